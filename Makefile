@@ -1,0 +1,159 @@
+# Everything starts here: `make help` lists what there is. Each target sets up what it needs, from package registries
+# only, inside the clone: target/ (Rust) and .venv/ (Python). A second run starts from what the first one left.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# The steps of `test` go in order, fast failures first, also under `make -j`: cargo and pytest share the cores among themselves.
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+unexport MAKEFLAGS MFLAGS
+
+# Any of these may be given on the command line.
+CARGO ?= cargo
+# ROOT is a judge of what we write. Its wheel is a pre-release that exists for few platforms; without it, some tests do not run.
+ROOT_REQUIREMENT ?= ROOT==0.1a12
+# Real files are beside the project in CI, not in every clone.
+TUPELO_DATA ?= $(shell cd ../shared/data 2>/dev/null && pwd)
+# make demo FILE=your.root
+FILE ?=
+
+VENV := .venv
+PYTHON := '$(CURDIR)/$(VENV)/bin/python'
+CORE := python/python/tupelo/_core.abi3.so
+RUST_SOURCES = $(shell find crates python/src -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock python/Cargo.toml
+# Tests leave one line each in NAME.txt there about what they covered; the end of `make test` shows them.
+TUPELO_SUMMARY := $(CURDIR)/target/test-summary
+
+export TUPELO_DATA TUPELO_SUMMARY
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PYO3_PYTHON := $(CURDIR)/$(VENV)/bin/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONNOUSERSITE := 1
+unexport PYTHONPATH PYTHONHOME CONDA_PREFIX
+
+say = @printf '\n== %s\n'
+
+##@ Use it
+
+.PHONY: demo build wheel bench
+demo: build ## Write, read and draw a B mass peak; FILE=… does so with your own file
+	$(PYTHON) examples/b_mass.py $(if $(FILE),--file '$(FILE)')
+
+build: command package ## target/release/tupelo, and the Python package in .venv
+
+wheel: $(VENV)/.stamp-requirements ## A Python wheel to give away, in target/wheels
+	cd python && ../$(VENV)/bin/python -m maturin build --release --locked
+
+bench: build ## Tupelo beside its rivals, answers asserted
+	$(PYTHON) bench/run.py
+
+##@ Work on it
+
+.PHONY: test lint format fuzz clean help
+test: begin lint test-rust build stubs test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
+
+lint: check-format layers tidy clippy types docs ## All that needs no tests: format, layers, tidy, clippy, mypy, rustdoc
+
+format: $(VENV)/.stamp-requirements ## Format Rust and Python
+	$(CARGO) fmt --all
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .
+
+fuzz: tools ## Fuzz for a while: cargo-fuzz where it is installed, else the bounded random test
+	@if [ -x fuzz/run.sh ] && $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then fuzz/run.sh; \
+	else echo 'no cargo-fuzz on a nightly toolchain: running the bounded random test'; \
+	$(CARGO) test --locked --package conformance --test fuzz_smoke; fi
+
+clean: ## Remove all that make made
+	rm -rf target .venv demo $(CORE)
+
+help: ## This list
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } \
+	/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+##@ Single steps of test
+
+.PHONY: begin check-format layers tidy clippy types docs test-rust stubs test-python summary
+begin: tools root
+	@rm -rf '$(TUPELO_SUMMARY)' && mkdir -p '$(TUPELO_SUMMARY)'
+
+check-format: tools $(VENV)/.stamp-requirements ## rustfmt, ruff
+	$(say) 'format: rustfmt, ruff'
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --all --check; \
+	else .ci/summary note rustfmt 'did not run: it is not installed (rustup component add rustfmt)'; fi
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+
+layers: tools ## Crates and rooms use only what stands above them
+	$(say) 'layers'
+	$(CARGO) run --quiet --locked --package xtask -- layers
+
+tidy: tools ## The house rules that no compiler knows
+	$(say) 'tidy'
+	$(CARGO) run --quiet --locked --package xtask -- tidy
+
+clippy: tools $(VENV)/.stamp-requirements ## Lints of Rust
+	$(say) 'clippy'
+	@if $(CARGO) clippy --version >/dev/null 2>&1; then \
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
+	else .ci/summary note clippy 'did not run: it is not installed (rustup component add clippy)'; fi
+
+types: $(VENV)/.stamp-requirements ## mypy
+	$(say) 'types: mypy'
+	cd python && $(PYTHON) -m mypy
+
+docs: tools $(VENV)/.stamp-requirements ## rustdoc, every warning an error
+	$(say) 'docs: rustdoc'
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps --lib
+
+test-rust: tools ## Rust: unit, property, documentation and conformance tests
+	$(say) 'tests: Rust'
+	$(CARGO) test --locked
+
+stubs: package ## The stubs say what the extension module has
+	$(say) 'stubs: stubtest'
+	cd python && $(PYTHON) -m mypy.stubtest tupelo._core
+
+test-python: build root ## Python: the package, and the judges in conformance/
+	$(say) 'tests: Python'
+	$(PYTHON) -m pytest -c python/pyproject.toml --rootdir=. $(wildcard python/tests conformance)
+
+summary:
+	@.ci/summary show
+
+##@ Set-up
+
+.PHONY: tools venv command package root FORCE
+tools: ## What the machine must have; as root on Debian, what is missing is installed
+	@.ci/tools check
+
+venv: $(VENV)/.stamp-requirements root ## .venv with all that tests need, ROOT included where it exists
+
+command: tools ## target/release/tupelo
+	$(CARGO) build --locked --release --package tupelo-cli
+
+package: tools $(CORE) ## The Python package, in .venv
+
+# A clone that was moved has a .venv that points to where it was.
+MOVED := $(shell [ ! -e $(VENV)/.stamp-place ] || [ "$$(cat $(VENV)/.stamp-place)" = "$$PWD" ] || echo moved)
+
+$(VENV)/.stamp-place: $(if $(MOVED),FORCE) | tools
+	"$$(.ci/tools python)" -m venv --clear $(VENV)
+	pwd > $@
+
+$(VENV)/.stamp-requirements: python/requirements-dev.txt $(VENV)/.stamp-place
+	$(PYTHON) -m pip install --quiet --no-input --requirement python/requirements-dev.txt
+	touch $@
+
+# By itself, so that nothing else is resolved to a pre-release. It may fail, and is then tried again the next time.
+root: $(VENV)/.stamp-requirements
+	@if [ "$$(cat $(VENV)/.stamp-root 2>/dev/null)" != '$(ROOT_REQUIREMENT)' ]; then \
+	if log="$$($(PYTHON) -m pip install --quiet --no-input '$(ROOT_REQUIREMENT)' 2>&1 && $(PYTHON) -c 'import ROOT' 2>&1)"; \
+	then echo '$(ROOT_REQUIREMENT)' > $(VENV)/.stamp-root; \
+	else echo "ROOT cross-checks will not run: $$(tail -n 1 <<<"$$log")"; fi; fi
+
+$(CORE): $(RUST_SOURCES) python/pyproject.toml $(VENV)/.stamp-requirements
+	cd python && VIRTUAL_ENV='$(CURDIR)/$(VENV)' $(PYTHON) -m maturin develop --release --locked
+	touch $@

@@ -1,0 +1,164 @@
+//! `tupelo copy`: decode and write again.
+
+use std::path::Path;
+
+use tupelo::reader::Location;
+use tupelo::writer::Written;
+use tupelo::{Compression, FileWriter, Ntuple, WriteOptions, ops};
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::parse::{Bytes, Entries, Patterns, patterns};
+use crate::table::{bytes, count};
+
+/// Decode ntuples and write them again: fewer fields or entries, another codec, other page and cluster sizes
+///
+/// Without NAME all ntuples of IN are copied. C++ types, descriptions and column encodings stay as they are; attribute
+/// sets are left behind. OUT appears when it is complete.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
+  tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7")]
+pub(crate) struct Args {
+    /// What to copy, as FILE or FILE:NAME
+    #[arg(value_name = "IN[:NAME]")]
+    input: String,
+    /// Where to, as FILE or FILE:NAME; without NAME under the same name
+    #[arg(value_name = "OUT[:NAME]")]
+    output: String,
+    /// Fields, by dotted paths and globs between commas: nMuon,jets.pt,'Muon_*' [default: all]
+    #[arg(long, value_name = "FIELDS")]
+    fields: Vec<Patterns>,
+    /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
+    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
+    entries: Entries,
+    #[command(flatten)]
+    storage: Storage,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// How to store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Storage {
+    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or ROOT's number as 505
+    #[arg(long, value_name = "CODEC", default_value_t = Compression::DEFAULT)]
+    compression: Compression,
+    /// Largest page, in bytes before compression [default: 1 MiB]
+    #[arg(long, value_name = "SIZE", default_value = DEFAULT_PAGE_TEXT, hide_default_value = true)]
+    page_bytes: Bytes,
+    /// Size at which a cluster is complete, in compressed bytes [default: 128 MiB]
+    #[arg(long, value_name = "SIZE", default_value = DEFAULT_CLUSTER_TEXT, hide_default_value = true)]
+    cluster_bytes: Bytes,
+}
+
+/// What to do where the output is there already.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Target {
+    /// Add to the file if it exists
+    #[arg(long, conflicts_with = "force")]
+    append: bool,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+}
+
+// The engine's defaults as clap wants them; a test holds the two together.
+const DEFAULT_PAGE_TEXT: &str = "1MiB";
+const DEFAULT_CLUSTER_TEXT: &str = "128MiB";
+
+impl Storage {
+    pub(crate) fn options(&self) -> WriteOptions {
+        WriteOptions::default()
+            .with_compression(self.compression)
+            .with_page_bytes(self.page_bytes.0)
+            .with_cluster_bytes(self.cluster_bytes.0)
+    }
+}
+
+impl Target {
+    /// Begins the file, or continues it.
+    pub(crate) fn open(&self, path: &Path) -> Result<FileWriter, Failure> {
+        match (path.exists(), self) {
+            (true, Self { append: true, .. }) => Ok(tupelo::update(path)?),
+            (true, Self { force: false, .. }) => {
+                let refused = Failure::usage(format_args!("{} exists", path.display()));
+                Err(refused.with_hint("--force replaces it, --append adds to it"))
+            }
+            _ => Ok(tupelo::create(path)?),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let (from, to) = (Location::parse(&args.input), Location::parse(&args.output));
+    let file = tupelo::open(&args.input).open_file()?;
+    let names = match from.object {
+        Some(name) => vec![name],
+        None => file.ntuple_names()?,
+    };
+    if names.is_empty() {
+        return Err(Failure::new(format_args!("{} holds no ntuple", file.name())));
+    }
+    if let (Some(name), 2..) = (&to.object, names.len()) {
+        let several = Failure::usage(format_args!("{} ntuples cannot all be called '{name}'", names.len()));
+        return Err(several.with_hint("name one ntuple as IN:NAME, or leave the name of the output out"));
+    }
+    // All is opened before anything is written.
+    let ntuples = names.iter().map(|name| file.ntuple(Some(name))).collect::<tupelo::Result<Vec<_>>>()?;
+    let fields = patterns(&args.fields);
+    for ntuple in &ntuples {
+        super::warn(ntuple, console);
+        ntuple.read(&fields)?;
+        let sets: Vec<_> = ntuple.attribute_sets().collect();
+        if !sets.is_empty() {
+            console.warn(&format!("ntuple '{}': the attribute sets {} are not copied", ntuple.path(), sets.join(", ")));
+        }
+    }
+    let writer = args.target.open(&to.path)?;
+    for ntuple in &ntuples {
+        let path = ntuple.path().split(';').next().unwrap_or_default();
+        let name = to.object.as_deref().unwrap_or(path);
+        let written = copy(ntuple, name, &fields, args, &writer, console)?;
+        summarise(name, &written, console);
+    }
+    Ok(writer.finish()?)
+}
+
+fn copy(
+    ntuple: &Ntuple,
+    name: &str,
+    fields: &[String],
+    args: &Args,
+    writer: &FileWriter,
+    console: &Console,
+) -> Result<Written, Failure> {
+    let entries = args.entries.of(ntuple.entries());
+    let mut progress = console.progress(name, entries.end - entries.start, "entries");
+    let options = args.storage.options();
+    Ok(ops::copy::copy(ntuple, fields, entries, writer, name, options, &mut |done| progress.set(done))?)
+}
+
+/// One line about what was written.
+pub(crate) fn summarise(name: &str, written: &Written, console: &Console) {
+    console.note(&format!(
+        "{name}: {} entries in {} clusters, {} in {}",
+        count(written.entries),
+        count(written.clusters),
+        bytes(written.unpacked_bytes),
+        bytes(written.stored_bytes)
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use tupelo::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES};
+
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_engine() {
+        assert_eq!(DEFAULT_PAGE_TEXT.parse(), Ok(Bytes(DEFAULT_PAGE_BYTES)));
+        assert_eq!(DEFAULT_CLUSTER_TEXT.parse(), Ok(Bytes(DEFAULT_CLUSTER_BYTES)));
+    }
+}

@@ -1,0 +1,246 @@
+//! `tupelo dump`: entries as text or in other columnar formats.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{DataType, Field as ArrowField};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use tupelo::reader::{Batches, Read};
+use tupelo::schema::Schema;
+
+use crate::console::{Console, Output, Progress};
+use crate::failure::Failure;
+use crate::json::{Entries as JsonEntries, Text};
+use crate::parse::{Entries, Patterns, patterns};
+
+/// Batches that are decoded at once, in bytes of memory.
+const BATCH_BYTES: u64 = 8 << 20;
+/// Record batches of Arrow and row groups of Parquet hold about so many bytes.
+const COLUMNAR_BATCH_BYTES: u64 = 64 << 20;
+/// Text is handed on in pieces of about so many bytes.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// How to write entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object a line
+    Jsonl,
+    /// Comma-separated values under a line of field names; nested values as JSON
+    Csv,
+    /// Arrow IPC stream
+    Arrow,
+    /// Apache Parquet file
+    Parquet,
+}
+
+/// Write entries as JSON lines, CSV, Arrow or Parquet
+///
+/// In JSON a record is an object (bases as ":_0"), a pair, tuple or collection an array, a map an array of
+/// [key, value], a bitset an array of 0 and 1, a missing optional or variant null; numbers are exact, those that are
+/// not finite are "NaN", "Infinity" and "-Infinity".
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo dump events.root --fields nMuon,'Muon_*' --entries :100
+  tupelo dump events.root:Events --format parquet -o events.parquet
+  tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
+pub(crate) struct Args {
+    /// The ntuple, as FILE or FILE:NAME
+    #[arg(value_name = "FILE[:NAME]")]
+    input: String,
+    #[command(flatten)]
+    choice: Choice,
+    /// How to write them
+    #[arg(long, default_value = "jsonl")]
+    format: Format,
+    /// Write to this file, replacing it, instead of to standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// With arrow and parquet: strings as bytes, for data that are not UTF-8
+    #[arg(long)]
+    binary_strings: bool,
+}
+
+/// Which fields and entries.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Choice {
+    /// Fields, by dotted paths and globs between commas: nMuon,jets.pt,'Muon_*' [default: all]
+    #[arg(long, value_name = "FIELDS")]
+    pub(crate) fields: Vec<Patterns>,
+    /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
+    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
+    pub(crate) entries: Entries,
+    /// Read the attribute set of this name that is linked to the ntuple
+    #[arg(long, value_name = "SET")]
+    pub(crate) attributes: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let is_binary = matches!(args.format, Format::Arrow | Format::Parquet);
+    if is_binary && args.output.is_none() && io::stdout().is_terminal() {
+        let refused = Failure::usage("binary data would garble the terminal");
+        return Err(refused.with_hint("name a file with -o OUT, or send the output into a pipe"));
+    }
+    let ntuple = super::open(&args.input, args.choice.attributes.as_deref(), console)?;
+    let entries = args.choice.entries.of(ntuple.entries());
+    let read = ntuple.read(patterns(&args.choice.fields))?.entries(entries);
+    let output = match &args.output {
+        Some(path) => Output::file(path)?,
+        None => Output::stdout(),
+    };
+    // A bar and lines of text would overwrite each other.
+    let shown = args.output.is_some() || !io::stdout().is_terminal();
+    let mut progress = console.progress("dump", if shown { read.count() } else { 0 }, "entries");
+    match args.format {
+        Format::Jsonl | Format::Csv => text(args.format, read, output, console, &mut progress),
+        Format::Arrow => arrow(read.with_binary_strings(args.binary_strings), output, &mut progress),
+        Format::Parquet => parquet(read.with_binary_strings(args.binary_strings), output, &mut progress),
+    }
+}
+
+/// Batches of about so many bytes.
+fn batches(read: Read, bytes: u64) -> Result<Batches, Failure> {
+    Ok(read.batches_of_bytes(bytes)?)
+}
+
+/// JSON lines or CSV.
+pub(super) fn text(
+    format: Format,
+    read: Read,
+    mut output: Output,
+    console: &Console,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let schema = read.schema().clone();
+    let mut text = Text::default();
+    if format == Format::Csv {
+        csv_head(&schema, &mut text);
+    }
+    let mut done = 0;
+    // Strings as bytes: whether they are UTF-8 is asked of each one, and those that are not are not lost.
+    for batch in batches(read.with_binary_strings(true), BATCH_BYTES)? {
+        let batch = batch?;
+        let entries = JsonEntries::new(&schema, &batch)?;
+        for entry in 0..batch.num_rows() {
+            match format {
+                Format::Csv => csv_line(&entries, entry, &mut text),
+                _ => {
+                    entries.write(entry, &mut text);
+                    text.bytes.push(b'\n');
+                }
+            }
+            if text.bytes.len() >= PIECE_BYTES {
+                output.write_all(&text.bytes)?;
+                text.bytes.clear();
+            }
+        }
+        done += batch.num_rows() as u64;
+        progress.set(done);
+    }
+    output.write_all(&text.bytes)?;
+    output.flush()?;
+    if text.odd_strings > 0 {
+        console.warn(&format!("{} strings are not UTF-8; they stand there as {{\"base64\": …}}", text.odd_strings));
+    }
+    Ok(())
+}
+
+fn csv_head(schema: &Schema, text: &mut Text) {
+    for (index, field) in schema.fields.iter().enumerate() {
+        if index > 0 {
+            text.bytes.push(b',');
+        }
+        let start = text.bytes.len();
+        text.bytes.extend_from_slice(field.name.as_bytes());
+        quote(text, start);
+    }
+    text.bytes.push(b'\n');
+}
+
+fn csv_line(entries: &JsonEntries<'_>, entry: usize, text: &mut Text) {
+    for (index, values) in entries.columns().iter().enumerate() {
+        if index > 0 {
+            text.bytes.push(b',');
+        }
+        let start = text.bytes.len();
+        values.write_plain(entry, text);
+        if text.bytes.len() > start {
+            quote(text, start);
+        } else if !values.is_null(entry) {
+            // An empty string is there, unlike a missing one.
+            text.bytes.extend_from_slice(b"\"\"");
+        }
+    }
+    text.bytes.push(b'\n');
+}
+
+/// Puts quotes around the cell that begins at `start` if it needs them (RFC 4180).
+fn quote(text: &mut Text, start: usize) {
+    if !text.bytes[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        return;
+    }
+    let cell = text.bytes.split_off(start);
+    text.bytes.push(b'"');
+    for byte in cell {
+        if byte == b'"' {
+            text.bytes.push(b'"');
+        }
+        text.bytes.push(byte);
+    }
+    text.bytes.push(b'"');
+}
+
+fn arrow(read: Read, output: Output, progress: &mut Progress) -> Result<(), Failure> {
+    let schema = read.arrow_schema();
+    let mut writer = StreamWriter::try_new(BufWriter::new(output), &schema).map_err(Failure::new)?;
+    let mut done = 0;
+    for batch in batches(read, COLUMNAR_BATCH_BYTES)? {
+        let batch = batch.map_err(not_utf8)?;
+        writer.write(&batch).map_err(Failure::new)?;
+        done += batch.num_rows() as u64;
+        progress.set(done);
+    }
+    writer.finish().map_err(Failure::new)?;
+    Ok(writer.get_mut().flush()?)
+}
+
+fn parquet(read: Read, output: Output, progress: &mut Progress) -> Result<(), Failure> {
+    let schema = read.arrow_schema();
+    for field in schema.fields() {
+        if let Some((path, why)) = not_in_parquet(field) {
+            let refused = Failure::usage(format_args!("Parquet has no {why}, which field '{path}' needs"));
+            return Err(refused.with_hint("choose other fields with --fields, or use --format arrow"));
+        }
+    }
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let mut writer = ArrowWriter::try_new(output, schema, Some(properties)).map_err(Failure::new)?;
+    let mut done = 0;
+    for batch in batches(read, COLUMNAR_BATCH_BYTES)? {
+        let batch = batch.map_err(not_utf8)?;
+        writer.write(&batch).map_err(Failure::new)?;
+        done += batch.num_rows() as u64;
+        progress.set(done);
+    }
+    writer.close().map(drop).map_err(Failure::new)
+}
+
+/// The path of a field that Parquet cannot store, and what Parquet lacks.
+fn not_in_parquet(field: &ArrowField) -> Option<(String, &'static str)> {
+    let own = |why| Some((field.name().clone(), why));
+    let below = match field.data_type() {
+        DataType::Union(..) => return own("variants"),
+        DataType::Struct(members) if members.is_empty() => return own("records without members"),
+        DataType::Struct(members) => members.iter().find_map(|member| not_in_parquet(member)),
+        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => not_in_parquet(item),
+        _ => None,
+    };
+    below.map(|(path, why)| (format!("{}.{path}", field.name()), why))
+}
+
+fn not_utf8(error: tupelo::Error) -> Failure {
+    let is_utf8 = error.kind() == tupelo::ErrorKind::Unsupported && error.to_string().contains("UTF-8");
+    let failure = Failure::from(error);
+    if is_utf8 { failure.with_hint("--binary-strings writes strings as bytes") } else { failure }
+}

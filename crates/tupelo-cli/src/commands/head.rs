@@ -1,0 +1,109 @@
+//! `tupelo head`: the first entries, to look at.
+
+use tupelo::reader::Read;
+
+use super::dump::{self, Format};
+use crate::console::{Console, Output, Style, terminal_width};
+use crate::failure::Failure;
+use crate::json::{Entries, Text};
+use crate::parse::{Patterns, patterns};
+use crate::table::{cut, pad, width};
+
+/// Widest column of the table, in characters.
+const MAX_CELL: usize = 40;
+/// Characters between two columns.
+const GAP: usize = 2;
+
+/// Show the first entries as a table
+///
+/// Nested values are shown as JSON, cut where they are long. Fields that do not fit the terminal are left out; into a
+/// pipe or file all fields are written.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  tupelo head -n 5 events.root --fields nMuon,Muon_pt")]
+pub(crate) struct Args {
+    /// The ntuple, as FILE or FILE:NAME
+    #[arg(value_name = "FILE[:NAME]")]
+    input: String,
+    /// How many entries
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    number: u64,
+    /// Fields, by dotted paths and globs between commas: nMuon,jets.pt,'Muon_*' [default: all]
+    #[arg(long, value_name = "FIELDS")]
+    fields: Vec<Patterns>,
+    /// Read the attribute set of this name that is linked to the ntuple
+    #[arg(long, value_name = "SET")]
+    attributes: Option<String>,
+    /// Whole values as JSON lines or CSV instead of the table
+    #[arg(long, value_parser = text_format)]
+    format: Option<Format>,
+}
+
+fn text_format(name: &str) -> Result<Format, String> {
+    match name {
+        "jsonl" => Ok(Format::Jsonl),
+        "csv" => Ok(Format::Csv),
+        _ => Err("jsonl and csv are possible; `tupelo dump` has more".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let ntuple = super::open(&args.input, args.attributes.as_deref(), console)?;
+    let read = ntuple.read(patterns(&args.fields))?.entries(..args.number);
+    match args.format {
+        Some(format) => {
+            let mut progress = console.progress("head", 0, "entries");
+            dump::text(format, read, Output::stdout(), console, &mut progress)
+        }
+        None => table(&read.with_binary_strings(true), ntuple.entries(), console),
+    }
+}
+
+fn table(read: &Read, entries: u64, console: &Console) -> Result<(), Failure> {
+    let terminal = terminal_width();
+    let schema = read.schema();
+    let batch = read.to_batch()?;
+    let values = Entries::new(schema, &batch)?;
+    let index = |entry: Option<usize>| entry.map_or_else(String::new, |entry| entry.to_string());
+    let numbers = batch.num_rows().saturating_sub(1).to_string().len();
+    let mut lines: Vec<String> = std::iter::once(index(None)).chain((0..batch.num_rows()).map(|e| index(Some(e))))
+        .map(|number| pad(&number, numbers, true))
+        .collect();
+    let mut used = numbers;
+    let mut left_out = 0;
+    for (field, values) in schema.fields.iter().zip(values.columns()) {
+        let cell = |entry: usize| {
+            let mut text = Text::default();
+            match values.is_null(entry) {
+                true => return "null".to_owned(),
+                false => values.write_plain(entry, &mut text),
+            }
+            cut(&String::from_utf8_lossy(&text.bytes), MAX_CELL)
+        };
+        let cells: Vec<String> = (0..batch.num_rows()).map(cell).collect();
+        let name = cut(&field.name, MAX_CELL);
+        let wide = cells.iter().map(|cell| width(cell)).max().unwrap_or(0).max(width(&name));
+        if left_out > 0 || terminal.is_some_and(|terminal| used > numbers && used + GAP + wide > terminal) {
+            left_out += 1;
+            continue;
+        }
+        used += GAP + wide;
+        let right = values.is_number();
+        for (line, cell) in lines.iter_mut().zip(std::iter::once(&name).chain(&cells)) {
+            *line += &" ".repeat(GAP);
+            *line += &pad(cell, wide, right);
+        }
+    }
+    if let Some(head) = lines.first_mut() {
+        *head = console.paint(Style::Bold, head.trim_end());
+    }
+    let text: String = lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect();
+    console.print(&text)?;
+    if left_out > 0 {
+        console.note(&format!("{left_out} more fields do not fit; choose with --fields, or use --format jsonl"));
+    }
+    if batch.num_rows() as u64 == entries {
+        console.note(&format!("that is all of {entries} entries"));
+    }
+    Ok(())
+}

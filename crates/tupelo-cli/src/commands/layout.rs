@@ -1,0 +1,137 @@
+//! `tupelo layout`: the byte map of a file.
+
+use serde_json::{Value, json};
+use tupelo::ops::layout::{Content, Layout, Region, layout};
+use tupelo::reader::Location;
+
+use crate::console::{Console, Style};
+use crate::failure::Failure;
+use crate::table::{Table, bytes};
+
+/// Show what every byte of a file belongs to
+///
+/// Keys with class and name, free gaps, and inside the blobs of ntuples the envelopes and the pages of each column in
+/// each cluster. Offsets and sizes are exact bytes and add up to the size of the file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  tupelo layout events.root | less")]
+pub(crate) struct Args {
+    /// The file
+    #[arg(value_name = "FILE")]
+    input: String,
+    /// One JSON document instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Kinds of content, to add up: name and bytes.
+const KINDS: [&str; 7] = ["pages", "metadata", "keys", "objects", "header", "free", "unaccounted"];
+
+fn kind(content: &Content) -> &'static str {
+    match content {
+        Content::Pages { .. } => KINDS[0],
+        Content::Envelope { .. } | Content::ChunkTable { .. } => KINDS[1],
+        Content::BlobKey => KINDS[2],
+        Content::Record { .. } => KINDS[3],
+        Content::FileHeader => KINDS[4],
+        Content::Gap => KINDS[5],
+        _ => KINDS[6],
+    }
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    if let Some(object) = Location::parse(&args.input).object {
+        return Err(Failure::usage(format_args!("the layout is that of a whole file: leave ':{object}' out")));
+    }
+    let file = tupelo::open(&args.input).open_file()?;
+    let layout = layout(&file)?;
+    for remark in &layout.remarks {
+        console.warn(&format!("{}: {remark}", file.name()));
+    }
+    if args.json {
+        return console.print_json(&json!({
+            "file": file.name(),
+            "bytes": layout.size,
+            "shared_bytes": layout.shared_bytes,
+            "remarks": layout.remarks,
+            "regions": layout.regions.iter().map(to_json).collect::<Vec<_>>(),
+        }));
+    }
+    let mut table = Table::new(&[">OFFSET", ">BYTES", "WHAT", "OF"]);
+    for region in &layout.regions {
+        let (what, of) = describe(&region.content);
+        let what = match region.content {
+            Content::Unaccounted => console.paint(Style::Red, &what),
+            Content::Gap => console.paint(Style::Dim, &what),
+            _ => what,
+        };
+        table.line(vec![region.offset.to_string(), region.bytes.to_string(), what, of]);
+    }
+    console.print(&table.render(console))?;
+    console.note(&totals(&layout));
+    Ok(())
+}
+
+fn totals(layout: &Layout) -> String {
+    let part = |name: &&'static str| {
+        let regions = layout.regions.iter().filter(|region| kind(&region.content) == *name);
+        (*name, regions.map(|region| region.bytes).sum::<u64>())
+    };
+    let parts = KINDS.iter().map(part).filter(|(_, size)| *size > 0);
+    let parts: Vec<_> = parts.map(|(name, size)| format!("{name} {}", bytes(size))).collect();
+    let mut text = format!("{}: {}", bytes(layout.size), parts.join(", "));
+    if layout.shared_bytes > 0 {
+        text += &format!("; columns share {} of the pages", bytes(layout.shared_bytes));
+    }
+    text
+}
+
+fn describe(content: &Content) -> (String, String) {
+    let plain = |what: &str| (what.to_owned(), String::new());
+    match content {
+        Content::FileHeader => plain("file header"),
+        Content::Record { class_name, name, cycle, .. } => (format!("record {class_name}"), format!("{name};{cycle}")),
+        Content::BlobKey => plain("key RBlob"),
+        Content::Gap => plain("free"),
+        Content::Envelope { ntuple, envelope, cluster_group: None } => ((*envelope).to_owned(), ntuple.clone()),
+        Content::Envelope { ntuple, envelope, cluster_group: Some(group) } => {
+            ((*envelope).to_owned(), format!("{ntuple}, cluster group {group}"))
+        }
+        Content::Pages { ntuple, field, column, cluster, first_page, pages } => {
+            let what = match (first_page, pages) {
+                (0, 1) => "1 page".to_owned(),
+                (0, pages) => format!("{pages} pages"),
+                (first, 1) => format!("page {first}"),
+                (first, pages) => format!("pages {first} to {}", first + pages - 1),
+            };
+            (what, format!("{ntuple}, cluster {cluster}, column {column}, {field}"))
+        }
+        Content::ChunkTable { ntuple } => ("chunk table".to_owned(), ntuple.clone()),
+        _ => plain("unaccounted"),
+    }
+}
+
+fn to_json(region: &Region) -> Value {
+    let mut value = json!({ "offset": region.offset, "bytes": region.bytes });
+    let more = match &region.content {
+        Content::FileHeader => json!({ "what": "file header" }),
+        Content::Record { class_name, name, cycle, key_bytes } => {
+            json!({ "what": "record", "class": class_name, "name": name, "cycle": cycle, "key_bytes": key_bytes })
+        }
+        Content::BlobKey => json!({ "what": "blob key" }),
+        Content::Gap => json!({ "what": "free" }),
+        Content::Envelope { ntuple, envelope, cluster_group } => {
+            json!({ "what": envelope, "ntuple": ntuple, "cluster_group": cluster_group })
+        }
+        Content::Pages { ntuple, field, column, cluster, first_page, pages } => json!({
+            "what": "pages", "ntuple": ntuple, "field": field, "column": column,
+            "cluster": cluster, "first_page": first_page, "pages": pages,
+        }),
+        Content::ChunkTable { ntuple } => json!({ "what": "chunk table", "ntuple": ntuple }),
+        _ => json!({ "what": "unaccounted" }),
+    };
+    if let (Some(value), Value::Object(mut more)) = (value.as_object_mut(), more) {
+        value.append(&mut more);
+    }
+    value
+}

@@ -1,0 +1,259 @@
+//! `tupelo ls`: what is in a file, or in an ntuple.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
+use tupelo::reader::{Location, Object};
+use tupelo::{File, Ntuple};
+
+use crate::console::{Console, Style};
+use crate::failure::Failure;
+use crate::table::{Table, bytes, count};
+
+/// C++ class of an ntuple's anchor.
+const NTUPLE_CLASS: &str = "ROOT::RNTuple";
+
+/// List the objects of a file, or the fields of an ntuple
+///
+/// Of a file: its ntuples with their attribute sets, and all other objects. Of an ntuple: its top-level fields and what
+/// they take. Sizes are rounded to powers of 1024 (KiB, MiB, …); --json gives exact bytes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo ls events.root
+  tupelo ls events.root:Events
+  tupelo ls events.root --json | jq '.ntuples[].entries'")]
+pub(crate) struct Args {
+    /// The file, or one ntuple in it as FILE:NAME
+    #[arg(value_name = "FILE[:NAME]")]
+    input: String,
+    /// One JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    match Location::parse(&args.input).object {
+        Some(_) => list_fields(args, console),
+        None => list_objects(args, console),
+    }
+}
+
+/// An ntuple or attribute set to list.
+struct Listed {
+    /// What to call it: path in the file, or name of the set.
+    name: String,
+    cycle: Option<u16>,
+    title: String,
+    /// None where it cannot be read; the reason was told.
+    found: Option<(Ntuple, Summary)>,
+    sets: Vec<Listed>,
+}
+
+fn list_objects(args: &Args, console: &Console) -> Result<(), Failure> {
+    let file = tupelo::open(&args.input).open_file()?;
+    let (ntuples, others): (Vec<_>, Vec<_>) =
+        file.objects()?.into_iter().partition(|object| object.class_name == NTUPLE_CLASS);
+    let mut failed = false;
+    let mut listed = Vec::new();
+    for object in &ntuples {
+        listed.push(listed_ntuple(&file, object, &ntuples, &mut failed, console));
+    }
+    if args.json {
+        console.print_json(&json!({
+            "file": file.name(),
+            "bytes": file.size(),
+            "ntuples": listed.iter().map(to_json).collect::<Vec<_>>(),
+            "objects": others.iter().map(object_to_json).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        print_objects(&file, &listed, &others, console)?;
+    }
+    if failed { Err(Failure::told()) } else { Ok(()) }
+}
+
+fn listed_ntuple(file: &File, object: &Object, all: &[Object], failed: &mut bool, console: &Console) -> Listed {
+    let newest = all.iter().filter(|other| other.path == object.path).map(|other| other.cycle).max();
+    // The newest cycle needs no number to be named.
+    let name = match newest == Some(object.cycle) {
+        true => object.path.clone(),
+        false => format!("{};{}", object.path, object.cycle),
+    };
+    let found = file.ntuple(Some(&name));
+    let mut listed = describe(name, found, failed, console);
+    listed.cycle = Some(object.cycle);
+    listed.title.clone_from(&object.title);
+    listed
+}
+
+fn describe(name: String, found: tupelo::Result<Ntuple>, failed: &mut bool, console: &Console) -> Listed {
+    let summed = found.and_then(|ntuple| {
+        super::warn(&ntuple, console);
+        inspect::summary(&ntuple).map(|summary| (ntuple, summary))
+    });
+    let found = summed.map_err(|error| {
+        *failed = true;
+        console.fail(&Failure::new(error));
+    });
+    let found = found.ok();
+    let mut sets = Vec::new();
+    if let Some((ntuple, _)) = &found {
+        for set in ntuple.attribute_sets() {
+            sets.push(describe(set.to_owned(), ntuple.attribute_set(set), failed, console));
+        }
+    }
+    Listed { name, cycle: None, title: String::new(), found, sets }
+}
+
+fn sizes_to_json(sizes: &Sizes) -> Value {
+    json!({
+        "elements": sizes.elements,
+        "pages": sizes.pages,
+        "stored_bytes": sizes.stored_bytes,
+        "unpacked_bytes": sizes.unpacked_bytes,
+        "codec": sizes.codec(),
+    })
+}
+
+fn to_json(listed: &Listed) -> Value {
+    let mut value = json!({ "name": listed.name });
+    if let Some(cycle) = listed.cycle {
+        value["cycle"] = json!(cycle);
+    }
+    if let Some((ntuple, summary)) = &listed.found {
+        value["description"] = json!(ntuple.description());
+        value["entries"] = json!(summary.entries);
+        value["fields"] = json!(summary.fields);
+        value["columns"] = json!(summary.columns);
+        value["clusters"] = json!(summary.clusters);
+        value["cluster_groups"] = json!(summary.cluster_groups);
+        value["pages"] = json!(summary.sizes.pages);
+        value["stored_bytes"] = json!(summary.sizes.stored_bytes);
+        value["unpacked_bytes"] = json!(summary.sizes.unpacked_bytes);
+        value["metadata_bytes"] = json!(summary.metadata_bytes);
+        value["codec"] = json!(summary.sizes.codec());
+        value["format_version"] = json!(ntuple.format_version().to_string());
+        value["writer"] = json!(ntuple.writer());
+    }
+    if !listed.sets.is_empty() {
+        value["attribute_sets"] = listed.sets.iter().map(to_json).collect();
+    }
+    value
+}
+
+fn object_to_json(object: &Object) -> Value {
+    json!({
+        "path": object.path,
+        "class": object.class_name,
+        "title": object.title,
+        "cycle": object.cycle,
+        "bytes": object.bytes,
+    })
+}
+
+fn print_objects(file: &File, ntuples: &[Listed], others: &[Object], console: &Console) -> Result<(), Failure> {
+    let mut text = format!("{}, {}\n", file.name(), bytes(file.size()));
+    let mut table = Table::new(&[
+        "NTUPLE", ">ENTRIES", ">FIELDS", ">CLUSTERS", ">UNPACKED", ">STORED", ">RATIO", "CODEC", "FORMAT", "WRITER",
+    ]);
+    for ntuple in ntuples {
+        ntuple_lines(ntuple, "", &mut table);
+    }
+    if !table.is_empty() {
+        text.push('\n');
+        text += &table.render(console);
+    }
+    let cycles = others.iter().fold(HashMap::<&str, usize>::new(), |mut cycles, object| {
+        *cycles.entry(&object.path).or_default() += 1;
+        cycles
+    });
+    let mut table = Table::new(&["OBJECT", "CLASS", ">RECORD", "TITLE"]);
+    for object in others {
+        let path = match cycles.get(object.path.as_str()) {
+            Some(2..) => format!("{};{}", object.path, object.cycle),
+            _ => object.path.clone(),
+        };
+        table.line(vec![path, object.class_name.clone(), bytes(object.bytes), object.title.clone()]);
+    }
+    if !table.is_empty() {
+        text.push('\n');
+        text += &table.render(console);
+    }
+    console.print(&text)
+}
+
+fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
+    let name = format!("{indent}{}", listed.name);
+    table.line(match &listed.found {
+        None => vec![name, "unreadable".to_owned()],
+        Some((ntuple, summary)) => vec![
+            name,
+            count(summary.entries),
+            count(summary.fields),
+            count(summary.clusters),
+            bytes(summary.sizes.unpacked_bytes),
+            bytes(summary.sizes.stored_bytes),
+            format!("{:.2}", summary.sizes.ratio()),
+            summary.sizes.codec(),
+            ntuple.format_version().to_string(),
+            ntuple.writer().to_owned(),
+        ],
+    });
+    for set in &listed.sets {
+        ntuple_lines(set, &format!("{indent}  @"), table);
+    }
+}
+
+fn list_fields(args: &Args, console: &Console) -> Result<(), Failure> {
+    let ntuple = super::open(&args.input, None, console)?;
+    let summary = inspect::summary(&ntuple)?;
+    let fields = inspect::fields(&ntuple)?;
+    if args.json {
+        let mut value = json!({ "file": ntuple.file_name(), "name": ntuple.path(), "entries": summary.entries });
+        value["fields"] = fields.iter().map(field_to_json).collect();
+        return console.print_json(&value);
+    }
+    let sizes = &summary.sizes;
+    let mut text = format!(
+        "{}: {} entries, {} in {} ({})\n\n",
+        console.paint(Style::Bold, ntuple.path()),
+        count(summary.entries),
+        bytes(sizes.unpacked_bytes),
+        bytes(sizes.stored_bytes),
+        sizes.codec(),
+    );
+    let mut table = Table::new(&["FIELD", "TYPE", ">COLUMNS", ">UNPACKED", ">STORED", ">RATIO", ">SHARE", ""]);
+    for field in &fields {
+        let note = match (&field.dropped, &field.projected_from) {
+            (Some(reason), _) => format!("unreadable: {reason}"),
+            (None, Some(source)) => format!("projected from {source}"),
+            (None, None) => String::new(),
+        };
+        table.line(vec![
+            field.name.clone(),
+            field.type_name.clone(),
+            count(field.columns),
+            bytes(field.sizes.unpacked_bytes),
+            bytes(field.sizes.stored_bytes),
+            format!("{:.2}", field.sizes.ratio()),
+            format!("{:.1}%", field.sizes.stored_bytes as f64 * 100.0 / sizes.stored_bytes.max(1) as f64),
+            note,
+        ]);
+    }
+    text += &table.render(console);
+    console.print(&text)
+}
+
+fn field_to_json(field: &FieldInfo) -> Value {
+    let mut value = json!({ "name": field.name, "type": field.type_name, "columns": field.columns });
+    if let (Some(object), Some(sizes)) = (value.as_object_mut(), sizes_to_json(&field.sizes).as_object_mut()) {
+        object.append(sizes);
+    }
+    if let Some(source) = &field.projected_from {
+        value["projected_from"] = json!(source);
+    }
+    if let Some(reason) = &field.dropped {
+        value["unreadable"] = json!(reason);
+    }
+    value
+}

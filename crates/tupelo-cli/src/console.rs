@@ -1,0 +1,242 @@
+//! The two streams: data to standard output, talk to standard error.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::Failure;
+
+/// A progress bar appears when work takes longer than this.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether whoever reads our output has gone, which is a reason to stop and none to complain.
+static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether whoever reads our output has gone.
+pub(crate) fn reader_is_gone() -> bool {
+    READER_IS_GONE.load(Ordering::Relaxed)
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Color {
+    /// On terminals, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Into pipes and files too.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl Color {
+    fn applies_to(self, stream: &impl IsTerminal) -> bool {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb,
+        }
+    }
+}
+
+/// Ways to set off text in a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Bold,
+    Dim,
+    Red,
+    Yellow,
+    Cyan,
+}
+
+impl Style {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Red => "1;31",
+            Self::Yellow => "33",
+            Self::Cyan => "36",
+        }
+    }
+
+    fn paint(self, text: &str, color: bool) -> String {
+        match color {
+            true => format!("\x1b[{}m{text}\x1b[0m", self.code()),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// How to talk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Console {
+    quiet: bool,
+    color_out: bool,
+    color_err: bool,
+}
+
+impl Console {
+    pub(crate) fn new(quiet: bool, color: Color) -> Self {
+        Self { quiet, color_out: color.applies_to(&io::stdout()), color_err: color.applies_to(&io::stderr()) }
+    }
+
+    /// Text for standard output.
+    pub(crate) fn paint(&self, style: Style, text: &str) -> String {
+        style.paint(text, self.color_out)
+    }
+
+    /// Data.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut out = Output::stdout();
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Data as one JSON document.
+    pub(crate) fn print_json(&self, value: &serde_json::Value) -> Result<(), Failure> {
+        self.print(&format!("{value:#}\n"))
+    }
+
+    /// What the user should know though all goes on.
+    pub(crate) fn warn(&self, text: &str) {
+        if !self.quiet {
+            self.talk("warning", Style::Yellow, text);
+        }
+    }
+
+    /// What may interest: summaries.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            self.line(text);
+        }
+    }
+
+    /// Why the command ends early.
+    pub(crate) fn fail(&self, failure: &Failure) {
+        if let Some(message) = &failure.message {
+            self.talk("error", Style::Red, message);
+        }
+        if let Some(hint) = &failure.hint {
+            self.talk("hint", Style::Cyan, hint);
+        }
+    }
+
+    fn talk(&self, what: &str, style: Style, text: &str) {
+        // One line each, whatever names and messages contain.
+        self.line(&format!("tupelo: {} {}", style.paint(&format!("{what}:"), self.color_err), text.replace('\n', " ")));
+    }
+
+    fn line(&self, text: &str) {
+        // Where even this stream is closed there is nobody left to tell.
+        drop(writeln!(io::stderr(), "{text}"));
+    }
+
+    /// A bar for `total` units of work that are called `unit`; `B` for bytes.
+    pub(crate) fn progress(&self, what: &str, total: u64, unit: &'static str) -> Progress {
+        let shown = !self.quiet && io::stderr().is_terminal();
+        Progress { started: Instant::now(), what: what.to_owned(), total, unit, shown, bar: None }
+    }
+}
+
+/// Work that may take long.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    started: Instant,
+    what: String,
+    total: u64,
+    unit: &'static str,
+    shown: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// So much is done.
+    pub(crate) fn set(&mut self, done: u64) {
+        if !self.shown || (self.bar.is_none() && self.started.elapsed() < PATIENCE) {
+            return;
+        }
+        self.bar.get_or_insert_with(|| bar(&self.what, self.total, self.unit)).set_position(done.min(self.total));
+    }
+
+    /// Time since the beginning.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn bar(what: &str, total: u64, unit: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    let template = match unit {
+        "B" => "{msg} {bar:32} {bytes}/{total_bytes} {bytes_per_sec} {eta}".to_owned(),
+        unit => format!("{{msg}} {{bar:32}} {{human_pos}}/{{human_len}} {unit} {{eta}}"),
+    };
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    bar.with_message(what.to_owned())
+}
+
+/// Columns of the terminal behind standard output; none where it is a pipe or a file.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0))
+}
+
+/// Where data go: standard output or a file.
+pub(crate) struct Output {
+    inner: Box<dyn Write + Send>,
+}
+
+impl Output {
+    pub(crate) fn stdout() -> Self {
+        Self { inner: Box::new(io::stdout()) }
+    }
+
+    /// A file that the user names; what it held is replaced.
+    pub(crate) fn file(path: &std::path::Path) -> Result<Self, Failure> {
+        // FS: text, Arrow and Parquet files are no business of the engine's storage, which knows ROOT files.
+        let file = std::fs::File::create(path);
+        let file = file.map_err(|e| Failure::new(format_args!("cannot create {}: {e}", path.display())))?;
+        Ok(Self { inner: Box::new(file) })
+    }
+
+    fn watch<T>(result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            READER_IS_GONE.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::watch(self.inner.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::watch(self.inner.flush())
+    }
+}

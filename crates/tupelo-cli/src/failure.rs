@@ -1,0 +1,64 @@
+//! Why the command ends early, and with which exit status.
+
+use std::fmt;
+
+/// Exit status of a failure, or of damage that `verify` found.
+pub(crate) const FAILED: u8 = 1;
+/// Exit status where the command line makes no sense.
+pub(crate) const USAGE: u8 = 2;
+
+/// What to say and which status to leave behind.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What went wrong, with its full context; none where all was said already.
+    pub(crate) message: Option<String>,
+    /// What the user could do about it.
+    pub(crate) hint: Option<String>,
+    /// [`FAILED`] or [`USAGE`].
+    pub(crate) status: u8,
+}
+
+impl Failure {
+    /// Something did not work out.
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self { message: Some(message.to_string()), hint: None, status: FAILED }
+    }
+
+    /// The user asked for something that makes no sense.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self { status: USAGE, ..Self::new(message) }
+    }
+
+    /// All was said already.
+    pub(crate) fn told() -> Self {
+        Self { message: None, hint: None, status: FAILED }
+    }
+
+    /// The same with an advice.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<tupelo::Error> for Failure {
+    fn from(error: tupelo::Error) -> Self {
+        match error.kind() {
+            tupelo::ErrorKind::InvalidArgument => Self::usage(error),
+            tupelo::ErrorKind::Corrupt => Self::new(error).with_hint("`tupelo verify FILE` lists everything that is damaged"),
+            _ => Self::new(error),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(format_args!("cannot write the output: {error}"))
+    }
+}
+
+impl From<crate::json::Misfit> for Failure {
+    fn from(misfit: crate::json::Misfit) -> Self {
+        Self::new(misfit)
+    }
+}

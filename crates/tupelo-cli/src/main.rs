@@ -1,0 +1,75 @@
+//! The `tupelo` command: lists, shows, checks, copies and makes RNTuples in ROOT files.
+//!
+//! Data go to standard output, talk to standard error. Exit status: 0 done, 1 failed or damaged, 2 wrong command line.
+//!
+//! | room | what it is |
+//! |---|---|
+//! | `failure` | why the command ends early |
+//! | `console` | the two streams, colours, progress bars |
+//! | `parse` | sizes, entry ranges, field lists |
+//! | `table` | tables and numbers for people |
+//! | `json` | entries as JSON |
+//! | `generate` | events to write |
+//! | `commands` | one file each |
+
+mod commands;
+mod console;
+mod failure;
+mod generate;
+mod json;
+mod parse;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use console::{Color, Console};
+
+/// Read, check, copy and make RNTuples, CERN's columnar event format, without ROOT.
+///
+/// FILE is a ROOT file, FILE:NAME an ntuple in it; the name may be left out where the file holds only one.
+/// Data go to standard output, warnings and progress to standard error.
+/// Exit status: 0 done, 1 failed (or damage found), 2 wrong command line.
+#[derive(Debug, Parser)]
+#[command(name = "tupelo", version, after_help = "Examples:
+  tupelo ls events.root
+  tupelo schema events.root:Events --fields 'Muon_*'
+  tupelo dump events.root --fields nMuon,Muon_pt --entries :100 --format csv
+  tupelo copy events.root small.root --fields 'Muon_*' --compression zstd:5
+  tupelo verify events.root && echo intact")]
+struct Cli {
+    /// Say nothing on standard error but errors: no warnings, summaries or progress
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// When to use colours; `auto` is on terminals, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    color: Color,
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let console = Console::new(cli.quiet, cli.color);
+    match cli.command.run(&console) {
+        Ok(()) => ExitCode::SUCCESS,
+        // `tupelo dump … | head` has what it wants.
+        Err(_) if console::reader_is_gone() => ExitCode::SUCCESS,
+        Err(failure) => {
+            console.fail(&failure);
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,150 @@
+//! Small languages of the command line: sizes, entry ranges, lists of field patterns.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+/// Bytes: `65536`, `64k`, `64KiB`, `1MiB`, `128MB`. `k`, `M`, `G` alone and `KiB`, `MiB`, `GiB` are powers of 1024,
+/// `kB`, `MB`, `GB` powers of 1000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let wrong = || format!("'{text}' is no size; write for example 65536, 64k, 1MiB or 128MB");
+        let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kib" => 1 << 10,
+            "m" | "mib" => 1 << 20,
+            "g" | "gib" => 1 << 30,
+            "kb" => 1_000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            _ => return Err(wrong()),
+        };
+        let bytes = match number.parse::<u64>() {
+            Ok(whole) => whole.checked_mul(factor),
+            Err(_) => number.parse::<f64>().ok().map(|n| n * factor as f64).filter(|n| *n < 1e18).map(|n| n as u64),
+        };
+        bytes.filter(|&bytes| bytes > 0).map(Bytes).ok_or_else(wrong)
+    }
+}
+
+/// Entries as Python slices name them: `10:20`, `:100`, `-10:`, `5`; negative numbers count from the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Entries {
+    start: Option<i64>,
+    stop: Option<i64>,
+}
+
+impl FromStr for Entries {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is no range of entries; write START:STOP, for example 0:100, :100, 100: or -10:");
+        let number = |text: &str| match text.trim() {
+            "" => Ok(None),
+            text => text.parse::<i64>().map(Some).map_err(|_| wrong()),
+        };
+        match text.split_once(':') {
+            Some((start, stop)) => Ok(Self { start: number(start)?, stop: number(stop)? }),
+            None => {
+                let entry = number(text)?.ok_or_else(wrong)?;
+                // The entry behind -1 is the end.
+                Ok(Self { start: Some(entry), stop: Some(entry + 1).filter(|&stop| stop != 0) })
+            }
+        }
+    }
+}
+
+impl Entries {
+    /// Of an ntuple with so many entries; never reaches behind its end.
+    pub(crate) fn of(self, count: u64) -> Range<u64> {
+        let place = |position: i64| match u64::try_from(position) {
+            Ok(position) => position.min(count),
+            Err(_) => count.saturating_sub(position.unsigned_abs()),
+        };
+        let (start, stop) = (self.start.map_or(0, place), self.stop.map_or(count, place));
+        start..stop.max(start)
+    }
+}
+
+/// Field patterns between commas; commas inside braces and brackets belong to the pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Patterns(pub(crate) Vec<String>);
+
+impl FromStr for Patterns {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut depth, mut patterns) = (0usize, vec![String::new()]);
+        for c in text.chars() {
+            match c {
+                '{' | '[' => depth += 1,
+                '}' | ']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if c == ',' && depth == 0 {
+                patterns.push(String::new());
+            } else if let Some(last) = patterns.last_mut() {
+                last.push(c);
+            }
+        }
+        let patterns: Vec<_> = patterns.iter().map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()).collect();
+        match patterns.is_empty() {
+            true => Err("no field is named".to_owned()),
+            false => Ok(Self(patterns)),
+        }
+    }
+}
+
+/// All patterns of an option that may be repeated.
+pub(crate) fn patterns(given: &[Patterns]) -> Vec<String> {
+    given.iter().flat_map(|patterns| patterns.0.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        let bytes = |text: &str| text.parse::<Bytes>().map(|b| b.0);
+        for (text, expected) in
+            [("1", 1), ("64k", 65_536), ("1MiB", 1 << 20), ("128MB", 128_000_000), ("1.5 KiB", 1536), ("2G", 2 << 30)]
+        {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "0", "k", "-1", "1x", "1e400", "99999999999999999999", "9999999999G", "."] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_those_of_python() {
+        let of = |text: &str, count| text.parse::<Entries>().unwrap().of(count);
+        assert_eq!(of("2:5", 10), 2..5);
+        assert_eq!(of(":", 10), 0..10);
+        assert_eq!(of(":100", 10), 0..10);
+        assert_eq!(of("-3:", 10), 7..10);
+        assert_eq!(of("-30:-8", 10), 0..2);
+        assert_eq!(of("8:2", 10), 8..8);
+        assert_eq!(of("20:30", 10), 10..10);
+        assert_eq!(of("4", 10), 4..5);
+        assert_eq!(of("-1", 10), 9..10);
+        for text in ["", "a:b", "1:2:3", "1.5:"] {
+            assert!(text.parse::<Entries>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn commas_inside_braces_stay() {
+        let split = |text: &str| text.parse::<Patterns>().map(|p| p.0);
+        assert_eq!(split("a, b.c,{x,y}_*,[a,b]"), Ok(vec!["a".into(), "b.c".into(), "{x,y}_*".into(), "[a,b]".into()]));
+        assert!(split(" ,").is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! The anchor of an ntuple: the object of class `ROOT::RNTuple` in a directory (format specification, "Embedding
+//! RNTuple in a ROOT file").
+
+use crate::checksum::{CHECKSUM_BYTES, xxh3};
+use crate::wire::{Buffer, Cursor};
+use crate::{Error, Result};
+
+/// Bytes of the anchor that is written here, checksum included.
+pub const ANCHOR_BYTES: usize = 78;
+/// Set in the 32-bit byte count in front of every streamed object.
+const BYTE_COUNT_FLAG: u32 = 0x4000_0000;
+/// Byte count and class version, which the checksum does not cover.
+const HEAD_BYTES: usize = 6;
+/// Version of the class `ROOT::RNTuple`; later ones may only append.
+const CLASS_VERSION: u16 = 2;
+/// The only epoch there is.
+const EPOCH: u16 = 1;
+/// Smallest envelope: type and length, checksum.
+const MIN_ENVELOPE_BYTES: u64 = 16;
+
+/// Where the header and the footer of an ntuple lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    /// Version of the format: epoch; incompatible between values.
+    pub epoch: u16,
+    /// Version of the format: major.
+    pub major: u16,
+    /// Version of the format: minor.
+    pub minor: u16,
+    /// Version of the format: patch.
+    pub patch: u16,
+    /// Offset of the header envelope.
+    pub seek_header: u64,
+    /// Bytes of the header envelope on disk.
+    pub nbytes_header: u64,
+    /// Bytes of the header envelope, decompressed.
+    pub len_header: u64,
+    /// Offset of the footer envelope.
+    pub seek_footer: u64,
+    /// Bytes of the footer envelope on disk.
+    pub nbytes_footer: u64,
+    /// Bytes of the footer envelope, decompressed.
+    pub len_footer: u64,
+    /// Payloads with more bytes on disk are split over several blobs; 0 for never.
+    pub max_key_size: u64,
+}
+
+impl Anchor {
+    /// Reads an anchor (of this or a later class version) from its decompressed payload, which lies at `offset`.
+    ///
+    /// # Errors
+    /// Corrupt where byte count or checksum do not fit, unsupported for another epoch.
+    pub fn read(payload: &[u8], offset: u64) -> Result<Self> {
+        if payload.len() < ANCHOR_BYTES {
+            return Err(Error::corrupt(format!("anchor of {} bytes", payload.len())).at(offset));
+        }
+        let mut cursor = Cursor::new(payload, offset);
+        let byte_count = cursor.u32_be()?;
+        let class_version = cursor.u16_be()?;
+        // The byte count leaves out itself and the checksum.
+        if u64::from(byte_count ^ BYTE_COUNT_FLAG) != (payload.len() - 4 - CHECKSUM_BYTES) as u64 {
+            return Err(Error::corrupt(format!("anchor with byte count {byte_count:#x}")).at(offset));
+        }
+        if class_version < CLASS_VERSION {
+            return Err(Error::unsupported(format!("anchor of class version {class_version}")).at(offset));
+        }
+        let fields = cursor.clone().take(payload.len() - HEAD_BYTES - CHECKSUM_BYTES)?;
+        let anchor = Self {
+            epoch: cursor.u16_be()?,
+            major: cursor.u16_be()?,
+            minor: cursor.u16_be()?,
+            patch: cursor.u16_be()?,
+            seek_header: cursor.u64_be()?,
+            nbytes_header: cursor.u64_be()?,
+            len_header: cursor.u64_be()?,
+            seek_footer: cursor.u64_be()?,
+            nbytes_footer: cursor.u64_be()?,
+            len_footer: cursor.u64_be()?,
+            max_key_size: cursor.u64_be()?,
+        };
+        cursor.take(cursor.remaining() - CHECKSUM_BYTES)?;
+        let checksum = cursor.u64_be()?;
+        if checksum != xxh3(fields) {
+            return Err(Error::corrupt("anchor does not match its checksum").at(offset));
+        }
+        if anchor.epoch != EPOCH {
+            return Err(Error::unsupported(format!("format version with epoch {}", anchor.epoch)).at(offset));
+        }
+        Ok(anchor)
+    }
+
+    /// Checks that header and footer can lie in a file of `file_size` bytes.
+    ///
+    /// # Errors
+    /// Corrupt where they cannot.
+    pub fn validate(&self, file_size: u64) -> Result<()> {
+        let envelopes = [
+            ("header", self.seek_header, self.nbytes_header, self.len_header),
+            ("footer", self.seek_footer, self.nbytes_footer, self.len_footer),
+        ];
+        for (name, seek, nbytes, len) in envelopes {
+            let is_chunked = self.max_key_size != 0 && nbytes > self.max_key_size;
+            // Of a split envelope only the first chunk must lie behind `seek`.
+            let together = if is_chunked { self.max_key_size } else { nbytes };
+            let fits = seek.checked_add(together).is_some_and(|end| end <= file_size) && nbytes <= file_size;
+            if seek == 0 || !fits {
+                let what = format!("{name} of {nbytes} bytes at byte {seek} in a file of {file_size} bytes");
+                return Err(Error::corrupt(what));
+            }
+            if nbytes < MIN_ENVELOPE_BYTES || len < nbytes {
+                return Err(Error::corrupt(format!("{name} of {nbytes} bytes on disk and {len} bytes")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The payload of the anchor, [`ANCHOR_BYTES`] long; to be stored uncompressed.
+    pub fn write(&self) -> Vec<u8> {
+        let mut buffer = Buffer::new();
+        buffer.u32_be(BYTE_COUNT_FLAG | (ANCHOR_BYTES - 4 - CHECKSUM_BYTES) as u32);
+        buffer.u16_be(CLASS_VERSION);
+        for part in [self.epoch, self.major, self.minor, self.patch] {
+            buffer.u16_be(part);
+        }
+        for number in [
+            self.seek_header,
+            self.nbytes_header,
+            self.len_header,
+            self.seek_footer,
+            self.nbytes_footer,
+            self.len_footer,
+            self.max_key_size,
+        ] {
+            buffer.u64_be(number);
+        }
+        let checksum = xxh3(buffer.as_slice().get(HEAD_BYTES..).unwrap_or_default());
+        buffer.u64_be(checksum);
+        buffer.into_vec()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    pub(crate) fn example() -> Anchor {
+        Anchor {
+            epoch: 1,
+            major: 0,
+            minor: 2,
+            patch: 0,
+            seek_header: 260,
+            nbytes_header: 113,
+            len_header: 172,
+            seek_footer: 595,
+            nbytes_footer: 81,
+            len_footer: 160,
+            max_key_size: 1 << 30,
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_those_that_root_writes() {
+        // The anchor of an ntuple with one entry, written by ROOT 6.40.
+        let root = concat!(
+            "40000042",
+            "0002",
+            "0001000000020000",
+            "0000000000000104000000000000007100000000000000ac",
+            "0000000000000253000000000000005100000000000000a0",
+            "0000000040000000",
+            "942ab64a633dd47d",
+        );
+        let hex: String = example().write().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, root);
+        assert_eq!(Anchor::read(&example().write(), 0), Ok(example()));
+    }
+
+    #[test]
+    fn damage_is_refused_and_growth_accepted() {
+        let bytes = example().write();
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            // A later class version is legal and lies outside of the checksum.
+            assert!(Anchor::read(&bytes, 0).is_err() || bit / 8 == 4 || bit / 8 == 5, "bit {bit}");
+        }
+        let mut longer = bytes[..70].to_vec();
+        longer[3] += 8;
+        longer[5] = 3;
+        longer.extend_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        let checksum = xxh3(&longer[6..]);
+        longer.extend_from_slice(&[0; 8]);
+        longer[78..].copy_from_slice(&checksum.to_be_bytes());
+        assert_eq!(Anchor::read(&longer, 0), Ok(example()));
+        let other_epoch = Anchor { epoch: 2, ..example() };
+        assert_eq!(Anchor::read(&other_epoch.write(), 0).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn places_are_checked() {
+        let size = 1346;
+        assert_eq!(example().validate(size), Ok(()));
+        for bad in [
+            Anchor { seek_header: 0, ..example() },
+            Anchor { seek_header: u64::MAX, ..example() },
+            Anchor { seek_footer: 1 << 63, ..example() },
+            Anchor { nbytes_footer: 0, ..example() },
+            Anchor { nbytes_header: u64::MAX, len_header: u64::MAX, ..example() },
+            Anchor { nbytes_header: u64::MAX, len_header: u64::MAX, max_key_size: 64, ..example() },
+            Anchor { len_header: 112, ..example() },
+        ] {
+            assert!(bad.validate(size).is_err(), "{bad:?}");
+        }
+    }
+}

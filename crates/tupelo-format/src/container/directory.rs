@@ -1,0 +1,320 @@
+//! Directories: their records, their key lists, and the ways through them (`TDirectoryFile::Streamer`, `ReadKeys`).
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use super::key::{Key, read_key, text};
+use super::{Attempt, Fetched, FileHeader, Interrupt, START_BIG_FILE, read_header};
+use crate::wire::{Buffer, Cursor};
+use crate::{Error, Result};
+
+/// Directories nested deeper are refused.
+const MAX_DEPTH: usize = 64;
+/// Paths with more bytes are refused: a small file could otherwise ask for quadratic memory.
+const MAX_PATH_BYTES: usize = 4096;
+/// Smallest key: the fixed part, two 32-bit offsets and three empty strings.
+const MIN_KEY_BYTES: usize = 29;
+/// Bytes of a directory's record, in both layouts, since ROOT 4.
+pub(super) const RECORD_BYTES: usize = 60;
+/// Bytes of a record in 32-bit layout, without UUID.
+pub(super) const SHORT_RECORD_BYTES: usize = 30;
+/// Added to the class version where offsets have 64 bits.
+const BIG: u16 = 1000;
+/// At most so much of a key list is asked for on the word of the directory's record.
+const MAX_HINT_BYTES: u64 = 1 << 20;
+/// Enough for name and title of the file and the record of its top directory.
+const TOP_BYTES: u64 = 4096;
+
+/// An object in a file: a key and where it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Names of the directories and of the object, joined by `/`.
+    pub path: String,
+    /// Its key.
+    pub key: Key,
+}
+
+/// The record of one directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DirectoryRecord {
+    pub(super) class_version: u16,
+    pub(super) created: u32,
+    pub(super) modified: u32,
+    pub(super) nbytes_keys: u32,
+    pub(super) nbytes_name: u32,
+    pub(super) seek_directory: u64,
+    pub(super) seek_parent: u64,
+    pub(super) seek_keys: u64,
+    pub(super) uuid: [u8; 16],
+}
+
+impl DirectoryRecord {
+    fn read(bytes: &[u8], offset: u64) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, offset);
+        let version = cursor.u16_be()?;
+        let is_big = version > BIG;
+        let place = |cursor: &mut Cursor<'_>| match is_big {
+            true => cursor.u64_be(),
+            false => cursor.u32_be().map(u64::from),
+        };
+        let mut record = Self {
+            class_version: if is_big { version - BIG } else { version },
+            created: cursor.u32_be()?,
+            modified: cursor.u32_be()?,
+            nbytes_keys: cursor.u32_be()?,
+            nbytes_name: cursor.u32_be()?,
+            seek_directory: place(&mut cursor)?,
+            seek_parent: place(&mut cursor)?,
+            seek_keys: place(&mut cursor)?,
+            uuid: [0; 16],
+        };
+        // The oldest directories end here.
+        if cursor.remaining() >= 18 {
+            let _version = cursor.u16_be()?;
+            record.uuid.copy_from_slice(cursor.take(16)?);
+        }
+        Ok(record)
+    }
+
+    /// The record on disk; in either layout it takes [`RECORD_BYTES`].
+    pub(super) fn write(&self) -> Vec<u8> {
+        let is_big = self.is_big();
+        let mut buffer = Buffer::new();
+        buffer.u16_be(if is_big { self.class_version.saturating_add(BIG) } else { self.class_version });
+        buffer.u32_be(self.created);
+        buffer.u32_be(self.modified);
+        buffer.u32_be(self.nbytes_keys);
+        buffer.u32_be(self.nbytes_name);
+        for offset in [self.seek_directory, self.seek_parent, self.seek_keys] {
+            match u32::try_from(offset) {
+                Ok(small) if !is_big => buffer.u32_be(small),
+                _ => buffer.u64_be(offset),
+            }
+        }
+        buffer.u16_be(1);
+        buffer.put(&self.uuid);
+        let padding = RECORD_BYTES.saturating_sub(buffer.len());
+        buffer.put(&vec![0; padding]);
+        buffer.into_vec()
+    }
+
+    pub(super) fn is_big(&self) -> bool {
+        self.seek_directory.max(self.seek_parent).max(self.seek_keys) > START_BIG_FILE
+    }
+}
+
+/// A key in a list, as it is and as its bytes.
+#[derive(Debug, Clone)]
+pub(super) struct ListedKey {
+    pub(super) key: Key,
+    pub(super) raw: Bytes,
+    /// Index of the directory that it opens, in the tree.
+    pub(super) child: Option<usize>,
+}
+
+/// One directory with its key list.
+#[derive(Debug, Clone)]
+pub(super) struct Directory {
+    pub(super) path: String,
+    pub(super) name: String,
+    pub(super) title: String,
+    /// Index of the directory above, in the tree; the top directory is its own.
+    pub(super) parent: usize,
+    pub(super) record: DirectoryRecord,
+    /// Where the record lies, and the bytes from there to the end of the record's key.
+    pub(super) record_at: u64,
+    pub(super) room: u64,
+    /// Bytes of the key list's record, 0 where there is none.
+    pub(super) list_bytes: u64,
+    pub(super) keys: Vec<ListedKey>,
+}
+
+/// Where a directory's record lies, found but not yet read.
+struct Place {
+    path: String,
+    name: String,
+    title: String,
+    parent: usize,
+    record_at: u64,
+    room: u64,
+}
+
+fn top(fetched: &Fetched, header: &FileHeader) -> Attempt<Place> {
+    let key = read_key(fetched, header.begin)?;
+    let at = header.begin.saturating_add(u64::from(key.key_bytes));
+    let bytes = fetched.get(at, key.stored_bytes().min(TOP_BYTES))?;
+    let mut cursor = Cursor::new(&bytes, at);
+    let (name, title) = (text(&mut cursor)?, text(&mut cursor)?);
+    let record_at = cursor.offset();
+    let room = key.stored_bytes().saturating_sub(cursor.position() as u64);
+    Ok(Place { path: String::new(), name, title, parent: 0, record_at, room })
+}
+
+fn below(fetched: &Fetched, key: &Key, path: String, parent: usize) -> Result<Place> {
+    key.check_place(fetched.size())?;
+    Ok(Place {
+        path,
+        name: key.name.clone(),
+        title: key.title.clone(),
+        parent,
+        record_at: key.payload_offset(),
+        room: key.stored_bytes(),
+    })
+}
+
+fn read_directory(fetched: &Fetched, place: Place) -> Attempt<Directory> {
+    let Place { path, name, title, parent, record_at, room } = place;
+    let bytes = fetched.get(record_at, room.min(RECORD_BYTES as u64))?;
+    let record = DirectoryRecord::read(&bytes, record_at)?;
+    let at = record.seek_keys;
+    let mut directory =
+        Directory { path, name, title, parent, record, record_at, room, list_bytes: 0, keys: Vec::new() };
+    if at == 0 {
+        return Ok(directory);
+    }
+    // The record says how long the list is, which saves a request; but the list's own key is what counts.
+    let hint = u64::from(directory.record.nbytes_keys).min(MAX_HINT_BYTES);
+    fetched.get(at, hint.min(fetched.size().saturating_sub(at)))?;
+    let key = read_key(fetched, at)?;
+    directory.list_bytes = u64::from(key.nbytes);
+    let at = at.saturating_add(u64::from(key.key_bytes));
+    let bytes = fetched.get(at, key.stored_bytes())?;
+    let mut cursor = Cursor::new(&bytes, at);
+    let count = cursor.u32_be()? as usize;
+    if count > cursor.remaining() / MIN_KEY_BYTES {
+        let what = format!("list of {count} keys in {} bytes", cursor.remaining());
+        return Err(Error::corrupt(what).at(at).into());
+    }
+    directory.keys.reserve(count);
+    for _ in 0..count {
+        let start = cursor.position();
+        let key = Key::read(bytes.get(start..).unwrap_or_default(), cursor.offset())?;
+        cursor.take(usize::from(key.key_bytes))?;
+        directory.keys.push(ListedKey { key, raw: bytes.slice(start..cursor.position()), child: None });
+    }
+    Ok(directory)
+}
+
+/// Every directory, level by level, so that a parent comes before its children and the first is the top directory.
+pub(super) fn read_tree(fetched: &Fetched, header: &FileHeader) -> Attempt<Vec<Directory>> {
+    let top = top(fetched, header)?;
+    let mut seen = HashSet::from([top.record_at]);
+    let mut list_bytes = 0u64;
+    let mut tree: Vec<Directory> = Vec::new();
+    let mut level = vec![top];
+    for _ in 0..MAX_DEPTH {
+        // The lists of one level are independent of each other: what they lack is asked for at once.
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for place in level {
+            match read_directory(fetched, place) {
+                Ok(directory) => found.push(directory),
+                Err(Interrupt::Need(ranges)) => missing.extend(ranges),
+                Err(failed) => return Err(failed),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(Interrupt::Need(missing));
+        }
+        level = Vec::new();
+        let (first, count) = (tree.len(), found.len());
+        for (index, mut directory) in found.into_iter().enumerate() {
+            list_bytes = list_bytes.saturating_add(directory.list_bytes);
+            if list_bytes > fetched.size() {
+                return Err(Error::corrupt("key lists overlap").at(directory.record.seek_keys).into());
+            }
+            for listed in directory.keys.iter_mut().filter(|listed| listed.key.is_directory()) {
+                let path = join(&directory.path, &listed.key.name)?;
+                let place = below(fetched, &listed.key, path, first + index)?;
+                if !seen.insert(place.record_at) {
+                    let what = format!("directory '{}' is listed twice", place.path);
+                    return Err(Error::corrupt(what).at(listed.key.seek_key).into());
+                }
+                listed.child = Some(first + count + level.len());
+                level.push(place);
+            }
+            tree.push(directory);
+        }
+        if level.is_empty() {
+            return Ok(tree);
+        }
+    }
+    Err(Error::limit(format!("directories nested deeper than {MAX_DEPTH}")).into())
+}
+
+fn join(path: &str, name: &str) -> Result<String> {
+    if path.len() + name.len() > MAX_PATH_BYTES {
+        return Err(Error::limit(format!("path of more than {MAX_PATH_BYTES} bytes")));
+    }
+    Ok(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
+}
+
+/// Every key of every directory; a directory's content follows it. Directories themselves are listed too.
+///
+/// # Errors
+/// Corrupt where a key list is damaged, a record lies outside of the file or a directory contains itself.
+pub fn list_objects(fetched: &Fetched) -> Attempt<Vec<Object>> {
+    let tree = read_tree(fetched, &read_header(fetched)?)?;
+    let mut objects = Vec::new();
+    // What is still to be listed: the rest of the keys of each directory on the way down.
+    let mut way: Vec<(&Directory, std::slice::Iter<'_, ListedKey>)> = Vec::new();
+    way.extend(tree.first().map(|top| (top, top.keys.iter())));
+    while let Some((directory, keys)) = way.last_mut() {
+        let Some(listed) = keys.next() else {
+            way.pop();
+            continue;
+        };
+        listed.key.check_place(fetched.size())?;
+        objects.push(Object { path: join(&directory.path, &listed.key.name)?, key: listed.key.clone() });
+        if let Some(child) = listed.child.and_then(|child| tree.get(child)) {
+            way.push((child, child.keys.iter()));
+        }
+    }
+    Ok(objects)
+}
+
+/// The object at a path (`directory/name`, or `directory/name;2` for a cycle; the newest cycle otherwise).
+///
+/// Only the directories on the path are read.
+///
+/// # Errors
+/// As [`list_objects`], for these directories.
+pub fn find_object(fetched: &Fetched, path: &str) -> Attempt<Option<Object>> {
+    let header = read_header(fetched)?;
+    let mut directory = read_directory(fetched, top(fetched, &header)?)?;
+    let (path, cycle) = split_cycle(path.trim_matches('/'));
+    let mut rest = path;
+    loop {
+        // The whole rest first: old files have names with a slash in them.
+        if let Some(listed) = newest(&directory.keys, rest, cycle, |_| true) {
+            listed.key.check_place(fetched.size())?;
+            return Ok(Some(Object { path: path.to_owned(), key: listed.key.clone() }));
+        }
+        let Some((name, behind)) = rest.split_once('/') else {
+            return Ok(None);
+        };
+        let Some(listed) = newest(&directory.keys, name, None, Key::is_directory) else {
+            return Ok(None);
+        };
+        rest = behind;
+        directory = read_directory(fetched, below(fetched, &listed.key, String::new(), 0)?)?;
+    }
+}
+
+/// Splits `name;2` into name and cycle.
+pub(super) fn split_cycle(path: &str) -> (&str, Option<u16>) {
+    match path.rsplit_once(';').map(|(name, cycle)| (name, cycle.parse())) {
+        Some((name, Ok(cycle))) => (name, Some(cycle)),
+        _ => (path, None),
+    }
+}
+
+fn newest<'a>(
+    keys: &'a [ListedKey],
+    name: &str,
+    cycle: Option<u16>,
+    wanted: impl Fn(&Key) -> bool,
+) -> Option<&'a ListedKey> {
+    let named = keys.iter().filter(|listed| listed.key.name == name && wanted(&listed.key));
+    named.filter(|listed| cycle.is_none_or(|cycle| cycle == listed.key.cycle)).max_by_key(|listed| listed.key.cycle)
+}

@@ -1,0 +1,168 @@
+//! What was fetched of a file so far.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::Error;
+
+/// Why a reading function did not finish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Interrupt {
+    /// These byte ranges of the file are missing: fetch them, [`Fetched::provide`] them and call again.
+    Need(Vec<Range<u64>>),
+    /// The bytes were refused; more of them cannot help.
+    Failed(Error),
+}
+
+impl From<Error> for Interrupt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The result of everything that reads from [`Fetched`].
+pub type Attempt<T> = Result<T, Interrupt>;
+
+/// The bytes of one file that were fetched so far, as disjoint pieces.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    size: u64,
+    pieces: BTreeMap<u64, Bytes>,
+}
+
+fn end_of(start: u64, bytes: &Bytes) -> u64 {
+    start.saturating_add(bytes.len() as u64)
+}
+
+impl Fetched {
+    /// Nothing yet of a file of `size` bytes.
+    pub fn new(size: u64) -> Self {
+        Self { size, pieces: BTreeMap::new() }
+    }
+
+    /// Size of the file in bytes, as the storage reported it.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Adds bytes that lie at `offset`. Bytes behind the end of the file are ignored. Pieces may overlap, but the file
+    /// does not change while it is read: which of two versions is kept is not defined.
+    pub fn provide(&mut self, offset: u64, mut bytes: Bytes) {
+        bytes.truncate(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
+        let mut start = offset;
+        let end = end_of(start, &bytes);
+        if let Some((&left, piece)) = self.pieces.range(..=start).next_back() {
+            let covered = end_of(left, piece);
+            if covered >= end {
+                return;
+            }
+            // A piece that starts at the very same place is shorter: it is replaced below.
+            if covered > start && left < start {
+                let _known = bytes.split_to(usize::try_from(covered - start).unwrap_or(usize::MAX).min(bytes.len()));
+                start = covered;
+            }
+        }
+        let inside: Vec<u64> = self.pieces.range(start..end).map(|(&at, _)| at).collect();
+        for at in inside {
+            match self.pieces.get(&at) {
+                // Reaches behind the new bytes: only the last of them can, the pieces being disjoint.
+                Some(piece) if end_of(at, piece) > end => {
+                    bytes.truncate(usize::try_from(at - start).unwrap_or(usize::MAX));
+                }
+                _ => {
+                    self.pieces.remove(&at);
+                }
+            }
+        }
+        if !bytes.is_empty() {
+            self.pieces.insert(start, bytes);
+        }
+    }
+
+    /// The bytes of a range: without a copy where one piece holds it, else joined from several.
+    ///
+    /// # Errors
+    /// [`Interrupt::Failed`] where the range reaches behind the end of the file, [`Interrupt::Need`] with the parts of
+    /// it that were not fetched yet.
+    pub fn get(&self, offset: u64, length: u64) -> Attempt<Bytes> {
+        let end = match offset.checked_add(length) {
+            Some(end) if end <= self.size => end,
+            _ => {
+                let what = format!("{length} bytes wanted in a file of {} bytes", self.size);
+                return Err(Error::corrupt(what).at(offset).into());
+            }
+        };
+        let (mut at, mut parts, mut missing) = (offset, Vec::new(), Vec::new());
+        let first = self.pieces.range(..=offset).next_back().map_or(offset, |(&start, _)| start);
+        for (&start, piece) in self.pieces.range(first..end) {
+            let covered = end_of(start, piece).min(end);
+            if covered <= at {
+                continue;
+            }
+            if start > at {
+                missing.push(at..start);
+                at = start;
+            }
+            let from = usize::try_from(at - start).unwrap_or(usize::MAX);
+            let to = usize::try_from(covered - start).unwrap_or(usize::MAX);
+            parts.push(piece.slice(from.min(piece.len())..to.min(piece.len())));
+            at = covered;
+        }
+        if at < end {
+            missing.push(at..end);
+        }
+        match (missing.is_empty(), parts.len()) {
+            (false, _) => Err(Interrupt::Need(missing)),
+            (true, 0 | 1) => Ok(parts.pop().unwrap_or_default()),
+            (true, _) => Ok(Bytes::from(parts.concat())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_join_and_gaps_are_named() {
+        let file: Vec<u8> = (0..100).collect();
+        let mut fetched = Fetched::new(100);
+        let give = |fetched: &mut Fetched, range: Range<usize>| {
+            fetched.provide(range.start as u64, Bytes::copy_from_slice(&file[range]));
+        };
+        assert_eq!(fetched.get(10, 5), Err(Interrupt::Need(vec![Range { start: 10, end: 15 }])));
+        give(&mut fetched, 10..20);
+        give(&mut fetched, 30..40);
+        assert_eq!(fetched.get(5, 40), Err(Interrupt::Need(vec![5..10, 20..30, 40..45])));
+        give(&mut fetched, 15..35);
+        assert_eq!(fetched.get(12, 25).unwrap(), &file[12..37]);
+        give(&mut fetched, 10..11);
+        give(&mut fetched, 0..90);
+        assert_eq!(fetched.get(0, 90).unwrap(), &file[..90]);
+        assert_eq!(fetched.get(100, 0).unwrap().len(), 0);
+        assert!(matches!(fetched.get(99, 2), Err(Interrupt::Failed(_))));
+        assert!(matches!(fetched.get(u64::MAX, u64::MAX), Err(Interrupt::Failed(_))));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_order_of_pieces_gives_the_file(pieces in proptest::collection::vec((0usize..64, 1usize..40), 1..20)) {
+            let file: Vec<u8> = (0..64).collect();
+            let mut fetched = Fetched::new(64);
+            let mut known = [false; 64];
+            for (start, length) in pieces {
+                let end = (start + length).min(64);
+                fetched.provide(start as u64, Bytes::copy_from_slice(&file[start..end]));
+                known[start..end].fill(true);
+                for (at, known) in known.iter().enumerate() {
+                    match fetched.get(at as u64, 1) {
+                        Ok(bytes) => assert!(*known && bytes[..] == file[at..=at]),
+                        Err(_) => assert!(!known),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The list of unused byte ranges (`TFree`, `TFile::MakeFree`, `TFile::WriteFree`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::{Attempt, Fetched, FileHeader, START_BIG_FILE, read_key};
+use crate::Error;
+use crate::wire::{Buffer, Cursor};
+
+/// Added to the version where the offsets have 64 bits.
+const BIG: u16 = 1000;
+/// ROOT lets the last, open segment end at a multiple of this, in bytes.
+const OPEN_STEP_BYTES: u64 = 1_000_000_000;
+/// Segments are not joined beyond this, so that the mark at their start can give their length.
+const MAX_SEGMENT_BYTES: u64 = 2_000_000_000;
+
+/// The unused ranges inside a file, without the open one behind its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct FreeList {
+    /// First byte to the byte behind the last one; disjoint.
+    segments: BTreeMap<u64, u64>,
+    /// First bytes of segments that are not yet marked in the file.
+    unmarked: BTreeSet<u64>,
+}
+
+impl FreeList {
+    /// Reads the list of a file that was closed properly, and says where its record lies.
+    pub(super) fn read(fetched: &Fetched, header: &FileHeader) -> Attempt<(Self, Range<u64>)> {
+        if header.seek_free == 0 {
+            return Err(Error::corrupt("the file was not closed: it has no free list").at(0).into());
+        }
+        let key = read_key(fetched, header.seek_free)?;
+        let place = header.seek_free..header.seek_free.saturating_add(u64::from(key.nbytes));
+        let at = header.seek_free.saturating_add(u64::from(key.key_bytes));
+        let bytes = fetched.get(at, key.stored_bytes())?;
+        let mut cursor = Cursor::new(&bytes, at);
+        let mut list = Self::default();
+        while cursor.remaining() > 0 {
+            let offset = cursor.offset();
+            let (first, last) = match cursor.u16_be()? > BIG {
+                true => (cursor.u64_be()?, cursor.u64_be()?),
+                false => (u64::from(cursor.u32_be()?), u64::from(cursor.u32_be()?)),
+            };
+            // The open segment is the last one.
+            if last >= header.end {
+                break;
+            }
+            if first < header.begin || first > last {
+                return Err(Error::corrupt(format!("free segment from {first} to {last}")).at(offset).into());
+            }
+            list.insert(first..last.saturating_add(1));
+        }
+        Ok((list, place))
+    }
+
+    /// Bytes of the segment that begins at an offset.
+    pub(super) fn bytes_at(&self, first: u64) -> Option<u64> {
+        self.segments.get(&first).map(|end| end.saturating_sub(first))
+    }
+
+    /// Adds a range that lies in the file and is not used any more.
+    pub(super) fn release(&mut self, range: Range<u64>) {
+        if !range.is_empty() {
+            let first = self.insert(range);
+            self.unmarked.insert(first);
+        }
+    }
+
+    /// Joins a range with its neighbours and returns where the joined one begins.
+    fn insert(&mut self, mut range: Range<u64>) -> u64 {
+        if let Some((&first, &end)) = self.segments.range(..=range.start).next_back()
+            && end >= range.start
+            && range.end.max(end).saturating_sub(first) <= MAX_SEGMENT_BYTES
+        {
+            range = first..range.end.max(end);
+        }
+        while let Some((&first, &end)) = self.segments.range(range.start..=range.end).next()
+            && (range.end.max(end).saturating_sub(range.start) <= MAX_SEGMENT_BYTES || first == range.start)
+        {
+            self.segments.remove(&first);
+            self.unmarked.remove(&first);
+            range.end = range.end.max(end);
+        }
+        self.segments.insert(range.start, range.end);
+        range.start
+    }
+
+    /// Bytes of the list in a record that starts at `at`, where the file ends.
+    pub(super) fn write(&self, at: u64) -> (Vec<u8>, u32) {
+        let mut buffer = Buffer::new();
+        for (&first, &end) in &self.segments {
+            entry(&mut buffer, first, end.saturating_sub(1));
+        }
+        // The open segment begins behind this very entry, whose length depends on where that is.
+        let end = at.saturating_add(buffer.len() as u64 + 10);
+        let first = if end < START_BIG_FILE { end } else { end.saturating_add(8) };
+        let step = (first / OPEN_STEP_BYTES).saturating_add(1).saturating_mul(OPEN_STEP_BYTES);
+        entry(&mut buffer, first, step.max(START_BIG_FILE));
+        (buffer.into_vec(), u32::try_from(self.segments.len()).unwrap_or(u32::MAX).saturating_add(1))
+    }
+
+    /// What to write at the start of each new segment: its length, negative, as in the key of a deleted record.
+    pub(super) fn take_marks(&mut self) -> Vec<(u64, Vec<u8>)> {
+        let mark = |first: u64| {
+            let end = *self.segments.get(&first)?;
+            let length = i32::try_from(end.saturating_sub(first).min(MAX_SEGMENT_BYTES)).unwrap_or(i32::MAX);
+            let mut buffer = Buffer::new();
+            buffer.i32_be(length.saturating_neg());
+            Some((first, buffer.into_vec()))
+        };
+        let marks = self.unmarked.iter().filter_map(|&first| mark(first)).collect();
+        self.unmarked.clear();
+        marks
+    }
+}
+
+fn entry(buffer: &mut Buffer, first: u64, last: u64) {
+    match (u32::try_from(first), u32::try_from(last)) {
+        (Ok(first), Ok(small)) if last <= START_BIG_FILE => {
+            buffer.u16_be(1);
+            buffer.u32_be(first);
+            buffer.u32_be(small);
+        }
+        _ => {
+            buffer.u16_be(BIG + 1);
+            buffer.u64_be(first);
+            buffer.u64_be(last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_join_and_are_marked_once() {
+        let mut list = FreeList::default();
+        list.release(100..200);
+        list.release(300..400);
+        assert_eq!(list.take_marks(), [(100, vec![0xff, 0xff, 0xff, 0x9c]), (300, vec![0xff, 0xff, 0xff, 0x9c])]);
+        list.release(200..300);
+        list.release(500..600);
+        assert_eq!(list.segments, BTreeMap::from([(100, 400), (500, 600)]));
+        assert_eq!(list.take_marks(), [(100, vec![0xff, 0xff, 0xfe, 0xd4]), (500, vec![0xff, 0xff, 0xff, 0x9c])]);
+        assert_eq!(list.take_marks(), []);
+    }
+
+    #[test]
+    fn the_open_segment_begins_where_the_file_ends() {
+        for at in [1000, START_BIG_FILE - 11, START_BIG_FILE - 10, START_BIG_FILE, 7_654_321_000] {
+            let (bytes, count) = FreeList::default().write(at);
+            assert_eq!(count, 1);
+            let mut cursor = Cursor::new(&bytes, 0);
+            let (first, last) = match cursor.u16_be().unwrap() {
+                1 => (u64::from(cursor.u32_be().unwrap()), u64::from(cursor.u32_be().unwrap())),
+                _ => (cursor.u64_be().unwrap(), cursor.u64_be().unwrap()),
+            };
+            assert_eq!((first, cursor.remaining()), (at + bytes.len() as u64, 0));
+            assert!(last > first && last % OPEN_STEP_BYTES == 0 && last - first <= START_BIG_FILE);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The first bytes of a ROOT file (`TFile::WriteHeader`).
+
+use super::{Attempt, Fetched, START_BIG_FILE};
+use crate::wire::{Buffer, Cursor};
+use crate::{Error, Result};
+
+/// Magic of every ROOT file.
+const MAGIC: &[u8] = b"root";
+/// Added to the version where the offsets have 64 bits.
+const BIG: u32 = 1_000_000;
+/// Read at once at the start of a file: its header and usually the record of the top directory.
+const HEAD_BYTES: u64 = 1024;
+/// Bytes of the longer of the two layouts, without the UUID behind it.
+const HEADER_BYTES: u64 = 57;
+
+/// The header of a ROOT file. Only `begin` is needed to find objects; the rest may lie in damaged files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileHeader {
+    /// Version of the ROOT that wrote the file, e.g. 64000 for 6.40.00.
+    pub version: u32,
+    /// Whether the offsets in the header have 64 bits.
+    pub is_big: bool,
+    /// Offset of the first record: the top directory.
+    pub begin: u64,
+    /// Offset behind the last record.
+    pub end: u64,
+    /// Offset of the free list's record, 0 in files that were not closed.
+    pub seek_free: u64,
+    /// Bytes of the free list's record, key included.
+    pub nbytes_free: u32,
+    /// Entries in the free list.
+    pub free_count: u32,
+    /// Bytes from `begin` to the record of the top directory.
+    pub nbytes_name: u32,
+    /// Compression setting: algorithm * 100 + level.
+    pub compress: u32,
+    /// Offset of the streamer info's record.
+    pub seek_info: u64,
+    /// Bytes of the streamer info's record, key included.
+    pub nbytes_info: u32,
+}
+
+/// Reads the header of a ROOT file, small or big.
+///
+/// # Errors
+/// Corrupt where there is no ROOT file, or one whose first record would lie outside of it.
+pub fn read_header(fetched: &Fetched) -> Attempt<FileHeader> {
+    if fetched.size() < HEADER_BYTES {
+        return Err(Error::corrupt(format!("not a ROOT file: {} bytes", fetched.size())).at(0).into());
+    }
+    let header = FileHeader::read(&fetched.get(0, fetched.size().min(HEAD_BYTES))?)?;
+    if header.begin >= fetched.size() || header.begin < HEADER_BYTES {
+        return Err(Error::corrupt(format!("first record at byte {}", header.begin)).at(8).into());
+    }
+    Ok(header)
+}
+
+impl FileHeader {
+    fn read(bytes: &[u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, 0);
+        if cursor.take(MAGIC.len())? != MAGIC {
+            return Err(Error::corrupt("not a ROOT file: it does not start with 'root'").at(0));
+        }
+        let version = cursor.u32_be()?;
+        let is_big = version >= BIG;
+        let offset = |cursor: &mut Cursor<'_>| match is_big {
+            true => cursor.u64_be(),
+            false => cursor.u32_be().map(u64::from),
+        };
+        let begin = u64::from(cursor.u32_be()?);
+        let end = offset(&mut cursor)?;
+        let seek_free = offset(&mut cursor)?;
+        let nbytes_free = cursor.u32_be()?;
+        let free_count = cursor.u32_be()?;
+        let nbytes_name = cursor.u32_be()?;
+        let _bytes_per_offset = cursor.u8()?;
+        let compress = cursor.u32_be()?;
+        let seek_info = offset(&mut cursor)?;
+        let nbytes_info = cursor.u32_be()?;
+        let version = if is_big { version - BIG } else { version };
+        Ok(Self {
+            version,
+            is_big,
+            begin,
+            end,
+            seek_free,
+            nbytes_free,
+            free_count,
+            nbytes_name,
+            compress,
+            seek_info,
+            nbytes_info,
+        })
+    }
+
+    /// The header on disk, with the UUID behind it as ROOT does; big where `is_big` says so or `end` needs it.
+    pub(super) fn write(&self, uuid: &[u8; 16]) -> Vec<u8> {
+        let is_big = self.is_big || self.end > START_BIG_FILE;
+        let mut buffer = Buffer::new();
+        let offset = |buffer: &mut Buffer, value: u64| match u32::try_from(value) {
+            Ok(value) if !is_big => buffer.u32_be(value),
+            _ => buffer.u64_be(value),
+        };
+        buffer.put(MAGIC);
+        buffer.u32_be(if is_big { self.version.saturating_add(BIG) } else { self.version });
+        buffer.u32_be(u32::try_from(self.begin).unwrap_or(u32::MAX));
+        offset(&mut buffer, self.end);
+        offset(&mut buffer, self.seek_free);
+        buffer.u32_be(self.nbytes_free);
+        buffer.u32_be(self.free_count);
+        buffer.u32_be(self.nbytes_name);
+        buffer.u8(if is_big { 8 } else { 4 });
+        buffer.u32_be(self.compress);
+        offset(&mut buffer, self.seek_info);
+        buffer.u32_be(self.nbytes_info);
+        buffer.u16_be(1);
+        buffer.put(uuid);
+        buffer.into_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_layouts_come_back() {
+        for end in [1000, START_BIG_FILE, START_BIG_FILE + 1, 1 << 50] {
+            let header = FileHeader {
+                version: 64000,
+                is_big: end > START_BIG_FILE,
+                begin: 100,
+                end,
+                seek_free: end - 60,
+                nbytes_free: 60,
+                free_count: 1,
+                nbytes_name: 54,
+                compress: 505,
+                seek_info: end - 500,
+                nbytes_info: 440,
+            };
+            let bytes = header.write(&[7; 16]);
+            assert_eq!(bytes.len(), if header.is_big { 75 } else { 63 });
+            assert_eq!(FileHeader::read(&bytes), Ok(header));
+        }
+    }
+}

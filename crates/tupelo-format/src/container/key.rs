@@ -1,0 +1,292 @@
+//! Keys: the record heads of a ROOT file (`TKey::Streamer`).
+
+use super::{Attempt, Fetched, START_BIG_FILE};
+use crate::wire::{Buffer, Cursor};
+use crate::{Error, Result, compression};
+
+/// Key versions above this have 64-bit offsets.
+const BIG: u16 = 1000;
+/// Version of the keys written here, small layout.
+const VERSION: u16 = 4;
+/// Bytes up to and including the cycle.
+const FIXED_BYTES: usize = 18;
+/// Read at once at the start of a record.
+const HEAD_BYTES: u64 = 512;
+/// Bytes of the key in front of a blob.
+pub const BLOB_KEY_BYTES: u64 = 42;
+/// The longest payload behind one blob key: the length in a key has 31 bits.
+pub const MAX_BLOB_BYTES: u64 = i32::MAX as u64 - BLOB_KEY_BYTES;
+/// Larger objects (not blobs) are refused: 1 GiB, which is ROOT's own limit.
+pub const MAX_OBJECT_BYTES: u64 = 1 << 30;
+/// Offset that ROOT writes as the parent of every blob: the top directory's.
+const TOP: u64 = 100;
+
+/// The head of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Bytes of the whole record on disk, key included.
+    pub nbytes: u32,
+    /// Version of the key, above 1000 where offsets have 64 bits.
+    pub version: u16,
+    /// Bytes of the object in memory; meaningless for blobs.
+    pub object_bytes: u32,
+    /// When it was written, in ROOT's packed form (`TDatime`).
+    pub datime: u32,
+    /// Bytes of the key itself: the payload starts so many bytes behind `seek_key`.
+    pub key_bytes: u16,
+    /// Generation of the object among those of its name.
+    pub cycle: u16,
+    /// Offset of the record.
+    pub seek_key: u64,
+    /// Offset of the directory that holds it.
+    pub seek_parent: u64,
+    /// C++ class of the object.
+    pub class_name: String,
+    /// Name of the object.
+    pub name: String,
+    /// Title of the object.
+    pub title: String,
+}
+
+impl Key {
+    /// Reads a key; `offset` is where the bytes lie in the file.
+    ///
+    /// # Errors
+    /// Corrupt where lengths contradict each other, in particular for gaps (negative length).
+    pub fn read(bytes: &[u8], offset: u64) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, offset);
+        let nbytes = match u32::try_from(cursor.i32_be()?) {
+            Ok(nbytes) if nbytes > 0 => nbytes,
+            _ => return Err(Error::corrupt("key of a deleted or empty record").at(offset)),
+        };
+        let version = cursor.u16_be()?;
+        let object_bytes = cursor.u32_be()?;
+        let datime = cursor.u32_be()?;
+        let key_bytes = cursor.u16_be()?;
+        let cycle = cursor.u16_be()?;
+        if u32::from(key_bytes) > nbytes {
+            return Err(Error::corrupt(format!("key of {key_bytes} bytes in a record of {nbytes}")).at(offset));
+        }
+        let mut rest = match usize::from(key_bytes).checked_sub(FIXED_BYTES) {
+            Some(rest) => cursor.sub(rest)?,
+            None => return Err(Error::corrupt(format!("key of {key_bytes} bytes")).at(offset)),
+        };
+        let (seek_key, seek_parent) = match version > BIG {
+            true => (rest.u64_be()?, rest.u64_be()?),
+            false => (u64::from(rest.u32_be()?), u64::from(rest.u32_be()?)),
+        };
+        let class_name = text(&mut rest)?;
+        let name = text(&mut rest)?;
+        let title = text(&mut rest)?;
+        if class_name.contains('\0') || name.contains('\0') {
+            return Err(Error::corrupt("key with a zero byte in its name").at(offset));
+        }
+        Ok(Self {
+            nbytes,
+            version,
+            object_bytes,
+            datime,
+            key_bytes,
+            cycle,
+            seek_key,
+            seek_parent,
+            class_name,
+            name,
+            title,
+        })
+    }
+
+    /// Checks that the record lies inside a file of `file_size` bytes.
+    ///
+    /// # Errors
+    /// Corrupt where it does not.
+    pub fn check_place(&self, file_size: u64) -> Result<()> {
+        let fits = self.seek_key > 0
+            && self.seek_parent < file_size
+            && self.seek_key.checked_add(u64::from(self.nbytes)).is_some_and(|end| end <= file_size);
+        match fits {
+            true => Ok(()),
+            false => Err(Error::corrupt(format!(
+                "key '{}': record of {} bytes at byte {} (parent {}) in a file of {file_size} bytes",
+                self.name, self.nbytes, self.seek_key, self.seek_parent
+            ))
+            .at(self.seek_key)),
+        }
+    }
+
+    /// Bytes of the payload on disk.
+    pub fn stored_bytes(&self) -> u64 {
+        u64::from(self.nbytes.saturating_sub(u32::from(self.key_bytes)))
+    }
+
+    /// Offset of the payload.
+    pub fn payload_offset(&self) -> u64 {
+        self.seek_key.saturating_add(u64::from(self.key_bytes))
+    }
+
+    /// Whether the record is a directory that can be descended into.
+    pub fn is_directory(&self) -> bool {
+        matches!(self.class_name.as_str(), "TDirectory" | "TDirectoryFile")
+    }
+
+    /// A key to be written at `at`, in front of `payload_bytes` uncompressed bytes.
+    pub(super) fn place(
+        at: u64,
+        seek_parent: u64,
+        [class_name, name, title]: [&str; 3],
+        payload_bytes: usize,
+        datime: u32,
+    ) -> Result<Self> {
+        let is_big = at > START_BIG_FILE || seek_parent > START_BIG_FILE;
+        let mut key = Self {
+            nbytes: 0,
+            version: if is_big { BIG + VERSION } else { VERSION },
+            object_bytes: 0,
+            datime,
+            key_bytes: 0,
+            cycle: 1,
+            seek_key: at,
+            seek_parent,
+            class_name: class_name.to_owned(),
+            name: name.to_owned(),
+            title: title.to_owned(),
+        };
+        let key_bytes = key.write().len();
+        let too_long = || Error::limit(format!("'{name}': key of {key_bytes} and payload of {payload_bytes} bytes"));
+        // Both lengths are signed in ROOT.
+        key.key_bytes = i16::try_from(key_bytes).ok().and_then(|n| u16::try_from(n).ok()).ok_or_else(too_long)?;
+        let nbytes = key_bytes.checked_add(payload_bytes).and_then(|n| i32::try_from(n).ok()).ok_or_else(too_long)?;
+        key.nbytes = nbytes.unsigned_abs();
+        key.object_bytes = u32::try_from(payload_bytes).map_err(|_| too_long())?;
+        Ok(key)
+    }
+
+    /// The key on disk.
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut buffer = Buffer::new();
+        buffer.u32_be(self.nbytes);
+        buffer.u16_be(self.version);
+        buffer.u32_be(self.object_bytes);
+        buffer.u32_be(self.datime);
+        buffer.u16_be(self.key_bytes);
+        buffer.u16_be(self.cycle);
+        for offset in [self.seek_key, self.seek_parent] {
+            match u32::try_from(offset) {
+                Ok(small) if self.version <= BIG => buffer.u32_be(small),
+                _ => buffer.u64_be(offset),
+            }
+        }
+        buffer.string_be(&self.class_name);
+        buffer.string_be(&self.name);
+        buffer.string_be(&self.title);
+        buffer.into_vec()
+    }
+}
+
+/// A `TString`. ROOT does not know encodings: what is not UTF-8 is shown as well as possible.
+pub(super) fn text(cursor: &mut Cursor<'_>) -> Result<String> {
+    let length = match cursor.u8()? {
+        255 => cursor.u32_be()? as usize,
+        short => usize::from(short),
+    };
+    Ok(String::from_utf8_lossy(cursor.take(length)?).into_owned())
+}
+
+/// Reads the key of the record at `offset`.
+///
+/// # Errors
+/// As [`Key::read`], and where the file ends before the record does.
+pub fn read_key(fetched: &Fetched, offset: u64) -> Attempt<Key> {
+    let mut bytes = fetched.get(offset, fetched.size().saturating_sub(offset).min(HEAD_BYTES))?;
+    let mut cursor = Cursor::new(&bytes, offset);
+    cursor.take(14)?;
+    let key_bytes = u64::from(cursor.u16_be()?);
+    if key_bytes > bytes.len() as u64 {
+        bytes = fetched.get(offset, key_bytes)?;
+    }
+    let key = Key::read(&bytes, offset)?;
+    let end = offset.saturating_add(u64::from(key.nbytes));
+    if end > fetched.size() {
+        let what = format!("record of {} bytes reaches behind the file", key.nbytes);
+        return Err(Error::corrupt(what).at(offset).into());
+    }
+    Ok(key)
+}
+
+/// The payload behind a key, decompressed where it is shorter than the object.
+///
+/// # Errors
+/// Corrupt where lengths contradict each other or the block is damaged; limit above [`MAX_OBJECT_BYTES`].
+pub fn object_bytes(fetched: &Fetched, key: &Key) -> Attempt<Vec<u8>> {
+    key.check_place(fetched.size())?;
+    let (stored, whole) = (key.stored_bytes(), u64::from(key.object_bytes));
+    if stored.max(whole) > MAX_OBJECT_BYTES {
+        return Err(Error::limit(format!("'{}' has {} bytes", key.name, stored.max(whole))).at(key.seek_key).into());
+    }
+    if stored > whole {
+        let what = format!("'{}' has {whole} bytes but {stored} on disk", key.name);
+        return Err(Error::corrupt(what).at(key.seek_key).into());
+    }
+    let block = fetched.get(key.payload_offset(), stored)?;
+    if stored == whole {
+        return Ok(block.into());
+    }
+    let decompressed = compression::decompress(&block, whole, MAX_OBJECT_BYTES);
+    Ok(decompressed.map_err(|error| error.within(format_args!("'{}'", key.name)).at(key.payload_offset()))?)
+}
+
+/// The key to put right in front of a blob: pages and envelopes that no directory lists.
+///
+/// It always has the 64-bit layout and so [`BLOB_KEY_BYTES`], as in ROOT (`RNTupleFileWriter::PrepareBlobKey`).
+///
+/// # Errors
+/// Limit above [`MAX_BLOB_BYTES`].
+pub fn blob_key(at: u64, payload_bytes: u64, datime: u32) -> Result<Vec<u8>> {
+    if payload_bytes > MAX_BLOB_BYTES {
+        return Err(Error::limit(format!("blob of {payload_bytes} bytes")));
+    }
+    let key = Key {
+        nbytes: u32::try_from(payload_bytes.saturating_add(BLOB_KEY_BYTES)).unwrap_or(u32::MAX),
+        version: BIG + VERSION,
+        object_bytes: u32::try_from(payload_bytes).unwrap_or(u32::MAX),
+        datime,
+        key_bytes: BLOB_KEY_BYTES as u16,
+        cycle: 1,
+        seek_key: at,
+        seek_parent: TOP,
+        class_name: "RBlob".to_owned(),
+        name: String::new(),
+        title: String::new(),
+    };
+    Ok(key.write())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_back_in_both_layouts() {
+        for at in [100, START_BIG_FILE, START_BIG_FILE + 1, 1 << 60] {
+            let mut key = Key::place(at, 100, ["TTree", &"n".repeat(300), "title"], 77, 5).unwrap();
+            key.cycle = 9;
+            let bytes = key.write();
+            assert_eq!(bytes.len(), usize::from(key.key_bytes));
+            assert_eq!(Key::read(&bytes, at), Ok(key.clone()));
+            assert_eq!(key.version > BIG, at > START_BIG_FILE);
+            for length in 0..bytes.len() {
+                assert!(Key::read(&bytes[..length], at).is_err());
+            }
+        }
+        assert!(Key::place(100, 100, ["TTree", &"n".repeat(40_000), ""], 77, 5).is_err());
+    }
+
+    #[test]
+    fn a_blob_key_has_always_the_same_length() {
+        let bytes = blob_key(100, MAX_BLOB_BYTES, 5).unwrap();
+        assert_eq!(bytes.len() as u64, BLOB_KEY_BYTES);
+        let key = Key::read(&bytes, 100).unwrap();
+        assert_eq!((key.nbytes, key.payload_offset()), (i32::MAX as u32, 142));
+        assert!(blob_key(100, MAX_BLOB_BYTES + 1, 5).is_err());
+    }
+}

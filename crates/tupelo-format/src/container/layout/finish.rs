@@ -1,0 +1,225 @@
+//! Closing a file: its objects, key lists, streamer info and free list, in the order in which they are appended.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::{Content, Layout};
+use crate::container::START_BIG_FILE;
+use crate::container::directory::{RECORD_BYTES, SHORT_RECORD_BYTES};
+use crate::container::key::Key;
+use crate::wire::Buffer;
+use crate::{Error, Result};
+
+/// Title of the streamer info record.
+const INFO_TITLE: &str = "Doubly linked list";
+
+/// What to write to close a file, or to leave it readable at a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tail {
+    /// To be appended where [`Layout::finish`] was told that the blobs end.
+    pub append: Vec<u8>,
+    /// To be written then, in this order, once `append` is safely stored. The last one, the file's header and top
+    /// directory in one write, makes everything visible.
+    pub patches: Vec<(u64, Vec<u8>)>,
+    /// To be written last: marks at the start of new free segments. Files are whole without them.
+    pub marks: Vec<(u64, Vec<u8>)>,
+}
+
+/// The bytes to append, and where they will lie.
+struct Appendix {
+    base: u64,
+    buffer: Buffer,
+}
+
+impl Appendix {
+    fn at(&self) -> u64 {
+        self.base.saturating_add(self.buffer.len() as u64)
+    }
+
+    fn put(&mut self, key: &[u8], payload: &[u8]) -> Range<u64> {
+        let start = self.at();
+        self.buffer.put(key);
+        self.buffer.put(payload);
+        start..self.at()
+    }
+}
+
+impl Layout {
+    /// What to write to close the file whose blobs end at `end`. The layout goes on behind that: more can be added and
+    /// `finish` called again, which is how checkpoints are made.
+    ///
+    /// # Errors
+    /// Limit where a record would be longer than keys can say; unsupported where a directory of an old file cannot
+    /// hold a 64-bit offset, or `end` lies before [`Layout::start`]. The layout is of no use then.
+    pub fn finish(&mut self, end: u64) -> Result<Tail> {
+        if end < self.start || end > i64::MAX as u64 {
+            return Err(Error::unsupported(format!("blobs from byte {} to byte {end}", self.start)));
+        }
+        let mut out = Appendix { base: end, buffer: Buffer::new() };
+        self.put_directories(&mut out)?;
+        self.put_objects(&mut out)?;
+        self.put_key_lists(&mut out)?;
+        let mut patches = self.put_records(&mut out)?;
+        self.put_streamer_info(&mut out)?;
+        for range in std::mem::take(&mut self.superseded) {
+            self.free.release(range);
+        }
+        self.put_free_list(&mut out)?;
+        self.header.end = out.at();
+        self.header.is_big |= self.header.end > START_BIG_FILE;
+        self.start = self.header.end;
+        let uuid = self.directories.first().map_or([0; 16], |top| top.record.uuid);
+        let mut header = self.header.write(&uuid);
+        // Files older than ROOT 3 have no room for the UUID, and do without.
+        header.truncate(usize::try_from(self.header.begin).unwrap_or(usize::MAX));
+        overwrite(&mut self.head, 0, &header);
+        patches.push((0, self.head.clone()));
+        Ok(Tail { append: out.buffer.into_vec(), patches, marks: self.free.take_marks() })
+    }
+
+    fn seek_directory(&self, index: usize) -> u64 {
+        self.directories.get(index).map_or(self.header.begin, |directory| directory.record.seek_directory)
+    }
+
+    /// New directories first: what lies in them has to name their place.
+    fn put_directories(&mut self, out: &mut Appendix) -> Result<()> {
+        for index in 0..self.directories.len() {
+            let Some(directory) = self.directories.get(index).filter(|directory| directory.place.is_none()) else {
+                continue;
+            };
+            let parent = directory.parent;
+            let seek_parent = self.seek_directory(parent);
+            let names = ["TDirectory", directory.name.as_str(), directory.title.as_str()];
+            let key = Key::place(out.at(), seek_parent, names, RECORD_BYTES, self.datime)?;
+            let bytes = Bytes::from(key.write());
+            // The record itself follows when its key list has a place.
+            let place = out.put(&bytes, &[0; RECORD_BYTES]);
+            if let Some(directory) = self.directories.get_mut(index) {
+                directory.place = Some((key.payload_offset(), RECORD_BYTES as u64));
+                directory.record.nbytes_name = u32::from(key.key_bytes);
+                directory.record.seek_directory = place.start;
+                directory.record.seek_parent = seek_parent;
+            }
+            let siblings = self.directories.get_mut(parent).map(|parent| parent.entries.iter_mut());
+            if let Some(entry) = siblings.into_iter().flatten().find(|entry| entry.directory == Some(index)) {
+                entry.content = Content::Stored { key: bytes, place };
+            }
+        }
+        Ok(())
+    }
+
+    fn put_objects(&mut self, out: &mut Appendix) -> Result<()> {
+        for directory in &mut self.directories {
+            let seek_parent = directory.record.seek_directory;
+            for entry in &mut directory.entries {
+                let Content::Object { class_name, title, payload } = &entry.content else {
+                    continue;
+                };
+                let names = [class_name.as_str(), entry.name.as_str(), title.as_str()];
+                let mut key = Key::place(out.at(), seek_parent, names, payload.len(), self.datime)?;
+                key.cycle = entry.cycle;
+                let key = Bytes::from(key.write());
+                let place = out.put(&key, payload);
+                entry.content = Content::Stored { key, place };
+            }
+        }
+        Ok(())
+    }
+
+    fn put_key_lists(&mut self, out: &mut Appendix) -> Result<()> {
+        for (index, directory) in self.directories.iter_mut().enumerate().filter(|(_, it)| it.is_changed) {
+            let mut list = Buffer::new();
+            list.u32_be(u32::try_from(directory.entries.len()).unwrap_or(u32::MAX));
+            for entry in &directory.entries {
+                if let Content::Stored { key, .. } = &entry.content {
+                    list.put(key);
+                }
+            }
+            let class_name = if index == 0 { "TFile" } else { "TDirectory" };
+            let names = [class_name, directory.name.as_str(), directory.title.as_str()];
+            let seek = directory.record.seek_directory;
+            let key = Key::place(out.at(), seek, names, list.len(), self.datime)?;
+            let place = out.put(&key.write(), list.as_slice());
+            directory.record.modified = self.datime;
+            directory.record.seek_keys = place.start;
+            directory.record.nbytes_keys = key.nbytes;
+            self.superseded.push(std::mem::replace(&mut directory.list, place));
+        }
+        Ok(())
+    }
+
+    /// The records of changed directories: into the new bytes, into the head, or as patches.
+    fn put_records(&mut self, out: &mut Appendix) -> Result<Vec<(u64, Vec<u8>)>> {
+        let mut patches = Vec::new();
+        for directory in self.directories.iter_mut().filter(|directory| directory.is_changed) {
+            directory.is_changed = false;
+            let Some((at, room)) = directory.place else {
+                continue;
+            };
+            let mut record = directory.record.write();
+            // Directories of old files may have no UUID and no reserve; their offsets have 32 bits.
+            if room < RECORD_BYTES as u64 {
+                if directory.record.is_big() {
+                    let what = format!("directory '{}' has no room for 64-bit offsets", directory.name);
+                    return Err(Error::unsupported(what).at(at));
+                }
+                record.truncate(SHORT_RECORD_BYTES);
+            }
+            match at.checked_sub(out.base).map(usize::try_from) {
+                Some(Ok(position)) => out.buffer.patch(position, &record),
+                _ if at < self.head.len() as u64 => {
+                    overwrite(&mut self.head, usize::try_from(at).unwrap_or(usize::MAX), &record);
+                }
+                _ => patches.push((at, record)),
+            }
+        }
+        Ok(patches)
+    }
+
+    fn put_streamer_info(&mut self, out: &mut Appendix) -> Result<()> {
+        if !self.info.is_changed {
+            return Ok(());
+        }
+        let (at, seek) = (out.at(), self.header.begin);
+        let payload_bytes = self.info.payload.len();
+        let place = |title: &str| Key::place(at, seek, ["TList", "StreamerInfo", title], payload_bytes, self.datime);
+        let mut key = place(INFO_TITLE)?;
+        if let Some(wanted) = self.info.key_bytes.filter(|&wanted| wanted != key.key_bytes) {
+            // The title has no meaning, but it has a length.
+            let title_bytes = INFO_TITLE.len() + usize::from(wanted);
+            let title_bytes = title_bytes.saturating_sub(usize::from(key.key_bytes));
+            key = place(&format!("{INFO_TITLE:title_bytes$.title_bytes$}"))?;
+            if key.key_bytes != wanted {
+                return Err(Error::unsupported(format!("streamer info behind a key of {wanted} bytes")));
+            }
+        }
+        self.info.key_bytes = Some(key.key_bytes);
+        let place = out.put(&key.write(), &self.info.payload);
+        self.header.seek_info = place.start;
+        self.header.nbytes_info = key.nbytes;
+        self.superseded.push(std::mem::replace(&mut self.info.place, place));
+        self.info.is_changed = false;
+        Ok(())
+    }
+
+    /// Last of all, because it says where the file ends.
+    fn put_free_list(&mut self, out: &mut Appendix) -> Result<()> {
+        let name = self.directories.first().map_or("", |top| top.name.as_str());
+        let mut key = Key::place(out.at(), self.header.begin, ["TFile", name, ""], 0, self.datime)?;
+        let (list, count) = self.free.write(out.at().saturating_add(u64::from(key.key_bytes)));
+        key = Key::place(out.at(), self.header.begin, ["TFile", name, ""], list.len(), self.datime)?;
+        let place = out.put(&key.write(), &list);
+        self.header.seek_free = place.start;
+        self.header.nbytes_free = key.nbytes;
+        self.header.free_count = count;
+        self.superseded.push(place);
+        Ok(())
+    }
+}
+
+fn overwrite(bytes: &mut [u8], at: usize, with: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..with.len())) {
+        place.copy_from_slice(with);
+    }
+}

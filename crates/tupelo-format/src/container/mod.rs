@@ -1,0 +1,35 @@
+//! The ROOT file around the ntuples: header, keys, directories, free list, streamer info, anchor.
+//!
+//! Nothing here performs I/O. Reading functions are handed [`Fetched`], the bytes that are there so far, and either
+//! finish or answer [`Interrupt::Need`] with the ranges they miss; the caller fetches these and calls again. Writing
+//! goes through [`Layout`], which knows what a file holds and says which bytes to append and which to overwrite.
+//!
+//! Every integer of the file format is big-endian. The facts come from ROOT's `io/doc/TFile`, `TFile.cxx`, `TKey.cxx`
+//! and `tree/ntuple/src/RMiniFile.cxx`; the anchor from the format specification, "Embedding RNTuple in a ROOT file".
+
+mod anchor;
+mod chunks;
+mod directory;
+mod fetched;
+mod free;
+mod header;
+mod key;
+mod layout;
+mod streamer_info;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use anchor::{ANCHOR_BYTES, Anchor};
+pub use chunks::{Chunks, payload};
+pub use directory::{Object, find_object, list_objects};
+pub use fetched::{Attempt, Fetched, Interrupt};
+pub use header::{FileHeader, read_header};
+pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key};
+pub use layout::{Layout, Tail};
+pub use streamer_info::streamer_info;
+pub use walk::{Record, RecordKind, Walk, walk_keys};
+
+/// Offsets above this need the 64-bit layouts (`TFile::kStartBigFile`).
+pub const START_BIG_FILE: u64 = 2_000_000_000;

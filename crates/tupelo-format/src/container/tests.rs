@@ -1,0 +1,290 @@
+//! What several rooms of the container do together: files that were written are read again, real ones are listed and
+//! extended, damaged ones are refused.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use super::anchor::tests::example;
+use super::*;
+
+const DATIME: u32 = 0x7eea_050b;
+const CLASS: &str = "ROOT::RNTuple";
+
+/// Calls a function as an engine does: fetches what it asks for and calls again.
+fn run<T>(file: &[u8], function: impl Fn(&Fetched) -> Attempt<T>) -> crate::Result<T> {
+    let mut fetched = Fetched::new(file.len() as u64);
+    for _ in 0..10_000 {
+        match function(&fetched) {
+            Ok(value) => return Ok(value),
+            Err(Interrupt::Failed(error)) => return Err(error),
+            Err(Interrupt::Need(ranges)) => {
+                assert!(!ranges.is_empty());
+                for range in ranges {
+                    let bytes = &file[range.start as usize..range.end as usize];
+                    assert!(fetched.get(range.start, bytes.len() as u64).is_err(), "asked for twice: {range:?}");
+                    fetched.provide(range.start, Bytes::copy_from_slice(bytes));
+                }
+            }
+        }
+    }
+    panic!("asks for ever");
+}
+
+fn whole(file: &[u8]) -> Fetched {
+    let mut fetched = Fetched::new(file.len() as u64);
+    fetched.provide(0, Bytes::copy_from_slice(file));
+    fetched
+}
+
+fn write(file: &mut Vec<u8>, tail: Tail) {
+    file.extend_from_slice(&tail.append);
+    for (at, bytes) in tail.patches.iter().chain(&tail.marks) {
+        file[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// A small file with an object in the top directory and two in a directory.
+fn small() -> Vec<u8> {
+    let (mut layout, mut file) = Layout::create("x.root", DATIME, [3; 16]).unwrap();
+    file.extend_from_slice(&blob_key(file.len() as u64, 5, DATIME).unwrap());
+    file.extend_from_slice(b"blob!");
+    layout.add("n", CLASS, "", example().write()).unwrap();
+    layout.add("a/b/n", CLASS, "one", example().write()).unwrap();
+    layout.add("a/b/n", CLASS, "two", vec![1, 2, 3]).unwrap();
+    let tail = layout.finish(file.len() as u64).unwrap();
+    assert_eq!((tail.patches.len(), tail.patches[0].0, tail.marks.len()), (1, 0, 0));
+    write(&mut file, tail);
+    file
+}
+
+fn paths(objects: &[Object]) -> Vec<String> {
+    objects.iter().map(|object| format!("{};{}", object.path, object.key.cycle)).collect()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let file = small();
+    let objects = run(&file, list_objects).unwrap();
+    assert_eq!(paths(&objects), ["n;1", "a;1", "a/b;1", "a/b/n;2", "a/b/n;1"]);
+    let payload = run(&file, |fetched| object_bytes(fetched, &objects[0].key)).unwrap();
+    assert_eq!(Anchor::read(&payload, 0), Ok(example()));
+    let find = |path: &str| run(&file, |fetched| find_object(fetched, path)).unwrap().map(|object| object.key.title);
+    assert_eq!(find("a/b/n").as_deref(), Some("two"));
+    assert_eq!(find("/a/b/n;1").as_deref(), Some("one"));
+    assert_eq!(find("a/b/n;3"), None);
+    assert_eq!(find("a/n"), None);
+    assert_eq!(find("n/n"), None);
+    assert_eq!(find(""), None);
+    let header = run(&file, read_header).unwrap();
+    assert_eq!((header.end, header.is_big), (file.len() as u64, false));
+    assert_eq!(run(&file, streamer_info).unwrap(), Some(super::streamer_info::anchor_list()));
+    let records = run(&file, walk_keys).unwrap();
+    assert_eq!(records.last().map(|last| last.offset + last.nbytes), Some(file.len() as u64));
+    assert!(records.iter().all(|record| matches!(record.kind, RecordKind::Key(_))));
+    assert_eq!(records.len(), 2 + 2 + 3 + 3 + 2);
+}
+
+#[test]
+fn an_update_keeps_what_was_there() {
+    let mut file = small();
+    let before = run(&file, list_objects).unwrap();
+    let old = file.clone();
+    let mut layout = run(&file, |fetched| Layout::update(fetched, DATIME + 1)).unwrap();
+    assert_eq!(layout.start(), file.len() as u64);
+    layout.add("a/m", "TObjString", "", vec![4; 100]).unwrap();
+    layout.add("n", CLASS, "newer", vec![5; 10]).unwrap();
+    assert!(layout.add("n/x", CLASS, "", Vec::new()).is_err());
+    assert!(layout.add("a//x", CLASS, "", Vec::new()).is_err());
+    assert!(layout.add(&"x".repeat(70_000), CLASS, "", Vec::new()).is_err());
+    assert!(layout.finish(5).is_err());
+    let tail = layout.finish(file.len() as u64).unwrap();
+    assert_eq!(tail.patches.iter().map(|patch| patch.0).next_back(), Some(0));
+    // Until the patches are written the file is as it was.
+    let mut appended = file.clone();
+    appended.extend_from_slice(&tail.append);
+    assert_eq!(run(&appended, list_objects).unwrap(), before);
+    assert_eq!(appended[..old.len()], old);
+    let marks = tail.marks.len();
+    write(&mut file, tail);
+    let objects = run(&file, list_objects).unwrap();
+    assert_eq!(paths(&objects), ["n;2", "n;1", "a;1", "a/b;1", "a/b/n;2", "a/b/n;1", "a/m;1"]);
+    assert!(before.iter().all(|object| objects.contains(object)));
+    let gaps = run(&file, walk_keys).unwrap().into_iter().filter(|record| record.kind == RecordKind::Gap).count();
+    // The lists of two directories lie side by side, and the free list apart from them.
+    assert_eq!((marks, gaps), (2, 2));
+
+    // A checkpoint: the layout goes on, and the next one supersedes what this one wrote.
+    assert!(layout.remove("n") && !layout.remove("n;2") && !layout.remove("a") && !layout.remove("q/n"));
+    let tail = layout.finish(file.len() as u64).unwrap();
+    write(&mut file, tail);
+    let objects = run(&file, list_objects).unwrap();
+    assert_eq!(paths(&objects), ["n;1", "a;1", "a/b;1", "a/b/n;2", "a/b/n;1", "a/m;1"]);
+    run(&file, walk_keys).unwrap();
+    run(&file, |fetched| Layout::update(fetched, 0)).unwrap();
+}
+
+#[test]
+fn big_files_have_big_offsets() {
+    let end = 5_000_000_000;
+    let (mut layout, head) = Layout::create("big.root", DATIME, [3; 16]).unwrap();
+    layout.add("n", CLASS, "", example().write()).unwrap();
+    layout.add("a/n", CLASS, "", example().write()).unwrap();
+    let tail = layout.finish(end).unwrap();
+    let mut fetched = Fetched::new(end + tail.append.len() as u64);
+    assert_eq!(tail.patches.len(), 1);
+    assert_eq!(tail.patches[0].1.len(), head.len());
+    fetched.provide(0, Bytes::from(tail.patches[0].1.clone()));
+    fetched.provide(head.len() as u64, Bytes::from(vec![0; 2000]));
+    fetched.provide(end, Bytes::from(tail.append));
+    let objects = list_objects(&fetched).unwrap();
+    assert_eq!(paths(&objects), ["n;1", "a;1", "a/n;1"]);
+    assert!(objects.iter().all(|object| object.key.version > 1000 && object.key.seek_key >= end));
+    assert!(objects[2].key.seek_parent >= end);
+    let header = read_header(&fetched).unwrap();
+    assert_eq!((header.is_big, header.end), (true, fetched.size()));
+    assert_eq!(Layout::update(&fetched, 0).unwrap().start(), fetched.size());
+    assert!(streamer_info(&fetched).unwrap().is_some());
+}
+
+#[test]
+fn a_small_file_grows_big() {
+    let file = small();
+    let mut layout = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap();
+    layout.add("a/m", CLASS, "", example().write()).unwrap();
+    let end = 3_000_000_000;
+    let tail = layout.finish(end).unwrap();
+    let mut fetched = Fetched::new(end + tail.append.len() as u64);
+    let mut file = file;
+    for (at, bytes) in tail.patches.iter().chain(&tail.marks) {
+        file[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
+    }
+    file.resize(4000, 0);
+    fetched.provide(0, Bytes::from(file));
+    fetched.provide(end, Bytes::from(tail.append));
+    let objects = list_objects(&fetched).unwrap();
+    assert_eq!(paths(&objects), ["n;1", "a;1", "a/b;1", "a/b/n;2", "a/b/n;1", "a/m;1"]);
+}
+
+/// The real files, as `(name, bytes)`; none where they are not at hand.
+fn real_files() -> Vec<(String, Vec<u8>)> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    let entries = [folder.clone(), folder.join("trees")].into_iter().filter_map(|folder| folder.read_dir().ok());
+    let paths = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let roots = paths.filter(|path| path.extension().is_some_and(|extension| extension == "root"));
+    roots.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
+}
+
+#[test]
+fn real_files_are_listed() {
+    for (name, file) in real_files() {
+        let objects = run(&file, list_objects).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for object in objects.iter().step_by(1 + objects.len() / 20) {
+            let path = format!("{};{}", object.path, object.key.cycle);
+            let found = run(&file, |fetched| find_object(fetched, &path)).unwrap();
+            assert_eq!(found.as_ref(), Some(object), "{name}");
+            if object.key.class_name == CLASS {
+                let payload = run(&file, |fetched| object_bytes(fetched, &object.key)).unwrap();
+                let anchor = Anchor::read(&payload, 0).unwrap_or_else(|error| panic!("{name}: {error}"));
+                anchor.validate(file.len() as u64).unwrap();
+            }
+        }
+        run(&file, streamer_info).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let records = walk_keys(&whole(&file)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        assert!(records.len() >= objects.len(), "{name}");
+    }
+}
+
+#[test]
+fn real_files_are_extended() {
+    for (name, mut file) in real_files() {
+        let before = run(&file, list_objects).unwrap();
+        let info = run(&file, streamer_info).unwrap().unwrap_or_default();
+        let mut layout = match run(&file, |fetched| Layout::update(fetched, DATIME)) {
+            Ok(layout) => layout,
+            Err(error) => panic!("{name}: {error}"),
+        };
+        layout.add("tupelo/n", CLASS, "", example().write()).unwrap();
+        let tail = layout.finish(file.len() as u64).unwrap();
+        write(&mut file, tail);
+        let objects = run(&file, list_objects).unwrap();
+        assert_eq!(objects.len(), before.len() + 2, "{name}");
+        assert!(before.iter().all(|object| objects.contains(object)), "{name}");
+        let longer = run(&file, streamer_info).unwrap().unwrap();
+        assert!(longer.len() >= info.len(), "{name}");
+        walk_keys(&whole(&file)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    }
+}
+
+/// Everything that reads a file; the results do not matter, only that there are some.
+fn read_all(file: &[u8]) {
+    let objects = run(file, list_objects).unwrap_or_default();
+    for object in objects {
+        if let Ok(payload) = run(file, |fetched| object_bytes(fetched, &object.key)) {
+            let _ = Anchor::read(&payload, 0).map(|anchor| anchor.validate(file.len() as u64));
+        }
+    }
+    let _ = run(file, |fetched| find_object(fetched, "a/b/n"));
+    let _ = run(file, streamer_info);
+    let _ = run(file, walk_keys);
+    if let Ok(mut layout) = run(file, |fetched| Layout::update(fetched, DATIME)) {
+        let _ = layout.add("a/b/n", CLASS, "", vec![0; 9]);
+        let _ = layout.finish(layout.start());
+    }
+}
+
+#[test]
+fn truncated_files_are_refused() {
+    let file = small();
+    for length in 0..file.len() {
+        read_all(&file[..length]);
+        assert!(run(&file[..length], |fetched| Layout::update(fetched, DATIME)).is_err(), "{length} bytes");
+    }
+}
+
+#[test]
+fn flipped_bits_do_no_harm() {
+    let file = small();
+    for bit in 0..file.len() * 8 {
+        let mut file = file.clone();
+        file[bit / 8] ^= 1 << (bit % 8);
+        read_all(&file);
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn overwritten_numbers_do_no_harm(changes in proptest::collection::vec((0usize..2000, 0u64..=u64::MAX, 0u32..64), 1..4)) {
+        let mut file = small();
+        for (at, value, shift) in changes {
+            let at = at % file.len();
+            let mut number = crate::wire::Buffer::new();
+            number.u32_be((value >> shift) as u32);
+            let end = (at + 4).min(file.len());
+            file[at..end].copy_from_slice(&number.as_slice()[..end - at]);
+        }
+        read_all(&file);
+    }
+}
+
+#[test]
+fn a_directory_in_itself_is_refused() {
+    let file = small();
+    let records = run(&file, walk_keys).unwrap();
+    let is_a = |key: &Key| key.class_name == "TDirectory" && key.name == "a";
+    let list = records.iter().rfind(|record| matches!(&record.kind, RecordKind::Key(key) if is_a(key)));
+    let list = list.map(|record| record.offset as usize).unwrap();
+    let a = run(&file, |fetched| find_object(fetched, "a")).unwrap().unwrap().key;
+    let b = run(&file, |fetched| find_object(fetched, "a/b")).unwrap().unwrap().key;
+    // The key of `a/b` in the list of `a` gets the place of `a`.
+    let mut file = file;
+    let (from, to) = ((b.seek_key as u32).to_be_bytes(), (a.seek_key as u32).to_be_bytes());
+    let entry = list + usize::from(a.key_bytes);
+    let at = entry + file[entry..].windows(4).position(|window| window == from).unwrap();
+    file[at..at + 4].copy_from_slice(&to);
+    assert!(run(&file, list_objects).unwrap_err().what().contains("listed twice"));
+    // A path through it ends where the path does.
+    assert_eq!(run(&file, |fetched| find_object(fetched, "a/b/b/b/b/n")), Ok(None));
+    let error = run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
+    assert!(error.what().contains("listed twice"));
+}

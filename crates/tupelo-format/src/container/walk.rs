@@ -1,0 +1,106 @@
+//! All records of a file one after the other, listed in a directory or not: a byte map (`TFile::Map`).
+
+use super::free::FreeList;
+use super::{Attempt, Fetched, Interrupt, Key, read_header, read_key};
+use crate::wire::Cursor;
+use crate::{Error, Result};
+
+/// Bytes to fetch at each record: some records are short enough that the next one is then there too.
+const HEAD_BYTES: u64 = 512;
+
+/// One record of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Offset in the file.
+    pub offset: u64,
+    /// Bytes, key included.
+    pub nbytes: u64,
+    /// What is there.
+    pub kind: RecordKind,
+}
+
+/// What a record is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordKind {
+    /// A key with its payload.
+    Key(Key),
+    /// Bytes that nothing uses any more.
+    Gap,
+}
+
+/// A walk over all records. It remembers its place, so a missing range costs one record and not all before it.
+#[derive(Debug, Clone)]
+pub struct Walk {
+    at: u64,
+    end: u64,
+    free: FreeList,
+}
+
+impl Walk {
+    /// A walk over the records of a file.
+    ///
+    /// Gaps are known by the negative length at their start and by the free list: ROOT itself leaves gaps unmarked
+    /// where a blob did not fill the one it was put into. A file without a readable free list is walked nevertheless.
+    ///
+    /// # Errors
+    /// Where there is no ROOT file.
+    pub fn new(fetched: &Fetched) -> Attempt<Self> {
+        let header = read_header(fetched)?;
+        let free = match FreeList::read(fetched, &header) {
+            Ok((free, _)) => free,
+            Err(Interrupt::Failed(_)) => FreeList::default(),
+            Err(need) => return Err(need),
+        };
+        Ok(Self { at: header.begin, end: header.end.min(fetched.size()), free })
+    }
+
+    /// The next record; `None` behind the last one.
+    ///
+    /// # Errors
+    /// [`Interrupt::Need`] for the next few bytes: provide them and call again. Corrupt where
+    /// a record has no length or reaches behind the file; the walk cannot go on then.
+    pub fn next(&mut self, fetched: &Fetched) -> Attempt<Option<Record>> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let bytes = fetched.get(self.at, HEAD_BYTES.min(fetched.size().saturating_sub(self.at)))?;
+        let (nbytes, kind) = match self.free.bytes_at(self.at) {
+            Some(nbytes) => (nbytes, RecordKind::Gap),
+            None => match Cursor::new(&bytes, self.at).i32_be()? {
+                length @ ..0 => (u64::from(length.unsigned_abs()), RecordKind::Gap),
+                _ => {
+                    let key = read_key(fetched, self.at)?;
+                    (u64::from(key.nbytes), RecordKind::Key(key))
+                }
+            },
+        };
+        let record = Record { offset: self.at, nbytes, kind };
+        self.at = self.behind(&record)?;
+        Ok(Some(record))
+    }
+
+    fn behind(&self, record: &Record) -> Result<u64> {
+        match record.offset.checked_add(record.nbytes) {
+            Some(end) if end <= self.end => Ok(end),
+            _ => {
+                let what = format!("record of {} bytes in a file that ends at byte {}", record.nbytes, self.end);
+                Err(Error::corrupt(what).at(record.offset))
+            }
+        }
+    }
+}
+
+/// All records from the first one to the end of the file, where all of it that is needed was fetched already.
+///
+/// Where not, every call begins anew; [`Walk`] does not.
+///
+/// # Errors
+/// As [`Walk::next`].
+pub fn walk_keys(fetched: &Fetched) -> Attempt<Vec<Record>> {
+    let mut walk = Walk::new(fetched)?;
+    let mut records = Vec::new();
+    while let Some(record) = walk.next(fetched)? {
+        records.push(record);
+    }
+    Ok(records)
+}

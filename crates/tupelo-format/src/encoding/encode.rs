@@ -1,0 +1,154 @@
+//! Values to pages: checks the values, then picks the kernel.
+
+use half::f16;
+
+use super::scalar::{self, Word};
+use super::{ColumnType, Encoding};
+use crate::{Error, Result};
+
+/// Grows `out` by the bytes of a page and returns those.
+fn room<'a>(encoding: &Encoding, elements: usize, out: &'a mut Vec<u8>) -> Result<&'a mut [u8]> {
+    let bytes = encoding.packed_bytes(elements as u64).and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes = bytes.ok_or_else(|| Error::limit(format!("page of {elements} elements")))?;
+    let start = out.len();
+    out.resize(start + bytes, 0);
+    Ok(out.get_mut(start..).unwrap_or_default())
+}
+
+/// The inverse of [`decode_fixed`](super::decode_fixed): appends the page for the little-endian elements in `values`.
+///
+/// # Errors
+/// Unsupported if the type has no fixed width, corrupt if `values` end within an element.
+pub fn encode_fixed(encoding: &Encoding, values: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    use ColumnType::*;
+    let column_type = encoding.column_type();
+    let width = column_type.width_bytes().ok_or_else(|| encoding.mismatch("elements of fixed width"))?;
+    encoding.check_page(values, values.len() / width)?;
+    let page = room(encoding, values.len() / width, out)?;
+    match column_type {
+        SplitUInt16 => u16::split(values.as_chunks().0, page, u16::from_le_bytes),
+        SplitInt16 => u16::split(values.as_chunks().0, page, |bytes| u16::from_le_bytes(bytes).zigzag()),
+        SplitUInt32 | SplitReal32 => u32::split(values.as_chunks().0, page, u32::from_le_bytes),
+        SplitInt32 => u32::split(values.as_chunks().0, page, |bytes| u32::from_le_bytes(bytes).zigzag()),
+        SplitUInt64 | SplitReal64 => u64::split(values.as_chunks().0, page, u64::from_le_bytes),
+        SplitInt64 => u64::split(values.as_chunks().0, page, |bytes| u64::from_le_bytes(bytes).zigzag()),
+        _ => page.copy_from_slice(values),
+    }
+    Ok(())
+}
+
+/// Appends the Bit page for the `count` bits of `bitmap` from bit `skip` on; the last byte is filled up with zeros.
+///
+/// # Errors
+/// Corrupt if the bitmap has too few bits.
+pub fn encode_bits(bitmap: &[u8], skip: usize, count: usize, out: &mut Vec<u8>) -> Result<()> {
+    if skip.checked_add(count).is_none_or(|end| end.div_ceil(8) > bitmap.len()) {
+        return Err(Error::corrupt(format!("{count} bits from bit {skip} of {} bytes", bitmap.len())));
+    }
+    let start = out.len();
+    out.resize(start + count.div_ceil(8), 0);
+    scalar::copy_bits(bitmap, skip, count, out.get_mut(start..).unwrap_or_default(), 0);
+    Ok(())
+}
+
+/// The inverse of [`decode_f32`](super::decode_f32). Real16 rounds to nearest even, Real32Trunc cuts bits off,
+/// Real32Quant rounds to the nearest step.
+///
+/// # Errors
+/// Unsupported for Real64, for types that are not real, and for a value outside the range of a Real32Quant column.
+pub fn encode_f32(encoding: &Encoding, values: &[f32], out: &mut Vec<u8>) -> Result<()> {
+    if encoding.column_type().unsplit() == ColumnType::Real64 {
+        return Err(encoding.mismatch("single-precision numbers"));
+    }
+    encode_reals(encoding, values, out, |single| single, f64::from)
+}
+
+/// The inverse of [`decode_f64`](super::decode_f64). Real32Quant takes the numbers as they are, the other types but
+/// Real64 and SplitReal64 cast them to single precision first, as ROOT does.
+///
+/// # Errors
+/// Unsupported for types that are not real and for a value outside the range of a Real32Quant column.
+pub fn encode_f64(encoding: &Encoding, values: &[f64], out: &mut Vec<u8>) -> Result<()> {
+    encode_reals(encoding, values, out, |double| double as f32, |double| double)
+}
+
+fn encode_reals<T: Copy>(
+    encoding: &Encoding,
+    values: &[T],
+    out: &mut Vec<u8>,
+    single: impl Fn(T) -> f32,
+    double: impl Fn(T) -> f64,
+) -> Result<()> {
+    use ColumnType::*;
+    let bits = encoding.bits();
+    let half = |value| f16::from_f32(single(value)).to_bits();
+    match encoding.column_type() {
+        Real16 => u16::store(values, room(encoding, values.len(), out)?, half),
+        SplitReal16 => u16::split(values, room(encoding, values.len(), out)?, half),
+        Real32 => u32::store(values, room(encoding, values.len(), out)?, |value| single(value).to_bits()),
+        SplitReal32 => u32::split(values, room(encoding, values.len(), out)?, |value| single(value).to_bits()),
+        Real64 => u64::store(values, room(encoding, values.len(), out)?, |value| double(value).to_bits()),
+        SplitReal64 => u64::split(values, room(encoding, values.len(), out)?, |value| double(value).to_bits()),
+        Real32Trunc => {
+            let dropped = 32 - u32::from(bits);
+            scalar::pack(bits, values, out, |value| single(value).to_bits() >> dropped);
+        }
+        Real32Quant => {
+            let quantum = encoding.quantum()?;
+            // Written so that NaN is outside, too.
+            let inside = |value: f64| quantum.min <= value && value <= quantum.max;
+            if let Some(value) = values.iter().map(|value| double(*value)).find(|value| !inside(*value)) {
+                return Err(Error::unsupported(format!(
+                    "value {value} is outside the range [{}, {}] of the Real32Quant column",
+                    quantum.min, quantum.max
+                )));
+            }
+            let quantize = quantum.encoder();
+            scalar::pack(bits, values, out, |value| quantize(double(value)));
+        }
+        _ => return Err(encoding.mismatch("real numbers")),
+    }
+    Ok(())
+}
+
+/// The inverse of [`decode_index`](super::decode_index).
+///
+/// # Errors
+/// Unsupported if the type is no index or an end does not fit its 32 bits.
+pub fn encode_index(encoding: &Encoding, ends: &[u64], out: &mut Vec<u8>) -> Result<()> {
+    use ColumnType::*;
+    let column_type = encoding.column_type();
+    if !column_type.is_index() {
+        return Err(encoding.mismatch("indexes"));
+    }
+    let largest = if column_type.unsplit() == Index32 { u64::from(u32::MAX) } else { u64::MAX };
+    if let Some(end) = ends.iter().find(|end| **end > largest) {
+        return Err(Error::unsupported(format!("index {end} does not fit the {} column", column_type.name())));
+    }
+    let page = room(encoding, ends.len(), out)?;
+    let mut last = 0;
+    let mut size = |end: u64| end.wrapping_sub(std::mem::replace(&mut last, end));
+    match column_type {
+        Index32 => u32::store(ends, page, |end| end as u32),
+        Index64 => u64::store(ends, page, |end| end),
+        SplitIndex32 => u32::split(ends, page, |end| size(end) as u32),
+        _ => u64::split(ends, page, size),
+    }
+    Ok(())
+}
+
+/// The inverse of [`decode_switch`](super::decode_switch).
+///
+/// # Errors
+/// Corrupt if there are not as many tags as indexes.
+pub fn encode_switch(indexes: &[u64], tags: &[u32], out: &mut Vec<u8>) -> Result<()> {
+    if indexes.len() != tags.len() {
+        return Err(Error::corrupt(format!("{} indexes with {} tags", indexes.len(), tags.len())));
+    }
+    out.reserve(indexes.len().saturating_mul(scalar::SWITCH_BYTES));
+    for (index, tag) in indexes.iter().zip(tags) {
+        out.extend_from_slice(&index.to_le_bytes());
+        out.extend_from_slice(&tag.to_le_bytes());
+    }
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! The page list envelope (format specification, "Page List Envelope"), parsed column by column on demand: an ntuple
+//! with ten thousand columns must not pay for those that nobody reads.
+
+use bytes::Bytes;
+
+use super::{EnvelopeType, frame, unwrap, wrap};
+use crate::locator::Locator;
+use crate::wire::{Buffer, Cursor};
+use crate::{Error, Result};
+
+/// Cluster flag of sharded clusters, which readers must refuse.
+pub const SHARDED: u8 = 0x01;
+
+/// Smallest page description: element count and simple locator.
+const PAGE_BYTES: usize = 16;
+/// Smallest cluster summary frame.
+const SUMMARY_BYTES: usize = 24;
+/// Smallest inner list: head and element offset.
+const COLUMN_BYTES: usize = 20;
+
+/// Entry range of one cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterSummary {
+    /// First entry.
+    pub first_entry: u64,
+    /// Number of entries (56 bits).
+    pub entries: u64,
+    /// [`SHARDED`] or bits that are ignored.
+    pub flags: u8,
+}
+
+/// One page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageInfo {
+    /// Number of elements.
+    pub elements: u32,
+    /// Whether 8 bytes of XXH3 follow the page.
+    pub has_checksum: bool,
+    /// Where, without the checksum.
+    pub locator: Locator,
+}
+
+/// The pages of one column in one cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnPages {
+    /// In element order.
+    pub pages: Vec<PageInfo>,
+    /// Index of the first element, counted over all clusters; `None` for a suppressed column.
+    pub first_element: Option<u64>,
+    /// Compression setting; 0 for a suppressed column.
+    pub compression: u32,
+}
+
+impl ColumnPages {
+    /// A column that is not stored in a cluster.
+    pub fn suppressed() -> Self {
+        Self { pages: Vec::new(), first_element: None, compression: 0 }
+    }
+
+    /// Stored elements.
+    pub fn elements(&self) -> u64 {
+        self.pages.iter().map(|page| u64::from(page.elements)).sum()
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let (mut payload, count) = frame::list(cursor)?;
+        let mut pages = payload.reserve(count, PAGE_BYTES);
+        for _ in 0..count {
+            let elements = payload.i32_le()?;
+            pages.push(PageInfo {
+                elements: elements.unsigned_abs(),
+                has_checksum: elements < 0,
+                locator: Locator::read(&mut payload)?,
+            });
+        }
+        match u64::try_from(payload.i64_le()?) {
+            Ok(first) => Ok(Self { pages, first_element: Some(first), compression: payload.u32_le()? }),
+            Err(_) if pages.is_empty() => Ok(Self::suppressed()),
+            Err(_) => Err(Error::corrupt("suppressed column with pages").at(payload.offset())),
+        }
+    }
+
+    fn write(&self, buffer: &mut Buffer) {
+        frame::write_list(buffer, self.pages.len(), |b| {
+            for page in &self.pages {
+                let elements = i64::from(page.elements);
+                // 2^31 elements have no positive form in 32 bits; pages are far smaller.
+                b.i32_le(if page.has_checksum { -elements } else { elements } as i32);
+                page.locator.write(b);
+            }
+            match self.first_element {
+                Some(first) => {
+                    b.i64_le(first as i64);
+                    b.u32_le(self.compression);
+                }
+                None => b.i64_le(i64::MIN),
+            }
+        });
+    }
+}
+
+/// A verified page list. Column entries are parsed when asked for.
+#[derive(Debug, Clone)]
+pub struct PageList {
+    envelope: Bytes,
+    summaries: Vec<ClusterSummary>,
+    /// For every cluster, where in the envelope each column's inner list begins; the last item is the end.
+    columns: Vec<Vec<u32>>,
+}
+
+impl PageList {
+    /// Reads a decompressed envelope that must belong to the header with the given checksum.
+    pub fn read(envelope: Bytes, header_checksum: u64) -> Result<Self> {
+        let (mut cursor, _) = unwrap(&envelope, EnvelopeType::PageList)?;
+        let (summaries, columns) =
+            Self::read_payload(&mut cursor, header_checksum).map_err(|e| e.within("page list"))?;
+        Ok(Self { envelope, summaries, columns })
+    }
+
+    fn read_payload(cursor: &mut Cursor<'_>, header_checksum: u64) -> Result<(Vec<ClusterSummary>, Vec<Vec<u32>>)> {
+        let found = cursor.u64_le()?;
+        if found != header_checksum {
+            return Err(Error::corrupt(format!(
+                "belongs to another header (checksum {found:016x}, not {header_checksum:016x})"
+            )));
+        }
+        let summaries = frame::read_list(cursor, "cluster summary", SUMMARY_BYTES, |cursor| {
+            let mut record = frame::record(cursor)?;
+            let first_entry = record.u64_le()?;
+            let word = record.u64_le()?;
+            let flags = (word >> 56) as u8;
+            if flags & SHARDED != 0 {
+                return Err(Error::unsupported("sharded cluster, which the format reserves for the future"));
+            }
+            Ok(ClusterSummary { first_entry, entries: word & ((1 << 56) - 1), flags })
+        })?;
+        let columns = frame::read_list(cursor, "cluster", 12, |cursor| {
+            let (mut outer, count) = frame::list(cursor)?;
+            let mut starts = outer.reserve(count.saturating_add(1), COLUMN_BYTES);
+            for _ in 0..count {
+                starts.push(Self::position(&outer)?);
+                frame::list(&mut outer)?;
+            }
+            starts.push(Self::position(&outer)?);
+            Ok(starts)
+        })?;
+        if summaries.len() != columns.len() {
+            return Err(Error::corrupt(format!(
+                "{} cluster summaries but pages of {} clusters",
+                summaries.len(),
+                columns.len()
+            )));
+        }
+        Ok((summaries, columns))
+    }
+
+    fn position(cursor: &Cursor<'_>) -> Result<u32> {
+        u32::try_from(cursor.offset()).map_err(|_| Error::limit("page list over 4 GiB"))
+    }
+
+    /// Entry ranges of the group's clusters.
+    pub fn clusters(&self) -> &[ClusterSummary] {
+        &self.summaries
+    }
+
+    /// Number of columns listed for a cluster of this group; columns added later have none.
+    pub fn columns(&self, cluster: usize) -> usize {
+        self.columns.get(cluster).map_or(0, |starts| starts.len().saturating_sub(1))
+    }
+
+    /// The pages of a column in the `cluster`-th cluster of this group; `None` if the column is not listed, because
+    /// it was added to the schema after this page list was written.
+    pub fn pages(&self, cluster: usize, column: usize) -> Result<Option<ColumnPages>> {
+        let Some(starts) = self.columns.get(cluster) else { return Ok(None) };
+        let (Some(&start), Some(&end)) = (starts.get(column), starts.get(column.saturating_add(1))) else {
+            return Ok(None);
+        };
+        let bytes = self.envelope.get(start as usize..end as usize).unwrap_or_default();
+        ColumnPages::read(&mut Cursor::new(bytes, u64::from(start)))
+            .map(Some)
+            .map_err(|e| e.within(format_args!("page list: cluster {cluster}: column {column}")))
+    }
+
+    /// Writes an envelope; `columns` yields, for each cluster, the pages of all columns in order.
+    pub fn write<'a, C>(
+        header_checksum: u64,
+        clusters: impl ExactSizeIterator<Item = (ClusterSummary, C)> + Clone,
+    ) -> Vec<u8>
+    where
+        C: ExactSizeIterator<Item = &'a ColumnPages>,
+    {
+        let mut buffer = Buffer::new();
+        buffer.u64_le(header_checksum);
+        frame::write_list(&mut buffer, clusters.len(), |b| {
+            for (summary, _) in clusters.clone() {
+                frame::write_record(b, |b| {
+                    b.u64_le(summary.first_entry);
+                    b.u64_le(summary.entries | u64::from(summary.flags) << 56);
+                });
+            }
+        });
+        frame::write_list(&mut buffer, clusters.len(), |b| {
+            for (_, columns) in clusters {
+                frame::write_list(b, columns.len(), |b| columns.for_each(|column| column.write(b)));
+            }
+        });
+        wrap(EnvelopeType::PageList, buffer.as_slice()).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(flags: u8) -> (Vec<u8>, [ColumnPages; 2]) {
+        let page = PageInfo { elements: 10, has_checksum: true, locator: Locator::File { offset: 300, bytes: 40 } };
+        let stored = ColumnPages { pages: vec![page; 2], first_element: Some(5), compression: 505 };
+        let columns = [stored, ColumnPages::suppressed()];
+        let summary = ClusterSummary { first_entry: 5, entries: 20, flags };
+        let bytes = PageList::write(7, [(summary, columns.iter())].into_iter());
+        (bytes, columns)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (bytes, columns) = sample(0x80);
+        let list = PageList::read(bytes.into(), 7).unwrap();
+        assert_eq!(list.clusters(), [ClusterSummary { first_entry: 5, entries: 20, flags: 0x80 }]);
+        assert_eq!(list.pages(0, 0), Ok(Some(columns[0].clone())));
+        assert_eq!(list.pages(0, 1), Ok(Some(columns[1].clone())));
+        assert_eq!((list.pages(0, 2), list.pages(1, 0)), (Ok(None), Ok(None)));
+    }
+
+    #[test]
+    fn a_sharded_cluster_and_a_foreign_header_are_refused() {
+        let sharded = PageList::read(sample(SHARDED).0.into(), 7).unwrap_err();
+        assert_eq!(sharded.kind(), crate::ErrorKind::Unsupported);
+        assert!(PageList::read(sample(0).0.into(), 8).unwrap_err().to_string().contains("another header"));
+    }
+}

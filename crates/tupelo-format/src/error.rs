@@ -1,0 +1,88 @@
+//! What can be wrong with bytes.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// The three ways in which bytes can be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The bytes contradict the format, their own checksum or themselves.
+    Corrupt,
+    /// The bytes are (or may be) legal, but use something that this version does not know.
+    Unsupported,
+    /// The bytes ask for more memory or more nesting than the caller allows.
+    Limit,
+}
+
+/// Why bytes were refused, and where in the file (or envelope) the reason lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    what: Cow<'static, str>,
+    offset: Option<u64>,
+}
+
+/// The result of everything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Bytes that contradict the format; `what` is one sentence without a full stop.
+    #[cold]
+    pub fn corrupt(what: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind: ErrorKind::Corrupt, what: what.into(), offset: None }
+    }
+
+    /// Bytes that use something unknown to this version.
+    #[cold]
+    pub fn unsupported(what: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind: ErrorKind::Unsupported, what: what.into(), offset: None }
+    }
+
+    /// Bytes that ask for more than is allowed.
+    #[cold]
+    pub fn limit(what: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind: ErrorKind::Limit, what: what.into(), offset: None }
+    }
+
+    /// The same error at a byte offset, unless it has one already.
+    #[must_use]
+    pub fn at(mut self, offset: u64) -> Self {
+        self.offset.get_or_insert(offset);
+        self
+    }
+
+    /// The same error with the name of the thing that was being read put in front: `header: field 3: …`.
+    #[must_use]
+    pub fn within(mut self, outer: impl fmt::Display) -> Self {
+        self.what = format!("{outer}: {}", self.what).into();
+        self
+    }
+
+    /// Which of the three.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What was wrong, without the offset.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Where: in bytes from the start of the file, or of the envelope that `what` names.
+    pub fn offset(&self) -> Option<u64> {
+        self.offset
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        match self.offset {
+            Some(offset) => write!(f, " (at byte {offset})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

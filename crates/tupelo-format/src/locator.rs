@@ -1,0 +1,198 @@
+//! Where a page or an envelope lies (format specification, "Locators and Envelope Links").
+
+use std::fmt;
+
+use crate::wire::{Buffer, Cursor};
+use crate::{Error, Result};
+
+/// Type byte of a locator with 64-bit size and offset.
+const TYPE_LARGE: u8 = 0x01;
+/// Type byte of ROOT's object-store locator: a size and one 64-bit location.
+const TYPE_OBJECT64: u8 = 0x02;
+/// Type byte of ROOT's locator for several pages in one object: object id and byte offset.
+const TYPE_MULTI: u8 = 0x03;
+
+/// A place on the storage medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Locator {
+    /// A byte range of the file.
+    File {
+        /// From the start of the file.
+        offset: u64,
+        /// Stored bytes, without a page's checksum.
+        bytes: u64,
+    },
+    /// One object of an object store.
+    Object {
+        /// The store's name for it.
+        location: u64,
+        /// Stored bytes.
+        bytes: u64,
+    },
+    /// A byte range of one object of an object store.
+    ObjectRange {
+        /// The store's number for the object.
+        object: u32,
+        /// From the start of the object.
+        offset: u32,
+        /// Stored bytes.
+        bytes: u64,
+    },
+    /// A kind that this version does not know: it hurts only the page or envelope that it points to.
+    Unknown {
+        /// The locator's type byte.
+        kind: u8,
+    },
+}
+
+impl Locator {
+    /// Reads one locator.
+    pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let start = cursor.offset();
+        let head = cursor.i32_le()?;
+        if head >= 0 {
+            return Ok(Self::File { bytes: u64::from(head.unsigned_abs()), offset: cursor.u64_le()? });
+        }
+        let head = head.cast_unsigned();
+        let own_bytes = (head & 0xffff) as usize;
+        let kind = (head >> 24 & 0x7f) as u8;
+        let Some(payload_bytes) = own_bytes.checked_sub(4) else {
+            return Err(Error::corrupt(format!("locator with its own size given as {own_bytes}")).at(start));
+        };
+        let mut payload = cursor.sub(payload_bytes)?;
+        Ok(match kind {
+            TYPE_LARGE => Self::File { bytes: payload.u64_le()?, offset: payload.u64_le()? },
+            TYPE_OBJECT64 => {
+                let bytes = Self::object_size(&mut payload)?;
+                Self::Object { bytes, location: payload.u64_le()? }
+            }
+            TYPE_MULTI => {
+                let bytes = Self::object_size(&mut payload)?;
+                Self::ObjectRange { bytes, object: payload.u32_le()?, offset: payload.u32_le()? }
+            }
+            kind => Self::Unknown { kind },
+        })
+    }
+
+    /// Object locators carry their size in 32 or 64 bits; only the locator's own length tells which.
+    fn object_size(payload: &mut Cursor<'_>) -> Result<u64> {
+        if payload.remaining() >= 16 { payload.u64_le() } else { Ok(u64::from(payload.u32_le()?)) }
+    }
+
+    /// Writes the shortest form that holds the numbers.
+    pub fn write(&self, buffer: &mut Buffer) {
+        let special = |buffer: &mut Buffer, kind: u8, own_bytes: u32| {
+            buffer.u32_le(1 << 31 | u32::from(kind) << 24 | own_bytes);
+        };
+        match *self {
+            Self::File { offset, bytes } => match i32::try_from(bytes) {
+                Ok(bytes) => {
+                    buffer.i32_le(bytes);
+                    buffer.u64_le(offset);
+                }
+                Err(_) => {
+                    special(buffer, TYPE_LARGE, 20);
+                    buffer.u64_le(bytes);
+                    buffer.u64_le(offset);
+                }
+            },
+            Self::Object { location, bytes } => {
+                special(buffer, TYPE_OBJECT64, 20);
+                buffer.u64_le(bytes);
+                buffer.u64_le(location);
+            }
+            Self::ObjectRange { object, offset, bytes } => {
+                special(buffer, TYPE_MULTI, 20);
+                buffer.u64_le(bytes);
+                buffer.u32_le(object);
+                buffer.u32_le(offset);
+            }
+            Self::Unknown { kind } => special(buffer, kind, 4),
+        }
+    }
+
+    /// The byte range in the file, without a checksum that may follow.
+    pub fn in_file(&self) -> Result<(u64, u64)> {
+        match *self {
+            Self::File { offset, bytes } => Ok((offset, bytes)),
+            Self::Object { .. } | Self::ObjectRange { .. } => {
+                Err(Error::unsupported(format!("{self} inside a ROOT file")))
+            }
+            Self::Unknown { kind } => Err(Error::unsupported(format!("locator of unknown type {kind:#04x}"))),
+        }
+    }
+}
+
+impl fmt::Display for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { offset, bytes } => write!(f, "{bytes} bytes at offset {offset}"),
+            Self::Object { location, bytes } => write!(f, "{bytes} bytes in object {location:#x}"),
+            Self::ObjectRange { object, offset, bytes } => {
+                write!(f, "{bytes} bytes at offset {offset} of object {object}")
+            }
+            Self::Unknown { kind } => write!(f, "locator of unknown type {kind:#04x}"),
+        }
+    }
+}
+
+/// An envelope's place and its size after decompression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EnvelopeLink {
+    /// Uncompressed bytes, the envelope's frame and checksum included.
+    pub length: u64,
+    /// Where it lies, and in how many stored bytes.
+    pub locator: Locator,
+}
+
+impl EnvelopeLink {
+    /// Reads one link.
+    pub fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        Ok(Self { length: cursor.u64_le()?, locator: Locator::read(cursor)? })
+    }
+
+    /// Writes what [`EnvelopeLink::read`] reads.
+    pub fn write(&self, buffer: &mut Buffer) {
+        buffer.u64_le(self.length);
+        self.locator.write(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for locator in [
+            Locator::File { offset: 1 << 40, bytes: 12 },
+            Locator::File { offset: 7, bytes: 1 << 31 },
+            Locator::Object { location: u64::MAX, bytes: 5 },
+            Locator::ObjectRange { object: 3, offset: 9, bytes: 8 },
+            Locator::Unknown { kind: 0x7e },
+        ] {
+            let mut buffer = Buffer::new();
+            locator.write(&mut buffer);
+            let mut cursor = Cursor::new(buffer.as_slice(), 0);
+            assert_eq!(Locator::read(&mut cursor), Ok(locator));
+            assert_eq!(cursor.remaining(), 0);
+        }
+    }
+
+    #[test]
+    fn an_unknown_locator_is_skipped_by_its_own_size() {
+        let mut buffer = Buffer::new();
+        buffer.u32_le(1 << 31 | 0x55 << 24 | 7);
+        buffer.put(&[1, 2, 3, 0xaa]);
+        let mut cursor = Cursor::new(buffer.as_slice(), 0);
+        assert_eq!(Locator::read(&mut cursor), Ok(Locator::Unknown { kind: 0x55 }));
+        assert_eq!(cursor.u8(), Ok(0xaa));
+    }
+
+    #[test]
+    fn a_locator_smaller_than_its_head_is_refused() {
+        let bytes = (1u32 << 31 | 1 << 24 | 3).to_le_bytes();
+        assert!(Locator::read(&mut Cursor::new(&bytes, 0)).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! Opening an ntuple without I/O. Every function here is given what was fetched so far and either finishes or says
+//! which byte ranges it needs next; the caller fetches them, by whatever means, and calls again.
+//!
+//! A file of usual layout opens with one request (head and tail, [`first_guess`]) and at most two more.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::compression;
+use crate::container::{self, Anchor, Attempt, Fetched, Interrupt, Object};
+use crate::descriptor::{AttributeSet, ClusterGroup, Descriptor};
+use crate::envelope::{Footer, Header, MIN_ENVELOPE_BYTES, PageList};
+use crate::locator::EnvelopeLink;
+use crate::{Error, Result};
+
+/// Class name of the anchor in a ROOT file.
+pub const ANCHOR_CLASS: &str = "ROOT::RNTuple";
+/// First bytes to fetch of a file: its header, the top directory and usually the ntuple's header.
+pub const HEAD_BYTES: u64 = 16 << 10;
+/// Last bytes to fetch of a file: usually key list, anchor, footer and the last page list.
+pub const TAIL_BYTES: u64 = 64 << 10;
+/// Larger envelopes are refused: 256 MiB describe some ten million fields or pages.
+pub const MAX_ENVELOPE_BYTES: u64 = 256 << 20;
+
+/// The ranges to fetch before anything is known but the size of the file, in bytes.
+pub fn first_guess(size: u64) -> Vec<Range<u64>> {
+    match size <= HEAD_BYTES + TAIL_BYTES {
+        true => vec![0..size],
+        false => vec![0..HEAD_BYTES, size - TAIL_BYTES..size],
+    }
+}
+
+/// The ntuples that the file's directories list, newest cycle of each name only, in file order.
+pub fn ntuples(fetched: &Fetched) -> Attempt<Vec<Object>> {
+    let mut objects = container::list_objects(fetched)?;
+    objects.retain(|object| object.key.class_name == ANCHOR_CLASS);
+    let mut newest: HashMap<String, u16> = HashMap::new();
+    for object in &objects {
+        let cycle = newest.entry(object.path.clone()).or_default();
+        *cycle = object.key.cycle.max(*cycle);
+    }
+    objects.retain(|object| newest.get(&object.path) == Some(&object.key.cycle));
+    Ok(objects)
+}
+
+/// The anchor that an object of class [`ANCHOR_CLASS`] holds.
+pub fn anchor(fetched: &Fetched, object: &Object) -> Attempt<Anchor> {
+    if object.key.class_name != ANCHOR_CLASS {
+        let what = format!("'{}' is a {}, not an RNTuple", object.path, object.key.class_name);
+        return Err(Interrupt::Failed(Error::unsupported(what)));
+    }
+    let payload = container::object_bytes(fetched, &object.key)?;
+    let anchor = Anchor::read(&payload, object.key.seek_key).map_err(|e| e.within("anchor"))?;
+    anchor.validate(fetched.size()).map_err(|e| e.within("anchor"))?;
+    Ok(anchor)
+}
+
+/// The anchor of an attribute set, which no directory lists.
+pub fn attribute_set_anchor(fetched: &Fetched, set: &AttributeSet) -> Attempt<Anchor> {
+    let (offset, bytes) = set.anchor.in_file()?;
+    let stored = fetched.get(offset, bytes)?;
+    let payload = compression::decompress(&stored, u64::from(set.anchor_length), MAX_ENVELOPE_BYTES)?;
+    let anchor = Anchor::read(&payload, offset).map_err(|e| e.within("anchor"))?;
+    anchor.validate(fetched.size()).map_err(|e| e.within("anchor"))?;
+    Ok(anchor)
+}
+
+/// Header and footer, joined and checked.
+pub fn descriptor(fetched: &Fetched, anchor: &Anchor) -> Attempt<Descriptor> {
+    // Both are asked for at once: one request instead of two.
+    let header = stored(fetched, anchor.seek_header, anchor.nbytes_header, anchor);
+    let footer = stored(fetched, anchor.seek_footer, anchor.nbytes_footer, anchor);
+    let (header, footer) = both(header, footer)?;
+    let header = envelope(&header, anchor.len_header, "header", anchor.seek_header)?;
+    let footer = envelope(&footer, anchor.len_footer, "footer", anchor.seek_footer)?;
+    let (header, checksum) = Header::read(&header)?;
+    Ok(Descriptor::new(header, checksum, Footer::read(&footer)?)?)
+}
+
+/// The page list of a cluster group.
+pub fn page_list(
+    fetched: &Fetched,
+    anchor: &Anchor,
+    descriptor: &Descriptor,
+    group: &ClusterGroup,
+) -> Attempt<PageList> {
+    let EnvelopeLink { length, locator } = group.page_list;
+    let (offset, nbytes) = locator.in_file().map_err(|e| e.within("page list"))?;
+    let stored = stored(fetched, offset, nbytes, anchor)?;
+    let list = PageList::read(envelope(&stored, length, "page list", offset)?.into(), descriptor.header_checksum())
+        .map_err(|e| e.at(offset))?;
+    descriptor.check_page_list(group, &list).map_err(|e| e.at(offset))?;
+    Ok(list)
+}
+
+fn stored(fetched: &Fetched, offset: u64, nbytes: u64, anchor: &Anchor) -> Attempt<Bytes> {
+    container::payload(fetched, offset, nbytes, anchor.max_key_size)
+}
+
+fn envelope(stored: &[u8], length: u64, name: &str, offset: u64) -> Result<Vec<u8>> {
+    if length < MIN_ENVELOPE_BYTES {
+        return Err(Error::corrupt(format!("{name}: an envelope cannot have {length} bytes")).at(offset));
+    }
+    compression::decompress(stored, length, MAX_ENVELOPE_BYTES).map_err(|e| e.within(name).at(offset))
+}
+
+/// Joins two attempts so that what both need is asked for at once.
+fn both<A, B>(first: Attempt<A>, second: Attempt<B>) -> Attempt<(A, B)> {
+    match (first, second) {
+        (Ok(a), Ok(b)) => Ok((a, b)),
+        (Err(Interrupt::Need(mut first)), Err(Interrupt::Need(second))) => {
+            first.extend(second);
+            Err(Interrupt::Need(first))
+        }
+        (Err(interrupt), _) | (_, Err(interrupt)) => Err(interrupt),
+    }
+}

@@ -1,0 +1,218 @@
+//! The one error of this crate: a situation, told so that a person can act on it.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+
+/// The situations that callers tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Nothing lies under this name.
+    NotFound,
+    /// The system refuses access: permissions, credentials, a read-only medium.
+    Denied,
+    /// The bytes are no longer those that were opened, or another writer came first.
+    Changed,
+    /// Another writer holds the file.
+    Busy,
+    /// No answer in time.
+    Timeout,
+    /// The back end cannot be reached, or asks to come later.
+    Unavailable,
+    /// No room: the medium is full, or a quota or size limit is reached.
+    NoSpace,
+    /// The back end cannot do this with this object.
+    NotSupported,
+    /// Bytes outside the object were asked for or patched.
+    OutOfRange,
+    /// Anything else; the message has the details.
+    Other,
+}
+
+impl ErrorKind {
+    /// All kinds, for tables and tests that must cover each.
+    pub const ALL: [Self; 10] = [
+        Self::NotFound,
+        Self::Denied,
+        Self::Changed,
+        Self::Busy,
+        Self::Timeout,
+        Self::Unavailable,
+        Self::NoSpace,
+        Self::NotSupported,
+        Self::OutOfRange,
+        Self::Other,
+    ];
+}
+
+impl From<io::ErrorKind> for ErrorKind {
+    fn from(kind: io::ErrorKind) -> Self {
+        use io::ErrorKind as Io;
+        match kind {
+            Io::NotFound => Self::NotFound,
+            Io::PermissionDenied | Io::ReadOnlyFilesystem => Self::Denied,
+            Io::AlreadyExists | Io::StaleNetworkFileHandle => Self::Changed,
+            Io::ResourceBusy | Io::ExecutableFileBusy | Io::WouldBlock => Self::Busy,
+            Io::TimedOut => Self::Timeout,
+            Io::ConnectionRefused
+            | Io::ConnectionReset
+            | Io::ConnectionAborted
+            | Io::NotConnected
+            | Io::BrokenPipe
+            | Io::HostUnreachable
+            | Io::NetworkUnreachable
+            | Io::NetworkDown => Self::Unavailable,
+            Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => Self::NoSpace,
+            Io::Unsupported | Io::IsADirectory => Self::NotSupported,
+            Io::UnexpectedEof => Self::OutOfRange,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Why something could not be done with an object: `cannot ACTION URI: REASON`.
+///
+/// [`Display`](fmt::Display) is complete: it includes the text of [`source`](StdError::source), which is there for
+/// callers that want to look at the cause itself.
+pub struct Error {
+    // Boxed: results stay small on the way up.
+    inner: Box<Inner>,
+}
+
+struct Inner {
+    kind: ErrorKind,
+    action: Cow<'static, str>,
+    uri: String,
+    reason: Cow<'static, str>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The result of everything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error whose reason is known in words.
+    ///
+    /// `action` completes the sentence "cannot … URI" (`read bytes 0..64 of`), `reason` says why not.
+    #[cold]
+    pub fn new(
+        kind: ErrorKind,
+        action: impl Into<Cow<'static, str>>,
+        uri: impl fmt::Display,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let inner = Inner { kind, action: action.into(), uri: uri.to_string(), reason: reason.into(), source: None };
+        Self { inner: Box::new(inner) }
+    }
+
+    /// An error of the operating system; its kind decides the situation.
+    #[cold]
+    pub fn from_io(action: impl Into<Cow<'static, str>>, uri: impl fmt::Display, source: io::Error) -> Self {
+        Self::new(source.kind().into(), action, uri, "").with_source(source)
+    }
+
+    /// Bytes were asked for that `uri`, `size_bytes` long, does not have.
+    #[cold]
+    pub fn out_of_range(range: &Range<u64>, uri: impl fmt::Display, size_bytes: u64) -> Self {
+        let action = format!("read bytes {}..{} of", range.start, range.end);
+        let reason = if range.start > range.end {
+            Cow::from("the range ends before it starts")
+        } else {
+            Cow::from(format!("it ends at byte {size_bytes}"))
+        };
+        Self::new(ErrorKind::OutOfRange, action, uri, reason)
+    }
+
+    /// The same error with its cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.inner.source = Some(source.into());
+        self
+    }
+
+    /// The situation.
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    /// The object that was worked on: a URI or a path.
+    pub fn uri(&self) -> &str {
+        &self.inner.uri
+    }
+
+    /// Whether the same call may succeed when it is made again.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.inner.kind, ErrorKind::Timeout | ErrorKind::Unavailable)
+    }
+
+    /// Whether nothing lies under the name.
+    pub fn is_not_found(&self) -> bool {
+        self.inner.kind == ErrorKind::NotFound
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { action, uri, reason, source, .. } = &*self.inner;
+        write!(f, "cannot {action} {uri}")?;
+        if !reason.is_empty() {
+            write!(f, ": {reason}")?;
+        }
+        match source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({self})", self.inner.kind)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.inner.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_one_word_wide() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn says_what_was_tried_on_what_and_why_it_failed() {
+        let denied = Error::from_io("open", "/data/x.root", io::ErrorKind::PermissionDenied.into());
+        assert_eq!(denied.kind(), ErrorKind::Denied);
+        assert_eq!(denied.to_string(), "cannot open /data/x.root: permission denied");
+        assert!(std::error::Error::source(&denied).is_some());
+        let range = Error::out_of_range(&(10..20), "memory:x", 15);
+        assert_eq!(range.to_string(), "cannot read bytes 10..20 of memory:x: it ends at byte 15");
+        let both = Error::new(ErrorKind::Timeout, "read", "s3://b/k", "3 attempts").with_source("connection reset");
+        assert_eq!(both.to_string(), "cannot read s3://b/k: 3 attempts: connection reset");
+    }
+
+    #[test]
+    fn only_passing_trouble_is_retryable() {
+        for kind in ErrorKind::ALL {
+            let retryable = matches!(kind, ErrorKind::Timeout | ErrorKind::Unavailable);
+            assert_eq!(Error::new(kind, "read", "x", "").is_retryable(), retryable, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_a_quota_and_a_size_limit_are_no_space() {
+        for io in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge] {
+            assert_eq!(ErrorKind::from(io), ErrorKind::NoSpace);
+        }
+    }
+}

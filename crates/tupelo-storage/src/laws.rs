@@ -1,0 +1,214 @@
+//! The laws that every back end and adapter must keep, as functions that their tests call.
+//!
+//! They panic where a law is broken, and name it. Back ends outside this crate are welcome to them.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::error::{ErrorKind, Result};
+use crate::sink::ByteSink;
+use crate::source::ByteSource;
+
+/// The laws of a source whose bytes are known.
+///
+/// # Panics
+/// Where `source` breaks a law.
+pub fn source_laws(source: &dyn ByteSource, expected: &[u8]) {
+    let size = expected.len() as u64;
+    let slice = |range: &Range<u64>| &expected[range.start as usize..range.end as usize];
+    let read = |range: Range<u64>| must(source.read_range(range.clone()), format_args!("read {range:?}"));
+
+    assert_eq!(must(source.size(), "size"), size, "size is the number of bytes");
+    assert!(!source.to_string().is_empty(), "a source can name itself");
+    let hints = source.hints();
+    assert!(hints.max_request_bytes > 0 && hints.concurrency > 0, "hints allow at least something: {hints:?}");
+
+    assert_eq!(read(0..size), expected, "all of it is all of it");
+    assert_eq!(must(source.read_ranges(&[]), "read nothing").len(), 0, "no ranges, no answers");
+    for at in [0, size / 2, size, size + 1, u64::MAX] {
+        assert!(read(at..at).is_empty(), "an empty range is empty wherever it lies");
+    }
+
+    let mut ranges = some_ranges(size);
+    let answers = must(source.read_ranges(&ranges), "read many ranges");
+    assert_eq!(answers.len(), ranges.len(), "one answer a range");
+    for (range, answer) in ranges.iter().zip(&answers) {
+        assert_eq!(answer, slice(range), "read_ranges answers {range:?} in its place");
+        assert_eq!(read(range.clone()), slice(range), "read_range answers {range:?} alike");
+    }
+
+    #[expect(clippy::reversed_empty_ranges, reason = "a reversed range is refused")]
+    for bad in [size..size + 1, 0..size + 1, size + 10..size + 20, u64::MAX - 1..u64::MAX, 2..1] {
+        refused(source.read_range(bad.clone()), ErrorKind::OutOfRange, format_args!("read {bad:?}"));
+        ranges.push(bad.clone());
+        refused(source.read_ranges(&ranges), ErrorKind::OutOfRange, format_args!("read {bad:?} among others"));
+        ranges.pop();
+    }
+
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert_eq!(must(source.read_ranges(&ranges), "read from threads"), answers));
+        }
+    });
+}
+
+/// Ranges of all lengths and places within `size` bytes: out of order, overlapping, repeated, empty.
+fn some_ranges(size: u64) -> Vec<Range<u64>> {
+    let mut numbers = Numbers(size + 1);
+    let mut ranges = Vec::new();
+    for _ in 0..50 {
+        let (a, b) = (numbers.below(size + 1), numbers.below(size + 1));
+        ranges.push(a.min(b)..a.max(b));
+        ranges.push(a..a + numbers.below(64).min(size - a));
+    }
+    ranges.extend_from_within(10..20);
+    ranges
+}
+
+/// A sink to be tried, and a look at what lies under its final name.
+pub struct SinkCase {
+    sink: Box<dyn ByteSink>,
+    content: Box<dyn Fn() -> Option<Vec<u8>>>,
+}
+
+impl SinkCase {
+    /// A case of one sink; `content` gives what a reader would find now.
+    pub fn new(sink: impl ByteSink + 'static, content: impl Fn() -> Option<Vec<u8>> + 'static) -> Self {
+        Self { sink: Box::new(sink), content: Box::new(content) }
+    }
+}
+
+impl fmt::Debug for SinkCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SinkCase({:?})", self.sink)
+    }
+}
+
+/// The laws of sinks that create or replace an object.
+///
+/// `make` begins a case; what it is given is to lie under the name before, `None` for a free name.
+///
+/// # Panics
+/// Where a sink breaks a law.
+pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
+    for old in [None, Some(&b"old content"[..])] {
+        let SinkCase { mut sink, content } = make(old);
+        assert!(!sink.to_string().is_empty(), "a sink can name itself");
+        assert_eq!(sink.position(), 0, "a new object begins at 0");
+        let mut model = Vec::new();
+        for round in 0..3 {
+            work(&mut *sink, &mut model, round);
+            assert_eq!(content().as_deref(), old, "nothing is visible before commit");
+        }
+        must(sink.commit(), "commit");
+        assert!(content().is_some_and(|found| found == model), "commit makes all of it visible");
+
+        let SinkCase { sink, content } = make(old);
+        must(sink.commit(), "commit nothing");
+        assert_eq!(content().as_deref(), Some(&[][..]), "an empty object is an object");
+
+        unfinished_laws(|| make(old), 0, old);
+    }
+}
+
+/// The laws of sinks that continue an object.
+///
+/// `make` begins a case; what it is given is to lie under the name before.
+///
+/// # Panics
+/// Where a sink breaks a law.
+pub fn update_laws(make: impl Fn(&[u8]) -> SinkCase) {
+    for old in [&b""[..], b"0123456789"] {
+        let SinkCase { mut sink, content } = make(old);
+        assert_eq!(sink.position(), old.len() as u64, "an update begins at the end");
+        let mut model = old.to_vec();
+        for round in 0..3 {
+            work(&mut *sink, &mut model, round);
+            assert!(content().is_some_and(|now| now.starts_with(old)), "no old byte changes before commit");
+        }
+        must(sink.commit(), "commit");
+        assert!(content().is_some_and(|found| found == model), "commit makes all of it visible");
+
+        let SinkCase { sink, content } = make(old);
+        must(sink.commit(), "commit nothing");
+        assert_eq!(content().as_deref(), Some(old), "an update of nothing changes nothing");
+
+        unfinished_laws(|| make(old), old.len(), Some(old));
+    }
+}
+
+/// What is not committed, or refuses to be, leaves what was there.
+fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>) {
+    for abort in [true, false] {
+        let SinkCase { mut sink, content } = make();
+        work(&mut *sink, &mut old.unwrap_or_default()[..start].to_vec(), 1);
+        if abort {
+            must(sink.abort(), "abort")
+        } else {
+            drop(sink)
+        }
+        assert_eq!(content().as_deref(), old, "what is not committed leaves nothing");
+    }
+    for overreach in [0, 1, u64::MAX - 1] {
+        let SinkCase { mut sink, content } = make();
+        must(sink.append(b"abc"), "append");
+        let offset = sink.position().saturating_add(overreach);
+        refused(sink.patch(offset, b"x"), ErrorKind::OutOfRange, "patch beyond the end");
+        assert!(sink.commit().is_err(), "a sink that refused a patch does not commit");
+        assert_eq!(content().as_deref(), old, "a failed commit leaves what was there");
+    }
+}
+
+/// Appends and patches of many sizes, the same in the model.
+fn work(sink: &mut dyn ByteSink, model: &mut Vec<u8>, round: u64) {
+    let mut numbers = Numbers(round);
+    for step in 0..60 {
+        // Mostly small; one is larger than any buffer.
+        let len = if step == 30 { 5 << 20 } else { numbers.below(3000) as usize };
+        let bytes: Vec<u8> = (0..len).map(|i| (i as u64 * 7 + step + round) as u8).collect();
+        if step % 3 == 0 {
+            let (a, b) = bytes.split_at(len / 3);
+            must(sink.append_vectored(&[a, &[], b]), "append in pieces");
+        } else {
+            must(sink.append(&bytes), "append");
+        }
+        model.extend_from_slice(&bytes);
+        assert_eq!(sink.position(), model.len() as u64, "the position is behind what was appended");
+
+        // At the front, anywhere, and up to the very end; the later one wins where they overlap.
+        let len = numbers.below(20).min(model.len() as u64);
+        let last = model.len() as u64 - len;
+        for offset in [numbers.below(16).min(last), numbers.below(last + 1), last] {
+            let patch = vec![numbers.below(256) as u8; len as usize];
+            must(sink.patch(offset, &patch), format_args!("patch {len} bytes at {offset}"));
+            model[offset as usize..][..patch.len()].copy_from_slice(&patch);
+            assert_eq!(sink.position(), model.len() as u64, "a patch does not move the position");
+        }
+    }
+}
+
+/// The value of what a law says must work.
+fn must<T>(result: Result<T>, what: impl fmt::Display) -> T {
+    result.unwrap_or_else(|error| panic!("{what} must work: {error}"))
+}
+
+/// What a law says must be refused.
+fn refused<T>(result: Result<T>, kind: ErrorKind, what: impl fmt::Display) {
+    match result {
+        Ok(_) => panic!("{what} must be refused"),
+        Err(error) => assert_eq!(error.kind(), kind, "{what}: {error}"),
+    }
+}
+
+/// Numbers without a pattern that matters, the same in every run (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound.max(1)
+    }
+}

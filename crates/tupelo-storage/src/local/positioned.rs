@@ -1,0 +1,142 @@
+//! Reading and writing at a place in a file: `pread` and `pwrite` where the system has them, seeks elsewhere.
+//!
+//! Both twins repeat interrupted calls and continue short ones; the end of the file is [`io::ErrorKind::UnexpectedEof`].
+
+use std::fs::File;
+use std::io;
+
+#[cfg(not(unix))]
+pub(super) use seeking::Positioned;
+#[cfg(unix)]
+pub(super) use unix::Positioned;
+
+/// The error of a read that hit the end of the file after `got` bytes.
+fn ends_early(got: usize) -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("the file ends after {got} of them"))
+}
+
+/// Room for `len` bytes, or an error instead of an abort.
+fn room(len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::fs::FileExt;
+
+    use rustix::buffer::spare_capacity;
+    use rustix::io::{Errno, pread};
+
+    use super::{File, ends_early, io, room};
+
+    /// A file that is read and written at explicit offsets.
+    #[derive(Debug)]
+    pub(in super::super) struct Positioned(File);
+
+    impl Positioned {
+        pub(in super::super) fn new(file: File) -> Self {
+            Self(file)
+        }
+
+        pub(in super::super) fn file(&self) -> &File {
+            &self.0
+        }
+
+        /// Exactly `len` bytes; the memory is not cleared first, unlike with `read_exact_at`.
+        pub(in super::super) fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+            let mut bytes = room(len)?;
+            while bytes.len() < len {
+                let at = offset + bytes.len() as u64;
+                match pread(&self.0, spare_capacity(&mut bytes), at) {
+                    Ok(0) => return Err(ends_early(bytes.len())),
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            // The allocator may have given more room than asked for.
+            bytes.truncate(len);
+            Ok(bytes)
+        }
+
+        pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.write_all_at(bytes, offset)
+        }
+    }
+}
+
+/// Compiled in tests as well, so that it stays true where nobody looks.
+#[cfg(any(test, not(unix)))]
+mod seeking {
+    use std::io::{Read, Seek, SeekFrom, Write};
+    use std::sync::{Mutex, PoisonError};
+
+    use super::{File, ends_early, io, room};
+
+    /// A file that is read and written at explicit offsets, one call at a time; its cursor stays where it was.
+    #[derive(Debug)]
+    pub(in super::super) struct Positioned {
+        file: File,
+        turn: Mutex<()>,
+    }
+
+    impl Positioned {
+        pub(in super::super) fn new(file: File) -> Self {
+            Self { file, turn: Mutex::new(()) }
+        }
+
+        pub(in super::super) fn file(&self) -> &File {
+            &self.file
+        }
+
+        pub(in super::super) fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+            let mut bytes = room(len)?;
+            self.at(offset, |file| file.take(len as u64).read_to_end(&mut bytes))?;
+            if bytes.len() == len { Ok(bytes) } else { Err(ends_early(bytes.len())) }
+        }
+
+        pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.at(offset, |mut file| file.write_all(bytes))
+        }
+
+        fn at<T>(&self, offset: u64, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut file = &self.file;
+            let cursor = file.stream_position()?;
+            file.seek(SeekFrom::Start(offset))?;
+            let result = work(file);
+            file.seek(SeekFrom::Start(cursor))?;
+            result
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, SeekFrom, Write};
+
+    use super::*;
+
+    macro_rules! twin_laws {
+        ($name:ident, $twin:ty) => {
+            #[test]
+            fn $name() {
+                let mut file = tempfile::tempfile().unwrap();
+                file.write_all(b"0123456789").unwrap();
+                file.seek(SeekFrom::Start(4)).unwrap();
+                let twin = <$twin>::new(file);
+                assert_eq!(twin.read(2, 5).unwrap(), b"23456");
+                assert_eq!(twin.read(2, 0).unwrap(), b"");
+                assert_eq!(twin.read(7, 4).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+                assert_eq!(twin.read(0, usize::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+                twin.write(8, b"abc").unwrap();
+                assert_eq!(twin.read(0, 11).unwrap(), b"01234567abc");
+                assert_eq!(twin.file().stream_position().unwrap(), 4);
+            }
+        };
+    }
+    #[cfg(unix)]
+    twin_laws!(unix_reads_and_writes_in_place, unix::Positioned);
+    twin_laws!(seeking_reads_and_writes_in_place, seeking::Positioned);
+}

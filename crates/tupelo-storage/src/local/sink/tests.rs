@@ -1,0 +1,274 @@
+use std::path::PathBuf;
+#[cfg(unix)]
+use std::process::Command;
+
+use super::*;
+use crate::adapter::{Faults, FaultySink};
+use crate::laws::{SinkCase, sink_laws, update_laws};
+
+/// A directory with one file, or none, that is named `x.root`.
+fn place(old: Option<&[u8]>) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.root");
+    if let Some(old) = old {
+        fs::write(&path, old).unwrap();
+    }
+    (directory, path)
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn create(path: &Path) -> Box<FileSink> {
+    Box::new(FileSink::create(path).unwrap())
+}
+
+fn update(path: &Path) -> Box<FileSink> {
+    Box::new(FileSink::update(path).unwrap())
+}
+
+#[test]
+fn files_keep_the_laws_of_a_sink() {
+    sink_laws(|old| {
+        let (directory, path) = place(old);
+        let sink = FileSink::create(&path).unwrap();
+        // The directory lives as long as the closure that looks into it.
+        SinkCase::new(sink, move || directory.path().exists().then(|| fs::read(&path).ok()).flatten())
+    });
+    update_laws(|old| {
+        let (directory, path) = place(Some(old));
+        let sink = FileSink::update(&path).unwrap();
+        SinkCase::new(sink, move || directory.path().exists().then(|| fs::read(&path).ok()).flatten())
+    });
+}
+
+#[test]
+fn the_temporary_lies_beside_the_target_and_goes_away() {
+    let (directory, path) = place(Some(b"old"));
+    for ending in ["drop", "abort", "spoil", "commit"] {
+        let mut sink = create(&path);
+        sink.append(b"new content").unwrap();
+        let [target, temporary] = names(directory.path()).try_into().unwrap();
+        assert_eq!(target, "x.root");
+        assert!(temporary.starts_with("x.root.tmp-"), "{temporary}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        match ending {
+            "drop" => drop(sink),
+            "abort" => sink.abort().unwrap(),
+            "spoil" => {
+                sink.patch(11, b"x").unwrap_err();
+                let error = sink.commit().unwrap_err().to_string();
+                assert_eq!(error, format!("cannot finish {}: an earlier write to it failed", path.display()));
+            }
+            _ => sink.commit().unwrap(),
+        }
+        assert_eq!(names(directory.path()), ["x.root"], "{ending}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"new content");
+}
+
+#[test]
+fn small_appends_wait_and_large_ones_do_not() {
+    let (_directory, path) = place(None);
+    let mut sink = create(&path);
+    for _ in 0..LOCAL_WRITE_BUFFER_BYTES / 1024 {
+        sink.append(&[1; 1024]).unwrap();
+    }
+    assert_eq!((sink.flushed_bytes, sink.buffer.len()), (0, LOCAL_WRITE_BUFFER_BYTES));
+    sink.append_vectored(&[&[2; 10], &[], &[3; 10]]).unwrap();
+    assert_eq!((sink.flushed_bytes, sink.buffer.len()), (LOCAL_WRITE_BUFFER_BYTES as u64 + 20, 0));
+    sink.append(&vec![4; LOCAL_WRITE_BUFFER_BYTES + 1]).unwrap();
+    assert_eq!(sink.buffer.len(), 0);
+    // More pieces than the system takes in one call.
+    sink.append(&vec![5; LOCAL_WRITE_BUFFER_BYTES]).unwrap();
+    sink.append_vectored(&vec![&[6][..]; 5000]).unwrap();
+    let size = sink.position();
+    sink.commit().unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().len(), size);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_stays_and_the_file_behind_it_is_replaced() {
+    use std::os::unix::fs::symlink;
+    for old in [Some(&b"old"[..]), None] {
+        let (directory, path) = place(old);
+        let (link, outer) = (directory.path().join("link"), directory.path().join("outer"));
+        symlink("x.root", &link).unwrap();
+        symlink(&link, &outer).unwrap();
+        let mut sink = create(&outer);
+        sink.append(b"new").unwrap();
+        sink.commit().unwrap();
+        assert!(fs::symlink_metadata(&outer).unwrap().is_symlink());
+        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn permissions_are_those_of_the_replaced_file_or_the_usual_ones() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (directory, path) = place(None);
+    create(&path).commit().unwrap();
+    let usual = directory.path().join("usual");
+    fs::write(&usual, b"").unwrap();
+    assert_eq!(mode(&path), mode(&usual));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    create(&path).commit().unwrap();
+    assert_eq!(mode(&path), 0o640);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
+    // The superuser may write it all the same.
+    if let Err(error) = FileSink::create(&path) {
+        assert_eq!(error.kind(), ErrorKind::Denied);
+        assert!(error.to_string().starts_with(&format!("cannot replace {}: ", path.display())), "{error}");
+        assert!(error.to_string().contains("ermission denied"), "{error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_a_target_is_refused_at_once() {
+    let (directory, path) = place(None);
+    assert_eq!(FileSink::create(directory.path()).unwrap_err().kind(), ErrorKind::NotSupported);
+    assert_eq!(FileSink::update(directory.path()).unwrap_err().kind(), ErrorKind::NotSupported);
+    assert!(FileSink::create(directory.path().join("no/x.root")).unwrap_err().is_not_found());
+    let error = FileSink::update(&path).unwrap_err();
+    assert!(error.is_not_found());
+    assert!(error.to_string().starts_with(&format!("cannot update {}: ", path.display())), "{error}");
+    #[cfg(unix)]
+    assert_eq!(FileSink::create("/dev/null").unwrap_err().kind(), ErrorKind::NotSupported);
+    let long = directory.path().join("y".repeat(250));
+    create(&long).commit().unwrap();
+    assert!(long.exists());
+}
+
+#[test]
+fn two_writers_of_one_file_do_not_meet() {
+    let (_directory, path) = place(Some(b"old"));
+    let first = update(&path);
+    for second in [FileSink::update(&path), FileSink::create(&path)] {
+        let error = second.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert!(error.to_string().ends_with("it is being written by another writer"), "{error}");
+    }
+    first.commit().unwrap();
+    let first = create(&path);
+    assert_eq!(FileSink::update(&path).unwrap_err().kind(), ErrorKind::Busy);
+    first.commit().unwrap();
+    update(&path).commit().unwrap();
+}
+
+#[test]
+fn a_name_that_was_free_and_is_taken_at_commit_is_not_overwritten() {
+    let (directory, path) = place(None);
+    let (mut first, mut second) = (create(&path), create(&path));
+    first.append(b"first").unwrap();
+    second.append(b"second").unwrap();
+    second.commit().unwrap();
+    let error = first.commit().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Changed);
+    assert!(error.to_string().ends_with("another writer has created it meanwhile"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), b"second");
+    assert_eq!(names(directory.path()), ["x.root"]);
+}
+
+#[test]
+fn an_update_changes_no_old_byte_before_commit() {
+    let (_directory, path) = place(Some(b"0123456789"));
+    let mut sink = update(&path);
+    sink.append(&vec![b'a'; LOCAL_WRITE_BUFFER_BYTES + 1]).unwrap();
+    sink.patch(8, b"XYZ").unwrap();
+    let now = fs::read(&path).unwrap();
+    assert_eq!(&now[..12], b"0123456789Za");
+    drop(sink);
+    assert_eq!(fs::read(&path).unwrap(), b"0123456789");
+}
+
+#[test]
+fn a_patch_that_fails_at_commit_restores_the_old_content() {
+    let (_directory, path) = place(Some(b"0123456789"));
+    let mut sink = update(&path);
+    sink.append(b"abc").unwrap();
+    sink.patch(2, b"XX").unwrap();
+    sink.patch(6, b"YY").unwrap();
+    // Behind the sink's back the file becomes too short for the second patch.
+    sink.write_through(&[]).unwrap();
+    sink.file.file().set_len(5).unwrap();
+    let error = sink.commit().unwrap_err().to_string();
+    assert!(error.contains("cannot patch 2 bytes at byte 6 of"), "{error}");
+    assert!(error.contains("its old content is restored"), "{error}");
+    assert_eq!(&fs::read(&path).unwrap()[..5], b"01234");
+}
+
+#[test]
+fn a_full_disk_at_any_call_leaves_the_old_file() {
+    let write = |sink: &mut dyn ByteSink| -> Result<()> {
+        sink.append(b"head")?;
+        sink.append_vectored(&[b"page", b"page"])?;
+        sink.patch(0, b"HEAD")
+    };
+    for make in [|path: &Path| create(path), |path: &Path| update(path)] {
+        for n in 0.. {
+            let (directory, path) = place(Some(b"0123456789"));
+            let faults = Faults::at(n, ErrorKind::NoSpace);
+            let mut sink = Box::new(FaultySink::new(make(&path), &faults));
+            // The error is ignored on purpose: commit must not be fooled.
+            let written = write(&mut *sink);
+            let done = sink.commit();
+            assert_eq!(names(directory.path()), ["x.root"]);
+            if faults.calls() <= n {
+                written.and(done).unwrap();
+                assert_eq!(n, 4);
+                break;
+            }
+            let first = written.and(done).unwrap_err();
+            assert_eq!(first.kind(), ErrorKind::NoSpace);
+            assert_eq!(fs::read(&path).unwrap(), b"0123456789", "fault at call {n}");
+        }
+    }
+}
+
+/// Set in the process that runs under a limit on the size of files.
+#[cfg(unix)]
+const LIMITED: &str = "TUPELO_TEST_BELOW_A_LIMIT";
+
+#[test]
+#[cfg(unix)]
+fn a_real_limit_on_the_size_of_files() {
+    if std::env::var_os(LIMITED).is_some() {
+        return below_a_limit_of_64_kib();
+    }
+    // `ulimit -f` counts blocks of 512 bytes in a POSIX shell; without the trap the process would be ended.
+    let script =
+        r#"trap '' XFSZ; ulimit -f 128; exec "$0" --exact local::sink::tests::a_real_limit_on_the_size_of_files"#;
+    let mut shell = Command::new("sh");
+    let output = shell.args(["-c", script]).arg(std::env::current_exe().unwrap()).env(LIMITED, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[cfg(unix)]
+fn below_a_limit_of_64_kib() {
+    let (directory, path) = place(Some(b"old"));
+    let other = directory.path().join("other");
+    fs::write(&other, b"other").unwrap();
+    for mut sink in [create(&path), update(&other)] {
+        let big = vec![1; LOCAL_WRITE_BUFFER_BYTES + 1];
+        let error = sink.append(&big).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSpace);
+        assert!(error.to_string().contains(&format!("cannot append {} bytes at byte ", big.len())), "{error}");
+        sink.append(b"x").unwrap_err();
+        sink.commit().unwrap_err();
+    }
+    let mut late = create(&path);
+    late.append(&[1; 100_000]).unwrap();
+    assert_eq!(late.commit().unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(names(directory.path()), ["other", "x.root"]);
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(fs::read(&other).unwrap(), b"other");
+}

@@ -1,0 +1,184 @@
+//! Files of this machine, read by position.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::positioned::Positioned;
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::{ByteSource, Hints, checked_len};
+
+/// Ranges of a local file at most this many bytes apart (64 KiB) are read as one: a system call and a disk's seek cost
+/// more than copying so much from the page cache.
+pub const LOCAL_GAP_BYTES: u64 = 64 << 10;
+/// Reads of a local file are merged up to this many bytes (8 MiB): no larger request is faster.
+pub const LOCAL_MAX_REQUEST_BYTES: u64 = 8 << 20;
+/// How many reads of local files are worth having under way at a time.
+pub const LOCAL_CONCURRENCY: usize = 8;
+/// The three of them.
+pub const LOCAL_HINTS: Hints =
+    Hints { gap_bytes: LOCAL_GAP_BYTES, max_request_bytes: LOCAL_MAX_REQUEST_BYTES, concurrency: LOCAL_CONCURRENCY };
+
+/// A file of this machine as a source.
+///
+/// The size is that of the moment of opening: bytes that are appended later are not seen, and a file that has become
+/// shorter is an error of kind [`ErrorKind::Changed`]. Nothing is mapped into memory, so no such file ends the process.
+#[derive(Debug)]
+pub struct FileSource {
+    file: Positioned,
+    path: PathBuf,
+    size_bytes: u64,
+}
+
+impl FileSource {
+    /// Opens a regular file, or a link to one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], [`ErrorKind::Denied`], [`ErrorKind::NotSupported`] for what is not a regular file, and
+    /// what else the system says.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let failed = |error: io::Error| Error::from_io("open", path.display(), error);
+        // Asked before opening: to open a pipe means to wait for its other end.
+        check_regular(&fs::metadata(path).map_err(failed)?, "open", path)?;
+        let file = File::open(path).map_err(failed)?;
+        let size_bytes = file.metadata().map_err(failed)?.len();
+        Ok(Self { file: Positioned::new(file), path: path.to_owned(), size_bytes })
+    }
+}
+
+/// Refuses directories, pipes and devices.
+pub(super) fn check_regular(metadata: &fs::Metadata, action: &'static str, path: &Path) -> Result<()> {
+    let reason = match metadata.file_type() {
+        file_type if file_type.is_file() => return Ok(()),
+        file_type if file_type.is_dir() => "it is a directory",
+        _ => "it is not a regular file",
+    };
+    Err(Error::new(ErrorKind::NotSupported, action, path.display(), reason))
+}
+
+impl fmt::Display for FileSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+impl ByteSource for FileSource {
+    fn size(&self) -> Result<u64> {
+        Ok(self.size_bytes)
+    }
+
+    fn hints(&self) -> Hints {
+        LOCAL_HINTS
+    }
+
+    fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
+        let len = checked_len(&range, self, self.size_bytes)?;
+        if len == 0 {
+            return Ok(Bytes::new());
+        }
+        let bytes = self.file.read(range.start, len).map_err(|error| {
+            let action = format!("read bytes {}..{} of", range.start, range.end);
+            match error.kind() {
+                // It was long enough when it was opened.
+                io::ErrorKind::UnexpectedEof => {
+                    let now = self.file.file().metadata().map_or(0, |metadata| metadata.len());
+                    let reason = format!("the file had {} bytes when it was opened and has {now} now", self.size_bytes);
+                    Error::new(ErrorKind::Changed, action, self, reason)
+                }
+                _ => Error::from_io(action, self, error),
+            }
+        })?;
+        Ok(Bytes::from(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::source_laws;
+
+    fn file_with(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.root");
+        fs::write(&path, bytes).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn a_file_keeps_the_laws_of_a_source() {
+        for size in [0, 1, 300_000] {
+            let bytes: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
+            let (_directory, path) = file_with(&bytes);
+            let source = FileSource::open(&path).unwrap();
+            assert_eq!(source.to_string(), path.display().to_string());
+            source_laws(&source, &bytes);
+        }
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_an_error_with_both_sizes() {
+        let (_directory, path) = file_with(&[1; 1000]);
+        let source = FileSource::open(&path).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(600).unwrap();
+        let error = source.read_range(500..700).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Changed);
+        let expected = format!(
+            "cannot read bytes 500..700 of {}: the file had 1000 bytes when it was opened and has 600 now",
+            path.display()
+        );
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(source.read_range(0..600).unwrap().len(), 600);
+    }
+
+    #[test]
+    fn bytes_appended_later_are_not_seen() {
+        let (_directory, path) = file_with(&[1; 10]);
+        let source = FileSource::open(&path).unwrap();
+        fs::write(&path, [2; 20]).unwrap();
+        assert_eq!(source.size().unwrap(), 10);
+        assert_eq!(source.read_range(5..15).unwrap_err().kind(), ErrorKind::OutOfRange);
+    }
+
+    #[test]
+    fn what_is_missing_or_no_file_says_so() {
+        let (directory, path) = file_with(&[]);
+        let missing = path.with_file_name("y.root");
+        let error = FileSource::open(&missing).unwrap_err();
+        assert!(error.is_not_found());
+        assert!(error.to_string().starts_with(&format!("cannot open {}: ", missing.display())), "{error}");
+        let error = FileSource::open(directory.path()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+        assert!(error.to_string().ends_with("it is a directory"), "{error}");
+        #[cfg(unix)]
+        assert_eq!(FileSource::open("/dev/null").unwrap_err().kind(), ErrorKind::NotSupported);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_without_permission_is_denied() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_directory, path) = file_with(&[1]);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+        // The superuser may read it all the same.
+        if let Err(error) = FileSource::open(&path) {
+            assert_eq!(error.kind(), ErrorKind::Denied);
+            assert!(error.to_string().contains("ermission denied"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_huge_hole_neither_aborts_nor_overflows() {
+        let (_directory, path) = file_with(&[]);
+        // Not every file system takes so long a file.
+        if File::options().write(true).open(&path).unwrap().set_len(1 << 43).is_ok() {
+            let source = FileSource::open(&path).unwrap();
+            assert_eq!(source.read_range((1 << 43) - 5..1 << 43).unwrap().as_ref(), [0; 5]);
+            assert_eq!(source.read_range(0..(1 << 43) + 1).unwrap_err().kind(), ErrorKind::OutOfRange);
+        }
+    }
+}

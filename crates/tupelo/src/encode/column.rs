@@ -1,0 +1,308 @@
+//! One column being written: values become pages, pages wait sealed for their cluster.
+
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use tupelo_format::checksum::xxh3;
+use tupelo_format::compression::{self, Compression};
+use tupelo_format::encoding::{self, Encoding};
+
+use crate::{Error, Result};
+
+/// A compressed page with its checksum behind it.
+#[derive(Debug)]
+pub(crate) struct SealedPage {
+    pub(crate) elements: u32,
+    /// The page and, if there is one, the checksum.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) has_checksum: bool,
+}
+
+/// How a column's pages are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sealing {
+    pub(crate) encoding: Encoding,
+    pub(crate) compression: Compression,
+    pub(crate) has_checksum: bool,
+    /// Largest page, in bytes of packed elements.
+    pub(crate) page_bytes: u64,
+}
+
+/// Values that are not in a page yet, in the form in which the encoding takes them.
+#[derive(Debug)]
+enum Pending {
+    Bits(BooleanBufferBuilder),
+    Fixed { width: usize, bytes: Vec<u8> },
+    Floats(Vec<f32>),
+    Doubles(Vec<f64>),
+    Indexes(Vec<u64>),
+    Switches { indexes: Vec<u64>, tags: Vec<u32> },
+}
+
+/// One column of one ntuple.
+#[derive(Debug)]
+pub(crate) struct ColumnWriter {
+    sealing: Sealing,
+    page_elements: usize,
+    pending: Pending,
+    scratch: Vec<u8>,
+    /// Sealed pages of the open cluster.
+    pages: Vec<SealedPage>,
+    /// Items that collections (one number) or variants (one a tag) have had in the open cluster.
+    ends: Vec<u64>,
+    /// Elements of the clusters before.
+    pub(crate) first_element: u64,
+    /// Stored bytes and packed bytes of the open cluster's sealed pages.
+    pub(crate) sealed_bytes: u64,
+    pub(crate) packed_bytes: u64,
+}
+
+/// The shape of a column's values in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memory {
+    Bits,
+    Fixed(usize),
+    Floats,
+    Doubles,
+    Indexes,
+    /// With the number of alternatives.
+    Switches(usize),
+}
+
+impl ColumnWriter {
+    pub(crate) fn new(memory: Memory, sealing: Sealing) -> Self {
+        let page_bits = sealing.page_bytes.saturating_mul(8);
+        let page_elements = (page_bits / u64::from(sealing.encoding.bits())).clamp(1, i32::MAX as u64) as usize;
+        let (pending, ends) = match memory {
+            Memory::Bits => (Pending::Bits(BooleanBufferBuilder::new(0)), 0),
+            Memory::Fixed(width) => (Pending::Fixed { width, bytes: Vec::new() }, 0),
+            Memory::Floats => (Pending::Floats(Vec::new()), 0),
+            Memory::Doubles => (Pending::Doubles(Vec::new()), 0),
+            Memory::Indexes => (Pending::Indexes(Vec::new()), 1),
+            Memory::Switches(alternatives) => {
+                (Pending::Switches { indexes: Vec::new(), tags: Vec::new() }, alternatives + 1)
+            }
+        };
+        Self {
+            sealing,
+            page_elements,
+            pending,
+            scratch: Vec::new(),
+            pages: Vec::new(),
+            ends: vec![0; ends],
+            first_element: 0,
+            sealed_bytes: 0,
+            packed_bytes: 0,
+        }
+    }
+
+    pub(crate) fn sealing(&self) -> &Sealing {
+        &self.sealing
+    }
+
+    pub(crate) fn floats(&mut self, values: &[f32]) -> Result<()> {
+        let Pending::Floats(mut pending) = self.take_pending() else { return self.mismatch() };
+        let done = fill(&mut pending, values, self.page_elements, |values| {
+            self.seal(values.len(), |encoding, out| encoding::encode_f32(encoding, values, out))
+        });
+        self.pending = Pending::Floats(pending);
+        done
+    }
+
+    pub(crate) fn doubles(&mut self, values: &[f64]) -> Result<()> {
+        let Pending::Doubles(mut pending) = self.take_pending() else { return self.mismatch() };
+        let done = fill(&mut pending, values, self.page_elements, |values| {
+            self.seal(values.len(), |encoding, out| encoding::encode_f64(encoding, values, out))
+        });
+        self.pending = Pending::Doubles(pending);
+        done
+    }
+
+    /// Little-endian values of the column's width.
+    pub(crate) fn fixed(&mut self, values: &[u8]) -> Result<()> {
+        let Pending::Fixed { width, mut bytes } = self.take_pending() else { return self.mismatch() };
+        let done = fill(&mut bytes, values, self.page_elements * width, |values| {
+            self.seal(values.len() / width, |encoding, out| encoding::encode_fixed(encoding, values, out))
+        });
+        self.pending = Pending::Fixed { width, bytes };
+        done
+    }
+
+    pub(crate) fn bits(&mut self, values: &BooleanBuffer) -> Result<()> {
+        let page = self.page_elements;
+        let Pending::Bits(builder) = &mut self.pending else { return self.mismatch() };
+        builder.append_buffer(values);
+        if builder.len() < page {
+            return Ok(());
+        }
+        let all = builder.finish();
+        let whole = all.len() / page * page;
+        for start in (0..whole).step_by(page) {
+            self.seal_bits(&all.slice(start, page))?;
+        }
+        if let Pending::Bits(builder) = &mut self.pending {
+            builder.append_buffer(&all.slice(whole, all.len() - whole));
+        }
+        Ok(())
+    }
+
+    /// Sizes of the next collections.
+    pub(crate) fn lengths(&mut self, lengths: impl Iterator<Item = u64>) -> Result<()> {
+        let mut end = self.ends.first().copied().unwrap_or(0);
+        let ends: Vec<u64> = lengths
+            .map(|length| {
+                end += length;
+                end
+            })
+            .collect();
+        let Pending::Indexes(mut pending) = self.take_pending() else { return self.mismatch() };
+        let done = fill(&mut pending, &ends, self.page_elements, |values| {
+            self.seal(values.len(), |encoding, out| encoding::encode_index(encoding, values, out))
+        });
+        self.pending = Pending::Indexes(pending);
+        self.ends = vec![end];
+        done
+    }
+
+    /// Tags of the next variants; 0 has no value.
+    pub(crate) fn tags(&mut self, values: &[u32]) -> Result<()> {
+        for &tag in values {
+            let Some(next) = self.ends.get_mut(tag as usize) else { return self.mismatch() };
+            let Pending::Switches { indexes, tags } = &mut self.pending else { return self.mismatch() };
+            indexes.push(if tag == 0 { 0 } else { *next });
+            tags.push(tag);
+            *next += 1;
+            if tags.len() >= self.page_elements {
+                self.seal_pending()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What waits for its page, in bytes of memory.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        let bytes = match &self.pending {
+            Pending::Bits(builder) => builder.capacity() / 8,
+            Pending::Fixed { bytes, .. } => bytes.capacity(),
+            Pending::Floats(values) => values.capacity() * 4,
+            Pending::Doubles(values) => values.capacity() * 8,
+            Pending::Indexes(values) => values.capacity() * 8,
+            Pending::Switches { indexes, tags } => indexes.capacity() * 8 + tags.capacity() * 4,
+        };
+        bytes as u64
+    }
+
+    /// What waits for its page, in bytes as it will be packed.
+    pub(crate) fn pending_packed_bytes(&self) -> u64 {
+        let elements = match &self.pending {
+            Pending::Bits(builder) => builder.len(),
+            Pending::Fixed { width, bytes } => bytes.len() / width,
+            Pending::Floats(values) => values.len(),
+            Pending::Doubles(values) => values.len(),
+            Pending::Indexes(values) => values.len(),
+            Pending::Switches { tags, .. } => tags.len(),
+        };
+        self.sealing.encoding.packed_bytes(elements as u64).unwrap_or(u64::MAX)
+    }
+
+    /// Makes a page of what is pending, however small, and frees its memory.
+    pub(crate) fn seal_pending(&mut self) -> Result<()> {
+        match self.take_pending() {
+            Pending::Bits(mut builder) if !builder.is_empty() => self.seal_bits(&builder.finish()),
+            Pending::Fixed { width, bytes } if !bytes.is_empty() => {
+                self.seal(bytes.len() / width, |encoding, out| encoding::encode_fixed(encoding, &bytes, out))
+            }
+            Pending::Floats(values) if !values.is_empty() => {
+                self.seal(values.len(), |encoding, out| encoding::encode_f32(encoding, &values, out))
+            }
+            Pending::Doubles(values) if !values.is_empty() => {
+                self.seal(values.len(), |encoding, out| encoding::encode_f64(encoding, &values, out))
+            }
+            Pending::Indexes(values) if !values.is_empty() => {
+                self.seal(values.len(), |encoding, out| encoding::encode_index(encoding, &values, out))
+            }
+            Pending::Switches { indexes, tags } if !tags.is_empty() => {
+                self.seal(tags.len(), |_, out| encoding::encode_switch(&indexes, &tags, out))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the cluster: gives its pages, all sealed.
+    pub(crate) fn take_cluster(&mut self) -> Result<Vec<SealedPage>> {
+        self.seal_pending()?;
+        self.ends.fill(0);
+        (self.sealed_bytes, self.packed_bytes) = (0, 0);
+        self.first_element += self.pages.iter().map(|page| u64::from(page.elements)).sum::<u64>();
+        Ok(std::mem::take(&mut self.pages))
+    }
+
+    fn seal_bits(&mut self, bits: &BooleanBuffer) -> Result<()> {
+        self.seal(bits.len(), |_, out| encoding::encode_bits(bits.values(), bits.offset(), bits.len(), out))
+    }
+
+    fn seal(
+        &mut self,
+        elements: usize,
+        encode: impl FnOnce(&Encoding, &mut Vec<u8>) -> tupelo_format::Result<()>,
+    ) -> Result<()> {
+        self.scratch.clear();
+        encode(&self.sealing.encoding, &mut self.scratch)?;
+        let mut bytes = Vec::new();
+        compression::compress(self.sealing.compression, &self.scratch, &mut bytes)?;
+        if self.sealing.has_checksum {
+            let checksum = xxh3(&bytes);
+            bytes.extend_from_slice(&checksum.to_le_bytes());
+        }
+        // Compression reserves for the worst case; these bytes wait until their cluster is full.
+        bytes.shrink_to_fit();
+        self.sealed_bytes += bytes.len() as u64;
+        self.packed_bytes += self.scratch.len() as u64;
+        let elements = u32::try_from(elements).map_err(|_| Error::limit(format!("a page of {elements} elements")))?;
+        self.pages.push(SealedPage { elements, bytes, has_checksum: self.sealing.has_checksum });
+        Ok(())
+    }
+
+    fn take_pending(&mut self) -> Pending {
+        let empty = match &self.pending {
+            Pending::Bits(_) => Pending::Bits(BooleanBufferBuilder::new(0)),
+            Pending::Fixed { width, .. } => Pending::Fixed { width: *width, bytes: Vec::new() },
+            Pending::Floats(_) => Pending::Floats(Vec::new()),
+            Pending::Doubles(_) => Pending::Doubles(Vec::new()),
+            Pending::Indexes(_) => Pending::Indexes(Vec::new()),
+            Pending::Switches { .. } => Pending::Switches { indexes: Vec::new(), tags: Vec::new() },
+        };
+        std::mem::replace(&mut self.pending, empty)
+    }
+
+    #[cold]
+    fn mismatch(&self) -> Result<()> {
+        Err(Error::invalid_argument(format!(
+            "values that do not fit a {} column",
+            self.sealing.encoding.column_type().name()
+        )))
+    }
+}
+
+/// Cuts values into pages of `page` values. Whole pages are sealed where they stand; only the rest is copied.
+fn fill<T: Copy>(
+    pending: &mut Vec<T>,
+    mut values: &[T],
+    page: usize,
+    mut seal: impl FnMut(&[T]) -> Result<()>,
+) -> Result<()> {
+    while !values.is_empty() {
+        if pending.is_empty() && values.len() >= page {
+            let (whole, rest) = values.split_at(page);
+            seal(whole)?;
+            values = rest;
+            continue;
+        }
+        let (taken, rest) = values.split_at((page - pending.len()).min(values.len()));
+        pending.extend_from_slice(taken);
+        values = rest;
+        if pending.len() == page {
+            seal(pending)?;
+            pending.clear();
+        }
+    }
+    Ok(())
+}

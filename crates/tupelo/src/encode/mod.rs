@@ -1,0 +1,247 @@
+//! Arrow arrays to columns: the mirror of `decode`.
+
+mod column;
+
+use std::borrow::Cow;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
+use arrow_buffer::OffsetBuffer;
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::DataType;
+
+pub(crate) use column::{ColumnWriter, Memory, SealedPage, Sealing};
+
+use crate::schema::{Field, Kind, Primitive};
+use crate::{Error, Result};
+
+/// A field being written and where its columns are.
+#[derive(Debug)]
+pub(crate) struct FieldWriter {
+    pub(crate) path: String,
+    pub(crate) kind: Kind,
+    /// Number of its first column among all of the ntuple.
+    pub(crate) column: usize,
+    pub(crate) children: Vec<FieldWriter>,
+}
+
+impl FieldWriter {
+    /// The shapes of the columns that a field has of its own.
+    pub(crate) fn columns_of(field: &Field) -> Vec<Memory> {
+        match &field.kind {
+            Kind::Primitive(Primitive::Bool) | Kind::Bitset { .. } => vec![Memory::Bits],
+            Kind::Primitive(Primitive::Float) => vec![Memory::Floats],
+            Kind::Primitive(Primitive::Double) => vec![Memory::Doubles],
+            Kind::Primitive(primitive) => vec![Memory::Fixed(primitive.data_type().primitive_width().unwrap_or(1))],
+            Kind::String | Kind::Streamer => vec![Memory::Indexes, Memory::Fixed(1)],
+            Kind::Cardinality { .. } | Kind::Collection(_) | Kind::Map(_) | Kind::Optional(_) => vec![Memory::Indexes],
+            Kind::Variant(alternatives) => vec![Memory::Switches(alternatives.len())],
+            Kind::Array { .. } | Kind::Wrapper(_) | Kind::Record(_) | Kind::Tuple(_) => Vec::new(),
+        }
+    }
+
+    /// Appends all values of an array.
+    pub(crate) fn append(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        let is_optional = matches!(self.kind, Kind::Optional(_) | Kind::Wrapper(_));
+        if !is_optional && array.null_count() > 0 {
+            return Err(self.error(format!(
+                "{} nulls in a field that is not optional; declare it std::optional (a nullable Arrow field) from the start",
+                array.null_count()
+            )));
+        }
+        match &self.kind {
+            Kind::Primitive(primitive) => self.primitive(*primitive, array, columns),
+            Kind::String | Kind::Streamer => self.bytes(array, columns),
+            Kind::Cardinality { .. } => Err(self.error("a cardinality is projected from a collection, not written")),
+            Kind::Bitset { size } | Kind::Array { size, .. } => {
+                let Some(list) = array.as_fixed_size_list_opt().filter(|list| list.value_length() as u64 == *size)
+                else {
+                    return Err(self.mismatch(array));
+                };
+                match self.children.first() {
+                    Some(item) => item.append(list.values(), columns),
+                    None => {
+                        let bits = list.values().as_boolean_opt().filter(|bits| bits.null_count() == 0);
+                        self.column(0, columns)?.bits(bits.ok_or_else(|| self.mismatch(array))?.values())
+                    }
+                }
+            }
+            Kind::Wrapper(_) => self.child(0)?.append(array, columns),
+            Kind::Optional(item) if item.takes_nulls() => self.optional(array, columns),
+            Kind::Optional(_) | Kind::Collection(_) | Kind::Map(_) => self.list(array, columns),
+            Kind::Record(_) | Kind::Tuple(_) => {
+                let Some(record) = array.as_struct_opt().filter(|s| s.num_columns() == self.children.len()) else {
+                    return Err(self.mismatch(array));
+                };
+                self.children.iter().zip(record.columns()).try_for_each(|(child, column)| child.append(column, columns))
+            }
+            Kind::Variant(_) => self.variant(array, columns),
+        }
+    }
+
+    fn primitive(&self, primitive: Primitive, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        let array = self.cast(array, &primitive.data_type())?;
+        let column = self.column(0, columns)?;
+        match primitive {
+            Primitive::Bool => column.bits(array.as_boolean().values()),
+            Primitive::Float => column.floats(array.as_primitive::<Float32Type>().values()),
+            Primitive::Double => column.doubles(array.as_primitive::<Float64Type>().values()),
+            _ => {
+                let data = array.to_data();
+                let width = data.data_type().primitive_width().unwrap_or(1);
+                let bytes = data.buffers()[0].as_slice();
+                column.fixed(&bytes[data.offset() * width..(data.offset() + data.len()) * width])
+            }
+        }
+        .map_err(|e| self.within(e))
+    }
+
+    fn bytes(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        let target = match array.data_type() {
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::LargeBinary,
+            _ => DataType::LargeUtf8,
+        };
+        let array = self.cast(array, &target)?;
+        let data = array.to_data();
+        let offsets: &[i64] = &data.buffers()[0].typed_data::<i64>()[data.offset()..=data.offset() + data.len()];
+        self.column(0, columns)?.lengths(lengths(offsets)).map_err(|e| self.within(e))?;
+        let bytes = data.buffers()[1].as_slice();
+        self.column(1, columns)?.fixed(&bytes[ends(offsets)]).map_err(|e| self.within(e))
+    }
+
+    fn list(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        let wide = |offsets: &OffsetBuffer<i32>| offsets.iter().map(|&o| i64::from(o)).collect::<Vec<_>>();
+        let bytes = |array: ArrayRef| {
+            let data = array.to_data();
+            let offsets = data.buffers()[0].typed_data::<i64>()[data.offset()..=data.offset() + data.len()].to_vec();
+            let values = data.buffers()[1].clone();
+            let count = values.len();
+            let values = arrow_array::UInt8Array::new(arrow_buffer::ScalarBuffer::new(values, 0, count), None);
+            (Cow::Owned(offsets), std::sync::Arc::new(values) as ArrayRef)
+        };
+        let (offsets, values): (Cow<'_, [i64]>, ArrayRef) = match array.data_type() {
+            DataType::LargeList(_) => {
+                let list = array.as_list::<i64>();
+                (Cow::Borrowed(list.value_offsets()), list.values().clone())
+            }
+            DataType::List(_) => {
+                let list = array.as_list::<i32>();
+                (Cow::Owned(wide(list.offsets())), list.values().clone())
+            }
+            DataType::Map(..) => {
+                let map = array.as_map();
+                (Cow::Owned(wide(map.offsets())), std::sync::Arc::new(map.entries().clone()))
+            }
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+                bytes(self.cast(array, &DataType::LargeBinary)?.into_owned())
+            }
+            _ => return Err(self.mismatch(array)),
+        };
+        if matches!(self.kind, Kind::Optional(_)) && lengths(&offsets).any(|length| length > 1) {
+            return Err(self.error("an optional has more than one value"));
+        }
+        self.column(0, columns)?.lengths(lengths(&offsets)).map_err(|e| self.within(e))?;
+        let range = ends(&offsets);
+        self.child(0)?.append(&values.slice(range.start, range.len()), columns)
+    }
+
+    fn optional(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) else {
+            self.column(0, columns)?.lengths((0..array.len()).map(|_| 1)).map_err(|e| self.within(e))?;
+            return self.child(0)?.append(array, columns);
+        };
+        self.column(0, columns)?.lengths(nulls.iter().map(u64::from)).map_err(|e| self.within(e))?;
+        let there = BooleanArray::new(nulls.inner().clone(), None);
+        self.child(0)?.append(&arrow_select::filter::filter(array, &there)?, columns)
+    }
+
+    fn variant(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        let (Some(union), DataType::Union(fields, _)) = (array.as_union_opt(), array.data_type()) else {
+            return Err(self.mismatch(array));
+        };
+        let Some(offsets) = union.offsets() else {
+            return Err(self.error("a sparse union; only dense unions can be written"));
+        };
+        // Arrow numbers alternatives as it likes; on disk 0 has no value and the others follow in order.
+        let mut tags = [None; 128];
+        let mut children = Vec::new();
+        for (id, field) in fields.iter() {
+            let tag = if *field.data_type() == DataType::Null { 0 } else { children.len() + 1 };
+            tags[id as usize] = Some(tag as u32);
+            if tag > 0 {
+                children.push(union.child(id));
+            }
+        }
+        let mut places: Vec<Vec<u64>> = vec![Vec::new(); children.len() + 1];
+        let mut values = Vec::with_capacity(union.len());
+        for (&id, &offset) in union.type_ids().iter().zip(offsets.iter()) {
+            let tag = tags.get(id as usize).copied().flatten().ok_or_else(|| self.mismatch(array))?;
+            values.push(tag);
+            places[tag as usize].push(u64::from(offset.unsigned_abs()));
+        }
+        self.column(0, columns)?.tags(&values).map_err(|e| self.within(e))?;
+        for ((writer, child), places) in self.children.iter().zip(children).zip(&places[1..]) {
+            let first = places.first().copied().unwrap_or(0);
+            let in_order = places.iter().zip(first..).all(|(place, expected)| *place == expected);
+            match in_order {
+                true => writer.append(&child.slice(first as usize, places.len()), columns)?,
+                false => {
+                    let places = UInt64Array::from(places.clone());
+                    writer.append(&arrow_select::take::take(child, &places, None)?, columns)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The array in the one Arrow type that its kind is written from: dictionaries, views and narrow offsets go.
+    fn cast<'a>(&self, array: &'a ArrayRef, to: &DataType) -> Result<Cow<'a, ArrayRef>> {
+        if array.data_type() == to {
+            return Ok(Cow::Borrowed(array));
+        }
+        let is_same_kind = match array.data_type() {
+            DataType::Dictionary(_, values) => **values == *to || values.is_string() && to.is_string(),
+            DataType::Float16 => *to == DataType::Float32,
+            from => {
+                from.is_string() && to.is_string()
+                    || matches!(from, DataType::Binary | DataType::BinaryView) && *to == DataType::LargeBinary
+            }
+        };
+        if !is_same_kind {
+            return Err(self.mismatch(array));
+        }
+        Ok(Cow::Owned(cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })?))
+    }
+
+    fn column<'c>(&self, k: usize, columns: &'c mut [ColumnWriter]) -> Result<&'c mut ColumnWriter> {
+        columns.get_mut(self.column + k).ok_or_else(|| self.error("no such column"))
+    }
+
+    fn child(&self, index: usize) -> Result<&FieldWriter> {
+        self.children.get(index).ok_or_else(|| self.error("no such subfield"))
+    }
+
+    #[cold]
+    fn mismatch(&self, array: &ArrayRef) -> Error {
+        self.error(format!("an Arrow array of type {} does not fit the field's declared type", array.data_type()))
+    }
+
+    #[cold]
+    fn error(&self, what: impl Into<String>) -> Error {
+        self.within(Error::invalid_argument(what))
+    }
+
+    fn within(&self, error: Error) -> Error {
+        error.within(format!("field '{}'", self.path))
+    }
+}
+
+fn lengths(offsets: &[i64]) -> impl Iterator<Item = u64> + '_ {
+    offsets.windows(2).map(|w| w[1].abs_diff(w[0]))
+}
+
+fn ends(offsets: &[i64]) -> std::ops::Range<usize> {
+    let end = |offset: Option<&i64>| offset.map_or(0, |offset| offset.unsigned_abs() as usize);
+    end(offsets.first())..end(offsets.last())
+}

@@ -1,0 +1,195 @@
+//! The one public error of the engine.
+
+use std::fmt;
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A file, an ntuple or a field that does not exist.
+    NotFound,
+    /// Bytes that contradict the format or their checksum.
+    Corrupt,
+    /// Something legal that this version does not do.
+    Unsupported,
+    /// More memory or nesting wanted than allowed.
+    Limit,
+    /// The caller asked for something that makes no sense: a range backwards, an unknown option value.
+    InvalidArgument,
+    /// The storage under the file failed: permissions, disk full, a read error.
+    Storage,
+}
+
+impl ErrorKind {
+    /// Every kind, for tables that must have them all.
+    pub const ALL: [Self; 6] =
+        [Self::NotFound, Self::Corrupt, Self::Unsupported, Self::Limit, Self::InvalidArgument, Self::Storage];
+}
+
+/// The result of everything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What failed, on what, why, and what to do about it.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    /// Innermost first.
+    context: Vec<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), context: Vec::new(), source: None }))
+    }
+
+    #[cold]
+    pub(crate) fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    #[cold]
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    #[cold]
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Limit, message)
+    }
+
+    #[cold]
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    /// An error of the caller's making; for faces over this crate too.
+    #[cold]
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message)
+    }
+
+    /// A name that does not exist among `known`; lists the nearest ones.
+    #[cold]
+    pub(crate) fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        let mut near: Vec<(usize, &str)> = known
+            .map(|known| {
+                let inside = known.to_lowercase().contains(&name.to_lowercase());
+                (if inside { 1 } else { strsim::damerau_levenshtein(name, known) }, known)
+            })
+            .collect();
+        let total = near.len();
+        near.sort();
+        near.dedup();
+        near.truncate(5);
+        let hint = match near.as_slice() {
+            [] => "there are none".to_owned(),
+            near => {
+                let names: Vec<_> = near.iter().map(|(_, name)| format!("'{name}'")).collect();
+                format!("{} of {total}: {}", if near.len() == total { "all" } else { "nearest" }, names.join(", "))
+            }
+        };
+        Self::not_found(format!("no {what} is called '{name}' ({hint})"))
+    }
+
+    /// The same error with the name of what was being worked on put in front.
+    #[must_use]
+    pub(crate) fn within(mut self, outer: impl fmt::Display) -> Self {
+        self.0.context.push(outer.to_string());
+        self
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Whether a name or file does not exist.
+    pub fn is_not_found(&self) -> bool {
+        self.kind() == ErrorKind::NotFound
+    }
+
+    /// Whether bytes are damaged.
+    pub fn is_corrupt(&self) -> bool {
+        self.kind() == ErrorKind::Corrupt
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for outer in self.0.context.iter().rev() {
+            write!(f, "{outer}: ")?;
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source.as_ref() as _)
+    }
+}
+
+impl From<tupelo_format::Error> for Error {
+    #[cold]
+    fn from(error: tupelo_format::Error) -> Self {
+        let kind = match error.kind() {
+            tupelo_format::ErrorKind::Unsupported => ErrorKind::Unsupported,
+            tupelo_format::ErrorKind::Limit => ErrorKind::Limit,
+            _ => ErrorKind::Corrupt,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<tupelo_storage::Error> for Error {
+    #[cold]
+    fn from(error: tupelo_storage::Error) -> Self {
+        let kind = match error.kind() {
+            tupelo_storage::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Storage,
+        };
+        let mut converted = Self::new(kind, error.to_string());
+        converted.0.source = Some(Box::new(error));
+        converted
+    }
+}
+
+impl From<arrow_schema::ArrowError> for Error {
+    #[cold]
+    fn from(error: arrow_schema::ArrowError) -> Self {
+        Self::new(ErrorKind::InvalidArgument, format!("arrow: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_word() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn contexts_read_from_the_outside_in() {
+        let error = Error::corrupt("checksum mismatch").within("page 3").within("field 'a'");
+        assert_eq!(error.to_string(), "field 'a': page 3: checksum mismatch");
+    }
+
+    #[test]
+    fn missing_names_list_near_ones() {
+        let error = Error::no_such("field", "Muon_pT", ["Muon_pt", "Muon_eta", "x"].into_iter());
+        assert_eq!(error.to_string(), "no field is called 'Muon_pT' (all of 3: 'Muon_pt', 'Muon_eta', 'x')");
+    }
+}

@@ -1,0 +1,248 @@
+//! What an ntuple consists of, and what each part of it takes: from metadata alone, no page is read.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::AddAssign;
+
+use tupelo_format::compression::Compression;
+use tupelo_format::descriptor::{Column, ColumnId, Descriptor, FieldId};
+
+use crate::Result;
+use crate::reader::Ntuple;
+use crate::source::PageSource;
+
+/// What pages take, added up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Number of elements.
+    pub elements: u64,
+    /// Number of pages.
+    pub pages: u64,
+    /// Bytes in the file, checksums of the pages included. A page that several columns share counts for the first one.
+    pub stored_bytes: u64,
+    /// Bytes of the same pages before compression, without checksums.
+    pub unpacked_bytes: u64,
+    /// ROOT's numbers of the compression settings in use.
+    pub compression: BTreeSet<u32>,
+}
+
+impl Sizes {
+    /// Uncompressed over stored bytes; 1 where nothing is stored.
+    pub fn ratio(&self) -> f64 {
+        match self.stored_bytes {
+            0 => 1.0,
+            stored => self.unpacked_bytes as f64 / stored as f64,
+        }
+    }
+
+    /// The codecs in use: `zstd:5`, `none`, `zlib:1, lzma:7`; nothing where nothing is stored.
+    pub fn codec(&self) -> String {
+        let name = |&setting: &u32| {
+            Compression::from_setting(setting).map_or_else(|_| setting.to_string(), |known| known.to_string())
+        };
+        self.compression.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl AddAssign<&Sizes> for Sizes {
+    fn add_assign(&mut self, other: &Sizes) {
+        self.elements += other.elements;
+        self.pages += other.pages;
+        self.stored_bytes += other.stored_bytes;
+        self.unpacked_bytes += other.unpacked_bytes;
+        self.compression.extend(&other.compression);
+    }
+}
+
+/// One physical column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnInfo {
+    /// Number in the file.
+    pub id: u32,
+    /// Dotted path of the field, items of collections being called `_0`.
+    pub field: String,
+    /// Which of the field's columns: a string has index and characters.
+    pub index: u32,
+    /// Which of the field's alternative representations.
+    pub representation: u16,
+    /// Name of the column type; none if this version does not know it.
+    pub column_type: Option<&'static str>,
+    /// Bits of one stored element; 0 if the type is unknown.
+    pub bits: u16,
+    /// Minimum and maximum of the values of a Real32Quant column.
+    pub range: Option<(f64, f64)>,
+    /// First stored element where the column was added late; the ones before read as zero.
+    pub first_element: u64,
+    /// Whether the column was added to the schema after writing began.
+    pub in_extension: bool,
+    /// What its pages take.
+    pub sizes: Sizes,
+}
+
+/// One top-level field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldInfo {
+    /// Name.
+    pub name: String,
+    /// C++ type as its author spelt it.
+    pub type_name: String,
+    /// Physical columns of the field and of all below it.
+    pub columns: u64,
+    /// Dotted path of the field from which this one is projected; its columns count there.
+    pub projected_from: Option<String>,
+    /// Why this version cannot read the field.
+    pub dropped: Option<String>,
+    /// What all its columns take together.
+    pub sizes: Sizes,
+}
+
+/// An ntuple as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Number of entries.
+    pub entries: u64,
+    /// Number of clusters.
+    pub clusters: u64,
+    /// Number of cluster groups.
+    pub cluster_groups: u64,
+    /// Number of top-level fields, those included that cannot be read.
+    pub fields: u64,
+    /// Number of physical columns.
+    pub columns: u64,
+    /// Stored bytes of anchor, header, footer and page lists.
+    pub metadata_bytes: u64,
+    /// What all pages take together.
+    pub sizes: Sizes,
+}
+
+/// The ntuple as a whole.
+///
+/// # Errors
+/// Corrupt if a page list is damaged.
+pub fn summary(ntuple: &Ntuple) -> Result<Summary> {
+    let descriptor = ntuple.descriptor();
+    let anchor = ntuple.source().anchor();
+    let lists = descriptor.cluster_groups().iter().filter_map(|group| group.page_list.locator.in_file().ok());
+    let lists: u64 = lists.map(|(_, bytes)| bytes).sum();
+    let mut sizes = Sizes::default();
+    for column in column_sizes(ntuple)? {
+        sizes += &column;
+    }
+    Ok(Summary {
+        entries: descriptor.entries(),
+        clusters: descriptor.clusters(),
+        cluster_groups: descriptor.cluster_groups().len() as u64,
+        fields: descriptor.fields().iter().filter(|field| field.parent.is_none()).count() as u64,
+        columns: descriptor.columns().len() as u64,
+        metadata_bytes: tupelo_format::container::ANCHOR_BYTES as u64
+            + anchor.nbytes_header
+            + anchor.nbytes_footer
+            + lists,
+        sizes,
+    })
+}
+
+/// The top-level fields, those included that cannot be read.
+///
+/// # Errors
+/// Corrupt if a page list is damaged.
+pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
+    let descriptor = ntuple.descriptor();
+    let sizes = column_sizes(ntuple)?;
+    let mut fields = Vec::new();
+    let mut places = vec![0; descriptor.fields().len()];
+    for (index, field) in descriptor.fields().iter().enumerate() {
+        // Parents may stand behind their children in the file.
+        if field.parent.is_some() {
+            continue;
+        }
+        places[index] = fields.len();
+        let record = &field.record;
+        let name = record.name.clone();
+        let dropped = descriptor.dropped().iter().find(|dropped| dropped.field == name);
+        fields.push(FieldInfo {
+            type_name: if record.type_alias.is_empty() { &record.type_name } else { &record.type_alias }.clone(),
+            columns: 0,
+            projected_from: record.source.map(|source| descriptor.path(FieldId::from(source))),
+            dropped: dropped.map(|dropped| dropped.reason.clone()),
+            sizes: Sizes::default(),
+            name,
+        });
+    }
+    for (column, sizes) in descriptor.columns().iter().zip(&sizes) {
+        let field: &mut FieldInfo = &mut fields[places[top_level(descriptor, column)?.index()]];
+        field.columns += 1;
+        field.sizes += sizes;
+    }
+    Ok(fields)
+}
+
+/// The physical columns, by id.
+///
+/// # Errors
+/// Corrupt if a page list is damaged.
+pub fn columns(ntuple: &Ntuple) -> Result<Vec<ColumnInfo>> {
+    let descriptor = ntuple.descriptor();
+    let sizes = column_sizes(ntuple)?;
+    let describe = |(id, (column, sizes)): (u32, (&Column, Sizes))| {
+        let own = &descriptor.field(column.field)?.representations;
+        let own = own.get(usize::from(column.representation));
+        let index = own.and_then(|columns| columns.iter().position(|&c| c == ColumnId::from(id))).unwrap_or(0);
+        Ok(ColumnInfo {
+            id,
+            field: descriptor.path(column.field),
+            index: index as u32,
+            representation: column.representation,
+            column_type: column.encoding.map(|encoding| encoding.column_type().name()),
+            bits: column.encoding.map_or(0, |encoding| encoding.bits()),
+            range: column.encoding.and_then(|encoding| encoding.range()),
+            first_element: column.first_element,
+            in_extension: column.in_extension,
+            sizes,
+        })
+    };
+    (0..).zip(descriptor.columns().iter().zip(sizes)).map(describe).collect()
+}
+
+/// The top-level field to which a column belongs.
+fn top_level(descriptor: &Descriptor, column: &Column) -> Result<FieldId> {
+    let mut id = column.field;
+    while let Some(parent) = descriptor.field(id)?.parent {
+        id = parent;
+    }
+    Ok(id)
+}
+
+fn column_sizes(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
+    add_up(ntuple.source()).map_err(|e| ntuple.context(e))
+}
+
+/// By column id.
+fn add_up(source: &PageSource) -> Result<Vec<Sizes>> {
+    let descriptor = source.descriptor();
+    let mut sizes = vec![Sizes::default(); descriptor.columns().len()];
+    let mut seen = HashSet::new();
+    for group in 0..descriptor.cluster_groups().len() {
+        for cluster in source.group_clusters(group)? {
+            // Pages are shared within a cluster only.
+            seen.clear();
+            for ((id, column), sizes) in (0u32..).zip(descriptor.columns()).zip(&mut sizes) {
+                let Some(pages) = source.column_pages(&cluster, ColumnId::from(id))? else { continue };
+                if pages.first_element.is_none() {
+                    continue;
+                }
+                sizes.compression.insert(pages.compression);
+                for page in &pages.pages {
+                    sizes.pages += 1;
+                    sizes.elements += u64::from(page.elements);
+                    if seen.insert(page.locator) {
+                        let range = source.page_range(page)?;
+                        sizes.stored_bytes += range.end - range.start;
+                        let unpacked = column.encoding.and_then(|encoding| encoding.packed_bytes(page.elements.into()));
+                        sizes.unpacked_bytes += unpacked.unwrap_or(0);
+                    }
+                }
+            }
+        }
+    }
+    Ok(sizes)
+}

@@ -1,0 +1,273 @@
+//! The byte map of a file: what every single byte of it belongs to.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use tupelo_format::container::{self, Chunks, RecordKind, Walk};
+use tupelo_format::descriptor::ColumnId;
+use tupelo_format::locator::Locator;
+
+use super::{ntuples, reason};
+use crate::reader::{File, Ntuple};
+use crate::{Error, Result};
+
+/// C++ class in the keys of records that no directory lists.
+const BLOB_CLASS: &str = "RBlob";
+
+/// What some bytes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Content {
+    /// The header of the ROOT file, and the space it reserves.
+    FileHeader,
+    /// A record that is no blob, its key included: an object, a directory, a list of keys, streamer info.
+    Record {
+        /// C++ class.
+        class_name: String,
+        /// Name.
+        name: String,
+        /// Which version of the name.
+        cycle: u16,
+        /// Bytes of the key in front of the object.
+        key_bytes: u64,
+    },
+    /// The key in front of a blob; what is in the blob stands for itself.
+    BlobKey,
+    /// Bytes that nothing uses any more.
+    Gap,
+    /// An envelope, or the anchor of an attribute set.
+    Envelope {
+        /// The ntuple; behind `@` the attribute set.
+        ntuple: String,
+        /// `header`, `footer`, `page list` or `anchor`.
+        envelope: &'static str,
+        /// Which cluster group a page list describes.
+        cluster_group: Option<u64>,
+    },
+    /// Neighbouring pages of one column in one cluster, with their checksums.
+    Pages {
+        /// The ntuple; behind `@` the attribute set.
+        ntuple: String,
+        /// Dotted path of the field, items of collections being called `_0`.
+        field: String,
+        /// Number of the column in the file.
+        column: u32,
+        /// Number of the cluster.
+        cluster: u64,
+        /// Number of the first page in column and cluster.
+        first_page: u64,
+        /// Number of pages.
+        pages: u64,
+    },
+    /// Where the other parts of a payload lie that is larger than a key may be.
+    ChunkTable {
+        /// The ntuple; behind `@` the attribute set.
+        ntuple: String,
+    },
+    /// Bytes that belong to nothing known.
+    Unaccounted,
+}
+
+/// Bytes that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Region {
+    /// From the start of the file.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
+    /// What they are.
+    pub content: Content,
+}
+
+/// The byte map of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Size of the file in bytes.
+    pub size: u64,
+    /// By offset: each byte of the file in exactly one.
+    pub regions: Vec<Region>,
+    /// Stored bytes that several columns share; they stand in the map once.
+    pub shared_bytes: u64,
+    /// What could not be read, and what lies on top of something else.
+    pub remarks: Vec<String>,
+}
+
+/// Makes the byte map of a file. Damage ends no more than the knowledge of what is behind it: the map is made of all
+/// that can be read, and the rest is in the remarks.
+///
+/// # Errors
+/// Corrupt if there is no ROOT file; storage errors.
+pub fn layout(file: &File) -> Result<Layout> {
+    let header = file.source().attempt(container::read_header)?;
+    let mut map = Map { file, pieces: vec![piece(0..header.begin, Content::FileHeader)], remarks: Vec::new() };
+    map.records();
+    match ntuples(file, None) {
+        Ok(all) => {
+            for found in all {
+                let told = found.ntuple.and_then(|ntuple| map.ntuple(&found.name, &ntuple));
+                if let Err(error) = told {
+                    map.remarks.push(format!("ntuple '{}': {}", found.name, reason(&error, file, &found.name)));
+                }
+            }
+        }
+        Err(error) => map.remarks.push(format!("directories: {error}")),
+    }
+    Ok(map.finish())
+}
+
+struct Map<'a> {
+    file: &'a File,
+    /// In no order; they may lie on top of each other.
+    pieces: Vec<Region>,
+    remarks: Vec<String>,
+}
+
+fn piece(range: Range<u64>, content: Content) -> Region {
+    Region { offset: range.start, bytes: range.end.saturating_sub(range.start), content }
+}
+
+impl Map<'_> {
+    fn records(&mut self) {
+        let source = self.file.source();
+        let mut walk = || {
+            // A step is tried again with more bytes; it moves on only when it succeeds.
+            let walk = RefCell::new(source.attempt(Walk::new)?);
+            while let Some(record) = source.attempt(|fetched| walk.borrow_mut().next(fetched))? {
+                let all = record.offset..record.offset + record.nbytes;
+                self.pieces.push(match record.kind {
+                    RecordKind::Gap => piece(all, Content::Gap),
+                    RecordKind::Key(key) if key.class_name == BLOB_CLASS => {
+                        piece(all.start..all.start + u64::from(key.key_bytes), Content::BlobKey)
+                    }
+                    RecordKind::Key(key) => {
+                        let key_bytes = key.key_bytes.into();
+                        let (class_name, name, cycle) = (key.class_name, key.name, key.cycle);
+                        piece(all, Content::Record { class_name, name, cycle, key_bytes })
+                    }
+                });
+            }
+            Ok(())
+        };
+        if let Err(error) = walk() {
+            let error: Error = error;
+            self.remarks.push(format!("records: {error}"));
+        }
+    }
+
+    fn ntuple(&mut self, name: &str, ntuple: &Ntuple) -> Result<()> {
+        let source = ntuple.source();
+        let (anchor, descriptor) = (source.anchor(), source.descriptor());
+        let envelope = |envelope, cluster_group| Content::Envelope { ntuple: name.to_owned(), envelope, cluster_group };
+        self.payload(name, ntuple, anchor.seek_header, anchor.nbytes_header, envelope("header", None))?;
+        self.payload(name, ntuple, anchor.seek_footer, anchor.nbytes_footer, envelope("footer", None))?;
+        for set in descriptor.attribute_sets() {
+            if let Locator::File { offset, bytes } = set.anchor {
+                let ntuple = format!("{name}@{}", set.name);
+                let content = Content::Envelope { ntuple, envelope: "anchor", cluster_group: None };
+                self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
+            }
+        }
+        for (group, record) in descriptor.cluster_groups().iter().enumerate() {
+            let (offset, bytes) = record.page_list.locator.in_file()?;
+            self.payload(name, ntuple, offset, bytes, envelope("page list", Some(group as u64)))?;
+            if let Err(error) = self.group(name, ntuple, group) {
+                self.remarks.push(format!("ntuple '{name}': cluster group {group}: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, name: &str, ntuple: &Ntuple, group: usize) -> Result<()> {
+        let source = ntuple.source();
+        let max_key = source.anchor().max_key_size;
+        for cluster in source.group_clusters(group)? {
+            for (id, column) in (0u32..).zip(source.descriptor().columns()) {
+                let Some(stored) = source.column_pages(&cluster, ColumnId::from(id))? else { continue };
+                let field = source.descriptor().path(column.field);
+                let content = |first_page: usize, pages: usize| Content::Pages {
+                    ntuple: name.to_owned(),
+                    field: field.clone(),
+                    column: id,
+                    cluster: cluster.number,
+                    first_page: first_page as u64,
+                    pages: pages as u64,
+                };
+                let mut run: Option<(usize, Range<u64>)> = None;
+                for (page, info) in stored.pages.iter().enumerate() {
+                    let range = source.page_range(info)?;
+                    if max_key > 0 && range.end - range.start > max_key {
+                        self.payload(name, ntuple, range.start, range.end - range.start, content(page, 1))?;
+                        continue;
+                    }
+                    run = match run {
+                        Some((first, before)) if before.end == range.start => Some((first, before.start..range.end)),
+                        before => {
+                            if let Some((first, before)) = before {
+                                self.pieces.push(piece(before, content(first, page - first)));
+                            }
+                            Some((page, range))
+                        }
+                    };
+                }
+                if let Some((first, range)) = run {
+                    self.pieces.push(piece(range, content(first, stored.pages.len() - first)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A payload that may be spread over several keys.
+    fn payload(&mut self, name: &str, ntuple: &Ntuple, offset: u64, bytes: u64, content: Content) -> Result<()> {
+        let max_key = ntuple.source().anchor().max_key_size;
+        let Some(chunks) = Chunks::new(offset, bytes, max_key)? else {
+            self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
+            return Ok(());
+        };
+        let source = self.file.source();
+        let ranges = source.attempt(|fetched| {
+            let table = fetched.get(chunks.table.start, chunks.table.end - chunks.table.start)?;
+            Ok(chunks.ranges(&table, fetched.size())?)
+        })?;
+        self.pieces.push(piece(chunks.table.clone(), Content::ChunkTable { ntuple: name.to_owned() }));
+        for range in std::iter::once(chunks.first.clone()).chain(ranges) {
+            self.pieces.push(piece(range, content.clone()));
+        }
+        Ok(())
+    }
+
+    /// Puts the pieces in order, so that each byte belongs to one of them or to none.
+    fn finish(self) -> Layout {
+        let Self { file, mut pieces, remarks } = self;
+        let mut layout = Layout { size: file.size(), regions: Vec::new(), shared_bytes: 0, remarks };
+        pieces.retain(|piece| piece.bytes > 0);
+        pieces.sort_by_key(|piece| (piece.offset, Reverse(piece.bytes)));
+        let mut at = 0;
+        for Region { offset, bytes, content } in pieces {
+            let end = offset.saturating_add(bytes).min(layout.size);
+            if offset > at {
+                let hole = at..offset.min(layout.size);
+                layout.regions.push(piece(hole, Content::Unaccounted));
+            }
+            let start = offset.max(at);
+            if offset < at {
+                let under = layout.regions.last().map(|region| &region.content);
+                let both_pages = matches!((under, &content), (Some(Content::Pages { .. }), Content::Pages { .. }));
+                let covered = at.min(end).saturating_sub(offset);
+                match both_pages {
+                    true => layout.shared_bytes += covered,
+                    false => layout.remarks.push(format!("{covered} bytes at offset {offset} belong to two things")),
+                }
+            }
+            if start < end {
+                layout.regions.push(piece(start..end, content));
+                at = end;
+            }
+        }
+        if at < layout.size {
+            layout.regions.push(piece(at..layout.size, Content::Unaccounted));
+        }
+        layout
+    }
+}

@@ -1,0 +1,245 @@
+//! Every checksum compared and every page decoded, to the end, whatever is found on the way.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use tupelo_format::descriptor::ColumnId;
+use tupelo_format::envelope::PageInfo;
+
+use super::{ntuples, reason};
+use crate::Result;
+use crate::decode::Decoder;
+use crate::plan;
+use crate::reader::{File, Ntuple};
+use crate::schema::Field;
+use crate::source::{Cluster, PageSource, Pages, Segment, checked};
+
+/// Sealed pages that are fetched at once, in bytes.
+const FETCH_BYTES: u64 = 16 << 20;
+
+/// One place that is damaged, as exactly as it can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The ntuple; behind `@` the attribute set.
+    pub ntuple: String,
+    /// Dotted path of the field, items of collections being called `_0`.
+    pub field: Option<String>,
+    /// Number of the column in the file.
+    pub column: Option<u32>,
+    /// Name of the column's type.
+    pub column_type: Option<&'static str>,
+    /// Number of the cluster.
+    pub cluster: Option<u64>,
+    /// Number of the page in column and cluster.
+    pub page: Option<u64>,
+    /// Offset of the page in the file, in bytes.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ntuple '{}': ", self.ntuple)?;
+        if let Some(field) = &self.field {
+            write!(f, "field '{field}': ")?;
+        }
+        let column = self.column.map(|column| match self.column_type {
+            Some(name) => format!("column {column} ({name})"),
+            None => format!("column {column}"),
+        });
+        let cluster = self.cluster.map(|cluster| format!("cluster {cluster}"));
+        let page = self.page.map(|page| match self.offset {
+            Some(offset) => format!("page {page} (at offset {offset})"),
+            None => format!("page {page}"),
+        });
+        let place: Vec<_> = [column, cluster, page].into_iter().flatten().collect();
+        if !place.is_empty() {
+            write!(f, "{}: ", place.join(", "))?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+/// What was looked at and what was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Ntuples, attribute sets included.
+    pub ntuples: u64,
+    /// Pages.
+    pub pages: u64,
+    /// Pages among them that have no checksum, so that only their structure could be checked.
+    pub pages_without_checksum: u64,
+    /// Stored bytes of the pages.
+    pub bytes: u64,
+    /// In the order of the file's directories.
+    pub damages: Vec<Damage>,
+}
+
+/// Checks one ntuple, or all that a file holds, older cycles and attribute sets included: the checksums of anchor,
+/// header, footer, page lists and pages, and that everything decodes. `progress` is told the stored bytes of the pages
+/// that are done, which is at most the size of the file unless columns share pages.
+///
+/// # Errors
+/// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; storage errors.
+/// Damage of the ntuples themselves is no error but part of the report.
+pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) -> Result<Report> {
+    // Pages are compared here, one by one; the decoder need not do it again.
+    let file = file.clone().with_page_checksums(false);
+    let mut report = Report::default();
+    for found in ntuples(&file, name)? {
+        report.ntuples += 1;
+        match &found.ntuple {
+            Ok(ntuple) => Check { name: &found.name, ntuple, report: &mut report, progress }.run(),
+            Err(error) => report.damages.push(Damage::whole(&found.name, reason(error, &file, &found.name))),
+        }
+    }
+    Ok(report)
+}
+
+impl Damage {
+    fn whole(ntuple: &str, what: String) -> Self {
+        let (field, column, column_type, cluster) = (None, None, None, None);
+        Self { ntuple: ntuple.to_owned(), field, column, column_type, cluster, page: None, offset: None, what }
+    }
+}
+
+/// The check of one ntuple.
+struct Check<'a> {
+    name: &'a str,
+    ntuple: &'a Ntuple,
+    report: &'a mut Report,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+/// A page and where it belongs.
+struct Place {
+    column: ColumnId,
+    page: usize,
+    info: PageInfo,
+}
+
+impl Check<'_> {
+    fn source(&self) -> &PageSource {
+        self.ntuple.source()
+    }
+
+    fn run(&mut self) {
+        for group in 0..self.source().descriptor().cluster_groups().len() {
+            match self.source().group_clusters(group) {
+                Ok(clusters) => clusters.iter().for_each(|cluster| self.cluster(cluster)),
+                Err(error) => {
+                    let damage = Damage::whole(self.name, format!("cluster group {group}: {error}"));
+                    self.report.damages.push(damage);
+                }
+            }
+        }
+    }
+
+    fn cluster(&mut self, cluster: &Cluster) {
+        let mut damaged = HashSet::new();
+        let mut places: Vec<Place> = Vec::new();
+        let mut bytes = 0;
+        for id in (0..self.source().descriptor().columns().len() as u32).map(ColumnId::from) {
+            let pages = match self.source().column_pages(cluster, id) {
+                Ok(pages) => pages.map(|pages| pages.pages).unwrap_or_default(),
+                Err(error) => {
+                    damaged.insert(id);
+                    self.damage(id, cluster, None, error.to_string());
+                    continue;
+                }
+            };
+            for (page, info) in pages.into_iter().enumerate() {
+                let place = Place { column: id, page, info };
+                self.report.pages += 1;
+                self.report.pages_without_checksum += u64::from(!info.has_checksum);
+                match self.source().page_range(&info) {
+                    Ok(range) => bytes += range.end - range.start,
+                    Err(error) => {
+                        damaged.insert(id);
+                        self.damage(id, cluster, Some(&place), error.to_string());
+                        continue;
+                    }
+                }
+                places.push(place);
+                if bytes >= FETCH_BYTES {
+                    self.pages(cluster, &std::mem::take(&mut places), &mut damaged);
+                    bytes = 0;
+                }
+            }
+        }
+        self.pages(cluster, &places, &mut damaged);
+        self.decode(cluster, &damaged);
+    }
+
+    /// Compares the checksums of pages.
+    fn pages(&mut self, cluster: &Cluster, places: &[Place], damaged: &mut HashSet<ColumnId>) {
+        let infos: Vec<_> = places.iter().map(|place| place.info).collect();
+        let together = self.source().fetch(&infos).ok();
+        for (index, place) in places.iter().enumerate() {
+            let sealed = match &together {
+                Some(sealed) => Ok(sealed[index].clone()),
+                // One of them cannot be read: which one?
+                None => self.source().fetch(&infos[index..=index]).map(|mut sealed| sealed.pop().unwrap_or_default()),
+            };
+            let outcome = sealed.and_then(|sealed| {
+                self.report.bytes += sealed.len() as u64;
+                checked(&place.info, &sealed, true).map(drop)
+            });
+            if let Err(error) = outcome {
+                damaged.insert(place.column);
+                self.damage(place.column, cluster, Some(place), error.to_string());
+            }
+        }
+        (self.progress)(self.report.bytes);
+    }
+
+    /// Decodes all fields whose pages are what was written.
+    fn decode(&mut self, cluster: &Cluster, damaged: &HashSet<ColumnId>) {
+        if cluster.entries == 0 {
+            return;
+        }
+        let segments =
+            [Segment { cluster: *cluster, start: 0, count: cluster.entries, total: Some(cluster.entries) }];
+        let ntuple = self.ntuple;
+        for field in &ntuple.schema().fields {
+            if self.uses(field, damaged) {
+                continue;
+            }
+            let mut decoder = Decoder::new(Pages::new(ntuple.source()), ntuple.is_compressed(), true);
+            let prefetched = decoder.pages().prefetch(plan::wanted(field, &segments).into_iter());
+            if let Err(error) = prefetched.and_then(|()| decoder.decode(field, &segments)) {
+                // The text names field, column and page as far as they are known.
+                let damage = Damage::whole(self.name, error.to_string());
+                self.report.damages.push(Damage { cluster: Some(cluster.number), ..damage });
+            }
+        }
+    }
+
+    fn uses(&self, field: &Field, columns: &HashSet<ColumnId>) -> bool {
+        if columns.is_empty() {
+            return false;
+        }
+        let own = |field: &Field| {
+            let field = field.id.and_then(|id| self.source().descriptor().field(id).ok());
+            field.is_some_and(|field| field.representations.iter().flatten().any(|id| columns.contains(id)))
+        };
+        own(field) || field.children().iter().any(|child| self.uses(child, columns))
+    }
+
+    fn damage(&mut self, id: ColumnId, cluster: &Cluster, place: Option<&Place>, what: String) {
+        let descriptor = self.source().descriptor();
+        let column = descriptor.column(id).ok();
+        let damage = Damage {
+            ntuple: self.name.to_owned(),
+            field: column.map(|column| descriptor.path(column.field)),
+            column: u32::try_from(id.index()).ok(),
+            column_type: column.and_then(|column| column.encoding).map(|encoding| encoding.column_type().name()),
+            cluster: Some(cluster.number),
+            page: place.map(|place| place.page as u64),
+            offset: place.and_then(|place| place.info.locator.in_file().ok()).map(|(offset, _)| offset),
+            what,
+        };
+        self.report.damages.push(damage);
+    }
+}

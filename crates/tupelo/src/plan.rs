@@ -1,0 +1,99 @@
+//! Which pages a request needs: known in advance wherever the metadata tell, so that they are fetched together.
+
+use std::ops::Range;
+
+use crate::Result;
+use crate::schema::{Field, Kind};
+use crate::source::{Cluster, Pages, Segment};
+
+/// Sealed pages that are fetched ahead of decoding at once, in bytes; one field may exceed it alone.
+pub(crate) const FETCH_BYTES: u64 = 64 << 20;
+
+/// Stands for "as many as there are".
+const ALL: u64 = u64::MAX / 2;
+
+/// The parts of clusters that hold a range of entries, as elements of top-level fields.
+pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segment> {
+    clusters
+        .iter()
+        .filter_map(|cluster| {
+            let range = cluster.entry_range();
+            let (start, end) = (range.start.max(entries.start), range.end.min(entries.end));
+            (start < end).then(|| Segment {
+                cluster: *cluster,
+                start: start - range.start,
+                count: end - start,
+                total: Some(cluster.entries),
+            })
+        })
+        .collect()
+}
+
+/// Runs of top-level fields whose pages fit into [`FETCH_BYTES`] together.
+pub(crate) fn groups(pages: &mut Pages<'_>, fields: &[Field], segments: &[Segment]) -> Result<Vec<Range<usize>>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    let mut bytes = 0;
+    for (index, field) in fields.iter().enumerate() {
+        let mut own = 0;
+        for segment in segments {
+            for (field, k) in columns(field) {
+                own += pages.stored_bytes(field, k, &segment.cluster)?;
+            }
+        }
+        match groups.last_mut() {
+            Some(group) if bytes + own <= FETCH_BYTES => {
+                group.end = index + 1;
+                bytes += own;
+            }
+            _ => {
+                groups.push(index..index + 1);
+                bytes = own;
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// The columns and element ranges to fetch for a field before anything of it is decoded. Where a whole cluster is
+/// wanted, all columns below the field are wanted whole; of a part of a cluster only the field's own range is known.
+pub(crate) fn wanted<'f>(field: &'f Field, segments: &[Segment]) -> Vec<(&'f Field, usize, Segment)> {
+    let mut wanted = Vec::new();
+    for segment in segments {
+        if segment.count == segment.cluster.entries {
+            let whole = Segment { start: 0, count: ALL, total: None, ..*segment };
+            wanted.extend(columns(field).into_iter().map(|(field, k)| (field, k, whole)));
+        } else {
+            principal(field, *segment, &mut wanted);
+        }
+    }
+    wanted
+}
+
+/// Columns whose elements follow from the entry range alone.
+fn principal<'f>(field: &'f Field, segment: Segment, wanted: &mut Vec<(&'f Field, usize, Segment)>) {
+    match &field.kind {
+        Kind::Record(fields) | Kind::Tuple(fields) => fields.iter().for_each(|f| principal(f, segment, wanted)),
+        Kind::Wrapper(item) => principal(item, segment, wanted),
+        Kind::Array { .. } | Kind::Bitset { .. } => {}
+        _ => wanted.push((field, 0, segment)),
+    }
+}
+
+/// Every column of a field and of those below it, with its number among the columns of its field.
+pub(crate) fn columns(field: &Field) -> Vec<(&Field, usize)> {
+    let mut columns = Vec::new();
+    collect(field, &mut columns);
+    columns
+}
+
+fn collect<'f>(field: &'f Field, columns: &mut Vec<(&'f Field, usize)>) {
+    let own = match &field.kind {
+        Kind::String | Kind::Streamer => 2,
+        Kind::Record(_) | Kind::Tuple(_) | Kind::Wrapper(_) | Kind::Array { .. } => 0,
+        _ => 1,
+    };
+    columns.extend((0..own).map(|k| (field, k)));
+    for child in field.children() {
+        collect(child, columns);
+    }
+}

@@ -1,0 +1,178 @@
+//! ROOT files and what is in them.
+
+use std::sync::Arc;
+
+use tupelo_format::{container, open};
+use tupelo_storage::ByteSource;
+use tupelo_storage::local::FileSource;
+
+use super::{Location, Ntuple};
+use crate::source::{self, PageSource};
+use crate::{Error, Result};
+
+/// Whether page checksums are compared by default: yes, always.
+pub const DEFAULT_PAGE_CHECKSUMS: bool = true;
+
+/// How to open; made by [`crate::open`].
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    location: Location,
+    page_checksums: bool,
+}
+
+impl OpenOptions {
+    pub(crate) fn new(location: &str) -> Self {
+        Self { location: Location::parse(location), page_checksums: DEFAULT_PAGE_CHECKSUMS }
+    }
+
+    /// Whether to compare the checksums of pages. Those of anchor and envelopes are always compared.
+    #[must_use]
+    pub fn with_page_checksums(mut self, verify: bool) -> Self {
+        self.page_checksums = verify;
+        self
+    }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// Not found or storage errors of the system; corrupt if it is no ROOT file.
+    pub fn open_file(self) -> Result<File> {
+        let source = FileSource::open(&self.location.path)?;
+        File::new(Arc::new(source), self.page_checksums)
+    }
+
+    /// Opens the ntuple that the location names, or the only one in the file.
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open_file`]; not found, with near names, where there is no such ntuple; invalid argument
+    /// where the location names none and the file has several.
+    pub fn open(self) -> Result<Ntuple> {
+        let object = self.location.object.clone();
+        self.open_file()?.ntuple(object.as_deref())
+    }
+}
+
+/// One object that a ROOT file's directories list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Names of its directories and its own, joined by `/`.
+    pub path: String,
+    /// C++ class: `ROOT::RNTuple`, `TTree`, `TH1D`, ….
+    pub class_name: String,
+    /// Free text.
+    pub title: String,
+    /// Which version of the name; the highest is the newest.
+    pub cycle: u16,
+    /// Stored bytes of the object's own record, which for trees and ntuples is only the beginning.
+    pub bytes: u64,
+}
+
+/// An open ROOT file.
+#[derive(Debug, Clone)]
+pub struct File {
+    file: source::File,
+    page_checksums: bool,
+}
+
+impl File {
+    /// A file over bytes from anywhere.
+    ///
+    /// # Errors
+    /// Those of the source; corrupt if it is no ROOT file.
+    pub fn new(source: Arc<dyn ByteSource>, page_checksums: bool) -> Result<Self> {
+        let name = source.to_string();
+        let open = || {
+            let file = source::File::open(source)?;
+            file.attempt(container::read_header)?;
+            Ok(Self { file, page_checksums })
+        };
+        open().map_err(|e: Error| e.within(name))
+    }
+
+    /// Whether to compare the checksums of pages of the ntuples that are opened from now on.
+    #[must_use]
+    pub fn with_page_checksums(mut self, verify: bool) -> Self {
+        self.page_checksums = verify;
+        self
+    }
+
+    pub(crate) fn source(&self) -> &source::File {
+        &self.file
+    }
+
+    /// Size of the file in bytes.
+    pub fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> String {
+        self.file.source().to_string()
+    }
+
+    /// Everything that the directories list, all cycles, in file order.
+    ///
+    /// # Errors
+    /// Corrupt if a directory is damaged.
+    pub fn objects(&self) -> Result<Vec<Object>> {
+        let objects = self.file.attempt(container::list_objects).map_err(|e| e.within(self.name()))?;
+        let object = |object: container::Object| Object {
+            path: object.path,
+            bytes: u64::from(object.key.nbytes),
+            class_name: object.key.class_name,
+            title: object.key.title,
+            cycle: object.key.cycle,
+        };
+        Ok(objects.into_iter().map(object).collect())
+    }
+
+    /// Paths of the ntuples in the file.
+    ///
+    /// # Errors
+    /// Corrupt if a directory is damaged.
+    pub fn ntuple_names(&self) -> Result<Vec<String>> {
+        let ntuples = self.file.attempt(open::ntuples).map_err(|e| e.within(self.name()))?;
+        Ok(ntuples.into_iter().map(|object| object.path).collect())
+    }
+
+    /// Opens an ntuple by its path, or the only one in the file.
+    ///
+    /// # Errors
+    /// Not found, with near names; invalid argument if no name is given and there are several; corrupt or unsupported
+    /// if its metadata cannot be read.
+    pub fn ntuple(&self, name: Option<&str>) -> Result<Ntuple> {
+        let object = self.find(name).map_err(|e| e.within(self.name()))?;
+        let context = |e: Error| e.within(format!("ntuple '{}'", object.path)).within(self.name());
+        let anchor = self.file.attempt(|fetched| open::anchor(fetched, &object)).map_err(context)?;
+        let source = PageSource::open(self.file.clone(), anchor, self.page_checksums).map_err(context)?;
+        Ntuple::new(source, &object.path).map_err(context)
+    }
+
+    fn find(&self, name: Option<&str>) -> Result<container::Object> {
+        if let Some(name) = name {
+            if let Some(object) = self.file.attempt(|fetched| container::find_object(fetched, name))? {
+                return Ok(object);
+            }
+            let known = self.ntuples()?;
+            return Err(Error::no_such("ntuple", name, known.iter().map(|object| object.path.as_str())));
+        }
+        let mut ntuples = self.ntuples()?;
+        match (ntuples.pop(), ntuples.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(last), false) => {
+                ntuples.push(last);
+                let names: Vec<_> = ntuples.iter().map(|object| format!("'{}'", object.path)).collect();
+                Err(Error::invalid_argument(format!(
+                    "the file holds {} ntuples, so one must be named as FILE:NAME: {}",
+                    names.len(),
+                    names.join(", ")
+                )))
+            }
+            (None, _) => Err(Error::not_found("the file holds no ntuple")),
+        }
+    }
+
+    fn ntuples(&self) -> Result<Vec<container::Object>> {
+        self.file.attempt(open::ntuples)
+    }
+}

@@ -1,0 +1,202 @@
+//! One open ntuple.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use tupelo_format::descriptor::Descriptor;
+use tupelo_format::open;
+
+use super::Read;
+use crate::plan;
+use crate::schema::arrow::default_column_type;
+use crate::schema::{Field, Schema, metadata};
+use crate::source::{PageSource, Pages};
+use crate::{Error, Result};
+
+/// Version of the binary format that a writer claims. It is for information: only feature flags decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the specification's words")]
+pub struct FormatVersion {
+    pub epoch: u16,
+    pub major: u16,
+    pub minor: u16,
+    pub patch: u16,
+}
+
+impl fmt::Display for FormatVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}.{}", self.epoch, self.major, self.minor, self.patch)
+    }
+}
+
+/// An open ntuple: cheap to clone, usable from many threads.
+#[derive(Debug, Clone)]
+pub struct Ntuple {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    source: PageSource,
+    path: String,
+    schema: Schema,
+    warnings: Vec<String>,
+    compressed: bool,
+}
+
+impl Ntuple {
+    pub(crate) fn new(source: PageSource, path: &str) -> Result<Self> {
+        let schema = Schema::from_descriptor(source.descriptor())?;
+        let dropped = |dropped: &tupelo_format::descriptor::Dropped| {
+            format!("field '{}' is left out: {}", dropped.field.escape_debug(), dropped.reason)
+        };
+        let warnings = source.descriptor().dropped().iter().map(dropped).collect();
+        let compressed = is_compressed(&source, &schema)?;
+        let inner = Inner { source, path: path.to_owned(), schema, warnings, compressed };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Name of the ntuple, without directories.
+    pub fn name(&self) -> &str {
+        self.descriptor().name()
+    }
+
+    /// Path of the ntuple in its file.
+    pub fn path(&self) -> &str {
+        &self.inner.path
+    }
+
+    /// Name of the file.
+    pub fn file_name(&self) -> String {
+        self.source().file().source().to_string()
+    }
+
+    /// Free text.
+    pub fn description(&self) -> &str {
+        self.descriptor().description()
+    }
+
+    /// Program that wrote it.
+    pub fn writer(&self) -> &str {
+        self.descriptor().writer()
+    }
+
+    /// Format version that the writer claims.
+    pub fn format_version(&self) -> FormatVersion {
+        let anchor = self.source().anchor();
+        FormatVersion { epoch: anchor.epoch, major: anchor.major, minor: anchor.minor, patch: anchor.patch }
+    }
+
+    /// Number of entries.
+    pub fn entries(&self) -> u64 {
+        self.descriptor().entries()
+    }
+
+    /// Number of clusters.
+    pub fn clusters(&self) -> u64 {
+        self.descriptor().clusters()
+    }
+
+    /// The fields.
+    pub fn schema(&self) -> &Schema {
+        &self.inner.schema
+    }
+
+    /// What this version cannot read of the ntuple: one sentence for each field that is left out.
+    pub fn warnings(&self) -> &[String] {
+        &self.inner.warnings
+    }
+
+    /// The Arrow schema of what [`Ntuple::read`] gives for all fields.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        Arc::new(self.to_arrow(self.schema()))
+    }
+
+    pub(crate) fn to_arrow(&self, schema: &Schema) -> ArrowSchema {
+        let arrow = schema.to_arrow(self.inner.compressed);
+        let entries = [(metadata::NAME, self.name()), (metadata::DESCRIPTION, self.description())];
+        let entries = entries.into_iter().filter(|(_, text)| !text.is_empty());
+        arrow.with_metadata(entries.map(|(key, text)| (key.to_owned(), text.to_owned())).collect())
+    }
+
+    /// The schema with only those encodings that the writer chose, not those that follow from compression.
+    pub(crate) fn explicit_encodings(&self, schema: &Schema) -> Schema {
+        let mut schema = schema.clone();
+        schema.fields.iter_mut().for_each(|field| forget_defaults(field, self.inner.compressed));
+        schema
+    }
+
+    /// Names of the linked attribute sets.
+    pub fn attribute_sets(&self) -> impl Iterator<Item = &str> {
+        self.descriptor().attribute_sets().iter().map(|set| set.name.as_str())
+    }
+
+    /// Opens an attribute set: an ntuple of its own, whose fields `_rangeStart` and `_rangeLen` give the entries of
+    /// this ntuple of which each of its entries speaks, and `_userData` what it says.
+    ///
+    /// # Errors
+    /// Not found, with near names; corrupt if it cannot be read.
+    pub fn attribute_set(&self, name: &str) -> Result<Self> {
+        let Some(set) = self.descriptor().attribute_sets().iter().find(|set| set.name == name) else {
+            return Err(self.context(Error::no_such("attribute set", name, self.attribute_sets())));
+        };
+        let open = || {
+            let file = self.source().file();
+            let anchor = file.attempt(|fetched| open::attribute_set_anchor(fetched, set))?;
+            let source = PageSource::open(file.clone(), anchor, self.source().verifies())?;
+            Self::new(source, &format!("{}@{name}", self.path()))
+        };
+        open().map_err(|e: Error| self.context(e.within(format!("attribute set '{name}'"))))
+    }
+
+    /// Chooses fields to read, by dotted paths or globs (`jets.pt`, `Muon_*`); no pattern means all.
+    ///
+    /// # Errors
+    /// Not found, with near names, for a pattern that fits no field.
+    pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
+        let schema = self.schema().select(patterns.as_ref()).map_err(|e| self.context(e))?;
+        Ok(Read::new(self.clone(), schema))
+    }
+
+    /// Chooses all fields.
+    pub fn read_all(&self) -> Read {
+        Read::new(self.clone(), self.schema().clone())
+    }
+
+    pub(crate) fn source(&self) -> &PageSource {
+        &self.inner.source
+    }
+
+    pub(crate) fn descriptor(&self) -> &Descriptor {
+        self.inner.source.descriptor()
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.inner.compressed
+    }
+
+    /// Puts file and ntuple in front of an error.
+    pub(crate) fn context(&self, error: Error) -> Error {
+        error.within(format!("ntuple '{}'", self.path())).within(self.file_name())
+    }
+}
+
+/// Whether the first column of the first cluster is: ROOT has one setting for a whole ntuple.
+fn is_compressed(source: &PageSource, schema: &Schema) -> Result<bool> {
+    let first_entries = 0..source.descriptor().entries().min(1);
+    let clusters = source.clusters(first_entries)?;
+    let columns = schema.fields.iter().flat_map(plan::columns);
+    match (clusters.first(), columns.into_iter().next()) {
+        (Some(cluster), Some((field, k))) => {
+            Pages::new(source).compression(field, k, cluster).map(|setting| setting != 0)
+        }
+        _ => Ok(true),
+    }
+}
+
+fn forget_defaults(field: &mut Field, compressed: bool) {
+    let default = default_column_type(field, compressed);
+    field.encoding = field.encoding.filter(|encoding| Some(encoding.column_type()) != default);
+    field.children_mut().iter_mut().for_each(|child| forget_defaults(child, compressed));
+}

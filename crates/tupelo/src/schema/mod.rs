@@ -1,0 +1,206 @@
+//! The user's field tree: what an ntuple's fields mean, independent of where their bytes lie.
+//!
+//! A [`Schema`] is made from a descriptor when reading ([`Schema::from_descriptor`]) and from an Arrow schema when
+//! writing ([`Schema::from_arrow`]); both go to Arrow by [`Schema::to_arrow`]. The structure of the fields decides;
+//! C++ type names only tell apart what is stored alike (pair and record, map and vector, optional and vector).
+
+pub(crate) mod arrow;
+mod disk;
+mod select;
+
+pub use arrow::{metadata, tighten};
+use tupelo_format::descriptor::FieldId;
+use tupelo_format::encoding::Encoding;
+
+/// A fundamental C++ type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the types")]
+pub enum Primitive {
+    Bool,
+    Char,
+    Byte,
+    Int8,
+    UInt8,
+    Int16,
+    UInt16,
+    Int32,
+    UInt32,
+    Int64,
+    UInt64,
+    Float,
+    Double,
+}
+
+/// What a field is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// One fundamental value.
+    Primitive(Primitive),
+    /// `std::string`.
+    String,
+    /// The bytes that a ROOT streamer wrote.
+    Streamer,
+    /// The size of the collection from which the field is projected, in 32 or 64 bits.
+    Cardinality {
+        /// Whether the C++ type is 64 bits wide.
+        wide: bool,
+    },
+    /// `std::bitset<N>`.
+    Bitset {
+        /// N.
+        size: u64,
+    },
+    /// `std::array<T, N>` or `T[N]`.
+    Array {
+        /// N.
+        size: u64,
+        /// T.
+        item: Box<Field>,
+    },
+    /// `std::atomic<T>` or an enum: its subfield by another name.
+    Wrapper(Box<Field>),
+    /// Any number of values: vectors, sets, collection proxies, untyped collections.
+    Collection(Box<Field>),
+    /// A collection of key–value pairs.
+    Map(Box<Field>),
+    /// No or one value: `std::optional`, `std::unique_ptr`.
+    Optional(Box<Field>),
+    /// Named members; base classes are called `:_0`, `:_1`, ….
+    Record(Vec<Field>),
+    /// `std::pair` or `std::tuple`.
+    Tuple(Vec<Field>),
+    /// One of several alternatives, or none.
+    Variant(Vec<Field>),
+}
+
+/// One field and everything below it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Name; items of collections are called `_0`.
+    pub name: String,
+    /// Normalised C++ type; empty for untyped records and collections.
+    pub type_name: String,
+    /// The type as its author spelt it, where that differs.
+    pub type_alias: String,
+    /// Free text.
+    pub description: String,
+    /// Version of the C++ class.
+    pub type_version: u32,
+    /// ROOT's checksum of the C++ class.
+    pub checksum: Option<u32>,
+    /// Whether the C++ side keeps the collection as a structure of arrays.
+    pub soa: bool,
+    /// Dotted path of the field from which this one is projected.
+    pub projected_from: Option<String>,
+    /// How the field's own first column is (or is to be) stored; `None` leaves it to the defaults.
+    pub encoding: Option<Encoding>,
+    /// What the field is.
+    pub kind: Kind,
+    /// The field's id in the file that it was read from.
+    pub(crate) id: Option<FieldId>,
+}
+
+impl Field {
+    /// A field with a name and a type and nothing special about it.
+    pub(crate) fn new(name: impl Into<String>, type_name: impl Into<String>, kind: Kind) -> Self {
+        Self {
+            name: name.into(),
+            type_name: type_name.into(),
+            type_alias: String::new(),
+            description: String::new(),
+            type_version: 0,
+            checksum: None,
+            soa: false,
+            projected_from: None,
+            encoding: None,
+            kind,
+            id: None,
+        }
+    }
+
+    /// Subfields in order.
+    pub fn children(&self) -> &[Field] {
+        match &self.kind {
+            Kind::Primitive(_) | Kind::String | Kind::Streamer | Kind::Cardinality { .. } | Kind::Bitset { .. } => &[],
+            Kind::Array { item, .. }
+            | Kind::Wrapper(item)
+            | Kind::Collection(item)
+            | Kind::Map(item)
+            | Kind::Optional(item) => std::slice::from_ref(item),
+            Kind::Record(fields) | Kind::Tuple(fields) | Kind::Variant(fields) => fields,
+        }
+    }
+
+    /// Subfields in order.
+    pub(crate) fn children_mut(&mut self) -> &mut [Field] {
+        match &mut self.kind {
+            Kind::Primitive(_) | Kind::String | Kind::Streamer | Kind::Cardinality { .. } | Kind::Bitset { .. } => {
+                &mut []
+            }
+            Kind::Array { item, .. }
+            | Kind::Wrapper(item)
+            | Kind::Collection(item)
+            | Kind::Map(item)
+            | Kind::Optional(item) => std::slice::from_mut(item),
+            Kind::Record(fields) | Kind::Tuple(fields) | Kind::Variant(fields) => fields,
+        }
+    }
+
+    /// The type name to show: `struct` or `collection` where the field is untyped.
+    pub fn display_type(&self) -> &str {
+        match (&self.kind, self.type_name.as_str(), self.type_alias.as_str()) {
+            (_, _, alias) if !alias.is_empty() => alias,
+            (Kind::Record(_), "", _) => "struct",
+            (Kind::Collection(_), "", _) => "collection",
+            (_, name, _) => name,
+        }
+    }
+
+    /// Whether subfields are addressed through this field without a name of their own in dotted paths.
+    fn is_transparent(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Array { .. } | Kind::Wrapper(_) | Kind::Collection(_) | Kind::Map(_) | Kind::Optional(_)
+        )
+    }
+
+    /// Whether Arrow can mark a missing value of this field by a null: not where the value could be null itself.
+    pub fn takes_nulls(&self) -> bool {
+        match &self.kind {
+            Kind::Optional(_) | Kind::Variant(_) => false,
+            Kind::Wrapper(item) => item.takes_nulls(),
+            _ => true,
+        }
+    }
+}
+
+/// The top-level fields of an ntuple, or of what is selected from it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Schema {
+    /// In order.
+    pub fields: Vec<Field>,
+}
+
+impl Schema {
+    /// Dotted paths of all fields with their fields, parents first. The items of collections, arrays, optionals and
+    /// wrappers have no path of their own: `jets.pt` is the `pt` of the items of `jets`.
+    pub fn paths(&self) -> Vec<(String, &Field)> {
+        let mut paths = Vec::new();
+        for field in &self.fields {
+            walk(field, field.name.clone(), &mut paths);
+        }
+        paths
+    }
+}
+
+fn walk<'a>(field: &'a Field, path: String, paths: &mut Vec<(String, &'a Field)>) {
+    let mut inner = field;
+    while inner.is_transparent() {
+        let [item] = inner.children() else { break };
+        inner = item;
+    }
+    paths.push((path.clone(), field));
+    for child in inner.children() {
+        walk(child, format!("{path}.{}", child.name), paths);
+    }
+}

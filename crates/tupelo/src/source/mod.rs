@@ -1,0 +1,256 @@
+//! Where pages come from: metadata on demand and sealed pages by locator, over any [`ByteSource`].
+
+mod pages;
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
+use tupelo_format::compression;
+use tupelo_format::container::{self, Anchor, Attempt, Fetched, Interrupt};
+use tupelo_format::descriptor::{ColumnId, Descriptor};
+use tupelo_format::encoding::Encoding;
+use tupelo_format::envelope::{ClusterSummary, ColumnPages, PageInfo, PageList};
+use tupelo_format::{Error as FormatError, open, wire::Cursor};
+use tupelo_storage::ByteSource;
+
+pub(crate) use pages::{Pages, Piece, Segment};
+
+use crate::{Error, Result};
+
+/// Pages that would unpack to more are refused; ROOT's are at most 1 MiB unless told otherwise.
+pub(crate) const MAX_PAGE_BYTES: u64 = 1 << 30;
+/// No codec of the format expands by more, so a page that claims to is damaged.
+const MAX_EXPANSION: u64 = 1 << 17;
+/// A file that sends its reader further round than this is going in circles.
+const MAX_ROUNDS: usize = 10_000;
+
+/// A ROOT file of which head and tail are at hand.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    source: Arc<dyn ByteSource>,
+    fetched: Fetched,
+}
+
+impl File {
+    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self> {
+        let size = source.size()?;
+        let mut file = Self { source, fetched: Fetched::new(size) };
+        file.fetched = file.provide(file.fetched.clone(), &open::first_guess(size))?;
+        Ok(file)
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.fetched.size()
+    }
+
+    pub(crate) fn source(&self) -> &dyn ByteSource {
+        &*self.source
+    }
+
+    fn provide(&self, mut fetched: Fetched, ranges: &[Range<u64>]) -> Result<Fetched> {
+        for (range, bytes) in ranges.iter().zip(self.source.read_ranges(ranges)?) {
+            fetched.provide(range.start, bytes);
+        }
+        Ok(fetched)
+    }
+
+    /// Runs a step of the format until it has the bytes that it wants.
+    pub(crate) fn attempt<T>(&self, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<T> {
+        let mut fetched = self.fetched.clone();
+        for _ in 0..MAX_ROUNDS {
+            match step(&fetched) {
+                Ok(done) => return Ok(done),
+                Err(Interrupt::Failed(error)) => return Err(error.into()),
+                Err(Interrupt::Need(ranges)) => fetched = self.provide(fetched, &ranges)?,
+            }
+        }
+        Err(Error::limit(format!("the file's structure needs more than {MAX_ROUNDS} rounds of reading")))
+    }
+}
+
+/// One cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cluster {
+    /// Counted through all groups.
+    pub(crate) number: u64,
+    pub(crate) first_entry: u64,
+    pub(crate) entries: u64,
+    group: usize,
+    index: usize,
+}
+
+impl Cluster {
+    pub(crate) fn entry_range(&self) -> Range<u64> {
+        self.first_entry..self.first_entry + self.entries
+    }
+}
+
+/// One ntuple's metadata and pages.
+#[derive(Debug)]
+pub(crate) struct PageSource {
+    file: File,
+    anchor: Anchor,
+    descriptor: Descriptor,
+    page_lists: Vec<OnceLock<PageList>>,
+    verify: bool,
+}
+
+impl PageSource {
+    pub(crate) fn open(file: File, anchor: Anchor, verify: bool) -> Result<Self> {
+        let descriptor = file.attempt(|fetched| open::descriptor(fetched, &anchor))?;
+        let page_lists = descriptor.cluster_groups().iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { file, anchor, descriptor, page_lists, verify })
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn anchor(&self) -> &Anchor {
+        &self.anchor
+    }
+
+    pub(crate) fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    fn page_list(&self, group: usize) -> Result<&PageList> {
+        let (Some(slot), Some(group)) = (self.page_lists.get(group), self.descriptor.cluster_groups().get(group))
+        else {
+            return Err(Error::corrupt(format!("there is no cluster group {group}")));
+        };
+        if let Some(list) = slot.get() {
+            return Ok(list);
+        }
+        let list = self.file.attempt(|fetched| open::page_list(fetched, &self.anchor, &self.descriptor, group))?;
+        Ok(slot.get_or_init(|| list))
+    }
+
+    /// Whether page checksums are compared.
+    pub(crate) fn verifies(&self) -> bool {
+        self.verify
+    }
+
+    /// The clusters that hold entries of a range, in order, those without entries left out.
+    pub(crate) fn clusters(&self, entries: Range<u64>) -> Result<Vec<Cluster>> {
+        let mut clusters = Vec::new();
+        for (group, record) in self.descriptor.cluster_groups().iter().enumerate() {
+            if record.first_entry >= entries.end || record.first_entry + record.entries <= entries.start {
+                continue;
+            }
+            for (index, summary) in self.page_list(group)?.clusters().iter().enumerate() {
+                let cluster = Cluster {
+                    number: record.first_cluster + index as u64,
+                    first_entry: summary.first_entry,
+                    entries: summary.entries,
+                    group,
+                    index,
+                };
+                let range = cluster.entry_range();
+                if range.start < entries.end && range.end > entries.start && !range.is_empty() {
+                    clusters.push(cluster);
+                }
+            }
+        }
+        Ok(clusters)
+    }
+
+    /// The clusters of one cluster group, those without entries too.
+    pub(crate) fn group_clusters(&self, group: usize) -> Result<Vec<Cluster>> {
+        let first = self.descriptor.cluster_groups().get(group).map_or(0, |record| record.first_cluster);
+        let cluster = |(index, summary): (usize, &ClusterSummary)| Cluster {
+            number: first + index as u64,
+            first_entry: summary.first_entry,
+            entries: summary.entries,
+            group,
+            index,
+        };
+        Ok(self.page_list(group)?.clusters().iter().enumerate().map(cluster).collect())
+    }
+
+    /// The pages of a column in a cluster; `None` where the page list is older than the column.
+    pub(crate) fn column_pages(&self, cluster: &Cluster, column: ColumnId) -> Result<Option<ColumnPages>> {
+        Ok(self.page_list(cluster.group)?.pages(cluster.index, column.index())?)
+    }
+
+    /// Fetches sealed pages (with their checksums), all in one go.
+    pub(crate) fn fetch(&self, pages: &[PageInfo]) -> Result<Vec<Bytes>> {
+        let ranges = pages.iter().map(|page| self.page_range(page)).collect::<Result<Vec<_>>>()?;
+        let max_key = self.anchor.max_key_size;
+        if max_key == 0 || ranges.iter().all(|range| range.end - range.start <= max_key) {
+            return Ok(self.file.source.read_ranges(&ranges)?);
+        }
+        // Somewhere a page is spread over several keys.
+        let gather = |range: &Range<u64>| {
+            self.file.attempt(|fetched| container::payload(fetched, range.start, range.end - range.start, max_key))
+        };
+        ranges.iter().map(gather).collect()
+    }
+
+    /// The bytes of a sealed page in the file, its checksum included.
+    pub(crate) fn page_range(&self, page: &PageInfo) -> Result<Range<u64>> {
+        let (offset, bytes) = page.locator.in_file()?;
+        let checksum = if page.has_checksum { CHECKSUM_BYTES as u64 } else { 0 };
+        match offset.checked_add(bytes).and_then(|end| end.checked_add(checksum)) {
+            Some(end) if end <= self.file.size() => Ok(offset..end),
+            _ => Err(Error::corrupt(format!(
+                "{bytes} bytes at offset {offset} lie behind the end of the file ({} bytes)",
+                self.file.size()
+            ))),
+        }
+    }
+
+    /// Checks and decompresses a page. `scratch` is used where there is something to decompress.
+    pub(crate) fn unseal<'a>(
+        &self,
+        page: &PageInfo,
+        encoding: &Encoding,
+        sealed: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8]> {
+        let packed_bytes = match encoding.packed_bytes(page.elements.into()) {
+            Some(bytes) if bytes <= MAX_PAGE_BYTES => bytes,
+            _ => return Err(Error::limit(format!("a page of {} elements is over 1 GiB", page.elements))),
+        };
+        let stored = checked(page, sealed, self.verify)?;
+        let stored_bytes = stored.len() as u64;
+        if stored_bytes == packed_bytes {
+            return Ok(stored);
+        }
+        if stored_bytes > packed_bytes || packed_bytes / MAX_EXPANSION > stored_bytes {
+            return Err(Error::corrupt(format!("{stored_bytes} stored bytes cannot hold a page of {packed_bytes}")));
+        }
+        let room = packed_bytes as usize;
+        if scratch.len() < room {
+            scratch
+                .try_reserve(room - scratch.len())
+                .map_err(|_| Error::limit(format!("no memory for a page of {room} bytes")))?;
+            scratch.resize(room, 0);
+        }
+        let unpacked = &mut scratch[..room];
+        compression::decompress_into(stored, unpacked)?;
+        Ok(unpacked)
+    }
+}
+
+/// The page without its checksum, which is compared if wanted.
+pub(crate) fn checked<'a>(page: &PageInfo, sealed: &'a [u8], verify: bool) -> Result<&'a [u8]> {
+    if !page.has_checksum {
+        return Ok(sealed);
+    }
+    let Some((stored, checksum)) = sealed.split_last_chunk::<CHECKSUM_BYTES>() else {
+        return Err(FormatError::corrupt("page without its checksum").into());
+    };
+    if verify {
+        let expected = Cursor::new(checksum, 0).u64_le()?;
+        let computed = xxh3(stored);
+        if computed != expected {
+            return Err(Error::corrupt(format!(
+                "page checksum mismatch (stored {expected:016x}, computed {computed:016x})"
+            )));
+        }
+    }
+    Ok(stored)
+}

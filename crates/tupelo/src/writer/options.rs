@@ -1,0 +1,159 @@
+//! How an ntuple is written. Defaults are ROOT's (`RNTupleWriteOptions`, 6.40).
+
+use std::collections::BTreeMap;
+
+use tupelo_format::compression::Compression;
+use tupelo_format::encoding::Encoding;
+
+use crate::schema::arrow;
+use crate::{Error, Result};
+
+/// Compressed size at which a cluster is complete, in bytes: 128 MiB.
+pub const DEFAULT_CLUSTER_BYTES: u64 = 128 << 20;
+/// Uncompressed size at which a cluster is complete even if it compresses better than expected, in bytes: 1280 MiB.
+pub const DEFAULT_MAX_UNPACKED_CLUSTER_BYTES: u64 = 1280 << 20;
+/// Largest page, in uncompressed bytes: 1 MiB.
+pub const DEFAULT_PAGE_BYTES: u64 = 1 << 20;
+/// No larger pages can be asked for, in uncompressed bytes: 512 MiB.
+pub const MAX_PAGE_BYTES: u64 = 512 << 20;
+/// Values that wait for their pages, all columns together, in bytes. Above it the longest-waiting pages are sealed
+/// early, so that pages become small where columns are many.
+pub const PENDING_BYTES: u64 = 64 << 20;
+
+/// Width of the offsets of collections and strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IndexBits {
+    /// At most 2^32 items in a cluster.
+    Bits32,
+    /// ROOT's default.
+    #[default]
+    Bits64,
+}
+
+/// How an ntuple is written.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    pub(super) compression: Compression,
+    pub(super) field_compression: BTreeMap<String, Compression>,
+    pub(super) field_encoding: BTreeMap<String, Encoding>,
+    pub(super) index_bits: IndexBits,
+    pub(super) page_bytes: u64,
+    pub(super) cluster_bytes: u64,
+    pub(super) max_unpacked_cluster_bytes: u64,
+    pub(super) page_checksums: bool,
+    pub(super) description: String,
+    pub(super) extra_type_info: Vec<tupelo_format::envelope::ExtraTypeInfo>,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            compression: Compression::DEFAULT,
+            field_compression: BTreeMap::new(),
+            field_encoding: BTreeMap::new(),
+            index_bits: IndexBits::default(),
+            page_bytes: DEFAULT_PAGE_BYTES,
+            cluster_bytes: DEFAULT_CLUSTER_BYTES,
+            max_unpacked_cluster_bytes: DEFAULT_MAX_UNPACKED_CLUSTER_BYTES,
+            page_checksums: true,
+            description: String::new(),
+            extra_type_info: Vec::new(),
+        }
+    }
+}
+
+impl WriteOptions {
+    /// Codec and level; the default is zstd, level 5. Without compression, columns are not split into bytes either.
+    #[must_use]
+    pub fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// Codec and level of one field, by dotted path, and of everything below it.
+    #[must_use]
+    pub fn with_field_compression(mut self, path: &str, compression: Compression) -> Self {
+        self.field_compression.insert(path.to_owned(), compression);
+        self
+    }
+
+    /// Column encoding of one field, by dotted path: `Real16`, `Real32` (for doubles), `Real32Trunc(BITS)` of 10 to 31
+    /// bits, `Real32Quant(BITS,MIN,MAX)` of 1 to 32 bits, `Index32`, or any other that fits the field's type. For a
+    /// collection of numbers it speaks of the numbers.
+    ///
+    /// # Errors
+    /// Invalid argument for an encoding that does not exist. Whether it fits the field is checked when writing begins.
+    pub fn with_field_encoding(mut self, path: &str, encoding: &str) -> Result<Self> {
+        self.field_encoding.insert(path.to_owned(), arrow::parse_encoding(encoding)?);
+        Ok(self)
+    }
+
+    /// Width of the offsets of collections and strings; 64 bits by default.
+    #[must_use]
+    pub fn with_index_bits(mut self, bits: IndexBits) -> Self {
+        self.index_bits = bits;
+        self
+    }
+
+    /// Largest page, in uncompressed bytes; the default is [`DEFAULT_PAGE_BYTES`].
+    #[must_use]
+    pub fn with_page_bytes(mut self, bytes: u64) -> Self {
+        self.page_bytes = bytes;
+        self
+    }
+
+    /// Compressed size at which a cluster is complete, in bytes; the default is [`DEFAULT_CLUSTER_BYTES`].
+    #[must_use]
+    pub fn with_cluster_bytes(mut self, bytes: u64) -> Self {
+        self.cluster_bytes = bytes;
+        self
+    }
+
+    /// Uncompressed size at which a cluster is complete in any case, in bytes; the default is
+    /// [`DEFAULT_MAX_UNPACKED_CLUSTER_BYTES`].
+    #[must_use]
+    pub fn with_max_unpacked_cluster_bytes(mut self, bytes: u64) -> Self {
+        self.max_unpacked_cluster_bytes = bytes;
+        self
+    }
+
+    /// Whether pages carry checksums; yes by default.
+    #[must_use]
+    pub fn with_page_checksums(mut self, checksums: bool) -> Self {
+        self.page_checksums = checksums;
+        self
+    }
+
+    /// Description of the ntuple.
+    #[must_use]
+    pub fn with_description(mut self, description: &str) -> Self {
+        description.clone_into(&mut self.description);
+        self
+    }
+
+    /// Description of the ntuple, empty if there is none.
+    pub(crate) fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// What the streamer fields of another ntuple need to be understood.
+    #[must_use]
+    pub(crate) fn with_extra_type_info(mut self, info: Vec<tupelo_format::envelope::ExtraTypeInfo>) -> Self {
+        self.extra_type_info = info;
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let sizes = [
+            ("page", self.page_bytes, MAX_PAGE_BYTES),
+            ("cluster", self.cluster_bytes, i64::MAX as u64),
+            ("uncompressed cluster", self.max_unpacked_cluster_bytes, i64::MAX as u64),
+        ];
+        for (what, bytes, most) in sizes {
+            if bytes == 0 || bytes > most {
+                return Err(Error::invalid_argument(format!("{what} size of {bytes} bytes; it must be 1 to {most}")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! Engine errors as the exception classes that `tupelo.errors` defines, one for each kind.
+
+use std::error::Error as _;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tupelo::{Error, ErrorKind};
+
+/// Name under which `tupelo.errors.BY_KIND` lists what is raised for a file that does not exist: Python tells it
+/// apart from a name that does not exist inside a file.
+const MISSING_FILE: &str = "MissingFile";
+
+/// The names of all kinds of errors, by which `tupelo.errors.BY_KIND` lists the exception classes.
+pub(crate) fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+    let names = ErrorKind::ALL.iter().map(|kind| format!("{kind:?}")).chain([MISSING_FILE.to_owned()]);
+    PyTuple::new(py, names.collect::<Vec<_>>())
+}
+
+/// The exception to raise for an engine error.
+#[cold]
+pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
+    // What storage says carries its own error as the source; what the engine looks up in a file has none.
+    let kind = match (error.kind(), error.source()) {
+        (ErrorKind::NotFound, Some(_)) => MISSING_FILE.to_owned(),
+        (kind, _) => format!("{kind:?}"),
+    };
+    let raise = || {
+        let classes = py.import(intern!(py, "tupelo.errors"))?.getattr(intern!(py, "BY_KIND"))?;
+        classes.get_item(kind)?.call1((error.to_string(),))
+    };
+    raise().map_or_else(|failure| failure, PyErr::from_value)
+}
+
+/// Results of the engine on their way to Python.
+pub(crate) trait OrRaise<T> {
+    /// The value, or the exception for the error.
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for tupelo::Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| to_python(py, &error))
+    }
+}

@@ -1,0 +1,54 @@
+//! ROOT files, for reading.
+
+use pyo3::prelude::*;
+use tupelo::reader::Location;
+
+use crate::error::OrRaise;
+use crate::ntuple::Ntuple;
+
+/// Splits `FILE:NAME` into file and name.
+#[pyfunction]
+pub(crate) fn parse_location(text: &str) -> (String, Option<String>) {
+    let location = Location::parse(text);
+    (location.path.to_string_lossy().into_owned(), location.object)
+}
+
+/// An open ROOT file.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct File {
+    inner: tupelo::File,
+}
+
+#[pymethods]
+impl File {
+    /// Opens a file; `page_checksums` says whether to compare the checksums of pages.
+    #[new]
+    fn new(py: Python<'_>, path: &str, page_checksums: bool) -> PyResult<Self> {
+        let inner = py.detach(|| tupelo::open(path).with_page_checksums(page_checksums).open_file()).or_raise(py)?;
+        Ok(Self { inner })
+    }
+
+    /// Size of the file in bytes.
+    #[getter]
+    fn size_bytes(&self) -> u64 {
+        self.inner.size()
+    }
+
+    /// What the directories list, in file order: path, class, title, cycle and bytes of the object's own record.
+    fn objects(&self, py: Python<'_>) -> PyResult<Vec<(String, String, String, u16, u64)>> {
+        let objects = py.detach(|| self.inner.objects()).or_raise(py)?;
+        Ok(objects.into_iter().map(|o| (o.path, o.class_name, o.title, o.cycle, o.bytes)).collect())
+    }
+
+    /// Paths of the ntuples.
+    fn ntuple_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.inner.ntuple_names()).or_raise(py)
+    }
+
+    /// Opens an ntuple by its path, or the only one.
+    fn ntuple(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Ntuple> {
+        let inner = py.detach(|| self.inner.ntuple(name)).or_raise(py)?;
+        Ok(Ntuple::from(inner))
+    }
+}

@@ -1,0 +1,31 @@
+//! The private extension module `tupelo._core`: the engine's reader and writer as Python classes, one file a class.
+//!
+//! Nothing here has an opinion about how arrays are handed out: everything is Arrow, and the Python package over it
+//! makes Awkward, NumPy and pandas of it. The interpreter is let go while the engine works.
+
+mod error;
+mod file;
+mod ntuple;
+mod writer;
+
+use pyo3::prelude::*;
+
+/// The engine under the Python package `tupelo`. Private: it may change with every version.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::file::{File, parse_location};
+    #[pymodule_export]
+    use super::ntuple::{Batches, Ntuple};
+    #[pymodule_export]
+    use super::writer::{FileWriter, NtupleWriter, tighten};
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("ERROR_KINDS", error::kinds(module.py())?)?;
+        module.add("DEFAULT_PAGE_CHECKSUMS", tupelo::reader::DEFAULT_PAGE_CHECKSUMS)?;
+        module.add("DEFAULT_BATCH_ENTRIES", tupelo::reader::DEFAULT_BATCH_ENTRIES)?;
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
+    }
+}

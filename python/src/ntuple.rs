@@ -1,0 +1,225 @@
+//! Ntuples and what is read from them.
+
+use std::sync::{Mutex, PoisonError};
+
+use arrow_array::RecordBatchReader;
+use pyo3::prelude::*;
+use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
+use tupelo::reader::Read;
+use tupelo::schema::{Field, Kind};
+
+use crate::error::OrRaise;
+
+/// One open ntuple.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct Ntuple {
+    inner: tupelo::Ntuple,
+}
+
+impl From<tupelo::Ntuple> for Ntuple {
+    fn from(inner: tupelo::Ntuple) -> Self {
+        Self { inner }
+    }
+}
+
+impl Ntuple {
+    fn select(
+        &self,
+        patterns: &[String],
+        entry_start: u64,
+        entry_stop: u64,
+        binary_strings: bool,
+    ) -> tupelo::Result<Read> {
+        let read = self.inner.read(patterns)?;
+        Ok(read.entries(entry_start..entry_stop).with_binary_strings(binary_strings))
+    }
+}
+
+#[pymethods]
+impl Ntuple {
+    /// Name, without directories.
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// Path in the file.
+    #[getter]
+    fn path(&self) -> &str {
+        self.inner.path()
+    }
+
+    /// Free text.
+    #[getter]
+    fn description(&self) -> &str {
+        self.inner.description()
+    }
+
+    /// The program that wrote it.
+    #[getter]
+    fn writer(&self) -> &str {
+        self.inner.writer()
+    }
+
+    /// Version of the format that the writer claims.
+    #[getter]
+    fn format_version(&self) -> String {
+        self.inner.format_version().to_string()
+    }
+
+    /// Number of entries.
+    #[getter]
+    fn num_entries(&self) -> u64 {
+        self.inner.entries()
+    }
+
+    /// Number of clusters.
+    #[getter]
+    fn num_clusters(&self) -> u64 {
+        self.inner.clusters()
+    }
+
+    /// One sentence for each field that this version cannot read.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.inner.warnings().to_vec()
+    }
+
+    /// All fields, parents first: dotted path, index of the parent in this list, name, C++ type, description, kind.
+    fn fields(&self) -> Vec<(String, Option<usize>, String, String, String, &'static str)> {
+        let paths = self.inner.schema().paths();
+        // Parents come first, so the nearest field above is the last one whose path is a prefix.
+        let mut above: Vec<(usize, String)> = Vec::new();
+        let mut fields = Vec::with_capacity(paths.len());
+        for (index, (path, field)) in paths.into_iter().enumerate() {
+            let is_below = |parent: &str| path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'));
+            while above.last().is_some_and(|(_, parent)| !is_below(parent)) {
+                above.pop();
+            }
+            let parent = above.last().map(|(index, _)| *index);
+            above.push((index, path.clone()));
+            let type_name = field.display_type().to_owned();
+            fields.push((path, parent, field.name.clone(), type_name, field.description.clone(), kind(field)));
+        }
+        fields
+    }
+
+    /// Names of the linked attribute sets.
+    fn attribute_sets(&self) -> Vec<String> {
+        self.inner.attribute_sets().map(str::to_owned).collect()
+    }
+
+    /// Opens an attribute set.
+    fn attribute_set(&self, py: Python<'_>, name: &str) -> PyResult<Self> {
+        let inner = py.detach(|| self.inner.attribute_set(name)).or_raise(py)?;
+        Ok(Self { inner })
+    }
+
+    /// The `pyarrow.Schema` of the chosen fields.
+    fn arrow_schema<'py>(
+        &self,
+        py: Python<'py>,
+        patterns: Vec<String>,
+        binary_strings: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let select = || Ok(self.select(&patterns, 0, 0, binary_strings)?.arrow_schema());
+        let schema = py.detach(select).or_raise(py)?;
+        PySchema::new(schema).into_pyarrow(py)
+    }
+
+    /// The chosen entries of the chosen fields as one `pyarrow.RecordBatch`.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        patterns: Vec<String>,
+        entry_start: u64,
+        entry_stop: u64,
+        binary_strings: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let read = || self.select(&patterns, entry_start, entry_stop, binary_strings)?.to_batch();
+        let batch = py.detach(read).or_raise(py)?;
+        PyRecordBatch::new(batch).into_pyarrow(py)
+    }
+
+    /// The same in batches of `batch_entries` entries, or of about `batch_bytes` bytes where that is given.
+    #[expect(clippy::too_many_arguments, reason = "the package over this gives them names and defaults")]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        patterns: Vec<String>,
+        entry_start: u64,
+        entry_stop: u64,
+        batch_entries: u64,
+        batch_bytes: Option<u64>,
+        binary_strings: bool,
+    ) -> PyResult<Batches> {
+        let batches = || {
+            let read = self.select(&patterns, entry_start, entry_stop, binary_strings)?;
+            match batch_bytes {
+                Some(bytes) => read.batches_of_bytes(bytes),
+                None => read.batches(batch_entries),
+            }
+        };
+        Ok(Batches { inner: Mutex::new(py.detach(batches).or_raise(py)?) })
+    }
+
+    /// The same as an Arrow C stream, in a capsule. Decoding needs no interpreter.
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        patterns: Vec<String>,
+        batch_entries: u64,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let batches = || self.inner.read(&patterns)?.batches(batch_entries);
+        let reader: Box<dyn RecordBatchReader + Send> = Box::new(py.detach(batches).or_raise(py)?.into_arrow());
+        Bound::new(py, PyRecordBatchReader::new(reader))?.call_method1("__arrow_c_stream__", (requested_schema,))
+    }
+}
+
+/// What a field is, in one word.
+fn kind(field: &Field) -> &'static str {
+    match &field.kind {
+        Kind::Primitive(_) => "primitive",
+        Kind::String => "string",
+        Kind::Streamer => "streamer",
+        Kind::Cardinality { .. } => "cardinality",
+        Kind::Bitset { .. } => "bitset",
+        Kind::Array { .. } => "array",
+        Kind::Wrapper(_) => "wrapper",
+        Kind::Collection(_) => "collection",
+        Kind::Map(_) => "map",
+        Kind::Optional(_) => "optional",
+        Kind::Record(_) => "record",
+        Kind::Tuple(_) => "tuple",
+        Kind::Variant(_) => "variant",
+    }
+}
+
+/// Batches of one reading request, in entry order: an iterator of first entry and `pyarrow.RecordBatch`.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct Batches {
+    inner: Mutex<tupelo::reader::Batches>,
+}
+
+#[pymethods]
+impl Batches {
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, Bound<'py, PyAny>)>> {
+        let next = || {
+            // A panic elsewhere leaves the batches where they were: each call either advances or does not.
+            let mut batches = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let position = batches.position();
+            batches.next().map(|batch| batch.map(|batch| (position, batch)))
+        };
+        match py.detach(next).transpose().or_raise(py)? {
+            None => Ok(None),
+            Some((position, batch)) => Ok(Some((position, PyRecordBatch::new(batch).into_pyarrow(py)?))),
+        }
+    }
+}
