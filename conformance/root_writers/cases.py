@@ -55,7 +55,7 @@ def truncated(value: float, bits: int) -> float:
     """A float32 cut to its first bits."""
     (word,) = struct.unpack("<I", struct.pack("<f", value))
     (result,) = struct.unpack("<f", struct.pack("<I", word >> (32 - bits) << (32 - bits)))
-    return result
+    return float(result)
 
 
 def quantized(value: float, bits: int, low: float, high: float) -> float:

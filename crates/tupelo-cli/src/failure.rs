@@ -45,7 +45,9 @@ impl From<tupelo::Error> for Failure {
     fn from(error: tupelo::Error) -> Self {
         match error.kind() {
             tupelo::ErrorKind::InvalidArgument => Self::usage(error),
-            tupelo::ErrorKind::Corrupt => Self::new(error).with_hint("`tupelo verify FILE` lists everything that is damaged"),
+            tupelo::ErrorKind::Corrupt => {
+                Self::new(error).with_hint("`tupelo verify FILE` lists everything that is damaged")
+            }
             _ => Self::new(error),
         }
     }

@@ -56,7 +56,11 @@ impl Text {
         if wide.is_finite() {
             self.bytes.extend_from_slice(ryu::Buffer::new().format_finite(value).as_bytes());
         } else {
-            self.put(if wide.is_nan() { "\"NaN\"" } else { ["\"Infinity\"", "\"-Infinity\""][usize::from(wide < 0.0)] });
+            self.put(if wide.is_nan() {
+                "\"NaN\""
+            } else {
+                ["\"Infinity\"", "\"-Infinity\""][usize::from(wide < 0.0)]
+            });
         }
     }
 

@@ -32,12 +32,16 @@ use console::{Color, Console};
 /// Data go to standard output, warnings and progress to standard error.
 /// Exit status: 0 done, 1 failed (or damage found), 2 wrong command line.
 #[derive(Debug, Parser)]
-#[command(name = "tupelo", version, after_help = "Examples:
+#[command(
+    name = "tupelo",
+    version,
+    after_help = "Examples:
   tupelo ls events.root
   tupelo schema events.root:Events --fields 'Muon_*'
-  tupelo dump events.root --fields nMuon,Muon_pt --entries :100 --format csv
+  tupelo dump events.root --fields MET_pt,Muon_pt --entries :100 --format csv
   tupelo copy events.root small.root --fields 'Muon_*' --compression zstd:5
-  tupelo verify events.root && echo intact")]
+  tupelo verify events.root && echo intact"
+)]
 struct Cli {
     /// Say nothing on standard error but errors: no warnings, summaries or progress
     #[arg(short, long, global = true)]

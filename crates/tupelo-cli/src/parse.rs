@@ -45,7 +45,8 @@ impl FromStr for Entries {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no range of entries; write START:STOP, for example 0:100, :100, 100: or -10:");
+        let wrong =
+            || format!("'{text}' is no range of entries; write START:STOP, for example 0:100, :100, 100: or -10:");
         let number = |text: &str| match text.trim() {
             "" => Ok(None),
             text => text.parse::<i64>().map(Some).map_err(|_| wrong()),

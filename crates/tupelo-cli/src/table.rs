@@ -102,6 +102,15 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
+/// A number of things: `1 page`, `2 pages`.
+pub(crate) fn things(number: u64, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        number if one.ends_with('y') => format!("{} {}ies", count(number), one.trim_end_matches('y')),
+        number => format!("{} {one}s", count(number)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +133,6 @@ mod tests {
         );
         assert_eq!([0, 12, 123, 1234, 1_234_567].map(count), ["0", "12", "123", "1 234", "1 234 567"]);
         assert_eq!(cut("a\nbcdef", 4), "a b…");
+        assert_eq!([things(1, "entry"), things(2, "entry"), things(0, "page")], ["1 entry", "2 entries", "0 pages"]);
     }
 }

@@ -26,10 +26,9 @@ pub const MAX_ENVELOPE_BYTES: u64 = 256 << 20;
 
 /// The ranges to fetch before anything is known but the size of the file, in bytes.
 pub fn first_guess(size: u64) -> Vec<Range<u64>> {
-    match size <= HEAD_BYTES + TAIL_BYTES {
-        true => vec![0..size],
-        false => vec![0..HEAD_BYTES, size - TAIL_BYTES..size],
-    }
+    let head = 0..HEAD_BYTES.min(size);
+    let tail = size.saturating_sub(TAIL_BYTES).max(head.end)..size;
+    vec![head, tail]
 }
 
 /// The ntuples that the file's directories list, newest cycle of each name only, in file order.

@@ -1,4 +1,76 @@
-//! (being written)
+//! Reads and writes **RNTuple**, CERN's columnar data format, as Arrow arrays, without ROOT.
+//!
+//! An RNTuple is a table whose fields may nest: lists, structs, optionals, variants, and any C++ class by its members.
+//! It lives in a ROOT file as compressed pages, grouped in clusters of entries, behind an anchor, a header and a footer.
+//!
+//! # Reading
+//! Open `FILE` or `FILE:NAME`, choose fields by dotted path or glob and a range of entries, take one batch or many:
+//! ```no_run
+//! let ntuple = tupelo::open("events.root:Events").open()?;
+//! for batch in ntuple.read(["Muon_*", "MET_pt"])?.entries(0..100_000).batches(65_536)? {
+//!     println!("{} entries", batch?.num_rows());
+//! }
+//! # Ok::<(), tupelo::Error>(())
+//! ```
+//! A range reads and decodes only the pages that hold it. Every checksum is verified unless
+//! [`OpenOptions::with_page_checksums`] says otherwise.
+//!
+//! # Writing
+//! A file becomes visible when it is finished, and not before:
+//! ```
+//! use std::sync::Arc;
+//! use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+//! use tupelo::schema::Schema;
+//!
+//! let folder = tempfile::tempdir().unwrap();
+//! let path = folder.path().join("new.root");
+//! let pt: ArrayRef = Arc::new(Float32Array::from(vec![41.5, 30.25]));
+//! let batch = RecordBatch::try_from_iter([("pt", pt)])?;
+//!
+//! let file = tupelo::create(&path)?;
+//! let mut ntuple = file.ntuple("Events", &Schema::from_arrow(&batch.schema())?, tupelo::WriteOptions::default())?;
+//! ntuple.write(&batch)?;
+//! ntuple.finish()?;
+//! file.finish()?;
+//!
+//! let read = tupelo::open(path.to_str().unwrap()).open()?;
+//! assert_eq!(read.entries(), 2);
+//! assert_eq!(read.read_all().to_batch()?.column(0), batch.column(0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How fields become Arrow
+//! | RNTuple | Arrow |
+//! |---|---|
+//! | `bool`, integers, `float`, `double` | the same; `std::byte` is `UInt8`, `char` is `Int8` |
+//! | `std::string` | `LargeUtf8` (`LargeBinary` where the bytes are not UTF-8) |
+//! | vectors, sets, collection proxies | `LargeList` |
+//! | maps | `LargeList<Struct<key, value>>` |
+//! | `std::array`, `T[N]`, `std::bitset` | `FixedSizeList` |
+//! | classes, pairs, tuples | `Struct`; base classes are called `:_0`, `:_1`, … |
+//! | `std::optional`, `std::unique_ptr` | nullable values |
+//! | `std::variant` | dense `Union`; type id 0 is "no value", then the alternatives |
+//! | enums, `std::atomic` | what they wrap |
+//! | streamer fields | `LargeBinary` |
+//!
+//! C++ type names, descriptions and unusual encodings travel in the field metadata ([`schema::metadata`]).
+//!
+//! # Rooms
+//! A room uses only rooms that stand above it in this list.
+//!
+//! | room | what it is |
+//! |---|---|
+//! | `error` | the one [`Error`] |
+//! | [`schema`] | the field tree; from descriptors, to and from Arrow; projections |
+//! | `source` | metadata and sealed pages of an ntuple, over a byte source |
+//! | `sink` | blobs of a ROOT file that is being written |
+//! | `plan` | which pages a request needs |
+//! | `decode` | sealed pages to Arrow arrays |
+//! | `encode` | Arrow arrays to sealed pages |
+//! | [`reader`] | files, ntuples, batches |
+//! | [`writer`] | files and ntuples being written |
+//! | [`ops`] | copy, verify, inspect, layout |
+
 mod decode;
 mod encode;
 mod error;
@@ -17,7 +89,7 @@ pub use reader::{File, Ntuple, OpenOptions};
 pub use tupelo_format::compression::{Algorithm, Compression};
 pub use writer::{FileWriter, NtupleWriter, WriteOptions};
 
-/// Opens `FILE` or `FILE:NAME`.
+/// Names a file, `FILE`, or an object in it, `FILE:NAME`; nothing is opened yet. See [`reader::Location::parse`].
 pub fn open(location: &str) -> OpenOptions {
     OpenOptions::new(location)
 }

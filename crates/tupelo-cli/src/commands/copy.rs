@@ -9,7 +9,7 @@ use tupelo::{Compression, FileWriter, Ntuple, WriteOptions, ops};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::parse::{Bytes, Entries, Patterns, patterns};
-use crate::table::{bytes, count};
+use crate::table::{bytes, things};
 
 /// Decode ntuples and write them again: fewer fields or entries, another codec, other page and cluster sizes
 ///
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Where to, as FILE or FILE:NAME; without NAME under the same name
     #[arg(value_name = "OUT[:NAME]")]
     output: String,
-    /// Fields, by dotted paths and globs between commas: nMuon,jets.pt,'Muon_*' [default: all]
+    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
     fields: Vec<Patterns>,
     /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
@@ -142,9 +142,9 @@ fn copy(
 /// One line about what was written.
 pub(crate) fn summarise(name: &str, written: &Written, console: &Console) {
     console.note(&format!(
-        "{name}: {} entries in {} clusters, {} in {}",
-        count(written.entries),
-        count(written.clusters),
+        "{name}: {} in {}, {} in {}",
+        things(written.entries, "entry"),
+        things(written.clusters, "cluster"),
         bytes(written.unpacked_bytes),
         bytes(written.stored_bytes)
     ));

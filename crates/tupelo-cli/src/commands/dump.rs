@@ -1,7 +1,10 @@
 //! `tupelo dump`: entries as text or in other columnar formats.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::mpsc;
 
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field as ArrowField};
@@ -20,8 +23,10 @@ use crate::parse::{Entries, Patterns, patterns};
 const BATCH_BYTES: u64 = 8 << 20;
 /// Record batches of Arrow and row groups of Parquet hold about so many bytes.
 const COLUMNAR_BATCH_BYTES: u64 = 64 << 20;
-/// Text is handed on in pieces of about so many bytes.
-const PIECE_BYTES: usize = 256 << 10;
+/// Threads that put entries into words.
+const MAX_THREADS: usize = 8;
+/// Fewer entries are not worth a thread.
+const MIN_SHARE_ENTRIES: usize = 256;
 
 /// How to write entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -43,7 +48,7 @@ pub(crate) enum Format {
 /// not finite are "NaN", "Infinity" and "-Infinity".
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tupelo dump events.root --fields nMuon,'Muon_*' --entries :100
+  tupelo dump events.root --fields MET_pt,'Muon_*' --entries :100
   tupelo dump events.root:Events --format parquet -o events.parquet
   tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
 pub(crate) struct Args {
@@ -66,7 +71,7 @@ pub(crate) struct Args {
 /// Which fields and entries.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Choice {
-    /// Fields, by dotted paths and globs between commas: nMuon,jets.pt,'Muon_*' [default: all]
+    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
     pub(crate) fields: Vec<Patterns>,
     /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
@@ -105,7 +110,7 @@ fn batches(read: Read, bytes: u64) -> Result<Batches, Failure> {
     Ok(read.batches_of_bytes(bytes)?)
 }
 
-/// JSON lines or CSV.
+/// JSON lines or CSV. While one batch is put into words, by several threads, the next one is decoded.
 pub(super) fn text(
     format: Format,
     read: Read,
@@ -114,49 +119,81 @@ pub(super) fn text(
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     let schema = read.schema().clone();
-    let mut text = Text::default();
     if format == Format::Csv {
-        csv_head(&schema, &mut text);
+        output.write_all(&csv_head(&schema).bytes)?;
     }
-    let mut done = 0;
     // Strings as bytes: whether they are UTF-8 is asked of each one, and those that are not are not lost.
-    for batch in batches(read.with_binary_strings(true), BATCH_BYTES)? {
-        let batch = batch?;
-        let entries = JsonEntries::new(&schema, &batch)?;
-        for entry in 0..batch.num_rows() {
+    let batches = batches(read.with_binary_strings(true), BATCH_BYTES)?;
+    let mut odd_strings = 0;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        scope.spawn(move || {
+            for batch in batches {
+                // Nobody listens any more where writing failed.
+                if sender.send(batch).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut done = 0;
+        for batch in receiver {
+            let batch = batch?;
+            for text in in_words(format, &JsonEntries::new(&schema, &batch)?, batch.num_rows()) {
+                odd_strings += text.odd_strings;
+                output.write_all(&text.bytes)?;
+            }
+            done += batch.num_rows() as u64;
+            progress.set(done);
+        }
+        Ok::<_, Failure>(())
+    })?;
+    output.flush()?;
+    if odd_strings > 0 {
+        console.warn(&format!("{odd_strings} strings are not UTF-8; they stand there as {{\"base64\": …}}"));
+    }
+    Ok(())
+}
+
+/// Lines of all entries, in one or several pieces.
+fn in_words(format: Format, entries: &JsonEntries<'_>, count: usize) -> Vec<Text> {
+    let lines = |range: Range<usize>| {
+        let mut text = Text::default();
+        for entry in range {
             match format {
-                Format::Csv => csv_line(&entries, entry, &mut text),
+                Format::Csv => csv_line(entries, entry, &mut text),
                 _ => {
                     entries.write(entry, &mut text);
                     text.bytes.push(b'\n');
                 }
             }
-            if text.bytes.len() >= PIECE_BYTES {
-                output.write_all(&text.bytes)?;
-                text.bytes.clear();
-            }
         }
-        done += batch.num_rows() as u64;
-        progress.set(done);
+        text
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let share = count.div_ceil(threads).max(MIN_SHARE_ENTRIES);
+    let shares: Vec<_> = (0..count).step_by(share).map(|start| start..count.min(start + share)).collect();
+    match <[Range<usize>; 1]>::try_from(shares) {
+        Ok([all]) => vec![lines(all)],
+        Err(shares) => std::thread::scope(|scope| {
+            let lines = &lines;
+            let workers: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || lines(share))).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        }),
     }
-    output.write_all(&text.bytes)?;
-    output.flush()?;
-    if text.odd_strings > 0 {
-        console.warn(&format!("{} strings are not UTF-8; they stand there as {{\"base64\": …}}", text.odd_strings));
-    }
-    Ok(())
 }
 
-fn csv_head(schema: &Schema, text: &mut Text) {
+fn csv_head(schema: &Schema) -> Text {
+    let mut text = Text::default();
     for (index, field) in schema.fields.iter().enumerate() {
         if index > 0 {
             text.bytes.push(b',');
         }
         let start = text.bytes.len();
         text.bytes.extend_from_slice(field.name.as_bytes());
-        quote(text, start);
+        quote(&mut text, start);
     }
     text.bytes.push(b'\n');
+    text
 }
 
 fn csv_line(entries: &JsonEntries<'_>, entry: usize, text: &mut Text) {

@@ -7,7 +7,7 @@ use crate::console::{Console, Output, Style, terminal_width};
 use crate::failure::Failure;
 use crate::json::{Entries, Text};
 use crate::parse::{Patterns, patterns};
-use crate::table::{cut, pad, width};
+use crate::table::{cut, pad, things, width};
 
 /// Widest column of the table, in characters.
 const MAX_CELL: usize = 40;
@@ -20,7 +20,7 @@ const GAP: usize = 2;
 /// pipe or file all fields are written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  tupelo head -n 5 events.root --fields nMuon,Muon_pt")]
+  tupelo head -n 5 events.root --fields MET_pt,Muon_pt")]
 pub(crate) struct Args {
     /// The ntuple, as FILE or FILE:NAME
     #[arg(value_name = "FILE[:NAME]")]
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// How many entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     number: u64,
-    /// Fields, by dotted paths and globs between commas: nMuon,jets.pt,'Muon_*' [default: all]
+    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
     fields: Vec<Patterns>,
     /// Read the attribute set of this name that is linked to the ntuple
@@ -66,7 +66,8 @@ fn table(read: &Read, entries: u64, console: &Console) -> Result<(), Failure> {
     let values = Entries::new(schema, &batch)?;
     let index = |entry: Option<usize>| entry.map_or_else(String::new, |entry| entry.to_string());
     let numbers = batch.num_rows().saturating_sub(1).to_string().len();
-    let mut lines: Vec<String> = std::iter::once(index(None)).chain((0..batch.num_rows()).map(|e| index(Some(e))))
+    let mut lines: Vec<String> = std::iter::once(index(None))
+        .chain((0..batch.num_rows()).map(|e| index(Some(e))))
         .map(|number| pad(&number, numbers, true))
         .collect();
     let mut used = numbers;
@@ -103,7 +104,7 @@ fn table(read: &Read, entries: u64, console: &Console) -> Result<(), Failure> {
         console.note(&format!("{left_out} more fields do not fit; choose with --fields, or use --format jsonl"));
     }
     if batch.num_rows() as u64 == entries {
-        console.note(&format!("that is all of {entries} entries"));
+        console.note(&format!("that is all: {}", things(entries, "entry")));
     }
     Ok(())
 }

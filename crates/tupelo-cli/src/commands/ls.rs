@@ -9,7 +9,7 @@ use tupelo::{File, Ntuple};
 
 use crate::console::{Console, Style};
 use crate::failure::Failure;
-use crate::table::{Table, bytes, count};
+use crate::table::{Table, bytes, count, things};
 
 /// C++ class of an ntuple's anchor.
 const NTUPLE_CLASS: &str = "ROOT::RNTuple";
@@ -154,7 +154,16 @@ fn object_to_json(object: &Object) -> Value {
 fn print_objects(file: &File, ntuples: &[Listed], others: &[Object], console: &Console) -> Result<(), Failure> {
     let mut text = format!("{}, {}\n", file.name(), bytes(file.size()));
     let mut table = Table::new(&[
-        "NTUPLE", ">ENTRIES", ">FIELDS", ">CLUSTERS", ">UNPACKED", ">STORED", ">RATIO", "CODEC", "FORMAT", "WRITER",
+        "NTUPLE",
+        ">ENTRIES",
+        ">FIELDS",
+        ">CLUSTERS",
+        ">UNPACKED",
+        ">STORED",
+        ">RATIO",
+        "CODEC",
+        "FORMAT",
+        "WRITER",
     ]);
     for ntuple in ntuples {
         ntuple_lines(ntuple, "", &mut table);
@@ -215,9 +224,9 @@ fn list_fields(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let sizes = &summary.sizes;
     let mut text = format!(
-        "{}: {} entries, {} in {} ({})\n\n",
+        "{}: {}, {} in {} ({})\n\n",
         console.paint(Style::Bold, ntuple.path()),
-        count(summary.entries),
+        things(summary.entries, "entry"),
         bytes(sizes.unpacked_bytes),
         bytes(sizes.stored_bytes),
         sizes.codec(),

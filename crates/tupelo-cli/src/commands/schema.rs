@@ -10,7 +10,7 @@ use tupelo::schema::{Field, Schema};
 use crate::console::{Console, Style};
 use crate::failure::Failure;
 use crate::parse::{Patterns, patterns};
-use crate::table::{bytes, count, pad, width};
+use crate::table::{bytes, pad, things, width};
 
 /// Show the fields of an ntuple as a tree with their C++ types
 ///
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The ntuple, as FILE or FILE:NAME
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
-    /// Fields, by dotted paths and globs between commas: nMuon,jets.pt,'Muon_*' [default: all]
+    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
     fields: Vec<Patterns>,
     /// Columns too: type, bits, representation, elements, pages, bytes, codec
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 }
 
 fn print_tree(ntuple: &Ntuple, schema: &Schema, columns: &Columns, console: &Console) -> Result<(), Failure> {
-    let mut text = format!("{}: {} entries", console.paint(Style::Bold, ntuple.path()), count(ntuple.entries()));
+    let mut text = format!("{}: {}", console.paint(Style::Bold, ntuple.path()), things(ntuple.entries(), "entry"));
     if !ntuple.description().is_empty() {
         text += &format!("  {}", console.paint(Style::Dim, &format!("\"{}\"", ntuple.description())));
     }
@@ -118,7 +118,8 @@ fn branch(
 }
 
 fn column_text(column: &ColumnInfo) -> String {
-    let mut text = format!("column {}: {}, {} bits", column.id, column.column_type.unwrap_or("unknown type"), column.bits);
+    let mut text =
+        format!("column {}: {}, {} bits", column.id, column.column_type.unwrap_or("unknown type"), column.bits);
     if let Some((min, max)) = column.range {
         text += &format!(" over {min:?}..{max:?}");
     }
@@ -130,12 +131,15 @@ fn column_text(column: &ColumnInfo) -> String {
     }
     let sizes = &column.sizes;
     text += &format!(
-        "; {} elements, {} pages, {} in {}",
-        count(sizes.elements),
-        count(sizes.pages),
+        "; {}, {}, {} in {}",
+        things(sizes.elements, "element"),
+        things(sizes.pages, "page"),
         bytes(sizes.unpacked_bytes),
         bytes(sizes.stored_bytes)
     );
+    if sizes.shared_pages > 0 {
+        text += &format!(", {} shared with columns above", things(sizes.shared_pages, "page"));
+    }
     if !sizes.codec().is_empty() {
         text += &format!(" ({})", sizes.codec());
     }
@@ -194,6 +198,7 @@ fn column_to_json(column: &ColumnInfo) -> Value {
         "added_late": column.in_extension,
         "elements": column.sizes.elements,
         "pages": column.sizes.pages,
+        "shared_pages": column.sizes.shared_pages,
         "stored_bytes": column.sizes.stored_bytes,
         "unpacked_bytes": column.sizes.unpacked_bytes,
         "codec": column.sizes.codec(),

@@ -6,7 +6,7 @@ use tupelo::reader::Location;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::table::{bytes, count};
+use crate::table::{bytes, things};
 
 /// Compare every checksum and decode every page
 ///
@@ -38,22 +38,21 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         console.print(&lines)?;
     }
     let mut summary = format!(
-        "{} pages, {} verified in {:.2} s",
-        count(report.pages),
+        "{}, {} verified in {:.2} s",
+        things(report.pages, "page"),
         bytes(report.bytes),
         progress.elapsed().as_secs_f64()
     );
     if report.pages_without_checksum > 0 {
-        summary += &format!("; {} pages have no checksum", count(report.pages_without_checksum));
+        summary += &format!("; {} without checksum", things(report.pages_without_checksum, "page"));
     }
     if report.ntuples == 0 {
         summary += "; the file holds no ntuple";
     }
     console.note(&summary);
-    match report.damages.len() {
+    match report.damages.len() as u64 {
         0 => Ok(()),
-        1 => Err(Failure::new(format_args!("{}: 1 place is damaged", file.name()))),
-        more => Err(Failure::new(format_args!("{}: {more} places are damaged", file.name()))),
+        damages => Err(Failure::new(format_args!("{}: damage in {}", file.name(), things(damages, "place")))),
     }
 }
 

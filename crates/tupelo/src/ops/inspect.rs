@@ -17,7 +17,9 @@ pub struct Sizes {
     pub elements: u64,
     /// Number of pages.
     pub pages: u64,
-    /// Bytes in the file, checksums of the pages included. A page that several columns share counts for the first one.
+    /// Pages among them that a column before this one has too; their bytes count there only.
+    pub shared_pages: u64,
+    /// Bytes in the file, checksums of the pages included.
     pub stored_bytes: u64,
     /// Bytes of the same pages before compression, without checksums.
     pub unpacked_bytes: u64,
@@ -47,6 +49,7 @@ impl AddAssign<&Sizes> for Sizes {
     fn add_assign(&mut self, other: &Sizes) {
         self.elements += other.elements;
         self.pages += other.pages;
+        self.shared_pages += other.shared_pages;
         self.stored_bytes += other.stored_bytes;
         self.unpacked_bytes += other.unpacked_bytes;
         self.compression.extend(&other.compression);
@@ -234,7 +237,9 @@ fn add_up(source: &PageSource) -> Result<Vec<Sizes>> {
                 for page in &pages.pages {
                     sizes.pages += 1;
                     sizes.elements += u64::from(page.elements);
-                    if seen.insert(page.locator) {
+                    if !seen.insert(page.locator) {
+                        sizes.shared_pages += 1;
+                    } else {
                         let range = source.page_range(page)?;
                         sizes.stored_bytes += range.end - range.start;
                         let unpacked = column.encoding.and_then(|encoding| encoding.packed_bytes(page.elements.into()));

@@ -199,8 +199,7 @@ impl Check<'_> {
         if cluster.entries == 0 {
             return;
         }
-        let segments =
-            [Segment { cluster: *cluster, start: 0, count: cluster.entries, total: Some(cluster.entries) }];
+        let segments = [Segment { cluster: *cluster, start: 0, count: cluster.entries, total: Some(cluster.entries) }];
         let ntuple = self.ntuple;
         for field in &ntuple.schema().fields {
             if self.uses(field, damaged) {

@@ -498,7 +498,9 @@ fn typed(base: &str, arguments: &[Field]) -> Result<String> {
 }
 
 fn derive_type_name(kind: &Kind) -> Result<String> {
-    let one = std::slice::from_ref;
+    fn one(item: &Field) -> &[Field] {
+        std::slice::from_ref(item)
+    }
     Ok(match kind {
         Kind::Primitive(primitive) => primitive.type_name().to_owned(),
         Kind::String => "std::string".to_owned(),
@@ -506,15 +508,15 @@ fn derive_type_name(kind: &Kind) -> Result<String> {
         Kind::Cardinality { wide } => format!("ROOT::RNTupleCardinality<std::uint{}_t>", if *wide { 64 } else { 32 }),
         Kind::Bitset { size } => format!("std::bitset<{size}>"),
         Kind::Array { size, item } => {
-            typed("std::array", one(&**item))?;
+            typed("std::array", one(item))?;
             format!("std::array<{},{size}>", item.type_name)
         }
-        Kind::Wrapper(item) => typed("std::atomic", one(&**item))?,
+        Kind::Wrapper(item) => typed("std::atomic", one(item))?,
         // Untyped items make an untyped collection, which the format allows.
         Kind::Collection(item) if item.type_name.is_empty() => String::new(),
-        Kind::Collection(item) => typed("std::vector", one(&**item))?,
+        Kind::Collection(item) => typed("std::vector", one(item))?,
         Kind::Map(pair) => typed("std::map", pair.children())?,
-        Kind::Optional(item) => typed("std::optional", one(&**item))?,
+        Kind::Optional(item) => typed("std::optional", one(item))?,
         Kind::Record(_) => String::new(),
         Kind::Tuple(fields) => typed("std::tuple", fields)?,
         Kind::Variant(fields) => typed("std::variant", fields)?,

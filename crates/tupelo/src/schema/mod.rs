@@ -7,6 +7,8 @@
 pub(crate) mod arrow;
 mod disk;
 mod select;
+#[cfg(test)]
+mod tests;
 
 pub use arrow::{metadata, tighten};
 use tupelo_format::descriptor::FieldId;

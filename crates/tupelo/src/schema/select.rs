@@ -91,3 +91,50 @@ fn prune(field: &Field, path: &str, wanted: &HashSet<&str>) -> Option<Field> {
 fn some(fields: Vec<Field>) -> Option<Vec<Field>> {
     (!fields.is_empty()).then_some(fields)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Primitive;
+
+    fn schema() -> Schema {
+        let float = |name: &str| Field::new(name, "float", Kind::Primitive(Primitive::Float));
+        let jet = Field::new("_0", "Jet", Kind::Record(vec![float("pt"), float("eta")]));
+        let jets = Field::new("jets", "std::vector<Jet>", Kind::Collection(Box::new(jet)));
+        Schema { fields: vec![float("MET_pt"), float("MET_phi"), jets] }
+    }
+
+    fn paths(patterns: &[&str]) -> Vec<String> {
+        let selected = schema().select(patterns).unwrap();
+        selected.paths().into_iter().map(|(path, _)| path).collect()
+    }
+
+    #[test]
+    fn paths_and_globs_select_in_the_order_of_the_file() {
+        assert_eq!(paths(&[]), ["MET_pt", "MET_phi", "jets", "jets.pt", "jets.eta"]);
+        assert_eq!(paths(&["jets.eta", "MET_pt"]), ["MET_pt", "jets", "jets.eta"]);
+        assert_eq!(paths(&["MET_*"]), ["MET_pt", "MET_phi"]);
+        assert_eq!(paths(&["*"]).len(), 5);
+        assert_eq!(paths(&["jets.*"]), ["jets", "jets.pt", "jets.eta"]);
+        assert_eq!(paths(&["**.pt"]), ["jets", "jets.pt"]);
+        assert_eq!(paths(&["{MET,jets}_p{t,hi}"]), ["MET_pt", "MET_phi"]);
+        // A pattern may repeat what another one has chosen.
+        assert_eq!(paths(&["MET_pt", "MET_*"]), ["MET_pt", "MET_phi"]);
+    }
+
+    #[test]
+    fn a_class_that_lost_members_loses_its_name() {
+        let jets = schema().select(&["jets.pt"]).unwrap().fields.remove(0);
+        assert_eq!((jets.type_name.as_str(), jets.children()[0].type_name.as_str()), ("", ""));
+        assert_eq!(schema().select(&["jets"]).unwrap().fields[0].type_name, "std::vector<Jet>");
+    }
+
+    #[test]
+    fn what_selects_nothing_is_an_error_that_lists_near_names() {
+        let error = schema().select(&["jets.Pt"]).unwrap_err();
+        assert!(error.is_not_found());
+        assert!(error.to_string().contains("'jets.pt'"), "{error}");
+        assert!(schema().select(&["nothing*"]).unwrap_err().is_not_found());
+        assert_eq!(schema().select(&["a[b"]).unwrap_err().kind(), crate::ErrorKind::InvalidArgument);
+    }
+}

@@ -1,0 +1,133 @@
+//! Field tree → Arrow → field tree.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float32Array, RecordBatch, StructArray};
+use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, TimeUnit};
+
+use super::arrow::{default_column_type, parse_encoding};
+use super::*;
+use crate::ErrorKind;
+
+fn primitive(name: &str, type_name: &str, primitive: Primitive) -> Field {
+    Field::new(name, type_name, Kind::Primitive(primitive))
+}
+
+fn wrap(name: &str, type_name: &str, kind: fn(Box<Field>) -> Kind, item: Field) -> Field {
+    Field::new(name, type_name, kind(Box::new(item)))
+}
+
+/// One field of every kind.
+fn every_kind() -> Vec<Field> {
+    let int = |name: &str| primitive(name, "std::int32_t", Primitive::Int32);
+    let pair = |name: &str| Field::new(name, "std::pair<std::int32_t,float>", Kind::Tuple(vec![int("_0"), primitive("_1", "float", Primitive::Float)]));
+    let optional = |name: &str| wrap(name, "std::optional<std::int32_t>", Kind::Optional, int("_0"));
+    let mut described = int("described");
+    described.description = "how many".into();
+    described.type_alias = "Int_t".into();
+    let mut quantised = primitive("quantised", "float", Primitive::Float);
+    quantised.encoding = Some(parse_encoding("Real32Quant(12,-1,1)").unwrap());
+    let mut class = Field::new("class", "Derived", Kind::Record(vec![Field::new(":_0", "Base", Kind::Record(vec![int("i")]))]));
+    (class.type_version, class.checksum) = (3, Some(77));
+    let mut soa = wrap("soa", "PointsSoA", Kind::Collection, Field::new("_0", "Point", Kind::Record(vec![int("x")])));
+    soa.soa = true;
+    vec![
+        described,
+        quantised,
+        class,
+        soa,
+        primitive("byte", "std::byte", Primitive::Byte),
+        primitive("letter", "char", Primitive::Char),
+        Field::new("text", "std::string", Kind::String),
+        Field::new("streamed", "TH1F", Kind::Streamer),
+        Field::new("bits", "std::bitset<5>", Kind::Bitset { size: 5 }),
+        Field::new("array", "std::array<std::int32_t,3>", Kind::Array { size: 3, item: Box::new(int("_0")) }),
+        wrap("atomic", "std::atomic<std::int32_t>", Kind::Wrapper, int("_0")),
+        wrap("vector", "std::vector<std::int32_t>", Kind::Collection, int("_0")),
+        wrap("map", "std::map<std::int32_t,float>", Kind::Map, pair("_0")),
+        pair("pair"),
+        optional("optional"),
+        wrap("twice", "std::optional<std::optional<std::int32_t>>", Kind::Optional, optional("_0")),
+        wrap("unique", "std::unique_ptr<std::string>", Kind::Optional, Field::new("_0", "std::string", Kind::String)),
+        Field::new("variant", "std::variant<std::int32_t,std::optional<std::int32_t>>", Kind::Variant(vec![int("_0"), optional("_1")])),
+        Field::new("record", "", Kind::Record(vec![int("a"), Field::new("empty", "Empty", Kind::Record(Vec::new()))])),
+        wrap("untyped", "", Kind::Collection, Field::new("_0", "", Kind::Record(vec![int("a")]))),
+    ]
+}
+
+#[test]
+fn every_kind_survives_arrow() {
+    let schema = Schema { fields: every_kind() };
+    for compressed in [false, true] {
+        let back = Schema::from_arrow(&schema.to_arrow(compressed)).unwrap();
+        for (field, back) in schema.fields.iter().zip(&back.fields) {
+            assert_eq!(field, back);
+        }
+    }
+}
+
+#[test]
+fn plain_arrow_types_get_cpp_types() {
+    let item = |data_type| Arc::new(ArrowField::new("item", data_type, false));
+    for (data_type, nullable, expected) in [
+        (DataType::Int16, false, "std::int16_t"),
+        (DataType::Float32, true, "std::optional<float>"),
+        (DataType::Utf8View, false, "std::string"),
+        (DataType::Binary, false, "std::vector<std::byte>"),
+        (DataType::List(item(DataType::LargeUtf8)), false, "std::vector<std::string>"),
+        (DataType::FixedSizeList(item(DataType::Boolean), 4), false, "std::array<bool,4>"),
+        (DataType::List(item(DataType::Struct(vec![ArrowField::new("x", DataType::UInt8, false)].into()))), false, ""),
+    ] {
+        let schema = ArrowSchema::new(vec![ArrowField::new("f", data_type, nullable)]);
+        assert_eq!(Schema::from_arrow(&schema).unwrap().fields[0].type_name, expected);
+    }
+}
+
+#[test]
+fn what_has_no_cpp_type_is_refused_by_name() {
+    let time = DataType::Timestamp(TimeUnit::Second, None);
+    let schema = ArrowSchema::new(vec![ArrowField::new("when", time, false)]);
+    let error = Schema::from_arrow(&schema).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().starts_with("field 'when': the Arrow type Timestamp"), "{error}");
+    let record = DataType::Struct(vec![ArrowField::new("x", DataType::UInt8, false)].into());
+    let schema = ArrowSchema::new(vec![ArrowField::new("maybe", record, true)]);
+    assert!(Schema::from_arrow(&schema).unwrap_err().to_string().contains("rntuple.type"));
+}
+
+#[test]
+fn nullable_without_nulls_is_not_optional() {
+    let column = |values: Vec<Option<f32>>| Arc::new(Float32Array::from(values)) as ArrayRef;
+    let inner = Arc::new(ArrowField::new("x", DataType::Float32, true));
+    let record = StructArray::from(vec![(inner, column(vec![Some(1.0), Some(2.0)]))]);
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("full", column(vec![Some(1.0), Some(2.0)]), true),
+        ("holes", column(vec![Some(1.0), None]), true),
+        ("record", Arc::new(record) as ArrayRef, true),
+    ]);
+    let schema = Schema::from_arrow(&tighten(&batch.unwrap())).unwrap();
+    let types: Vec<_> = schema.fields.iter().map(|field| field.type_name.as_str()).collect();
+    assert_eq!(types, ["float", "std::optional<float>", ""]);
+    assert_eq!(schema.fields[2].children()[0].type_name, "float");
+}
+
+#[test]
+fn encodings_are_spelt_as_the_format_does() {
+    for good in ["Real16", "Real32Trunc(10)", "Real32Quant(1,0,1)", "SplitIndex32"] {
+        parse_encoding(good).unwrap();
+    }
+    for bad in ["real16", "Real32Trunc", "Real32Trunc(9)", "Real32Quant(12)", "Real32Quant(12,1,1)", "Bit(", ""] {
+        assert!(parse_encoding(bad).is_err(), "{bad}");
+    }
+    let mut wrong = ArrowField::new("i", DataType::Int32, false);
+    wrong.set_metadata([(metadata::ENCODING.to_owned(), "Real16".to_owned())].into());
+    assert!(Schema::from_arrow(&ArrowSchema::new(vec![wrong])).is_err());
+}
+
+#[test]
+fn uncompressed_columns_are_not_split_but_for_double32() {
+    let mut double = primitive("d", "double", Primitive::Double);
+    assert_eq!(default_column_type(&double, false).map(|c| c.name()), Some("Real64"));
+    double.type_alias = "Double32_t".into();
+    assert_eq!(default_column_type(&double, false).map(|c| c.name()), Some("SplitReal32"));
+}
