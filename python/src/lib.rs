@@ -18,7 +18,7 @@ mod _core {
     #[pymodule_export]
     use super::ntuple::{Batches, Ntuple};
     #[pymodule_export]
-    use super::writer::{FileWriter, NtupleWriter, tighten};
+    use super::writer::{FileWriter, NtupleWriter, tighten, type_names};
     use super::*;
 
     #[pymodule_init]

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow_array::RecordBatchReader;
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
+use tupelo::Error;
 use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind};
 
@@ -32,6 +33,10 @@ impl Ntuple {
         binary_strings: bool,
     ) -> tupelo::Result<Read> {
         let read = self.inner.read(patterns)?;
+        if read.schema().fields.is_empty() && !self.inner.schema().fields.is_empty() {
+            let text = format!("'{}': the alternatives of a variant can only be read together", patterns.join("', '"));
+            return Err(Error::invalid_argument(text));
+        }
         Ok(read.entries(entry_start..entry_stop).with_binary_strings(binary_strings))
     }
 }
@@ -86,13 +91,20 @@ impl Ntuple {
         self.inner.warnings().to_vec()
     }
 
-    /// All fields, parents first: dotted path, index of the parent in this list, name, C++ type, description, kind.
+    /// All fields that can be read, parents first: dotted path, index of the parent in this list, name, C++ type,
+    /// description, kind. The alternatives of a variant are not there: they only make sense together.
     fn fields(&self) -> Vec<(String, Option<usize>, String, String, String, &'static str)> {
         let paths = self.inner.schema().paths();
         // Parents come first, so the nearest field above is the last one whose path is a prefix.
         let mut above: Vec<(usize, String)> = Vec::new();
         let mut fields = Vec::with_capacity(paths.len());
-        for (index, (path, field)) in paths.into_iter().enumerate() {
+        let mut variant = None;
+        for (path, field) in paths {
+            if variant.as_ref().is_some_and(|variant: &String| path.starts_with(variant)) {
+                continue;
+            }
+            variant = holds_variant(field).then(|| format!("{path}."));
+            let index = fields.len();
             let is_below = |parent: &str| path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'));
             while above.last().is_some_and(|(_, parent)| !is_below(parent)) {
                 above.pop();
@@ -175,6 +187,17 @@ impl Ntuple {
         let batches = || self.inner.read(&patterns)?.batches(batch_entries);
         let reader: Box<dyn RecordBatchReader + Send> = Box::new(py.detach(batches).or_raise(py)?.into_arrow());
         Bound::new(py, PyRecordBatchReader::new(reader))?.call_method1("__arrow_c_stream__", (requested_schema,))
+    }
+}
+
+/// Whether the values behind a field's path are variants: its own, or its items'.
+fn holds_variant(field: &Field) -> bool {
+    match &field.kind {
+        Kind::Variant(_) => true,
+        Kind::Array { item, .. } | Kind::Wrapper(item) | Kind::Collection(item) | Kind::Map(item) | Kind::Optional(item) => {
+            holds_variant(item)
+        }
+        _ => false,
     }
 }
 

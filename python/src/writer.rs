@@ -129,6 +129,13 @@ pub(crate) fn tighten<'py>(py: Python<'py>, data: PyTable) -> PyResult<Bound<'py
     PySchema::new(tight.into()).into_pyarrow(py)
 }
 
+/// The C++ types that the top-level fields of a schema would be written as; empty for untyped ones.
+#[pyfunction]
+pub(crate) fn type_names(py: Python<'_>, schema: PySchema) -> PyResult<Vec<String>> {
+    let schema = Schema::from_arrow(&schema.into_inner()).or_raise(py)?;
+    Ok(schema.fields.into_iter().map(|field| field.type_name).collect())
+}
+
 /// Nullable where one of both is; both stem from the same schema.
 fn looser(a: &Fields, b: &Fields) -> Fields {
     a.iter().zip(b).map(|(a, b)| looser_field(a, b)).collect()

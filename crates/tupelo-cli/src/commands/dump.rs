@@ -270,7 +270,12 @@ fn not_in_parquet(field: &ArrowField) -> Option<(String, &'static str)> {
         DataType::Union(..) => return own("variants"),
         DataType::Struct(members) if members.is_empty() => return own("records without members"),
         DataType::Struct(members) => members.iter().find_map(|member| not_in_parquet(member)),
-        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => not_in_parquet(item),
+        // The items of lists have no name of their own.
+        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            let (path, why) = not_in_parquet(item)?;
+            let below = path.split_once('.').map_or(String::new(), |(_, below)| format!(".{below}"));
+            return own(why).map(|(name, why)| (name + &below, why));
+        }
         _ => None,
     };
     below.map(|(path, why)| (format!("{}.{path}", field.name()), why))

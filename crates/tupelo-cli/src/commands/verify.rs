@@ -12,7 +12,7 @@ use crate::table::{bytes, things};
 ///
 /// Checks the anchors, headers, footers, page lists and pages of one ntuple or, without a name, of all that the file
 /// holds, attribute sets and older cycles included. Each damage is one line on standard output, and the check goes on
-/// to the end. Exit status: 0 intact, 1 damaged.
+/// to the end. Exit status: 0 intact, 1 damaged or not checkable by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   tupelo verify events.root && echo intact")]
@@ -31,10 +31,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut progress = console.progress("verify", file.size(), "B");
     let report = verify(&file, name.as_deref(), &mut |done| progress.set(done))?;
     progress.finish();
+    for warning in &report.warnings {
+        console.warn(&format!("{}: {warning}", file.name()));
+    }
     if args.json {
         console.print_json(&to_json(&file.name(), &report))?;
     } else {
-        let lines: String = report.damages.iter().map(|damage| format!("{}: {damage}\n", file.name())).collect();
+        let all = report.damages.iter().chain(&report.unsupported);
+        let lines: String = all.map(|damage| format!("{}: {damage}\n", file.name())).collect();
         console.print(&lines)?;
     }
     let mut summary = format!(
@@ -50,10 +54,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         summary += "; the file holds no ntuple";
     }
     console.note(&summary);
-    match report.damages.len() as u64 {
-        0 => Ok(()),
-        damages => Err(Failure::new(format_args!("{}: damage in {}", file.name(), things(damages, "place")))),
+    let (damages, unsupported) = (report.damages.len() as u64, report.unsupported.len() as u64);
+    if damages > 0 {
+        return Err(Failure::new(format_args!("{}: damage in {}", file.name(), things(damages, "place"))));
     }
+    if unsupported > 0 {
+        let unchecked = things(unsupported, "place");
+        return Err(Failure::new(format_args!(
+            "{}: no damage found, but {unchecked} could not be checked",
+            file.name()
+        )));
+    }
+    Ok(())
 }
 
 fn to_json(file: &str, report: &Report) -> Value {
@@ -71,11 +83,13 @@ fn to_json(file: &str, report: &Report) -> Value {
     };
     json!({
         "file": file,
-        "intact": report.damages.is_empty(),
+        "intact": report.damages.is_empty() && report.unsupported.is_empty(),
         "ntuples": report.ntuples,
         "pages": report.pages,
         "pages_without_checksum": report.pages_without_checksum,
         "bytes": report.bytes,
         "damages": report.damages.iter().map(damage).collect::<Vec<_>>(),
+        "unsupported": report.unsupported.iter().map(damage).collect::<Vec<_>>(),
+        "warnings": report.warnings,
     })
 }

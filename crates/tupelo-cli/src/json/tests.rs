@@ -191,7 +191,7 @@ fn optionals_are_values_or_null() {
     let (fields, members, _) = record(vec![("a", "", Arc::new(Int32Array::from(vec![5, 6])))]).into_parts();
     let records = StructArray::new(fields, members, nulls.finish());
     let expected = ["null", r#"{"a":6}"#];
-    assert_eq!(json(records, ""), expected);
+    assert_eq!(json(records, "Point"), expected);
 }
 
 #[test]

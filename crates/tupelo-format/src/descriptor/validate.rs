@@ -212,8 +212,15 @@ fn alias_columns(fields: &mut [Field], columns: &[Column], records: &[AliasColum
         let Some(field) = fields.get_mut(record.field as usize) else {
             return Err(wrong(format!("there is no field {}", record.field)));
         };
-        if field.record.source.is_none() {
-            return Err(wrong(format!("field {} is not projected", record.field)));
+        match field.record.source {
+            None => return Err(wrong(format!("field {} is not projected", record.field))),
+            Some(source) if source != column.field.0 => {
+                return Err(wrong(format!(
+                    "column {} belongs to field {}, field {} is projected from field {source}",
+                    record.column, column.field, record.field
+                )));
+            }
+            Some(_) => {}
         }
         attach(field, column.representation, ColumnId(record.column)).map_err(wrong)?;
     }

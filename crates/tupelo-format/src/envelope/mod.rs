@@ -94,7 +94,8 @@ impl FeatureFlags {
     /// Columns below collections may be deferred (format 1.0.2.1).
     pub const NESTED_DEFERRED_COLUMNS: u32 = 0;
 
-    /// Numbers of the bits that are set, counting 63 to a word.
+    /// Numbers of the bits that are set. Words count 64 bits, as in ROOT, though the last one of each only says that
+    /// another word follows.
     pub fn bits(&self) -> &[u32] {
         &self.bits
     }
@@ -105,7 +106,7 @@ impl FeatureFlags {
         let mut bits = Vec::new();
         for word_index in 0..MAX_FLAG_WORDS as u32 {
             let word = cursor.u64_le()?;
-            bits.extend((0..63).filter(|bit| word >> bit & 1 == 1).map(|bit| word_index * 63 + bit));
+            bits.extend((0..63).filter(|bit| word >> bit & 1 == 1).map(|bit| word_index * 64 + bit));
             if word >> 63 == 0 {
                 return Ok(Self { bits });
             }
@@ -115,10 +116,10 @@ impl FeatureFlags {
 
     /// Writes the words.
     pub fn write(&self, buffer: &mut Buffer) {
-        let last = self.bits.iter().max().map_or(0, |bit| bit / 63);
+        let last = self.bits.iter().max().map_or(0, |bit| bit / 64);
         for word_index in 0..=last {
             let word =
-                self.bits.iter().filter(|&bit| bit / 63 == word_index).fold(0, |word, bit| word | 1 << (bit % 63));
+                self.bits.iter().filter(|&bit| bit / 64 == word_index).fold(0, |word, bit| word | 1 << (bit % 64));
             buffer.u64_le(if word_index == last { word } else { word | 1 << 63 });
         }
     }

@@ -18,11 +18,15 @@ use tupelo_format::envelope::FeatureFlags;
 
 use crate::schema::arrow as arrow_type;
 use crate::schema::{Field, Kind, Primitive};
-use crate::source::{PageSource, Pages, Piece, Segment};
+use crate::source::{Pages, Piece, Segment};
 use crate::{Error, Result};
 
 /// Allocations above this are tried before they are made, because a file may have asked for them.
 const TRIED_BYTES: usize = 64 << 20;
+
+/// More elements that nobody stored (of fields added late, of records without members) are refused: only they cost
+/// a file nothing.
+const MAX_UNSTORED: u64 = 1 << 32;
 
 /// Decodes fields of one reading request.
 pub(crate) struct Decoder<'s> {
@@ -88,6 +92,9 @@ impl<'s> Decoder<'s> {
             Kind::Optional(item) if item.takes_nulls() => self.optional(field, item, segments),
             Kind::Optional(item) | Kind::Collection(item) => {
                 let offsets = self.offsets(field, segments)?;
+                if matches!(field.kind, Kind::Optional(_)) {
+                    self.at_most_one(field, &offsets.buffer)?;
+                }
                 let values = self.decode(item, &offsets.items)?;
                 let item = arrow_type::item(item, values.data_type().clone(), self.compressed);
                 Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None)?))
@@ -98,7 +105,12 @@ impl<'s> Decoder<'s> {
                 let item = arrow_type::item(pair, values.data_type().clone(), self.compressed);
                 Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None)?))
             }
-            Kind::Record(fields) | Kind::Tuple(fields) => self.record(fields, None, segments),
+            Kind::Record(fields) | Kind::Tuple(fields) => {
+                if fields.is_empty() {
+                    self.check_unstored(field, count as u64)?;
+                }
+                self.record(fields, None, segments)
+            }
             Kind::Variant(fields) => self.variant(field, fields, segments, count),
         }
     }
@@ -114,6 +126,7 @@ impl<'s> Decoder<'s> {
         if primitive == Primitive::Bool {
             return self.bits(field, segments);
         }
+        self.check(field, 0, segments)?;
         let width = data_type.primitive_width().unwrap_or(1);
         let mut out = zeroed(count, width)?;
         match primitive {
@@ -149,12 +162,14 @@ impl<'s> Decoder<'s> {
 
     /// One byte an element: characters and streamed bytes.
     fn bytes(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Buffer> {
+        self.check(field, k, segments)?;
         let mut out = zeroed(total(field, segments)?, 1)?;
         self.fixed(field, k, segments, 1, &mut out)?;
         Ok(out.into())
     }
 
     fn bits(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
+        self.check(field, 0, segments)?;
         let count = total(field, segments)?;
         let mut out = zeroed(count.div_ceil(8), 1)?;
         self.visit(field, 0, segments, |piece| {
@@ -193,6 +208,7 @@ impl<'s> Decoder<'s> {
     /// Items that are there stand dense on disk; Arrow wants a place for the missing ones too.
     fn optional(&mut self, field: &Field, item: &Field, segments: &[Segment]) -> Result<ArrayRef> {
         let offsets = self.offsets(field, segments)?;
+        self.at_most_one(field, &offsets.buffer)?;
         let dense = self.decode(item, &offsets.items)?;
         let count = offsets.buffer.len() - 1;
         if dense.len() == count && offsets.buffer.windows(2).all(|w| w[1] - w[0] == 1) {
@@ -201,11 +217,7 @@ impl<'s> Decoder<'s> {
         let mut places = Vec::with_capacity(count);
         let mut valid = NullBufferBuilder::new(count);
         for window in offsets.buffer.windows(2) {
-            match window[1] - window[0] {
-                0 => valid.append_null(),
-                1 => valid.append_non_null(),
-                more => return Err(self.corrupt(field, &format!("an optional has {more} values"))),
-            }
+            valid.append(window[1] > window[0]);
             places.push(window[0].unsigned_abs());
         }
         let places = UInt64Array::new(places.into(), valid.finish());
@@ -219,6 +231,8 @@ impl<'s> Decoder<'s> {
         segments: &[Segment],
         count: usize,
     ) -> Result<ArrayRef> {
+        self.check(field, 0, segments)?;
+        try_room(count.saturating_mul(size_of::<u64>()))?;
         let mut switch = Switch { indexes: vec![0; count], tags: vec![0; count], spare: Switch::default_spare() };
         self.visit(field, 0, segments, |piece| switch.decode(&piece))?;
         let mut type_ids = Vec::with_capacity(count);
@@ -240,7 +254,7 @@ impl<'s> Decoder<'s> {
                     if *next != index {
                         return Err(self.corrupt(field, &format!("item {index} of alternative {tag} is out of order")));
                     }
-                    *next += 1;
+                    *next = index.checked_add(1).ok_or_else(|| self.corrupt(field, "an alternative has 2^64 items"))?;
                 }
                 let offset = i32::try_from(counts[tag]);
                 offsets.push(offset.map_err(|_| Error::limit("more than 2^31 values of a variant in one batch"))?);
@@ -300,8 +314,8 @@ impl<'s> Decoder<'s> {
                     ));
                 }
                 last = end;
-                match i64::try_from(end - first + base) {
-                    Ok(offset) if offset < i64::MAX / 2 => buffer.push(offset),
+                match (end - first).checked_add(base).map(i64::try_from) {
+                    Some(Ok(offset)) if offset < i64::MAX / 2 => buffer.push(offset),
                     _ => return Err(self.corrupt(field, "an index column counts over 2^62 items")),
                 }
             }
@@ -313,6 +327,7 @@ impl<'s> Decoder<'s> {
     }
 
     fn indexes(&mut self, field: &Field, segments: &[Segment]) -> Result<Vec<u64>> {
+        self.check(field, 0, segments)?;
         let count = total(field, segments)?;
         try_room(count.saturating_mul(8))?;
         let mut out = vec![0u64; count];
@@ -321,17 +336,39 @@ impl<'s> Decoder<'s> {
         Ok(out)
     }
 
-    /// How many items a collection has in the whole cluster: needed only where columns below it may be deferred.
+    /// How many items a collection has in the whole cluster, where the segment tells. Where columns below may be deferred
+    /// it must be known, and so is looked up.
     fn items_in_cluster(&mut self, field: &Field, segment: &Segment, last: u64) -> Result<Option<u64>> {
         match segment.total {
+            Some(total) if segment.start + segment.count == total => Ok(Some(last)),
             Some(total) if self.nested_deferred => {
-                if segment.start + segment.count == total {
-                    return Ok(Some(last));
-                }
                 let end = Segment { start: total - 1, count: 1, ..*segment };
                 Ok(self.indexes(field, &[end])?.first().copied())
             }
             _ => Ok(None),
+        }
+    }
+
+    /// Refuses what is not stored before room is made for it.
+    fn check(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<()> {
+        let unstored = self.pages.check(field, k, segments)?;
+        self.check_unstored(field, unstored)
+    }
+
+    fn check_unstored(&self, field: &Field, unstored: u64) -> Result<()> {
+        match unstored {
+            ..=MAX_UNSTORED => Ok(()),
+            _ => {
+                let what = format!("{unstored} elements that are stored nowhere");
+                Err(self.pages.named(field, Error::limit(what)))
+            }
+        }
+    }
+
+    fn at_most_one(&self, field: &Field, offsets: &OffsetBuffer<i64>) -> Result<()> {
+        match offsets.windows(2).map(|w| w[1] - w[0]).find(|&count| count > 1) {
+            None => Ok(()),
+            Some(more) => Err(self.corrupt(field, &format!("an optional has {more} values"))),
         }
     }
 
@@ -342,9 +379,7 @@ impl<'s> Decoder<'s> {
         segments: &[Segment],
         visit: impl FnMut(Piece<'_>) -> Result<()>,
     ) -> Result<()> {
-        let path = |source: &PageSource| field.id.map_or_else(|| field.name.clone(), |id| source.descriptor().path(id));
-        let source = self.pages.source();
-        self.pages.visit(field, k, segments, visit).map_err(|e| e.within(format!("field '{}'", path(source))))
+        self.pages.visit(field, k, segments, visit)
     }
 
     fn list_size(&self, field: &Field, size: u64) -> Result<i32> {
@@ -353,8 +388,7 @@ impl<'s> Decoder<'s> {
 
     #[cold]
     fn corrupt(&self, field: &Field, what: &str) -> Error {
-        let path = field.id.map_or_else(|| field.name.clone(), |id| self.pages.source().descriptor().path(id));
-        Error::corrupt(what).within(format!("field '{path}'"))
+        self.pages.named(field, Error::corrupt(what))
     }
 }
 
@@ -408,6 +442,7 @@ fn repeated(decoder: &Decoder<'_>, field: &Field, segments: &[Segment], size: u6
     segments
         .iter()
         .map(|segment| {
+            times(segment.start + segment.count)?;
             Ok(Segment {
                 start: times(segment.start)?,
                 count: times(segment.count)?,

@@ -14,6 +14,8 @@ use crate::{Error, Result};
 
 /// C++ class in the keys of records that no directory lists.
 const BLOB_CLASS: &str = "RBlob";
+/// Name of the anchor of an attribute set among envelopes.
+const ANCHOR: &str = "anchor";
 
 /// What some bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +166,7 @@ impl Map<'_> {
         for set in descriptor.attribute_sets() {
             if let Locator::File { offset, bytes } = set.anchor {
                 let ntuple = format!("{name}@{}", set.name);
-                let content = Content::Envelope { ntuple, envelope: "anchor", cluster_group: None };
+                let content = Content::Envelope { ntuple, envelope: ANCHOR, cluster_group: None };
                 self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
             }
         }
@@ -252,12 +254,12 @@ impl Map<'_> {
             }
             let start = offset.max(at);
             if offset < at {
-                let under = layout.regions.last().map(|region| &region.content);
-                let both_pages = matches!((under, &content), (Some(Content::Pages { .. }), Content::Pages { .. }));
                 let covered = at.min(end).saturating_sub(offset);
-                match both_pages {
-                    true => layout.shared_bytes += covered,
-                    false => layout.remarks.push(format!("{covered} bytes at offset {offset} belong to two things")),
+                match (layout.regions.last().map(|region| &region.content), &content) {
+                    (Some(Content::Pages { .. }), Content::Pages { .. }) => layout.shared_bytes += covered,
+                    // ROOT writes the anchor of an attribute set as an object that no directory lists.
+                    (Some(Content::Record { .. }), Content::Envelope { envelope: ANCHOR, .. }) if end <= at => {}
+                    _ => layout.remarks.push(format!("{covered} bytes at offset {offset} belong to two things")),
                 }
             }
             if start < end {

@@ -7,12 +7,12 @@ use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::PageInfo;
 
 use super::{ntuples, reason};
-use crate::Result;
 use crate::decode::Decoder;
 use crate::plan;
 use crate::reader::{File, Ntuple};
 use crate::schema::Field;
 use crate::source::{Cluster, PageSource, Pages, Segment, checked};
+use crate::{Error, ErrorKind, Result};
 
 /// Sealed pages that are fetched at once, in bytes.
 const FETCH_BYTES: u64 = 16 << 20;
@@ -74,6 +74,19 @@ pub struct Report {
     pub bytes: u64,
     /// In the order of the file's directories.
     pub damages: Vec<Damage>,
+    /// What may be intact but uses something that this version does not know, so that it could not be checked.
+    pub unsupported: Vec<Damage>,
+    /// What the ntuples warn of: fields of which the pages were compared but not decoded.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    fn add(&mut self, damage: Damage, kind: ErrorKind) {
+        match kind {
+            ErrorKind::Unsupported => self.unsupported.push(damage),
+            _ => self.damages.push(damage),
+        }
+    }
 }
 
 /// Checks one ntuple, or all that a file holds, older cycles and attribute sets included: the checksums of anchor,
@@ -91,7 +104,7 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
         report.ntuples += 1;
         match &found.ntuple {
             Ok(ntuple) => Check { name: &found.name, ntuple, report: &mut report, progress }.run(),
-            Err(error) => report.damages.push(Damage::whole(&found.name, reason(error, &file, &found.name))),
+            Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
         }
     }
     Ok(report)
@@ -125,12 +138,14 @@ impl Check<'_> {
     }
 
     fn run(&mut self) {
+        let warnings = self.ntuple.warnings().iter().map(|warning| format!("ntuple '{}': {warning}", self.name));
+        self.report.warnings.extend(warnings);
         for group in 0..self.source().descriptor().cluster_groups().len() {
             match self.source().group_clusters(group) {
                 Ok(clusters) => clusters.iter().for_each(|cluster| self.cluster(cluster)),
                 Err(error) => {
                     let damage = Damage::whole(self.name, format!("cluster group {group}: {error}"));
-                    self.report.damages.push(damage);
+                    self.report.add(damage, error.kind());
                 }
             }
         }
@@ -145,7 +160,7 @@ impl Check<'_> {
                 Ok(pages) => pages.map(|pages| pages.pages).unwrap_or_default(),
                 Err(error) => {
                     damaged.insert(id);
-                    self.damage(id, cluster, None, error.to_string());
+                    self.damage(id, cluster, None, &error);
                     continue;
                 }
             };
@@ -157,7 +172,7 @@ impl Check<'_> {
                     Ok(range) => bytes += range.end - range.start,
                     Err(error) => {
                         damaged.insert(id);
-                        self.damage(id, cluster, Some(&place), error.to_string());
+                        self.damage(id, cluster, Some(&place), &error);
                         continue;
                     }
                 }
@@ -188,7 +203,7 @@ impl Check<'_> {
             });
             if let Err(error) = outcome {
                 damaged.insert(place.column);
-                self.damage(place.column, cluster, Some(place), error.to_string());
+                self.damage(place.column, cluster, Some(place), &error);
             }
         }
         (self.progress)(self.report.bytes);
@@ -210,7 +225,7 @@ impl Check<'_> {
             if let Err(error) = prefetched.and_then(|()| decoder.decode(field, &segments)) {
                 // The text names field, column and page as far as they are known.
                 let damage = Damage::whole(self.name, error.to_string());
-                self.report.damages.push(Damage { cluster: Some(cluster.number), ..damage });
+                self.report.add(Damage { cluster: Some(cluster.number), ..damage }, error.kind());
             }
         }
     }
@@ -226,7 +241,7 @@ impl Check<'_> {
         own(field) || field.children().iter().any(|child| self.uses(child, columns))
     }
 
-    fn damage(&mut self, id: ColumnId, cluster: &Cluster, place: Option<&Place>, what: String) {
+    fn damage(&mut self, id: ColumnId, cluster: &Cluster, place: Option<&Place>, error: &Error) {
         let descriptor = self.source().descriptor();
         let column = descriptor.column(id).ok();
         let damage = Damage {
@@ -237,8 +252,8 @@ impl Check<'_> {
             cluster: Some(cluster.number),
             page: place.map(|place| place.page as u64),
             offset: place.and_then(|place| place.info.locator.in_file().ok()).map(|(offset, _)| offset),
-            what,
+            what: error.to_string(),
         };
-        self.report.damages.push(damage);
+        self.report.add(damage, error.kind());
     }
 }

@@ -52,7 +52,8 @@ impl Ntuple {
             format!("field '{}' is left out: {}", dropped.field.escape_debug(), dropped.reason)
         };
         let warnings = source.descriptor().dropped().iter().map(dropped).collect();
-        let compressed = is_compressed(&source, &schema)?;
+        // A damaged page list is told to whoever reads entries of it; it does not keep the ntuple from being opened.
+        let compressed = is_compressed(&source, &schema).unwrap_or(true);
         let inner = Inner { source, path: path.to_owned(), schema, warnings, compressed };
         Ok(Self { inner: Arc::new(inner) })
     }

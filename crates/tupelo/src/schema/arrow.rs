@@ -118,6 +118,8 @@ fn is_nullable(field: &Field) -> bool {
     match &field.kind {
         Kind::Optional(item) => item.takes_nulls(),
         Kind::Wrapper(item) => is_nullable(item),
+        // Arrow counts a variant without a value as a null.
+        Kind::Variant(_) => true,
         _ => false,
     }
 }

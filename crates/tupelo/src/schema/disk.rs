@@ -22,7 +22,7 @@ fn field(descriptor: &Descriptor, id: FieldId) -> Result<Field> {
     let disk = descriptor.field(id)?;
     let columns = Columns::of(descriptor, disk).map_err(|e| e.within(format!("field '{}'", descriptor.path(id))))?;
     let children = disk.children.iter().map(|&child| field(descriptor, child)).collect::<Result<Vec<_>>>()?;
-    let kind = kind(disk, &columns, children).map_err(|e| e.within(format!("field '{}'", descriptor.path(id))))?;
+    let kind = kind(disk, &columns, children).and_then(|kind| columns.fit_range(kind)).map_err(|e| e.within(format!("field '{}'", descriptor.path(id))))?;
     let record = &disk.record;
     Ok(Field {
         name: record.name.clone(),
@@ -75,6 +75,17 @@ impl Columns {
         let first = self.representations.iter().filter_map(|columns| columns.first());
         // `max_by_key` takes the last of equals; the first representation is the writer's favourite.
         first.rev().max_by_key(|encoding| encoding.bits()).copied()
+    }
+
+    /// Single precision must be able to hold every quantised value.
+    fn fit_range(&self, kind: Kind) -> Result<Kind> {
+        let mut ranges = self.representations.iter().flatten().filter_map(Encoding::range);
+        match ranges.find(|&(min, max)| !(min as f32).is_finite() || !(max as f32).is_finite()) {
+            Some((min, max)) if kind == Kind::Primitive(Primitive::Float) => {
+                Err(Error::corrupt(format!("a float cannot hold the value range [{min:e}, {max:e}]")))
+            }
+            _ => Ok(kind),
+        }
     }
 
     fn describe(&self) -> String {

@@ -21,8 +21,9 @@ use crate::{Error, Result};
 
 /// Pages that would unpack to more are refused; ROOT's are at most 1 MiB unless told otherwise.
 pub(crate) const MAX_PAGE_BYTES: u64 = 1 << 30;
-/// No codec of the format expands by more, so a page that claims to is damaged.
-const MAX_EXPANSION: u64 = 1 << 17;
+/// No codec of the format expands by more, so a page that claims to is damaged: zstd's best is a block of 128 KiB
+/// that repeats one byte, which takes four.
+const MAX_EXPANSION: u64 = 1 << 15;
 /// A file that sends its reader further round than this is going in circles.
 const MAX_ROUNDS: usize = 10_000;
 
@@ -101,7 +102,14 @@ impl PageSource {
     pub(crate) fn open(file: File, anchor: Anchor, verify: bool) -> Result<Self> {
         let descriptor = file.attempt(|fetched| open::descriptor(fetched, &anchor))?;
         let page_lists = descriptor.cluster_groups().iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { file, anchor, descriptor, page_lists, verify })
+        let source = Self { file, anchor, descriptor, page_lists, verify };
+        // Nobody would ask for a group without entries; but its clusters may have some.
+        for (index, group) in source.descriptor.cluster_groups().iter().enumerate() {
+            if group.entries == 0 && group.clusters > 0 {
+                source.page_list(index)?;
+            }
+        }
+        Ok(source)
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -210,17 +218,10 @@ impl PageSource {
         sealed: &'a [u8],
         scratch: &'a mut Vec<u8>,
     ) -> Result<&'a [u8]> {
-        let packed_bytes = match encoding.packed_bytes(page.elements.into()) {
-            Some(bytes) if bytes <= MAX_PAGE_BYTES => bytes,
-            _ => return Err(Error::limit(format!("a page of {} elements is over 1 GiB", page.elements))),
-        };
         let stored = checked(page, sealed, self.verify)?;
-        let stored_bytes = stored.len() as u64;
-        if stored_bytes == packed_bytes {
+        let packed_bytes = packed_bytes(page, stored.len() as u64, encoding)?;
+        if stored.len() as u64 == packed_bytes {
             return Ok(stored);
-        }
-        if stored_bytes > packed_bytes || packed_bytes / MAX_EXPANSION > stored_bytes {
-            return Err(Error::corrupt(format!("{stored_bytes} stored bytes cannot hold a page of {packed_bytes}")));
         }
         let room = packed_bytes as usize;
         if scratch.len() < room {
@@ -233,6 +234,18 @@ impl PageSource {
         compression::decompress_into(stored, unpacked)?;
         Ok(unpacked)
     }
+}
+
+/// Bytes of a page once it is decompressed, if `stored_bytes` can hold that much.
+pub(crate) fn packed_bytes(page: &PageInfo, stored_bytes: u64, encoding: &Encoding) -> Result<u64> {
+    let packed_bytes = match encoding.packed_bytes(page.elements.into()) {
+        Some(bytes) if bytes <= MAX_PAGE_BYTES => bytes,
+        _ => return Err(Error::limit(format!("a page of {} elements is over 1 GiB", page.elements))),
+    };
+    if stored_bytes > packed_bytes || packed_bytes / MAX_EXPANSION > stored_bytes {
+        return Err(Error::corrupt(format!("{stored_bytes} stored bytes cannot hold a page of {packed_bytes}")));
+    }
+    Ok(packed_bytes)
 }
 
 /// The page without its checksum, which is compared if wanted.

@@ -7,7 +7,7 @@ use tupelo_format::descriptor::{ColumnId, FieldId};
 use tupelo_format::encoding::Encoding;
 use tupelo_format::envelope::{ColumnPages, PageInfo};
 
-use super::{Cluster, PageSource};
+use super::{Cluster, PageSource, packed_bytes};
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};
 
@@ -44,6 +44,16 @@ impl Piece<'_> {
     }
 }
 
+/// What a segment needs of a column in its cluster.
+struct Need {
+    column: ColumnId,
+    /// Leading elements of a deferred column that are zero and that nobody stored.
+    zeros: u64,
+    /// Stored elements, counted from the first one that is stored.
+    start: u64,
+    end: u64,
+}
+
 /// The pages of a field's column in one cluster.
 struct Column {
     id: ColumnId,
@@ -52,6 +62,20 @@ struct Column {
     /// Index of each page's first element in the cluster, and the end.
     starts: Vec<u64>,
     bytes: Vec<Option<Bytes>>,
+}
+
+impl Column {
+    /// Puts the place of a page in front of an error.
+    #[cold]
+    fn within(&self, cluster: &Cluster, page: usize, error: Error) -> Error {
+        error.within(format!(
+            "column {} ({}), cluster {}, page {page} ({})",
+            self.id,
+            self.encoding.column_type().name(),
+            cluster.number,
+            self.info.pages[page].locator
+        ))
+    }
 }
 
 /// Gives out the pages of one reading request.
@@ -79,11 +103,12 @@ impl<'s> Pages<'s> {
         if let Some(found) = self.primary.get(&(cluster.number, id, k)) {
             return Ok(*found);
         }
-        let mut found = None;
+        let (mut found, mut is_listed) = (None, false);
         let representations = &self.source.descriptor().field(id)?.representations;
         for columns in representations {
             let Some(&column) = columns.get(k) else { continue };
             let Some(pages) = self.source.column_pages(cluster, column)? else { continue };
+            is_listed = true;
             if pages.first_element.is_none() {
                 continue;
             }
@@ -93,19 +118,9 @@ impl<'s> Pages<'s> {
             found = Some(column);
             self.insert(cluster, column, pages)?;
         }
-        if found.is_none() {
-            let known = |columns: &Vec<ColumnId>| {
-                columns
-                    .get(k)
-                    .map(|&id| self.source.descriptor().column(id))
-                    .transpose()
-                    .map(|c| c.is_some_and(|c| !c.in_extension))
-            };
-            for columns in representations {
-                if known(columns)? {
-                    return Err(Error::corrupt(format!("cluster {} stores no representation", cluster.number)));
-                }
-            }
+        // A cluster that is older than the field lists none of its columns; check_page_list saw to the others.
+        if found.is_none() && is_listed {
+            return Err(Error::corrupt(format!("cluster {} stores no representation", cluster.number)));
         }
         self.primary.insert((cluster.number, id, k), found);
         Ok(found)
@@ -133,22 +148,67 @@ impl<'s> Pages<'s> {
             return Err(Error::corrupt(format!("column {id} is not loaded")));
         };
         let stored = column.starts.last().copied().unwrap_or(0);
+        let misfit = |total: u64| {
+            Error::corrupt(format!("column {id} has {stored} elements in cluster {}, not {total}", segment.cluster.number))
+        };
         let missing = match segment.total {
             Some(total) if self.source.descriptor().column(id)?.is_deferred() => {
-                total.checked_sub(stored).ok_or_else(|| {
-                    Error::corrupt(format!(
-                        "column {id} has {stored} elements in cluster {}, not {total}",
-                        segment.cluster.number
-                    ))
-                })?
+                total.checked_sub(stored).ok_or_else(|| misfit(total))?
             }
+            Some(total) if total != stored => return Err(misfit(total)),
             _ => 0,
         };
         Ok((Some(id), stored, missing))
     }
 
+    /// What a segment needs; `None` where the cluster is older than the field.
+    fn need(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<Option<Need>> {
+        let (Some(column), stored, missing) = self.extent(field, k, segment)? else { return Ok(None) };
+        let end = (segment.start + segment.count).saturating_sub(missing);
+        if segment.count > 0 && end > stored {
+            return Err(Error::corrupt(format!(
+                "column {column} has {stored} elements in cluster {}, but element {} is needed",
+                segment.cluster.number,
+                end - 1
+            )));
+        }
+        let zeros = missing.saturating_sub(segment.start).min(segment.count);
+        let start = (segment.start + zeros).saturating_sub(missing);
+        Ok(Some(Need { column, zeros, start, end }))
+    }
+
+    /// Refuses segments that reach behind what is stored, and pages that cannot hold what they claim: to be asked
+    /// before anybody makes room for them. Gives the number of elements that are zero without being stored.
+    pub(crate) fn check(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<u64> {
+        let mut unstored = 0u64;
+        for segment in segments {
+            let Some(need) = self.need(field, k, segment).map_err(|e| self.named(field, e))? else {
+                unstored = unstored.saturating_add(segment.count);
+                continue;
+            };
+            unstored = unstored.saturating_add(need.zeros);
+            let Some(column) = self.columns.get(&(segment.cluster.number, need.column)) else { continue };
+            for page in Self::touched(column, need.start, need.end) {
+                let info = &column.info.pages[page];
+                let place = info.locator.in_file().map_err(Error::from);
+                let fits = place.and_then(|(_, stored_bytes)| packed_bytes(info, stored_bytes, &column.encoding));
+                fits.map_err(|e| self.named(field, column.within(&segment.cluster, page, e)))?;
+            }
+        }
+        Ok(unstored)
+    }
+
+    /// Puts the path of the field in front of an error.
+    pub(crate) fn named(&self, field: &Field, error: Error) -> Error {
+        let path = field.id.map_or_else(|| field.name.clone(), |id| self.source.descriptor().path(id));
+        error.within(format!("field '{path}'"))
+    }
+
     /// The pages of a column that hold elements of a stored range.
     fn touched(column: &Column, start: u64, end: u64) -> std::ops::Range<usize> {
+        if start >= end {
+            return 0..0;
+        }
         let first = column.starts.partition_point(|&s| s <= start).saturating_sub(1);
         let last = column.starts.partition_point(|&s| s < end).min(column.info.pages.len());
         first..last.max(first)
@@ -159,20 +219,15 @@ impl<'s> Pages<'s> {
         let mut places: Vec<(u64, ColumnId, usize)> = Vec::new();
         let mut infos: Vec<PageInfo> = Vec::new();
         for (field, k, segment) in wanted {
-            let (Some(id), stored, missing) = self.extent(field, k, &segment)? else { continue };
+            let (id, stored, missing) = self.extent(field, k, &segment).map_err(|e| self.named(field, e))?;
+            let Some(column) = id.and_then(|id| self.columns.get(&(segment.cluster.number, id))) else { continue };
             let start = segment.start.saturating_sub(missing);
             let end = (segment.start + segment.count).saturating_sub(missing).min(stored);
-            let Some(column) = self.columns.get(&(segment.cluster.number, id)) else { continue };
-            if start >= end {
-                continue;
-            }
             for page in Self::touched(column, start, end) {
                 if column.bytes[page].is_none() {
-                    self.source.page_range(&column.info.pages[page]).map_err(|e| {
-                        e.within(format!("column {id}, cluster {}, page {page}", segment.cluster.number))
-                            .within(format!("field '{}'", field.name))
-                    })?;
-                    places.push((segment.cluster.number, id, page));
+                    let place = self.source.page_range(&column.info.pages[page]);
+                    place.map_err(|e| self.named(field, column.within(&segment.cluster, page, e)))?;
+                    places.push((segment.cluster.number, column.id, page));
                     infos.push(column.info.pages[page]);
                 }
             }
@@ -186,23 +241,29 @@ impl<'s> Pages<'s> {
         Ok(())
     }
 
-    /// Stored bytes and elements of the `k`-th column of a field in a whole cluster.
+    /// The `k`-th column of a field in a cluster.
+    fn column(&mut self, field: &Field, k: usize, cluster: &Cluster) -> Result<Option<&Column>> {
+        let id = self.primary(field, k, cluster).map_err(|e| self.named(field, e))?;
+        Ok(id.and_then(|id| self.columns.get(&(cluster.number, id))))
+    }
+
+    /// Stored bytes of the `k`-th column of a field in a whole cluster. A page that is nowhere counts for nothing: it
+    /// hurts when it is wanted.
     pub(crate) fn stored_bytes(&mut self, field: &Field, k: usize, cluster: &Cluster) -> Result<u64> {
-        let Some(id) = self.primary(field, k, cluster)? else { return Ok(0) };
-        let Some(column) = self.columns.get(&(cluster.number, id)) else { return Ok(0) };
-        column.info.pages.iter().map(|page| self.source.page_range(page).map(|r| r.end - r.start)).sum()
+        let source = self.source;
+        let Some(column) = self.column(field, k, cluster)? else { return Ok(0) };
+        let ranges = column.info.pages.iter().filter_map(|page| source.page_range(page).ok());
+        Ok(ranges.map(|range| range.end - range.start).sum())
     }
 
     /// Compression setting of the `k`-th column of a field in a cluster; 0 is none.
     pub(crate) fn compression(&mut self, field: &Field, k: usize, cluster: &Cluster) -> Result<u32> {
-        let Some(id) = self.primary(field, k, cluster)? else { return Ok(0) };
-        Ok(self.columns.get(&(cluster.number, id)).map_or(0, |column| column.info.compression))
+        Ok(self.column(field, k, cluster)?.map_or(0, |column| column.info.compression))
     }
 
     /// What the `k`-th column of a field in a whole cluster takes in memory once decoded, in bytes.
     pub(crate) fn unpacked_bytes(&mut self, field: &Field, k: usize, cluster: &Cluster) -> Result<f64> {
-        let Some(id) = self.primary(field, k, cluster)? else { return Ok(0.0) };
-        let Some(column) = self.columns.get(&(cluster.number, id)) else { return Ok(0.0) };
+        let Some(column) = self.column(field, k, cluster)? else { return Ok(0.0) };
         let column_type = column.encoding.column_type();
         let bits = match &field.kind {
             Kind::Primitive(Primitive::Double) => 64,
@@ -213,7 +274,8 @@ impl<'s> Pages<'s> {
         Ok(column.info.elements() as f64 * f64::from(bits) / 8.0)
     }
 
-    /// Visits all parts of pages that hold elements of the segments, in order. Elements that are not stored, because
+    /// Visits all parts of pages that hold elements of the segments, in order, at most one segment a cluster; their
+    /// bytes are given up then. Elements that are not stored, because
     /// the column was added later, are left out: the output is expected to be zero there.
     pub(crate) fn visit(
         &mut self,
@@ -227,32 +289,21 @@ impl<'s> Pages<'s> {
         for segment in segments {
             let base = to;
             to += segment.count as usize;
-            let (id, stored, missing) = self.extent(field, k, segment)?;
-            let Some(id) = id else { continue };
-            let end = (segment.start + segment.count).saturating_sub(missing);
-            if segment.count > 0 && end > stored {
-                return Err(Error::corrupt(format!(
-                    "column {id} has {stored} elements in cluster {}, but element {} is needed",
-                    segment.cluster.number,
-                    end - 1
-                )));
-            }
-            // Of a deferred column the first `missing` elements are zeros that nobody stored.
-            let zeros = missing.saturating_sub(segment.start).min(segment.count);
-            let start = (segment.start + zeros).saturating_sub(missing);
-            if start >= end {
-                continue;
-            }
-            let Some(column) = self.columns.get_mut(&(segment.cluster.number, id)) else { continue };
-            let mut to = base + zeros as usize;
-            for page in Self::touched(column, start, end) {
+            let Some(need) = self.need(field, k, segment).map_err(|e| self.named(field, e))? else { continue };
+            let Some(column) = self.columns.get_mut(&(segment.cluster.number, need.column)) else { continue };
+            let mut to = base + need.zeros as usize;
+            for page in Self::touched(column, need.start, need.end) {
                 let info = column.info.pages[page];
                 let (first, next) = (column.starts[page], column.starts[page + 1]);
-                let (from, until) = (start.max(first), end.min(next));
-                let Some(sealed) = column.bytes[page].clone() else { continue };
+                let (from, until) = (need.start.max(first), need.end.min(next));
+                if from >= until {
+                    continue;
+                }
                 let take = (until - from) as usize;
+                let sealed = column.bytes[page].take();
                 let mut piece = || {
-                    let packed = self.source.unseal(&info, &column.encoding, &sealed, &mut self.scratch)?;
+                    let sealed = sealed.as_ref().ok_or_else(|| Error::corrupt("the page is wanted twice"))?;
+                    let packed = self.source.unseal(&info, &column.encoding, sealed, &mut self.scratch)?;
                     visit(Piece {
                         encoding: &column.encoding,
                         packed,
@@ -262,17 +313,10 @@ impl<'s> Pages<'s> {
                         to,
                     })
                 };
-                piece().map_err(|e| {
-                    e.within(format!(
-                        "column {} ({}), cluster {}, page {page} ({})",
-                        column.id,
-                        column.encoding.column_type().name(),
-                        segment.cluster.number,
-                        info.locator
-                    ))
-                })?;
-                // Each page is used once, but for those at the seams of batches.
-                column.bytes[page] = None;
+                if let Err(error) = piece() {
+                    let error = column.within(&segment.cluster, page, error);
+                    return Err(self.named(field, error));
+                }
                 to += take;
             }
         }

@@ -1,0 +1,67 @@
+//! What a reader makes of bytes: data, or a reason.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use tupelo::{File, Ntuple, Result};
+use tupelo_storage::MemorySource;
+
+/// Entries in a batch when ntuples are read bit by bit; it fits neither pages nor clusters of the samples.
+const BATCH_ENTRIES: u64 = 3;
+/// Batches that are read at most: damaged files may claim any number of entries.
+const MAX_BATCHES: usize = 20;
+
+/// Everything that was read of one ntuple.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Data {
+    /// All fields, all entries.
+    pub batch: RecordBatch,
+    /// Fields that could not be read by this version.
+    pub warnings: Vec<String>,
+}
+
+/// Opens bytes as a file and reads all of all ntuples, attribute sets included, at once and in batches.
+///
+/// # Errors
+/// The first one.
+pub fn read(bytes: &Bytes, name: &str, page_checksums: bool) -> Result<Vec<Data>> {
+    let file = File::new(Arc::new(MemorySource::new(bytes.clone()).with_name(name)), page_checksums)?;
+    let mut all = Vec::new();
+    for name in file.ntuple_names()? {
+        let ntuple = file.ntuple(Some(&name))?;
+        for set in ntuple.attribute_sets() {
+            all.push(read_ntuple(&ntuple.attribute_set(set)?)?);
+        }
+        all.push(read_ntuple(&ntuple)?);
+    }
+    Ok(all)
+}
+
+fn read_ntuple(ntuple: &Ntuple) -> Result<Data> {
+    let batch = ntuple.read_all().to_batch()?;
+    // Batches take other paths through pages than the whole.
+    for part in ntuple.read_all().with_binary_strings(true).batches(BATCH_ENTRIES)?.take(MAX_BATCHES) {
+        part?;
+    }
+    Ok(Data { batch, warnings: ntuple.warnings().to_vec() })
+}
+
+/// The line of `expected.txt` for bytes that were made from those that read as `base`.
+pub fn verdict(bytes: &Bytes, name: &str, page_checksums: bool, base: &[Data]) -> String {
+    match read(bytes, name, page_checksums) {
+        Err(error) => {
+            let text = error.to_string();
+            text.strip_prefix(&format!("memory:{name}: ")).unwrap_or(&text).to_owned()
+        }
+        Ok(data) => {
+            let same = data.len() == base.len() && data.iter().zip(base).all(|(a, b)| a.batch == b.batch);
+            let mut line = if same { "reads: same data" } else { "reads: other data" }.to_owned();
+            for warning in data.iter().flat_map(|data| &data.warnings) {
+                line.push_str("; ");
+                line.push_str(warning);
+            }
+            line
+        }
+    }
+}

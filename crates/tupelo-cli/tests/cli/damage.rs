@@ -1,0 +1,120 @@
+//! verify and layout, over files that are damaged at a known place.
+
+use serde_json::{Value, json};
+
+use super::{Place, tupelo};
+
+/// The regions of a file, checked to be gapless.
+fn regions(file: &str) -> Vec<Value> {
+    let layout = tupelo(&["layout", file, "--json"]).json();
+    let regions = layout["regions"].as_array().expect("regions").clone();
+    let mut at = 0;
+    for region in &regions {
+        assert_eq!(region["offset"], json!(at), "{region}");
+        at += region["bytes"].as_u64().expect("a number");
+        assert_ne!(region["what"], json!("unaccounted"), "{region}");
+    }
+    assert_eq!(layout["bytes"], json!(at));
+    assert_eq!(layout["remarks"], json!([]));
+    regions
+}
+
+/// Flips one bit of a file.
+fn damage(file: &str, offset: u64) {
+    let mut bytes = std::fs::read(file).expect("a file");
+    bytes[offset as usize] ^= 0x10;
+    std::fs::write(file, bytes).expect("a file");
+}
+
+fn number(region: &Value, key: &str) -> u64 {
+    region[key].as_u64().expect("a number")
+}
+
+#[test]
+fn an_intact_file_is_intact() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let run = tupelo(&["verify", &file]);
+    assert!(run.stderr.contains("verified in"), "{}", run.stderr);
+    assert_eq!(run.ok(), "");
+    let quiet = tupelo(&["verify", "-q", &file]);
+    assert_eq!(quiet.stderr, "");
+    let report = tupelo(&["verify", &file, "--json"]).json();
+    assert_eq!((&report["intact"], &report["ntuples"]), (&json!(true), &json!(1)));
+    // One column for each of the 26 fields, in every cluster at least one page.
+    assert!(number(&report, "pages") > 26 * 2, "{report}");
+}
+
+#[test]
+fn a_damaged_page_is_named_and_the_rest_is_checked() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let regions = regions(&file);
+    let pages = |field: &str, cluster: u64| {
+        let found =
+            regions.iter().find(|region| region["field"] == json!(field) && region["cluster"] == json!(cluster));
+        found.unwrap_or_else(|| panic!("pages of {field} in cluster {cluster}")).clone()
+    };
+    let (first, second) = (pages("H1_PX", 0), pages("H3_isMuon", 1));
+    let last_byte = |region: &Value| number(region, "offset") + number(region, "bytes") - 9;
+    damage(&file, number(&first, "offset"));
+    damage(&file, last_byte(&second));
+
+    let run = tupelo(&["verify", &file]);
+    let lines: Vec<_> = run.stdout.lines().map(str::to_owned).collect();
+    let error = run.fails(1);
+    assert!(error.contains("damage in 2 places"), "{error}");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let offset = number(&first, "offset");
+    for part in ["ntuple 'DecayTree'", "field 'H1_PX'", "cluster 0, page 0", &format!("at offset {offset}"), "checksum"]
+    {
+        assert!(lines[0].contains(part), "{part} in {}", lines[0]);
+    }
+    let last_page = number(&second, "first_page") + number(&second, "pages") - 1;
+    for part in ["field 'H3_isMuon'", &format!("cluster 1, page {last_page}"), "checksum"] {
+        assert!(lines[1].contains(part), "{part} in {}", lines[1]);
+    }
+
+    let run = tupelo(&["verify", &file, "--json"]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    run.fails(1);
+    assert_eq!(report["damages"][0]["field"], json!("H1_PX"));
+    assert_eq!(report["damages"][0]["offset"], json!(offset));
+
+    // Reading says the same place; what is not damaged can be read.
+    let error = tupelo(&["dump", &file, "--fields", "H1_PX"]).fails(1);
+    for part in ["ntuple 'DecayTree'", "field 'H1_PX'", "cluster 0", "page 0", &offset.to_string(), "tupelo verify"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    assert_eq!(tupelo(&["dump", &file, "--fields", "H1_PY"]).ok().lines().count(), 3000);
+}
+
+#[test]
+fn damaged_metadata_are_found() {
+    for (what, said) in [("page list", "cluster group 0"), ("footer", "footer"), ("header", "header")] {
+        let place = Place::new();
+        let file = place.b2hhh();
+        let regions = regions(&file);
+        let region = regions.iter().find(|region| region["what"] == json!(what)).expect("the envelope");
+        damage(&file, number(region, "offset") + number(region, "bytes") / 2);
+        let run = tupelo(&["verify", &file]);
+        assert!(run.stdout.contains(said) && run.stdout.lines().count() == 1, "{what}: {}", run.stdout);
+        run.fails(1);
+        // The map shows what can still be known.
+        let layout = tupelo(&["layout", &file, "--json"]).json();
+        assert_eq!(layout["remarks"].as_array().map(Vec::len), Some(1), "{what}: {}", layout["remarks"]);
+    }
+}
+
+#[test]
+fn the_layout_is_that_of_a_whole_file() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    assert!(tupelo(&["layout", &format!("{file}:DecayTree")]).fails(2).contains(":DecayTree"));
+    let table = tupelo(&["layout", &file]).ok();
+    for part in
+        ["file header", "key RBlob", "record ROOT::RNTuple", "page list", "cluster 0, column 0, B_FlightDistance"]
+    {
+        assert!(table.contains(part), "{part} in {table}");
+    }
+}

@@ -1,0 +1,100 @@
+//! The command from outside: what it writes to which stream, and with which exit status it ends.
+
+mod damage;
+mod reading;
+mod real_files;
+mod writing;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What one run left behind.
+struct Run {
+    status: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Run {
+    /// Fails unless the command ended well; what it wrote to standard output.
+    #[track_caller]
+    fn ok(self) -> String {
+        assert_eq!(self.status, Some(0), "{}{}", self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// Standard output as one JSON document.
+    #[track_caller]
+    fn json(self) -> Value {
+        serde_json::from_str(&self.ok()).expect("one JSON document")
+    }
+
+    /// Fails unless the command ended with this status; what it wrote to standard error.
+    #[track_caller]
+    fn fails(self, status: i32) -> String {
+        assert_eq!(self.status, Some(status), "{}{}", self.stdout, self.stderr);
+        self.stderr
+    }
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tupelo"));
+    command.args(arguments).env_remove("RUST_BACKTRACE");
+    command
+}
+
+fn tupelo(arguments: &[&str]) -> Run {
+    let Output { status, stdout, stderr } = command(arguments).output().expect("the command starts");
+    let text = |bytes| String::from_utf8(bytes).expect("the command writes UTF-8");
+    Run { status: status.code(), stdout: text(stdout), stderr: text(stderr) }
+}
+
+/// A directory with a generated file of each kind.
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).to_str().expect("a path in UTF-8").to_owned()
+    }
+
+    /// 3000 B decays in small pages and several clusters.
+    fn b2hhh(&self) -> String {
+        let path = self.path("b2hhh.root");
+        let sizes = ["--page-bytes", "4KiB", "--cluster-bytes", "100kB"];
+        let arguments = [&["generate", "b2hhh", "--events", "3000", "--seed", "7", &path], &sizes[..]].concat();
+        tupelo(&arguments).ok();
+        path
+    }
+
+    /// 500 jagged events.
+    fn nanoaod(&self) -> String {
+        let path = self.path("nanoaod.root");
+        tupelo(&["generate", "nanoaod", "--events", "500", &path]).ok();
+        path
+    }
+}
+
+/// The folder of real files, if this clone has one.
+fn data() -> Option<PathBuf> {
+    let given = std::env::var_os("TUPELO_DATA").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    given.or(Some(beside)).filter(|path| path.is_dir())
+}
+
+/// Leaves a line for the end of `make test`.
+fn summarise(name: &str, line: &str) {
+    println!("{line}");
+    if let Some(folder) = std::env::var_os("TUPELO_SUMMARY") {
+        let path = Path::new(&folder).join(format!("{name}.txt"));
+        std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(path, format!("{line}\n"))).expect("a summary");
+    }
+}

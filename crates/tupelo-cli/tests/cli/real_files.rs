@@ -1,0 +1,71 @@
+//! Every real ntuple is listed, dumped, verified, mapped and copied.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Place, data, summarise, tupelo};
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == "root")).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn real_files_are_read_and_copied() {
+    let (mut covered, mut ntuples) = (0, 0);
+    for path in data().map(|folder| files(&folder)).unwrap_or_default() {
+        let file = path.to_str().expect("a path in UTF-8");
+        let listed = tupelo(&["ls", file, "--json"]).json();
+        covered += 1;
+        let place = Place::new();
+        let copy = place.path("copy.root");
+        if listed["ntuples"] != json!([]) {
+            tupelo(&["copy", file, &copy, "--compression", "lz4"]).ok();
+            tupelo(&["verify", &copy]).ok();
+        }
+        for ntuple in listed["ntuples"].as_array().expect("ntuples") {
+            ntuples += 1;
+            let name = ntuple["name"].as_str().expect("a name");
+            let dumped = tupelo(&["dump", &format!("{file}:{name}")]).ok();
+            assert_eq!(json!(dumped.lines().count()), ntuple["entries"], "{file}:{name}");
+            for line in dumped.lines() {
+                serde_json::from_str::<Value>(line).expect("JSON");
+            }
+            let again = tupelo(&["dump", &format!("{copy}:{name}")]).ok();
+            assert!(again == dumped, "{file}:{name} changed when it was copied");
+            tupelo(&["schema", &format!("{file}:{name}"), "--columns"]).ok();
+            tupelo(&["head", &format!("{file}:{name}")]).ok();
+        }
+        tupelo(&["verify", file]).ok();
+        let layout = tupelo(&["layout", file, "--json"]).json();
+        assert_eq!(layout["remarks"], json!([]), "{file}");
+        let mut at = 0;
+        for region in layout["regions"].as_array().expect("regions") {
+            assert_eq!(region["offset"], json!(at), "{file}");
+            assert_ne!(region["what"], json!("unaccounted"), "{file}");
+            at += region["bytes"].as_u64().expect("a number");
+        }
+        assert_eq!(layout["bytes"], json!(at), "{file}");
+    }
+    summarise(
+        "command",
+        &format!("command: {ntuples} ntuples in {covered} real files listed, dumped, verified, mapped, copied"),
+    );
+}
+
+#[test]
+fn files_of_trees_are_listed_and_mapped() {
+    let trees = data().map(|folder| folder.join("trees")).filter(|folder| folder.is_dir());
+    let mut covered = 0;
+    for path in trees.map(|folder| files(&folder)).unwrap_or_default() {
+        let file = path.to_str().expect("a path in UTF-8");
+        let listed = tupelo(&["ls", file, "--json"]).json();
+        assert_eq!(listed["ntuples"], json!([]), "{file}");
+        tupelo(&["layout", file]).ok();
+        covered += 1;
+    }
+    summarise("command-trees", &format!("command: {covered} real files of trees listed and mapped"));
+}

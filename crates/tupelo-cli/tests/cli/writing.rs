@@ -1,0 +1,79 @@
+//! copy and generate.
+
+use serde_json::json;
+
+use super::{Place, tupelo};
+
+#[test]
+fn the_same_seed_gives_the_same_events() {
+    let place = Place::new();
+    let dump = |name: &str, seed: &str| {
+        let path = place.path(name);
+        tupelo(&["generate", "nanoaod", "--events", "50", "--seed", seed, &path]).ok();
+        tupelo(&["dump", &path]).ok()
+    };
+    let first = dump("a.root", "1");
+    assert_eq!(dump("b.root", "1"), first);
+    assert_ne!(dump("c.root", "2"), first);
+}
+
+#[test]
+fn a_copy_holds_the_same() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let copy = place.path("copy.root");
+    for codec in ["none", "lz4", "zlib:6", "lzma:1", "zstd:9", "404"] {
+        tupelo(&["copy", &file, &copy, "--force", "--compression", codec, "--page-bytes", "1k"]).ok();
+        assert_eq!(tupelo(&["dump", &copy]).ok(), tupelo(&["dump", &file]).ok(), "{codec}");
+        tupelo(&["verify", &copy]).ok();
+    }
+    let listed = tupelo(&["ls", &copy, "--json"]).json();
+    assert_eq!(listed["ntuples"][0]["codec"], json!("lz4:4"));
+}
+
+#[test]
+fn fields_and_entries_are_chosen() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let copy = place.path("copy.root");
+    let chosen = ["--fields", "MET_*,Muon_pt", "--entries", "100:-100"];
+    tupelo(&[&["copy", &file, &format!("{copy}:small/Few")], &chosen[..]].concat()).ok();
+    let expected = tupelo(&[&["dump", &file], &chosen[..]].concat()).ok();
+    assert_eq!(expected.lines().count(), 300);
+    assert_eq!(tupelo(&["dump", &format!("{copy}:small/Few")]).ok(), expected);
+}
+
+#[test]
+fn what_exists_is_neither_replaced_nor_extended_unasked() {
+    let place = Place::new();
+    let (nanoaod, b2hhh) = (place.nanoaod(), place.b2hhh());
+    let all = place.path("all.root");
+    tupelo(&["copy", &nanoaod, &all]).ok();
+    let error = tupelo(&["copy", &b2hhh, &all]).fails(2);
+    assert!(error.contains("exists") && error.contains("--force") && error.contains("--append"), "{error}");
+    tupelo(&["copy", &b2hhh, &all, "--append"]).ok();
+    let names = |file: &str| {
+        let listed = tupelo(&["ls", file, "--json"]).json();
+        let ntuples = listed["ntuples"].as_array().expect("ntuples").clone();
+        ntuples.iter().map(|ntuple| ntuple["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&all), ["Events", "DecayTree"]);
+    let error = tupelo(&["dump", &all]).fails(2);
+    assert!(error.contains("'Events'") && error.contains("'DecayTree'"), "{error}");
+    assert!(tupelo(&["copy", &all, &place.path("one.root:Name")]).fails(2).contains("cannot all be called"));
+    tupelo(&["verify", &all]).ok();
+    let both = place.path("both.root");
+    tupelo(&["copy", &all, &both]).ok();
+    assert_eq!(names(&both), ["Events", "DecayTree"]);
+    tupelo(&["copy", &b2hhh, &all, "--force"]).ok();
+    assert_eq!(names(&all), ["DecayTree"]);
+}
+
+#[test]
+fn a_failed_copy_leaves_nothing() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let copy = place.path("copy.root");
+    tupelo(&["copy", &file, &copy, "--fields", "no_such_field"]).fails(1);
+    assert!(!std::fs::exists(&copy).expect("an answer"));
+}

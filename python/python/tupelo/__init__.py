@@ -1,0 +1,53 @@
+"""Tupelo reads and writes RNTuple, CERN's columnar format, without ROOT.
+
+>>> import tupelo
+>>> with tupelo.recreate("first.root") as file:
+...     file["Events"] = {"pt": [[31.5, 7.25], [], [12.0]], "run": [1, 1, 2]}
+>>> with tupelo.open("first.root:Events") as ntuple:
+...     events = ntuple.arrays()
+>>> events.pt.tolist()
+[[31.5, 7.25], [], [12.0]]
+
+`open` gives a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields), whose
+`Ntuple.arrays` and `Ntuple.iterate` hand entries out as Awkward, NumPy, Arrow or pandas. `recreate` and `update` give
+a `WritableFile`. What goes wrong is an `Error` of a class that says what kind, and nothing that is asked for is
+silently left out: what Tupelo cannot do, it says.
+"""
+
+from ._core import VERSION as __version__
+from .errors import (
+    CorruptError,
+    Error,
+    InvalidArgumentError,
+    LimitError,
+    MissingFileError,
+    NotFoundError,
+    StorageError,
+    TupeloWarning,
+    UnsupportedError,
+)
+from .ntuple import Field, Ntuple, Report
+from .reading import File, open
+from .writing import NtupleWriter, WritableFile, recreate, update
+
+__all__ = [
+    "CorruptError",
+    "Error",
+    "Field",
+    "File",
+    "InvalidArgumentError",
+    "LimitError",
+    "MissingFileError",
+    "NotFoundError",
+    "Ntuple",
+    "NtupleWriter",
+    "Report",
+    "StorageError",
+    "TupeloWarning",
+    "UnsupportedError",
+    "WritableFile",
+    "__version__",
+    "open",
+    "recreate",
+    "update",
+]

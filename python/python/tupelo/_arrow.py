@@ -1,0 +1,99 @@
+"""What the engine says in Arrow's words, for the libraries that do not speak them."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+TYPE = "rntuple.type"
+"""Key of the field metadata under which the C++ type name stands."""
+DESCRIPTION = "rntuple.description"
+"""Key of the schema metadata under which the description of the ntuple stands."""
+
+_OPTIONALS = ("std::optional", "std::unique_ptr")
+
+
+def type_name(field: Any) -> str:
+    """The C++ type of the values of a `pyarrow.Field`; what is around them (an optional) is left out.
+
+    Empty for untyped records and collections, and where the field does not come from an ntuple.
+    """
+    metadata = field.metadata or {}
+    name, key = "", TYPE
+    while (found := metadata.get(key.encode())) is not None:
+        name, key = found.decode(), key + "/0"
+    return name
+
+
+def is_tuple(field: Any) -> bool:
+    """Whether a struct stands for `std::pair` or `std::tuple`, whose members have numbers rather than names."""
+    return type_name(field).partition("<")[0] in ("std::pair", "std::tuple")
+
+
+def is_optional_list(field: Any) -> bool:
+    """Whether a list stands for a value that may be missing, of a type that has no nulls of its own in Arrow."""
+    return pa.types.is_large_list(field.type) and type_name(field).partition("<")[0] in _OPTIONALS
+
+
+def without_nulls(array: Any) -> Any:
+    """The values of an array as they lie in memory, those that are missing too."""
+    if array.null_count == 0 or pa.types.is_null(array.type):
+        return array
+    if pa.types.is_struct(array.type):
+        members = [array.field(i) for i in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(members, fields=list(array.type))
+    own = array.type.num_buffers
+    children = [array.values] if pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type) else None
+    buffers = [None, *array.buffers()[1:own]]
+    return pa.Array.from_buffers(array.type, len(array), buffers, null_count=0, offset=array.offset, children=children)
+
+
+def nulls(array: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Where an array's values are missing."""
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def offsets(array: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Where the items of a list, or the bytes of a string, begin and end: one more than there are lists."""
+    if pa.types.is_large_list(array.type):
+        return np.asarray(array.offsets.to_numpy(), dtype=np.int64)
+    buffer = array.buffers()[1]
+    if buffer is None or buffer.size == 0:
+        return np.zeros(len(array) + 1, dtype=np.int64)
+    whole: np.ndarray[Any, np.dtype[np.int64]] = np.frombuffer(buffer, dtype=np.int64)
+    return whole[array.offset : array.offset + len(array) + 1]
+
+
+def fixed_values(array: Any) -> Any:
+    """The items of a fixed-size list array, those of lists that are missing too."""
+    size = array.type.list_size
+    return array.values.slice(array.offset * size, len(array) * size)
+
+
+def drill(field: Any, array: Any, names: list[str]) -> tuple[Any, Any]:
+    """Takes ``jets.pt`` out of ``jets``: a list of structs becomes a list of what the names lead to."""
+    if not names:
+        return field, array
+    kind = field.type
+    if pa.types.is_struct(kind):
+        index = kind.get_field_index(names[0])
+        inner = array.flatten()[index] if array.null_count else array.field(index)
+        member = kind.field(index)
+        if array.null_count:
+            member = member.with_nullable(True)
+        return drill(member, inner, names[1:])
+    mask = pa.array(nulls(array)) if array.null_count else None
+    if pa.types.is_large_list(kind):
+        item, values = drill(kind.value_field, array.values, names)
+        wider = pa.large_list(item)
+        lists = pa.LargeListArray.from_arrays(pa.array(offsets(array)), values, type=wider, mask=mask)
+    else:
+        item, values = drill(kind.value_field, fixed_values(array), names)
+        wider = pa.list_(item, kind.list_size)
+        lists = pa.FixedSizeListArray.from_arrays(values, type=wider, mask=mask)
+    return pa.field(field.name, wider, field.nullable, metadata=_frame_metadata(field)), lists
+
+
+def _frame_metadata(field: Any) -> dict[str, str] | None:
+    """Of what is around a value that was taken out, only that it may be missing is still true."""
+    return {TYPE: type_name(field)} if is_optional_list(field) else None

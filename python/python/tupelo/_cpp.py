@@ -1,0 +1,190 @@
+"""C++ type names as Arrow fields."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ._arrow import TYPE
+from .errors import InvalidArgumentError
+
+_ALIAS = "rntuple.alias"
+
+# C++ spelling without `std::` → standard name and Arrow type. Where C++ leaves widths open, they are Linux's.
+_FUNDAMENTAL: dict[str, tuple[str, Any]] = {
+    **dict.fromkeys(["bool", "Bool_t"], ("bool", pa.bool_())),
+    **dict.fromkeys(["char", "Char_t"], ("char", pa.int8())),
+    **dict.fromkeys(["byte"], ("std::byte", pa.uint8())),
+    **dict.fromkeys(["int8_t", "signed char"], ("std::int8_t", pa.int8())),
+    **dict.fromkeys(["uint8_t", "unsigned char", "UChar_t"], ("std::uint8_t", pa.uint8())),
+    **dict.fromkeys(["int16_t", "short", "Short_t"], ("std::int16_t", pa.int16())),
+    **dict.fromkeys(["uint16_t", "unsigned short", "UShort_t"], ("std::uint16_t", pa.uint16())),
+    **dict.fromkeys(["int32_t", "int", "Int_t"], ("std::int32_t", pa.int32())),
+    **dict.fromkeys(["uint32_t", "unsigned int", "unsigned", "UInt_t"], ("std::uint32_t", pa.uint32())),
+    **dict.fromkeys(["int64_t", "long", "long long", "Long64_t"], ("std::int64_t", pa.int64())),
+    **dict.fromkeys(
+        ["uint64_t", "unsigned long", "unsigned long long", "ULong64_t", "size_t"], ("std::uint64_t", pa.uint64())
+    ),
+    **dict.fromkeys(["float", "Float_t"], ("float", pa.float32())),
+    **dict.fromkeys(["double", "Double_t", "Double32_t"], ("double", pa.float64())),
+    **dict.fromkeys(["string"], ("std::string", pa.large_string())),
+}
+_SEQUENCES = ("vector", "set", "unordered_set", "multiset", "unordered_multiset")
+_MAPS = ("map", "unordered_map", "multimap", "unordered_multimap")
+_KNOWN = (
+    "fundamental types, std::string, and std::vector, set, map (and their unordered_ and multi kinds), array, optional, "
+    "pair, tuple, bitset and ROOT::RVec of them"
+)
+
+
+@dataclass(frozen=True)
+class _Type:
+    """A parsed type: its Arrow type, its standard name, and what else the Arrow field says of it."""
+
+    arrow: Any
+    name: str
+    nullable: bool = False
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    def field(self, name: str) -> Any:
+        entries = {TYPE: self.name, **dict(self.metadata)}
+        return pa.field(name, self.arrow, self.nullable, metadata=entries)
+
+
+def field_of(name: str, declared: Any) -> Any:
+    """The `pyarrow.Field` of a declaration: a C++ type name, a NumPy dtype, a `pyarrow.DataType` or `pyarrow.Field`.
+
+    In texts C++ is understood first (``"float"`` has 32 bits), then NumPy (``"float32"``, ``"f4"``).
+
+    >>> field_of("x", "vector<int>").metadata
+    {b'rntuple.type': b'std::vector<std::int32_t>'}
+    >>> field_of("x", "float32").type, field_of("x", np.float64).type, field_of("x", "optional<float>").nullable
+    (DataType(float), DataType(double), True)
+
+    Raises `InvalidArgumentError` for everything else, with a list of what is known.
+    """
+    if isinstance(declared, pa.Field):
+        return declared.with_name(name)
+    if isinstance(declared, pa.DataType):
+        return pa.field(name, declared, nullable=False)
+    if isinstance(declared, str):
+        try:
+            return _parse(declared).field(name)
+        except _Unknown as unknown:
+            field = _field_of_dtype(name, declared)
+            if field is not None:
+                return field
+            raise InvalidArgumentError(f"field '{name}': {unknown}") from None
+    field = _field_of_dtype(name, declared)
+    if field is None:
+        raise InvalidArgumentError(f"field '{name}': {declared!r} is no C++ type name, NumPy dtype or Arrow type")
+    return field
+
+
+class _Unknown(Exception):
+    """What cannot be a type, and why."""
+
+
+def _field_of_dtype(name: str, declared: Any) -> Any:
+    try:
+        dtype = np.dtype(declared)
+    except (TypeError, SyntaxError, ValueError):
+        return None
+    return pa.field(name, _type_of_dtype(dtype, name), nullable=False)
+
+
+def _type_of_dtype(dtype: np.dtype[Any], name: str) -> Any:
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        kind = _type_of_dtype(base, name)
+        for size in reversed(shape):
+            kind = pa.list_(pa.field("item", kind, nullable=False), size)
+        return kind
+    if dtype.names is not None and dtype.fields is not None:
+        return pa.struct([pa.field(n, _type_of_dtype(dtype.fields[n][0], name), nullable=False) for n in dtype.names])
+    if dtype.kind in "UT":
+        return pa.large_string()
+    if dtype.kind in "biuf" and dtype.itemsize <= 8:
+        return pa.from_numpy_dtype(dtype.newbyteorder("="))
+    raise InvalidArgumentError(f"field '{name}': the NumPy type {dtype} has no C++ type that RNTuple stores")
+
+
+def _parse(text: str) -> _Type:
+    base, arguments = _split(re.sub(r"\s+", " ", text.strip()))
+    plain = base.removeprefix("std::")
+    if not arguments:
+        if plain not in _FUNDAMENTAL:
+            raise _Unknown(f"the type {text!r} is not known; known are {_KNOWN}")
+        name, arrow = _FUNDAMENTAL[plain]
+        return _Type(arrow, name, metadata=((_ALIAS, plain),) if plain == "Double32_t" else ())
+    if plain in ("bitset", "array"):
+        return _sized(plain, arguments, text)
+    inner = [_parse(argument) for argument in arguments]
+    names = ",".join(one.name for one in inner)
+    one_of = {"vector": 1, "optional": 1, "pair": 2}.get(plain)
+    if plain in _MAPS:
+        one_of = 2
+    elif plain in _SEQUENCES or base in ("ROOT::RVec", "ROOT::VecOps::RVec", "RVec"):
+        one_of = 1
+    elif plain == "tuple":
+        one_of = len(inner)
+    if one_of is None:
+        raise _Unknown(f"the type {text!r} is not known; known are {_KNOWN}")
+    if one_of != len(inner):
+        raise _Unknown(f"{text!r} has {len(inner)} arguments in <…> instead of {one_of}")
+    if plain in ("pair", "tuple"):
+        members = pa.struct([one.field(f"_{i}") for i, one in enumerate(inner)])
+        return _Type(members, f"std::{plain}<{names}>")
+    if plain in _MAPS:
+        key, value = inner
+        pair = _Type(pa.struct([key.field("key"), value.field("value")]), f"std::pair<{names}>")
+        return _Type(pa.large_list(pair.field("item")), f"std::{plain}<{names}>")
+    if plain == "optional":
+        return _optional(inner[0])
+    container = f"std::{plain}" if plain in _SEQUENCES else "ROOT::VecOps::RVec"
+    return _Type(pa.large_list(inner[0].field("item")), f"{container}<{names}>")
+
+
+def _optional(inner: _Type) -> _Type:
+    name = f"std::optional<{inner.name}>"
+    if inner.nullable or dict(inner.metadata).get(f"{TYPE}/0") or inner.name.startswith("std::optional<"):
+        # Arrow has one null only: an optional of an optional is a list of at most one.
+        return _Type(pa.large_list(inner.field("item")), name)
+    below = {f"{key}/0": value for key, value in {TYPE: inner.name, **dict(inner.metadata)}.items()}
+    return _Type(inner.arrow, name, nullable=True, metadata=tuple(below.items()))
+
+
+def _sized(plain: str, arguments: list[str], text: str) -> _Type:
+    size = arguments[-1]
+    if len(arguments) != (1 if plain == "bitset" else 2) or not size.isdigit() or not 0 < int(size) < 2**31:
+        raise _Unknown(f"{text!r} has no size from 1 to 2³¹−1 as its last argument")
+    if plain == "bitset":
+        bits = pa.list_(pa.field("item", pa.bool_(), nullable=False), int(size))
+        return _Type(bits, f"std::bitset<{int(size)}>")
+    inner = _parse(arguments[0])
+    return _Type(pa.list_(inner.field("item"), int(size)), f"std::array<{inner.name},{int(size)}>")
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """``"map<int, vector<float>>"`` → ``("map", ["int", "vector<float>"])``."""
+    base, bracket, rest = text.partition("<")
+    if not bracket:
+        return text, []
+    if not rest.endswith(">"):
+        raise _Unknown(f"{text!r} has brackets that do not match")
+    arguments, depth, current = [], 0, ""
+    for letter in rest[:-1]:
+        depth += (letter == "<") - (letter == ">")
+        if depth < 0:
+            raise _Unknown(f"{text!r} has brackets that do not match")
+        if letter == "," and depth == 0:
+            arguments.append(current.strip())
+            current = ""
+        else:
+            current += letter
+    arguments.append(current.strip())
+    if depth != 0 or not all(arguments):
+        raise _Unknown(f"{text!r} has brackets that do not match, or nothing between them")
+    return base.strip(), arguments

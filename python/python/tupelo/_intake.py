@@ -1,0 +1,319 @@
+"""Data of all kinds as Arrow, on their way into a file."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from . import _core
+from ._arrow import TYPE
+from .errors import InvalidArgumentError
+
+_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError, ValueError, OverflowError)
+
+
+def is_stream(data: Any) -> bool:
+    """Whether data come in batches from elsewhere and say in Arrow's words what they are."""
+    is_frame = isinstance(data, pa.Table) or _is_pandas(data) or _is_awkward(data)
+    return hasattr(data, "__arrow_c_stream__") and not is_frame
+
+
+def says_all(schema: Any) -> bool:
+    """Whether a schema comes from an ntuple, so that what is nullable in it is meant to be."""
+    return len(schema) > 0 and all(TYPE.encode() in (field.metadata or {}) for field in schema)
+
+
+def to_table(data: Any) -> Any:
+    """Data as a `pyarrow.Table` with one column per field.
+
+    Taken are mappings of names to columns (NumPy arrays, of which those with more dimensions become fixed-size arrays,
+    Awkward arrays, Arrow arrays, pandas series, lists), Awkward records, NumPy structured arrays, pandas data frames,
+    and all that has ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+
+    Raises `InvalidArgumentError` for all else, and for columns of different lengths.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if _is_awkward(data):
+        return _table_of_awkward(data)
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        return _table({name: data[name] for name in data.dtype.names})
+    if _is_pandas(data):
+        return _table_of_pandas(data)
+    if isinstance(data, Mapping) and not hasattr(data, "__arrow_c_stream__"):
+        return _table(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(data)])
+    raise InvalidArgumentError(
+        f"data of type {type(data).__name__} have no named columns; give a dict of columns, an Awkward array of records, "
+        "a data frame or an Arrow table"
+    )
+
+
+def tight_schema(table: Any) -> Any:
+    """The schema of a table, nullable only where something is missing: others call everything nullable."""
+    return _core.tighten(table)
+
+
+def plain_schema(schema: Any) -> Any:
+    """A schema in the Arrow types that reading gives: wide lists and strings, maps as lists, no dictionaries."""
+    return pa.schema([_plain_field(field) for field in schema], metadata=schema.metadata)
+
+
+def _plain_field(field: Any) -> Any:
+    kind, metadata = field.type, field.metadata
+    while pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_map(kind):
+        (name,) = _core.type_names(pa.schema([pa.field(field.name, kind, nullable=False)]))
+        metadata = metadata or {TYPE: name}
+        pair = [_plain_field(kind.key_field.with_name("key")), _plain_field(kind.item_field.with_name("value"))]
+        kind = pa.large_list(pa.field("item", pa.struct(pair), nullable=False))
+    elif pa.types.is_struct(kind):
+        kind = pa.struct([_plain_field(member) for member in kind])
+    elif pa.types.is_fixed_size_list(kind):
+        kind = pa.list_(_plain_field(kind.value_field), kind.list_size)
+    elif any(test(kind) for test in _LISTS):
+        kind = pa.large_list(_plain_field(kind.value_field))
+    elif pa.types.is_string(kind) or pa.types.is_string_view(kind):
+        kind = pa.large_string()
+    elif pa.types.is_binary(kind) or pa.types.is_binary_view(kind):
+        kind = pa.large_binary()
+    return pa.field(field.name, kind, field.nullable, metadata=metadata)
+
+
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
+
+
+def fit(table: Any, schema: Any) -> Any:
+    """A table in the columns of a schema, in its order, with its numbers.
+
+    Numbers are converted where nothing is lost but digits of a float: 3.0 becomes an integer, 3.5 and 300 for a byte
+    do not. Raises `InvalidArgumentError` for what does not fit, and for columns that are missing or too many.
+    """
+    if table.schema.names != schema.names:
+        _check_names("columns", table.schema.names, schema.names)
+        table = table.select(schema.names)
+    columns = []
+    for field, column in zip(schema, table.columns, strict=True):
+        chunks = [_fit(chunk, field, field.name) for chunk in column.chunks]
+        columns.append(pa.chunked_array(chunks, None if chunks else field.type))
+    return pa.Table.from_arrays(columns, schema.names)
+
+
+def _check_names(what: str, given: list[str], wanted: list[str]) -> None:
+    twice = sorted({name for name in given if given.count(name) > 1})
+    missing = [name for name in wanted if name not in given]
+    unknown = [name for name in given if name not in wanted]
+    wrong = [("twice", twice), ("missing", missing), ("unknown", unknown)]
+    texts = [f"{how}: {', '.join(map(repr, names))}" for how, names in wrong if names]
+    if texts:
+        raise InvalidArgumentError(f"the {what} are not the declared ones ({'; '.join(texts)})")
+
+
+def _is_awkward(data: Any) -> bool:
+    awkward = sys.modules.get("awkward")
+    return awkward is not None and isinstance(data, awkward.Array | awkward.Record)
+
+
+def _is_pandas(data: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)
+
+
+def _table(columns: Mapping[Any, Any]) -> Any:
+    arrays = {}
+    for name, column in columns.items():
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"fields are called by names, not by {name!r}")
+        arrays[name] = _column(name, column)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        text = ", ".join(f"'{name}' {length}" for name, length in lengths.items())
+        raise InvalidArgumentError(f"the columns have different numbers of entries: {text}")
+    fields = [field for field, _ in map(_named_tuples, arrays, arrays.values())]
+    return pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields))
+
+
+def _table_of_awkward(data: Any) -> Any:
+    import awkward as ak
+
+    names = ak.fields(data)
+    if isinstance(data, ak.Record) or not names or ak.is_tuple(data) or data.layout.is_option:
+        raise InvalidArgumentError(
+            f"an Awkward array of records with named fields is needed, not one of type {data.type}"
+        )
+    return _table({name: data[name] for name in names})
+
+
+def _table_of_pandas(data: Any) -> Any:
+    try:
+        table = pa.Table.from_pandas(data)
+    except _ARROW_ERRORS as error:
+        raise InvalidArgumentError(f"the data frame cannot be written: {_text(error)}") from error
+    return table.replace_schema_metadata(None)
+
+
+def _column(name: str, column: Any) -> Any:
+    """One column as an Arrow array."""
+    try:
+        if isinstance(column, pa.Array | pa.ChunkedArray):
+            return column
+        if isinstance(column, str | bytes | type):
+            raise InvalidArgumentError("it is a single text or type, not a column of values")
+        if _is_awkward(column):
+            import awkward as ak
+
+            return ak.to_arrow(column, list_to32=False, extensionarray=False)
+        if isinstance(column, np.ndarray):
+            return _from_numpy(column)
+        if hasattr(column, "__arrow_c_stream__"):
+            return pa.chunked_array(column)
+        return pa.array(column)
+    except (*_ARROW_ERRORS, InvalidArgumentError) as error:
+        raise InvalidArgumentError(f"column '{name}' cannot be written: {_text(error)}") from error
+
+
+def _from_numpy(values: Any) -> Any:
+    if values.ndim == 0:
+        raise InvalidArgumentError("a single value is no column")
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    if values.ndim > 1:
+        size = values.shape[1]
+        inner = _from_numpy(values.reshape(values.shape[0] * size, *values.shape[2:]))
+        return pa.FixedSizeListArray.from_arrays(inner, size)
+    if values.dtype.names is not None:
+        return pa.StructArray.from_arrays(
+            [_from_numpy(values[n]) for n in values.dtype.names], list(values.dtype.names)
+        )
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(values.data, mask=np.ma.getmaskarray(values))
+    if values.dtype.kind == "O":
+        return pa.array(values.tolist())
+    return pa.array(values)
+
+
+def _named_tuples(name: str, array: Any) -> tuple[Any, Any]:
+    """The field of a column, in which structs that Awkward made of tuples have the C++ type of one."""
+    return _tuple_field(pa.field(name, array.type)), array
+
+
+def _tuple_field(field: Any) -> Any:
+    kind, metadata = field.type, field.metadata
+    if pa.types.is_struct(kind):
+        members = [_tuple_field(member) for member in kind]
+        kind = pa.struct(members)
+        if members and kind.names == [str(i) for i in range(len(members))] and metadata is None:
+            types = _core.type_names(pa.schema([m.with_nullable(m.nullable and not _is_plain(m)) for m in members]))
+            if all(types):
+                metadata = {TYPE: f"std::tuple<{','.join(types)}>"}
+    elif pa.types.is_large_list(kind):
+        kind = pa.large_list(_tuple_field(kind.value_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_tuple_field(kind.value_field))
+    elif pa.types.is_fixed_size_list(kind):
+        kind = pa.list_(_tuple_field(kind.value_field), kind.list_size)
+    return pa.field(field.name, kind, field.nullable, metadata=metadata)
+
+
+def _is_plain(field: Any) -> bool:
+    return not (field.metadata or {})
+
+
+def _fit(array: Any, field: Any, path: str) -> Any:
+    """An array in the physical type of a field; strings and bytes are left to the engine."""
+    have, want = array.type, field.type
+    if pa.types.is_dictionary(have):
+        return _fit(array.dictionary_decode(), field, path)
+    if array.null_count and not field.nullable and not pa.types.is_union(have):
+        raise InvalidArgumentError(
+            f"field '{path}': {array.null_count} values are missing, but the field is not declared as std::optional"
+        )
+    if have == want or pa.types.is_union(have) or _are_texts(have, want):
+        return array
+    if pa.types.is_null(have):
+        return pa.nulls(len(array), want)
+    if pa.types.is_struct(want) and pa.types.is_struct(have):
+        return _fit_struct(array, want, path)
+    if pa.types.is_large_list(want) or pa.types.is_fixed_size_list(want):
+        lists = _fit_lists(array, want, path)
+        if lists is not None:
+            return lists
+    elif _is_number(have) and _is_number(want):
+        try:
+            return array.cast(want)
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(f"field '{path}': {_text(error)}") from error
+    raise InvalidArgumentError(f"field '{path}': values of the Arrow type {have} do not fit the declared type {want}")
+
+
+def _fit_struct(array: Any, want: Any, path: str) -> Any:
+    members = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
+    given = dict(zip(array.type.names, members, strict=True))
+    # Members of tuples have numbers, which Awkward and RNTuple spell differently.
+    numbered = all(name.removeprefix("_").isdigit() for name in given)
+    if numbered and len(members) == want.num_fields:
+        given = dict(zip(want.names, members, strict=True))
+    _check_names(f"members of '{path}'", list(given), want.names)
+    fields = [member.with_nullable(member.nullable or bool(array.null_count)) for member in want]
+    fitted = [_fit(given[member.name], member, f"{path}.{member.name}") for member in fields]
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(fitted, names=want.names, mask=mask)
+
+
+def _fit_lists(array: Any, want: Any, path: str) -> Any:
+    """The items of lists fitted, the lists in the way the field wants them; None for what are no lists."""
+    have, item = array.type, want.value_field
+    if pa.types.is_list_view(have) or pa.types.is_large_list_view(have):
+        array = array.cast(pa.large_list(have.value_field))
+        have = array.type
+    mask = array.is_null() if array.null_count else None
+    is_fixed = pa.types.is_fixed_size_list(have)
+    if pa.types.is_fixed_size_list(want):
+        if is_fixed and have.list_size == want.list_size:
+            values = array.values.slice(array.offset * want.list_size, len(array) * want.list_size)
+        elif (pa.types.is_list(have) or pa.types.is_large_list(have)) and mask is None:
+            lengths = np.diff(array.offsets.to_numpy())
+            if (lengths != want.list_size).any():
+                raise InvalidArgumentError(f"field '{path}': not every list has {want.list_size} items")
+            values = array.flatten()
+        else:
+            return None
+        return pa.FixedSizeListArray.from_arrays(_fit(values, item, path), want.list_size, mask=mask)
+    if is_fixed:
+        offsets = np.arange(len(array) + 1, dtype=np.int64) * have.list_size
+        values = array.values.slice(array.offset * have.list_size, len(array) * have.list_size)
+    elif pa.types.is_map(have):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        values = pa.StructArray.from_arrays([array.keys, array.items], names=item.type.names)
+    elif pa.types.is_list(have) or pa.types.is_large_list(have):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        values = array.values
+    elif _are_texts(have, pa.large_binary()):
+        return array
+    else:
+        return None
+    values = _fit(values, item, path)
+    return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=mask)
+
+
+def _are_texts(*types: Any) -> bool:
+    tests = (
+        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+        pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+    )  # fmt: skip
+    return all(any(test(kind) for test in tests) for kind in types)
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _text(error: Exception) -> str:
+    """The first line of what Arrow says."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,75 @@
+"""Arrow arrays as NumPy arrays."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from . import _arrow
+
+
+def to_numpy(field: Any, array: Any) -> Any:
+    """The values of a column of n entries:
+
+    - numbers: an array of shape (n,), without a copy; booleans are copied
+    - fixed-size arrays and bitsets: an array of shape (n, N)
+    - records, pairs and tuples: a structured array of shape (n,)
+    - strings: an object array of `str`; `bytes` where they are not UTF-8, and for streamed objects
+    - collections: an object array of NumPy arrays, also where all have the same length
+    - variants: an object array of the values; None for no value
+    - optionals: a masked array for numbers, else an object array with None for what is missing
+    """
+    kind = array.type
+    if pa.types.is_null(kind):
+        return _objects([None] * len(array))
+    if pa.types.is_union(kind):
+        return _objects(array.to_pylist())
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return array.to_numpy(zero_copy_only=False)
+    if _arrow.is_optional_list(field):
+        ends, inner = _arrow.offsets(array), _unmasked(to_numpy(kind.value_field, array.values))
+        return _objects([inner[a] if b > a else None for a, b in zip(ends[:-1], ends[1:], strict=True)])
+    if array.null_count == 0:
+        return _values(array)
+    mask, values = _arrow.nulls(array), _values(_arrow.without_nulls(array))
+    if values.ndim == 1 and values.dtype.kind in "biuf":
+        return np.ma.MaskedArray(values, mask)
+    return _objects([None if missing else value for missing, value in zip(mask, values, strict=True)])
+
+
+def _values(array: Any) -> Any:
+    """The same for an array in which nothing is missing."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        members = [_unmasked(to_numpy(kind.field(i), array.field(i))) for i in range(kind.num_fields)]
+        dtype = [(name, m.dtype, m.shape[1:]) for name, m in zip(kind.names, members, strict=True)]
+        records = np.empty(len(array), dtype=dtype)
+        for name, member in zip(kind.names, members, strict=True):
+            records[name] = member
+        return records
+    if pa.types.is_large_list(kind):
+        ends = _arrow.offsets(array).tolist()
+        inner = to_numpy(kind.value_field, array.values)
+        return _objects([inner[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)])
+    if pa.types.is_fixed_size_list(kind):
+        inner = to_numpy(kind.value_field, _arrow.fixed_values(array))
+        return inner.reshape(len(array), kind.list_size, *inner.shape[1:])
+    return array.to_numpy(zero_copy_only=not pa.types.is_boolean(kind))
+
+
+def _objects(values: Sequence[Any]) -> Any:
+    """An object array of the values, whatever they are."""
+    objects = np.empty(len(values), dtype=object)
+    for index, value in enumerate(values):
+        objects[index] = value
+    return objects
+
+
+def _unmasked(values: Any) -> Any:
+    """What can stand inside a record: None for what is masked."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    plain = values.data.astype(object)
+    plain[np.ma.getmaskarray(values)] = None
+    return plain

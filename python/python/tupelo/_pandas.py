@@ -1,0 +1,34 @@
+"""Arrow batches as pandas data frames."""
+
+from typing import Any
+
+import pyarrow as pa
+
+
+def to_pandas(batch: Any, entry_start: int) -> Any:
+    """A data frame whose index are the entry numbers.
+
+    Numbers and booleans that cannot be missing are NumPy columns, and strings are what pandas makes of strings;
+    everything else (optionals, collections, arrays, records, variants) keeps its Arrow type in a `pandas.ArrowDtype`.
+
+    Raises `ImportError` where pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError as missing:
+        raise ImportError(
+            "library='pd' needs pandas, which is not installed: pip install 'tupelo[pandas]', or choose another library"
+        ) from missing
+
+    index = pd.RangeIndex(entry_start, entry_start + batch.num_rows)
+    columns: dict[str, Any] = {}
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        is_flat = pa.types.is_primitive(field.type) and not field.nullable
+        if is_flat:
+            columns[field.name] = array.to_numpy(zero_copy_only=not pa.types.is_boolean(field.type))
+        elif pa.types.is_large_string(field.type) and not field.nullable:
+            columns[field.name] = pd.Series(array.to_numpy(zero_copy_only=False), index=index)
+        else:
+            wrapped = pd.arrays.ArrowExtensionArray(pa.chunked_array([array]))  # type: ignore[attr-defined, unused-ignore]
+            columns[field.name] = pd.Series(wrapped, index=index)
+    return pd.DataFrame(columns, index=index, copy=False)

@@ -1,0 +1,173 @@
+"""Opening files."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Self
+
+from . import _core
+from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from .ntuple import Ntuple, Origin
+
+_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
+_NTUPLE_CLASSES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
+
+
+def open(
+    where: str | os.PathLike[str] | Mapping[str, str | None] | Mapping[os.PathLike[str], str | None],
+    *,
+    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
+) -> "File | Ntuple":
+    """Opens a ROOT file, or an ntuple in it.
+
+    ``"f.root"`` gives a `File`, ``"f.root:dir/Events"`` the `Ntuple`; ``{"f.root": "dir/Events"}`` does so too, for
+    names in which colons would confuse, and a `pathlib.Path` is a file name whole. With ``page_checksums=False`` the
+    checksums of pages are not compared; those of metadata always are.
+
+    Raises `MissingFileError` (a `FileNotFoundError`) where there is no such file, `NotFoundError` (a `KeyError`) with
+    near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object,
+    `CorruptError` where it is no ROOT file or damaged, `UnsupportedError` for remote files.
+
+    >>> import tupelo
+    >>> with tupelo.recreate("open.root") as out:
+    ...     out["dir/Events"] = {"x": [1.5, 2.5]}
+    >>> with tupelo.open("open.root:dir/Events") as ntuple:
+    ...     print(ntuple["x"].array(library="np"))
+    [1.5 2.5]
+    """
+    name: str | None = None
+    if isinstance(where, Mapping):
+        if len(where) != 1:
+            raise InvalidArgumentError(f"a mapping names one file and the object in it, not {len(where)} files")
+        ((file_path, name),) = where.items()
+        path = os.fspath(file_path)
+    elif isinstance(where, os.PathLike):
+        path = os.fspath(where)
+    elif isinstance(where, str):
+        if not _REMOTE.match(where):
+            path, name = _core.parse_location(where)
+        else:
+            path = where
+    else:
+        raise InvalidArgumentError(f"a file is named by a text or a path, not by {where!r}")
+    if _REMOTE.match(path):
+        raise UnsupportedError(f"{path}: only local files can be read yet")
+    file = File(_core.File(path, page_checksums), path, page_checksums)
+    return file if name is None else file[name]
+
+
+class File(Mapping[str, Ntuple]):
+    """An open ROOT file: a mapping from names to the ntuples in it.
+
+    Names are paths in the file's directories, ``"dir/Events"``; ``"Events;1"`` asks for an older cycle. Closing the
+    file does not close the ntuples that were taken from it.
+
+    >>> import tupelo
+    >>> with tupelo.recreate("two.root") as out:
+    ...     out["a"] = {"x": [1]}
+    ...     out["dir/b"] = {"y": [True, False]}
+    >>> with tupelo.open("two.root") as file:
+    ...     print(file.keys(), file["dir/b"].num_entries, "c" in file)
+    ['a', 'dir/b'] 2 False
+    """
+
+    def __init__(self, core: "_core.File", file_path: str, page_checksums: bool) -> None:
+        self._open_core: _core.File | None = core
+        self._file_path = file_path
+        self._page_checksums = page_checksums
+
+    @property
+    def file_path(self) -> str:
+        """The file, as it was named."""
+        return self._file_path
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the file in bytes."""
+        return self._core.size_bytes
+
+    def keys(self) -> list[str]:  # type: ignore[override]
+        """Paths of the ntuples in the file."""
+        return self._core.ntuple_names()
+
+    def classnames(self, *, cycle: bool = False) -> dict[str, str]:
+        """C++ classes of all objects that the directories list, ntuples or not, by path.
+
+        With ``cycle`` the paths end in ``;CYCLE`` and older cycles are listed too.
+        """
+        newest: dict[str, int] = {}
+        classes: dict[str, str] = {}
+        for path, class_name, _, number, _ in self._core.objects():
+            if cycle:
+                classes[f"{path};{number}"] = class_name
+            elif newest.get(path, -1) < number:
+                newest[path], classes[path] = number, class_name
+        return classes
+
+    def __getitem__(self, name: str) -> Ntuple:
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"ntuples are called by names, not by {name!r}")
+        try:
+            core = self._core.ntuple(name)
+        except NotFoundError:
+            raise
+        except Exception as error:
+            self._refuse_other_class(name, error)
+            raise
+        return Ntuple(core, Origin(self._file_path, (name,), self._page_checksums))
+
+    def _refuse_other_class(self, name: str, error: Exception) -> None:
+        class_name = self.classnames(cycle=";" in name).get(name.strip("/"))
+        if class_name is not None and class_name not in _NTUPLE_CLASSES:
+            text = f"{self._file_path}: '{name}' is a {class_name}, not an ntuple"
+            raise InvalidArgumentError(text) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        class_names = self.classnames(cycle=";" in name)
+        return class_names.get(name.strip("/")) in _NTUPLE_CLASSES
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __bool__(self) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.keys()
+
+    def __repr__(self) -> str:
+        return f"<tupelo.File {self._file_path!r}{' (closed)' if self._open_core is None else ''}>"
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._open_core = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopen, (os.path.abspath(self._file_path), self._page_checksums)
+
+    @property
+    def _core(self) -> "_core.File":
+        if self._open_core is None:
+            raise InvalidArgumentError(f"{self._file_path} is closed")
+        return self._open_core
+
+
+def _reopen(path: str, page_checksums: bool) -> File:
+    """What unpickling calls."""
+    return File(_core.File(path, page_checksums), path, page_checksums)
