@@ -11,6 +11,9 @@ use crate::failure::Failure;
 /// A progress bar appears when work takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Columns of a terminal that does not say how many it has.
+const USUAL_WIDTH: usize = 80;
+
 /// Whether whoever reads our output has gone, which is a reason to stop and none to complain.
 static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
 
@@ -200,7 +203,7 @@ pub(crate) fn terminal_width() -> Option<usize> {
     if !stdout.is_terminal() {
         return None;
     }
-    terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0))
+    Some(terminal_size::terminal_size_of(&stdout).map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)))
 }
 
 /// Where data go: standard output or a file.

@@ -44,10 +44,10 @@ use console::{Color, Console};
 )]
 struct Cli {
     /// Say nothing on standard error but errors: no warnings, summaries or progress
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 100)]
     quiet: bool,
     /// When to use colours; `auto` is on terminals, unless NO_COLOR is set
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 101)]
     color: Color,
     #[command(subcommand)]
     command: commands::Command,

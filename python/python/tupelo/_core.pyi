@@ -5,6 +5,21 @@ Arguments named ``patterns`` are dotted paths or globs, of which none means all 
 
 from typing import Any, Final, Self, final
 
+__all__ = [
+    "DEFAULT_BATCH_ENTRIES",
+    "DEFAULT_PAGE_CHECKSUMS",
+    "ERROR_KINDS",
+    "VERSION",
+    "Batches",
+    "File",
+    "FileWriter",
+    "Ntuple",
+    "NtupleWriter",
+    "parse_location",
+    "tighten",
+    "type_names",
+]
+
 DEFAULT_BATCH_ENTRIES: Final[int]
 DEFAULT_PAGE_CHECKSUMS: Final[bool]
 ERROR_KINDS: Final[tuple[str, ...]]

@@ -34,8 +34,8 @@ _FUNDAMENTAL: dict[str, tuple[str, Any]] = {
 _SEQUENCES = ("vector", "set", "unordered_set", "multiset", "unordered_multiset")
 _MAPS = ("map", "unordered_map", "multimap", "unordered_multimap")
 _KNOWN = (
-    "fundamental types, std::string, and std::vector, set, map (and their unordered_ and multi kinds), array, optional, "
-    "pair, tuple, bitset and ROOT::RVec of them"
+    "fundamental types, std::string, and std::vector, set, map (and their unordered_ and multi kinds), array, "
+    "optional, pair, tuple, bitset and ROOT::RVec of them"
 )
 
 

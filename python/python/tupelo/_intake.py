@@ -49,8 +49,8 @@ def to_table(data: Any) -> Any:
     if hasattr(data, "__arrow_c_array__"):
         return pa.Table.from_batches([pa.record_batch(data)])
     raise InvalidArgumentError(
-        f"data of type {type(data).__name__} have no named columns; give a dict of columns, an Awkward array of records, "
-        "a data frame or an Arrow table"
+        f"data of type {type(data).__name__} have no named columns; give a dict of columns, an Awkward array of "
+        "records, a data frame or an Arrow table"
     )
 
 

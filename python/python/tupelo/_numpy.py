@@ -1,6 +1,7 @@
 """Arrow arrays as NumPy arrays."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def to_numpy(field: Any, array: Any) -> Any:
         return array.to_numpy(zero_copy_only=False)
     if _arrow.is_optional_list(field):
         ends, inner = _arrow.offsets(array), _unmasked(to_numpy(kind.value_field, array.values))
-        return _objects([inner[a] if b > a else None for a, b in zip(ends[:-1], ends[1:], strict=True)])
+        return _objects([inner[a] if b > a else None for a, b in pairwise(ends)])
     if array.null_count == 0:
         return _values(array)
     mask, values = _arrow.nulls(array), _values(_arrow.without_nulls(array))
@@ -51,7 +52,7 @@ def _values(array: Any) -> Any:
     if pa.types.is_large_list(kind):
         ends = _arrow.offsets(array).tolist()
         inner = to_numpy(kind.value_field, array.values)
-        return _objects([inner[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)])
+        return _objects([inner[a:b] for a, b in pairwise(ends)])
     if pa.types.is_fixed_size_list(kind):
         inner = to_numpy(kind.value_field, _arrow.fixed_values(array))
         return inner.reshape(len(array), kind.list_size, *inner.shape[1:])

@@ -114,13 +114,12 @@ class Field:
         return arrays[self.path]
 
     def _above(self) -> Iterator["Field"]:
-        field = self.parent
-        while field is not None:
-            yield field
-            field = field.parent
+        if (parent := self.parent) is not None:
+            yield from parent._above()
+            yield parent
 
     def _names(self) -> list[str]:
-        return [field.name for field in self._above()][::-1] + [self.name]
+        return [*(field.name for field in self._above()), self.name]
 
 
 class Ntuple:
@@ -301,7 +300,8 @@ class Ntuple:
 
     def get(self, name: str, default: Field | None = None) -> Field | None:
         """The field of a dotted path, or the default where there is none."""
-        return self[name] if name in self else default
+        index = self._by_path.get(name)
+        return default if index is None else Field(self, index)
 
     def _ipython_key_completions_(self) -> list[str]:
         return self.keys()

@@ -119,8 +119,9 @@ class WritableFile:
 
         ``what`` are the fields or the first entries:
 
-        - a mapping of names to types: C++ names (``"float"``, ``"std::vector<std::pair<int, double>>"``; in texts C++ comes
-          first, so ``"float"`` has 32 bits), NumPy dtypes (``np.float32``, ``"i8"``, ``("f4", 3)``) or `pyarrow.DataType`
+        - a mapping of names to types: C++ names (``"float"``, ``"std::vector<std::pair<int, double>>"``; in texts C++
+          comes first, so ``"float"`` has 32 bits), NumPy dtypes (``np.float32``, ``"i8"``, ``("f4", 3)``) or
+          `pyarrow.DataType`
         - a NumPy dtype with names, or a `pyarrow.Schema`, whose nullable fields become ``std::optional``
         - data as for `NtupleWriter.extend`; a field becomes ``std::optional`` only where something is missing. Arrow
           streams (an `Ntuple`, a `pyarrow.RecordBatchReader`, …) are read batch by batch if each of their fields says
