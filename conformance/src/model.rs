@@ -16,6 +16,10 @@ use tupelo_format::{Error, Result, compression, open};
 const LIMIT_BYTES: u64 = 64 << 20;
 /// Bytes of an anchor that its checksum does not cover, at the front and (the checksum itself) at the end.
 const ANCHOR_HEAD_BYTES: usize = 6;
+/// Where the header of a small file says where it ends.
+const END: usize = 12;
+/// Where it says where the streamer info is.
+const SEEK_INFO: usize = 37;
 /// Type and length word in front of an envelope's payload.
 const ENVELOPE_HEAD_BYTES: usize = 8;
 /// XXH3-64.
@@ -51,6 +55,8 @@ pub struct Model {
     pub groups: Vec<Group>,
     /// Version of the format: epoch, major, minor, patch.
     pub version: [u16; 4],
+    /// Whether envelopes are compressed.
+    pub pack: bool,
     edit_footer: Vec<Edit<Footer>>,
     edit_anchor: Vec<Edit<Anchor>>,
     edit_bytes: Vec<(Stage, Edit<Vec<u8>>)>,
@@ -206,7 +212,7 @@ impl Model {
         let header = self.envelope(&mut file, EnvelopeType::Header, &header)?;
         let mut footer = Footer { header_checksum: header.checksum, cluster_groups: Vec::new(), ..self.footer.clone() };
         for group in &self.groups {
-            let info = |page: &Page| PageInfo {
+            let mut info = |page: &Page| PageInfo {
                 elements: page.elements,
                 has_checksum: page.checksum.is_some(),
                 locator: page.locator.unwrap_or(Locator::File {
@@ -215,7 +221,6 @@ impl Model {
                 }),
             };
             let mut listed: Vec<(ClusterSummary, Vec<ColumnPages>)> = Vec::new();
-            let mut info = info;
             for cluster in &group.clusters {
                 let columns = cluster.columns.iter().map(|column| ColumnPages {
                     pages: column.pages.iter().map(&mut info).collect(),
@@ -261,6 +266,7 @@ impl Model {
         for (offset, bytes) in tail.patches.iter().chain(&tail.marks) {
             file[*offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
+        strip(&mut file);
         self.apply(Stage::File, &mut file);
         Ok(file.into())
     }
@@ -271,7 +277,11 @@ impl Model {
         let (mut envelope, checksum) = envelope::wrap(kind, &payload);
         self.apply(Stage::Envelope(kind), &mut envelope);
         let length = (envelope.len() as u64).max(MIN_ENVELOPE_BYTES);
-        self.apply(Stage::Stored(kind), &mut envelope);
+        match self.edit_bytes.iter().any(|(at, _)| *at == Stage::Stored(kind)) {
+            true => self.apply(Stage::Stored(kind), &mut envelope),
+            false if self.pack => envelope = zstd(&envelope),
+            false => {}
+        }
         let offset = put(file, &envelope)?;
         let locator = Locator::File { offset, bytes: envelope.len() as u64 };
         Ok(Placed { link: EnvelopeLink { length, locator }, checksum })
@@ -289,6 +299,17 @@ fn put(file: &mut Vec<u8>, blob: &[u8]) -> Result<u64> {
     let offset = file.len() as u64;
     file.extend_from_slice(blob);
     Ok(offset)
+}
+
+/// Drops streamer info and free list, which stand last and which no reader of ntuples needs: small files stay small.
+fn strip(file: &mut Vec<u8>) {
+    let seek_info = [SEEK_INFO, SEEK_INFO + 1, SEEK_INFO + 2, SEEK_INFO + 3].map(|at| file[at]);
+    file.truncate(u32::from_be_bytes(seek_info) as usize);
+    let end = (file.len() as u32).to_be_bytes();
+    file[END..END + 4].copy_from_slice(&end);
+    // Place and size of the free list and how many segments it has; place and size of the streamer info.
+    file[END + 4..END + 16].fill(0);
+    file[SEEK_INFO..SEEK_INFO + 8].fill(0);
 }
 
 /// Makes an anchor's checksum right again.

@@ -27,8 +27,11 @@ pub struct Data {
 /// The first one.
 pub fn read(bytes: &Bytes, name: &str, page_checksums: bool) -> Result<Vec<Data>> {
     let file = File::new(Arc::new(MemorySource::new(bytes.clone()).with_name(name)), page_checksums)?;
-    let mut all = Vec::new();
-    for name in file.ntuple_names()? {
+    let (names, mut all) = (file.ntuple_names()?, Vec::new());
+    if names.is_empty() {
+        file.ntuple(None)?;
+    }
+    for name in names {
         let ntuple = file.ntuple(Some(&name))?;
         for set in ntuple.attribute_sets() {
             all.push(read_ntuple(&ntuple.attribute_set(set)?)?);

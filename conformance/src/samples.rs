@@ -104,5 +104,6 @@ fn model(batches: &[RecordBatch], page_bytes: u64) -> Model {
     let mut model = Model::load(&bytes).expect("its records");
     // The version of Tupelo is no reason for other bytes.
     model.header.writer = "Tupelo".to_owned();
+    model.pack = true;
     model
 }

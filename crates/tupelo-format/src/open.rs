@@ -69,8 +69,8 @@ pub fn attribute_set_anchor(fetched: &Fetched, set: &AttributeSet) -> Attempt<An
 /// Header and footer, joined and checked.
 pub fn descriptor(fetched: &Fetched, anchor: &Anchor) -> Attempt<Descriptor> {
     // Both are asked for at once: one request instead of two.
-    let header = stored(fetched, anchor.seek_header, anchor.nbytes_header, anchor);
-    let footer = stored(fetched, anchor.seek_footer, anchor.nbytes_footer, anchor);
+    let header = stored(fetched, anchor.seek_header, anchor.nbytes_header, anchor, "header");
+    let footer = stored(fetched, anchor.seek_footer, anchor.nbytes_footer, anchor, "footer");
     let (header, footer) = both(header, footer)?;
     let header = envelope(&header, anchor.len_header, "header", anchor.seek_header)?;
     let footer = envelope(&footer, anchor.len_footer, "footer", anchor.seek_footer)?;
@@ -87,15 +87,18 @@ pub fn page_list(
 ) -> Attempt<PageList> {
     let EnvelopeLink { length, locator } = group.page_list;
     let (offset, nbytes) = locator.in_file().map_err(|e| e.within("page list"))?;
-    let stored = stored(fetched, offset, nbytes, anchor)?;
+    let stored = stored(fetched, offset, nbytes, anchor, "page list")?;
     let list = PageList::read(envelope(&stored, length, "page list", offset)?.into(), descriptor.header_checksum())
         .map_err(|e| e.at(offset))?;
     descriptor.check_page_list(group, &list).map_err(|e| e.at(offset))?;
     Ok(list)
 }
 
-fn stored(fetched: &Fetched, offset: u64, nbytes: u64, anchor: &Anchor) -> Attempt<Bytes> {
-    container::payload(fetched, offset, nbytes, anchor.max_key_size)
+fn stored(fetched: &Fetched, offset: u64, nbytes: u64, anchor: &Anchor, name: &str) -> Attempt<Bytes> {
+    container::payload(fetched, offset, nbytes, anchor.max_key_size).map_err(|interrupt| match interrupt {
+        Interrupt::Failed(error) => Interrupt::Failed(error.within(name)),
+        need => need,
+    })
 }
 
 fn envelope(stored: &[u8], length: u64, name: &str, offset: u64) -> Result<Vec<u8>> {

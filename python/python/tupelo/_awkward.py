@@ -42,7 +42,8 @@ def _content(field: Any, array: Any) -> Any:
     if pa.types.is_union(array.type):
         return _union(array)
     if not field.nullable:
-        return _values(field, array)
+        # Below something that is missing, values are marked as missing too.
+        return _values(field, _arrow.without_nulls(array))
     mask = ak.index.Index8(_arrow.nulls(array).view(np.int8))
     values = _values(field, _arrow.without_nulls(array))
     return ak.contents.ByteMaskedArray.simplified(mask, values, valid_when=False)

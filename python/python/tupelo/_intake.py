@@ -25,8 +25,8 @@ def says_all(schema: Any) -> bool:
     return len(schema) > 0 and all(TYPE.encode() in (field.metadata or {}) for field in schema)
 
 
-def to_table(data: Any) -> Any:
-    """Data as a `pyarrow.Table` with one column per field.
+def to_table(data: Any, schema: Any = None) -> Any:
+    """Data as a `pyarrow.Table` with one column per field; a schema says what Python's own values are meant to be.
 
     Taken are mappings of names to columns (NumPy arrays, of which those with more dimensions become fixed-size arrays,
     Awkward arrays, Arrow arrays, pandas series, lists), Awkward records, NumPy structured arrays, pandas data frames,
@@ -35,19 +35,19 @@ def to_table(data: Any) -> Any:
     Raises `InvalidArgumentError` for all else, and for columns of different lengths.
     """
     if isinstance(data, pa.Table):
-        return data
+        return _without_views(data)
     if _is_awkward(data):
         return _table_of_awkward(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
-        return _table({name: data[name] for name in data.dtype.names})
+        return _table({name: data[name] for name in data.dtype.names}, schema)
     if _is_pandas(data):
         return _table_of_pandas(data)
     if isinstance(data, Mapping) and not hasattr(data, "__arrow_c_stream__"):
-        return _table(data)
+        return _table(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
+        return _without_views(pa.table(data))
     if hasattr(data, "__arrow_c_array__"):
-        return pa.Table.from_batches([pa.record_batch(data)])
+        return _without_views(pa.Table.from_batches([pa.record_batch(data)]))
     raise InvalidArgumentError(
         f"data of type {type(data).__name__} have no named columns; give a dict of columns, an Awkward array of "
         "records, a data frame or an Arrow table"
@@ -125,18 +125,38 @@ def _is_pandas(data: Any) -> bool:
     return pandas is not None and isinstance(data, pandas.DataFrame)
 
 
-def _table(columns: Mapping[Any, Any]) -> Any:
+def _table(columns: Mapping[Any, Any], schema: Any = None) -> Any:
+    if not columns:
+        raise InvalidArgumentError("there is no column, but an ntuple has at least one field")
+    wanted = {} if schema is None else {field.name: field.type for field in schema}
     arrays = {}
     for name, column in columns.items():
         if not isinstance(name, str):
             raise InvalidArgumentError(f"fields are called by names, not by {name!r}")
-        arrays[name] = _column(name, column)
+        arrays[name] = _column(name, column, wanted.get(name))
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         text = ", ".join(f"'{name}' {length}" for name, length in lengths.items())
         raise InvalidArgumentError(f"the columns have different numbers of entries: {text}")
     fields = [field for field, _ in map(_named_tuples, arrays, arrays.values())]
-    return pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields))
+    return _without_views(pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields)))
+
+
+def _without_views(table: Any) -> Any:
+    """Lists in the form whose offsets are in order."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_list_view(field.type) or pa.types.is_large_list_view(field.type):
+            column = pa.chunked_array([_in_order(chunk) for chunk in table.column(index).chunks])
+            table = table.set_column(index, field.with_type(column.type), column)
+    return table
+
+
+def _in_order(views: Any) -> Any:
+    """A list view as a list. Arrow's own cast gives wrong offsets (pyarrow 26: the last one is 0)."""
+    sizes = np.where(views.is_valid().to_numpy(zero_copy_only=False), views.sizes.to_numpy(), 0)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    mask = views.is_null() if views.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets), views.flatten(), mask=mask)
 
 
 def _table_of_awkward(data: Any) -> Any:
@@ -158,8 +178,8 @@ def _table_of_pandas(data: Any) -> Any:
     return table.replace_schema_metadata(None)
 
 
-def _column(name: str, column: Any) -> Any:
-    """One column as an Arrow array."""
+def _column(name: str, column: Any, want: Any) -> Any:
+    """One column as an Arrow array; Python's own values become what is wanted, if they can."""
     try:
         if isinstance(column, pa.Array | pa.ChunkedArray):
             return column
@@ -170,15 +190,37 @@ def _column(name: str, column: Any) -> Any:
 
             return ak.to_arrow(column, list_to32=False, extensionarray=False)
         if isinstance(column, np.ndarray):
-            return _from_numpy(column)
+            return _from_numpy(column, want)
         if hasattr(column, "__arrow_c_stream__"):
             return pa.chunked_array(column)
-        return pa.array(column)
+        return _from_objects(column, want)
     except (*_ARROW_ERRORS, InvalidArgumentError) as error:
         raise InvalidArgumentError(f"column '{name}' cannot be written: {_text(error)}") from error
 
 
-def _from_numpy(values: Any) -> Any:
+def _from_objects(values: Any, want: Any) -> Any:
+    """An Arrow array of Python's own values: tuples for pairs, large integers, and so on."""
+    if want is not None:
+        try:
+            return pa.array(values, _with_nulls(want))
+        except _ARROW_ERRORS:
+            # They may still be what can be converted.
+            pass
+    return pa.array(values)
+
+
+def _with_nulls(kind: Any) -> Any:
+    """A type that allows nulls everywhere, so that those that should not be there are found by whoever looks."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(member.name, _with_nulls(member.type)) for member in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_with_nulls(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_with_nulls(kind.value_type), kind.list_size)
+    return kind
+
+
+def _from_numpy(values: Any, want: Any = None) -> Any:
     if values.ndim == 0:
         raise InvalidArgumentError("a single value is no column")
     if not values.dtype.isnative:
@@ -194,7 +236,7 @@ def _from_numpy(values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(values.data, mask=np.ma.getmaskarray(values))
     if values.dtype.kind == "O":
-        return pa.array(values.tolist())
+        return _from_objects(values.tolist(), want)
     return pa.array(values)
 
 
@@ -270,7 +312,7 @@ def _fit_lists(array: Any, want: Any, path: str) -> Any:
     """The items of lists fitted, the lists in the way the field wants them; None for what are no lists."""
     have, item = array.type, want.value_field
     if pa.types.is_list_view(have) or pa.types.is_large_list_view(have):
-        array = array.cast(pa.large_list(have.value_field))
+        array = _in_order(array)
         have = array.type
     mask = array.is_null() if array.null_count else None
     is_fixed = pa.types.is_fixed_size_list(have)

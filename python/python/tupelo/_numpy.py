@@ -31,8 +31,9 @@ def to_numpy(field: Any, array: Any) -> Any:
     if _arrow.is_optional_list(field):
         ends, inner = _arrow.offsets(array), _unmasked(to_numpy(kind.value_field, array.values))
         return _objects([inner[a] if b > a else None for a, b in pairwise(ends)])
-    if array.null_count == 0:
-        return _values(array)
+    if not field.nullable:
+        # Below something that is missing, values are marked as missing too.
+        return _values(_arrow.without_nulls(array))
     mask, values = _arrow.nulls(array), _values(_arrow.without_nulls(array))
     if values.ndim == 1 and values.dtype.kind in "biuf":
         return np.ma.MaskedArray(values, mask)

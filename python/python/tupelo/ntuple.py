@@ -272,7 +272,7 @@ class Ntuple:
         branch(None, "")
 
     def __getitem__(self, name: str) -> Field:
-        index = self._by_path.get(name) if isinstance(name, str) else None
+        index = self._by_path.get(name)
         if index is None:
             raise self._no_such_field(name)
         return Field(self, index)

@@ -256,7 +256,7 @@ class NtupleWriter:
             for batch in pa.RecordBatchReader.from_stream(data):
                 self._write(pa.Table.from_batches([batch]))
         else:
-            self._write(_intake.to_table(data))
+            self._write(_intake.to_table(data, self._schema))
 
     def close(self) -> None:
         """Writes what is pending. It becomes visible when the file is closed."""

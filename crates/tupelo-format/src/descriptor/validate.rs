@@ -41,9 +41,9 @@ pub(super) fn descriptor(header: Header, header_checksum: u64, footer: Footer) -
     let mut unknown = Vec::new();
     let mut fields = fields(schema.fields, &mut unknown)?;
     let columns = columns(&mut fields, schema.columns, header_columns, &mut unknown)?;
+    projections(&fields)?;
     alias_columns(&mut fields, &columns, &schema.alias_columns)?;
     representations(&fields)?;
-    projections(&fields)?;
     let (top_level, dropped) = drop_unknown(&fields, unknown);
     let (cluster_groups, entries) = cluster_groups(&footer.cluster_groups)?;
     let attribute_sets = footer
@@ -364,6 +364,12 @@ pub(super) fn page_list(descriptor: &Descriptor, group: &ClusterGroup, list: &Pa
         }
         entry = entry.saturating_add(cluster.entries);
         let columns = list.columns(index);
+        // Nobody would ask for what such a cluster stores.
+        for column in 0..if cluster.entries == 0 { columns } else { 0 } {
+            if let Some(elements) = list.pages(index, column)?.map(|pages| pages.elements()).filter(|&n| n > 0) {
+                return Err(wrong(format!("cluster {number} has no entries, but column {column} has {elements} elements")));
+            }
+        }
         if columns < least || columns > descriptor.columns.len() {
             return Err(wrong(format!(
                 "cluster {number} lists {columns} columns where the schema has {}",

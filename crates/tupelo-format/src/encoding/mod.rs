@@ -49,7 +49,7 @@ impl Encoding {
         }
         match range {
             Some((min, max)) if min < max && (max - min).is_finite() => Ok(Self { column_type, bits, range }),
-            Some((min, max)) => Err(Error::corrupt(format!("Real32Quant column with value range [{min}, {max}]"))),
+            Some((min, max)) => Err(Error::corrupt(format!("Real32Quant column with value range [{min:e}, {max:e}]"))),
             None => Err(Error::corrupt("Real32Quant column without a value range")),
         }
     }

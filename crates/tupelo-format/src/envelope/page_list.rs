@@ -124,7 +124,7 @@ impl PageList {
                 "belongs to another header (checksum {found:016x}, not {header_checksum:016x})"
             )));
         }
-        let summaries = frame::read_list(cursor, "cluster summary", SUMMARY_BYTES, |cursor| {
+        let summaries = frame::read_list(cursor, "entry range", SUMMARY_BYTES, |cursor| {
             let mut record = frame::record(cursor)?;
             let first_entry = record.u64_le()?;
             let word = record.u64_le()?;

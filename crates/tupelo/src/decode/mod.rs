@@ -261,10 +261,16 @@ impl<'s> Decoder<'s> {
                 counts[tag] += 1;
                 type_ids.push(tag as i8);
             }
+            // All of a cluster's variants are all that its alternatives have.
+            let is_whole = segment.start == 0 && segment.total == Some(segment.count);
             for (range, items) in open[1..].iter().zip(&mut items) {
-                if let Some((start, end)) = *range {
-                    items.push(Segment { start, count: end - start, total: None, ..*segment });
-                }
+                let (start, end) = match *range {
+                    Some(range) => range,
+                    None if is_whole => (0, 0),
+                    None => continue,
+                };
+                let total = (is_whole && start == 0).then_some(end);
+                items.push(Segment { start, count: end - start, total, ..*segment });
             }
         }
         let mut children: Vec<ArrayRef> = vec![Arc::new(NullArray::new(counts[0] as usize))];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use tupelo_format::descriptor::{ColumnId, FieldId};
 use tupelo_format::encoding::Encoding;
-use tupelo_format::envelope::{ColumnPages, PageInfo};
+use tupelo_format::envelope::{ColumnPages, FeatureFlags, PageInfo};
 
 use super::{Cluster, PageSource, packed_bytes};
 use crate::schema::{Field, Kind, Primitive};
@@ -153,12 +153,35 @@ impl<'s> Pages<'s> {
         };
         let missing = match segment.total {
             Some(total) if self.source.descriptor().column(id)?.is_deferred() => {
-                total.checked_sub(stored).ok_or_else(|| misfit(total))?
+                let missing = total.checked_sub(stored).ok_or_else(|| misfit(total))?;
+                self.check_deferred(column, &segment.cluster, total, missing)?;
+                missing
             }
             Some(total) if total != stored => return Err(misfit(total)),
             _ => 0,
         };
         Ok((Some(id), stored, missing))
+    }
+
+    /// The elements that a deferred column lacks in a cluster must be those before its first one.
+    fn check_deferred(&self, column: &Column, cluster: &Cluster, total: u64, missing: u64) -> Result<()> {
+        let descriptor = self.source.descriptor();
+        let first = descriptor.column(column.id)?.first_element;
+        let wrong = |what: String| {
+            let place = format!("column {} begins at element {first}, but in cluster {}", column.id, cluster.number);
+            Err(Error::corrupt(format!("{place} {what}")))
+        };
+        if missing > 0 && missing < total && column.info.first_element != Some(first) {
+            return wrong(format!("at element {}", column.info.first_element.unwrap_or_default()));
+        }
+        // Below collections nobody knows how many items the clusters before have.
+        let is_nested = descriptor.feature_flags().bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS);
+        let before = cluster.first_entry.checked_mul(total.checked_div(cluster.entries).unwrap_or(0));
+        let expected = before.map_or(0, |before| first.saturating_sub(before).min(total));
+        match is_nested || expected == missing {
+            true => Ok(()),
+            false => wrong(format!("{missing} of its {total} elements are missing")),
+        }
     }
 
     /// What a segment needs; `None` where the cluster is older than the field.

@@ -1,0 +1,157 @@
+//! Envelopes, frames, strings, feature flags, compression of envelopes.
+
+use tupelo_format::envelope::EnvelopeType::{self, Footer, Header, PageList};
+
+use super::{Bad, flat, set};
+use crate::model::{Model, Stage, zstd};
+
+/// Where the list of fields begins in the payload of the samples' header: behind flags and three strings.
+const FIELDS: usize = 8 + (4 + 1) + 4 + (4 + 6);
+/// Where the record of the first field begins.
+const FIELD: usize = FIELDS + 12;
+/// Where its name begins: behind the size of the frame, versions, parent, role and flags.
+const FIELD_NAME: usize = FIELD + 24;
+/// Where the list of cluster groups begins in the payload of a footer without schema extension: behind flags, the
+/// header's checksum and a record frame of four empty lists.
+const GROUPS: usize = 8 + 8 + 8 + 4 * 12;
+/// Where the list of cluster summaries begins in the payload of a page list.
+const SUMMARIES: usize = 8;
+
+fn payload(model: &mut Model, kind: EnvelopeType, position: usize, new: &'static [u8]) {
+    model.edit_bytes(Stage::Payload(kind), move |bytes| set(bytes, position, new));
+}
+
+fn number(model: &mut Model, kind: EnvelopeType, position: usize, new: i64) {
+    model.edit_bytes(Stage::Payload(kind), move |bytes| set(bytes, position, &new.to_le_bytes()));
+}
+
+fn envelope(model: &mut Model, kind: EnvelopeType, edit: fn(&mut Vec<u8>)) {
+    model.edit_bytes(Stage::Envelope(kind), edit);
+}
+
+fn stored(model: &mut Model, kind: EnvelopeType, edit: fn(&mut Vec<u8>)) {
+    model.edit_bytes(Stage::Stored(kind), edit);
+}
+
+/// Type and length word.
+fn declared(model: &mut Model, kind: EnvelopeType, length: fn(u64) -> u64) {
+    model.edit_bytes(Stage::Envelope(kind), move |bytes| {
+        let word = length(bytes.len() as u64) << 16 | kind as u64;
+        set(bytes, 0, &word.to_le_bytes());
+    });
+}
+
+fn flip_last(bytes: &mut Vec<u8>) {
+    if let Some(last) = bytes.last_mut() {
+        *last ^= 1;
+    }
+}
+
+pub(super) const BAD: &[Bad] = &[
+    flat("17-header-type", |m| envelope(m, Header, |e| e[0] = 9)),
+    flat("17-footer-type", |m| envelope(m, Footer, |e| e[0] = 1)),
+    flat("17-page-list-type", |m| envelope(m, PageList, |e| e[0] = 2)),
+    flat("18-header-says-0-bytes", |m| declared(m, Header, |_| 0)),
+    flat("18-header-says-1-more", |m| declared(m, Header, |length| length + 1)),
+    flat("18-footer-says-max", |m| declared(m, Footer, |_| (1 << 48) - 1)),
+    flat("18-page-list-says-1-less", |m| declared(m, PageList, |length| length - 1)),
+    flat("18-header-of-12-bytes", |m| envelope(m, Header, |e| e.truncate(12))),
+    flat("19-header-checksum", |m| envelope(m, Header, flip_last)),
+    flat("19-footer-checksum", |m| envelope(m, Footer, flip_last)),
+    flat("20-page-list-checksum", |m| envelope(m, PageList, flip_last)),
+    flat("20-page-list-of-another-header", |m| payload(m, PageList, 0, b"another!")),
+    flat("20-footer-of-another-header", |m| m.edit_footer(|footer| footer.header_checksum ^= 1)),
+    flat("21-header-flag-1", |m| payload(m, Header, 0, &[2])),
+    flat("21-footer-flag-9", |m| payload(m, Footer, 1, &[2])),
+    flat("21-header-flag-0", |m| payload(m, Header, 0, &[1])),
+    flat("22-endless-flags", |m| {
+        m.edit_bytes(Stage::Payload(Header), |p| {
+            p.splice(0..0, [0, 0, 0, 0, 0, 0, 0, 0x80].repeat(100));
+        });
+    }),
+    flat("22-flag-128", |m| {
+        m.edit_bytes(Stage::Payload(Header), |p| {
+            p.splice(0..0, [0, 0, 0, 0, 0, 0, 0, 0x80].repeat(2));
+            p[16] = 1;
+        });
+    }),
+    flat("23-name-longer-than-the-header", |m| payload(m, Header, 8, &[0xe8, 3, 0, 0])),
+    flat("23-name-of-4-gib", |m| payload(m, Header, 8, &[0xff; 4])),
+    flat("23-field-name-of-2-gib", |m| payload(m, Header, FIELD_NAME, &[0, 0, 0, 0x80])),
+    flat("24-field-name-is-not-utf-8", |m| payload(m, Header, FIELD_NAME + 4, &[0xff])),
+    flat("26-fields-max", |m| payload(m, Header, FIELDS + 8, &[0xff; 4])),
+    flat("26-fields-one-more", |m| payload(m, Header, FIELDS + 8, &[3])),
+    flat("26-fields-one-less", |m| payload(m, Header, FIELDS + 8, &[1])),
+    flat("26-summaries-max", |m| payload(m, PageList, SUMMARIES + 8, &[0xff; 4])),
+    flat("26-groups-10-8", |m| payload(m, Footer, GROUPS + 8, &[0, 0xe1, 0xf5, 5])),
+    flat("27-list-0", |m| number(m, Header, FIELDS, 0)),
+    flat("27-list-sign", |m| number(m, Header, FIELDS, 120)),
+    flat("27-list-min", |m| number(m, Header, FIELDS, i64::MIN)),
+    flat("27-list-huge", |m| number(m, Header, FIELDS, -(1 << 62))),
+    flat("27-list-smaller-than-its-head", |m| number(m, Header, FIELDS, -4)),
+    flat("27-record-0", |m| number(m, Header, FIELD, 0)),
+    flat("27-record-4", |m| number(m, Header, FIELD, 4)),
+    flat("27-record-huge", |m| number(m, Header, FIELD, 1 << 62)),
+    flat("27-record-max", |m| number(m, Header, FIELD, i64::MAX)),
+    flat("27-record-sign", |m| number(m, Header, FIELD, -50)),
+    flat("27-record-too-small", |m| number(m, Header, FIELD, 20)),
+    flat("27-extension-past-the-end", |m| number(m, Footer, 16, 1000)),
+    flat("27-summaries-past-the-end", |m| number(m, PageList, SUMMARIES, -10_000)),
+    flat("52-footer-longer", |m| m.edit_bytes(Stage::Payload(Footer), |p| p.extend_from_slice(&[7; 20]))),
+    flat("52-header-longer", |m| m.edit_bytes(Stage::Payload(Header), |p| p.extend_from_slice(&[7; 3]))),
+    flat("53-groups-list-past-the-end", |m| number(m, Footer, GROUPS, -1000)),
+    flat("53-groups-one-more", |m| payload(m, Footer, GROUPS + 8, &[2])),
+    flat("53-no-groups", |m| m.edit_footer(|footer| footer.cluster_groups.clear())),
+    flat("71-header-compressed", |m| stored(m, Header, |e| *e = zstd(e))),
+    flat("71-header-block-tag", |m| {
+        stored(m, Header, |e| {
+            *e = zstd(e);
+            set(e, 0, b"??");
+        });
+    }),
+    flat("71-header-block-too-large", |m| {
+        stored(m, Header, |e| {
+            *e = zstd(e);
+            e[6] += 1;
+        });
+    }),
+    flat("71-header-block-too-small", |m| {
+        stored(m, Header, |e| {
+            *e = zstd(e);
+            e[6] -= 1;
+        });
+    }),
+    flat("71-header-block-empty", |m| {
+        stored(m, Header, |e| {
+            *e = zstd(e);
+            set(e, 6, &[0; 3]);
+        });
+    }),
+    flat("71-header-block-truncated", |m| {
+        stored(m, Header, |e| {
+            *e = zstd(e);
+            e.truncate(e.len() - 1);
+        });
+    }),
+    flat("71-header-block-and-more", |m| {
+        stored(m, Header, |e| {
+            *e = zstd(e);
+            e.push(0);
+        });
+    }),
+    flat("71-header-block-damaged", |m| {
+        stored(m, Header, |e| {
+            *e = zstd(e);
+            e[12] ^= 0xff;
+        });
+    }),
+    // 16 MiB of zeros in a block of some 500 bytes; sixteen of them are as much as an envelope may have.
+    flat("72-header-is-a-bomb", |m| {
+        stored(m, Header, |e| *e = zstd(&vec![0; 16_000_000]));
+        m.edit_anchor(|a| a.len_header = 16_000_000);
+    }),
+    flat("72-header-is-a-bigger-bomb", |m| {
+        stored(m, Header, |e| *e = zstd(&vec![0; 16_000_000]));
+        m.edit_anchor(|a| a.len_header = 255 << 20);
+    }),
+];

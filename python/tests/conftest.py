@@ -1,0 +1,49 @@
+"""Where the real files are, and what is said about how many of them were covered."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("TUPELO_DATA") or ROOT.parent / "shared" / "data")
+
+
+def real_ntuples() -> list[tuple[Path, str]]:
+    """Every RNTuple of every real file, as uproot lists them; nothing where there are no files."""
+    import uproot
+
+    found = []
+    for path in sorted(DATA.glob("*ntuple*.root")):
+        with uproot.open(path) as file:
+            classes = file.classnames(cycle=False)
+            found += [(path, name) for name, class_name in classes.items() if class_name == "ROOT::RNTuple"]
+    return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests that take `real_ntuple` run for each of them; where there are none there is nothing to run, or to skip."""
+    if "real_ntuple" in metafunc.fixturenames:
+        found = real_ntuples()
+        metafunc.parametrize("real_ntuple", found, ids=[f"{path.stem}-{name}" for path, name in found])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """An empty list of parameters is no skipped test."""
+    items[:] = [item for item in items if "NOTSET" not in item.name]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    ran = terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", [])
+    of_files = [report.nodeid.partition("[")[2] for report in ran if "test_real_files.py" in report.nodeid]
+    files = {parameters.rpartition("-")[0] for parameters in of_files if parameters}
+    text = f"{len(files)} real files read by the Python package"
+    terminalreporter.write_line(text)
+    if folder := os.environ.get("TUPELO_SUMMARY"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        (Path(folder) / "python-package.txt").write_text(text + "\n")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)

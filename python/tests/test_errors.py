@@ -1,0 +1,138 @@
+"""What goes wrong says what, where and what to do; and every kind of error has its class."""
+
+import builtins
+import pathlib
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tupelo
+from tupelo import _core, errors
+
+
+@pytest.fixture
+def ntuple() -> tupelo.Ntuple:
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = {"Muon_pt": [1.5, 2.5], "Muon_eta": [0.5, -0.5], "n": [[1], [2, 3]]}
+    opened = tupelo.open("f.root:Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    return opened
+
+
+def test_every_kind_has_a_class() -> None:
+    assert set(errors.BY_KIND) == set(_core.ERROR_KINDS)
+    assert len(set(errors.BY_KIND.values())) == len(_core.ERROR_KINDS)
+    for kind in errors.BY_KIND.values():
+        assert issubclass(kind, tupelo.Error)
+        assert getattr(tupelo, kind.__name__) is kind
+        assert str(kind("what 'happened'")) == "what 'happened'"
+
+
+@pytest.mark.parametrize(
+    ("ours", "pythons"),
+    [
+        (tupelo.NotFoundError, KeyError),
+        (tupelo.MissingFileError, builtins.FileNotFoundError),
+        (tupelo.MissingFileError, tupelo.NotFoundError),
+        (tupelo.CorruptError, ValueError),
+        (tupelo.UnsupportedError, NotImplementedError),
+        (tupelo.LimitError, MemoryError),
+        (tupelo.InvalidArgumentError, ValueError),
+        (tupelo.StorageError, OSError),
+    ],
+)
+def test_classes_are_pythons_too(ours: type, pythons: type) -> None:
+    assert issubclass(ours, pythons)
+
+
+CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
+    (tupelo.MissingFileError, "cannot open none.root: No such file", lambda n: tupelo.open("none.root:Events")),
+    (
+        tupelo.NotFoundError,
+        "f.root: no ntuple is called 'Event' (all of 1: 'Events')",
+        lambda n: tupelo.open("f.root:Event"),
+    ),
+    (tupelo.StorageError, "is a directory", lambda n: tupelo.open(".")),
+    (tupelo.CorruptError, "not a ROOT file", lambda n: tupelo.open("text.root")),
+    (tupelo.UnsupportedError, "s3://b/f.root:Events: only local files", lambda n: tupelo.open("s3://b/f.root:Events")),
+    (tupelo.InvalidArgumentError, "one file", lambda n: tupelo.open({"a.root": "x", "b.root": "x"})),
+    (tupelo.InvalidArgumentError, "not by 7", lambda n: tupelo.open(7)),  # type: ignore[arg-type]
+    (tupelo.NotFoundError, "'Muon_pt'", lambda n: n["Muon_pT"]),
+    (tupelo.NotFoundError, "no field is called 'Jet_*'", lambda n: n.arrays("Jet_*")),
+    (tupelo.NotFoundError, "expressions are not computed", lambda n: n.arrays("Muon_pt*2")),
+    (tupelo.NotFoundError, "expressions are not computed", lambda n: n.arrays(["Muon_pt + Muon_eta"])),
+    (tupelo.NotFoundError, "'Muon_*' is a pattern", lambda n: n["Muon_*"]),
+    (tupelo.NotFoundError, "none of 3 fields passes the filters", lambda n: n.arrays(filter_name="Jet*")),
+    (tupelo.InvalidArgumentError, "not by both", lambda n: n.arrays("n", filter_name="n")),
+    (tupelo.InvalidArgumentError, "the list of names is empty", lambda n: n.arrays([])),
+    (tupelo.InvalidArgumentError, "no valid regular expression", lambda n: n.keys(filter_name="/(/")),
+    (tupelo.UnsupportedError, "'cut': select entries of the arrays", lambda n: n.arrays(cut="Muon_pt > 2")),
+    (tupelo.UnsupportedError, "'cut'", lambda n: n.iterate(cut="Muon_pt > 2")),
+    (tupelo.UnsupportedError, "'expressions': give names", lambda n: n.arrays(expressions=["Muon_pt"])),
+    (tupelo.UnsupportedError, "'aliases'", lambda n: n.arrays(aliases={"a": "b"})),
+    (tupelo.UnsupportedError, "'how'", lambda n: n.arrays(how="zip")),
+    (tupelo.UnsupportedError, "'virtual'", lambda n: n.arrays(virtual=True)),
+    (tupelo.UnsupportedError, "library='cp' is none of 'ak'", lambda n: n.arrays(library="cp")),  # type: ignore[arg-type]
+    (tupelo.UnsupportedError, "library='pl'", lambda n: n["n"].array(library="pl")),  # type: ignore[arg-type]
+    (TypeError, "unexpected keyword argument 'entry_stopp'", lambda n: n.arrays(entry_stopp=3)),
+    (tupelo.InvalidArgumentError, "entries are counted by integers", lambda n: n.arrays(entry_stop=1.5)),  # type: ignore[arg-type]
+    (tupelo.InvalidArgumentError, "at least one entry", lambda n: n.iterate(step_size=0)),
+    (tupelo.InvalidArgumentError, "'100 apples' is no size", lambda n: n.iterate(step_size="100 apples")),
+    (tupelo.StorageError, "cannot create", lambda n: tupelo.recreate("text.root/f.root")),
+    (tupelo.MissingFileError, "nowhere.root", lambda n: tupelo.update("nowhere.root")),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "call"), CASES, ids=[text for _, text, _ in CASES])
+def test_errors_say_what(
+    ntuple: tupelo.Ntuple, kind: type[Exception], text: str, call: Callable[[tupelo.Ntuple], Any]
+) -> None:
+    pathlib.Path("text.root").write_text("This is no ROOT file, and has some hundred letters. " * 5)
+    with pytest.raises(kind, match=re.escape(text)) as caught:
+        call(ntuple)
+    assert type(caught.value) is kind
+
+
+def test_other_objects_are_named_by_their_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    import uproot
+
+    with uproot.recreate("tree.root") as file:
+        file.mktree("Events", {"x": "f4"})
+    with pytest.raises(tupelo.InvalidArgumentError, match="'Events' is a TTree, not an ntuple"):
+        tupelo.open("tree.root:Events")
+    with tupelo.open("tree.root") as opened:
+        assert isinstance(opened, tupelo.File)
+        assert opened.keys() == []
+        assert "Events" not in opened
+        assert opened.classnames() == {"Events": "TTree"}
+
+
+def test_damaged_pages_are_named() -> None:
+    with tupelo.recreate("f.root", compression="none") as file:
+        file["Events"] = {"x": [7.25] * 100}
+    content = bytearray(pathlib.Path("f.root").read_bytes())
+    place = content.index(b"\x00\x00\x00\x00\x00\x00\x1d\x40" * 10)
+    content[place + 100] ^= 1
+    pathlib.Path("f.root").write_bytes(content)
+    broken = tupelo.open("f.root:Events")
+    assert isinstance(broken, tupelo.Ntuple)
+    with pytest.raises(tupelo.CorruptError, match=r"f\.root: ntuple 'Events'.*'x'.*checksum"):
+        broken.arrays()
+    careless = tupelo.open("f.root:Events", page_checksums=False)
+    assert isinstance(careless, tupelo.Ntuple)
+    assert careless["x"].array(library="np")[0] == 7.25
+
+
+def test_what_is_left_out_is_warned_of(ntuple: tupelo.Ntuple) -> None:
+    class Core:
+        path = "Events"
+        warnings = ("field 'odd' is left out: column 3 has the unknown type 0x77",)
+
+    with pytest.warns(tupelo.TupeloWarning, match=r"f\.root: ntuple 'Events': field 'odd' is left out"):
+        tupelo.Ntuple(Core(), ntuple._origin)  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tupelo.open("f.root:Events")

@@ -1,0 +1,252 @@
+"""Files, names, ranges, libraries."""
+
+import io
+import pathlib
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tupelo
+
+ENTRIES = 1000
+
+
+def jets() -> ak.Array:
+    rng = np.random.default_rng(7)
+    counts = rng.integers(0, 5, ENTRIES)
+    total = int(counts.sum())
+    pt = ak.unflatten(rng.exponential(30, total).astype("f4"), counts)
+    return ak.zip({"pt": pt, "hits": ak.local_index(pt)})
+
+
+@pytest.fixture
+def ntuple() -> tupelo.Ntuple:
+    data = {
+        "i": np.arange(ENTRIES, dtype="i4"),
+        "x": np.linspace(0, 1, ENTRIES),
+        "flag": np.arange(ENTRIES) % 3 == 0,
+        "name": [f"entry {i}" for i in range(ENTRIES)],
+        "matrix": np.arange(ENTRIES * 6, dtype="f4").reshape(ENTRIES, 2, 3),
+        "jets": jets(),
+        "pair": ak.zip((np.arange(ENTRIES), np.arange(ENTRIES) * 0.5)),
+        "maybe": ak.Array([None if i % 2 else i for i in range(ENTRIES)]),
+    }
+    with tupelo.recreate("events.root", cluster_bytes=4000, page_bytes=512) as file:
+        file["dir/Events"] = data
+    opened = tupelo.open("events.root:dir/Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    assert opened.num_clusters > 3
+    return opened
+
+
+def test_ways_to_open(ntuple: tupelo.Ntuple) -> None:
+    path = pathlib.Path("events.root")
+    for where in ("events.root:dir/Events", {"events.root": "dir/Events"}, {path: "/dir/Events"}):
+        with tupelo.open(where) as opened:
+            assert isinstance(opened, tupelo.Ntuple)
+            assert (opened.name, opened.object_path, opened.num_entries) == ("Events", "dir/Events", ENTRIES)
+    for where in ("events.root", path, {path: None}, "file:events.root"):
+        with tupelo.open(where) as file:
+            assert isinstance(file, tupelo.File)
+            assert (list(file), len(file), "dir/Events" in file, "Events" in file) == (["dir/Events"], 1, True, False)
+            assert file["dir/Events;1"].num_entries == ENTRIES
+            assert file.size_bytes == path.stat().st_size
+            assert file.classnames()["dir/Events"] == "ROOT::RNTuple"
+            assert file.classnames(cycle=True)["dir/Events;1"] == "ROOT::RNTuple"
+
+
+def test_a_closed_file_says_so(ntuple: tupelo.Ntuple) -> None:
+    with tupelo.open("events.root") as file:
+        other = file["dir/Events"]
+    assert other.num_entries == ENTRIES
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"events\.root is closed"):
+        file.keys()
+    other.close()
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"ntuple 'dir/Events' is closed"):
+        other.arrays()
+    assert repr(other) == "<tupelo.Ntuple 'dir/Events' (closed)>"
+
+
+def test_keys_and_filters(ntuple: tupelo.Ntuple) -> None:
+    top = ["i", "x", "flag", "name", "matrix", "jets", "pair", "maybe"]
+    assert ntuple.keys(recursive=False) == top
+    assert ntuple.keys() == list(ntuple) == ntuple._ipython_key_completions_()
+    assert [key for key in ntuple if "." in key] == ["jets.pt", "jets.hits", "pair._0", "pair._1"]
+    assert len(ntuple) == 12
+    assert ntuple.keys(filter_name="jet*") == ["jets", "jets.pt", "jets.hits"]
+    assert ntuple.keys(filter_name="/^J.*T$/i") == ["jets.pt"]
+    assert ntuple.keys(filter_name=["i", lambda name: name.endswith("_1")]) == ["i", "pair._1"]
+    assert ntuple.keys(filter_typename="std::int*") == ["i", "jets.hits", "pair._0"]
+    assert ntuple.typenames(filter_name="m*") == {
+        "matrix": "std::array<std::array<float,3>,2>",
+        "maybe": "std::optional<std::int64_t>",
+    }
+    assert dict(ntuple.items()).keys() == {field.path for field in ntuple.values()}
+    assert "jets.pt" in ntuple
+    assert "jets.eta" not in ntuple
+    assert ntuple.get("nothing") is None
+
+
+def test_fields(ntuple: tupelo.Ntuple) -> None:
+    field = ntuple["jets"]["pt"]
+    assert (field.path, field.name, field.typename, field.num_entries) == ("jets.pt", "pt", "float", ENTRIES)
+    assert field.parent is not None
+    assert field.parent.keys() == ["pt", "hits"]
+    assert repr(field) == "<tupelo.Field 'jets.pt': float>"
+    assert field.array().tolist() == jets()["pt"].tolist()
+    assert str(field.array().type) == f"{ENTRIES} * var * float32"
+    assert field.array(library="arrow").type == pa.large_list(pa.field("item", pa.float32(), nullable=False))
+    assert [list(v) for v in field.array(-2, library="np")] == jets()["pt"].tolist()[-2:]
+    assert ntuple["pair._1"].array(1, 3, library="np").tolist() == [0.5, 1.0]
+    assert ntuple["x"].array(library="pd").name == "x"
+
+
+def test_show(ntuple: tupelo.Ntuple) -> None:
+    out = io.StringIO()
+    ntuple.show(file=out)
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "Events (RNTuple, 1000 entries)"
+    assert lines[6:9] == ["├─ jets (collection)", "│  ├─ pt (float)", "│  └─ hits (std::int64_t)"]
+    assert lines[-1] == "└─ maybe (std::optional<std::int64_t>)"
+
+
+def test_projection_keeps_the_frame(ntuple: tupelo.Ntuple) -> None:
+    arrays = ntuple.arrays(["jets.pt", "i"])
+    assert str(arrays.type) == f"{ENTRIES} * {{i: int32, jets: var * {{pt: float32}}}}"
+    assert ntuple.arrays("j*").fields == ["jets"]
+    assert ntuple.arrays(filter_name=["x", "maybe"], entry_stop=1).tolist() == [{"x": 0.0, "maybe": 0}]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"), [(None, None), (0, 0), (3, 8), (-3, None), (None, -990), (990, 10**9), (8, 3)]
+)
+def test_entries_as_in_slices(ntuple: tupelo.Ntuple, start: int | None, stop: int | None) -> None:
+    expected = list(range(ENTRIES))[start:stop]
+    for library in ("ak", "np", "arrow", "pd"):
+        column = ntuple.arrays("i", entry_start=start, entry_stop=stop, library=library)["i"]
+        assert (column.to_pylist() if library == "arrow" else column.tolist()) == expected
+    assert ntuple["i"].array(np.int64(3), np.int64(5)).tolist() == [3, 4]
+
+
+def test_awkward_types_have_no_needless_options(ntuple: tupelo.Ntuple) -> None:
+    assert str(ntuple.arrays().type) == (
+        "1000 * {i: int32, x: float64, flag: bool, name: string, matrix: 2 * 3 * float32, "
+        "jets: var * {pt: float32, hits: int64}, pair: (int64, float64), maybe: ?int64}"
+    )
+
+
+def test_numpy(ntuple: tupelo.Ntuple) -> None:
+    arrays = ntuple.arrays(library="np", entry_stop=4)
+    assert {name: (array.dtype.kind, array.shape) for name, array in arrays.items()} == {
+        "i": ("i", (4,)),
+        "x": ("f", (4,)),
+        "flag": ("b", (4,)),
+        "name": ("O", (4,)),
+        "matrix": ("f", (4, 2, 3)),
+        "jets": ("O", (4,)),
+        "pair": ("V", (4,)),
+        "maybe": ("i", (4,)),
+    }
+    assert arrays["maybe"].tolist() == [0, None, 2, None]
+    assert arrays["pair"]["_1"].tolist() == [0.0, 0.5, 1.0, 1.5]
+    assert arrays["matrix"][1].tolist() == [[6, 7, 8], [9, 10, 11]]
+    assert arrays["jets"][0].dtype.names == ("pt", "hits")
+
+
+def test_numbers_are_not_copied(ntuple: tupelo.Ntuple) -> None:
+    x = ntuple.arrays("x", library="np")["x"]
+    assert x.base is not None
+    assert not x.flags.owndata
+
+
+def test_pandas(ntuple: tupelo.Ntuple) -> None:
+    frame = ntuple.arrays(library="pd", entry_start=10, entry_stop=14)
+    assert frame.index.tolist() == [10, 11, 12, 13]
+    kinds = {name: str(dtype) for name, dtype in frame.dtypes.items()}
+    assert (kinds["i"], kinds["x"], kinds["flag"], kinds["maybe"]) == ("int32", "float64", "bool", "int64[pyarrow]")
+    assert frame["name"].tolist() == ["entry 10", "entry 11", "entry 12", "entry 13"]
+    assert frame["matrix"].iloc[0][0] == [60.0, 61.0, 62.0]
+
+
+def test_pandas_is_optional(ntuple: tupelo.Ntuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"library='pd' needs pandas.*pip install 'tupelo\[pandas\]'"):
+        ntuple.arrays(library="pd")
+
+
+@pytest.mark.parametrize("step", [1, 7, 999, 1000, 10**9, "1 kB", "1 MB", "64 KiB"])
+@pytest.mark.parametrize("library", ["ak", "np", "arrow", "pd"])
+def test_iterate(ntuple: tupelo.Ntuple, step: int | str, library: Any) -> None:
+    if step == 1 and library == "pd":
+        return
+    seen = 0
+    fields = ["i", "jets.pt", "maybe"]
+    for piece, report in ntuple.iterate(fields, step_size=step, library=library, report=True, entry_start=1):
+        column = piece["i"].to_pylist() if library == "arrow" else piece["i"].tolist()
+        assert report.start == seen + 1
+        assert column == list(range(report.start, report.stop))
+        assert isinstance(step, str) or len(column) == min(step, ENTRIES - report.start)
+        assert (report.file_path, report.object_path) == ("events.root", "dir/Events")
+        seen += len(column)
+    assert seen == ENTRIES - 1
+
+
+def test_sizes_in_bytes_mean_memory(ntuple: tupelo.Ntuple) -> None:
+    pieces = [len(piece) for piece in ntuple.iterate("x", step_size="1 kB")]
+    assert pieces == [125] * 8
+
+
+def test_arrow_streams(ntuple: tupelo.Ntuple) -> None:
+    import pandas as pd
+    import polars as pl
+
+    table = pa.table(ntuple)
+    assert table.equals(ntuple.arrays(library="arrow"))
+    assert table.schema.metadata[b"rntuple.name"] == b"Events"
+    assert pa.schema(ntuple).equals(ntuple.arrow_schema, check_metadata=True)
+    assert pl.DataFrame(ntuple).get_column("i").to_list() == list(range(ENTRIES))
+    assert pl.from_arrow(ntuple).struct.field("jets").struct is not None
+    assert pd.DataFrame.from_arrow(ntuple).shape == (ENTRIES, 8)
+
+
+def test_duckdb_reads_it(ntuple: tupelo.Ntuple) -> None:
+    try:
+        import duckdb
+    except ImportError:
+        return
+    assert duckdb.from_arrow(ntuple).aggregate("sum(i)").fetchall() == [(ENTRIES * (ENTRIES - 1) // 2,)]
+
+
+def test_threads_share_an_ntuple(ntuple: tupelo.Ntuple) -> None:
+    expected = ntuple.arrays().tolist()
+    barrier = threading.Barrier(8)
+
+    def read(thread: int) -> bool:
+        barrier.wait()
+        start = thread * 100
+        whole = ntuple.arrays().tolist() == expected
+        return (
+            whole and ntuple.arrays(entry_start=start, entry_stop=start + 77).tolist() == expected[start : start + 77]
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(8)))
+
+
+def test_pickles(ntuple: tupelo.Ntuple, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    pickled = pickle.dumps((ntuple, tupelo.open("events.root")))
+    monkeypatch.chdir("elsewhere")
+    again, file = pickle.loads(pickled)
+    assert again["i"].array(entry_stop=2).tolist() == [0, 1]
+    assert file.keys() == ["dir/Events"]
+
+
+def test_attribute_sets_are_a_mapping(ntuple: tupelo.Ntuple) -> None:
+    assert ntuple.attribute_sets == {}

@@ -1,0 +1,419 @@
+"""What is written is what is read, whatever it was."""
+
+import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import uproot
+
+import tupelo
+
+
+def written(data: Any, **options: Any) -> tupelo.Ntuple:
+    with tupelo.recreate("f.root", **options) as file:
+        file["Events"] = data
+    return events()
+
+
+def events() -> tupelo.Ntuple:
+    opened = tupelo.open("f.root:Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    return opened
+
+
+@pytest.mark.parametrize("compression", ["zstd:5", "lz4", "zlib:1", "lzma:7", "none", 505, None])
+@pytest.mark.parametrize("kind", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", ">i4", ">f8"])
+def test_numpy_is_the_same(kind: str, compression: Any) -> None:
+    values = np.arange(1000).astype(kind)
+    again = written({"x": values, "m": values.reshape(100, 10)[:, :6].repeat(10, 0)}, compression=compression)
+    arrays = again.arrays(library="np")
+    np.testing.assert_array_equal(arrays["x"], values)
+    assert arrays["x"].dtype == values.dtype.newbyteorder("=")
+    assert arrays["m"].shape == (1000, 6)
+    theirs = uproot.open("f.root")["Events"].arrays(library="np")
+    np.testing.assert_array_equal(theirs["x"], values)
+
+
+AWKWARD = {
+    "jagged": ak.Array([[1.5], [], [2.5, 3.5]]),
+    "deep": ak.Array([[[1], []], [], [[2, 3]]]),
+    "records": ak.Array([[{"a": 1, "b": [True]}], [], [{"a": 2, "b": []}, {"a": 3, "b": [False, True]}]]),
+    "tuples": ak.Array([(1, "a"), (2, "bb"), (3, "")]),
+    "strings": ak.Array(["héllo", "", "x"]),
+    "lists_of_strings": ak.Array([["a", "b"], [], ["ccc"]]),
+    "optional": ak.Array([1, None, 3]),
+    "optional_inside": ak.Array([[1.5, None], [], [None]]),
+    "optional_strings": ak.Array([None, "a", "b"]),
+    "unions": ak.Array([1, "two", [3.5]]),
+    "regular": ak.to_regular(ak.Array([[1, 2], [3, 4], [5, 6]])),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_is_the_same(name: str) -> None:
+    array = AWKWARD[name]
+    again = written(ak.zip({"x": array}, depth_limit=1)).arrays()["x"]
+    assert again.tolist() == array.tolist()
+    assert again.type == array.type
+    for piece in (array[1:], array[:0], array[::-1]):
+        assert written({"x": piece})["x"].array().tolist() == piece.tolist()
+
+
+def test_uproot_reads_awkward_as_well() -> None:
+    # uproot makes options of all alternatives of a variant, so that is compared by value only, like the others.
+    written(AWKWARD)
+    theirs = uproot.open("f.root")["Events"].arrays()
+    for name, array in AWKWARD.items():
+        assert theirs[name].tolist() == array.tolist(), name
+
+
+def test_records_of_different_kinds() -> None:
+    rows = [{"x": 1.5, "v": [1]}, {"x": 2.5, "v": []}]
+    assert written(ak.Array(rows)).arrays().tolist() == rows
+    structured = np.array([(1.5, 2), (2.5, 3)], dtype=[("x", "f8"), ("n", "i2")])
+    assert written(structured).arrays(library="np")["n"].dtype == np.int16
+    nested = written({"r": structured})
+    assert nested["r.n"].array().tolist() == [2, 3]
+    assert nested.arrays(library="np")["r"].tolist() == structured.tolist()
+
+
+ARROW = {
+    "optional": (pa.array([1, None, 3], pa.int16()), "std::optional<std::int16_t>"),
+    "full": (pa.array([1, 2, 3], pa.uint8()), "std::uint8_t"),
+    "list": (pa.array([[1], [], [2]], pa.list_(pa.int32())), "std::vector<std::int32_t>"),
+    "list_view": (pa.array([[1], [], [2]], pa.list_view(pa.int32())), "std::vector<std::int32_t>"),
+    "map": (
+        pa.array([[("a", 1)], [], [("b", 2)]], pa.map_(pa.string(), pa.int32())),
+        "std::map<std::string,std::int32_t>",
+    ),
+    "dictionary": (pa.array(["a", "b", "a"]).dictionary_encode(), "std::string"),
+    "string_view": (pa.array(["a", "", "a longer text than twelve"], pa.string_view()), "std::string"),
+    "binary": (pa.array([b"a", b"", b"\xff"]), "std::vector<std::byte>"),
+    "struct": (pa.array([{"a": 1}, {"a": 2}, {"a": 3}]), "struct"),
+    "half": (pa.array([0.5, 1.5, 2.5], pa.float16()), "float"),
+    "fixed": (pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int8(), 2)), "std::array<std::int8_t,2>"),
+    "chunked": (pa.chunked_array([[1.5], [2.5, 3.5]]), "double"),
+}
+
+
+@pytest.mark.parametrize("name", ARROW)
+def test_arrow_is_the_same(name: str) -> None:
+    array, type_name = ARROW[name]
+    ntuple = written(pa.table({"x": array}))
+    assert ntuple["x"].typename == type_name
+    expected = array.to_pylist()
+    if name == "binary":
+        expected = [list(text) for text in expected]
+    given = ntuple["x"].array(library="arrow").to_pylist()
+    if name == "map":
+        given = [[tuple(pair.values()) for pair in pairs] for pairs in given]
+    assert given == expected
+    assert ntuple.num_entries == 3
+
+
+def test_batches_streams_and_frames() -> None:
+    table = pa.table({"x": [1, 2, 3], "s": ["a", None, "c"]})
+    sources: list[Callable[[], Any]] = [
+        lambda: table,
+        lambda: table.to_batches()[0],
+        lambda: pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2)),
+        lambda: pl.DataFrame(table),
+        lambda: pl.DataFrame(table).lazy().collect(),
+        lambda: table.to_pandas(types_mapper=pd.ArrowDtype),
+    ]
+    for source in sources:
+        ntuple = written(source())
+        assert ntuple.arrays(library="arrow").to_pylist() == table.to_pylist()
+        assert ntuple.typenames() == {"x": "std::int64_t", "s": "std::optional<std::string>"}
+        assert written(ntuple.arrays(library="arrow")).typenames() == ntuple.typenames()
+
+
+def test_pandas_and_its_index() -> None:
+    frame = pd.DataFrame({"x": [1.5, 2.5], "s": ["a", "b"]})
+    assert written(frame).arrays(library="pd").equals(frame)
+    assert written(frame.set_index("s")).keys() == ["x", "s"]
+
+
+def test_an_ntuple_into_another_file() -> None:
+    types = {"m": "std::map<int, std::string>", "o": "std::optional<float>", "e": "float"}
+    with tupelo.recreate("from.root") as file:
+        ntuple = file.mkrntuple("Events", types, description="a few", encodings={"e": "Real16"})
+        ntuple.extend({"m": [[(1, "a")], []], "o": [1.5, 2.5], "e": [0.5, 1.5]})
+    source = tupelo.open("from.root:Events")
+    assert isinstance(source, tupelo.Ntuple)
+    again = written(source)
+    assert again.description == "a few"
+    assert again.typenames() == source.typenames()
+    assert again.arrays().tolist() == source.arrays().tolist()
+    assert again.arrow_schema.equals(source.arrow_schema, check_metadata=True)
+
+
+def test_several_ntuples_in_directories_and_updates() -> None:
+    with tupelo.recreate("f.root") as file:
+        a = file.mkrntuple("a", {"x": "int"})
+        b = file.mkrntuple("deep/er/b", {"y": "std::vector<double>"})
+        for i in range(5):
+            a.extend({"x": [i]})
+            b.extend({"y": [[i / 2]] * 3})
+        assert (a.num_entries, b.num_entries) == (5, 15)
+        a.close()
+        assert a.num_entries == 5
+        assert file.keys() == ["a", "deep/er/b"]
+    with tupelo.update("f.root") as file:
+        file["deep/c"] = {"z": [True]}
+    with tupelo.open("f.root") as opened:
+        assert isinstance(opened, tupelo.File)
+        assert sorted(opened.keys()) == ["a", "deep/c", "deep/er/b"]
+        assert opened["a"]["x"].array().tolist() == list(range(5))
+        assert opened["deep/er/b"].num_entries == 15
+    assert uproot.open("f.root")["deep/er/b"].num_entries == 15
+
+
+TYPES: dict[str, tuple[str, list[Any]]] = {
+    "bool": ("bool", [True, False]),
+    "char": ("char", [65, 66]),
+    "std::byte": ("std::byte", [1, 255]),
+    "unsigned int": ("std::uint32_t", [1, 2**32 - 1]),
+    "long long": ("std::int64_t", [-(2**63), 2**63 - 1]),
+    "std::uint64_t": ("std::uint64_t", [0, 2**64 - 1]),
+    "float": ("float", [0.5, -1.5]),
+    "Double32_t": ("Double32_t", [0.5, 1.25]),
+    "string": ("std::string", ["a", ""]),
+    "float32": ("float", [0.5, 1.5]),
+    "vector<vector<int>>": ("std::vector<std::vector<std::int32_t>>", [[[1], []], []]),
+    "RVec<float>": ("ROOT::VecOps::RVec<float>", [[0.5], []]),
+    "std::set<short>": ("std::set<std::int16_t>", [[1, 2], []]),
+    "std::array<float, 2>": ("std::array<float,2>", [[1.0, 2.0], [3.0, 4.0]]),
+    "std::bitset<9>": ("std::bitset<9>", [[True] * 9, [False] * 9]),
+    "std::pair<int, std::string>": ("std::pair<std::int32_t,std::string>", [(1, "a"), (2, "b")]),
+    "tuple<int,float,bool>": ("std::tuple<std::int32_t,float,bool>", [(1, 0.5, True), (2, 1.5, False)]),
+    "map<string, vector<int>>": ("std::map<std::string,std::vector<std::int32_t>>", [[("a", [1])], []]),
+    "unordered_map<int,int>": ("std::unordered_map<std::int32_t,std::int32_t>", [[(1, 2)], [(3, 4)]]),
+    "optional<double>": ("std::optional<double>", [None, 1.5]),
+    "optional<vector<int>>": ("std::optional<std::vector<std::int32_t>>", [None, [1, 2]]),
+    "vector<optional<float>>": ("std::vector<std::optional<float>>", [[None, 1.5], []]),
+    "optional<pair<int,int>>": ("std::optional<std::pair<std::int32_t,std::int32_t>>", [None, (1, 2)]),
+    "optional<optional<int>>": ("std::optional<std::optional<std::int32_t>>", [[], [1]]),
+}
+
+
+@pytest.mark.parametrize("declared", TYPES)
+def test_cpp_types(declared: str) -> None:
+    type_name, values = TYPES[declared]
+    with tupelo.recreate("f.root") as file:
+        ntuple = file.mkrntuple("Events", {"x": declared})
+        column: Any = values
+        if "map" in declared or "pair" in declared or "tuple" in declared:
+            column = ak.Array(values)
+        ntuple.extend({"x": column})
+        ntuple.extend({"x": column[:0]})
+        ntuple.extend({"x": column[1:]})
+    ntuple_again = events()
+    assert ntuple_again["x"].typename == type_name
+    expected = [None, 1] if declared == "optional<optional<int>>" else values
+    assert ntuple_again["x"].array().tolist() == [*expected, expected[1]]
+    assert len(ntuple_again["x"].array(library="np")) == 3
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "std::vector<Track>",
+        "vector<int",
+        "map<int>",
+        "pair<int,int,int>",
+        "array<int,0>",
+        "bitset<x>",
+        "",
+        "vector<>",
+        "c16",
+        complex,
+    ],
+)
+def test_other_types_are_refused(declared: Any) -> None:
+    with (
+        pytest.raises(tupelo.InvalidArgumentError, match="field 'x'"),
+        tupelo.recreate("f.root") as file,
+    ):
+        file.mkrntuple("Events", {"x": declared})
+    assert not pathlib.Path("f.root").exists()
+
+
+def test_declared_by_numpy_and_arrow() -> None:
+    with tupelo.recreate("f.root") as file:
+        file.mkrntuple("a", {"x": np.float32, "y": ("u2", 3), "z": "datetime64[s]"} | {"z": int}).close()
+        file.mkrntuple("b", np.dtype([("x", "f4"), ("m", "i1", (2, 2)), ("r", [("s", "U5")])])).close()
+        file.mkrntuple("c", pa.schema([pa.field("x", pa.float32()), pa.field("y", pa.int8(), nullable=False)])).close()
+        file.mkrntuple("d", {"x": pa.list_(pa.field("item", pa.int32(), nullable=False)), "y": pa.float64()}).close()
+    with tupelo.open("f.root") as opened:
+        assert isinstance(opened, tupelo.File)
+        types = {name: list(ntuple.typenames().values()) for name, ntuple in opened.items()}
+    assert types == {
+        "a": ["float", "std::array<std::uint16_t,3>", "std::int64_t"],
+        "b": ["float", "std::array<std::array<std::int8_t,2>,2>", "struct", "std::string"],
+        "c": ["std::optional<float>", "std::int8_t"],
+        "d": ["std::vector<std::int32_t>", "double"],
+    }
+
+
+def test_numbers_are_converted_where_nothing_is_lost() -> None:
+    types = {"i": "std::int8_t", "f": "float", "v": "std::vector<double>", "a": "std::array<float,2>"}
+    with tupelo.recreate("f.root") as file:
+        ntuple = file.mkrntuple("Events", types)
+        ntuple.extend({"v": [[1], [2, 3]], "a": [[1, 2], [3, 4]], "f": [1, 2], "i": [1.0, 2.0]})
+        for wrong, text in [
+            ({"i": [300]}, "field 'i': Integer value 300 not in range"),
+            ({"i": [1.5]}, "field 'i': Float value 1.5"),
+            ({"i": ["a"]}, "field 'i': values of the Arrow type string do not fit"),
+            ({"i": [None]}, "field 'i': 1 values are missing, but the field is not declared as std::optional"),
+            ({"v": [[1, None]]}, "field 'v': 1 values are missing"),
+            ({"a": [[1, 2, 3]]}, "field 'a': not every list has 2 items"),
+            ({"z": [1]}, "unknown: 'z'"),
+        ]:
+            data = {"i": [1], "f": [1], "v": [[1]], "a": [[1, 2]]} | wrong
+            with pytest.raises(tupelo.InvalidArgumentError, match=re.escape(text)):
+                ntuple.extend(data)
+        with pytest.raises(tupelo.InvalidArgumentError, match="missing: 'f', 'v', 'a'"):
+            ntuple.extend({"i": [1]})
+        ntuple.extend(ak.Array([{"i": 5, "f": 2.5, "v": [], "a": [5, 6]}]))
+    assert events().arrays().tolist() == [
+        {"i": 1, "f": 1.0, "v": [1.0], "a": [1.0, 2.0]},
+        {"i": 2, "f": 2.0, "v": [2.0, 3.0], "a": [3.0, 4.0]},
+        {"i": 5, "f": 2.5, "v": [], "a": [5.0, 6.0]},
+    ]
+
+
+def test_later_data_cannot_make_a_field_optional() -> None:
+    with tupelo.recreate("f.root") as file:
+        ntuple = file.mkrntuple("Events", {"x": [1, 2]})
+        with pytest.raises(tupelo.InvalidArgumentError, match="1 values are missing"):
+            ntuple.extend({"x": [None]})
+    assert events().num_entries == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"x": [1], "y": [1, 2]}, "different numbers of entries: 'x' 1, 'y' 2"),
+        ({"x": np.array([1j])}, "column 'x' cannot be written"),
+        ({"x": "float"}, "these are types, not data"),
+        ({"x": "float", "y": [1]}, "column 'x' cannot be written: it is a single text"),
+        ({"x": 7}, "column 'x' cannot be written"),
+        ({1: [1]}, "fields are called by names, not by 1"),
+        (7, "data of type int have no named columns"),
+        (ak.Array([1, 2]), "an Awkward array of records with named fields is needed"),
+        (np.arange(3), "data of type ndarray have no named columns"),
+        ({}, "there is no column"),
+    ],
+)
+def test_data_that_are_none(data: Any, text: str) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match=re.escape(text)):
+        written(data)
+    assert not pathlib.Path("f.root").exists()
+
+
+def test_times_are_not_supported() -> None:
+    with pytest.raises(tupelo.UnsupportedError, match="field 'x': the Arrow type Timestamp"):
+        written({"x": np.array(["2026-01-01"], "M8[s]")})
+
+
+def test_options_are_checked() -> None:
+    for options, text in [
+        ({"compression": "brotli"}, "unknown compression"),
+        ({"compression": "zstd:99"}, "levels go from 1 to 9"),
+        ({"page_bytes": 0}, "page size of 0 bytes"),
+        ({"cluster_bytes": "many"}, "'many' is no size"),
+        ({"encodings": {"x": "Real17"}}, "'Real17' is no column encoding"),
+        ({"encodings": {"x": "Int32"}}, "'double' cannot be stored as Int32"),
+    ]:
+        with pytest.raises(tupelo.InvalidArgumentError, match=text), tupelo.recreate("f.root") as file:
+            file.mkrntuple("Events", {"x": "double"}, **options)  # type: ignore[arg-type]
+    with pytest.raises(tupelo.NotFoundError, match="no field is called 'y'"), tupelo.recreate("f.root") as file:
+        file.mkrntuple("Events", {"x": "double"}, encodings={"y": "Real16"})
+    with pytest.raises(TypeError), tupelo.recreate("f.root", codec="zstd"):  # type: ignore[call-arg]
+        pass
+    assert list(pathlib.Path().iterdir()) == []
+
+
+def test_encodings_lose_what_they_say() -> None:
+    values = np.linspace(-1, 1, 1001)
+    kinds = {
+        "half": "Real16",
+        "cut": "Real32Trunc(16)",
+        "quant": "Real32Quant(8,-1,1)",
+        "single": "Real32",
+        "full": None,
+    }
+    with tupelo.recreate("f.root") as file:
+        ntuple = file.mkrntuple(
+            "Events",
+            dict.fromkeys(kinds, "double"),
+            encodings={name: encoding for name, encoding in kinds.items() if encoding},
+            compressions={"half": "lzma:9", "cut": "none"},
+        )
+        ntuple.extend(dict.fromkeys(kinds, values))
+    arrays = events().arrays(library="np")
+    off = {name: float(np.abs(arrays[name] - values).max()) for name in kinds}
+    assert off["full"] == 0
+    assert 0 < off["single"] < 1e-7 < off["half"] < 1e-3 < off["quant"] < 1e-2
+    assert 1e-7 < off["cut"] < 1e-2
+
+
+def interrupted(file: tupelo.WritableFile) -> None:
+    with file:
+        file["more"] = {"x": np.arange(1000)}
+        raise ZeroDivisionError
+
+
+def test_an_exception_leaves_nothing() -> None:
+    pathlib.Path("f.root").write_text("what was there before")
+    with pytest.raises(ZeroDivisionError):
+        interrupted(tupelo.recreate("f.root"))
+    assert pathlib.Path("f.root").read_text() == "what was there before"
+    assert [path.name for path in pathlib.Path().iterdir()] == ["f.root"]
+
+
+def test_an_exception_leaves_an_updated_file_as_it_was() -> None:
+    written({"x": [1]})
+    before = pathlib.Path("f.root").read_bytes()
+    with pytest.raises(ZeroDivisionError):
+        interrupted(tupelo.update("f.root"))
+    with tupelo.open("f.root") as opened:
+        assert opened.keys() == ["Events"]
+    assert pathlib.Path("f.root").read_bytes()[: len(before)] == before
+
+
+def test_nothing_is_visible_before_the_end() -> None:
+    file = tupelo.recreate("f.root")
+    file["Events"] = {"x": [1]}
+    assert not pathlib.Path("f.root").exists()
+    file.close()
+    file.close()
+    assert events().num_entries == 1
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"f\.root is closed"):
+        file["more"] = {"x": [1]}
+
+
+def test_a_file_that_is_forgotten_warns() -> None:
+    file = tupelo.recreate("f.root")
+    with pytest.warns(ResourceWarning, match=r"f\.root was not closed, so nothing is written"):
+        del file
+    assert list(pathlib.Path().iterdir()) == []
+
+
+def test_large_data_in_many_clusters() -> None:
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 4, 50_000)
+    jagged = ak.unflatten(rng.normal(size=int(counts.sum())).astype("f4"), counts)
+    ntuple = written({"v": jagged, "i": np.arange(50_000)}, cluster_bytes="50 kB", page_bytes="8 KiB")
+    assert ntuple.num_clusters > 3
+    assert ak.array_equal(ntuple["v"].array(), jagged)
+    assert ntuple["i"].array(-1)[0] == 49_999
+    assert ak.array_equal(uproot.open("f.root")["Events"]["v"].array(), jagged)
