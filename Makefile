@@ -51,7 +51,7 @@ bench: build ## Tupelo beside its rivals, answers asserted
 
 ##@ Work on it
 
-.PHONY: test lint format fuzz clean help
+.PHONY: test lint format fuzz big clean help
 test: begin lint test-rust build stubs test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
 lint: check-format layers tidy clippy types docs ## All that needs no tests: format, layers, tidy, clippy, mypy, rustdoc
@@ -65,6 +65,9 @@ fuzz: tools ## Fuzz for a while: cargo-fuzz where it is installed, else the boun
 	@if [ -x fuzz/run.sh ] && $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then fuzz/run.sh; \
 	else echo 'no cargo-fuzz on a nightly toolchain: running the bounded random test'; \
 	$(CARGO) test --locked --package conformance --test fuzz_smoke; fi
+
+big: build root ## Write a file over 4 GiB for real and let ROOT read it (5 GB of disk)
+	$(PYTHON) conformance/big_file.py
 
 clean: ## Remove all that make made
 	rm -rf target .venv demo $(CORE)

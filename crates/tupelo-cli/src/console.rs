@@ -1,6 +1,7 @@
 //! The two streams: data to standard output, talk to standard error.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -216,12 +217,26 @@ impl Output {
         Self { inner: Box::new(io::stdout()) }
     }
 
-    /// A file that the user names; what it held is replaced.
-    pub(crate) fn file(path: &std::path::Path) -> Result<Self, Failure> {
+    /// A file that the user names. What it held is replaced by [`Pending::publish`], once everything is written; pipes
+    /// and devices are written at once.
+    pub(crate) fn file(path: &Path) -> Result<(Self, Option<Pending>), Failure> {
+        let failed = |e: io::Error| Failure::new(format_args!("cannot create {}: {e}", path.display()));
         // FS: text, Arrow and Parquet files are no business of the engine's storage, which knows ROOT files.
-        let file = std::fs::File::create(path);
-        let file = file.map_err(|e| Failure::new(format_args!("cannot create {}: {e}", path.display())))?;
-        Ok(Self { inner: Box::new(file) })
+        if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
+            // FS: as above.
+            let file = std::fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
+            return Ok((Self { inner: Box::new(file) }, None));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // FS: what a new file gets; the user's mask still takes away from it.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let (file, temporary) = builder.prefix(".tupelo-").tempfile_in(folder).map_err(failed)?.into_parts();
+        Ok((Self { inner: Box::new(file) }, Some(Pending { temporary, target: path.to_owned() })))
     }
 
     fn watch<T>(result: io::Result<T>) -> io::Result<T> {
@@ -231,6 +246,21 @@ impl Output {
             READER_IS_GONE.store(true, Ordering::Relaxed);
         }
         result
+    }
+}
+
+/// A file that is written but not under its name yet; dropped, it leaves nothing.
+pub(crate) struct Pending {
+    temporary: tempfile::TempPath,
+    target: PathBuf,
+}
+
+impl Pending {
+    pub(crate) fn publish(self) -> Result<(), Failure> {
+        let failed = |e: tempfile::PathPersistError| {
+            Failure::new(format_args!("cannot write {}: {}", self.target.display(), e.error))
+        };
+        self.temporary.persist(&self.target).map_err(failed)
     }
 }
 

@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use tupelo::reader::{Batches, Read};
 use tupelo::schema::Schema;
 
-use crate::console::{Console, Output, Progress};
+use crate::console::{Console, Output, Pending, Progress};
 use crate::failure::Failure;
 use crate::json::{Entries as JsonEntries, Text};
 use crate::parse::{Entries, Patterns, patterns};
@@ -91,9 +91,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = super::open(&args.input, args.choice.attributes.as_deref(), console)?;
     let entries = args.choice.entries.of(ntuple.entries());
     let read = ntuple.read(patterns(&args.choice.fields))?.entries(entries);
-    let output = match &args.output {
+    let (output, pending) = match &args.output {
         Some(path) => Output::file(path)?,
-        None => Output::stdout(),
+        None => (Output::stdout(), None),
     };
     // A bar and lines of text would overwrite each other.
     let shown = args.output.is_some() || !io::stdout().is_terminal();
@@ -102,7 +102,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Format::Jsonl | Format::Csv => text(args.format, read, output, console, &mut progress),
         Format::Arrow => arrow(read.with_binary_strings(args.binary_strings), output, &mut progress),
         Format::Parquet => parquet(read.with_binary_strings(args.binary_strings), output, &mut progress),
-    }
+    }?;
+    pending.map_or(Ok(()), Pending::publish)
 }
 
 /// Batches of about so many bytes.

@@ -118,3 +118,18 @@ fn the_layout_is_that_of_a_whole_file() {
         assert!(table.contains(part), "{part} in {table}");
     }
 }
+
+#[test]
+fn a_dump_that_fails_leaves_the_file_of_before() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let out = place.path("out.jsonl");
+    tupelo(&["dump", &file, "--entries", ":1", "-o", &out]).ok();
+    let before = std::fs::read(&out).expect("a file");
+    let last = regions(&file).into_iter().rfind(|region| region["field"] == json!("H1_PX")).expect("a page");
+    damage(&file, number(&last, "offset"));
+    tupelo(&["dump", &file, "-o", &out]).fails(1);
+    assert_eq!(std::fs::read(&out).expect("a file"), before);
+    // Neither is there anything beside it.
+    assert_eq!(std::fs::read_dir(place.directory.path()).expect("a directory").count(), 2);
+}

@@ -367,7 +367,9 @@ pub(super) fn page_list(descriptor: &Descriptor, group: &ClusterGroup, list: &Pa
         // Nobody would ask for what such a cluster stores.
         for column in 0..if cluster.entries == 0 { columns } else { 0 } {
             if let Some(elements) = list.pages(index, column)?.map(|pages| pages.elements()).filter(|&n| n > 0) {
-                return Err(wrong(format!("cluster {number} has no entries, but column {column} has {elements} elements")));
+                return Err(wrong(format!(
+                    "cluster {number} has no entries, but column {column} has {elements} elements"
+                )));
             }
         }
         if columns < least || columns > descriptor.columns.len() {

@@ -22,7 +22,9 @@ fn field(descriptor: &Descriptor, id: FieldId) -> Result<Field> {
     let disk = descriptor.field(id)?;
     let columns = Columns::of(descriptor, disk).map_err(|e| e.within(format!("field '{}'", descriptor.path(id))))?;
     let children = disk.children.iter().map(|&child| field(descriptor, child)).collect::<Result<Vec<_>>>()?;
-    let kind = kind(disk, &columns, children).and_then(|kind| columns.fit_range(kind)).map_err(|e| e.within(format!("field '{}'", descriptor.path(id))))?;
+    let kind = kind(disk, &columns, children)
+        .and_then(|kind| columns.fit_range(kind))
+        .map_err(|e| e.within(format!("field '{}'", descriptor.path(id))))?;
     let record = &disk.record;
     Ok(Field {
         name: record.name.clone(),

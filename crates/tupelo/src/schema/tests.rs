@@ -20,14 +20,21 @@ fn wrap(name: &str, type_name: &str, kind: fn(Box<Field>) -> Kind, item: Field) 
 /// One field of every kind.
 fn every_kind() -> Vec<Field> {
     let int = |name: &str| primitive(name, "std::int32_t", Primitive::Int32);
-    let pair = |name: &str| Field::new(name, "std::pair<std::int32_t,float>", Kind::Tuple(vec![int("_0"), primitive("_1", "float", Primitive::Float)]));
+    let pair = |name: &str| {
+        Field::new(
+            name,
+            "std::pair<std::int32_t,float>",
+            Kind::Tuple(vec![int("_0"), primitive("_1", "float", Primitive::Float)]),
+        )
+    };
     let optional = |name: &str| wrap(name, "std::optional<std::int32_t>", Kind::Optional, int("_0"));
     let mut described = int("described");
     described.description = "how many".into();
     described.type_alias = "Int_t".into();
     let mut quantised = primitive("quantised", "float", Primitive::Float);
     quantised.encoding = Some(parse_encoding("Real32Quant(12,-1,1)").unwrap());
-    let mut class = Field::new("class", "Derived", Kind::Record(vec![Field::new(":_0", "Base", Kind::Record(vec![int("i")]))]));
+    let mut class =
+        Field::new("class", "Derived", Kind::Record(vec![Field::new(":_0", "Base", Kind::Record(vec![int("i")]))]));
     (class.type_version, class.checksum) = (3, Some(77));
     let mut soa = wrap("soa", "PointsSoA", Kind::Collection, Field::new("_0", "Point", Kind::Record(vec![int("x")])));
     soa.soa = true;
@@ -49,7 +56,11 @@ fn every_kind() -> Vec<Field> {
         optional("optional"),
         wrap("twice", "std::optional<std::optional<std::int32_t>>", Kind::Optional, optional("_0")),
         wrap("unique", "std::unique_ptr<std::string>", Kind::Optional, Field::new("_0", "std::string", Kind::String)),
-        Field::new("variant", "std::variant<std::int32_t,std::optional<std::int32_t>>", Kind::Variant(vec![int("_0"), optional("_1")])),
+        Field::new(
+            "variant",
+            "std::variant<std::int32_t,std::optional<std::int32_t>>",
+            Kind::Variant(vec![int("_0"), optional("_1")]),
+        ),
         Field::new("record", "", Kind::Record(vec![int("a"), Field::new("empty", "Empty", Kind::Record(Vec::new()))])),
         wrap("untyped", "", Kind::Collection, Field::new("_0", "", Kind::Record(vec![int("a")]))),
     ]

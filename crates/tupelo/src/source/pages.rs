@@ -149,7 +149,10 @@ impl<'s> Pages<'s> {
         };
         let stored = column.starts.last().copied().unwrap_or(0);
         let misfit = |total: u64| {
-            Error::corrupt(format!("column {id} has {stored} elements in cluster {}, not {total}", segment.cluster.number))
+            Error::corrupt(format!(
+                "column {id} has {stored} elements in cluster {}, not {total}",
+                segment.cluster.number
+            ))
         };
         let missing = match segment.total {
             Some(total) if self.source.descriptor().column(id)?.is_deferred() => {
@@ -168,11 +171,11 @@ impl<'s> Pages<'s> {
         let descriptor = self.source.descriptor();
         let first = descriptor.column(column.id)?.first_element;
         let wrong = |what: String| {
-            let place = format!("column {} begins at element {first}, but in cluster {}", column.id, cluster.number);
+            let place = format!("column {} begins at element {first}, but cluster {}", column.id, cluster.number);
             Err(Error::corrupt(format!("{place} {what}")))
         };
         if missing > 0 && missing < total && column.info.first_element != Some(first) {
-            return wrong(format!("at element {}", column.info.first_element.unwrap_or_default()));
+            return wrong(format!("has element {} first", column.info.first_element.unwrap_or_default()));
         }
         // Below collections nobody knows how many items the clusters before have.
         let is_nested = descriptor.feature_flags().bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS);
@@ -180,7 +183,7 @@ impl<'s> Pages<'s> {
         let expected = before.map_or(0, |before| first.saturating_sub(before).min(total));
         match is_nested || expected == missing {
             true => Ok(()),
-            false => wrong(format!("{missing} of its {total} elements are missing")),
+            false => wrong(format!("lacks {missing} of its {total} elements")),
         }
     }
 
