@@ -8,11 +8,13 @@
 //! | [`samples`] | the small ntuples from which damaged files are made |
 //! | [`bad`] | the damaged files and what was done to each |
 //! | [`outcome`] | what a reader makes of bytes |
+//! | [`mutate`] | random damage |
 //! | [`summary`] | one line for the end of `make test` |
 
 pub mod bad;
 pub mod memory;
 pub mod model;
+pub mod mutate;
 pub mod outcome;
 pub mod samples;
 pub mod summary;

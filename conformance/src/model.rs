@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use tupelo_format::checksum::xxh3;
-use tupelo_format::container::{self, Anchor, Fetched, Interrupt, Layout, blob_key};
+use tupelo_format::container::{self, Anchor, BLOB_KEY_BYTES, Fetched, Interrupt, Layout, blob_key};
 use tupelo_format::envelope::{
     self, ClusterGroupRecord, ClusterSummary, ColumnPages, EnvelopeType, Footer, Header, MIN_ENVELOPE_BYTES, PageInfo,
     PageList,
@@ -130,8 +130,7 @@ impl Model {
             let stored = all_there(container::payload(&fetched, offset, stored, anchor.max_key_size))?;
             compression::decompress(&stored, length, LIMIT_BYTES)
         };
-        let (header, checksum) =
-            Header::read(&get(anchor.seek_header, anchor.nbytes_header, anchor.len_header)?)?;
+        let (header, checksum) = Header::read(&get(anchor.seek_header, anchor.nbytes_header, anchor.len_header)?)?;
         let footer = Footer::read(&get(anchor.seek_footer, anchor.nbytes_footer, anchor.len_footer)?)?;
         let mut groups = Vec::new();
         for record in &footer.cluster_groups {
@@ -194,8 +193,12 @@ impl Model {
     /// # Errors
     /// Limit where something is too large for a file.
     pub fn build(&self) -> Result<Bytes> {
-        let (mut layout, mut file) = Layout::create("bad.root", 0, [0; 16])?;
-        let pages: Vec<&Page> = self.groups.iter().flat_map(|g| &g.clusters).flat_map(|c| &c.columns).flat_map(|c| &c.pages).collect();
+        let (mut layout, mut file) = Layout::create("b", 0, [0; 16])?;
+        // All is one blob, which keeps small files small; its key is known when it ends.
+        let start = file.len();
+        file.extend_from_slice(&[0; BLOB_KEY_BYTES as usize]);
+        let pages: Vec<&Page> =
+            self.groups.iter().flat_map(|g| &g.clusters).flat_map(|c| &c.columns).flat_map(|c| &c.pages).collect();
         let mut blob = Vec::new();
         let mut offsets = Vec::new();
         for page in pages {
@@ -205,11 +208,11 @@ impl Model {
                 blob.extend_from_slice(&checksum.unwrap_or_else(|| xxh3(&page.stored)).to_le_bytes());
             }
         }
-        let begin = put(&mut file, &blob)?;
+        let begin = put(&mut file, &blob);
         let mut places = offsets.into_iter().map(|offset| begin + offset);
 
         let (header, _) = self.header.write();
-        let header = self.envelope(&mut file, EnvelopeType::Header, &header)?;
+        let header = self.envelope(&mut file, EnvelopeType::Header, &header);
         let mut footer = Footer { header_checksum: header.checksum, cluster_groups: Vec::new(), ..self.footer.clone() };
         for group in &self.groups {
             let mut info = |page: &Page| PageInfo {
@@ -229,8 +232,9 @@ impl Model {
                 });
                 listed.push((cluster.summary, columns.collect()));
             }
-            let list = PageList::write(header.checksum, listed.iter().map(|(summary, columns)| (*summary, columns.iter())));
-            let page_list = self.envelope(&mut file, EnvelopeType::PageList, &list)?.link;
+            let list =
+                PageList::write(header.checksum, listed.iter().map(|(summary, columns)| (*summary, columns.iter())));
+            let page_list = self.envelope(&mut file, EnvelopeType::PageList, &list).link;
             footer.cluster_groups.push(ClusterGroupRecord {
                 min_entry: group.clusters.first().map_or(0, |cluster| cluster.summary.first_entry),
                 entry_span: group.clusters.iter().map(|cluster| cluster.summary.entries).sum(),
@@ -239,7 +243,7 @@ impl Model {
             });
         }
         self.edit_footer.iter().for_each(|edit| edit(&mut footer));
-        let footer = self.envelope(&mut file, EnvelopeType::Footer, &footer.write())?;
+        let footer = self.envelope(&mut file, EnvelopeType::Footer, &footer.write());
 
         let (seek_header, nbytes_header) = header.link.locator.in_file()?;
         let (seek_footer, nbytes_footer) = footer.link.locator.in_file()?;
@@ -261,6 +265,8 @@ impl Model {
         let mut anchor = anchor.write();
         self.apply(Stage::Anchor, &mut anchor);
         layout.add(&self.path, open::ANCHOR_CLASS, "", anchor)?;
+        let blob_bytes = file.len() as u64 - start as u64 - BLOB_KEY_BYTES;
+        file[start..][..BLOB_KEY_BYTES as usize].copy_from_slice(&blob_key(start as u64, blob_bytes, 0)?);
         let tail = layout.finish(file.len() as u64)?;
         file.extend_from_slice(&tail.append);
         for (offset, bytes) in tail.patches.iter().chain(&tail.marks) {
@@ -271,7 +277,7 @@ impl Model {
         Ok(file.into())
     }
 
-    fn envelope(&self, file: &mut Vec<u8>, kind: EnvelopeType, envelope: &[u8]) -> Result<Placed> {
+    fn envelope(&self, file: &mut Vec<u8>, kind: EnvelopeType, envelope: &[u8]) -> Placed {
         let mut payload = envelope[ENVELOPE_HEAD_BYTES..envelope.len() - CHECKSUM_BYTES].to_vec();
         self.apply(Stage::Payload(kind), &mut payload);
         let (mut envelope, checksum) = envelope::wrap(kind, &payload);
@@ -282,9 +288,9 @@ impl Model {
             false if self.pack => envelope = zstd(&envelope),
             false => {}
         }
-        let offset = put(file, &envelope)?;
+        let offset = put(file, &envelope);
         let locator = Locator::File { offset, bytes: envelope.len() as u64 };
-        Ok(Placed { link: EnvelopeLink { length, locator }, checksum })
+        Placed { link: EnvelopeLink { length, locator }, checksum }
     }
 }
 
@@ -293,12 +299,10 @@ struct Placed {
     checksum: u64,
 }
 
-fn put(file: &mut Vec<u8>, blob: &[u8]) -> Result<u64> {
-    let key = blob_key(file.len() as u64, blob.len() as u64, 0)?;
-    file.extend_from_slice(&key);
+fn put(file: &mut Vec<u8>, bytes: &[u8]) -> u64 {
     let offset = file.len() as u64;
-    file.extend_from_slice(blob);
-    Ok(offset)
+    file.extend_from_slice(bytes);
+    offset
 }
 
 /// Drops streamer info and free list, which stand last and which no reader of ntuples needs: small files stay small.

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, LargeListBuilder, LargeStringBuilder};
 use arrow_array::types::Float32Type;
-use arrow_array::{
-    ArrayRef, FixedSizeListArray, Float32Array, Int32Array, LargeListArray, RecordBatch, UnionArray,
-};
+use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int32Array, LargeListArray, RecordBatch, UnionArray};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema, UnionFields};
 use tupelo::schema::Schema;
 use tupelo::{Compression, WriteOptions};
@@ -49,9 +47,11 @@ pub fn nested() -> Model {
     let mut s = LargeStringBuilder::new();
     ["tupelo", "", "water", "ä", "end"].iter().for_each(|text| s.append_value(text));
     let o = Int32Array::from(vec![Some(1), None, Some(3), None, Some(5)]);
-    let alternatives =
-        UnionFields::try_new([0, 1], [Field::new("i", DataType::Int32, false), Field::new("f", DataType::Float32, false)])
-            .expect("two alternatives");
+    let alternatives = UnionFields::try_new(
+        [0, 1],
+        [Field::new("i", DataType::Int32, false), Field::new("f", DataType::Float32, false)],
+    )
+    .expect("two alternatives");
     let children: Vec<ArrayRef> =
         vec![Arc::new(Int32Array::from(vec![10, 20])), Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5]))];
     let (ids, offsets) = (vec![0i8, 1, 1, 0, 1], vec![0i32, 0, 1, 1, 2]);
@@ -60,7 +60,8 @@ pub fn nested() -> Model {
     let numbers: Float32Array = (0..10).map(|i| i as f32).collect();
     let a = FixedSizeListArray::try_new(item, 2, Arc::new(numbers), None).expect("an array of arrays");
     let item = |data_type| Arc::new(Field::new("item", data_type, false));
-    let v = LargeListArray::try_new(item(DataType::Float32), v.offsets().clone(), v.values().clone(), None).expect("lists");
+    let v =
+        LargeListArray::try_new(item(DataType::Float32), v.offsets().clone(), v.values().clone(), None).expect("lists");
     let columns: Vec<(&str, ArrayRef, bool)> = vec![
         ("v", Arc::new(v), false),
         ("s", Arc::new(s.finish()), false),
@@ -92,7 +93,8 @@ pub fn counted() -> Model {
 }
 
 fn named(columns: Vec<(&str, ArrayRef, bool)>) -> RecordBatch {
-    let field = |(name, array, nullable): &(&str, ArrayRef, bool)| Field::new(*name, array.data_type().clone(), *nullable);
+    let field =
+        |(name, array, nullable): &(&str, ArrayRef, bool)| Field::new(*name, array.data_type().clone(), *nullable);
     let schema = ArrowSchema::new(columns.iter().map(field).collect::<Vec<_>>());
     RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array, _)| array).collect()).expect("a batch")
 }

@@ -85,7 +85,8 @@ fn a_page_list_that_is_older_than_a_column_does_not_list_it() {
 fn a_representation_that_is_deferred_and_suppressed_takes_over_later() {
     let mut model = numbers();
     // Real16 from the second cluster on; the sign marks "suppressed until then".
-    let half = ColumnRecord { column_type: 0x0b, bits: 16, field: 1, representation: 1, first_element: Some(-3), range: None };
+    let half =
+        ColumnRecord { column_type: 0x0b, bits: 16, field: 1, representation: 1, first_element: Some(-3), range: None };
     model.footer.extension.columns.push(half);
     let suppressed = Column { pages: Vec::new(), first_element: None, compression: 0 };
     model.groups[0].clusters[0].columns.push(suppressed.clone());

@@ -13,6 +13,9 @@ pub(crate) fn parse_location(text: &str) -> (String, Option<String>) {
     (location.path.to_string_lossy().into_owned(), location.object)
 }
 
+/// Path, class, title, cycle and bytes of the object's own record.
+type ObjectRow = (String, String, String, u16, u64);
+
 /// An open ROOT file.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
@@ -35,8 +38,8 @@ impl File {
         self.inner.size()
     }
 
-    /// What the directories list, in file order: path, class, title, cycle and bytes of the object's own record.
-    fn objects(&self, py: Python<'_>) -> PyResult<Vec<(String, String, String, u16, u64)>> {
+    /// What the directories list, in file order, all cycles.
+    fn objects(&self, py: Python<'_>) -> PyResult<Vec<ObjectRow>> {
         let objects = py.detach(|| self.inner.objects()).or_raise(py)?;
         Ok(objects.into_iter().map(|o| (o.path, o.class_name, o.title, o.cycle, o.bytes)).collect())
     }

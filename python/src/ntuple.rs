@@ -11,6 +11,9 @@ use tupelo::schema::{Field, Kind};
 
 use crate::error::OrRaise;
 
+/// Dotted path, index of the parent in the list, name, C++ type, description and kind.
+type FieldRow = (String, Option<usize>, String, String, String, &'static str);
+
 /// One open ntuple.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
@@ -91,9 +94,9 @@ impl Ntuple {
         self.inner.warnings().to_vec()
     }
 
-    /// All fields that can be read, parents first: dotted path, index of the parent in this list, name, C++ type,
-    /// description, kind. The alternatives of a variant are not there: they only make sense together.
-    fn fields(&self) -> Vec<(String, Option<usize>, String, String, String, &'static str)> {
+    /// All fields that can be read, parents first. The alternatives of a variant are not there: they only make sense
+    /// together.
+    fn fields(&self) -> Vec<FieldRow> {
         let paths = self.inner.schema().paths();
         // Parents come first, so the nearest field above is the last one whose path is a prefix.
         let mut above: Vec<(usize, String)> = Vec::new();
@@ -194,9 +197,11 @@ impl Ntuple {
 fn holds_variant(field: &Field) -> bool {
     match &field.kind {
         Kind::Variant(_) => true,
-        Kind::Array { item, .. } | Kind::Wrapper(item) | Kind::Collection(item) | Kind::Map(item) | Kind::Optional(item) => {
-            holds_variant(item)
-        }
+        Kind::Array { item, .. }
+        | Kind::Wrapper(item)
+        | Kind::Collection(item)
+        | Kind::Map(item)
+        | Kind::Optional(item) => holds_variant(item),
         _ => false,
     }
 }

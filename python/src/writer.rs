@@ -122,9 +122,11 @@ pub(crate) fn tighten<'py>(py: Python<'py>, data: PyTable) -> PyResult<Bound<'py
         // Without a single entry nothing speaks for nulls.
         let empty = [RecordBatch::new_empty(schema.clone())];
         let batches = if batches.is_empty() { empty.as_slice() } else { batches.as_slice() };
-        let tight =
-            batches.iter().map(tupelo::schema::tighten).reduce(|a, b| ArrowSchema::new(looser(a.fields(), b.fields())));
-        tight.unwrap_or_else(ArrowSchema::empty).with_metadata(schema.metadata().clone())
+        let tight = batches.iter().map(|batch| tupelo::schema::tighten(batch).fields().clone());
+        let somewhere = tight.reduce(|a, b| combine(&a, &b, |a, b| a || b)).unwrap_or_default();
+        // Nulls below a null are none of a field that cannot have any.
+        let fields = combine(&somewhere, schema.fields(), |is_null, may_be| is_null && may_be);
+        ArrowSchema::new(fields).with_metadata(schema.metadata().clone())
     });
     PySchema::new(tight.into()).into_pyarrow(py)
 }
@@ -136,28 +138,29 @@ pub(crate) fn type_names(py: Python<'_>, schema: PySchema) -> PyResult<Vec<Strin
     Ok(schema.fields.into_iter().map(|field| field.type_name).collect())
 }
 
-/// Nullable where one of both is; both stem from the same schema.
-fn looser(a: &Fields, b: &Fields) -> Fields {
-    a.iter().zip(b).map(|(a, b)| looser_field(a, b)).collect()
+/// Fields that differ in nothing but what is nullable, which is decided from that of both.
+fn combine(a: &Fields, b: &Fields, nullable: fn(bool, bool) -> bool) -> Fields {
+    a.iter().zip(b).map(|(a, b)| combine_field(a, b, nullable)).collect()
 }
 
-fn looser_field(a: &FieldRef, b: &FieldRef) -> FieldRef {
+fn combine_field(a: &FieldRef, b: &FieldRef, nullable: fn(bool, bool) -> bool) -> FieldRef {
+    let field = |a, b| combine_field(a, b, nullable);
     let data_type = match (a.data_type(), b.data_type()) {
-        (DataType::List(a), DataType::List(b)) => DataType::List(looser_field(a, b)),
-        (DataType::LargeList(a), DataType::LargeList(b)) => DataType::LargeList(looser_field(a, b)),
+        (DataType::List(a), DataType::List(b)) => DataType::List(field(a, b)),
+        (DataType::LargeList(a), DataType::LargeList(b)) => DataType::LargeList(field(a, b)),
         (DataType::FixedSizeList(a, size), DataType::FixedSizeList(b, _)) => {
-            DataType::FixedSizeList(looser_field(a, b), *size)
+            DataType::FixedSizeList(field(a, b), *size)
         }
-        (DataType::Map(a, sorted), DataType::Map(b, _)) => DataType::Map(looser_field(a, b), *sorted),
-        (DataType::Struct(a), DataType::Struct(b)) => DataType::Struct(looser(a, b)),
+        (DataType::Map(a, sorted), DataType::Map(b, _)) => DataType::Map(field(a, b), *sorted),
+        (DataType::Struct(a), DataType::Struct(b)) => DataType::Struct(combine(a, b, nullable)),
         (DataType::Union(a, mode), DataType::Union(b, _)) => {
-            let both = a.iter().zip(b.iter()).map(|((id, a), (_, b))| (id, looser_field(a, b)));
+            let both = a.iter().zip(b.iter()).map(|((id, a), (_, b))| (id, field(a, b)));
             DataType::Union(both.collect::<UnionFields>(), *mode)
         }
         (other, _) => other.clone(),
     };
-    let field = Field::new(a.name(), data_type, a.is_nullable() || b.is_nullable());
-    field.with_metadata(a.metadata().clone()).into()
+    let is_nullable = nullable(a.is_nullable(), b.is_nullable());
+    Field::new(a.name(), data_type, is_nullable).with_metadata(a.metadata().clone()).into()
 }
 
 fn parse_compression(text: &str) -> tupelo::Result<Compression> {

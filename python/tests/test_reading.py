@@ -248,5 +248,56 @@ def test_pickles(ntuple: tupelo.Ntuple, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert file.keys() == ["dir/Events"]
 
 
+def test_strings_that_are_not_utf8() -> None:
+    text = pa.field("s", pa.large_binary(), nullable=False, metadata={"rntuple.type": "std::string"})
+    with tupelo.recreate("f.root") as file:
+        file.mkrntuple("Events", pa.schema([text])).extend({"s": [b"plain", b"\xff\xfe"]})
+    opened = tupelo.open("f.root:Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    assert opened["s"].typename == "std::string"
+    assert opened["s"].array(entry_stop=1).tolist() == ["plain"]
+    assert opened["s"].array().tolist() == [b"plain", b"\xff\xfe"]
+    with pytest.raises(tupelo.UnsupportedError, match="binary strings"):
+        list(opened.iterate(step_size=2))
+    pieces = opened.iterate(step_size=1, library="np", binary_strings=True)
+    assert [piece["s"][0] for piece in pieces] == [b"plain", b"\xff\xfe"]
+
+
+def test_names_with_wildcards_in_them() -> None:
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = {"a[0]{b}*?": [1, 2], "a0": [3, 4], "größe": [5, 6]}
+    opened = tupelo.open("f.root:Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    assert [opened[name].array().tolist() for name in opened] == [[1, 2], [3, 4], [5, 6]]
+    assert opened.arrays("a[0]{b}*?").fields == ["a[0]{b}*?"]
+    assert opened.arrays("a*").fields == ["a[0]{b}*?", "a0"]
+    assert opened.arrays(filter_name="*{b}*").fields == ["a[0]{b}*?"]
+
+
+def test_variants_keep_the_types_of_their_values() -> None:
+    values = [pa.nulls(1), pa.array([1.5], pa.float32()), pa.array([2**31 - 1], pa.int32()), pa.array([True])]
+    tags, places = pa.array([1, 2, 0, 3], pa.int8()), pa.array([0, 0, 0, 0], pa.int32())
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = pa.table({"v": pa.UnionArray.from_dense(tags, places, values)})
+    opened = tupelo.open("f.root:Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    assert opened["v"].typename == "std::variant<float,std::int32_t,bool>"
+    for library in ("ak", "np"):
+        assert repr(opened["v"].array(library=library).tolist()) == "[1.5, 2147483647, None, True]"
+    assert opened["v"].array(library="arrow").to_pylist() == [1.5, 2147483647, None, True]
+    assert str(opened["v"].array(0, 2).type) == "2 * union[float32, int32, bool]"
+
+
+def test_alternatives_of_variants_are_read_together() -> None:
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = {"v": ak.Array([1, "two", 3])}
+    opened = tupelo.open("f.root:Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    assert opened.keys() == ["v"]
+    assert opened["v"].array(library="np").tolist() == [1, "two", 3]
+    with pytest.raises(tupelo.InvalidArgumentError, match="alternatives of a variant can only be read together"):
+        opened.arrays("v._0")
+
+
 def test_attribute_sets_are_a_mapping(ntuple: tupelo.Ntuple) -> None:
     assert ntuple.attribute_sets == {}

@@ -155,6 +155,17 @@ def test_an_ntuple_into_another_file() -> None:
     assert again.arrow_schema.equals(source.arrow_schema, check_metadata=True)
 
 
+def test_optional_records_keep_their_members() -> None:
+    types = {"x": "std::vector<std::optional<std::pair<std::string, int>>>"}
+    with tupelo.recreate("from.root") as file:
+        file.mkrntuple("Events", types).extend({"x": ak.Array([[("a", 1), None], [], [None]])})
+    source = tupelo.open("from.root:Events")
+    assert isinstance(source, tupelo.Ntuple)
+    assert source["x"].array().tolist() == [[("a", 1), None], [], [None]]
+    assert written(source.arrays(library="arrow")).typenames() == source.typenames()
+    assert source["x._1"].array().tolist() == [[1, None], [], [None]]
+
+
 def test_several_ntuples_in_directories_and_updates() -> None:
     with tupelo.recreate("f.root") as file:
         a = file.mkrntuple("a", {"x": "int"})
@@ -417,3 +428,15 @@ def test_large_data_in_many_clusters() -> None:
     assert ak.array_equal(ntuple["v"].array(), jagged)
     assert ntuple["i"].array(-1)[0] == 49_999
     assert ak.array_equal(uproot.open("f.root")["Events"]["v"].array(), jagged)
+
+
+def test_offsets_that_go_back_are_refused(tmp_path: pathlib.Path) -> None:
+    """An Arrow array whose offsets went back was written into a file that nobody could read."""
+    offsets = pa.array([0, 5, 2], pa.int64()).buffers()[1]
+    bad = pa.LargeListArray.from_buffers(
+        pa.large_list(pa.int32()), 2, [None, offsets], children=[pa.array(range(5), pa.int32())]
+    )
+    path = tmp_path / "bad.root"
+    with pytest.raises(tupelo.InvalidArgumentError, match="offsets that go back"), tupelo.recreate(path) as file:
+        file["n"] = pa.table({"v": bad})
+    assert not path.exists()

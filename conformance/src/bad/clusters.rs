@@ -41,13 +41,10 @@ fn place(model: &mut Model, edit: fn(u64, u64) -> Locator) {
 
 pub(super) const BAD: &[Bad] = &[
     flat("54-clusters-0", |m| group(m, |g| g.clusters = 0)),
-    flat("54-clusters-1", |m| group(m, |g| g.clusters = 1)),
     flat("54-clusters-3", |m| group(m, |g| g.clusters = 3)),
     flat("54-clusters-max", |m| group(m, |g| g.clusters = u32::MAX)),
     flat("55-group-begins-at-10", |m| group(m, |g| g.min_entry = 10)),
-    flat("55-group-begins-at-max", |m| group(m, |g| g.min_entry = u64::MAX)),
     flat("55-group-spans-11", |m| group(m, |g| g.entry_span = 11)),
-    flat("55-group-spans-2-63", |m| group(m, |g| g.entry_span = 1 << 63)),
     flat("55-group-spans-max", |m| group(m, |g| g.entry_span = u64::MAX)),
     flat("56-group-spans-0", |m| group(m, |g| g.entry_span = 0)),
     flat("56-group-spans-1", |m| group(m, |g| g.entry_span = 1)),
@@ -86,7 +83,6 @@ pub(super) const BAD: &[Bad] = &[
         m.edit_footer(|footer| footer.cluster_groups[0].page_list.length += 1);
     }),
     flat("58-page-list-stored-0", |m| place(m, |offset, _| Locator::File { offset, bytes: 0 })),
-    flat("58-page-list-stored-2-gib", |m| place(m, |offset, _| Locator::File { offset, bytes: i32::MAX as u64 })),
     flat("58-page-list-stored-1-tib", |m| place(m, |offset, _| Locator::File { offset, bytes: 1 << 40 })),
     flat("58-page-list-elsewhere", |m| place(m, |_, bytes| Locator::File { offset: 300, bytes })),
     flat("58-page-list-behind-the-end", |m| place(m, |_, bytes| Locator::File { offset: 1 << 63, bytes })),
@@ -106,7 +102,6 @@ pub(super) const BAD: &[Bad] = &[
         entries(m, [(6, 4), (0, 6)]);
         span(m, 0, 10);
     }),
-    flat("61-at-2-63", |m| entries(m, [(0, 6), (1 << 63, 4)])),
     flat("61-at-max", |m| {
         entries(m, [(u64::MAX - 5, 6), (0, 4)]);
         span(m, 0, 10);
@@ -116,7 +111,6 @@ pub(super) const BAD: &[Bad] = &[
     flat("62-entries-1-less", |m| entries(m, [(0, 5), (5, 4)])),
     flat("62-entries-1-more", |m| entries(m, [(0, 7), (7, 4)])),
     flat("62-entries-moved", |m| entries(m, [(0, 7), (7, 3)])),
-    flat("62-entries-2-30", |m| entries(m, [(0, 6), (6, 1 << 30)])),
     flat("62-entries-2-40", |m| entries(m, [(0, 6), (6, 1 << 40)])),
     flat("62-entries-2-55", |m| entries(m, [(0, 6), (6, 1 << 55)])),
     flat("62-entries-too-many-for-64-bits", |m| {

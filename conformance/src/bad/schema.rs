@@ -65,15 +65,12 @@ const ANY: &[i32] = &[1, 2, 3, 4];
 
 pub(super) const BAD: &[Bad] = &[
     flat("24-field-name-empty", |m| field(m, 0).name.clear()),
-    flat("24-field-name-dot", |m| field(m, 0).name = "a.b".into()),
     flat("24-field-name-parent-folder", |m| field(m, 0).name = "..".into()),
     flat("24-field-name-slash", |m| field(m, 0).name = "/".into()),
-    flat("24-field-name-zero", |m| field(m, 0).name = "a\0".into()),
     flat("24-field-name-escape", |m| field(m, 0).name = "\x1b[31m".into()),
     flat("24-ntuple-name-escape", |m| m.header.name = "\x1b[31m".into()),
     flat("25-same-name-twice", |m| field(m, 1).name = "i".into()),
     flat("28-parent-missing", |m| field(m, 1).parent = 7),
-    flat("28-parent-max", |m| field(m, 1).parent = u32::MAX),
     flat("29-parent-comes-later", |m| field(m, 0).parent = 1),
     flat("29-parent-is-a-leaf", |m| field(m, 1).parent = 0),
     flat("30-parents-in-a-circle", |m| {
@@ -89,13 +86,11 @@ pub(super) const BAD: &[Bad] = &[
     nested("32-array-0", |m| array(m, 0)),
     nested("32-array-3", |m| array(m, 3)),
     nested("32-array-1", |m| array(m, 1)),
-    nested("32-array-10-9", |m| array(m, 1_000_000_000)),
     nested("32-array-2-40", |m| array(m, 1 << 40)),
     nested("32-array-2-63", |m| array(m, 1 << 63)),
     nested("32-array-max", |m| array(m, u64::MAX)),
     flat("33-type-unknown", |m| field(m, 0).type_name = "No::Such<Type>".into()),
     flat("33-type-unbalanced", |m| field(m, 0).type_name = "std::vector<<".into()),
-    flat("33-type-empty", |m| field(m, 0).type_name.clear()),
     nested("33-type-of-a-collection", |m| field(m, 0).type_name = "std::map<int,".into()),
     flat("34-type-nested-200", |m| field(m, 0).type_name = format!("{}int{}", "a<".repeat(200), ">".repeat(200))),
     flat("36-fields-nested-66", |m| {
@@ -108,17 +103,14 @@ pub(super) const BAD: &[Bad] = &[
     flat("38-column-type-unknown-and-wide", |m| (column(m, 0).column_type, column(m, 0).bits) = (0xffff, 0xffff)),
     flat("39-bits-0", |m| column(m, 0).bits = 0),
     flat("39-bits-7", |m| column(m, 0).bits = 7),
-    flat("39-bits-64", |m| column(m, 0).bits = 64),
     flat("39-bits-max", |m| column(m, 0).bits = u16::MAX),
     flat("40-trunc-9", |m| stored_as(m, 1, ColumnType::Real32Trunc, 9, None)),
-    flat("40-trunc-32", |m| stored_as(m, 1, ColumnType::Real32Trunc, 32, None)),
     flat("40-quant-0", |m| stored_as(m, 1, ColumnType::Real32Quant, 0, Some((0.0, 1.0)))),
     flat("40-quant-33", |m| stored_as(m, 1, ColumnType::Real32Quant, 33, Some((0.0, 1.0)))),
     flat("41-quant-without-range", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, None)),
     flat("41-quant-nan", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((f64::NAN, 1.0)))),
     flat("41-quant-infinite", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((0.0, f64::INFINITY)))),
     flat("41-quant-inverted", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((1.0, 0.0)))),
-    flat("41-quant-empty", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((1.0, 1.0)))),
     flat("41-quant-too-wide", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((-f64::MAX, f64::MAX)))),
     flat("41-quant-beyond-float", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((0.0, 1e300)))),
     flat("42-column-of-no-field", |m| column(m, 1).field = 7),
@@ -162,16 +154,12 @@ pub(super) const BAD: &[Bad] = &[
         field(m, 1).type_name = "double".into();
         stored_as(m, 1, ColumnType::Real64, 64, None);
     }),
-    flat("46-half-for-float", |m| stored_as(m, 1, ColumnType::Real16, 16, None)),
     nested("46-index-32-for-64", |m| stored_as(m, 0, ColumnType::Index32, 32, None)),
     flat("47-split-tag-on-plain-floats", |m| stored_as(m, 1, ColumnType::SplitReal32, 32, None)),
     nested("47-split-tag-on-a-plain-index", |m| stored_as(m, 0, ColumnType::SplitIndex64, 64, None)),
     flat("48-alias-to-no-column", |m| project(m, 0, "std::int32_t", &[9])),
     flat("48-alias-to-another-column", |m| project(m, 0, "std::int32_t", &[1])),
     flat("48-alias-missing", |m| project(m, 0, "std::int32_t", &[])),
-    flat("48-alias-of-no-field", |m| {
-        m.header.schema.alias_columns.push(AliasColumnRecord { column: 0, field: 9 });
-    }),
     flat("48-alias-of-a-plain-field", |m| {
         m.header.schema.alias_columns.push(AliasColumnRecord { column: 0, field: 1 });
     }),

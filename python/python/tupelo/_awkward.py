@@ -89,14 +89,19 @@ def _union(array: Any) -> Any:
     tags = array.type_codes.to_numpy() - np.int8(1)
     places = array.offsets.to_numpy()
     there = tags >= 0
-    if not there.all():
-        tags, places = tags[there], places[there]
     if len(children) == 1:
-        values = ak.contents.IndexedArray.simplified(ak.index.Index64(places.astype(np.int64)), children[0])
-    else:
-        tags, places = np.ascontiguousarray(tags), np.ascontiguousarray(places)
-        values = ak.contents.UnionArray.simplified(ak.index.Index8(tags), ak.index.Index32(places), children)
-    if there.all():
-        return values
-    index = np.where(there, np.cumsum(there) - 1, -1).astype(np.int64)
-    return ak.contents.IndexedOptionArray.simplified(ak.index.Index64(index), values)
+        index = np.where(there, places, -1).astype(np.int64)
+        kind = ak.contents.IndexedArray if there.all() else ak.contents.IndexedOptionArray
+        return kind.simplified(ak.index.Index64(index), children[0])
+    if not there.all():
+        # Awkward has options inside of unions only: what has no value is one more, missing, value of the first.
+        count = len(children[0])
+        index = np.append(np.arange(count), -1)
+        children[0] = ak.contents.IndexedOptionArray.simplified(ak.index.Index64(index), children[0])
+        tags, places = np.where(there, tags, np.int8(0)), np.where(there, places, np.int32(count))
+    if any(child.is_option for child in children):
+        children = [child if child.is_option else ak.contents.UnmaskedArray.simplified(child) for child in children]
+    # Not simplified where that can be: an integer beside a float would become one.
+    is_nested = any(child.is_union or (child.is_indexed and not child.is_option) for child in children)
+    union = ak.contents.UnionArray.simplified if is_nested else ak.contents.UnionArray
+    return union(ak.index.Index8(np.ascontiguousarray(tags)), ak.index.Index32(np.ascontiguousarray(places)), children)

@@ -199,25 +199,20 @@ def _column(name: str, column: Any, want: Any) -> Any:
 
 
 def _from_objects(values: Any, want: Any) -> Any:
-    """An Arrow array of Python's own values: tuples for pairs, large integers, and so on."""
-    if want is not None:
-        try:
-            return pa.array(values, _with_nulls(want))
-        except _ARROW_ERRORS:
-            # They may still be what can be converted.
-            pass
-    return pa.array(values)
+    """An Arrow array of Python's own values. Arrow would cut 1.5 to an integer if it were told the type, and take a
+    tuple for a list if it were not.
+    """
+    if want is not None and "struct<" in str(want):
+        import awkward as ak
 
-
-def _with_nulls(kind: Any) -> Any:
-    """A type that allows nulls everywhere, so that those that should not be there are found by whoever looks."""
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(member.name, _with_nulls(member.type)) for member in kind])
-    if pa.types.is_large_list(kind):
-        return pa.large_list(_with_nulls(kind.value_type))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_with_nulls(kind.value_type), kind.list_size)
-    return kind
+        return _column("", ak.from_iter(values), None)
+    try:
+        return pa.array(values)
+    except OverflowError:
+        # Integers above 2⁶³ are not what Arrow thinks of first.
+        if not all(value is None or isinstance(value, int) for value in values):
+            raise
+        return pa.array(values, pa.uint64())
 
 
 def _from_numpy(values: Any, want: Any = None) -> Any:

@@ -104,6 +104,15 @@ def is_glob(name: str) -> bool:
     return any(letter in name for letter in "*?[{")
 
 
+def literal(name: str) -> str:
+    """A pattern that only this name fits, for names that have wildcards in them: ROOT allows that.
+
+    >>> literal("jets.pt"), literal("a[0]")
+    ('jets.pt', 'a[[]0[]]')
+    """
+    return re.sub(r"[*?\[\]{}]", r"[\g<0>]", name)
+
+
 _IS_COMPUTED = re.compile(r"[-+/%&|<>=()!\s]|\*")
 
 

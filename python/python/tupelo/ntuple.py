@@ -104,7 +104,7 @@ class Field:
         _select.refuse("array", unknown)
         _select.check_library(library)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        batch = self._ntuple._read([self.path], start, stop, False)
+        batch = self._ntuple._read([_select.literal(self.path)], start, stop, False)
         names = self._names()
         field, column = _arrow.drill(batch.schema.field(0), batch.column(0), names[1:])
         if library == "arrow":
@@ -458,7 +458,7 @@ class Ntuple:
             for name in wanted:
                 if name not in self._by_path and not _select.is_glob(name):
                     raise self._no_such_field(name)
-            return wanted
+            return [_select.literal(name) if name in self._by_path else name for name in wanted]
         if names is not None:
             raise InvalidArgumentError("fields are chosen by names or by filters, not by both")
         wanted = self.keys(filter_name=filter_name, filter_typename=filter_typename)
@@ -466,7 +466,7 @@ class Ntuple:
             raise NotFoundError(
                 f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields passes the filters"
             )
-        return wanted
+        return [_select.literal(name) for name in wanted]
 
     def _read(self, wanted: list[str], start: int, stop: int, binary_strings: bool) -> Any:
         with _hinting(wanted):

@@ -1,11 +1,18 @@
 //! One column being written: values become pages, pages wait sealed for their cluster.
 
+use std::cell::RefCell;
+
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use tupelo_format::checksum::xxh3;
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::encoding::{self, Encoding};
 
 use crate::{Error, Result};
+
+thread_local! {
+    /// The page being encoded: one for all columns, for there may be many.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A compressed page with its checksum behind it.
 #[derive(Debug)]
@@ -43,7 +50,6 @@ pub(crate) struct ColumnWriter {
     sealing: Sealing,
     page_elements: usize,
     pending: Pending,
-    scratch: Vec<u8>,
     /// Sealed pages of the open cluster.
     pages: Vec<SealedPage>,
     /// Items that collections (one number) or variants (one a tag) have had in the open cluster.
@@ -85,7 +91,6 @@ impl ColumnWriter {
             sealing,
             page_elements,
             pending,
-            scratch: Vec::new(),
             pages: Vec::new(),
             ends: vec![0; ends],
             first_element: 0,
@@ -244,10 +249,13 @@ impl ColumnWriter {
         elements: usize,
         encode: impl FnOnce(&Encoding, &mut Vec<u8>) -> tupelo_format::Result<()>,
     ) -> Result<()> {
-        self.scratch.clear();
-        encode(&self.sealing.encoding, &mut self.scratch)?;
         let mut bytes = Vec::new();
-        compression::compress(self.sealing.compression, &self.scratch, &mut bytes)?;
+        let packed_bytes = SCRATCH.with_borrow_mut(|scratch| {
+            scratch.clear();
+            encode(&self.sealing.encoding, scratch)?;
+            compression::compress(self.sealing.compression, scratch, &mut bytes)?;
+            Ok::<_, Error>(scratch.len() as u64)
+        })?;
         if self.sealing.has_checksum {
             let checksum = xxh3(&bytes);
             bytes.extend_from_slice(&checksum.to_le_bytes());
@@ -255,7 +263,7 @@ impl ColumnWriter {
         // Compression reserves for the worst case; these bytes wait until their cluster is full.
         bytes.shrink_to_fit();
         self.sealed_bytes += bytes.len() as u64;
-        self.packed_bytes += self.scratch.len() as u64;
+        self.packed_bytes += packed_bytes;
         let elements = u32::try_from(elements).map_err(|_| Error::limit(format!("a page of {elements} elements")))?;
         self.pages.push(SealedPage { elements, bytes, has_checksum: self.sealing.has_checksum });
         Ok(())

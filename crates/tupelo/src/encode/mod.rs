@@ -105,9 +105,10 @@ impl FieldWriter {
         let array = self.cast(array, &target)?;
         let data = array.to_data();
         let offsets: &[i64] = &data.buffers()[0].typed_data::<i64>()[data.offset()..=data.offset() + data.len()];
-        self.column(0, columns)?.lengths(lengths(offsets)).map_err(|e| self.within(e))?;
         let bytes = data.buffers()[1].as_slice();
-        self.column(1, columns)?.fixed(&bytes[ends(offsets)]).map_err(|e| self.within(e))
+        let range = self.checked(offsets, bytes.len())?;
+        self.column(0, columns)?.lengths(lengths(offsets)).map_err(|e| self.within(e))?;
+        self.column(1, columns)?.fixed(&bytes[range]).map_err(|e| self.within(e))
     }
 
     fn list(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
@@ -138,11 +139,11 @@ impl FieldWriter {
             }
             _ => return Err(self.mismatch(array)),
         };
+        let range = self.checked(&offsets, values.len())?;
         if matches!(self.kind, Kind::Optional(_)) && lengths(&offsets).any(|length| length > 1) {
             return Err(self.error("an optional has more than one value"));
         }
         self.column(0, columns)?.lengths(lengths(&offsets)).map_err(|e| self.within(e))?;
-        let range = ends(&offsets);
         self.child(0)?.append(&values.slice(range.start, range.len()), columns)
     }
 
@@ -178,7 +179,10 @@ impl FieldWriter {
         for (&id, &offset) in union.type_ids().iter().zip(offsets.iter()) {
             let tag = tags.get(id as usize).copied().flatten().ok_or_else(|| self.mismatch(array))?;
             values.push(tag);
-            places[tag as usize].push(u64::from(offset.unsigned_abs()));
+            match union.child(id).len() > offset.unsigned_abs() as usize && offset >= 0 {
+                true => places[tag as usize].push(u64::from(offset.unsigned_abs())),
+                false => return Err(self.error(format!("a union's offset {offset} lies outside of its child"))),
+            }
         }
         self.column(0, columns)?.tags(&values).map_err(|e| self.within(e))?;
         for ((writer, child), places) in self.children.iter().zip(children).zip(&places[1..]) {
@@ -214,6 +218,15 @@ impl FieldWriter {
         Ok(Cow::Owned(cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })?))
     }
 
+    /// The range of values that offsets span. Arrays from other libraries come unchecked.
+    fn checked(&self, offsets: &[i64], values: usize) -> Result<std::ops::Range<usize>> {
+        let place = |offset: Option<&i64>| usize::try_from(offset.copied().unwrap_or(0)).ok();
+        match (place(offsets.first()), place(offsets.last())) {
+            (Some(start), Some(end)) if end <= values && offsets.is_sorted() => Ok(start..end),
+            _ => Err(self.error("its Arrow array has offsets that go back or point outside of its values")),
+        }
+    }
+
     fn column<'c>(&self, k: usize, columns: &'c mut [ColumnWriter]) -> Result<&'c mut ColumnWriter> {
         columns.get_mut(self.column + k).ok_or_else(|| self.error("no such column"))
     }
@@ -239,9 +252,4 @@ impl FieldWriter {
 
 fn lengths(offsets: &[i64]) -> impl Iterator<Item = u64> + '_ {
     offsets.windows(2).map(|w| w[1].abs_diff(w[0]))
-}
-
-fn ends(offsets: &[i64]) -> std::ops::Range<usize> {
-    let end = |offset: Option<&i64>| offset.map_or(0, |offset| offset.unsigned_abs() as usize);
-    end(offsets.first())..end(offsets.last())
 }

@@ -71,7 +71,8 @@ pub fn tighten(batch: &RecordBatch) -> ArrowSchema {
 
 fn tight(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     let base = field.metadata().get(metadata::TYPE).and_then(|name| TypeName::parse(name)).map_or("", |name| name.base);
-    let nullable = array.null_count() > 0 || matches!(base, "std::optional" | "std::unique_ptr") && field.is_nullable();
+    let is_optional = matches!(base, "std::optional" | "std::unique_ptr");
+    let nullable = field.is_nullable() && (is_optional || array.null_count() > 0);
     let data_type = match (field.data_type(), array.data_type()) {
         (DataType::List(item), DataType::List(_)) => DataType::List(tight(item, array.as_list::<i32>().values())),
         (DataType::LargeList(item), DataType::LargeList(_)) => {

@@ -202,6 +202,10 @@ fn walk<'a>(field: &'a Field, path: String, paths: &mut Vec<(String, &'a Field)>
         inner = item;
     }
     paths.push((path.clone(), field));
+    if matches!(inner.kind, Kind::Variant(_)) {
+        // A variant is only itself with all its alternatives.
+        return;
+    }
     for child in inner.children() {
         walk(child, format!("{path}.{}", child.name), paths);
     }

@@ -21,7 +21,9 @@ impl Schema {
         let mut wanted = HashSet::new();
         for pattern in patterns {
             let pattern = pattern.as_ref();
-            let glob = glob(pattern)?;
+            // A name may look like a pattern; then it means itself.
+            let is_name = paths.iter().any(|(path, _)| path == pattern);
+            let glob = if is_name { None } else { glob(pattern)? };
             let matches = |path: &str| match &glob {
                 None => path == pattern,
                 Some(glob) => glob.is_match(path.replace('.', "/")),
@@ -120,6 +122,22 @@ mod tests {
         assert_eq!(paths(&["{MET,jets}_p{t,hi}"]), ["MET_pt", "MET_phi"]);
         // A pattern may repeat what another one has chosen.
         assert_eq!(paths(&["MET_pt", "MET_*"]), ["MET_pt", "MET_phi"]);
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_pattern_means_itself() {
+        let float = |name: &str| Field::new(name, "float", Kind::Primitive(Primitive::Float));
+        let schema = Schema { fields: vec![float("a[0]*"), float("a0")] };
+        assert_eq!(schema.select(&["a[0]*"]).unwrap().fields, [float("a[0]*")]);
+    }
+
+    #[test]
+    fn alternatives_of_a_variant_cannot_be_chosen_alone() {
+        let float = |name: &str| Field::new(name, "float", Kind::Primitive(Primitive::Float));
+        let variant = Field::new("v", "std::variant<float>", Kind::Variant(vec![float("_0")]));
+        let schema = Schema { fields: vec![variant] };
+        assert!(schema.select(&["v._0"]).unwrap_err().is_not_found());
+        assert_eq!(schema.select(&["v*"]).unwrap(), schema);
     }
 
     #[test]

@@ -1,0 +1,90 @@
+//! Random damage for a while (`FUZZ_SECONDS`, 20 unless told otherwise): whatever the bytes, there are data or an error,
+//! soon, in bounded memory. What cargo-fuzz does in `fuzz/`, without coverage and on a stable compiler.
+//!
+//! Cases are numbered: `FUZZ_SEED` chooses the series, and `FUZZ_CASE` runs one case of it alone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use conformance::bad::{self, Base};
+use conformance::mutate::{self, Random};
+use conformance::{outcome, summary};
+use peak_alloc::PeakAlloc;
+use tupelo::{File, ops};
+use tupelo_storage::MemorySource;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// Seconds of work unless `FUZZ_SECONDS` says otherwise, and at most.
+const SECONDS: (u64, u64) = (20, 60);
+/// No case may take longer.
+const MOST_TIME: Duration = Duration::from_secs(2);
+/// No case may have more memory at once: four times the largest envelope, of which a page is no more.
+const MOST_BYTES: usize = 1 << 30;
+/// Larger real files would leave time for few cases.
+const MAX_SEED_BYTES: usize = 32 << 10;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is '{text}', not a number")))
+}
+
+/// Files to damage: samples, files that are damaged already, real ones.
+fn seeds() -> (Vec<Bytes>, usize) {
+    let mut seeds: Vec<Bytes> = Vec::new();
+    // Whole files are the best to damage: they count as much as all others.
+    for _ in 0..60 {
+        seeds.extend(Base::ALL.map(Base::bytes));
+    }
+    seeds.extend(bad::all().iter().map(|bad| bad.bytes()));
+    let real = summary::real_files().into_iter().filter_map(|path| std::fs::read(path).ok());
+    let real: Vec<Bytes> = real.filter(|bytes| bytes.len() <= MAX_SEED_BYTES).map(Bytes::from).collect();
+    (0..10).for_each(|_| seeds.extend(real.iter().cloned()));
+    (seeds, real.len())
+}
+
+/// Everything that Tupelo does with a file.
+fn handle(bytes: &Bytes, page_checksums: bool) -> bool {
+    let is_read = outcome::read(bytes, "fuzz", page_checksums).is_ok();
+    if let Ok(file) = File::new(Arc::new(MemorySource::new(bytes.clone())), page_checksums) {
+        let _report = ops::verify::verify(&file, None, &mut |_| {});
+        let _map = ops::layout::layout(&file);
+    }
+    is_read
+}
+
+#[test]
+fn damage_is_an_error_or_data_soon_in_bounded_memory() {
+    let seconds = number("FUZZ_SECONDS").unwrap_or(SECONDS.0).min(SECONDS.1);
+    let series = number("FUZZ_SEED").unwrap_or(1);
+    let (seeds, real) = seeds();
+    let (begin, mut cases, mut read) = (Instant::now(), 0u64, 0u64);
+    let (first, only) = match number("FUZZ_CASE") {
+        Some(case) => (case, true),
+        None => (0, false),
+    };
+    for case in first.. {
+        if begin.elapsed() >= Duration::from_secs(seconds) || only && case > first {
+            break;
+        }
+        let mut random = Random::new(series.wrapping_mul(1 << 32).wrapping_add(case));
+        let file = mutate::file(random.choose(&seeds).clone(), &mut random);
+        let page_checksums = random.below(2) == 0;
+        let before = ALLOCATOR.current_usage();
+        ALLOCATOR.reset_peak_usage();
+        let started = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| handle(&file, page_checksums)));
+        let (time, peak) = (started.elapsed(), ALLOCATOR.peak_usage().saturating_sub(before));
+        let what = format!("reproduce with FUZZ_SEED={series} FUZZ_CASE={case} (a file of {} bytes)", file.len());
+        assert!(outcome.is_ok(), "panic: {what}");
+        assert!(time < MOST_TIME, "{time:?}: {what}");
+        assert!(peak < MOST_BYTES, "{peak} bytes of memory: {what}");
+        cases += 1;
+        read += u64::from(outcome.unwrap_or(false));
+    }
+    let line = format!("{cases} damaged files in {seconds} s, {read} of them readable; seeds with {real} real files");
+    summary::note("fuzz_smoke", &line);
+}

@@ -1,0 +1,216 @@
+//! Which bytes are asked for, and in how many requests, when an ntuple is opened and read: all of it, some fields, some
+//! entries. A range fetches and decodes only the pages that hold it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::types::Float32Type;
+use arrow_array::{ArrayRef, Float32Array, LargeListArray, RecordBatch};
+use bytes::Bytes;
+use conformance::{memory, summary};
+use tupelo::schema::{Schema, tighten};
+use tupelo::{Compression, File, Ntuple, WriteOptions};
+use tupelo_format::container::{Fetched, Interrupt};
+use tupelo_format::envelope::PageInfo;
+use tupelo_format::open;
+use tupelo_storage::MemorySource;
+use tupelo_storage::adapter::{IoEvent, IoLog, RecordingSource};
+
+const CLUSTERS: u64 = 5;
+const CLUSTER_ENTRIES: u64 = 4000;
+const PAGE_BYTES: u64 = 1024;
+/// Columns in the file: `x`, the index of `v`, the items of `v`.
+const COLUMNS: usize = 3;
+
+/// Items of `v` in an entry.
+fn items(entry: u64) -> u64 {
+    entry % 4
+}
+
+fn sample() -> Bytes {
+    let batch = |cluster: u64| {
+        let entries = cluster * CLUSTER_ENTRIES..(cluster + 1) * CLUSTER_ENTRIES;
+        let x: Float32Array = entries.clone().map(|entry| entry as f32).collect();
+        let lists = entries.map(|entry| Some((0..items(entry)).map(move |i| Some((entry + i) as f32))));
+        let v = LargeListArray::from_iter_primitive::<Float32Type, _, _>(lists);
+        RecordBatch::try_from_iter([("x", Arc::new(x) as ArrayRef), ("v", Arc::new(v) as ArrayRef)]).expect("a batch")
+    };
+    let batches: Vec<_> = (0..CLUSTERS).map(batch).collect();
+    let schema = Schema::from_arrow(&tighten(&batches[0])).expect("a schema");
+    let options = WriteOptions::default().with_compression(Compression::NONE).with_page_bytes(PAGE_BYTES);
+    memory::write(&schema, &batches, options, true).expect("a file")
+}
+
+/// Byte ranges of the pages of a column in a cluster, each with its elements counted from the start of the cluster.
+fn pages(file: &Bytes, cluster: u64, column: usize) -> Vec<(Range<u64>, Range<u64>)> {
+    fn done<T>(attempt: Result<T, Interrupt>) -> T {
+        attempt.unwrap_or_else(|interrupt| panic!("{interrupt:?}"))
+    }
+    let mut fetched = Fetched::new(file.len() as u64);
+    fetched.provide(0, file.clone());
+    let object = done(open::ntuples(&fetched)).remove(0);
+    let anchor = done(open::anchor(&fetched, &object));
+    let descriptor = done(open::descriptor(&fetched, &anchor));
+    let list = done(open::page_list(&fetched, &anchor, &descriptor, &descriptor.cluster_groups()[0]));
+    let pages = list.pages(cluster as usize, column).expect("pages").expect("a column").pages;
+    let mut first = 0;
+    let place = |page: PageInfo| {
+        let (offset, bytes) = page.locator.in_file().expect("a place");
+        let elements = first..first + u64::from(page.elements);
+        first = elements.end;
+        (elements, offset..offset + bytes + 8)
+    };
+    pages.into_iter().map(place).collect()
+}
+
+/// Byte ranges of the pages that hold elements of a range.
+fn holding(file: &Bytes, cluster: u64, column: usize, wanted: Range<u64>) -> Vec<Range<u64>> {
+    let holds = |elements: &Range<u64>| elements.start.max(wanted.start) < elements.end.min(wanted.end);
+    pages(file, cluster, column).into_iter().filter(|(elements, _)| holds(elements)).map(|(_, bytes)| bytes).collect()
+}
+
+/// Ranges in order, with those that touch joined.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+fn opened(file: &Bytes) -> (Ntuple, IoLog) {
+    let log = IoLog::new();
+    let source = RecordingSource::new(MemorySource::new(file.clone()), &log);
+    let ntuple = File::new(Arc::new(source), true).expect("a file").ntuple(None).expect("an ntuple");
+    (ntuple, log)
+}
+
+/// The read requests that were logged since the last call.
+fn requests(log: &IoLog) -> Vec<Range<u64>> {
+    let requests = |event| match event {
+        IoEvent::Read { requests, .. } => requests,
+        _ => Vec::new(),
+    };
+    log.take().into_iter().flat_map(requests).collect()
+}
+
+#[test]
+fn opening_takes_one_read_of_head_and_tail() {
+    let file = sample();
+    let size = file.len() as u64;
+    assert!(size > 300_000);
+    let (_, log) = opened(&file);
+    let expected = format!(
+        "size\nread 2 ranges, 2 requests, {} bytes: 0..{} {}..{size}\n",
+        open::HEAD_BYTES + open::TAIL_BYTES,
+        open::HEAD_BYTES,
+        size - open::TAIL_BYTES
+    );
+    assert_eq!(log.to_string(), expected);
+}
+
+#[test]
+fn a_small_file_is_one_request() {
+    let file = conformance::bad::Base::Nested.bytes();
+    let (ntuple, log) = opened(&file);
+    assert_eq!(requests(&log), [Range { start: 0, end: file.len() as u64 }]);
+    ntuple.read_all().to_batch().expect("its data");
+}
+
+#[test]
+fn everything_is_read_once_with_a_request_for_each_cluster() {
+    let file = sample();
+    let (ntuple, log) = opened(&file);
+    let all = (0..CLUSTERS).flat_map(|cluster| (0..COLUMNS).flat_map(move |column| [(cluster, column)]));
+    let all = joined(all.flat_map(|(cluster, column)| holding(&file, cluster, column, 0..u64::MAX)).collect());
+    assert_eq!(all.len() as u64, CLUSTERS);
+    requests(&log);
+    ntuple.read_all().to_batch().expect("all data");
+    assert_eq!(requests(&log), all);
+    // Batches that no cluster and no page fits are cut from what was read once.
+    for batch in ntuple.read_all().batches(999).expect("batches") {
+        batch.expect("a batch");
+    }
+    assert_eq!(requests(&log), all);
+}
+
+#[test]
+fn a_projection_reads_its_columns_alone() {
+    let file = sample();
+    let (ntuple, log) = opened(&file);
+    for (field, columns) in [("x", 0..1), ("v", 1..3)] {
+        requests(&log);
+        ntuple.read([field]).expect("a field").to_batch().expect("its data");
+        let own = (0..CLUSTERS)
+            .flat_map(|cluster| columns.clone().flat_map(move |column| [(cluster, column)]))
+            .flat_map(|(cluster, column)| holding(&file, cluster, column, 0..u64::MAX));
+        assert_eq!(requests(&log), joined(own.collect()), "{field}");
+    }
+}
+
+/// The pages of a range of entries of one cluster.
+fn wanted(file: &Bytes, cluster: u64, entries: Range<u64>) -> Vec<Range<u64>> {
+    let before = |entry: u64| (0..entry).map(items).sum::<u64>();
+    let mut wanted = holding(file, cluster, 0, entries.clone());
+    // Where the first list begins is where the one before it ends.
+    wanted.extend(holding(file, cluster, 1, entries.start.saturating_sub(1)..entries.end));
+    wanted.extend(holding(file, cluster, 2, before(entries.start)..before(entries.end)));
+    wanted
+}
+
+#[test]
+fn a_range_reads_only_the_pages_that_hold_it() {
+    let file = sample();
+    let (ntuple, log) = opened(&file);
+    // A page of `x` has 256 elements, one of the index 128.
+    for range in [0..1, 3..4, 128..129, 255..257, 1000..1300, 2047..2048, 3999..4000, 0..3999, 700..701] {
+        for cluster in [0, 3] {
+            requests(&log);
+            let entries = cluster * CLUSTER_ENTRIES + range.start..cluster * CLUSTER_ENTRIES + range.end;
+            let batch = ntuple.read_all().entries(entries).to_batch().expect("a range");
+            assert_eq!(batch.num_rows() as u64, range.end - range.start);
+            let read = joined(requests(&log));
+            assert_eq!(read, joined(wanted(&file, cluster, range.clone())), "entries {range:?} of cluster {cluster}");
+        }
+    }
+    // Over several clusters: the end of one, all of the next, the beginning of a third.
+    requests(&log);
+    ntuple.read_all().entries(3990..8010).to_batch().expect("a range");
+    let parts = [wanted(&file, 0, 3990..4000), wanted(&file, 1, 0..4000), wanted(&file, 2, 0..10)];
+    assert_eq!(joined(requests(&log)), joined(parts.concat()));
+    summary::note("io_pattern", "requests of opening, reading, projections and ranges are as planned, to the byte");
+}
+
+#[test]
+fn an_empty_range_reads_nothing() {
+    let file = sample();
+    let (ntuple, log) = opened(&file);
+    requests(&log);
+    assert_eq!(ntuple.read_all().entries(7..7).to_batch().expect("nothing").num_rows(), 0);
+    assert_eq!(requests(&log), []);
+}
+
+#[test]
+fn damage_elsewhere_does_not_hurt_a_range() {
+    let file = sample();
+    let mine = wanted(&file, 2, 1000..1100);
+    let mut damaged = file.to_vec();
+    for cluster in 0..CLUSTERS {
+        for range in (0..COLUMNS).flat_map(|column| holding(&file, cluster, column, 0..u64::MAX)) {
+            if !mine.contains(&range) {
+                damaged[range.start as usize] ^= 0xff;
+            }
+        }
+    }
+    let damaged = memory::ntuple(&damaged.into()).expect("an ntuple");
+    let whole = memory::ntuple(&file).expect("an ntuple");
+    let read = |ntuple: &Ntuple| ntuple.read_all().entries(9000..9100).to_batch().expect("a range");
+    assert_eq!(read(&damaged), read(&whole));
+    let error = damaged.read_all().to_batch().expect_err("damage").to_string();
+    assert!(error.contains("field 'x': column 0 (Real32), cluster 0, page 0 (1024 bytes at offset "), "{error}");
+    assert!(error.contains("page checksum mismatch"), "{error}");
+}

@@ -1,0 +1,203 @@
+//! How much memory writing many columns and reading hostile files takes at most, by an allocator that counts.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use bytes::Bytes;
+use conformance::mutate::Random;
+use conformance::{bad, memory, outcome, samples, summary};
+use peak_alloc::PeakAlloc;
+use tupelo::schema::Schema;
+use tupelo::writer::PENDING_BYTES;
+use tupelo::{FileWriter, WriteOptions};
+use tupelo_format::locator::Locator;
+use tupelo_storage::ByteSink;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// The allocator counts for all threads: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const MIB: usize = 1 << 20;
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The most bytes that `work` had at a time, beyond those before.
+fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let done = work();
+    (done, ALLOCATOR.peak_usage().saturating_sub(before))
+}
+
+/// Takes everything and keeps nothing.
+#[derive(Debug, Default)]
+struct Nowhere {
+    position: u64,
+}
+
+impl fmt::Display for Nowhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("test:nowhere")
+    }
+}
+
+impl ByteSink for Nowhere {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> tupelo_storage::Result<()> {
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn patch(&mut self, _: u64, _: &[u8]) -> tupelo_storage::Result<()> {
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> tupelo_storage::Result<()> {
+        Ok(())
+    }
+
+    fn abort(self: Box<Self>) -> tupelo_storage::Result<()> {
+        Ok(())
+    }
+}
+
+/// A batch of random floats.
+fn batch(columns: usize, entries: usize, random: &mut Random) -> RecordBatch {
+    let fields: Vec<_> = (0..columns).map(|i| Field::new(format!("c{i}"), DataType::Float32, false)).collect();
+    let column = |_| -> ArrayRef {
+        Arc::new((0..entries).map(|_| (random.next() >> 40) as f32).collect::<Float32Array>())
+    };
+    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), (0..columns).map(column).collect()).expect("a batch")
+}
+
+/// Writes random batches; gives the number of clusters and the peak of memory, one batch included.
+fn write(columns: usize, entries: usize, times: usize, cluster_bytes: u64) -> (u64, usize) {
+    let mut random = Random::new(1);
+    let schema = Schema::from_arrow(&batch(columns, 0, &mut random).schema()).expect("a schema");
+    let (clusters, bytes) = peak(|| {
+        let file = FileWriter::over(Box::new(Nowhere::default()), "nowhere.root").expect("a file");
+        let options = WriteOptions::default().with_cluster_bytes(cluster_bytes);
+        let mut ntuple = file.ntuple("n", &schema, options).expect("an ntuple");
+        for _ in 0..times {
+            ntuple.write(&batch(columns, entries, &mut random)).expect("a batch is written");
+        }
+        let written = ntuple.finish().expect("an ntuple");
+        file.finish().expect("a file");
+        written.clusters
+    });
+    (clusters, bytes)
+}
+
+/// Sealed pages of one cluster, values that wait for their page within the budget, and what the columns need to be
+/// there at all: no more, however many columns there are.
+#[test]
+fn ten_thousand_columns_are_written_in_bounded_memory() {
+    let _alone = alone();
+    const COLUMNS: usize = 10_000;
+    const CLUSTER_BYTES: usize = 16 * MIB;
+    /// Records of the schema and lists of pages, for each column.
+    const COLUMN_BYTES: usize = 5 * 1024;
+    let (clusters, bytes) = write(COLUMNS, 100, 20, CLUSTER_BYTES as u64);
+    assert!(clusters > 2, "{clusters} clusters");
+    let most = PENDING_BYTES as usize + CLUSTER_BYTES + COLUMNS * COLUMN_BYTES + 16 * MIB;
+    assert!(bytes < most, "{} MiB, {} MiB are allowed", bytes / MIB, most / MIB);
+    let line = format!(
+        "{COLUMNS} columns of {} MiB written with at most {} MiB of memory ({} allowed)",
+        COLUMNS * 100 * 20 * 4 / MIB,
+        bytes / MIB,
+        most / MIB
+    );
+    summary::note("memory", &line);
+}
+
+/// Pending values alone would be far above the budget: a mebibyte a column.
+#[test]
+fn pending_values_stay_within_their_budget() {
+    let _alone = alone();
+    let (_, bytes) = write(1000, 2500, 16, 64 << 20);
+    // The sealed pages of a cluster, the values before they are written, and what columns need.
+    let most = PENDING_BYTES as usize + (64 + 10 + 24) * MIB;
+    println!("{} MiB", bytes / MIB);
+    assert!(bytes < most, "{} MiB, {} MiB are allowed", bytes / MIB, most / MIB);
+}
+
+/// What a file of a few kilobytes may make its reader take: what zstd can really hold in them, and something to start.
+const SMALL_FILE: usize = 80 * MIB;
+
+#[test]
+fn hostile_numbers_allocate_nothing() {
+    let _alone = alone();
+    let mut largest = (0, "");
+    for bad in bad::all() {
+        let file = bad.bytes();
+        let (_, bytes) = peak(|| outcome::read(&file, bad.name, true));
+        largest = largest.max((bytes, bad.name));
+        assert!(bytes < SMALL_FILE, "{}: {} MiB", bad.name, bytes / MIB);
+    }
+    println!("the most was taken by {}: {} KiB", largest.1, largest.0 >> 10);
+}
+
+fn read(file: &Bytes) -> (String, usize) {
+    let (read, bytes) = peak(|| outcome::read(file, "hostile", true));
+    (read.err().map_or_else(String::new, |error| error.to_string()), bytes)
+}
+
+/// A page list that says that a thousand pages of half a gibibyte each lie in the same few bytes.
+#[test]
+fn a_hostile_page_list_allocates_nothing() {
+    let _alone = alone();
+    let mut model = samples::flat();
+    let entries = 1000 << 27;
+    model.groups[0].clusters.truncate(1);
+    model.groups[0].clusters[0].summary.entries = entries;
+    for column in &mut model.groups[0].clusters[0].columns {
+        let mut page = column.pages[0].clone();
+        page.elements = 1 << 27;
+        page.locator = Some(Locator::File { offset: 300, bytes: 16 });
+        column.pages = vec![page; 1000];
+    }
+    let (error, bytes) = read(&model.build().expect("a file"));
+    assert!(error.ends_with("16 stored bytes cannot hold a page of 536870912"), "{error}");
+    assert!(bytes < MIB, "{bytes} bytes");
+}
+
+/// Entries and items that only a number claims.
+#[test]
+fn entries_that_are_not_there_allocate_nothing() {
+    let _alone = alone();
+    for power in [20, 30, 40, 50] {
+        let mut model = samples::flat();
+        model.groups[0].clusters[1].summary.entries = 1 << power;
+        let (error, bytes) = read(&model.build().expect("a file"));
+        assert!(error.ends_with(&format!("column 0 has 4 elements in cluster 1, not {}", 1u64 << power)), "{error}");
+        assert!(bytes < MIB, "{bytes} bytes");
+        let mut model = samples::nested();
+        let last = model.page(0, 0, 0).stored.len() - 8;
+        model.page(0, 0, 0).stored[last..].copy_from_slice(&(1u64 << power).to_le_bytes());
+        let (error, bytes) = read(&model.build().expect("a file"));
+        assert!(error.ends_with(&format!("column 1 has 7 elements in cluster 0, not {}", 1u64 << power)), "{error}");
+        assert!(bytes < MIB, "{bytes} bytes");
+    }
+}
+
+/// Reading takes what is read, about twice: the pages as they are stored and the values.
+#[test]
+fn reading_takes_what_is_read() {
+    let _alone = alone();
+    let batch = batch(10, 500_000, &mut Random::new(1));
+    let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
+    let file = memory::write(&schema, &[batch], WriteOptions::default(), false).expect("a file");
+    let ntuple = memory::ntuple(&file).expect("an ntuple");
+    let (data, bytes) = peak(|| ntuple.read_all().to_batch().expect("all data"));
+    let values = data.get_array_memory_size();
+    assert!(bytes < 2 * values + 4 * MIB, "{} MiB for {} MiB of values", bytes / MIB, values / MIB);
+}
