@@ -30,6 +30,8 @@ import numpy as np
 Answer = dict[str, tuple[np.ndarray, ...]]
 """Columns by name: values, or for jagged columns the ends of the entries (after a leading zero) and all items."""
 
+JAGGED = "Events"
+"""The ntuple whose columns are jagged: they come as Awkward or Arrow arrays, flat ones as NumPy arrays."""
 LEVELS = {"none": None, "zstd": 5, "lz4": 4}
 ROW_GROUP_ENTRIES = 1 << 17
 """Size of Parquet's row groups, in entries, where ranges are read: as many as there are in a page of an RNTuple."""
@@ -85,7 +87,7 @@ class Tupelo:
         self.version = tupelo.__version__
 
     def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
-        library = "ak" if ntuple == "Events" else "np"
+        library = "ak" if ntuple == JAGGED else "np"
         with self.tupelo.open(path) as file:
             return file[ntuple].arrays(columns, entry_start=start, entry_stop=stop, library=library)
 
@@ -117,7 +119,7 @@ class Uproot:
         return self.uproot.open(path, object_cache=None, array_cache=None)
 
     def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
-        library = "ak" if ntuple == "Events" else "np"
+        library = "ak" if ntuple == JAGGED else "np"
         with self.open(path) as file:
             return file[ntuple].arrays(columns, entry_start=start, entry_stop=stop, library=library)
 
@@ -157,7 +159,7 @@ class Parquet:
                 table = file.read(columns, use_threads=self.use_threads)
             else:
                 table = self._range(file, columns, start, stop)
-            return table if ntuple == "Events" else {name: one(table[name]).to_numpy() for name in columns}
+            return table if ntuple == JAGGED else {name: one(table[name]).to_numpy() for name in columns}
 
     def _range(self, file: Any, columns: list[str], start: int, stop: int) -> Any:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
@@ -219,7 +221,7 @@ class Hdf5:
 
     def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
         with self.h5py.File(path) as file:
-            if ntuple == "Events":
+            if ntuple == JAGGED:
                 return {name: (file[name]["ends"][:], file[name]["items"][:]) for name in columns}
             return {name: (file[name][start:stop],) for name in columns}
 
@@ -409,7 +411,7 @@ def work(job: Job) -> Outcome:
     except ImportError as error:
         outcome.missing = str(error)
         return outcome
-    outcome.version = contestant.version
+    outcome.version = f"{contestant.package} {contestant.version}"
     path = Path(job.path)
 
     def remove() -> None:

@@ -133,6 +133,8 @@ class Bench:
             self.failures.append(f"{job.contestant} failed: {job.kind} {job.path}, status {done.returncode}{said}")
             return None
         outcome = Outcome(**json.loads(path.read_text()))
+        if outcome.missing and job.contestant == "Tupelo":
+            raise SystemExit(f"the package tupelo is not in this Python: {outcome.missing}; run make build")
         if outcome.missing:
             self.missing[job.contestant] = outcome.missing
             return None
@@ -233,6 +235,10 @@ class Bench:
             self.rows.append(Row(task.name, threads, name, outcome.seconds, column_bytes, outcome.stored_bytes))
 
 
+LEGEND = """
+MB/s: bytes of the columns in memory, uncompressed. Jagged columns come as Awkward arrays from Tupelo and uproot, as
+Arrow from Parquet, as ends and items from ROOT and HDF5. ROOT's views are direct ones for flat columns; its bulks read
+into place. Limits: the codec alone on the same pages, memcpy of the columns, write(2) of the same pages."""
 CONTESTANT_SUFFIX = {"Parquet": "parquet", "HDF5": "h5"}
 
 
@@ -282,7 +288,11 @@ def arguments() -> argparse.Namespace:
     names = [task.name for task in TASKS]
     parser.add_argument("--only", action="append", choices=names, metavar="TASK", help=f"of {', '.join(names)}")
     parser.add_argument("--quick", action="store_true", help="100000 events, one call: does it run at all?")
-    parser.add_argument("--fresh", action="store_true", help="make the data anew")
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="make the data anew, as after a change of the generator or of what is written",
+    )
     options = parser.parse_args()
     if options.quick:
         options.events, options.repeat = 100_000, 1
@@ -316,7 +326,8 @@ def main() -> int:
     print(f"# Tupelo and its rivals, {datetime.now(UTC):%Y-%m-%d}\n")
     print(f"{machine_['cpu']}, {count(cores(), 'core')}. Median of {options.repeat} after a warm-up, warm page cache.")
     print(f"{options.events} flat events, {options.events // 2} jagged; {options.events // 4} written, to {where}.")
-    print("Versions: " + ", ".join(f"{n} {v}" for n, v in bench.versions.items() if not n.startswith("limit")) + ".")
+    print(f"Versions: {', '.join(dict.fromkeys(bench.versions.values()))}.")
+    print(LEGEND)
     for threads in sorted({row.threads for row in bench.rows}):
         print(f"\n## {'One thread on one core' if threads == 1 else f'{threads} threads'}\n")
         print(table([row for row in bench.rows if row.threads == threads], tasks))
