@@ -8,7 +8,7 @@ use tupelo::schema::Schema;
 use tupelo::{File, FileWriter, Ntuple, Result, WriteOptions};
 use tupelo_storage::{MemoryFile, MemorySink, MemorySource};
 
-/// Name of the ntuple in files that [`write`] makes.
+/// Name of the ntuple in files that [`write()`] makes.
 pub const NAME: &str = "n";
 
 /// A ROOT file with one ntuple of these batches, each of which ends a cluster if `clusters` says so.

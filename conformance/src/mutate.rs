@@ -182,8 +182,7 @@ fn record(model: &mut Model, random: &mut Random) {
 
 /// Changes a column of a cluster, or one of its pages.
 fn page(model: &mut Model, random: &mut Random) {
-    let columns: Vec<_> =
-        model.groups.iter_mut().flat_map(|g| &mut g.clusters).flat_map(|c| &mut c.columns).collect();
+    let columns: Vec<_> = model.groups.iter_mut().flat_map(|g| &mut g.clusters).flat_map(|c| &mut c.columns).collect();
     let at = random.below(columns.len() as u64) as usize;
     let Some(column) = columns.into_iter().nth(at) else { return };
     let at = random.below(column.pages.len() as u64) as usize;

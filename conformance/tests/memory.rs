@@ -73,9 +73,8 @@ impl ByteSink for Nowhere {
 /// A batch of random floats.
 fn batch(columns: usize, entries: usize, random: &mut Random) -> RecordBatch {
     let fields: Vec<_> = (0..columns).map(|i| Field::new(format!("c{i}"), DataType::Float32, false)).collect();
-    let column = |_| -> ArrayRef {
-        Arc::new((0..entries).map(|_| (random.next() >> 40) as f32).collect::<Float32Array>())
-    };
+    let column =
+        |_| -> ArrayRef { Arc::new((0..entries).map(|_| (random.next() >> 40) as f32).collect::<Float32Array>()) };
     RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), (0..columns).map(column).collect()).expect("a batch")
 }
 

@@ -63,6 +63,7 @@ fn real_files_read_the_same_in_every_way() {
             assert_eq!(plain(&again), plain(&all), "{what}");
         }
     }
-    let line = format!("{files} real files with {ntuples} ntuples read in every way, {values} values of top-level fields");
+    let line =
+        format!("{files} real files with {ntuples} ntuples read in every way, {values} values of top-level fields");
     summary::note("real_files", &line);
 }

@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use arrow_array::RecordBatchReader;
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
-use tupelo::Error;
 use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind};
 
@@ -36,10 +35,6 @@ impl Ntuple {
         binary_strings: bool,
     ) -> tupelo::Result<Read> {
         let read = self.inner.read(patterns)?;
-        if read.schema().fields.is_empty() && !self.inner.schema().fields.is_empty() {
-            let text = format!("'{}': the alternatives of a variant can only be read together", patterns.join("', '"));
-            return Err(Error::invalid_argument(text));
-        }
         Ok(read.entries(entry_start..entry_stop).with_binary_strings(binary_strings))
     }
 }

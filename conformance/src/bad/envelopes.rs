@@ -41,7 +41,7 @@ fn declared(model: &mut Model, kind: EnvelopeType, length: fn(u64) -> u64) {
     });
 }
 
-fn flip_last(bytes: &mut Vec<u8>) {
+fn flip_last(bytes: &mut [u8]) {
     if let Some(last) = bytes.last_mut() {
         *last ^= 1;
     }
@@ -55,9 +55,9 @@ pub(super) const BAD: &[Bad] = &[
     flat("18-header-says-1-more", |m| declared(m, Header, |length| length + 1)),
     flat("18-page-list-says-1-less", |m| declared(m, PageList, |length| length - 1)),
     flat("18-header-of-12-bytes", |m| envelope(m, Header, |e| e.truncate(12))),
-    flat("19-header-checksum", |m| envelope(m, Header, flip_last)),
-    flat("19-footer-checksum", |m| envelope(m, Footer, flip_last)),
-    flat("20-page-list-checksum", |m| envelope(m, PageList, flip_last)),
+    flat("19-header-checksum", |m| envelope(m, Header, |e| flip_last(e))),
+    flat("19-footer-checksum", |m| envelope(m, Footer, |e| flip_last(e))),
+    flat("20-page-list-checksum", |m| envelope(m, PageList, |e| flip_last(e))),
     flat("20-page-list-of-another-header", |m| payload(m, PageList, 0, b"another!")),
     flat("20-footer-of-another-header", |m| m.edit_footer(|footer| footer.header_checksum ^= 1)),
     flat("21-header-flag-1", |m| payload(m, Header, 0, &[2])),

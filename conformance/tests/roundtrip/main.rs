@@ -40,7 +40,8 @@ fn any_type() -> impl Strategy<Value = Type> {
     leaf().prop_recursive(3, 24, 3, |item| {
         let boxed = item.clone().prop_map(Box::new);
         let items = |range| prop::collection::vec(item.clone(), range);
-        let key = prop_oneof![Just(Type::Number(Number::I32)), Just(Type::String { index32: false })].prop_map(Box::new);
+        let key =
+            prop_oneof![Just(Type::Number(Number::I32)), Just(Type::String { index32: false })].prop_map(Box::new);
         prop_oneof![
             3 => (any::<bool>(), boxed.clone()).prop_map(|(large, item)| Type::List { large, set: false, item }),
             1 => boxed.clone().prop_map(|item| Type::List { large: true, set: true, item }),
@@ -143,9 +144,7 @@ impl Case {
         let all = ntuple.read_all().to_batch().expect("all data");
         assert_eq!(all.num_rows() as u64, self.entries);
         assert_eq!(all.schema(), ntuple.arrow_schema());
-        for ((item, field), (values, column)) in
-            self.types.iter().zip(fields).zip(values.iter().zip(all.columns()))
-        {
+        for ((item, field), (values, column)) in self.types.iter().zip(fields).zip(values.iter().zip(all.columns())) {
             assert_eq!(field.description, "d");
             item.check(field);
             column.to_data().validate_full().expect("a valid array");

@@ -18,7 +18,7 @@ pub mod role {
     pub const STREAMER: u16 = 0x04;
 }
 
-/// Bits of [`FieldRecord::flags`]; others are ignored, as the format demands.
+/// Bits of the flags of a field record; others are ignored, as the format demands.
 pub mod field_flag {
     /// `array_size` copies of the field for every one of its parent.
     pub const REPETITIVE: u16 = 0x01;
@@ -30,7 +30,7 @@ pub mod field_flag {
     pub const SOA: u16 = 0x08;
 }
 
-/// Bits of [`ColumnRecord::flags`].
+/// Bits of the flags of a column record.
 pub mod column_flag {
     /// The column begins at `first_element`.
     pub const DEFERRED: u16 = 0x01;
