@@ -113,7 +113,7 @@ docs: tools $(VENV)/.stamp-requirements ## rustdoc, every warning an error
 
 test-rust: tools ## Rust: unit, property, documentation and conformance tests
 	$(say) 'tests: Rust'
-	$(CARGO) test --locked
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} $(CARGO) test --locked
 
 stubs: package ## The stubs say what the extension module has
 	$(say) 'stubs: stubtest'
