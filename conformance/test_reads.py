@@ -116,11 +116,11 @@ def tupelo(*arguments: str, out: Path | None = None) -> subprocess.CompletedProc
         return subprocess.run([str(TUPELO), *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
-def tupelo_dump(uri: str, label: str) -> Path:
+def tupelo_dump(uri: str, label: str, *options: str) -> Path:
     """Dump with Tupelo."""
     out = WORK / "dumps" / "tupelo" / (hashlib.sha256(f"{label} {uri}".encode()).hexdigest()[:16] + ".jsonl")
     out.parent.mkdir(parents=True, exist_ok=True)
-    done = tupelo("dump", uri, "--format", "jsonl", out=out)
+    done = tupelo("dump", uri, "--format", "jsonl", *options, out=out)
     assert done.returncode == 0, f"tupelo dump {uri}: {done.stderr}"
     return out
 
@@ -276,15 +276,20 @@ def test_judges(
     report(found)
 
 
-def test_attribute_judges(manifest: Entry) -> None:
-    """ROOT reads the attribute sets that it wrote."""
+def test_attribute_sets(manifest: Entry) -> None:
+    """ROOT and Tupelo read the attribute sets that ROOT wrote."""
     jobs, expected = [], []
     for entry in manifest["cases"]:
         for name, path in entry["attributes"].items():
             jobs.append({"file": entry["file"], "ntuple": entry["ntuple"], "attributes": name})
             expected.append(Path(path))
+    assert jobs
     dumps = judge("root", jobs, "attributes", manifest["library"])
-    report({str(path): agree(path, dump) for path, dump in zip(expected, dumps, strict=True)})
+    found = {f"{path}, ROOT": agree(path, dump) for path, dump in zip(expected, dumps, strict=True)}
+    for job, path in zip(jobs, expected, strict=True):
+        uri, name = f"{job['file']}:{job['ntuple']}", job["attributes"]
+        found[f"{path}, Tupelo"] = agree(tupelo_dump(uri, f"attributes {name}", "--attributes", name), path)
+    report(found)
 
 
 @every_case

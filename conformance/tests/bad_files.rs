@@ -11,7 +11,9 @@ use conformance::model::Model;
 use conformance::outcome::{self, Data, verdict};
 use conformance::{memory, samples, summary};
 use tupelo::{File, ops};
-use tupelo_format::envelope::{ColumnRecord, FieldRecord};
+use tupelo_format::container::ANCHOR_BYTES;
+use tupelo_format::envelope::{AttributeSetRecord, ColumnRecord, FieldRecord};
+use tupelo_format::locator::Locator;
 use tupelo_storage::MemorySource;
 
 /// No file of a few kilobytes may take longer, on the slowest machine.
@@ -163,4 +165,37 @@ fn ten_thousand_clusters_take_seconds() {
     takes("10 000 clusters", &model, |read| {
         assert_eq!(read.expect("it is whole")[0].batch.num_rows(), 40_000);
     });
+}
+
+/// Attribute sets have none of their own; those of a hostile file are the ntuple itself, again and again.
+#[test]
+fn attribute_sets_in_circles_take_no_time() {
+    const SETS: usize = 100;
+    let build = |offset: u64| {
+        let mut model = samples::flat();
+        model.pack = false;
+        model.edit_footer(move |footer| {
+            let set = |i| AttributeSetRecord {
+                schema_major: 1,
+                schema_minor: 0,
+                anchor_length: ANCHOR_BYTES as u32,
+                anchor: Locator::File { offset, bytes: ANCHOR_BYTES as u64 },
+                name: format!("set{i:03}"),
+            };
+            footer.attribute_sets = (0..SETS).map(set).collect();
+        });
+        model.build().expect("a file")
+    };
+    // Only the numbers differ between both files, not the places.
+    let file = build(0);
+    let class = b"\x0dROOT::RNTuple\x01n\x00";
+    let key = file.windows(class.len()).position(|window| window == class).expect("the anchor's key");
+    let file = build((key + class.len()) as u64);
+    let begin = Instant::now();
+    assert_eq!(outcome::read(&file, "sets", true).expect("data").len(), SETS + 1);
+    let file = memory::file(&file).expect("a file");
+    let report = ops::verify::verify(&file, None, &mut |_| {}).expect("a report");
+    assert_eq!((report.ntuples as usize, report.damages.len()), (SETS + 1, 0));
+    ops::layout::layout(&file).expect("a map");
+    assert!(begin.elapsed() < MOST_TIME, "{:?}", begin.elapsed());
 }

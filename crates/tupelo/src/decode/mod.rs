@@ -12,7 +12,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Fields};
+use arrow_schema::{ArrowError, DataType, Fields};
 use tupelo_format::encoding::{self, ColumnType};
 use tupelo_format::envelope::FeatureFlags;
 
@@ -63,7 +63,7 @@ impl<'s> Decoder<'s> {
             Kind::Streamer => {
                 let offsets = self.offsets(field, segments)?;
                 let bytes = self.bytes(field, 1, &offsets.items)?;
-                Ok(Arc::new(LargeBinaryArray::try_new(offsets.buffer, bytes, None)?))
+                Ok(Arc::new(LargeBinaryArray::try_new(offsets.buffer, bytes, None).map_err(misfit)?))
             }
             Kind::Cardinality { wide } => {
                 let offsets = self.offsets(field, segments)?.buffer;
@@ -80,13 +80,16 @@ impl<'s> Decoder<'s> {
             }
             Kind::Bitset { size } => {
                 let bits = self.bits(field, &repeated(self, field, segments, *size)?)?;
-                let list = FixedSizeListArray::try_new(arrow_type::bits(), self.list_size(field, *size)?, bits, None)?;
+                let list = FixedSizeListArray::try_new(arrow_type::bits(), self.list_size(field, *size)?, bits, None)
+                    .map_err(misfit)?;
                 Ok(Arc::new(list))
             }
             Kind::Array { size, item } => {
                 let values = self.decode(item, &repeated(self, field, segments, *size)?)?;
                 let item = arrow_type::item(item, values.data_type().clone(), self.compressed);
-                Ok(Arc::new(FixedSizeListArray::try_new(item, self.list_size(field, *size)?, values, None)?))
+                Ok(Arc::new(
+                    FixedSizeListArray::try_new(item, self.list_size(field, *size)?, values, None).map_err(misfit)?,
+                ))
             }
             Kind::Wrapper(item) => self.decode(item, segments),
             Kind::Optional(item) if item.takes_nulls() => self.optional(field, item, segments),
@@ -97,13 +100,13 @@ impl<'s> Decoder<'s> {
                 }
                 let values = self.decode(item, &offsets.items)?;
                 let item = arrow_type::item(item, values.data_type().clone(), self.compressed);
-                Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None)?))
+                Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None).map_err(misfit)?))
             }
             Kind::Map(pair) => {
                 let offsets = self.offsets(field, segments)?;
                 let values = self.record(pair.children(), Some(["key", "value"]), &offsets.items)?;
                 let item = arrow_type::item(pair, values.data_type().clone(), self.compressed);
-                Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None)?))
+                Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None).map_err(misfit)?))
             }
             Kind::Record(fields) | Kind::Tuple(fields) => {
                 if fields.is_empty() {
@@ -186,7 +189,7 @@ impl<'s> Decoder<'s> {
         {
             return Ok(Arc::new(strings));
         }
-        Ok(Arc::new(LargeBinaryArray::try_new(offsets.buffer, bytes, None)?))
+        Ok(Arc::new(LargeBinaryArray::try_new(offsets.buffer, bytes, None).map_err(misfit)?))
     }
 
     fn record(&mut self, fields: &[Field], names: Option<[&str; 2]>, segments: &[Segment]) -> Result<ArrayRef> {
@@ -202,7 +205,7 @@ impl<'s> Decoder<'s> {
             let count = segments.iter().map(|segment| segment.count as usize).sum();
             return Ok(Arc::new(StructArray::new_empty_fields(count, None)));
         }
-        Ok(Arc::new(StructArray::try_new(Fields::from(arrow_fields), arrays, None)?))
+        Ok(Arc::new(StructArray::try_new(Fields::from(arrow_fields), arrays, None).map_err(misfit)?))
     }
 
     /// Items that are there stand dense on disk; Arrow wants a place for the missing ones too.
@@ -221,7 +224,7 @@ impl<'s> Decoder<'s> {
             places.push(window[0].unsigned_abs());
         }
         let places = UInt64Array::new(places.into(), valid.finish());
-        Ok(arrow_select::take::take(&dense, &places, None)?)
+        arrow_select::take::take(&dense, &places, None).map_err(misfit)
     }
 
     fn variant(
@@ -282,7 +285,7 @@ impl<'s> Decoder<'s> {
         }
         let union_fields = arrow_type::union_fields(fields.into());
         let (type_ids, offsets) = (ScalarBuffer::from(type_ids), ScalarBuffer::from(offsets));
-        Ok(Arc::new(UnionArray::try_new(union_fields, type_ids, Some(offsets), children)?))
+        Ok(Arc::new(UnionArray::try_new(union_fields, type_ids, Some(offsets), children).map_err(misfit)?))
     }
 
     /// Decodes an index column. Stored offsets count from the start of the cluster, Arrow's from that of the output.
@@ -487,5 +490,11 @@ fn try_room(bytes: usize) -> Result<()> {
 }
 
 fn primitive_array(data_type: DataType, count: usize, values: Buffer) -> Result<ArrayRef> {
-    Ok(make_array(ArrayData::builder(data_type).len(count).add_buffer(values).build()?))
+    Ok(make_array(ArrayData::builder(data_type).len(count).add_buffer(values).build().map_err(misfit)?))
+}
+
+/// What was decoded does not make an array: that is the file's fault, not the caller's.
+#[cold]
+fn misfit(error: ArrowError) -> Error {
+    Error::corrupt(format!("the decoded columns do not fit together: {error}"))
 }
