@@ -10,8 +10,9 @@ use crate::{Error, Result};
 
 /// C++ class of the record that holds an ntuple's anchor.
 const ANCHOR_CLASS: &str = tupelo_format::open::ANCHOR_CLASS;
-/// Attribute sets of attribute sets are followed so deep; the format has one level.
-const MAX_DEPTH: usize = 4;
+/// Attribute sets have none of their own (format specification, "Linked Attribute Sets"): what a file says deeper down
+/// is not followed, for it may go in circles.
+const MAX_DEPTH: usize = 1;
 
 /// An ntuple or an attribute set, as far as it can be opened.
 struct Found {
