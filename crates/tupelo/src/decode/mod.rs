@@ -236,7 +236,7 @@ impl<'s> Decoder<'s> {
     ) -> Result<ArrayRef> {
         self.check(field, 0, segments)?;
         try_room(count.saturating_mul(size_of::<u64>()))?;
-        let mut switch = Switch { indexes: vec![0; count], tags: vec![0; count], spare: Switch::default_spare() };
+        let mut switch = Switch { indexes: vec![0; count], tags: vec![0; count], ..Switch::default() };
         self.visit(field, 0, segments, |piece| switch.decode(&piece))?;
         let mut type_ids = Vec::with_capacity(count);
         let mut offsets = Vec::with_capacity(count);
@@ -421,17 +421,15 @@ impl Piece<'_> {
 }
 
 /// A switch column in memory.
+#[derive(Default)]
 struct Switch {
     indexes: Vec<u64>,
     tags: Vec<u32>,
+    /// A whole page, of which a part is taken.
     spare: (Vec<u64>, Vec<u32>),
 }
 
 impl Switch {
-    fn default_spare() -> (Vec<u64>, Vec<u32>) {
-        (Vec::new(), Vec::new())
-    }
-
     fn decode(&mut self, piece: &Piece<'_>) -> Result<()> {
         debug_assert_eq!(piece.encoding.column_type(), ColumnType::Switch);
         let (indexes, tags) = &mut self.spare;
