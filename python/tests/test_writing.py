@@ -440,3 +440,37 @@ def test_offsets_that_go_back_are_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(tupelo.InvalidArgumentError, match="offsets that go back"), tupelo.recreate(path) as file:
         file["n"] = pa.table({"v": bad})
     assert not path.exists()
+
+
+@pytest.mark.parametrize("data", [{"x": [[], []]}, {"x": [None, None]}, pl.DataFrame({"x": [[], []]})])
+def test_first_data_without_a_type_say_what_to_do(tmp_path: pathlib.Path, data: Any) -> None:
+    """A first chunk without muons raised an error of pyarrow's that named no field."""
+    with (
+        pytest.raises(tupelo.InvalidArgumentError, match=r"'x'.*declare it"),
+        tupelo.recreate(tmp_path / "f.root") as file,
+    ):
+        file["n"] = data
+
+
+@pytest.mark.parametrize("declared", ["std::vector<double>", "std::vector<std::vector<float>>", "std::optional<int>"])
+def test_collections_take_index_encodings(tmp_path: pathlib.Path, declared: str) -> None:
+    """The encoding was handed on to the numbers, which cannot be indexes."""
+    with tupelo.recreate(tmp_path / "f.root", compression="none") as file:
+        file.mkrntuple("n", {"v": declared}, encodings={"v": "Index32"})
+    field = tupelo.open(tmp_path / "f.root")["n"].arrow_schema.field("v")
+    assert field.metadata[b"rntuple.encoding"] == b"Index32"
+
+
+def write_under(path: pathlib.Path, *names: str) -> None:
+    """Ntuples of these names in one file."""
+    with tupelo.recreate(path) as file:
+        for name in names:
+            file[name] = {"x": [1]}
+
+
+@pytest.mark.parametrize("names", [("a/b", "a"), ("a", "a/b"), ("c", "a;3")])
+def test_names_that_root_files_cannot_hold(tmp_path: pathlib.Path, names: tuple[str, ...]) -> None:
+    """A cycle in a name could be written and never read; an ntuple hid the directory of its name."""
+    with pytest.raises(tupelo.Error):
+        write_under(tmp_path / "f.root", *names)
+    assert not (tmp_path / "f.root").exists()

@@ -13,8 +13,8 @@ use crate::table::{bytes, things};
 
 /// Decode ntuples and write them again: fewer fields or entries, another codec, other page and cluster sizes
 ///
-/// Without NAME all ntuples of IN are copied. C++ types, descriptions and column encodings stay as they are; attribute
-/// sets are left behind. OUT appears when it is complete.
+/// Without NAME all ntuples of IN are copied, in their newest cycle. C++ types, descriptions and column encodings stay as
+/// they are; attribute sets, trees and histograms are left behind. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use arrow_ipc::writer::StreamWriter;
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     /// How to write them
     #[arg(long, default_value = "jsonl")]
     format: Format,
-    /// Write to this file, replacing it, instead of to standard output
+    /// Write to this file, replacing it, instead of to standard output (-)
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// With arrow and parquet: strings as bytes, for data that are not UTF-8
@@ -92,6 +92,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let entries = args.choice.entries.of(ntuple.entries());
     let read = ntuple.read(patterns(&args.choice.fields))?.entries(entries);
     let (output, pending) = match &args.output {
+        Some(path) if path.as_os_str() == "-" => (Output::stdout(), None),
+        Some(path) if is_same_file(path, &ntuple.file_name()) => {
+            let refused = Failure::usage(format_args!("{} is the file that is read", path.display()));
+            return Err(refused.with_hint("name another file with -o OUT"));
+        }
         Some(path) => Output::file(path)?,
         None => (Output::stdout(), None),
     };
@@ -104,6 +109,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Format::Parquet => parquet(read.with_binary_strings(args.binary_strings), output, &mut progress),
     }?;
     pending.map_or(Ok(()), Pending::publish)
+}
+
+fn is_same_file(one: &Path, other: &str) -> bool {
+    matches!((one.canonicalize(), Path::new(other).canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Batches of about so many bytes.

@@ -133,3 +133,15 @@ fn a_dump_that_fails_leaves_the_file_of_before() {
     // Neither is there anything beside it.
     assert_eq!(std::fs::read_dir(place.directory.path()).expect("a directory").count(), 2);
 }
+
+#[test]
+fn a_dump_does_not_eat_its_own_input() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let before = std::fs::read(&file).expect("a file");
+    let error = tupelo(&["dump", &file, "--entries", ":1", "-o", &file]).fails(2);
+    assert!(error.contains("is the file that is read"), "{error}");
+    assert_eq!(std::fs::read(&file).expect("a file"), before);
+    // A dash is standard output, as everywhere.
+    assert_eq!(tupelo(&["dump", &file, "--entries", ":2", "-o", "-"]).ok().lines().count(), 2);
+}

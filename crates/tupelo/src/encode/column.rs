@@ -252,7 +252,8 @@ impl ColumnWriter {
         let mut bytes = Vec::new();
         let packed_bytes = SCRATCH.with_borrow_mut(|scratch| {
             scratch.clear();
-            encode(&self.sealing.encoding, scratch)?;
+            // Values that an encoding cannot hold are the caller's.
+            encode(&self.sealing.encoding, scratch).map_err(|e| Error::invalid_argument(e.what()))?;
             compression::compress(self.sealing.compression, scratch, &mut bytes)?;
             Ok::<_, Error>(scratch.len() as u64)
         })?;

@@ -72,7 +72,8 @@ pub fn tighten(batch: &RecordBatch) -> ArrowSchema {
 fn tight(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     let base = field.metadata().get(metadata::TYPE).and_then(|name| TypeName::parse(name)).map_or("", |name| name.base);
     let is_optional = matches!(base, "std::optional" | "std::unique_ptr");
-    let nullable = field.is_nullable() && (is_optional || array.null_count() > 0);
+    let is_unknown = *field.data_type() == DataType::Null;
+    let nullable = field.is_nullable() && (is_optional || is_unknown || array.null_count() > 0);
     let data_type = match (field.data_type(), array.data_type()) {
         (DataType::List(item), DataType::List(_)) => DataType::List(tight(item, array.as_list::<i32>().values())),
         (DataType::LargeList(item), DataType::LargeList(_)) => {
@@ -298,10 +299,13 @@ pub(crate) fn parse_encoding(text: &str) -> Result<Encoding> {
         (0..=u16::from(u8::MAX)).filter_map(ColumnType::from_code).find(|c| c.name() == name).ok_or_else(wrong)?;
     let number = |text: &str| text.parse::<f64>().map_err(|_| wrong());
     let bits = |text: &str| text.parse::<u16>().map_err(|_| wrong());
+    let refused = |error: tupelo_format::Error| Error::invalid_argument(format!("'{text}': {error}"));
     match arguments.as_slice() {
         [] => Encoding::of(column_type).ok_or_else(wrong),
-        [width] => Ok(Encoding::new(column_type, bits(width)?, None)?),
-        [width, min, max] => Ok(Encoding::new(column_type, bits(width)?, Some((number(min)?, number(max)?)))?),
+        [width] => Encoding::new(column_type, bits(width)?, None).map_err(refused),
+        [width, min, max] => {
+            Encoding::new(column_type, bits(width)?, Some((number(min)?, number(max)?))).map_err(refused)
+        }
         _ => Err(wrong()),
     }
 }
@@ -464,6 +468,11 @@ fn plain_kind(data_type: &DataType, base: &str, layer: &Layer<'_>) -> Result<Kin
             Kind::Variant(alternatives.collect::<Result<_>>()?)
         }
         DataType::Dictionary(_, values) => return plain_kind(values, base, layer),
+        DataType::Null => {
+            return Err(Error::invalid_argument(
+                "the data are all empty or missing, so their type is unknown; declare it before the first data",
+            ));
+        }
         other => {
             return Err(Error::unsupported(format!(
                 "the Arrow type {other} has no C++ type that RNTuple stores; cast it to a number, a string, a list or a struct"

@@ -69,6 +69,11 @@ impl NtupleWriter {
         options.check()?;
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
         check_name(name)?;
+        if name.contains(';') {
+            return Err(Error::invalid_argument(format!(
+                "the name '{name}' contains ';', which ROOT files keep for cycles"
+            )));
+        }
         let records = records::build(schema, options)?;
         sink.begin(path)?;
         let header = Header {

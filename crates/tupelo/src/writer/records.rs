@@ -33,12 +33,15 @@ struct Builder<'o> {
     placed: HashMap<String, Placed>,
     /// Option paths that named a field.
     used: BTreeSet<&'o str>,
+    /// Paths of the fields so far.
+    seen: BTreeSet<String>,
 }
 
 /// Names, roles, columns and encodings of a schema under the given options.
 pub(super) fn build(schema: &Schema, options: &WriteOptions) -> Result<Records> {
     let records = Records { schema: SchemaRecords::default(), fields: Vec::new(), columns: Vec::new() };
-    let mut builder = Builder { options, records, placed: HashMap::new(), used: BTreeSet::new() };
+    let mut builder =
+        Builder { options, records, placed: HashMap::new(), used: BTreeSet::new(), seen: BTreeSet::new() };
     let disk_paths = disk_paths(schema);
     // Sources first: a projected field refers to fields that may stand behind it.
     let mut projected = Vec::new();
@@ -139,19 +142,21 @@ impl<'o> Builder<'o> {
             checksum: field.checksum,
             soa: field.soa,
         });
+        // Items of collections share the path of their collection, which has had what the options say of it.
+        let is_item = !self.seen.insert(path.to_owned());
         let compression = match self.options.field_compression.get_key_value(path) {
-            Some((key, compression)) => {
+            Some((key, compression)) if !is_item => {
                 self.used.insert(key);
                 *compression
             }
-            None => inherited_compression,
+            _ => inherited_compression,
         };
         let asked = match self.options.field_encoding.get_key_value(path) {
-            Some((key, encoding)) => {
+            Some((key, encoding)) if !is_item => {
                 self.used.insert(key);
                 Some(*encoding)
             }
-            None => inherited_encoding,
+            _ => inherited_encoding,
         };
         let first = self.records.columns.len();
         // An encoding for a path of numbers in collections passes through the layers that cannot have it.

@@ -240,6 +240,9 @@ impl Layout {
             at = child;
             parts.remove(0);
         }
+        if parts.is_empty() && self.newest(at, name).is_some_and(|found| found.directory.is_some()) {
+            return Err(Error::unsupported(format!("'{path}' is a directory")));
+        }
         let cycle = match parts.is_empty() {
             true => self.newest(at, name).map_or(Some(1), |newest| newest.cycle.checked_add(1)),
             false => Some(1),
