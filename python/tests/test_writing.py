@@ -139,6 +139,9 @@ def test_pandas_and_its_index() -> None:
     frame = pd.DataFrame({"x": [1.5, 2.5], "s": ["a", "b"]})
     assert written(frame).arrays(library="pd").equals(frame)
     assert written(frame.set_index("s")).keys() == ["x", "s"]
+    # An index without a name is that of a selection; one with a name is data, also where pandas makes a range of it.
+    assert written(frame[frame.x > 2]).keys() == ["x", "s"]
+    assert written(frame.set_index(pd.RangeIndex(5, 7, name="event"))).keys() == ["x", "s", "event"]
 
 
 def test_an_ntuple_into_another_file() -> None:
@@ -474,3 +477,14 @@ def test_names_that_root_files_cannot_hold(tmp_path: pathlib.Path, names: tuple[
     with pytest.raises(tupelo.Error):
         write_under(tmp_path / "f.root", *names)
     assert not (tmp_path / "f.root").exists()
+
+
+@pytest.mark.parametrize(("declared", "values"), [("float", [1e300]), ("bool", [2, 0])])
+def test_what_a_type_cannot_hold_is_refused(tmp_path: pathlib.Path, declared: str, values: list[float]) -> None:
+    """1e300 became infinite and 2 became true, without a word."""
+    with tupelo.recreate(tmp_path / "f.root") as file:
+        writer = file.mkrntuple("n", {"x": declared})
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"'x'.*cannot hold"):
+            writer.extend({"x": values})
+        writer.extend({"x": [1, 0]})
+    assert tupelo.open(tmp_path / "f.root")["n"].num_entries == 2

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from . import _core
 from ._arrow import TYPE
@@ -171,9 +172,12 @@ def _table_of_awkward(data: Any) -> Any:
 
 
 def _table_of_pandas(data: Any) -> Any:
+    """Levels of the index that have a name become fields behind the columns; an index without a name only counts."""
     try:
-        table = pa.Table.from_pandas(data)
-    except _ARROW_ERRORS as error:
+        named = [name for name in data.index.names if name is not None]
+        columns = [*data.columns, *named]
+        table = pa.Table.from_pandas(data.reset_index(level=named)[columns] if named else data, preserve_index=False)
+    except (ValueError, *_ARROW_ERRORS) as error:
         raise InvalidArgumentError(f"the data frame cannot be written: {_text(error)}") from error
     return table.replace_schema_metadata(None)
 
@@ -283,10 +287,22 @@ def _fit(array: Any, field: Any, path: str) -> Any:
             return lists
     elif _is_number(have) and _is_number(want):
         try:
-            return array.cast(want)
+            fitting = array.cast(want)
         except pa.ArrowInvalid as error:
             raise InvalidArgumentError(f"field '{path}': {_text(error)}") from error
+        if _is_lossy(array, fitting):
+            raise InvalidArgumentError(f"field '{path}': the declared type {want} cannot hold all of the values")
+        return fitting
     raise InvalidArgumentError(f"field '{path}': values of the Arrow type {have} do not fit the declared type {want}")
+
+
+def _is_lossy(array: Any, fitting: Any) -> bool:
+    """Whether a cast lost more than digits of a float: Arrow lets infinity and truth take the place of numbers."""
+    if pa.types.is_boolean(fitting.type):
+        return not fitting.cast(array.type).equals(array)
+    if pa.types.is_floating(array.type) and pa.types.is_floating(fitting.type):
+        return bool(pc.any(pc.and_(pc.is_inf(fitting), pc.is_finite(array))).as_py())
+    return False
 
 
 def _fit_struct(array: Any, want: Any, path: str) -> Any:
