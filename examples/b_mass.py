@@ -56,7 +56,9 @@ def run(commands: list[str], *command: object) -> None:
     words = [str(COMMAND), *map(str, command)]
     commands.append(shlex.join(words))
     print(f"\n$ {commands[-1]}", flush=True)
-    subprocess.run([str(ROOT / COMMAND), *words[1:]], check=True)
+    status = subprocess.run([str(ROOT / COMMAND), *words[1:]], check=False).returncode
+    if status:
+        sys.exit(status)  # the command has said why
 
 
 def main() -> int:
@@ -76,7 +78,7 @@ def main() -> int:
     if (ROOT / COMMAND).exists():
         if location is None:
             location = str(folder / "b2hhh.root")
-            run(commands, "generate", "b2hhh", "--events", arguments.events, "--seed", arguments.seed, location)
+            run(commands, "generate", "b2hhh", "--force", "--events", arguments.events, "--seed", arguments.seed, location)
         run(commands, "ls", location)
         run(commands, "schema", location)
     elif location is None:
@@ -133,4 +135,7 @@ def only(file: tupelo.File) -> tupelo.Ntuple:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except tupelo.Error as error:
+        sys.exit(f"error: {error}")
