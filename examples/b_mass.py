@@ -78,7 +78,8 @@ def main() -> int:
     if (ROOT / COMMAND).exists():
         if location is None:
             location = str(folder / "b2hhh.root")
-            run(commands, "generate", "b2hhh", "--force", "--events", arguments.events, "--seed", arguments.seed, location)
+            sizes = ["--events", arguments.events, "--seed", arguments.seed]
+            run(commands, "generate", "b2hhh", "--force", *sizes, location)
         run(commands, "ls", location)
         run(commands, "schema", location)
     elif location is None:
