@@ -177,7 +177,7 @@ def _table_of_pandas(data: Any) -> Any:
         named = [name for name in data.index.names if name is not None]
         columns = [*data.columns, *named]
         table = pa.Table.from_pandas(data.reset_index(level=named)[columns] if named else data, preserve_index=False)
-    except (ValueError, *_ARROW_ERRORS) as error:
+    except _ARROW_ERRORS as error:
         raise InvalidArgumentError(f"the data frame cannot be written: {_text(error)}") from error
     return table.replace_schema_metadata(None)
 
