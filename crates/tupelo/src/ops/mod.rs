@@ -5,11 +5,11 @@ pub mod inspect;
 pub mod layout;
 pub mod verify;
 
+use tupelo_format::open::ANCHOR_CLASS;
+
 use crate::reader::{File, Ntuple};
 use crate::{Error, Result};
 
-/// C++ class of the record that holds an ntuple's anchor.
-const ANCHOR_CLASS: &str = tupelo_format::open::ANCHOR_CLASS;
 /// Attribute sets have none of their own (format specification, "Linked Attribute Sets"): what a file says deeper down
 /// is not followed, for it may go in circles.
 const MAX_DEPTH: usize = 1;

@@ -159,7 +159,7 @@ impl Field {
     }
 
     /// Whether subfields are addressed through this field without a name of their own in dotted paths.
-    fn is_transparent(&self) -> bool {
+    pub(crate) fn is_transparent(&self) -> bool {
         matches!(
             self.kind,
             Kind::Array { .. } | Kind::Wrapper(_) | Kind::Collection(_) | Kind::Map(_) | Kind::Optional(_)

@@ -166,7 +166,7 @@ impl<'o> Builder<'o> {
             self.add_columns(field, id, chosen, compression).map_err(within)?;
         }
         let passed = asked.filter(|_| !takes_it);
-        if passed.is_some() && !is_transparent(&field.kind) {
+        if passed.is_some() && !field.is_transparent() {
             let encoding = passed.map_or("", |e| e.column_type().name());
             return Err(within(Error::invalid_argument(format!(
                 "'{}' cannot be stored as {encoding}",
@@ -178,8 +178,7 @@ impl<'o> Builder<'o> {
             .children()
             .iter()
             .map(|child| {
-                let below =
-                    if is_transparent(&field.kind) { path.to_owned() } else { format!("{path}.{}", child.name) };
+                let below = if field.is_transparent() { path.to_owned() } else { format!("{path}.{}", child.name) };
                 let disk_below = format!("{disk_path}.{}", child.name);
                 self.add(child, id, &below, &disk_below, passed, compression, is_projected)
             })
@@ -270,10 +269,6 @@ fn fits(field: &Field, encoding: &Encoding) -> bool {
         (_, Some(ColumnType::Index64)) => encoding.column_type().is_index(),
         _ => false,
     }
-}
-
-fn is_transparent(kind: &Kind) -> bool {
-    matches!(kind, Kind::Array { .. } | Kind::Wrapper(_) | Kind::Collection(_) | Kind::Map(_) | Kind::Optional(_))
 }
 
 fn role(kind: &Kind) -> u16 {
