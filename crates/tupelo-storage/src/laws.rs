@@ -98,6 +98,7 @@ pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
         let mut model = Vec::new();
         for round in 0..3 {
             work(&mut *sink, &mut model, round);
+            must(sink.checkpoint(), "checkpoint");
             assert_eq!(content().as_deref(), old, "nothing is visible before commit");
         }
         must(sink.commit(), "commit");
@@ -106,6 +107,14 @@ pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
         let SinkCase { sink, content } = make(old);
         must(sink.commit(), "commit nothing");
         assert_eq!(content().as_deref(), Some(&[][..]), "an empty object is an object");
+
+        for abort in [true, false] {
+            let SinkCase { mut sink, content } = make(old);
+            work(&mut *sink, &mut Vec::new(), 0);
+            must(sink.checkpoint(), "checkpoint");
+            if abort { drop(must(sink.abort(), "abort")) } else { drop(sink) }
+            assert_eq!(content().as_deref(), old, "a checkpoint that is not committed stays aside");
+        }
 
         unfinished_laws(|| make(old), 0, old);
     }
@@ -133,6 +142,27 @@ pub fn update_laws(make: impl Fn(&[u8]) -> SinkCase) {
         must(sink.commit(), "commit nothing");
         assert_eq!(content().as_deref(), Some(old), "an update of nothing changes nothing");
 
+        for ending in [Some("abort"), Some("spoilt commit"), None] {
+            let SinkCase { mut sink, content } = make(old);
+            let mut model = old.to_vec();
+            for round in 0..2 {
+                work(&mut *sink, &mut model, round);
+                must(sink.checkpoint(), "checkpoint");
+                assert!(content().is_some_and(|found| found == model), "a checkpoint makes all of it visible");
+            }
+            work(&mut *sink, &mut model.clone(), 3);
+            match ending {
+                Some("abort") => assert_eq!(must(sink.abort(), "abort"), None, "nothing is kept aside"),
+                Some(_) => {
+                    refused(sink.patch(u64::MAX, b"x"), ErrorKind::OutOfRange, "patch beyond the end");
+                    assert!(sink.checkpoint().is_err(), "a spoilt sink makes no checkpoint");
+                    assert!(sink.commit().is_err(), "a spoilt sink does not commit");
+                }
+                None => drop(sink),
+            }
+            assert!(content().is_some_and(|found| found == model), "what is not committed goes back to the checkpoint");
+        }
+
         unfinished_laws(|| make(old), old.len(), Some(old));
     }
 }
@@ -143,7 +173,7 @@ fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>
         let SinkCase { mut sink, content } = make();
         work(&mut *sink, &mut old.unwrap_or_default()[..start].to_vec(), 1);
         if abort {
-            must(sink.abort(), "abort")
+            assert_eq!(must(sink.abort(), "abort"), None, "nothing is kept")
         } else {
             drop(sink)
         }

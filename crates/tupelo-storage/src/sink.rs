@@ -6,9 +6,10 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// An object being written: appended to, patched, and then committed as a whole or not at all.
 ///
-/// Nothing is visible under the final name before [`commit`](Self::commit) has returned. A sink that is dropped
-/// without commit leaves nothing new behind, as [`abort`](Self::abort) does. After an error from `append` or `patch`
-/// the sink is spoilt: `commit` fails too, so that a forgotten error never becomes a damaged file.
+/// Nothing is visible under the final name before [`commit`](Self::commit) has returned, or, where an object is
+/// continued, [`checkpoint`](Self::checkpoint). A sink that is dropped without commit goes back to its last checkpoint,
+/// as [`abort`](Self::abort) does, and without one leaves nothing new behind. After an error from `append`, `patch` or
+/// `checkpoint` the sink is spoilt: all that follows fails too, so that a forgotten error never becomes a damaged file.
 /// `Display` is the final name. [`crate::laws::sink_laws`] is the contract in code.
 pub trait ByteSink: Debug + Display + Send {
     /// Where the next append goes: in bytes from the start of the object.
@@ -29,13 +30,21 @@ pub trait ByteSink: Debug + Display + Send {
         pieces.iter().try_for_each(|piece| self.append(piece))
     }
 
-    /// Overwrites bytes that exist, at `offset` bytes from the start of the object. Patches take effect in the order
-    /// in which they are given.
+    /// Overwrites bytes that exist, at `offset` bytes from the start of the object. Patches take effect at the next
+    /// checkpoint or commit, in the order in which they are given, after all that is appended is safe.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`] for a patch that reaches beyond [`position`](Self::position), and what the back end
     /// says.
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Makes what was appended so far durable, then the patches, one after the other: a state to which a crash, an
+    /// error, `abort` and drop go back from now on. An object that is continued shows it at once; one that is created
+    /// keeps it aside, where [`abort`](Self::abort) says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotSupported`] where the back end has no such thing, and what the back end says.
+    fn checkpoint(&mut self) -> Result<()>;
 
     /// Makes everything durable and visible under the final name.
     ///
@@ -43,11 +52,11 @@ pub trait ByteSink: Debug + Display + Send {
     /// What the back end says; unless the message says otherwise, what lay under the name before still does.
     fn commit(self: Box<Self>) -> Result<()>;
 
-    /// Forgets everything.
+    /// Forgets everything since the last checkpoint. Gives the name under which that is kept, if it is kept aside.
     ///
     /// # Errors
     /// What the back end says when it cannot clean up.
-    fn abort(self: Box<Self>) -> Result<()>;
+    fn abort(self: Box<Self>) -> Result<Option<String>>;
 }
 
 impl<S: ByteSink + ?Sized> ByteSink for Box<S> {
@@ -63,10 +72,13 @@ impl<S: ByteSink + ?Sized> ByteSink for Box<S> {
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         (**self).patch(offset, bytes)
     }
+    fn checkpoint(&mut self) -> Result<()> {
+        (**self).checkpoint()
+    }
     fn commit(self: Box<Self>) -> Result<()> {
         (*self).commit()
     }
-    fn abort(self: Box<Self>) -> Result<()> {
+    fn abort(self: Box<Self>) -> Result<Option<String>> {
         (*self).abort()
     }
 }

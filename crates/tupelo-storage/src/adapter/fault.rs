@@ -13,7 +13,7 @@ use crate::source::{ByteSource, Hints};
 
 /// Which call fails, and how; clones count together, so that one plan can span several sources and sinks.
 ///
-/// Counted are the requests of a source (after merging, and `size`) and the appends, patches and commits of a sink.
+/// Counted are the requests of a source (after merging, and `size`) and the appends, patches, checkpoints and commits of a sink.
 /// Reads are tried again by nobody here: each failing call fails once, at its turn.
 #[derive(Debug, Clone)]
 pub struct Faults {
@@ -136,6 +136,11 @@ impl<S: ByteSink> ByteSink for FaultySink<S> {
         self.inner.patch(offset, bytes)
     }
 
+    fn checkpoint(&mut self) -> Result<()> {
+        self.call("checkpoint")?;
+        self.inner.checkpoint()
+    }
+
     fn commit(mut self: Box<Self>) -> Result<()> {
         match self.call("commit") {
             Ok(()) => self.inner.commit(),
@@ -144,7 +149,7 @@ impl<S: ByteSink> ByteSink for FaultySink<S> {
         }
     }
 
-    fn abort(self: Box<Self>) -> Result<()> {
+    fn abort(self: Box<Self>) -> Result<Option<String>> {
         self.inner.abort()
     }
 }

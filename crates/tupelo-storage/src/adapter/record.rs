@@ -37,6 +37,8 @@ pub enum IoEvent {
         /// How many.
         len: u64,
     },
+    /// A checkpoint was made.
+    Checkpoint,
     /// The sink was committed.
     Commit,
     /// The sink was aborted.
@@ -54,6 +56,7 @@ impl fmt::Display for IoEvent {
             }
             Self::Append { offset, len } => write!(f, "append {len} bytes at {offset}"),
             Self::Patch { offset, len } => write!(f, "patch {len} bytes at {offset}"),
+            Self::Checkpoint => f.write_str("checkpoint"),
             Self::Commit => f.write_str("commit"),
             Self::Abort => f.write_str("abort"),
         }
@@ -198,12 +201,17 @@ impl<S: ByteSink> ByteSink for RecordingSink<S> {
         self.inner.patch(offset, bytes)
     }
 
+    fn checkpoint(&mut self) -> Result<()> {
+        self.log.push(IoEvent::Checkpoint);
+        self.inner.checkpoint()
+    }
+
     fn commit(self: Box<Self>) -> Result<()> {
         self.log.push(IoEvent::Commit);
         self.inner.commit()
     }
 
-    fn abort(self: Box<Self>) -> Result<()> {
+    fn abort(self: Box<Self>) -> Result<Option<String>> {
         self.log.push(IoEvent::Abort);
         self.inner.abort()
     }
@@ -259,8 +267,10 @@ mod tests {
         sink.append(b"abc").unwrap();
         sink.append_vectored(&[b"de", b"f"]).unwrap();
         sink.patch(1, b"X").unwrap();
+        sink.checkpoint().unwrap();
         sink.commit().unwrap();
-        assert_eq!(log.to_string(), "append 3 bytes at 0\nappend 3 bytes at 3\npatch 1 bytes at 1\ncommit\n");
+        let expected = "append 3 bytes at 0\nappend 3 bytes at 3\npatch 1 bytes at 1\ncheckpoint\ncommit\n";
+        assert_eq!(log.to_string(), expected);
         assert_eq!(target.bytes().unwrap(), "aXcdef");
     }
 }

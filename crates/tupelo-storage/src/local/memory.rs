@@ -120,13 +120,15 @@ impl fmt::Debug for MemoryFile {
 pub struct MemorySink {
     target: MemoryFile,
     bytes: Vec<u8>,
+    /// Whether checkpoints show: not where a new object is made.
+    is_update: bool,
     spoilt: bool,
 }
 
 impl MemorySink {
     /// A sink that starts empty and replaces what lies under `target`.
     pub fn create(target: &MemoryFile) -> Self {
-        Self { target: target.clone(), bytes: Vec::new(), spoilt: false }
+        Self { target: target.clone(), bytes: Vec::new(), is_update: false, spoilt: false }
     }
 
     /// A sink that continues what lies under `target`.
@@ -135,7 +137,7 @@ impl MemorySink {
     /// [`ErrorKind::NotFound`] when nothing does.
     pub fn update(target: &MemoryFile) -> Result<Self> {
         let bytes = target.source()?.bytes.to_vec();
-        Ok(Self { target: target.clone(), bytes, spoilt: false })
+        Ok(Self { target: target.clone(), bytes, is_update: true, spoilt: false })
     }
 }
 
@@ -157,6 +159,9 @@ impl ByteSink for MemorySink {
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.spoilt {
+            return Err(spoilt(&self.target));
+        }
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
@@ -164,6 +169,16 @@ impl ByteSink for MemorySink {
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         check_patch(offset, bytes.len(), self.position(), &self.target).inspect_err(|_| self.spoilt = true)?;
         self.bytes[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        if self.spoilt {
+            return Err(spoilt(&self.target));
+        }
+        if self.is_update {
+            self.target.set(Bytes::copy_from_slice(&self.bytes));
+        }
         Ok(())
     }
 
@@ -175,8 +190,8 @@ impl ByteSink for MemorySink {
         Ok(())
     }
 
-    fn abort(self: Box<Self>) -> Result<()> {
-        Ok(())
+    fn abort(self: Box<Self>) -> Result<Option<String>> {
+        Ok(None)
     }
 }
 

@@ -1,9 +1,11 @@
 //! What needs no network: memory and files of this machine. The only room that touches `std::fs`.
 
+mod disk;
 pub mod memory;
 mod positioned;
 mod sink;
 mod source;
 
+pub use disk::Disk;
 pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES};
 pub use source::{FileSource, LOCAL_CONCURRENCY, LOCAL_GAP_BYTES, LOCAL_HINTS, LOCAL_MAX_REQUEST_BYTES};

@@ -1,6 +1,6 @@
 //! Reading and writing at a place in a file: `pread` and `pwrite` where the system has them, seeks elsewhere.
 //!
-//! Both twins repeat interrupted calls and continue short ones; the end of the file is [`io::ErrorKind::UnexpectedEof`].
+//! Both twins repeat interrupted reads and continue short ones; the end of the file is [`io::ErrorKind::UnexpectedEof`].
 
 use std::fs::File;
 use std::io;
@@ -60,8 +60,9 @@ mod unix {
             Ok(bytes)
         }
 
-        pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-            self.0.write_all_at(bytes, offset)
+        /// One call, which may take less than it is given.
+        pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write_at(bytes, offset)
         }
     }
 }
@@ -96,8 +97,9 @@ mod seeking {
             if bytes.len() == len { Ok(bytes) } else { Err(ends_early(bytes.len())) }
         }
 
-        pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-            self.at(offset, |mut file| file.write_all(bytes))
+        /// One call, which may take less than it is given.
+        pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+            self.at(offset, |mut file| file.write(bytes))
         }
 
         fn at<T>(&self, offset: u64, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
@@ -130,7 +132,7 @@ mod tests {
                 assert_eq!(twin.read(2, 0).unwrap(), b"");
                 assert_eq!(twin.read(7, 4).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
                 assert_eq!(twin.read(0, usize::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
-                twin.write(8, b"abc").unwrap();
+                assert_eq!(twin.write(8, b"abc").unwrap(), 3);
                 assert_eq!(twin.read(0, 11).unwrap(), b"01234567abc");
                 assert_eq!(twin.file().stream_position().unwrap(), 4);
             }

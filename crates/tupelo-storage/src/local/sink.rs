@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, IoSlice, Seek, SeekFrom, Write};
+use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::mem;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::positioned::Positioned;
+use super::disk::{Disk, LocalDisk};
 use super::source::check_regular;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteSink, check_patch, spoilt};
@@ -30,10 +30,14 @@ const OPEN_ATTEMPTS: usize = 10;
 #[derive(Debug)]
 pub struct FileSink {
     path: PathBuf,
-    file: Positioned,
+    disk: Box<dyn Disk>,
     /// Where the buffer belongs in the file.
     flushed_bytes: u64,
     buffer: Vec<u8>,
+    /// Wait for the next checkpoint.
+    patches: Vec<(u64, Vec<u8>)>,
+    /// Length of what a crash or an error goes back to; `None` where that is nothing.
+    kept_bytes: Option<u64>,
     spoilt: bool,
     ending: Ending,
 }
@@ -43,8 +47,8 @@ pub struct FileSink {
 enum Ending {
     /// Move a temporary file over the target; what is there now is kept open for its lock.
     Rename { temporary: TempPath, target: PathBuf, replaced: Option<File> },
-    /// Patch a file in place, whose old content is this long.
-    InPlace { old_size_bytes: u64, patches: Vec<(u64, Vec<u8>)> },
+    /// The file is in its place already. It is kept open for its lock.
+    InPlace(File),
     /// Nothing is left to do.
     Done,
 }
@@ -52,9 +56,10 @@ enum Ending {
 impl FileSink {
     /// Begins a new file, or one that will replace the file of that name.
     ///
-    /// The bytes go to `NAME.tmp-RANDOM` beside the target, which takes the target's place at commit; a process that is
-    /// killed leaves it behind. A link is followed, and the file that it leads to is replaced. The permissions of a
-    /// replaced file stay; its other hard links keep the old content.
+    /// The bytes go to `NAME.tmp-RANDOM` beside the target, which takes the target's place at commit. It stays there
+    /// with the last checkpoint when the sink is not committed, and as it is when the process is killed. A link is
+    /// followed, and the file that it leads to is replaced. The permissions of a replaced file stay; its other hard
+    /// links keep the old content.
     ///
     /// # Errors
     /// [`ErrorKind::Denied`] where the directory or an existing file may not be written, [`ErrorKind::NotFound`]
@@ -62,6 +67,17 @@ impl FileSink {
     /// another sink writes this file, and what else the system says. At commit [`ErrorKind::Changed`] when the name was
     /// free at first and is taken then.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        Self::create_through(path, |disk| disk)
+    }
+
+    /// As [`FileSink::create`], with all writing through another [`Disk`], which is given the real one: for tests.
+    ///
+    /// # Errors
+    /// As [`FileSink::create`].
+    pub fn create_through(
+        path: impl AsRef<Path>,
+        wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>,
+    ) -> Result<Self> {
         let path = path.as_ref();
         let failed = |error: io::Error| Error::from_io("create", path.display(), error);
         let target = follow_links(path.to_owned());
@@ -89,30 +105,52 @@ impl FileSink {
             let permissions = replaced.metadata().map_err(failed)?.permissions();
             file.set_permissions(permissions).map_err(failed)?;
         }
-        Ok(Self::new(path, file, 0, Ending::Rename { temporary, target, replaced }))
+        let disk = wrap(Box::new(LocalDisk::new(file)));
+        Ok(Self::new(path, disk, 0, None, Ending::Rename { temporary, target, replaced }))
     }
 
     /// Continues an existing file in place.
     ///
-    /// Appended bytes go behind the end at once, and patches of the old content wait in memory: until commit every old
-    /// byte stays as it is. Commit makes the appended bytes durable, then patches in the order given, then makes the
-    /// patches durable. When it fails before the last step, the old bytes and the old length are restored.
+    /// Appended bytes go behind the end at once; every old byte stays as it is until the next checkpoint or commit.
+    /// That makes the appended bytes durable, then patches in the order given, then makes the patches durable. When it
+    /// fails before the last step, the old bytes and the old length are restored.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], [`ErrorKind::Denied`], [`ErrorKind::NotSupported`] for what is not a regular file,
     /// [`ErrorKind::Busy`] while another sink writes this file, and what else the system says.
     pub fn update(path: impl AsRef<Path>) -> Result<Self> {
+        Self::update_through(path, |disk| disk)
+    }
+
+    /// As [`FileSink::update`], with all writing through another [`Disk`], which is given the real one: for tests.
+    ///
+    /// # Errors
+    /// As [`FileSink::update`].
+    pub fn update_through(
+        path: impl AsRef<Path>,
+        wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>,
+    ) -> Result<Self> {
         let path = path.as_ref();
         let failed = |error: io::Error| Error::from_io("update", path.display(), error);
         check_regular(&fs::metadata(path).map_err(failed)?, "update", path)?;
         let mut file = open_locked(path, true, "update", path)?;
-        let old_size_bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        Ok(Self::new(path, file, old_size_bytes, Ending::InPlace { old_size_bytes, patches: Vec::new() }))
+        let old_bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        let lock = file.try_clone().map_err(failed)?;
+        let disk = wrap(Box::new(LocalDisk::new(file)));
+        Ok(Self::new(path, disk, old_bytes, Some(old_bytes), Ending::InPlace(lock)))
     }
 
-    fn new(path: &Path, file: File, size_bytes: u64, ending: Ending) -> Self {
-        let file = Positioned::new(file);
-        Self { path: path.to_owned(), file, flushed_bytes: size_bytes, buffer: Vec::new(), spoilt: false, ending }
+    fn new(path: &Path, disk: Box<dyn Disk>, size_bytes: u64, kept_bytes: Option<u64>, ending: Ending) -> Self {
+        Self {
+            path: path.to_owned(),
+            disk,
+            flushed_bytes: size_bytes,
+            buffer: Vec::new(),
+            patches: Vec::new(),
+            kept_bytes,
+            spoilt: false,
+            ending,
+        }
     }
 
     /// Writes the buffer and `pieces` behind it.
@@ -121,49 +159,52 @@ impl FileSink {
         let mut slices = Vec::with_capacity(pieces.len() + 1);
         slices.push(IoSlice::new(&self.buffer));
         slices.extend(pieces.iter().map(|piece| IoSlice::new(piece)));
-        write_all_vectored(self.file.file(), &mut slices).map_err(|error| {
+        append_all(&mut *self.disk, &mut slices).map_err(|error| {
             self.spoilt = true;
-            Error::from_io(
-                format!("append {total} bytes at byte {} to", self.flushed_bytes),
-                self.path.display(),
-                error,
-            )
+            let action = format!("append {total} bytes at byte {} to", self.flushed_bytes);
+            Error::from_io(action, self.path.display(), error)
         })?;
         self.flushed_bytes += total as u64;
         self.buffer.clear();
         Ok(())
     }
 
-    /// Patches what is not old content: on disk, in the buffer, or partly each.
-    fn patch_new(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let on_disk = self.flushed_bytes.saturating_sub(offset).min(bytes.len() as u64) as usize;
-        let (on_disk, in_buffer) = bytes.split_at(on_disk);
-        if !on_disk.is_empty() {
-            self.file.write(offset, on_disk)?;
+    /// Makes a state of what is written, to go back to: everything that is appended first, then the patches.
+    fn settle(&mut self) -> Result<()> {
+        if self.spoilt {
+            return Err(spoilt(&self));
         }
-        if !in_buffer.is_empty() {
-            let start = (offset + on_disk.len() as u64 - self.flushed_bytes) as usize;
-            self.buffer[start..][..in_buffer.len()].copy_from_slice(in_buffer);
+        self.write_through(&[])?;
+        self.spoilt = true;
+        // Patches must not be on disk before what they point to; but where there is nothing to go back to, nothing is
+        // lost by that.
+        let is_first = self.kept_bytes.is_none();
+        if !is_first {
+            self.disk.sync().map_err(|error| lost(&self.path, error))?;
         }
+        if self.apply()? || is_first {
+            self.disk.sync().map_err(|error| match is_first {
+                true => lost(&self.path, error),
+                false => not_durable(&self.path, error),
+            })?;
+        }
+        self.kept_bytes = Some(self.flushed_bytes);
+        self.spoilt = false;
         Ok(())
     }
 
-    fn sync(&self) -> Result<()> {
-        self.file.file().sync_all().map_err(|error| Error::from_io("make durable", self.path.display(), error))
-    }
-
-    /// The second half of a commit in place: the only moment at which old content changes.
-    fn apply(&self, old_size_bytes: u64, patches: &[(u64, Vec<u8>)]) -> Result<()> {
+    /// Overwrites what is to be patched, the only moment at which old content changes; says whether there was any.
+    fn apply(&mut self) -> Result<bool> {
+        let patches = mem::take(&mut self.patches);
         let mut undo = Vec::with_capacity(patches.len());
-        for (offset, bytes) in patches {
-            let patched = self.file.read(*offset, bytes.len()).and_then(|old| {
+        for (offset, bytes) in &patches {
+            let patched = self.disk.read(*offset, bytes.len()).and_then(|old| {
                 undo.push((*offset, old));
-                self.file.write(*offset, bytes)
+                overwrite_all(&mut *self.disk, *offset, bytes)
             });
             if let Err(error) = patched {
-                let restored = undo.iter().rev().try_for_each(|(offset, old)| self.file.write(*offset, old));
-                let restored = restored.and_then(|()| self.file.file().set_len(old_size_bytes));
-                let reason = match restored.and_then(|()| self.file.file().sync_all()) {
+                let restored = undo.iter().rev().try_for_each(|(at, old)| overwrite_all(&mut *self.disk, *at, old));
+                let reason = match restored.and_then(|()| self.disk.sync()) {
                     Ok(()) => "its old content is restored",
                     Err(_) => "its old content could not be restored, the file may be damaged",
                 };
@@ -171,10 +212,21 @@ impl FileSink {
                 return Err(Error::new(error.kind().into(), action, self.path.display(), reason).with_source(error));
             }
         }
-        if patches.is_empty() {
-            Ok(())
-        } else {
-            self.file.file().sync_all().map_err(|error| not_durable(&self.path, error))
+        Ok(!patches.is_empty())
+    }
+
+    /// Goes back to the last checkpoint. Gives the name of the file that keeps it, if it is not the target.
+    fn go_back(&mut self) -> io::Result<Option<PathBuf>> {
+        let ending = mem::replace(&mut self.ending, Ending::Done);
+        match (ending, self.kept_bytes) {
+            (Ending::Done, _) | (Ending::InPlace(_), None) => Ok(None),
+            (Ending::InPlace(_), Some(kept_bytes)) => self.disk.truncate(kept_bytes).map(|()| None),
+            (Ending::Rename { temporary, .. }, None) => temporary.close().map(|()| None),
+            (Ending::Rename { temporary, .. }, Some(kept_bytes)) => {
+                let cut = self.disk.truncate(kept_bytes);
+                let kept = temporary.keep().map_err(|error| error.error)?;
+                cut.map(|()| Some(kept))
+            }
         }
     }
 }
@@ -212,50 +264,35 @@ impl ByteSink for FileSink {
         }
         let position = self.position();
         check_patch(offset, bytes.len(), position, self.path.display()).inspect_err(|_| self.spoilt = true)?;
-        let mut new = bytes;
-        if let Ending::InPlace { old_size_bytes, patches } = &mut self.ending {
-            let in_old = old_size_bytes.saturating_sub(offset).min(bytes.len() as u64) as usize;
-            if in_old > 0 {
-                patches.push((offset, bytes[..in_old].to_vec()));
-            }
-            new = &bytes[in_old..];
+        if !bytes.is_empty() {
+            self.patches.push((offset, bytes.to_vec()));
         }
-        self.patch_new(offset + (bytes.len() - new.len()) as u64, new).map_err(|error| {
-            self.spoilt = true;
-            Error::from_io(format!("patch {} bytes at byte {offset} of", bytes.len()), self.path.display(), error)
-        })
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.settle()
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt(&self));
-        }
-        self.write_through(&[])?;
         // From here to the end an error of close could say nothing that this has not said.
-        self.sync()?;
+        self.settle()?;
         match mem::replace(&mut self.ending, Ending::Done) {
             Ending::Rename { temporary, target, replaced } => publish(temporary, &target, replaced, &self.path),
-            Ending::InPlace { old_size_bytes, patches } => self.apply(old_size_bytes, &patches),
-            Ending::Done => Ok(()),
+            Ending::InPlace(_) | Ending::Done => Ok(()),
         }
     }
 
-    fn abort(mut self: Box<Self>) -> Result<()> {
-        let failed = |error| Error::from_io("clean up after", self.path.display(), error);
-        match mem::replace(&mut self.ending, Ending::Done) {
-            Ending::Rename { temporary, .. } => temporary.close().map_err(failed),
-            Ending::InPlace { old_size_bytes, .. } => self.file.file().set_len(old_size_bytes).map_err(failed),
-            Ending::Done => Ok(()),
-        }
+    fn abort(mut self: Box<Self>) -> Result<Option<String>> {
+        let kept = self.go_back().map_err(|error| Error::from_io("clean up after", self.path.display(), error))?;
+        Ok(kept.map(|path| path.display().to_string()))
     }
 }
 
 impl Drop for FileSink {
     fn drop(&mut self) {
-        // The temporary file of the other ending goes with its `TempPath`. Nobody is left to be told of an error.
-        if let Ending::InPlace { old_size_bytes, .. } = self.ending {
-            let _ = self.file.file().set_len(old_size_bytes);
-        }
+        // Nobody is left to be told of an error.
+        let _ = self.go_back();
     }
 }
 
@@ -280,6 +317,14 @@ fn publish(temporary: TempPath, target: &Path, replaced: Option<File>, path: &Pa
         refused.path.persist(target).map_err(|error| failed(error.error))?;
     }
     sync_directory(directory_of(target)).map_err(|error| not_durable(path, error))
+}
+
+/// The error of data that the system could not make durable: after that it may have forgotten them, and asking again
+/// would be answered wrongly.
+#[cold]
+fn lost(path: &Path, error: io::Error) -> Error {
+    let reason = format!("what was written since the last checkpoint must be taken as lost: {error}");
+    Error::new(error.kind().into(), "make durable", path.display(), reason).with_source(error)
 }
 
 /// The error of a file that is complete and in place, when only its durability is in doubt.
@@ -369,18 +414,35 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// Writes all of it, however many calls that takes.
-fn write_all_vectored(mut file: &File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+fn append_all(disk: &mut dyn Disk, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
     // Drops empty slices, so that a write of nothing is not taken for a full disk.
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
-        match file.write_vectored(slices) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => IoSlice::advance_slices(&mut slices, written),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+        let written = once(|| disk.append(slices))?;
+        IoSlice::advance_slices(&mut slices, written);
     }
     Ok(())
+}
+
+/// Overwrites with all of it, however many calls that takes.
+fn overwrite_all(disk: &mut dyn Disk, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = once(|| disk.overwrite(offset, bytes))?;
+        offset += written as u64;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
+/// One call that writes something, repeated while it is interrupted.
+fn once(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
 }
 
 #[cfg(test)]
