@@ -222,6 +222,7 @@ impl Model {
                     offset: places.next().unwrap_or_default(),
                     bytes: page.stored.len() as u64,
                 }),
+                digest: None,
             };
             let mut listed: Vec<(ClusterSummary, Vec<ColumnPages>)> = Vec::new();
             for cluster in &group.clusters {
@@ -269,7 +270,7 @@ impl Model {
         file[start..][..BLOB_KEY_BYTES as usize].copy_from_slice(&blob_key(start as u64, blob_bytes, 0)?);
         let tail = layout.finish(file.len() as u64)?;
         file.extend_from_slice(&tail.append);
-        for (offset, bytes) in tail.patches.iter().chain(&tail.marks) {
+        for (offset, bytes) in &tail.patches {
             file[*offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
         strip(&mut file);

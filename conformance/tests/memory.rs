@@ -65,8 +65,12 @@ impl ByteSink for Nowhere {
         Ok(())
     }
 
-    fn abort(self: Box<Self>) -> tupelo_storage::Result<()> {
+    fn checkpoint(&mut self) -> tupelo_storage::Result<()> {
         Ok(())
+    }
+
+    fn abort(self: Box<Self>) -> tupelo_storage::Result<Option<String>> {
+        Ok(None)
     }
 }
 

@@ -74,9 +74,10 @@ impl FileWriter {
         py.detach(|| lock(&self.inner).take().ok_or_else(|| closed("file"))?.finish()).or_raise(py)
     }
 
-    /// Gives the file up: what was there before stays. Does nothing to a file that is finished.
-    fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| lock(&self.inner).take().map_or(Ok(()), tupelo::FileWriter::abort)).or_raise(py)
+    /// Gives the file up: what was there before, or at the last checkpoint, stays. Gives the name of the file that keeps
+    /// the last checkpoint, if it is another one. Does nothing to a file that is finished.
+    fn abort(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        py.detach(|| lock(&self.inner).take().map_or(Ok(None), tupelo::FileWriter::abort)).or_raise(py)
     }
 }
 

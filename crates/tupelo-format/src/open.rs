@@ -68,6 +68,12 @@ pub fn attribute_set_anchor(fetched: &Fetched, set: &AttributeSet) -> Attempt<An
 
 /// Header and footer, joined and checked.
 pub fn descriptor(fetched: &Fetched, anchor: &Anchor) -> Attempt<Descriptor> {
+    let (header, checksum, footer) = envelopes(fetched, anchor)?;
+    Ok(Descriptor::new(header, checksum, footer)?)
+}
+
+/// Header with its checksum and footer, as they are stored.
+pub fn envelopes(fetched: &Fetched, anchor: &Anchor) -> Attempt<(Header, u64, Footer)> {
     // Both are asked for at once: one request instead of two.
     let header = stored(fetched, anchor.seek_header, anchor.nbytes_header, anchor, "header");
     let footer = stored(fetched, anchor.seek_footer, anchor.nbytes_footer, anchor, "footer");
@@ -75,7 +81,7 @@ pub fn descriptor(fetched: &Fetched, anchor: &Anchor) -> Attempt<Descriptor> {
     let header = envelope(&header, anchor.len_header, "header", anchor.seek_header)?;
     let footer = envelope(&footer, anchor.len_footer, "footer", anchor.seek_footer)?;
     let (header, checksum) = Header::read(&header)?;
-    Ok(Descriptor::new(header, checksum, Footer::read(&footer)?)?)
+    Ok((header, checksum, Footer::read(&footer)?))
 }
 
 /// The page list of a cluster group.

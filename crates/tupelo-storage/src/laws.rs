@@ -112,7 +112,11 @@ pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
             let SinkCase { mut sink, content } = make(old);
             work(&mut *sink, &mut Vec::new(), 0);
             must(sink.checkpoint(), "checkpoint");
-            if abort { drop(must(sink.abort(), "abort")) } else { drop(sink) }
+            if abort {
+                drop(must(sink.abort(), "abort"))
+            } else {
+                drop(sink)
+            }
             assert_eq!(content().as_deref(), old, "a checkpoint that is not committed stays aside");
         }
 

@@ -1,6 +1,6 @@
 //! The list of unused byte ranges (`TFree`, `TFile::MakeFree`, `TFile::WriteFree`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Attempt, Fetched, FileHeader, START_BIG_FILE, read_key};
@@ -11,16 +11,17 @@ use crate::wire::{Buffer, Cursor};
 const BIG: u16 = 1000;
 /// ROOT lets the last, open segment end at a multiple of this, in bytes.
 const OPEN_STEP_BYTES: u64 = 1_000_000_000;
-/// Segments are not joined beyond this, so that the mark at their start can give their length.
+/// Segments are not joined beyond this: ROOT may mark one with its length, in 32 bits.
 const MAX_SEGMENT_BYTES: u64 = 2_000_000_000;
 
 /// The unused ranges inside a file, without the open one behind its end.
+///
+/// ROOT also writes the negative length of a segment over its first bytes. That is left out here: a reader that opened
+/// the file before still finds there what it looks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FreeList {
     /// First byte to the byte behind the last one; disjoint.
     segments: BTreeMap<u64, u64>,
-    /// First bytes of segments that are not yet marked in the file.
-    unmarked: BTreeSet<u64>,
 }
 
 impl FreeList {
@@ -61,13 +62,12 @@ impl FreeList {
     /// Adds a range that lies in the file and is not used any more.
     pub(super) fn release(&mut self, range: Range<u64>) {
         if !range.is_empty() {
-            let first = self.insert(range);
-            self.unmarked.insert(first);
+            self.insert(range);
         }
     }
 
-    /// Joins a range with its neighbours and returns where the joined one begins.
-    fn insert(&mut self, mut range: Range<u64>) -> u64 {
+    /// Adds a range and joins it with its neighbours.
+    fn insert(&mut self, mut range: Range<u64>) {
         if let Some((&first, &end)) = self.segments.range(..=range.start).next_back()
             && end >= range.start
             && range.end.max(end).saturating_sub(first) <= MAX_SEGMENT_BYTES
@@ -78,11 +78,9 @@ impl FreeList {
             && (range.end.max(end).saturating_sub(range.start) <= MAX_SEGMENT_BYTES || first == range.start)
         {
             self.segments.remove(&first);
-            self.unmarked.remove(&first);
             range.end = range.end.max(end);
         }
         self.segments.insert(range.start, range.end);
-        range.start
     }
 
     /// Bytes of the list in a record that starts at `at`, where the file ends.
@@ -97,20 +95,6 @@ impl FreeList {
         let step = (first / OPEN_STEP_BYTES).saturating_add(1).saturating_mul(OPEN_STEP_BYTES);
         entry(&mut buffer, first, step.max(START_BIG_FILE));
         (buffer.into_vec(), u32::try_from(self.segments.len()).unwrap_or(u32::MAX).saturating_add(1))
-    }
-
-    /// What to write at the start of each new segment: its length, negative, as in the key of a deleted record.
-    pub(super) fn take_marks(&mut self) -> Vec<(u64, Vec<u8>)> {
-        let mark = |first: u64| {
-            let end = *self.segments.get(&first)?;
-            let length = i32::try_from(end.saturating_sub(first).min(MAX_SEGMENT_BYTES)).unwrap_or(i32::MAX);
-            let mut buffer = Buffer::new();
-            buffer.i32_be(length.saturating_neg());
-            Some((first, buffer.into_vec()))
-        };
-        let marks = self.unmarked.iter().filter_map(|&first| mark(first)).collect();
-        self.unmarked.clear();
-        marks
     }
 }
 
@@ -134,16 +118,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_join_and_are_marked_once() {
+    fn neighbours_join() {
         let mut list = FreeList::default();
         list.release(100..200);
         list.release(300..400);
-        assert_eq!(list.take_marks(), [(100, vec![0xff, 0xff, 0xff, 0x9c]), (300, vec![0xff, 0xff, 0xff, 0x9c])]);
+        assert_eq!(list.segments, BTreeMap::from([(100, 200), (300, 400)]));
         list.release(200..300);
         list.release(500..600);
         assert_eq!(list.segments, BTreeMap::from([(100, 400), (500, 600)]));
-        assert_eq!(list.take_marks(), [(100, vec![0xff, 0xff, 0xfe, 0xd4]), (500, vec![0xff, 0xff, 0xff, 0x9c])]);
-        assert_eq!(list.take_marks(), []);
+        list.release(600..700 + MAX_SEGMENT_BYTES);
+        assert_eq!(list.segments.len(), 3);
     }
 
     #[test]

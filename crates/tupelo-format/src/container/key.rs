@@ -261,6 +261,14 @@ pub fn blob_key(at: u64, payload_bytes: u64, datime: u32) -> Result<Vec<u8>> {
     Ok(key.write())
 }
 
+/// A key for an object that no directory lists, at `at`: class, name and title.
+///
+/// # Errors
+/// Limit for names and payloads longer than keys can say.
+pub fn unlisted_key(at: u64, names: [&str; 3], payload_bytes: usize, datime: u32) -> Result<Vec<u8>> {
+    Key::place(at, TOP, names, payload_bytes, datime).map(|key| key.write())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

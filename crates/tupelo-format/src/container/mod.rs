@@ -26,7 +26,7 @@ pub use chunks::{Chunks, payload};
 pub use directory::{Object, find_object, list_objects};
 pub use fetched::{Attempt, Fetched, Interrupt};
 pub use header::{FileHeader, read_header};
-pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key};
+pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};
 pub use layout::{Layout, Tail};
 pub use streamer_info::streamer_info;
 pub use walk::{Record, RecordKind, Walk, walk_keys};

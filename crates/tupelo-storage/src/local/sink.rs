@@ -47,8 +47,8 @@ pub struct FileSink {
 enum Ending {
     /// Move a temporary file over the target; what is there now is kept open for its lock.
     Rename { temporary: TempPath, target: PathBuf, replaced: Option<File> },
-    /// The file is in its place already. It is kept open for its lock.
-    InPlace(File),
+    /// The file is in its place already.
+    InPlace,
     /// Nothing is left to do.
     Done,
 }
@@ -74,10 +74,7 @@ impl FileSink {
     ///
     /// # Errors
     /// As [`FileSink::create`].
-    pub fn create_through(
-        path: impl AsRef<Path>,
-        wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>,
-    ) -> Result<Self> {
+    pub fn create_through(path: impl AsRef<Path>, wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>) -> Result<Self> {
         let path = path.as_ref();
         let failed = |error: io::Error| Error::from_io("create", path.display(), error);
         let target = follow_links(path.to_owned());
@@ -126,18 +123,14 @@ impl FileSink {
     ///
     /// # Errors
     /// As [`FileSink::update`].
-    pub fn update_through(
-        path: impl AsRef<Path>,
-        wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>,
-    ) -> Result<Self> {
+    pub fn update_through(path: impl AsRef<Path>, wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>) -> Result<Self> {
         let path = path.as_ref();
         let failed = |error: io::Error| Error::from_io("update", path.display(), error);
         check_regular(&fs::metadata(path).map_err(failed)?, "update", path)?;
         let mut file = open_locked(path, true, "update", path)?;
         let old_bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let lock = file.try_clone().map_err(failed)?;
         let disk = wrap(Box::new(LocalDisk::new(file)));
-        Ok(Self::new(path, disk, old_bytes, Some(old_bytes), Ending::InPlace(lock)))
+        Ok(Self::new(path, disk, old_bytes, Some(old_bytes), Ending::InPlace))
     }
 
     fn new(path: &Path, disk: Box<dyn Disk>, size_bytes: u64, kept_bytes: Option<u64>, ending: Ending) -> Self {
@@ -219,8 +212,8 @@ impl FileSink {
     fn go_back(&mut self) -> io::Result<Option<PathBuf>> {
         let ending = mem::replace(&mut self.ending, Ending::Done);
         match (ending, self.kept_bytes) {
-            (Ending::Done, _) | (Ending::InPlace(_), None) => Ok(None),
-            (Ending::InPlace(_), Some(kept_bytes)) => self.disk.truncate(kept_bytes).map(|()| None),
+            (Ending::Done, _) | (Ending::InPlace, None) => Ok(None),
+            (Ending::InPlace, Some(kept_bytes)) => self.disk.truncate(kept_bytes).map(|()| None),
             (Ending::Rename { temporary, .. }, None) => temporary.close().map(|()| None),
             (Ending::Rename { temporary, .. }, Some(kept_bytes)) => {
                 let cut = self.disk.truncate(kept_bytes);
@@ -279,7 +272,7 @@ impl ByteSink for FileSink {
         self.settle()?;
         match mem::replace(&mut self.ending, Ending::Done) {
             Ending::Rename { temporary, target, replaced } => publish(temporary, &target, replaced, &self.path),
-            Ending::InPlace(_) | Ending::Done => Ok(()),
+            Ending::InPlace | Ending::Done => Ok(()),
         }
     }
 

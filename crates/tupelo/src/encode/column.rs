@@ -20,7 +20,16 @@ pub(crate) struct SealedPage {
     pub(crate) elements: u32,
     /// The page and, if there is one, the checksum.
     pub(crate) bytes: Vec<u8>,
-    pub(crate) has_checksum: bool,
+    /// The checksum.
+    pub(crate) digest: Option<u64>,
+}
+
+/// The pages of one column of one cluster.
+#[derive(Debug)]
+pub(crate) struct SealedColumn {
+    pub(crate) pages: Vec<SealedPage>,
+    /// Compression setting.
+    pub(crate) compression: u32,
 }
 
 /// How a column's pages are made.
@@ -54,8 +63,6 @@ pub(crate) struct ColumnWriter {
     pages: Vec<SealedPage>,
     /// Items that collections (one number) or variants (one a tag) have had in the open cluster.
     ends: Vec<u64>,
-    /// Elements of the clusters before.
-    pub(crate) first_element: u64,
     /// Stored bytes and packed bytes of the open cluster's sealed pages.
     pub(crate) sealed_bytes: u64,
     pub(crate) packed_bytes: u64,
@@ -93,14 +100,22 @@ impl ColumnWriter {
             pending,
             pages: Vec::new(),
             ends: vec![0; ends],
-            first_element: 0,
             sealed_bytes: 0,
             packed_bytes: 0,
         }
     }
 
-    pub(crate) fn sealing(&self) -> &Sealing {
-        &self.sealing
+    /// Another column of the same kind, for another context; empty.
+    pub(crate) fn another(&self) -> Self {
+        let memory = match &self.pending {
+            Pending::Bits(_) => Memory::Bits,
+            Pending::Fixed { width, .. } => Memory::Fixed(*width),
+            Pending::Floats(_) => Memory::Floats,
+            Pending::Doubles(_) => Memory::Doubles,
+            Pending::Indexes(_) => Memory::Indexes,
+            Pending::Switches { .. } => Memory::Switches(self.ends.len() - 1),
+        };
+        Self::new(memory, self.sealing)
     }
 
     pub(crate) fn floats(&mut self, values: &[f32]) -> Result<()> {
@@ -232,12 +247,12 @@ impl ColumnWriter {
     }
 
     /// Ends the cluster: gives its pages, all sealed.
-    pub(crate) fn take_cluster(&mut self) -> Result<Vec<SealedPage>> {
+    pub(crate) fn take_cluster(&mut self) -> Result<SealedColumn> {
         self.seal_pending()?;
         self.ends.fill(0);
         (self.sealed_bytes, self.packed_bytes) = (0, 0);
-        self.first_element += self.pages.iter().map(|page| u64::from(page.elements)).sum::<u64>();
-        Ok(std::mem::take(&mut self.pages))
+        let compression = self.sealing.compression.setting();
+        Ok(SealedColumn { pages: std::mem::take(&mut self.pages), compression })
     }
 
     fn seal_bits(&mut self, bits: &BooleanBuffer) -> Result<()> {
@@ -257,8 +272,8 @@ impl ColumnWriter {
             compression::compress(self.sealing.compression, scratch, &mut bytes)?;
             Ok::<_, Error>(scratch.len() as u64)
         })?;
-        if self.sealing.has_checksum {
-            let checksum = xxh3(&bytes);
+        let digest = self.sealing.has_checksum.then(|| xxh3(&bytes));
+        if let Some(checksum) = digest {
             bytes.extend_from_slice(&checksum.to_le_bytes());
         }
         // Compression reserves for the worst case; these bytes wait until their cluster is full.
@@ -266,7 +281,7 @@ impl ColumnWriter {
         self.sealed_bytes += bytes.len() as u64;
         self.packed_bytes += packed_bytes;
         let elements = u32::try_from(elements).map_err(|_| Error::limit(format!("a page of {elements} elements")))?;
-        self.pages.push(SealedPage { elements, bytes, has_checksum: self.sealing.has_checksum });
+        self.pages.push(SealedPage { elements, bytes, digest });
         Ok(())
     }
 

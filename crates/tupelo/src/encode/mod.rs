@@ -11,17 +11,17 @@ use arrow_buffer::OffsetBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
-pub(crate) use column::{ColumnWriter, Memory, SealedPage, Sealing};
+pub(crate) use column::{ColumnWriter, Memory, SealedColumn, SealedPage, Sealing};
 
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};
 
 /// A field being written and where its columns are.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FieldWriter {
     pub(crate) path: String,
     pub(crate) kind: Kind,
-    /// Number of its first column among all of the ntuple.
+    /// Number of its first column among all that are written.
     pub(crate) column: usize,
     pub(crate) children: Vec<FieldWriter>,
 }

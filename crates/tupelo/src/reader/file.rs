@@ -142,8 +142,21 @@ impl File {
     /// if its metadata cannot be read.
     pub fn ntuple(&self, name: Option<&str>) -> Result<Ntuple> {
         let object = self.find(name).map_err(|e| e.within(self.name()))?;
+        self.ntuple_of(&object)
+    }
+
+    /// Opens the newest cycle of an ntuple, and gives the cycle.
+    pub(crate) fn newest_ntuple(&self, path: &str) -> Result<(Ntuple, u16)> {
+        let object = self.find(Some(path))?;
+        if !self.ntuples()?.iter().any(|newest| newest.path == object.path && newest.key.cycle == object.key.cycle) {
+            return Err(Error::invalid_argument("there is a newer cycle, and only the newest can be continued"));
+        }
+        Ok((self.ntuple_of(&object)?, object.key.cycle))
+    }
+
+    fn ntuple_of(&self, object: &container::Object) -> Result<Ntuple> {
         let context = |e: Error| e.within(format!("ntuple '{}'", object.path)).within(self.name());
-        let anchor = self.file.attempt(|fetched| open::anchor(fetched, &object)).map_err(context)?;
+        let anchor = self.file.attempt(|fetched| open::anchor(fetched, object)).map_err(context)?;
         let source = PageSource::open(self.file.clone(), anchor, self.page_checksums).map_err(context)?;
         Ntuple::new(source, &object.path).map_err(context)
     }

@@ -1,8 +1,10 @@
 //! Where sealed pages and envelopes go: blobs in a ROOT file.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tupelo_format::container::{ANCHOR_BYTES, Anchor, Fetched, Interrupt, Layout, blob_key};
+use tupelo_format::container::{ANCHOR_BYTES, Anchor, Fetched, Interrupt, Layout, blob_key, unlisted_key};
+use tupelo_format::locator::Locator;
 use tupelo_format::open::{ANCHOR_CLASS, first_guess};
 use tupelo_storage::{ByteSink, ByteSource};
 
@@ -25,7 +27,15 @@ struct State {
     layout: Layout,
     datime: u32,
     /// Ntuples that were begun and not finished.
-    open: Vec<String>,
+    open: Vec<Open>,
+    name: String,
+}
+
+/// An ntuple that is being written, and the cycle under which it is listed once it is.
+#[derive(Debug)]
+struct Open {
+    path: String,
+    cycle: Option<u16>,
 }
 
 impl FileSink {
@@ -61,7 +71,8 @@ impl FileSink {
 
     fn new(sink: Box<dyn ByteSink>, layout: Layout, datime: u32) -> Self {
         let name = sink.to_string();
-        Self { state: Arc::new(Mutex::new(State { sink: Some(sink), layout, datime, open: Vec::new() })), name }
+        let state = State { sink: Some(sink), layout, datime, open: Vec::new(), name: name.clone() };
+        Self { state: Arc::new(Mutex::new(state)), name }
     }
 
     /// The file's name.
@@ -73,14 +84,14 @@ impl FileSink {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that an ntuple was begun.
-    pub(crate) fn begin(&self, path: &str) -> Result<()> {
+    /// Notes that an ntuple was begun; `cycle` is that of one that is continued.
+    pub(crate) fn begin(&self, path: &str, cycle: Option<u16>) -> Result<()> {
         let mut state = self.lock();
         state.sink()?;
-        if state.open.iter().any(|open| open == path) {
+        if state.open.iter().any(|open| open.path == path) {
             return Err(Error::invalid_argument(format!("ntuple '{path}' is being written already")));
         }
-        state.open.push(path.to_owned());
+        state.open.push(Open { path: path.to_owned(), cycle });
         Ok(())
     }
 
@@ -102,42 +113,75 @@ impl FileSink {
         Ok(at + key.len() as u64)
     }
 
-    /// Lists a finished ntuple in the file's directories.
-    pub(crate) fn publish(&self, path: &str, title: &str, anchor: &Anchor) -> Result<()> {
+    /// Says that a record, its key included, is not used any more once the next state of the file is.
+    pub(crate) fn release(&self, record: Range<u64>) {
+        self.lock().layout.release(record);
+    }
+
+    /// Appends the anchor of an ntuple that no directory lists; gives its place, and that of the whole record.
+    pub(crate) fn put_anchor(&self, name: &str, anchor: &Anchor) -> Result<(Locator, Range<u64>)> {
         let mut state = self.lock();
+        let datime = state.datime;
+        let payload = anchor.write();
+        let sink = state.sink()?;
+        let key = unlisted_key(sink.position(), [ANCHOR_CLASS, name, ""], payload.len(), datime)?;
+        let (start, offset) = (sink.position(), sink.position() + key.len() as u64);
+        sink.append_vectored(&[&key, &payload])?;
+        Ok((Locator::File { offset, bytes: payload.len() as u64 }, start..sink.position()))
+    }
+
+    /// Lists an ntuple in the file's directories, in place of its earlier anchor.
+    pub(crate) fn publish(&self, path: &str, title: &str, anchor: &Anchor) -> Result<()> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
         let payload = anchor.write();
         debug_assert_eq!(payload.len(), ANCHOR_BYTES);
-        state.layout.add(path, ANCHOR_CLASS, title, payload)?;
-        state.open.retain(|open| open != path);
+        let Some(open) = state.open.iter_mut().find(|open| open.path == path) else {
+            return Err(Error::invalid_argument(format!("ntuple '{path}' is not being written")));
+        };
+        if let Some(cycle) = open.cycle {
+            state.layout.remove(&format!("{path};{cycle}"));
+        }
+        open.cycle = Some(state.layout.add(path, ANCHOR_CLASS, title, payload)?);
         Ok(())
+    }
+
+    /// Notes that an ntuple is finished.
+    pub(crate) fn end(&self, path: &str) {
+        self.lock().open.retain(|open| open.path != path);
+    }
+
+    /// Makes what is published so far readable and durable.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let mut state = self.lock();
+        state.put_tail()?;
+        Ok(state.sink()?.checkpoint()?)
     }
 
     /// Closes the file and makes it visible under its name.
     pub(crate) fn commit(&self) -> Result<()> {
         let mut state = self.lock();
         if let Some(open) = state.open.first() {
-            let error =
-                Error::invalid_argument(format!("ntuple '{open}' was not finished, so the file is not written"));
-            state.abort()?;
-            return Err(error);
+            let reason = format!("ntuple '{}' was not finished, so the file is not written", open.path);
+            let kept = state.abort()?;
+            return Err(Error::invalid_argument(reason + &kept_aside(kept.as_deref())));
         }
-        let end = state.sink()?.position();
-        let tail = state.layout.finish(end)?;
-        let sink = state.sink()?;
-        sink.append(&tail.append)?;
-        for (offset, bytes) in tail.patches.iter().chain(&tail.marks) {
-            sink.patch(*offset, bytes)?;
-        }
+        state.put_tail()?;
         match state.sink.take() {
             Some(sink) => Ok(sink.commit()?),
             None => Ok(()),
         }
     }
 
-    /// Gives the file up: nothing new is left under its name.
-    pub(crate) fn abort(&self) -> Result<()> {
+    /// Gives the file up: goes back to the last checkpoint, and says where that is kept if not under its name.
+    pub(crate) fn abort(&self) -> Result<Option<String>> {
         self.lock().abort()
     }
+}
+
+/// Where the last checkpoint of a file is that was not finished, for messages.
+fn kept_aside(kept: Option<&str>) -> String {
+    kept.map_or_else(String::new, |kept| format!("; its last checkpoint is kept in {kept}"))
 }
 
 impl State {
@@ -145,10 +189,36 @@ impl State {
         self.sink.as_mut().ok_or_else(|| Error::invalid_argument("the file is closed"))
     }
 
-    fn abort(&mut self) -> Result<()> {
+    /// Appends directories, streamer info and free list, and patches what points to them.
+    fn put_tail(&mut self) -> Result<()> {
+        let end = self.sink()?.position();
+        let tail = self.layout.finish(end)?;
+        let sink = self.sink()?;
+        sink.append(&tail.append)?;
+        for (offset, bytes) in &tail.patches {
+            sink.patch(*offset, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<Option<String>> {
         match self.sink.take() {
             Some(sink) => Ok(sink.abort()?),
-            None => Ok(()),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Drop for State {
+    /// Whoever forgets to finish a file is told so: nothing else would.
+    #[expect(clippy::print_stderr, reason = "a destructor has no other way to speak")]
+    fn drop(&mut self) {
+        if self.sink.is_none() {
+            return;
+        }
+        match self.abort() {
+            Ok(kept) => eprintln!("tupelo: {} was not finished{}", self.name, kept_aside(kept.as_deref())),
+            Err(error) => eprintln!("tupelo: {} was not finished, and could not be cleaned up: {error}", self.name),
         }
     }
 }

@@ -248,20 +248,26 @@ pub(crate) fn packed_bytes(page: &PageInfo, stored_bytes: u64, encoding: &Encodi
     Ok(packed_bytes)
 }
 
-/// The page without its checksum, which is compared if wanted.
+/// The page without its checksum. Both that and the digest in the page list are compared if wanted.
 pub(crate) fn checked<'a>(page: &PageInfo, sealed: &'a [u8], verify: bool) -> Result<&'a [u8]> {
-    if !page.has_checksum {
-        return Ok(sealed);
-    }
-    let Some((stored, checksum)) = sealed.split_last_chunk::<CHECKSUM_BYTES>() else {
-        return Err(FormatError::corrupt("page without its checksum").into());
+    let (stored, checksum) = match page.has_checksum {
+        true => match sealed.split_last_chunk::<CHECKSUM_BYTES>() {
+            Some((stored, checksum)) => (stored, Some(Cursor::new(checksum, 0).u64_le()?)),
+            None => return Err(FormatError::corrupt("page without its checksum").into()),
+        },
+        false => (sealed, None),
     };
-    if verify {
-        let expected = Cursor::new(checksum, 0).u64_le()?;
+    if verify && let Some(expected) = checksum.or(page.digest) {
         let computed = xxh3(stored);
+        let hex = |it: u64| format!("{it:016x}");
         if computed != expected {
+            let (expected, computed) = (hex(expected), hex(computed));
+            return Err(Error::corrupt(format!("page checksum mismatch (stored {expected}, computed {computed})")));
+        }
+        if let Some(digest) = page.digest.filter(|&digest| digest != computed) {
+            let (digest, computed) = (hex(digest), hex(computed));
             return Err(Error::corrupt(format!(
-                "page checksum mismatch (stored {expected:016x}, computed {computed:016x})"
+                "the page is whole, but it is another one than the page list means (XXH3 {computed}, not {digest}): it was misdirected, or overwritten later"
             )));
         }
     }

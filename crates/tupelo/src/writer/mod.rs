@@ -1,27 +1,40 @@
 //! Writing ntuples into ROOT files.
 
+mod attributes;
+mod dataset;
+mod fill;
 mod ntuple;
 mod options;
 mod records;
+mod reopen;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
 
-pub use self::ntuple::{NtupleWriter, Written};
+pub use self::attributes::AttributeSetWriter;
+use self::dataset::{Dataset, Place};
+pub use self::ntuple::{FillContext, NtupleWriter, Written};
 pub use self::options::{
-    DEFAULT_CLUSTER_BYTES, DEFAULT_MAX_UNPACKED_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, IndexBits, MAX_PAGE_BYTES,
-    PENDING_BYTES, WriteOptions,
+    DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_MAX_UNPACKED_CLUSTER_BYTES,
+    DEFAULT_PAGE_BYTES, IndexBits, MAX_PAGE_BYTES, PENDING_BYTES, WriteOptions,
 };
+use crate::reader::{DEFAULT_PAGE_CHECKSUMS, File};
 use crate::schema::Schema;
 use crate::sink::FileSink;
 use crate::{Error, Result};
 
-/// A ROOT file that is being written. Nothing is visible under its name before [`FileWriter::finish`] returns; a
-/// writer that is dropped leaves what was there before.
+/// A ROOT file that is being written. Nothing is visible under its name before [`FileWriter::finish`] returns, or,
+/// where an existing file is updated, [`NtupleWriter::checkpoint`].
+///
+/// A writer that is dropped goes back to the last checkpoint, or to what was there before, and says so on the standard
+/// error stream. The last checkpoint of a new file stays beside it as `NAME.tmp-RANDOM`.
 #[derive(Debug)]
 pub struct FileWriter {
     sink: FileSink,
+    /// What was there before, where a file is updated.
+    existing: Option<File>,
 }
 
 impl FileWriter {
@@ -36,15 +49,15 @@ impl FileWriter {
         Self::over(sink, &name).map_err(|e| e.within(path.display()))
     }
 
-    /// Opens an existing file to add ntuples. What is in it stays as it is; an ntuple of a name that exists becomes
-    /// the newest cycle of that name.
+    /// Opens an existing file to add ntuples, or entries to an ntuple. What is in it stays as it is; an ntuple of a
+    /// name that exists becomes the newest cycle of that name.
     ///
     /// # Errors
     /// Those of the file system; corrupt if it is no whole ROOT file.
     pub fn update(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let sink = Box::new(LocalSink::update(path)?);
-        Self::onto(sink, &FileSource::open(path)?).map_err(|e| e.within(path.display()))
+        Self::onto(sink, Arc::new(FileSource::open(path)?)).map_err(|e| e.within(path.display()))
     }
 
     /// A new file over any sink; `file_name` is what the file says of itself.
@@ -52,15 +65,16 @@ impl FileWriter {
     /// # Errors
     /// Those of the sink.
     pub fn over(sink: Box<dyn ByteSink>, file_name: &str) -> Result<Self> {
-        Ok(Self { sink: FileSink::create(sink, file_name)? })
+        Ok(Self { sink: FileSink::create(sink, file_name)?, existing: None })
     }
 
     /// An existing file over any sink that appends to it, and a source of its bytes.
     ///
     /// # Errors
     /// Those of sink and source; corrupt if it is no whole ROOT file.
-    pub fn onto(sink: Box<dyn ByteSink>, source: &dyn ByteSource) -> Result<Self> {
-        Ok(Self { sink: FileSink::update(sink, source)? })
+    pub fn onto(sink: Box<dyn ByteSink>, source: Arc<dyn ByteSource>) -> Result<Self> {
+        let sink = FileSink::update(sink, &*source)?;
+        Ok(Self { sink, existing: Some(File::new(source, DEFAULT_PAGE_CHECKSUMS)?) })
     }
 
     /// Begins an ntuple under `DIRECTORY/NAME`. Several may be written at the same time.
@@ -69,7 +83,29 @@ impl FileWriter {
     /// Invalid argument for names that the format forbids, schemas that cannot be written and options that fit no
     /// field; storage errors.
     pub fn ntuple(&self, path: &str, schema: &Schema, options: WriteOptions) -> Result<NtupleWriter> {
-        NtupleWriter::new(self.sink.clone(), path, schema, &options).map_err(|e| self.context(path, e))
+        let place = Place::Listed(path.to_owned());
+        let begin = || Dataset::create(self.sink.clone(), place, schema, options);
+        let (dataset, fill) = begin().map_err(|e| self.context(path, e))?;
+        Ok(NtupleWriter::new(dataset, fill, None))
+    }
+
+    /// Continues an ntuple of the file that is updated: entries, fields and attribute sets can be added. Columns keep
+    /// their encodings; of the options, those hold that say how new pages and clusters are made. Readers see the ntuple
+    /// as it was, or with all that is added, never something between.
+    ///
+    /// # Errors
+    /// Not found, with near names; unsupported for an ntuple that is not understood as a whole; invalid argument for an
+    /// older cycle, options that speak of single fields, and a file that is not updated.
+    pub fn append(&self, path: &str, options: WriteOptions) -> Result<NtupleWriter> {
+        let open = || {
+            let file = self.existing.as_ref();
+            let file = file.ok_or_else(|| Error::invalid_argument("entries can be added to a file that is updated"))?;
+            let (ntuple, cycle) = file.newest_ntuple(path)?;
+            let place = Place::Listed(ntuple.path().to_owned());
+            let (dataset, fill) = Dataset::reopen(self.sink.clone(), place, &ntuple, cycle, options)?;
+            Ok(NtupleWriter::new(dataset, fill, Some(ntuple)))
+        };
+        open().map_err(|e| self.context(path, e))
     }
 
     /// Writes directories, streamer info and header, and makes the file visible and durable.
@@ -81,11 +117,12 @@ impl FileWriter {
         self.sink.commit().map_err(|e| e.within(self.sink.name()))
     }
 
-    /// Gives the file up and removes what was written.
+    /// Gives the file up: what was written since the last checkpoint is removed. Gives the name of the temporary file
+    /// in which the last checkpoint of a new file is kept, if there is one.
     ///
     /// # Errors
     /// Storage errors when cleaning up.
-    pub fn abort(self) -> Result<()> {
+    pub fn abort(self) -> Result<Option<String>> {
         self.sink.abort().map_err(|e| e.within(self.sink.name()))
     }
 

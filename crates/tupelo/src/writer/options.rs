@@ -1,10 +1,12 @@
 //! How an ntuple is written. Defaults are ROOT's (`RNTupleWriteOptions`, 6.40).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tupelo_format::compression::Compression;
 use tupelo_format::encoding::Encoding;
 
+use crate::encode::Sealing;
 use crate::schema::arrow;
 use crate::{Error, Result};
 
@@ -19,6 +21,19 @@ pub const MAX_PAGE_BYTES: u64 = 512 << 20;
 /// Values that wait for their pages, all columns together, in bytes. Above it the longest-waiting pages are sealed
 /// early, so that pages become small where columns are many.
 pub const PENDING_BYTES: u64 = 64 << 20;
+
+/// Stored bytes after which a checkpoint is made: 1 GiB.
+pub const DEFAULT_CHECKPOINT_BYTES: u64 = 1 << 30;
+/// Time after which a checkpoint is made: 5 minutes.
+pub const DEFAULT_CHECKPOINT_TIME: Duration = Duration::from_secs(300);
+
+/// When a checkpoint is due: whatever comes first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CheckpointEvery {
+    pub(super) clusters: Option<u64>,
+    pub(super) bytes: Option<u64>,
+    pub(super) time: Option<Duration>,
+}
 
 /// Width of the offsets of collections and strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +56,7 @@ pub struct WriteOptions {
     pub(super) cluster_bytes: u64,
     pub(super) max_unpacked_cluster_bytes: u64,
     pub(super) page_checksums: bool,
+    pub(super) checkpoint: CheckpointEvery,
     pub(super) description: String,
     pub(super) extra_type_info: Vec<tupelo_format::envelope::ExtraTypeInfo>,
 }
@@ -56,6 +72,11 @@ impl Default for WriteOptions {
             cluster_bytes: DEFAULT_CLUSTER_BYTES,
             max_unpacked_cluster_bytes: DEFAULT_MAX_UNPACKED_CLUSTER_BYTES,
             page_checksums: true,
+            checkpoint: CheckpointEvery {
+                clusters: None,
+                bytes: Some(DEFAULT_CHECKPOINT_BYTES),
+                time: Some(DEFAULT_CHECKPOINT_TIME),
+            },
             description: String::new(),
             extra_type_info: Vec::new(),
         }
@@ -118,7 +139,31 @@ impl WriteOptions {
         self
     }
 
-    /// Whether pages carry checksums; yes by default.
+    /// Makes a checkpoint after so many clusters; 0 turns that off, which is the default. See
+    /// [`NtupleWriter::checkpoint`](super::NtupleWriter::checkpoint).
+    #[must_use]
+    pub fn with_checkpoint_clusters(mut self, clusters: u64) -> Self {
+        self.checkpoint.clusters = (clusters > 0).then_some(clusters);
+        self
+    }
+
+    /// Makes a checkpoint after so many stored bytes, at the end of a cluster; 0 turns that off. The default is
+    /// [`DEFAULT_CHECKPOINT_BYTES`].
+    #[must_use]
+    pub fn with_checkpoint_bytes(mut self, bytes: u64) -> Self {
+        self.checkpoint.bytes = (bytes > 0).then_some(bytes);
+        self
+    }
+
+    /// Makes a checkpoint after so much time, when the next batch is written; that ends the open cluster. Zero turns
+    /// it off. The default is [`DEFAULT_CHECKPOINT_TIME`].
+    #[must_use]
+    pub fn with_checkpoint_time(mut self, time: Duration) -> Self {
+        self.checkpoint.time = (!time.is_zero()).then_some(time);
+        self
+    }
+
+    /// Whether pages carry checksums, and page lists digests of the pages; yes by default.
     #[must_use]
     pub fn with_page_checksums(mut self, checksums: bool) -> Self {
         self.page_checksums = checksums;
@@ -142,6 +187,23 @@ impl WriteOptions {
     pub(crate) fn with_extra_type_info(mut self, info: Vec<tupelo_format::envelope::ExtraTypeInfo>) -> Self {
         self.extra_type_info = info;
         self
+    }
+
+    /// How the pages of a column are made.
+    pub(super) fn sealing(&self, encoding: Encoding, compression: Compression) -> Sealing {
+        Sealing { encoding, compression, has_checksum: self.page_checksums, page_bytes: self.page_bytes }
+    }
+
+    /// The same for fields that are added later.
+    pub(super) fn without_fields(mut self) -> Self {
+        self.field_compression.clear();
+        self.field_encoding.clear();
+        self
+    }
+
+    /// The same for the attribute sets of an ntuple.
+    pub(super) fn for_attributes(self) -> Self {
+        Self { description: String::new(), extra_type_info: Vec::new(), ..self.without_fields() }
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -1,4 +1,4 @@
-//! A field tree laid out as the format's field and column records.
+//! A field tree laid out as the format's field and column records, from the start or added later.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,78 +7,195 @@ use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::envelope::{AliasColumnRecord, ColumnRecord, FieldRecord, SchemaRecords, role};
 
 use super::{IndexBits, WriteOptions};
-use crate::encode::{ColumnWriter, FieldWriter, Memory, Sealing};
+use crate::encode::{ColumnWriter, FieldWriter, Memory};
 use crate::schema::arrow::default_column_type;
 use crate::schema::{Field, Kind, Schema};
 use crate::{Error, Result};
 
-/// What a schema becomes when it is written.
-pub(super) struct Records {
-    pub(super) schema: SchemaRecords,
-    /// One for each top-level field; `None` for those that are projected and so have no data of their own.
-    pub(super) fields: Vec<Option<FieldWriter>>,
-    pub(super) columns: Vec<ColumnWriter>,
+/// The fields of an ntuple that is being written, and what is needed to add more of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model {
+    pub(super) schema: Schema,
+    /// By path, items of collections included as `_0`.
+    placed: HashMap<String, Placed>,
+    fields: usize,
+    /// For each physical column the number of its writer; `None` for representations that are not written.
+    pub(super) columns: Vec<Option<usize>>,
+    writers: usize,
 }
 
-/// Where a field of a given path, items of collections included as `_0`, ended up.
-struct Placed {
-    id: u32,
+/// What fields become that are added.
+pub(super) struct Added {
+    pub(super) records: SchemaRecords,
+    /// One for each field; `None` for those that are projected and so have no data of their own.
+    pub(super) fields: Vec<Option<FieldWriter>>,
+    pub(super) columns: Vec<ColumnWriter>,
+    /// For each physical column its first element.
+    pub(super) first_elements: Vec<u64>,
+}
+
+/// Where a field ended up.
+#[derive(Debug, Clone)]
+pub(super) struct Placed {
+    pub(super) id: u32,
     /// Its own physical columns.
-    columns: std::ops::Range<usize>,
+    pub(super) columns: Vec<u32>,
+}
+
+/// Where fields are added.
+struct Place {
+    parent: Option<u32>,
+    /// In front of the names: empty, or the parent's path and a dot.
+    prefix: String,
 }
 
 struct Builder<'o> {
     options: &'o WriteOptions,
-    records: Records,
-    placed: HashMap<String, Placed>,
+    model: Model,
+    added: Added,
     /// Option paths that named a field.
     used: BTreeSet<&'o str>,
     /// Paths of the fields so far.
     seen: BTreeSet<String>,
 }
 
-/// Names, roles, columns and encodings of a schema under the given options.
-pub(super) fn build(schema: &Schema, options: &WriteOptions) -> Result<Records> {
-    let records = Records { schema: SchemaRecords::default(), fields: Vec::new(), columns: Vec::new() };
-    let mut builder =
-        Builder { options, records, placed: HashMap::new(), used: BTreeSet::new(), seen: BTreeSet::new() };
-    let disk_paths = disk_paths(schema);
-    // Sources first: a projected field refers to fields that may stand behind it.
-    let mut projected = Vec::new();
-    for field in &schema.fields {
-        let (field, is_projected) = resolve(field, &disk_paths);
-        let id = builder.records.schema.fields.len() as u32;
-        let writer = builder.add(&field, id, &field.name, &field.name, None, options.compression, is_projected)?;
-        builder.records.fields.push((!is_projected).then_some(writer));
-        if is_projected {
-            projected.push((field.name.clone(), field));
+impl Model {
+    /// A model of fields that exist; `writers` have been made for the columns that are written.
+    pub(super) fn existing(
+        schema: Schema,
+        placed: HashMap<String, Placed>,
+        columns: Vec<Option<usize>>,
+        fields: usize,
+    ) -> Self {
+        let writers = columns.iter().flatten().count();
+        Self { schema, placed, fields, columns, writers }
+    }
+
+    /// Adds top-level fields after `entries` entries: names, roles, columns and encodings under the given options.
+    pub(super) fn add(&mut self, schema: &Schema, options: &WriteOptions, entries: u64) -> Result<Added> {
+        let place = Place { parent: None, prefix: String::new() };
+        let (mut model, added) = self.build(schema, options, entries, &place)?;
+        model.schema.fields.extend(schema.fields.iter().cloned());
+        *self = model;
+        Ok(added)
+    }
+
+    /// Adds members to the untyped record of a dotted path.
+    pub(super) fn add_members(
+        &mut self,
+        path: &str,
+        members: &Schema,
+        options: &WriteOptions,
+        entries: u64,
+    ) -> Result<Added> {
+        let known = self.schema.paths();
+        let no_such = || Error::no_such("field", path, known.iter().map(|(path, _)| path.as_str()));
+        let mut fields = self.schema.fields.as_slice();
+        for name in path.split('.') {
+            let field = fields.iter().find(|field| field.name == name).ok_or_else(no_such)?;
+            let is_untyped = matches!(field.kind, Kind::Record(_)) && field.type_name.is_empty();
+            if !is_untyped {
+                return Err(Error::invalid_argument(format!(
+                    "members can be added to untyped records outside of collections only; '{name}' of '{path}' is a {}",
+                    field.display_type()
+                )));
+            }
+            fields = field.children();
         }
+        let parent = self.placed.get(path).map(|placed| placed.id).ok_or_else(no_such)?;
+        let place = Place { parent: Some(parent), prefix: format!("{path}.") };
+        let (mut model, added) = self.build(members, options, entries, &place)?;
+        let mut fields = &mut model.schema.fields;
+        for name in path.split('.') {
+            match fields.iter_mut().find(|field| field.name == name).map(|field| &mut field.kind) {
+                Some(Kind::Record(members)) => fields = members,
+                _ => return Err(no_such()),
+            }
+        }
+        fields.extend(members.fields.iter().cloned());
+        *self = model;
+        Ok(added)
     }
-    for (path, field) in &projected {
-        builder.alias(path, field)?;
+
+    fn build(&self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<(Self, Added)> {
+        let added = Added {
+            records: SchemaRecords::default(),
+            fields: Vec::new(),
+            columns: Vec::new(),
+            first_elements: Vec::new(),
+        };
+        let (used, seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut builder = Builder { options, model: self.clone(), added, used, seen };
+        // Sources first: a projected field refers to fields that may stand behind it.
+        let sources = disk_paths(schema, &place.prefix, self.placed.keys());
+        let mut projected = Vec::new();
+        for field in &schema.fields {
+            let (field, is_projected) = resolve(field, &sources);
+            let path = format!("{}{}", place.prefix, field.name);
+            if builder.model.placed.contains_key(&path) {
+                return Err(Error::invalid_argument(format!("there is a field '{path}' already")));
+            }
+            let context = Context {
+                parent: place.parent,
+                encoding: None,
+                compression: options.compression,
+                first_element: Some(entries),
+                is_projected,
+            };
+            let writer = builder.add(&field, &path, &path, context)?;
+            builder.added.fields.push((!is_projected).then_some(writer));
+            if is_projected {
+                projected.push((path, field));
+            }
+        }
+        for (path, field) in &projected {
+            builder.alias(path, field)?;
+        }
+        let unused = |path: &&String| !builder.used.contains(path.as_str());
+        if let Some(path) = options.field_compression.keys().chain(options.field_encoding.keys()).find(unused) {
+            let paths = schema.paths();
+            return Err(Error::no_such("field", path, paths.iter().map(|(path, _)| path.as_str())));
+        }
+        Ok((builder.model, builder.added))
     }
-    builder.records.schema.extra_type_info.clone_from(&options.extra_type_info);
-    let unused = |path: &&String| !builder.used.contains(path.as_str());
-    if let Some(path) = options.field_compression.keys().chain(options.field_encoding.keys()).find(unused) {
-        let paths = schema.paths();
-        return Err(Error::no_such("field", path, paths.iter().map(|(path, _)| path.as_str())));
-    }
-    Ok(builder.records)
 }
 
 /// Paths of all fields, items of collections included, of the fields that are not projected.
-fn disk_paths(schema: &Schema) -> BTreeSet<String> {
+fn disk_paths<'a>(schema: &Schema, prefix: &str, existing: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
     fn collect(field: &Field, path: String, paths: &mut BTreeSet<String>) {
         for child in field.children() {
             collect(child, format!("{path}.{}", child.name), paths);
         }
         paths.insert(path);
     }
-    let mut paths = BTreeSet::new();
+    let mut paths: BTreeSet<String> = existing.cloned().collect();
     for field in schema.fields.iter().filter(|field| field.projected_from.is_none()) {
-        collect(field, field.name.clone(), &mut paths);
+        collect(field, format!("{prefix}{}", field.name), &mut paths);
     }
     paths
+}
+
+/// What a field takes over from those above it.
+#[derive(Clone, Copy)]
+struct Context {
+    parent: Option<u32>,
+    encoding: Option<Encoding>,
+    compression: Compression,
+    /// Elements that columns of fields added late lack; `None` below collections, which have none before.
+    first_element: Option<u64>,
+    is_projected: bool,
+}
+
+impl Context {
+    /// For the subfields of a field.
+    fn below(self, field: &Field, parent: u32) -> Self {
+        let first_element = match &field.kind {
+            Kind::Array { size, .. } => self.first_element.map(|first| first.saturating_mul(*size)),
+            Kind::Wrapper(_) | Kind::Record(_) | Kind::Tuple(_) => self.first_element,
+            _ => None,
+        };
+        Self { parent: Some(parent), first_element, ..self }
+    }
 }
 
 /// A projected field whose source is written too stays projected; without its source it becomes a field of its own.
@@ -110,28 +227,19 @@ fn resolve(field: &Field, sources: &BTreeSet<String>) -> (Field, bool) {
 
 impl<'o> Builder<'o> {
     /// Adds a field and everything below it. `path` is as users write it, `disk_path` counts items as `_0`.
-    #[expect(clippy::too_many_arguments, reason = "the state of one step of a tree walk")]
-    fn add(
-        &mut self,
-        field: &Field,
-        parent: u32,
-        path: &str,
-        disk_path: &str,
-        inherited_encoding: Option<Encoding>,
-        inherited_compression: Compression,
-        is_projected: bool,
-    ) -> Result<FieldWriter> {
+    fn add(&mut self, field: &Field, path: &str, disk_path: &str, context: Context) -> Result<FieldWriter> {
         check_name(&field.name)?;
         let within = |e: Error| e.within(format!("field '{path}'"));
-        let id = u32::try_from(self.records.schema.fields.len()).map_err(|_| Error::limit("more than 2^32 fields"))?;
+        let id = u32::try_from(self.model.fields).map_err(|_| Error::limit("more than 2^32 fields"))?;
         let array_size = match &field.kind {
             Kind::Array { size, .. } | Kind::Bitset { size } => Some(*size),
             _ => None,
         };
-        self.records.schema.fields.push(FieldRecord {
+        self.model.fields += 1;
+        self.added.records.fields.push(FieldRecord {
             field_version: 0,
             type_version: field.type_version,
-            parent: if disk_path.contains('.') { parent } else { id },
+            parent: context.parent.unwrap_or(id),
             role: role(&field.kind),
             name: field.name.clone(),
             type_name: field.type_name.clone(),
@@ -149,21 +257,21 @@ impl<'o> Builder<'o> {
                 self.used.insert(key);
                 *compression
             }
-            _ => inherited_compression,
+            _ => context.compression,
         };
         let asked = match self.options.field_encoding.get_key_value(path) {
             Some((key, encoding)) if !is_item => {
                 self.used.insert(key);
                 Some(*encoding)
             }
-            _ => inherited_encoding,
+            _ => context.encoding,
         };
-        let first = self.records.columns.len();
+        let (first, physical) = (self.model.writers, self.model.columns.len());
         // An encoding for a path of numbers in collections passes through the layers that cannot have it.
         let takes_it = asked.is_some_and(|encoding| fits(field, &encoding));
-        if !is_projected {
+        if !context.is_projected {
             let chosen = if takes_it { asked } else { field.encoding };
-            self.add_columns(field, id, chosen, compression).map_err(within)?;
+            self.add_columns(field, id, chosen, compression, context.first_element).map_err(within)?;
         }
         let passed = asked.filter(|_| !takes_it);
         if passed.is_some() && !field.is_transparent() {
@@ -173,14 +281,15 @@ impl<'o> Builder<'o> {
                 field.type_name
             ))));
         }
-        self.placed.insert(disk_path.to_owned(), Placed { id, columns: first..self.records.columns.len() });
+        let columns = (physical as u32..self.model.columns.len() as u32).collect();
+        self.model.placed.insert(disk_path.to_owned(), Placed { id, columns });
+        let below = Context { encoding: passed, compression, ..context }.below(field, id);
         let children = field
             .children()
             .iter()
             .map(|child| {
-                let below = if field.is_transparent() { path.to_owned() } else { format!("{path}.{}", child.name) };
-                let disk_below = format!("{disk_path}.{}", child.name);
-                self.add(child, id, &below, &disk_below, passed, compression, is_projected)
+                let path = if field.is_transparent() { path.to_owned() } else { format!("{path}.{}", child.name) };
+                self.add(child, &path, &format!("{disk_path}.{}", child.name), below)
             })
             .collect::<Result<_>>()?;
         Ok(FieldWriter { path: path.to_owned(), kind: field.kind.clone(), column: first, children })
@@ -192,6 +301,7 @@ impl<'o> Builder<'o> {
         id: u32,
         chosen: Option<Encoding>,
         compression: Compression,
+        first_element: Option<u64>,
     ) -> Result<()> {
         let compressed = !compression.is_none();
         for (k, memory) in FieldWriter::columns_of(field).into_iter().enumerate() {
@@ -211,21 +321,26 @@ impl<'o> Builder<'o> {
                 _ => of(ColumnType::Char)?,
             };
             debug_assert!(memory != Memory::Bits || encoding.bits() == 1);
-            let sealing = Sealing {
-                encoding,
-                compression,
-                has_checksum: self.options.page_checksums,
-                page_bytes: self.options.page_bytes,
+            let sealing = self.options.sealing(encoding, compression);
+            // Only a field's own first column is deferred: what its items would have before is nothing.
+            let first = match (&field.kind, first_element) {
+                (Kind::Bitset { size }, Some(first)) => first.saturating_mul(*size),
+                (_, Some(first)) if k == 0 => first,
+                _ => 0,
             };
-            self.records.schema.columns.push(ColumnRecord {
+            let deferred = i64::try_from(first).map_err(|_| Error::limit(format!("element {first}")))?;
+            self.added.records.columns.push(ColumnRecord {
                 column_type: encoding.column_type().code(),
                 bits: encoding.bits(),
                 field: id,
                 representation: 0,
-                first_element: None,
+                first_element: (deferred > 0).then_some(deferred),
                 range: encoding.range(),
             });
-            self.records.columns.push(ColumnWriter::new(memory, sealing));
+            self.added.first_elements.push(first);
+            self.added.columns.push(ColumnWriter::new(memory, sealing));
+            self.model.columns.push(Some(self.model.writers));
+            self.model.writers += 1;
         }
         Ok(())
     }
@@ -233,18 +348,19 @@ impl<'o> Builder<'o> {
     /// Points a projected field and all below it to the columns of their sources.
     fn alias(&mut self, disk_path: &str, field: &Field) -> Result<()> {
         let source_path = field.projected_from.as_deref().unwrap_or_default();
-        let source = self.placed.get(source_path).map(|placed| (placed.id, placed.columns.clone()));
-        let own = self.placed.get(disk_path).map(|placed| placed.id);
-        let (Some((source, columns)), Some(own)) = (source, own) else {
+        let source = self.model.placed.get(source_path).cloned();
+        let own = self.model.placed.get(disk_path).map(|placed| placed.id);
+        let (Some(source), Some(own)) = (source, own) else {
             return Err(Error::invalid_argument(format!(
                 "field '{disk_path}' is projected from the missing '{source_path}'"
             )));
         };
-        if let Some(record) = self.records.schema.fields.get_mut(own as usize) {
-            record.source = Some(source);
+        let first = self.model.fields - self.added.records.fields.len();
+        if let Some(record) = self.added.records.fields.get_mut(own as usize - first) {
+            record.source = Some(source.id);
         }
-        let aliases = columns.map(|column| AliasColumnRecord { column: column as u32, field: own });
-        self.records.schema.alias_columns.extend(aliases);
+        let aliases = source.columns.iter().map(|&column| AliasColumnRecord { column, field: own });
+        self.added.records.alias_columns.extend(aliases);
         field.children().iter().try_for_each(|child| self.alias(&format!("{disk_path}.{}", child.name), child))
     }
 }

@@ -22,8 +22,6 @@ pub struct Tail {
     /// To be written then, in this order, once `append` is safely stored. The last one, the file's header and top
     /// directory in one write, makes everything visible.
     pub patches: Vec<(u64, Vec<u8>)>,
-    /// To be written last: marks at the start of new free segments. Files are whole without them.
-    pub marks: Vec<(u64, Vec<u8>)>,
 }
 
 /// The bytes to append, and where they will lie.
@@ -75,7 +73,7 @@ impl Layout {
         header.truncate(usize::try_from(self.header.begin).unwrap_or(usize::MAX));
         overwrite(&mut self.head, 0, &header);
         patches.push((0, self.head.clone()));
-        Ok(Tail { append: out.buffer.into_vec(), patches, marks: self.free.take_marks() })
+        Ok(Tail { append: out.buffer.into_vec(), patches })
     }
 
     fn seek_directory(&self, index: usize) -> u64 {

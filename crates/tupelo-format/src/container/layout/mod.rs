@@ -215,12 +215,12 @@ impl Layout {
     }
 
     /// Adds an object to be written at [`Layout::finish`], under `directory/name`. Missing directories are made; if
-    /// the name exists, the object becomes its newest cycle.
+    /// the name exists, the object becomes its newest cycle. Gives the cycle.
     ///
     /// # Errors
     /// Limit for names, payloads and cycles that keys cannot hold; unsupported for empty names and where a part of the
     /// path is an object, not a directory.
-    pub fn add(&mut self, path: &str, class_name: &str, title: &str, payload: Vec<u8>) -> Result<()> {
+    pub fn add(&mut self, path: &str, class_name: &str, title: &str, payload: Vec<u8>) -> Result<u16> {
         let (way, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut parts: Vec<&str> = if way.is_empty() { Vec::new() } else { way.split('/').collect() };
         if name.is_empty() || parts.iter().any(|part| part.is_empty()) || path.contains('\0') {
@@ -255,7 +255,12 @@ impl Layout {
         }
         let content = Content::Object { class_name: class_name.to_owned(), title: title.to_owned(), payload };
         self.insert(at, Entry { name: name.to_owned(), cycle, directory: None, content });
-        Ok(())
+        Ok(cycle)
+    }
+
+    /// Frees a record that no directory lists, key included, as soon as the next header is written.
+    pub fn release(&mut self, record: Range<u64>) {
+        self.superseded.push(record);
     }
 
     /// Takes an object (`directory/name`, or `directory/name;2` for a cycle; the newest otherwise) out of its

@@ -1,0 +1,142 @@
+//! What attribute sets say of entries (format specification, "Linked Attribute Sets").
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{BooleanArray, RecordBatch, StructArray};
+
+use super::Ntuple;
+use crate::schema::{Field, Kind, Schema};
+use crate::{Error, Result};
+
+/// The attribute set that holds an application's metadata: a row of `key` and `value`, both `std::string`, for each.
+pub const METADATA_SET: &str = "metadata";
+/// Field of a set with the first entry of which a row speaks.
+pub(crate) const RANGE_START: &str = "_rangeStart";
+/// Field with the number of entries.
+pub(crate) const RANGE_LENGTH: &str = "_rangeLen";
+/// Field with what the row says.
+pub(crate) const USER_DATA: &str = "_userData";
+
+/// Rows of an attribute set: ranges of entries, and what is said of them.
+#[derive(Debug, Clone)]
+pub struct Attributes {
+    ranges: Vec<Range<u64>>,
+    values: RecordBatch,
+}
+
+impl Attributes {
+    /// For each row the entries of which it speaks.
+    pub fn ranges(&self) -> &[Range<u64>] {
+        &self.ranges
+    }
+
+    /// For each row what is said, a column for each field of the set.
+    pub fn values(&self) -> &RecordBatch {
+        &self.values
+    }
+
+    /// The rows that speak of an entry.
+    ///
+    /// # Errors
+    /// None that a set which was read can cause.
+    pub fn of_entry(&self, entry: u64) -> Result<Self> {
+        self.filter(|range| range.contains(&entry))
+    }
+
+    /// The rows that speak of at least all entries of a range.
+    ///
+    /// # Errors
+    /// As [`Attributes::of_entry`].
+    pub fn containing(&self, entries: Range<u64>) -> Result<Self> {
+        self.filter(|range| range.start <= entries.start && entries.end <= range.end)
+    }
+
+    /// The rows that speak of some entries of a range.
+    ///
+    /// # Errors
+    /// As [`Attributes::of_entry`].
+    pub fn overlapping(&self, entries: Range<u64>) -> Result<Self> {
+        self.filter(|range| range.start.max(entries.start) < range.end.min(entries.end))
+    }
+
+    /// The rows that speak of nothing but entries of a range.
+    ///
+    /// # Errors
+    /// As [`Attributes::of_entry`].
+    pub fn within(&self, entries: Range<u64>) -> Result<Self> {
+        self.filter(|range| entries.start <= range.start && range.end <= entries.end)
+    }
+
+    fn filter(&self, keep: impl Fn(&Range<u64>) -> bool) -> Result<Self> {
+        let kept: BooleanArray = self.ranges.iter().map(|range| Some(keep(range))).collect();
+        let ranges = self.ranges.iter().filter(|range| keep(range)).cloned().collect();
+        Ok(Self { ranges, values: arrow_select::filter::filter_record_batch(&self.values, &kept)? })
+    }
+}
+
+impl Ntuple {
+    /// All rows of an attribute set, in the order in which they were written.
+    ///
+    /// # Errors
+    /// Not found, with near names; corrupt if it cannot be read, or is no attribute set by its fields.
+    pub fn attributes(&self, name: &str) -> Result<Attributes> {
+        let set = self.attribute_set(name)?;
+        let rows = set.read_all().with_binary_strings(false).to_batch()?;
+        let misfit = || set.context(Error::corrupt("it has not the fields of an attribute set"));
+        let number = |field: &str| {
+            let column = rows.column_by_name(field).and_then(|column| column.as_primitive_opt::<UInt64Type>());
+            column.ok_or_else(misfit)
+        };
+        let (starts, lengths) = (number(RANGE_START)?, number(RANGE_LENGTH)?);
+        let data = rows.column_by_name(USER_DATA).and_then(|column| column.as_struct_opt()).ok_or_else(misfit)?;
+        let range = |(&start, &length): (&u64, &u64)| {
+            let end = start.checked_add(length);
+            Ok(start..end.ok_or_else(|| set.context(Error::corrupt(format!("{length} entries from entry {start}"))))?)
+        };
+        let ranges = starts.values().iter().zip(lengths.values()).map(range).collect::<Result<_>>()?;
+        let (fields, columns, _) = StructArray::into_parts(data.clone());
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+        let schema = arrow_schema::Schema::new(fields);
+        Ok(Attributes { ranges, values: RecordBatch::try_new_with_options(schema.into(), columns, &options)? })
+    }
+
+    /// The metadata of the application that wrote the ntuple, [`METADATA_SET`]; empty where there are none.
+    ///
+    /// # Errors
+    /// Corrupt if they cannot be read; unsupported for a set of that name that has no `key` and `value`.
+    pub fn metadata(&self) -> Result<BTreeMap<String, String>> {
+        if !self.attribute_sets().any(|set| set == METADATA_SET) {
+            return Ok(BTreeMap::new());
+        }
+        let rows = self.attributes(METADATA_SET)?;
+        let text = |field: &str| {
+            let column = rows.values.column_by_name(field).and_then(|column| column.as_string_opt::<i64>());
+            let what = format!("attribute set '{METADATA_SET}' has no text '{field}': another program's");
+            column.ok_or_else(|| self.context(Error::unsupported(what)))
+        };
+        let (keys, values) = (text("key")?, text("value")?);
+        let pairs = keys.iter().flatten().zip(values.iter().flatten());
+        Ok(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Whether this is an attribute set with values of a schema.
+    pub(crate) fn has_user_data(&self, schema: &Schema) -> bool {
+        let data = self.schema().fields.iter().find(|field| field.name == USER_DATA);
+        data.is_some_and(|data| matches!(&data.kind, Kind::Record(fields) if alike(fields, &schema.fields)))
+    }
+}
+
+/// Whether fields have the same names and shapes, however they are stored.
+fn alike(one: &[Field], other: &[Field]) -> bool {
+    let shape = |field: &Field| std::mem::discriminant(&field.kind);
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| {
+            one.name == other.name
+                && one.type_name == other.type_name
+                && shape(one) == shape(other)
+                && alike(one.children(), other.children())
+        })
+}

@@ -1,0 +1,163 @@
+//! Attribute sets: what is said of ranges of entries, in small ntuples of their own (format specification, "Linked
+//! Attribute Sets"), and the metadata of an application as one of them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, StructArray, UInt64Array};
+use tupelo_format::container::Anchor;
+
+use super::WriteOptions;
+use super::dataset::{Dataset, Place};
+use super::fill::Fill;
+use crate::reader::{METADATA_SET, Ntuple, RANGE_LENGTH, RANGE_START, USER_DATA};
+use crate::schema::{Field, Kind, Primitive, Schema};
+use crate::sink::FileSink;
+use crate::{Error, Result};
+
+/// A set that its writer and the writer of its ntuple share.
+pub(super) type SharedSet = Arc<Mutex<Set>>;
+
+/// One attribute set being written.
+#[derive(Debug)]
+pub(super) struct Set {
+    dataset: Dataset,
+    fill: Fill,
+    /// Whether there is something to be linked that was not before.
+    is_changed: bool,
+}
+
+impl Set {
+    pub(super) fn new(
+        sink: FileSink,
+        name: &str,
+        schema: &Schema,
+        existing: Option<&Ntuple>,
+        options: &WriteOptions,
+    ) -> Result<Self> {
+        let options = options.clone().for_attributes();
+        let place = Place::AttributeSet(name.to_owned());
+        let (dataset, fill) = match existing {
+            None => Dataset::create(sink, place, &set_schema(schema)?, options)?,
+            Some(ntuple) => Dataset::reopen(sink, place, ntuple, 1, options)?,
+        };
+        Ok(Self { dataset, fill, is_changed: existing.is_none() })
+    }
+
+    fn append(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
+        self.dataset.check_spoilt()?;
+        let batch = set_batch(ranges, values)?;
+        let Self { dataset, fill, is_changed } = self;
+        *is_changed = true;
+        fill.append(&batch, |cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))
+    }
+
+    /// Writes what is pending; gives the anchor of the whole set where it is new.
+    pub(super) fn anchor(&mut self) -> Result<Option<Anchor>> {
+        let Self { dataset, fill, is_changed } = self;
+        if !std::mem::take(is_changed) {
+            return Ok(None);
+        }
+        fill.flush(|cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))?;
+        dataset.check_spoilt()?;
+        dataset.put_footer().map(Some)
+    }
+}
+
+/// Writes one attribute set. It becomes visible with its ntuple; there is nothing to finish.
+#[derive(Debug)]
+pub struct AttributeSetWriter {
+    set: SharedSet,
+}
+
+impl AttributeSetWriter {
+    pub(super) fn new(set: SharedSet) -> Self {
+        Self { set }
+    }
+
+    /// Says something of ranges of entries: of `ranges[i]` what row `i` of `values` holds, whose columns are the fields
+    /// of the set's schema, in order. Ranges may overlap, be empty, and reach behind the entries that are there yet.
+    ///
+    /// # Errors
+    /// Invalid argument where numbers of ranges and rows differ, a range is reversed or columns do not fit; storage
+    /// errors. After an error the ntuple cannot be finished.
+    pub fn write(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner).append(ranges, values)
+    }
+}
+
+/// The schema of a set's own ntuple.
+fn set_schema(schema: &Schema) -> Result<Schema> {
+    fn check(field: &Field) -> Result<()> {
+        let forbidden = match field.kind {
+            Kind::Streamer => "a streamer field",
+            Kind::Cardinality { .. } => "a cardinality",
+            _ if field.projected_from.is_some() => "a projected field",
+            _ => return field.children().iter().try_for_each(check),
+        };
+        Err(Error::invalid_argument(format!("'{}' is {forbidden}, which attribute sets cannot have", field.name)))
+    }
+    schema.fields.iter().try_for_each(check)?;
+    let number = |name| Field::new(name, "std::uint64_t", Kind::Primitive(Primitive::UInt64));
+    let data = Field::new(USER_DATA, "", Kind::Record(schema.fields.clone()));
+    Ok(Schema { fields: vec![number(RANGE_START), number(RANGE_LENGTH), data] })
+}
+
+fn set_batch(ranges: &[Range<u64>], values: &RecordBatch) -> Result<RecordBatch> {
+    if ranges.len() != values.num_rows() {
+        return Err(Error::invalid_argument(format!("{} ranges for {} rows", ranges.len(), values.num_rows())));
+    }
+    if let Some(range) = ranges.iter().find(|range| range.start > range.end) {
+        return Err(Error::invalid_argument(format!("the range {range:?} ends before it begins")));
+    }
+    let starts = UInt64Array::from_iter_values(ranges.iter().map(|range| range.start));
+    let lengths = UInt64Array::from_iter_values(ranges.iter().map(|range| range.end - range.start));
+    let data = match values.num_columns() {
+        0 => StructArray::new_empty_fields(values.num_rows(), None),
+        _ => StructArray::from(values.clone()),
+    };
+    let columns: [(&str, ArrayRef); 3] =
+        [(RANGE_START, Arc::new(starts)), (RANGE_LENGTH, Arc::new(lengths)), (USER_DATA, Arc::new(data))];
+    Ok(RecordBatch::try_from_iter(columns)?)
+}
+
+/// Pairs of key and value that speak of all entries.
+#[derive(Debug, Default)]
+pub(super) struct Metadata {
+    pub(super) values: BTreeMap<String, String>,
+    /// Whether values were set, and the number of entries for which they were written last.
+    pub(super) is_changed: bool,
+    written_for: Option<u64>,
+}
+
+impl Metadata {
+    /// That of an ntuple which is continued.
+    pub(super) fn existing(ntuple: &Ntuple) -> Result<Self> {
+        let values = match ntuple.attribute_sets().any(|name| name == METADATA_SET) {
+            true => ntuple.metadata()?,
+            false => BTreeMap::new(),
+        };
+        Ok(Self { values, is_changed: false, written_for: Some(ntuple.entries()) })
+    }
+
+    /// A set of all pairs, to be written; `None` where nothing is new. All of it is written each time: that is little,
+    /// and a set cannot take back what it said.
+    pub(super) fn dataset(&mut self, sink: &FileSink, entries: u64) -> Result<Option<(Dataset, Fill)>> {
+        let is_new = std::mem::take(&mut self.is_changed) || self.written_for != Some(entries);
+        if !is_new || self.values.is_empty() {
+            return Ok(None);
+        }
+        self.written_for = Some(entries);
+        let keys: ArrayRef = Arc::new(StringArray::from_iter_values(self.values.keys()));
+        let values: ArrayRef = Arc::new(StringArray::from_iter_values(self.values.values()));
+        let pairs = RecordBatch::try_from_iter([("key", keys), ("value", values)])?;
+        let schema = Schema::from_arrow(&pairs.schema())?;
+        let place = Place::AttributeSet(METADATA_SET.to_owned());
+        let options = WriteOptions::default().for_attributes();
+        let (mut dataset, mut fill) = Dataset::create(sink.clone(), place, &set_schema(&schema)?, options)?;
+        let ranges = vec![0..entries; pairs.num_rows()];
+        fill.append(&set_batch(&ranges, &pairs)?, |cluster| dataset.commit(cluster))?;
+        Ok(Some((dataset, fill)))
+    }
+}

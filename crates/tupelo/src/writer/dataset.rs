@@ -1,0 +1,454 @@
+//! What all contexts of one ntuple share: its metadata, and the clusters that are written.
+
+use std::ops::Range;
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use tupelo_format::compression;
+use tupelo_format::container::{ANCHOR_BYTES, Anchor, BLOB_KEY_BYTES};
+use tupelo_format::descriptor::Descriptor;
+use tupelo_format::envelope::{
+    AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, FeatureFlags, Footer, Header, PageInfo,
+    PageList,
+};
+use tupelo_format::locator::{EnvelopeLink, Locator};
+
+use super::attributes::{Metadata, SharedSet};
+use super::fill::{Fill, SealedCluster};
+use super::ntuple::Written;
+use super::records::{Added, Model, check_name};
+use super::{WriteOptions, reopen};
+use crate::encode::{SealedColumn, SealedPage};
+use crate::reader::{METADATA_SET, Ntuple};
+use crate::schema::Schema;
+use crate::sink::{FileSink, MAX_KEY_BYTES};
+use crate::{Error, Result};
+
+/// Pages after which a cluster group is closed, so that page lists stay readable in one piece.
+const GROUP_PAGES: usize = 1 << 20;
+/// Format version that is stamped, as by ROOT 6.40.
+const FORMAT_VERSION: [u16; 4] = [1, 0, 2, 0];
+/// Version of the attribute schema (format specification, "Linked Attribute Sets").
+const ATTRIBUTE_SCHEMA: (u16, u16) = (1, 0);
+
+/// Where an ntuple's anchor goes.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// Into the file's directories, under this path.
+    Listed(String),
+    /// Nowhere but into the footer of the ntuple that the set of this name belongs to.
+    AttributeSet(String),
+}
+
+/// One ntuple being written.
+#[derive(Debug)]
+pub(super) struct Dataset {
+    sink: FileSink,
+    place: Place,
+    pub(super) options: WriteOptions,
+    pub(super) model: Model,
+    header: Header,
+    header_link: EnvelopeLink,
+    header_checksum: u64,
+    /// What the last footer said, and the next one repeats.
+    footer: Footer,
+    format_version: [u16; 4],
+    /// For each physical column the number of its next element.
+    next_elements: Vec<u64>,
+    /// Clusters of the open group.
+    clusters: Vec<(ClusterSummary, Vec<ColumnPages>)>,
+    group_pages: usize,
+    /// Records of the last footer, keys included, which the next one supersedes.
+    superseded: Vec<Range<u64>>,
+    pub(super) sets: Vec<(String, SharedSet)>,
+    pub(super) metadata: Metadata,
+    written: Written,
+    checkpoint: LastCheckpoint,
+    /// Contexts of parallel filling that are not finished.
+    pub(super) contexts: usize,
+    /// Why nothing may be published any more.
+    pub(super) spoilt: Option<String>,
+}
+
+/// What was written when the last checkpoint was made.
+#[derive(Debug)]
+struct LastCheckpoint {
+    clusters: u64,
+    stored_bytes: u64,
+    at: Instant,
+}
+
+impl Dataset {
+    /// Begins a new ntuple and writes its header.
+    pub(super) fn create(sink: FileSink, place: Place, schema: &Schema, options: WriteOptions) -> Result<(Self, Fill)> {
+        options.check()?;
+        let name = match &place {
+            Place::Listed(path) => path.rsplit_once('/').map_or(path.as_str(), |(_, name)| name),
+            Place::AttributeSet(name) => name,
+        };
+        check_name(name)?;
+        if name.contains(';') {
+            return Err(Error::invalid_argument(format!(
+                "the name '{name}' contains ';', which ROOT files keep for cycles"
+            )));
+        }
+        let mut model = Model::default();
+        let mut added = model.add(schema, &options, 0)?;
+        let fill = Fill::new(added.fields, std::mem::take(&mut added.columns), &options);
+        added.records.extra_type_info.clone_from(&options.extra_type_info);
+        let header = Header {
+            feature_flags: FeatureFlags::default(),
+            name: name.to_owned(),
+            description: options.description().to_owned(),
+            writer: concat!("Tupelo ", env!("CARGO_PKG_VERSION")).to_owned(),
+            schema: added.records,
+        };
+        let (envelope, header_checksum) = header.write();
+        let footer = Footer { header_checksum, ..Footer::default() };
+        readable(&header, header_checksum, &footer)?;
+        if let Place::Listed(path) = &place {
+            sink.begin(path, None)?;
+        }
+        let header_link = put_envelope(&sink, &options, &envelope)?;
+        let next_elements = added.first_elements;
+        let model = (model, next_elements);
+        Ok((Self::new(sink, place, options, model, (header, header_link), footer), fill))
+    }
+
+    /// Continues an ntuple that was finished; `cycle` is that of its anchor.
+    pub(super) fn reopen(
+        sink: FileSink,
+        place: Place,
+        ntuple: &Ntuple,
+        cycle: u16,
+        mut options: WriteOptions,
+    ) -> Result<(Self, Fill)> {
+        options.check()?;
+        let old = reopen::reopen(ntuple, &options)?;
+        ntuple.description().clone_into(&mut options.description);
+        if let Place::Listed(path) = &place {
+            sink.begin(path, Some(cycle))?;
+        }
+        let fill = Fill::new(old.fields, old.columns, &options);
+        let mut dataset = Self::new(sink, place, options, (old.model, old.next_elements), old.header, old.footer);
+        let version = ntuple.format_version();
+        let version = [version.epoch, version.major, version.minor, version.patch];
+        dataset.format_version = dataset.format_version.max(version);
+        dataset.written.entries = ntuple.entries();
+        dataset.written.clusters = ntuple.clusters();
+        dataset.checkpoint.clusters = dataset.written.clusters;
+        dataset.superseded.push(record(&old.footer_blob)?);
+        dataset.metadata = Metadata::existing(ntuple)?;
+        Ok((dataset, fill))
+    }
+
+    fn new(
+        sink: FileSink,
+        place: Place,
+        options: WriteOptions,
+        (model, next_elements): (Model, Vec<u64>),
+        (header, header_link): (Header, EnvelopeLink),
+        footer: Footer,
+    ) -> Self {
+        Self {
+            sink,
+            place,
+            options,
+            model,
+            header,
+            header_link,
+            header_checksum: footer.header_checksum,
+            footer,
+            format_version: FORMAT_VERSION,
+            next_elements,
+            clusters: Vec::new(),
+            group_pages: 0,
+            superseded: Vec::new(),
+            sets: Vec::new(),
+            metadata: Metadata::default(),
+            written: Written::default(),
+            checkpoint: LastCheckpoint { clusters: 0, stored_bytes: 0, at: Instant::now() },
+            contexts: 0,
+            spoilt: None,
+        }
+    }
+
+    pub(super) fn sink(&self) -> &FileSink {
+        &self.sink
+    }
+
+    pub(super) fn written(&self) -> Written {
+        self.written
+    }
+
+    /// Adds fields after `entries` entries: top-level ones, or members of the untyped record of a path.
+    pub(super) fn extend(&mut self, schema: &Schema, path: Option<&str>, entries: u64) -> Result<Added> {
+        if self.contexts > 0 {
+            return Err(Error::invalid_argument(format!(
+                "fields cannot be added while {} fill contexts write clusters of their own; finish them first",
+                self.contexts
+            )));
+        }
+        // Encodings and codecs of single fields were said of the first ones.
+        let options = self.options.clone().without_fields();
+        let mut model = self.model.clone();
+        let mut added = match path {
+            None => model.add(schema, &options, entries)?,
+            Some(path) => model.add_members(path, schema, &options, entries)?,
+        };
+        let mut footer = self.footer.clone();
+        let records = std::mem::take(&mut added.records);
+        footer.extension.fields.extend(records.fields);
+        footer.extension.columns.extend(records.columns);
+        footer.extension.alias_columns.extend(records.alias_columns);
+        readable(&self.header, self.header_checksum, &footer)?;
+        (self.model, self.footer) = (model, footer);
+        self.next_elements.extend_from_slice(&added.first_elements);
+        Ok(added)
+    }
+
+    /// Writes a cluster behind those before, and makes a checkpoint where one is due.
+    pub(super) fn commit(&mut self, cluster: SealedCluster) -> Result<Written> {
+        self.check_spoilt()?;
+        let mut places = self.put_pages(&cluster.columns)?.into_iter();
+        let mut columns = Vec::with_capacity(self.model.columns.len());
+        for (writer, next_element) in self.model.columns.iter().zip(&mut self.next_elements) {
+            let Some(sealed) = writer.and_then(|writer| cluster.columns.get(writer)) else {
+                columns.push(ColumnPages::suppressed());
+                continue;
+            };
+            let pages: Vec<PageInfo> = sealed
+                .pages
+                .iter()
+                .zip(places.by_ref())
+                .map(|(page, locator)| PageInfo {
+                    elements: page.elements,
+                    has_checksum: page.digest.is_some(),
+                    locator,
+                    digest: page.digest,
+                })
+                .collect();
+            self.group_pages += pages.len();
+            let column = ColumnPages { pages, first_element: Some(*next_element), compression: sealed.compression };
+            *next_element += column.elements();
+            columns.push(column);
+        }
+        let summary = ClusterSummary { first_entry: self.written.entries, entries: cluster.entries, flags: 0 };
+        self.clusters.push((summary, columns));
+        self.written.entries += cluster.entries;
+        self.written.clusters += 1;
+        self.written.unpacked_bytes += cluster.unpacked_bytes;
+        if self.group_pages >= GROUP_PAGES {
+            self.commit_group()?;
+        }
+        if self.is_checkpoint_due() {
+            self.make_checkpoint()?;
+        }
+        Ok(self.written)
+    }
+
+    /// Appends all pages, ordered by column, in as few blobs as the file format allows.
+    fn put_pages(&mut self, columns: &[SealedColumn]) -> Result<Vec<Locator>> {
+        let pages: Vec<&SealedPage> = columns.iter().flat_map(|column| &column.pages).collect();
+        let mut locators = Vec::with_capacity(pages.len());
+        let mut rest = pages.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fitting = rest.iter().take_while(|page| {
+                bytes += page.bytes.len() as u64;
+                bytes <= MAX_KEY_BYTES
+            });
+            let count = fitting.count().max(1);
+            let (blob, others) = rest.split_at(count);
+            let pieces: Vec<&[u8]> = blob.iter().map(|page| page.bytes.as_slice()).collect();
+            let mut offset = self.sink.blob(&pieces)?;
+            for page in blob {
+                let sealed = page.bytes.len() as u64;
+                let checksum = if page.digest.is_some() { 8 } else { 0 };
+                locators.push(Locator::File { offset, bytes: sealed - checksum });
+                offset += sealed;
+                self.written.stored_bytes += sealed;
+            }
+            rest = others;
+        }
+        Ok(locators)
+    }
+
+    fn commit_group(&mut self) -> Result<()> {
+        let Some(first) = self.clusters.first() else { return Ok(()) };
+        let min_entry = first.0.first_entry;
+        let clusters = self.clusters.iter().map(|(summary, columns)| (*summary, columns.iter()));
+        let envelope = PageList::write(self.header_checksum, clusters);
+        self.footer.cluster_groups.push(ClusterGroupRecord {
+            min_entry,
+            entry_span: self.clusters.iter().map(|(summary, _)| summary.entries).sum(),
+            clusters: u32::try_from(self.clusters.len()).map_err(|_| Error::limit("more than 2^32 clusters"))?,
+            page_list: put_envelope(&self.sink, &self.options, &envelope)?,
+        });
+        self.clusters.clear();
+        self.group_pages = 0;
+        Ok(())
+    }
+
+    /// Whether the options want a checkpoint by now.
+    pub(super) fn is_checkpoint_due(&self) -> bool {
+        let every = &self.options.checkpoint;
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        matches!(self.place, Place::Listed(_))
+            && (every.clusters.is_some_and(|n| since(self.written.clusters, self.checkpoint.clusters) >= n)
+                || every.bytes.is_some_and(|n| since(self.written.stored_bytes, self.checkpoint.stored_bytes) >= n)
+                || every.time.is_some_and(|time| self.checkpoint.at.elapsed() >= time))
+    }
+
+    /// Makes all committed clusters readable, and durable.
+    pub(super) fn make_checkpoint(&mut self) -> Result<()> {
+        self.publish()?;
+        self.sink.checkpoint()?;
+        self.checkpoint = LastCheckpoint {
+            clusters: self.written.clusters,
+            stored_bytes: self.written.stored_bytes,
+            at: Instant::now(),
+        };
+        Ok(())
+    }
+
+    /// Writes page list, footer and anchor, so that the file's directories lead to all clusters so far.
+    pub(super) fn publish(&mut self) -> Result<()> {
+        self.check_spoilt()?;
+        for old in std::mem::take(&mut self.superseded) {
+            self.sink.release(old);
+        }
+        self.put_sets()?;
+        self.put_metadata()?;
+        let anchor = self.put_footer()?;
+        match &self.place {
+            Place::Listed(path) => self.sink.publish(path, self.options.description(), &anchor),
+            Place::AttributeSet(_) => Ok(()),
+        }
+    }
+
+    /// Ends the writing of the ntuple, after all is published.
+    pub(super) fn finish(&mut self) -> Result<Written> {
+        if self.contexts > 0 {
+            return Err(Error::invalid_argument(format!("{} fill contexts are not finished", self.contexts)));
+        }
+        self.publish()?;
+        if let Place::Listed(path) = &self.place {
+            self.sink.end(path);
+        }
+        Ok(self.written)
+    }
+
+    fn put_sets(&mut self) -> Result<()> {
+        for (name, set) in self.sets.clone() {
+            let anchor = set.lock().unwrap_or_else(PoisonError::into_inner).anchor()?;
+            self.put_set(&name, anchor)?;
+        }
+        Ok(())
+    }
+
+    fn put_metadata(&mut self) -> Result<()> {
+        let Some((mut dataset, mut fill)) = self.metadata.dataset(&self.sink, self.written.entries)? else {
+            return Ok(());
+        };
+        fill.flush(|cluster| dataset.commit(cluster))?;
+        // Written anew each time, so all of it is superseded by the next one. The pages are one blob.
+        let pages = dataset.clusters.iter().flat_map(|(_, columns)| columns).flat_map(|column| &column.pages);
+        let pages = pages.map(|page| page.locator.in_file()).collect::<Result<Vec<_>, _>>()?;
+        if let (Some((first, _)), Some((last, bytes))) = (pages.first(), pages.last()) {
+            self.superseded.push(first - BLOB_KEY_BYTES..last + bytes + 8);
+        }
+        let anchor = dataset.put_footer()?;
+        let lists = dataset.footer.cluster_groups.iter().map(|group| &group.page_list.locator);
+        for blob in lists.chain([&dataset.header_link.locator]) {
+            self.superseded.push(record(blob)?);
+        }
+        self.superseded.append(&mut dataset.superseded);
+        self.put_set(METADATA_SET, Some(anchor))
+    }
+
+    /// Writes the anchor of an attribute set and links to it, in place of the link that there may be.
+    fn put_set(&mut self, name: &str, anchor: Option<Anchor>) -> Result<()> {
+        let Some(anchor) = anchor else { return Ok(()) };
+        let (anchor, whole) = self.sink.put_anchor(name, &anchor)?;
+        self.superseded.push(whole);
+        let record = AttributeSetRecord {
+            schema_major: ATTRIBUTE_SCHEMA.0,
+            schema_minor: ATTRIBUTE_SCHEMA.1,
+            anchor_length: ANCHOR_BYTES as u32,
+            anchor,
+            name: name.to_owned(),
+        };
+        match self.footer.attribute_sets.iter_mut().find(|set| set.name == name) {
+            Some(set) => *set = record,
+            None => self.footer.attribute_sets.push(record),
+        }
+        Ok(())
+    }
+
+    /// Writes page list and footer; gives the anchor that leads to them.
+    pub(super) fn put_footer(&mut self) -> Result<Anchor> {
+        self.commit_group()?;
+        let footer = put_envelope(&self.sink, &self.options, &self.footer.write())?;
+        self.superseded.push(record(&footer.locator)?);
+        let (seek_header, nbytes_header) = self.header_link.locator.in_file()?;
+        let (seek_footer, nbytes_footer) = footer.locator.in_file()?;
+        let [epoch, major, minor, patch] = self.format_version;
+        Ok(Anchor {
+            epoch,
+            major,
+            minor,
+            patch,
+            seek_header,
+            nbytes_header,
+            len_header: self.header_link.length,
+            seek_footer,
+            nbytes_footer,
+            len_footer: footer.length,
+            max_key_size: MAX_KEY_BYTES,
+        })
+    }
+
+    pub(super) fn check_spoilt(&self) -> Result<()> {
+        match &self.spoilt {
+            None => Ok(()),
+            Some(why) => Err(Error::invalid_argument(format!("{why}, so nothing more can be written"))),
+        }
+    }
+
+    /// Remembers that an error left the ntuple unfit to be published, and puts its place in front of the error.
+    #[cold]
+    pub(super) fn spoil(&mut self, error: Error) -> Error {
+        self.spoilt.get_or_insert_with(|| "an earlier write failed".to_owned());
+        self.context(error)
+    }
+
+    pub(super) fn context(&self, error: Error) -> Error {
+        let what = match &self.place {
+            Place::Listed(path) => format!("ntuple '{path}'"),
+            Place::AttributeSet(name) => format!("attribute set '{name}'"),
+        };
+        error.within(what).within(self.sink.name())
+    }
+}
+
+/// Refuses what this library itself would not read: one list of the format's rules serves both sides.
+fn readable(header: &Header, checksum: u64, footer: &Footer) -> Result<()> {
+    let descriptor = Descriptor::new(header.clone(), checksum, footer.clone());
+    let schema = descriptor.map_err(Error::from).and_then(|descriptor| Schema::from_descriptor(&descriptor));
+    schema.map(|_| ()).map_err(|error| Error::invalid_argument(error.to_string()))
+}
+
+/// The whole record of a blob, its key included.
+fn record(blob: &Locator) -> Result<Range<u64>> {
+    let (offset, bytes) = blob.in_file()?;
+    Ok(offset.saturating_sub(BLOB_KEY_BYTES)..offset + bytes)
+}
+
+fn put_envelope(sink: &FileSink, options: &WriteOptions, envelope: &[u8]) -> Result<EnvelopeLink> {
+    let mut stored = Vec::new();
+    compression::compress(options.compression, envelope, &mut stored)?;
+    let offset = sink.blob(&[&stored])?;
+    let locator = Locator::File { offset, bytes: stored.len() as u64 };
+    Ok(EnvelopeLink { length: envelope.len() as u64, locator })
+}

@@ -1,0 +1,180 @@
+//! From batches to sealed clusters: what one context of an ntuple collects, by itself.
+
+use arrow_array::RecordBatch;
+
+use super::WriteOptions;
+use super::ntuple::Written;
+use super::options::PENDING_BYTES;
+use super::records::Added;
+use crate::encode::{ColumnWriter, FieldWriter, SealedColumn};
+use crate::{Error, Result};
+
+/// Entries are appended in pieces of about this many bytes, between which a cluster may end.
+const PIECE_BYTES: u64 = 4 << 20;
+/// Entries of the first piece, before anything is known of their size.
+const FIRST_PIECE_ENTRIES: u64 = 256;
+/// What compression is expected to leave before the first page is there; ROOT's guess.
+const FIRST_RATIO: f64 = 0.5;
+
+/// The open cluster of one context.
+#[derive(Debug)]
+pub(super) struct Fill {
+    fields: Vec<Option<FieldWriter>>,
+    columns: Vec<ColumnWriter>,
+    is_compressed: bool,
+    cluster_bytes: u64,
+    max_unpacked_cluster_bytes: u64,
+    /// Entries of the open cluster.
+    entries: u64,
+    /// What all contexts together have committed, as far as this one knows.
+    pub(super) written: Written,
+}
+
+/// A complete cluster.
+#[derive(Debug)]
+pub(super) struct SealedCluster {
+    pub(super) entries: u64,
+    /// The pages of every column that is written.
+    pub(super) columns: Vec<SealedColumn>,
+    pub(super) unpacked_bytes: u64,
+}
+
+impl Fill {
+    pub(super) fn new(fields: Vec<Option<FieldWriter>>, columns: Vec<ColumnWriter>, options: &WriteOptions) -> Self {
+        Self {
+            fields,
+            columns,
+            is_compressed: !options.compression.is_none(),
+            cluster_bytes: options.cluster_bytes,
+            max_unpacked_cluster_bytes: options.max_unpacked_cluster_bytes,
+            entries: 0,
+            written: Written::default(),
+        }
+    }
+
+    /// Another one of the same fields, for another context; empty.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            fields: self.fields.clone(),
+            columns: self.columns.iter().map(ColumnWriter::another).collect(),
+            entries: 0,
+            ..*self
+        }
+    }
+
+    /// Entries of the open cluster.
+    pub(super) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Goes on with more top-level fields, or with more members of the record of a path.
+    pub(super) fn extend(&mut self, added: &mut Added, path: Option<&str>) {
+        self.columns.append(&mut added.columns);
+        let Some(path) = path else { return self.fields.append(&mut added.fields) };
+        let mut names = path.split('.');
+        let top = names.next().unwrap_or_default();
+        let mut record = self.fields.iter_mut().flatten().find(|field| field.path == top);
+        let mut path = top.to_owned();
+        for name in names {
+            path = format!("{path}.{name}");
+            record = record.and_then(|record| record.children.iter_mut().find(|child| child.path == path));
+        }
+        if let Some(record) = record {
+            record.children.extend(added.fields.drain(..).flatten());
+        }
+    }
+
+    /// Appends all entries of a batch; every cluster that becomes full is given to `commit`, which answers what is
+    /// written then.
+    pub(super) fn append(
+        &mut self,
+        batch: &RecordBatch,
+        mut commit: impl FnMut(SealedCluster) -> Result<Written>,
+    ) -> Result<()> {
+        if batch.num_columns() != self.fields.len() {
+            return Err(Error::invalid_argument(format!(
+                "a batch of {} columns for an ntuple of {} fields",
+                batch.num_columns(),
+                self.fields.len()
+            )));
+        }
+        let (mut start, entries) = (0, batch.num_rows());
+        while start < entries {
+            let count = self.piece_entries().min((entries - start) as u64) as usize;
+            let piece = batch.slice(start, count);
+            for (field, array) in self.fields.iter().zip(piece.columns()) {
+                if let Some(field) = field {
+                    field.append(array, &mut self.columns)?;
+                }
+            }
+            start += count;
+            self.entries += count as u64;
+            self.relieve()?;
+            if self.is_full() {
+                self.flush(&mut commit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the open cluster, if it has entries.
+    pub(super) fn flush(&mut self, mut commit: impl FnMut(SealedCluster) -> Result<Written>) -> Result<()> {
+        if self.entries == 0 {
+            return Ok(());
+        }
+        let unpacked_bytes = self.unpacked_bytes();
+        let columns = self.columns.iter_mut().map(ColumnWriter::take_cluster).collect::<Result<Vec<_>>>()?;
+        let entries = std::mem::take(&mut self.entries);
+        self.written = commit(SealedCluster { entries, columns, unpacked_bytes })?;
+        Ok(())
+    }
+
+    /// As many entries as fit into a piece, judged by those of the open cluster, or else by those before it.
+    fn piece_entries(&self) -> u64 {
+        let (entries, bytes) = match self.entries {
+            0 => (self.written.entries, self.written.unpacked_bytes),
+            entries => (entries, self.unpacked_bytes()),
+        };
+        if entries == 0 {
+            return FIRST_PIECE_ENTRIES;
+        }
+        let piece = PIECE_BYTES.min(self.cluster_bytes / 8).min(self.max_unpacked_cluster_bytes / 8).max(1);
+        (piece as f64 / (bytes as f64 / entries as f64).max(1e-3)).clamp(1.0, f64::from(1 << 24)) as u64
+    }
+
+    fn unpacked_bytes(&self) -> u64 {
+        self.columns.iter().map(|column| column.packed_bytes + column.pending_packed_bytes()).sum()
+    }
+
+    /// Keeps the memory of values that wait for their pages within [`PENDING_BYTES`], however many columns there are.
+    fn relieve(&mut self) -> Result<()> {
+        let mut pending: u64 = self.columns.iter().map(ColumnWriter::pending_bytes).sum();
+        if pending <= PENDING_BYTES {
+            return Ok(());
+        }
+        let mut largest: Vec<&mut ColumnWriter> = self.columns.iter_mut().collect();
+        largest.sort_by_key(|column| std::cmp::Reverse(column.pending_bytes()));
+        for column in largest {
+            if pending <= PENDING_BYTES / 2 {
+                break;
+            }
+            pending -= column.pending_bytes();
+            column.seal_pending()?;
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        let sum = |of: fn(&ColumnWriter) -> u64| self.columns.iter().map(of).sum::<u64>();
+        let (sealed, packed) = (sum(|c| c.sealed_bytes), sum(|c| c.packed_bytes));
+        let pending = sum(ColumnWriter::pending_packed_bytes);
+        let (known_stored, known_packed) = (sealed + self.written.stored_bytes, packed + self.written.unpacked_bytes);
+        let ratio = match known_packed {
+            _ if !self.is_compressed => 1.0,
+            0 => FIRST_RATIO,
+            packed => known_stored as f64 / packed as f64,
+        };
+        packed + pending >= self.max_unpacked_cluster_bytes
+            || sealed as f64 + pending as f64 * ratio >= self.cluster_bytes as f64
+    }
+}

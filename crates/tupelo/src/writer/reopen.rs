@@ -1,0 +1,146 @@
+//! A finished ntuple as its writer left it, to be continued.
+
+use std::collections::HashMap;
+
+use tupelo_format::descriptor::FieldId;
+use tupelo_format::envelope::{Footer, Header};
+use tupelo_format::locator::{EnvelopeLink, Locator};
+use tupelo_format::open;
+
+use super::WriteOptions;
+use super::records::{Model, Placed};
+use crate::encode::{ColumnWriter, FieldWriter, Memory};
+use crate::reader::Ntuple;
+use crate::schema::Field;
+use crate::sink::MAX_KEY_BYTES;
+use crate::source::{Cluster, PageSource};
+use crate::{Error, Result};
+
+/// What a writer needs to go on.
+pub(super) struct Reopened {
+    pub(super) model: Model,
+    pub(super) fields: Vec<Option<FieldWriter>>,
+    pub(super) columns: Vec<ColumnWriter>,
+    /// For each physical column the number of its next element.
+    pub(super) next_elements: Vec<u64>,
+    pub(super) header: (Header, EnvelopeLink),
+    pub(super) footer: Footer,
+    pub(super) footer_blob: Locator,
+}
+
+struct Columns<'n> {
+    source: &'n PageSource,
+    options: &'n WriteOptions,
+    last: Option<Cluster>,
+    writers: Vec<ColumnWriter>,
+    /// For each physical column its writer.
+    physical: Vec<Option<usize>>,
+    next_elements: Vec<u64>,
+}
+
+pub(super) fn reopen(ntuple: &Ntuple, options: &WriteOptions) -> Result<Reopened> {
+    if !options.field_compression.is_empty() || !options.field_encoding.is_empty() {
+        return Err(Error::invalid_argument("codecs and encodings of single fields are chosen when an ntuple begins"));
+    }
+    if let Some(warning) = ntuple.warnings().first() {
+        return Err(Error::unsupported(format!("entries cannot be added to what is not understood: {warning}")));
+    }
+    let (source, descriptor) = (ntuple.source(), ntuple.descriptor());
+    let anchor = source.anchor();
+    if anchor.max_key_size != 0 && anchor.max_key_size < MAX_KEY_BYTES {
+        let bytes = anchor.max_key_size;
+        return Err(Error::unsupported(format!("its blobs are cut at {bytes} bytes, which this writer cannot do")));
+    }
+    let (header, _, footer) = source.file().attempt(|fetched| open::envelopes(fetched, anchor))?;
+    let last_group = descriptor.cluster_groups().iter().rposition(|group| group.clusters > 0);
+    let last = last_group.map(|group| source.group_clusters(group)).transpose()?;
+    let mut columns = Columns {
+        source,
+        options,
+        last: last.and_then(|clusters| clusters.last().copied()),
+        writers: Vec::new(),
+        physical: vec![None; descriptor.columns().len()],
+        next_elements: vec![0; descriptor.columns().len()],
+    };
+    let mut fields = Vec::with_capacity(ntuple.schema().fields.len());
+    for field in &ntuple.schema().fields {
+        fields.push(match field.projected_from {
+            Some(_) => None,
+            None => Some(columns.field(field, &field.name)?),
+        });
+    }
+    let mut placed = HashMap::with_capacity(descriptor.fields().len());
+    for id in (0..descriptor.fields().len() as u32).map(FieldId::from) {
+        let own = descriptor.field(id)?.representations.iter().flatten();
+        let own = own.filter(|column| columns.physical.get(column.index()).is_some_and(Option::is_some));
+        let own = own.map(|column| column.index() as u32).collect();
+        placed.insert(descriptor.path(id), Placed { id: id.index() as u32, columns: own });
+    }
+    let blob = |offset, bytes| Locator::File { offset, bytes };
+    let header_link =
+        EnvelopeLink { length: anchor.len_header, locator: blob(anchor.seek_header, anchor.nbytes_header) };
+    Ok(Reopened {
+        model: Model::existing(ntuple.schema().clone(), placed, columns.physical, descriptor.fields().len()),
+        fields,
+        columns: columns.writers,
+        next_elements: columns.next_elements,
+        header: (header, header_link),
+        footer,
+        footer_blob: blob(anchor.seek_footer, anchor.nbytes_footer),
+    })
+}
+
+impl Columns<'_> {
+    fn field(&mut self, field: &Field, path: &str) -> Result<FieldWriter> {
+        let first = self.writers.len();
+        self.own_columns(field).map_err(|e| e.within(format!("field '{path}'")))?;
+        let below = |child: &Field| match field.is_transparent() {
+            true => path.to_owned(),
+            false => format!("{path}.{}", child.name),
+        };
+        let children = field.children().iter().map(|child| self.field(child, &below(child))).collect::<Result<_>>()?;
+        Ok(FieldWriter { path: path.to_owned(), kind: field.kind.clone(), column: first, children })
+    }
+
+    /// Writers for a field's columns, in the representation that the last cluster has.
+    fn own_columns(&mut self, field: &Field) -> Result<()> {
+        let descriptor = self.source.descriptor();
+        let id = field.id.ok_or_else(|| Error::invalid_argument("the field is in no file"))?;
+        let representations = &descriptor.field(id)?.representations;
+        let mut chosen = representations.first();
+        let mut ends = Vec::new();
+        for columns in representations {
+            let Some(cluster) = self.last else { break };
+            let pages = columns.iter().map(|&column| self.source.column_pages(&cluster, column));
+            let pages = pages.collect::<Result<Vec<_>>>()?;
+            let stored: Option<Vec<u64>> = pages
+                .iter()
+                .map(|pages| pages.as_ref().and_then(|pages| Some(pages.first_element? + pages.elements())))
+                .collect();
+            if let Some(stored) = stored.filter(|stored| !stored.is_empty()) {
+                (chosen, ends) = (Some(columns), stored);
+                break;
+            }
+        }
+        for (k, memory) in FieldWriter::columns_of(field).into_iter().enumerate() {
+            let Some(&id) = chosen.and_then(|columns| columns.get(k)) else {
+                return Err(Error::corrupt(format!("column {k} of the field is missing")));
+            };
+            let column = descriptor.column(id)?;
+            let encoding = column.encoding.ok_or_else(|| Error::unsupported(format!("column {id} is unknown")))?;
+            if let Memory::Fixed(width) = memory
+                && usize::from(encoding.bits()) != width * 8
+            {
+                let name = encoding.column_type().name();
+                return Err(Error::unsupported(format!(
+                    "a '{}' in a {name} column cannot be added to",
+                    field.type_name
+                )));
+            }
+            self.physical[id.index()] = Some(self.writers.len());
+            self.next_elements[id.index()] = ends.get(k).copied().unwrap_or(column.first_element);
+            self.writers.push(ColumnWriter::new(memory, self.options.sealing(encoding, self.options.compression)));
+        }
+        Ok(())
+    }
+}
