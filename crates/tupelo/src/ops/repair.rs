@@ -26,6 +26,9 @@ const OVERLAP_BYTES: u64 = 64;
 /// Offset of the first record (`TFile::kBEGIN`).
 const BEGIN: u64 = 100;
 
+/// Ntuples, by path, with the number of entries that they have.
+type Entries = Vec<(String, u64)>;
+
 /// What was found and done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
@@ -88,7 +91,7 @@ fn in_place(path: &Path) -> Result<Repaired> {
         0 => Vec::new(),
         _ => entries(&File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS)?)?,
     };
-    let mut best: Option<(State, Report, Vec<(String, u64)>)> = None;
+    let mut best: Option<(State, Report, Entries)> = None;
     for state in states(&source)? {
         // The present state, if it is whole, and all before it are not better.
         if state.end < present_end || present_end > 0 && is_in_place(&state, &*source)? {
@@ -151,7 +154,7 @@ fn end(file: &File) -> Result<u64> {
     Ok(file.source().attempt(container::read_header)?.end)
 }
 
-fn entries(file: &File) -> Result<Vec<(String, u64)>> {
+fn entries(file: &File) -> Result<Entries> {
     let names = file.ntuple_names()?;
     let entries = |name: String| file.ntuple(Some(&name)).map(|ntuple| (name, ntuple.entries()));
     Ok(names.into_iter().filter_map(|name| entries(name).ok()).collect())
