@@ -1,6 +1,7 @@
 //! `tupelo verify`: is anything damaged?
 
 use serde_json::{Value, json};
+use tupelo::ops::repair::{Repaired, repair};
 use tupelo::ops::verify::{Damage, Report, verify};
 use tupelo::reader::Location;
 
@@ -23,10 +24,24 @@ pub(crate) struct Args {
     /// One JSON document instead of lines
     #[arg(long)]
     json: bool,
+    /// Bring the file back to the newest state that is whole on disk
+    ///
+    /// For a file whose writer was killed, or whose machine lost power: a checkpoint of which the last step was torn
+    /// becomes readable again. Where FILE does not exist but FILE.tmp-… of a killed writer does, that takes the name.
+    /// Only the header and the records of directories are changed; a file that is whole stays as it is.
+    #[arg(long)]
+    repair: bool,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let name = Location::parse(&args.input).object;
+    let Location { path, object: name } = Location::parse(&args.input);
+    if args.repair {
+        if let Some(name) = name {
+            return Err(Failure::usage(format_args!("--repair is for whole files: leave out ':{name}'")));
+        }
+        let repaired = repair(path)?;
+        return tell(args, console, &repaired);
+    }
     let file = tupelo::open(&args.input).open_file()?;
     let mut progress = console.progress("verify", file.size(), "B");
     let report = verify(&file, name.as_deref(), &mut |done| progress.set(done))?;
@@ -66,6 +81,45 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// What a repair found and did.
+fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failure> {
+    let path = repaired.path.display().to_string();
+    if args.json {
+        let entries = |(path, entries): &(String, u64)| json!({ "ntuple": path, "entries": entries });
+        let Value::Object(mut all) = to_json(&path, &repaired.report) else { return Ok(()) };
+        all.insert("changed".into(), repaired.is_changed.into());
+        all.insert("from".into(), repaired.from.as_ref().map(|from| from.display().to_string()).into());
+        all.insert("lost_bytes".into(), repaired.lost_bytes.into());
+        all.insert("entries".into(), repaired.ntuples.iter().map(entries).collect());
+        console.print_json(&Value::Object(all))?;
+    } else {
+        let ntuple = |(name, entries): &(String, u64)| format!("{path}: ntuple '{name}': {}\n", things_of(*entries));
+        let damages = repaired.report.damages.iter().map(|damage| format!("{path}: {damage}\n"));
+        console.print(&repaired.ntuples.iter().map(ntuple).chain(damages).collect::<String>())?;
+    }
+    let done = match (&repaired.from, repaired.is_changed) {
+        (Some(from), _) => format!("took the name of {}", from.display()),
+        (None, true) => "repaired".to_owned(),
+        (None, false) => "nothing to repair".to_owned(),
+    };
+    let lost = match repaired.lost_bytes {
+        0 => String::new(),
+        lost => format!("; {} at the end belong to nothing that can be read", bytes(lost)),
+    };
+    console.note(&format!("{path}: {done}{lost}"));
+    match repaired.report.damages.len() as u64 {
+        0 => Ok(()),
+        damages => Err(Failure::new(format_args!("{path}: {} remain", things(damages, "damage")))),
+    }
+}
+
+fn things_of(entries: u64) -> String {
+    match entries {
+        1 => "1 entry".to_owned(),
+        entries => format!("{entries} entries"),
+    }
 }
 
 fn to_json(file: &str, report: &Report) -> Value {

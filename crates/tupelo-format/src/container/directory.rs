@@ -19,6 +19,8 @@ const MIN_KEY_BYTES: usize = 29;
 pub(super) const RECORD_BYTES: usize = 60;
 /// Bytes of a record in 32-bit layout, without UUID.
 pub(super) const SHORT_RECORD_BYTES: usize = 30;
+/// Class version of a directory's record.
+pub(super) const DIRECTORY_VERSION: u16 = 5;
 /// Added to the class version where offsets have 64 bits.
 const BIG: u16 = 1000;
 /// At most so much of a key list is asked for on the word of the directory's record.
@@ -50,7 +52,7 @@ pub(super) struct DirectoryRecord {
 }
 
 impl DirectoryRecord {
-    fn read(bytes: &[u8], offset: u64) -> Result<Self> {
+    pub(super) fn read(bytes: &[u8], offset: u64) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, offset);
         let version = cursor.u16_be()?;
         let is_big = version > BIG;
@@ -131,18 +133,19 @@ pub(super) struct Directory {
 }
 
 /// Where a directory's record lies, found but not yet read.
-struct Place {
+pub(super) struct Place {
     path: String,
     name: String,
     title: String,
     parent: usize,
-    record_at: u64,
-    room: u64,
+    pub(super) record_at: u64,
+    pub(super) room: u64,
 }
 
-fn top(fetched: &Fetched, header: &FileHeader) -> Attempt<Place> {
-    let key = read_key(fetched, header.begin)?;
-    let at = header.begin.saturating_add(u64::from(key.key_bytes));
+/// The top directory, whose key lies at `begin`.
+pub(super) fn top(fetched: &Fetched, begin: u64) -> Attempt<Place> {
+    let key = read_key(fetched, begin)?;
+    let at = begin.saturating_add(u64::from(key.key_bytes));
     let bytes = fetched.get(at, key.stored_bytes().min(TOP_BYTES))?;
     let mut cursor = Cursor::new(&bytes, at);
     let (name, title) = (text(&mut cursor)?, text(&mut cursor)?);
@@ -198,7 +201,7 @@ fn read_directory(fetched: &Fetched, place: Place) -> Attempt<Directory> {
 
 /// Every directory, level by level, so that a parent comes before its children and the first is the top directory.
 pub(super) fn read_tree(fetched: &Fetched, header: &FileHeader) -> Attempt<Vec<Directory>> {
-    let top = top(fetched, header)?;
+    let top = top(fetched, header.begin)?;
     let mut seen = HashSet::from([top.record_at]);
     let mut list_bytes = 0u64;
     let mut tree: Vec<Directory> = Vec::new();
@@ -281,7 +284,7 @@ pub fn list_objects(fetched: &Fetched) -> Attempt<Vec<Object>> {
 /// As [`list_objects`], for these directories.
 pub fn find_object(fetched: &Fetched, path: &str) -> Attempt<Option<Object>> {
     let header = read_header(fetched)?;
-    let mut directory = read_directory(fetched, top(fetched, &header)?)?;
+    let mut directory = read_directory(fetched, top(fetched, header.begin)?)?;
     let (path, cycle) = split_cycle(path.trim_matches('/'));
     let mut rest = path;
     loop {

@@ -54,6 +54,11 @@ impl FreeList {
         Ok((list, place))
     }
 
+    /// Segments, the open one included.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.segments.len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
     /// Bytes of the segment that begins at an offset.
     pub(super) fn bytes_at(&self, first: u64) -> Option<u64> {
         self.segments.get(&first).map(|end| end.saturating_sub(first))
@@ -94,7 +99,7 @@ impl FreeList {
         let first = if end < START_BIG_FILE { end } else { end.saturating_add(8) };
         let step = (first / OPEN_STEP_BYTES).saturating_add(1).saturating_mul(OPEN_STEP_BYTES);
         entry(&mut buffer, first, step.max(START_BIG_FILE));
-        (buffer.into_vec(), u32::try_from(self.segments.len()).unwrap_or(u32::MAX).saturating_add(1))
+        (buffer.into_vec(), self.count())
     }
 }
 

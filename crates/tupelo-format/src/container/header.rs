@@ -56,7 +56,7 @@ pub fn read_header(fetched: &Fetched) -> Attempt<FileHeader> {
 }
 
 impl FileHeader {
-    fn read(bytes: &[u8]) -> Result<Self> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, 0);
         if cursor.take(MAGIC.len())? != MAGIC {
             return Err(Error::corrupt("not a ROOT file: it does not start with 'root'").at(0));

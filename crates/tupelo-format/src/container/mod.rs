@@ -15,6 +15,7 @@ mod free;
 mod header;
 mod key;
 mod layout;
+mod recover;
 mod streamer_info;
 mod walk;
 
@@ -28,6 +29,7 @@ pub use fetched::{Attempt, Fetched, Interrupt};
 pub use header::{FileHeader, read_header};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};
 pub use layout::{Layout, Tail};
+pub use recover::{State, find_key, states};
 pub use streamer_info::streamer_info;
 pub use walk::{Record, RecordKind, Walk, walk_keys};
 

@@ -17,8 +17,8 @@ use crate::{Error, Result};
 /// Cluster flag of sharded clusters, which readers must refuse.
 pub const SHARDED: u8 = 0x01;
 
-/// Marks the digests of a column's pages: `PageXXH3` in ASCII.
-const DIGESTS: u64 = u64::from_le_bytes(*b"PageXXH3");
+/// Marks the digests of a column's pages: `PageXXH3` in ASCII, little-endian.
+const DIGESTS: u64 = 0x3348_5858_6567_6150;
 
 /// Smallest page description: element count and simple locator.
 const PAGE_BYTES: usize = 16;

@@ -90,7 +90,7 @@ impl FileSink {
         let Some(name) = target.file_name() else {
             return Err(Error::new(ErrorKind::NotSupported, "create", path.display(), "it names no file"));
         };
-        let prefix: String = name.to_string_lossy().chars().take(TEMPORARY_NAME_CHARS).chain(".tmp-".chars()).collect();
+        let prefix = temporary_prefix(&name.to_string_lossy());
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
@@ -98,6 +98,8 @@ impl FileSink {
         builder.permissions(permissions);
         let temporary = builder.prefix(&prefix).tempfile_in(directory_of(&target)).map_err(failed)?;
         let (file, temporary) = temporary.into_parts();
+        // So that nobody repairs it meanwhile. Nobody else knows the name yet: only file systems without locks fail.
+        let _ = file.try_lock();
         if let Some(replaced) = &replaced {
             let permissions = replaced.metadata().map_err(failed)?.permissions();
             file.set_permissions(permissions).map_err(failed)?;
@@ -310,6 +312,41 @@ impl Drop for FileSink {
         // Nobody is left to be told of an error.
         let _ = self.go_back();
     }
+}
+
+/// The temporary files that writers of a name have left behind, or are writing now, oldest first.
+///
+/// # Errors
+/// What the system says of the directory.
+pub fn temporaries_of(path: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |error: io::Error| Error::from_io("look for temporary files of", path.display(), error);
+    let Some(name) = path.file_name() else { return Ok(Vec::new()) };
+    let prefix = temporary_prefix(&name.to_string_lossy());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory_of(path)).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            found.push((entry.metadata().and_then(|metadata| metadata.modified()).ok(), entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Moves a temporary file to a name that is free, durably.
+///
+/// # Errors
+/// [`ErrorKind::Changed`] where the name is taken, and what else the system says.
+pub fn publish_temporary(temporary: &Path, target: &Path) -> Result<()> {
+    let failed = |error: io::Error| Error::from_io("move the temporary file to", target.display(), error);
+    // Not removed when moving it fails: it is all there is.
+    let mut temporary = TempPath::try_from_path(temporary).map_err(failed)?;
+    temporary.disable_cleanup(true);
+    publish(temporary, target, None, target)
+}
+
+fn temporary_prefix(name: &str) -> String {
+    name.chars().take(TEMPORARY_NAME_CHARS).chain(".tmp-".chars()).collect()
 }
 
 /// Moves the temporary file to its place and makes the move durable.

@@ -3,6 +3,7 @@
 pub mod copy;
 pub mod inspect;
 pub mod layout;
+pub mod repair;
 pub mod verify;
 
 use tupelo_format::open::ANCHOR_CLASS;

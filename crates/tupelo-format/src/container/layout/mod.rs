@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 pub use finish::Tail;
 
-use super::directory::{self, DirectoryRecord, RECORD_BYTES, split_cycle};
+use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES, split_cycle};
 use super::free::FreeList;
 use super::key::Key;
 use super::{Attempt, Fetched, FileHeader, read_header, read_key, streamer_info};
@@ -25,8 +25,6 @@ const BEGIN: u64 = 100;
 const ROOT_VERSION: u32 = 64000;
 /// Compression setting that the header of a new file names: zstd, level 5.
 const COMPRESSION: u32 = 505;
-/// Class version of a directory's record.
-const DIRECTORY_VERSION: u16 = 5;
 /// A free segment cannot be shorter than the mark at its start.
 const MIN_SEGMENT_BYTES: u64 = 4;
 

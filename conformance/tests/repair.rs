@@ -1,0 +1,156 @@
+//! What `repair` makes of files whose writer was stopped in the middle of its last step.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+use tupelo::ops::repair::repair;
+use tupelo::schema::Schema;
+use tupelo::{ErrorKind, WriteOptions};
+
+fn batch(range: std::ops::Range<i32>) -> RecordBatch {
+    let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(range));
+    RecordBatch::try_from_iter([("n", numbers)]).unwrap()
+}
+
+fn temporary(folder: &Path) -> PathBuf {
+    let mut names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    names.find(|path| path.to_string_lossy().contains(".tmp-")).unwrap()
+}
+
+/// The file after each of three checkpoints of ten entries in two ntuples, one of them in a directory.
+fn checkpoints(folder: &Path) -> Vec<Vec<u8>> {
+    let file = tupelo::create(folder.join("x.root")).unwrap();
+    let schema = Schema::from_arrow(&batch(0..1).schema()).unwrap();
+    let mut one = file.ntuple("one", &schema, WriteOptions::default()).unwrap();
+    let mut two = file.ntuple("deep/down/two", &schema, WriteOptions::default()).unwrap();
+    let mut states = Vec::new();
+    for k in 0..3 {
+        one.write(&batch(k * 10..k * 10 + 10)).unwrap();
+        two.write(&batch(k * 10..k * 10 + 10)).unwrap();
+        two.checkpoint().unwrap();
+        one.checkpoint().unwrap();
+        states.push(fs::read(temporary(folder)).unwrap());
+    }
+    file.abort().unwrap().unwrap();
+    fs::remove_file(temporary(folder)).unwrap();
+    states
+}
+
+/// Entries of both ntuples, after looking at every value.
+fn entries(path: &Path) -> [u64; 2] {
+    ["one", "deep/down/two"].map(|name| {
+        let ntuple = tupelo::open(&format!("{}:{name}", path.display())).open().unwrap();
+        let batch = ntuple.read_all().to_batch().unwrap();
+        assert!(batch.column(0).as_primitive::<Int32Type>().values().iter().copied().eq(0..batch.num_rows() as i32));
+        ntuple.entries()
+    })
+}
+
+#[test]
+fn a_header_that_is_torn_at_any_byte_is_made_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let states = checkpoints(folder.path());
+    let path = folder.path().join("torn.root");
+    let head = states[0].iter().zip(&states[2]).take(400).rposition(|(old, new)| old != new).unwrap() + 1;
+    for cut in 0..=head {
+        for old in [&states[0], &states[1], &vec![0; head]] {
+            let mut torn = states[2].clone();
+            torn[cut..head].copy_from_slice(&old[cut..head]);
+            fs::write(&path, &torn).unwrap();
+            let is_lost = old[0] == 0 && cut < 200;
+            match repair(&path) {
+                Ok(repaired) => {
+                    assert_eq!(entries(&path), [30, 30], "cut at {cut}");
+                    assert!(repaired.report.damages.is_empty(), "{:?}", repaired.report);
+                    assert_eq!(repaired.ntuples.iter().map(|(_, entries)| entries).sum::<u64>(), 60);
+                    let again = repair(&path).unwrap();
+                    assert!(!again.is_changed && again.ntuples == repaired.ntuples, "cut at {cut}: {again:?}");
+                }
+                Err(error) => assert!(is_lost, "cut at {cut}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_page_leads_back_to_the_checkpoint_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let states = checkpoints(folder.path());
+    let path = folder.path().join("lost.root");
+    // The header of the second checkpoint, and of what was appended after it only some.
+    let mut bytes = states[2].clone();
+    bytes[..300].copy_from_slice(&states[1][..300]);
+    bytes[states[1].len() + 42..states[1].len() + 60].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    let repaired = repair(&path).unwrap();
+    assert_eq!(entries(&path), [20, 20]);
+    // The directory had been led on already.
+    assert!(repaired.is_changed && repaired.lost_bytes > 0, "{repaired:?}");
+    assert!(!repair(&path).unwrap().is_changed);
+    // And if the header is torn as well.
+    bytes[20..28].fill(0xff);
+    bytes[220..240].fill(0xff);
+    fs::write(&path, &bytes).unwrap();
+    assert!(repair(&path).unwrap().is_changed);
+    assert_eq!(entries(&path), [20, 20]);
+}
+
+#[test]
+fn the_temporary_of_a_killed_writer_takes_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let states = checkpoints(folder.path());
+    let path = folder.path().join("x.root");
+    let missing = repair(&path).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    let left = folder.path().join("x.root.tmp-abc");
+    fs::write(&left, [states[1].as_slice(), b"half a blob"].concat()).unwrap();
+    fs::write(folder.path().join("x.root.tmp-def"), b"").unwrap();
+    let several = repair(&path).unwrap_err().to_string();
+    assert!(several.contains("x.root.tmp-abc") && several.contains("x.root.tmp-def"), "{several}");
+    fs::remove_file(folder.path().join("x.root.tmp-def")).unwrap();
+    let repaired = repair(&path).unwrap();
+    assert_eq!((repaired.from.as_deref(), repaired.lost_bytes), (Some(left.as_path()), 11));
+    assert!(!left.exists());
+    assert_eq!(entries(&path), [20, 20]);
+}
+
+#[test]
+fn a_file_that_is_being_written_is_not_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = tupelo::create(folder.path().join("x.root")).unwrap();
+    let busy = repair(temporary(folder.path())).unwrap_err();
+    assert!(busy.to_string().contains("being written by another writer"), "{busy}");
+    file.abort().unwrap();
+}
+
+#[test]
+fn what_is_no_root_file_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.root");
+    for bytes in [&b""[..], b"root", &[7; 5000]] {
+        fs::write(&path, bytes).unwrap();
+        let error = repair(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn real_files_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.root");
+    let mut count = 0;
+    for real in conformance::summary::real_files() {
+        let bytes = fs::read(&real).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        let repaired = repair(&path).unwrap_or_else(|error| panic!("{}: {error}", real.display()));
+        assert!(!repaired.is_changed && repaired.lost_bytes == 0, "{}: {repaired:?}", real.display());
+        assert!(fs::read(&path).unwrap() == bytes);
+        count += 1;
+    }
+    conformance::summary::note("repair", &format!("{count} real files have nothing to repair"));
+}

@@ -1,0 +1,190 @@
+//! The states that a file went through, told by the records that ended each of them and not by the file's header.
+//!
+//! A writer that makes checkpoints appends key lists and, last of all, a free list, and then overwrites the header. When
+//! that last step was torn, everything that it would have said can be found again in the records themselves.
+
+use bytes::Bytes;
+
+use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES};
+use super::free::FreeList;
+use super::key::Key;
+use super::{Attempt, Fetched, FileHeader, Interrupt};
+use crate::wire::Cursor;
+use crate::{Error, Result};
+
+/// Bytes from the start of a key to behind its own offset.
+const SEEK_END: usize = 26;
+/// Version of the ROOT that is named where the header says none.
+const ROOT_VERSION: u32 = 64000;
+/// Compression setting that is named where the header says none.
+const COMPRESSION: u32 = 505;
+
+/// A state to which a file can be brought by overwriting a few bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// Where the file ends then; what follows is not reached.
+    pub end: u64,
+    /// What to write where, in this order.
+    pub patches: Vec<(u64, Vec<u8>)>,
+}
+
+/// The first place in `bytes`, which lie at `base` in the file, where a key may begin: one that knows its own offset.
+pub fn find_key(bytes: &[u8], base: u64) -> Option<usize> {
+    let is_key = |place: usize| {
+        let own = base.checked_add(place as u64)?;
+        let mut cursor = Cursor::new(bytes.get(place..)?.get(..SEEK_END)?, own);
+        let nbytes = cursor.i32_be().ok()?;
+        let version = cursor.u16_be().ok()?;
+        cursor.take(12).ok()?;
+        let seek = match version {
+            1..=9 => u64::from(cursor.u32_be().ok()?),
+            1001..=1009 => cursor.u64_be().ok()?,
+            _ => return None,
+        };
+        (nbytes > 0 && seek == own).then_some(())
+    };
+    (0..bytes.len()).find(|&place| is_key(place).is_some())
+}
+
+/// The newest states of a file, at most so many, the newest first. `keys` are those of all records that were found, in
+/// the order in which they lie.
+///
+/// # Errors
+/// Corrupt where the record of the top directory is lost.
+pub fn states(fetched: &Fetched, keys: &[Key], at_most: usize) -> Attempt<Vec<State>> {
+    let Some(top) = keys.first().filter(|key| key.class_name == "TFile") else {
+        return Err(Error::corrupt("the record of the top directory is lost").into());
+    };
+    let mut states = Vec::new();
+    for (index, key) in keys.iter().enumerate().skip(1).rev() {
+        if states.len() == at_most {
+            break;
+        }
+        if key.class_name == "TFile" && is_free_list(fetched, key)? {
+            let before = keys.get(1..index).unwrap_or_default();
+            states.extend(state(fetched, top, before, key)?);
+        }
+    }
+    Ok(states)
+}
+
+/// The state that a free list ended; `None` where its header would not be right.
+fn state(fetched: &Fetched, top: &Key, before: &[Key], free: &Key) -> Attempt<Option<State>> {
+    let end = free.seek_key.saturating_add(u64::from(free.nbytes));
+    let mut patches = Vec::new();
+    for key in before.iter().filter(|key| key.is_directory()) {
+        if is_key_list(fetched, key)? {
+            continue;
+        }
+        let list = newest_list(fetched, before, |list| list.is_directory() && list.seek_parent == key.seek_key)?;
+        let Some(list) = list else { continue };
+        let room = key.stored_bytes().min(RECORD_BYTES as u64);
+        let bytes = fetched.get(key.payload_offset(), room)?;
+        let mut record = rebuilt(&bytes, key.payload_offset(), key, list);
+        record.seek_parent = key.seek_parent;
+        record.nbytes_name = u32::from(key.key_bytes);
+        let mut written = record.write();
+        written.truncate(bytes.len());
+        patches.push((key.payload_offset(), written));
+    }
+    let place = match directory::top(fetched, top.seek_key) {
+        Ok(place) => place,
+        Err(Interrupt::Failed(_)) => return Ok(None),
+        Err(need) => return Err(need),
+    };
+    let list = newest_list(fetched, before, |list| list.class_name == "TFile")?;
+    let head_bytes = place.record_at.saturating_add(place.room.min(RECORD_BYTES as u64));
+    let mut head = fetched.get(0, head_bytes)?.to_vec();
+    let record_at = usize::try_from(place.record_at).unwrap_or(usize::MAX);
+    let mut record = match list {
+        Some(list) => rebuilt(head.get(record_at..).unwrap_or_default(), place.record_at, top, list),
+        None => return Ok(None),
+    };
+    record.nbytes_name = u32::try_from(place.record_at.saturating_sub(top.seek_key)).unwrap_or(u32::MAX);
+    let info = before.iter().rev().find(|key| key.class_name == "TList" && key.name == "StreamerInfo");
+    let old = FileHeader::read(&head).ok();
+    let mut header = FileHeader {
+        version: old.as_ref().map_or(ROOT_VERSION, |old| old.version),
+        is_big: false,
+        begin: top.seek_key,
+        end,
+        seek_free: free.seek_key,
+        nbytes_free: free.nbytes,
+        free_count: 0,
+        nbytes_name: record.nbytes_name,
+        compress: old.as_ref().map_or(COMPRESSION, |old| old.compress),
+        seek_info: info.map_or(0, |info| info.seek_key),
+        nbytes_info: info.map_or(0, |info| info.nbytes),
+    };
+    header.free_count = match FreeList::read(fetched, &header) {
+        Ok((list, _)) => list.count(),
+        Err(Interrupt::Failed(_)) => return Ok(None),
+        Err(need) => return Err(need),
+    };
+    let mut written = header.write(&record.uuid);
+    written.truncate(usize::try_from(top.seek_key).unwrap_or(usize::MAX));
+    overwrite(&mut head, 0, &written);
+    let room = head.len().saturating_sub(record_at);
+    let mut written = record.write();
+    written.truncate(room);
+    overwrite(&mut head, record_at, &written);
+    patches.push((0, head));
+    Ok(Some(State { end, patches }))
+}
+
+/// The record of a directory whose key list is known, with what else the old one says.
+fn rebuilt(old: &[u8], at: u64, key: &Key, list: &Key) -> DirectoryRecord {
+    let old = DirectoryRecord::read(old, at).ok();
+    let old = old.filter(|old| old.class_version <= DIRECTORY_VERSION);
+    DirectoryRecord {
+        class_version: old.as_ref().map_or(DIRECTORY_VERSION, |old| old.class_version),
+        created: old.as_ref().map_or(key.datime, |old| old.created),
+        modified: list.datime,
+        nbytes_keys: list.nbytes,
+        nbytes_name: 0,
+        seek_directory: key.seek_key,
+        seek_parent: 0,
+        seek_keys: list.seek_key,
+        uuid: old.map_or([0; 16], |old| old.uuid),
+    }
+}
+
+fn newest_list<'k>(fetched: &Fetched, keys: &'k [Key], wanted: impl Fn(&Key) -> bool) -> Attempt<Option<&'k Key>> {
+    for key in keys.iter().rev().filter(|key| wanted(key)) {
+        if is_key_list(fetched, key)? {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+fn payload(fetched: &Fetched, key: &Key) -> Attempt<Bytes> {
+    fetched.get(key.payload_offset(), key.stored_bytes())
+}
+
+/// Free lists begin with the version of their first segment, which no number of keys is.
+fn is_free_list(fetched: &Fetched, key: &Key) -> Attempt<bool> {
+    let bytes = payload(fetched, key)?;
+    Ok(matches!(Cursor::new(&bytes, 0).u16_be(), Ok(1 | 1001)) && !is_key_list(fetched, key)?)
+}
+
+fn is_key_list(fetched: &Fetched, key: &Key) -> Attempt<bool> {
+    let bytes = payload(fetched, key)?;
+    let keys = || -> Result<bool> {
+        let mut cursor = Cursor::new(&bytes, key.payload_offset());
+        for _ in 0..cursor.u32_be()? {
+            let rest = bytes.get(cursor.position()..).unwrap_or_default();
+            let listed = Key::read(rest, cursor.offset())?;
+            listed.check_place(fetched.size())?;
+            cursor.take(usize::from(listed.key_bytes))?;
+        }
+        Ok(cursor.remaining() == 0)
+    };
+    Ok(keys().unwrap_or(false))
+}
+
+fn overwrite(bytes: &mut [u8], at: usize, with: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..with.len())) {
+        place.copy_from_slice(with);
+    }
+}

@@ -1,0 +1,256 @@
+//! Brings a file back to the newest state that is whole on disk.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tupelo_format::container::{self, Key, State};
+use tupelo_storage::local::{FileSink, FileSource, publish_temporary, temporaries_of};
+use tupelo_storage::{ByteSink, ByteSource};
+
+use super::verify::{self, Report};
+use crate::reader::{DEFAULT_PAGE_CHECKSUMS, File};
+use crate::source;
+use crate::{Error, Result};
+
+/// States that are tried, the newest first.
+const MAX_STATES: usize = 64;
+/// Bytes that are read at a record, which is enough for most keys.
+const HEAD_BYTES: u64 = 512;
+/// Where no record is, the next one is looked for in pieces of this size.
+const SEARCH_BYTES: u64 = 4 << 20;
+/// A key that lies on the border of two pieces must be in one of them as a whole.
+const OVERLAP_BYTES: u64 = 64;
+/// Offset of the first record (`TFile::kBEGIN`).
+const BEGIN: u64 = 100;
+
+/// Ntuples, by path, with the number of entries that they have.
+type Entries = Vec<(String, u64)>;
+
+/// What was found and done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repaired {
+    /// The file that can be read now.
+    pub path: PathBuf,
+    /// The temporary file of a writer that was interrupted, if it has become `path`.
+    pub from: Option<PathBuf>,
+    /// Whether bytes of the file were overwritten.
+    pub is_changed: bool,
+    /// Bytes at the end that belong to nothing that can be read.
+    pub lost_bytes: u64,
+    /// Ntuples, by path, with the number of entries that they have.
+    pub ntuples: Vec<(String, u64)>,
+    /// What else [`verify`](verify::verify) says of the state.
+    pub report: Report,
+}
+
+/// Brings a file to the newest state whose every page is whole: its present one, or a checkpoint whose last step was
+/// torn. Where there is no such file but a temporary one of a writer that was interrupted, that is repaired and takes
+/// the name.
+///
+/// Only the header, the records of directories and the file's name are changed; doing it again does nothing.
+///
+/// # Errors
+/// Not found where there is neither; invalid argument where there are several temporary files; corrupt where no state
+/// can be read; storage errors, `Busy` in particular while a writer has the file.
+pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
+    let path = path.as_ref();
+    let work = || {
+        if path.exists() {
+            return in_place(path);
+        }
+        let temporaries = temporaries_of(path)?;
+        match temporaries.as_slice() {
+            [] => Err(Error::not_found("there is no such file, and no temporary file of its name")),
+            [temporary] => {
+                let repaired = in_place(temporary)?;
+                publish_temporary(temporary, path)?;
+                Ok(Repaired { path: path.to_owned(), from: Some(temporary.clone()), ..repaired })
+            }
+            several => {
+                let names: Vec<_> = several.iter().map(|path| path.display().to_string()).collect();
+                let what = "there is no such file, but several temporary ones; repair one of them by its own name";
+                Err(Error::invalid_argument(format!("{what}: {}", names.join(", "))))
+            }
+        }
+    };
+    work().map_err(|e: Error| e.within(path.display()))
+}
+
+fn in_place(path: &Path) -> Result<Repaired> {
+    // The sink's lock keeps writers away from now on.
+    let mut sink = Box::new(FileSink::update(path)?);
+    let source: Arc<dyn ByteSource> = Arc::new(FileSource::open(path)?);
+    let size = source.size()?;
+    let present = File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS).and_then(|file| Ok((check(&file)?, end(&file)?)));
+    let is_whole = |report: &Report| report.damages.is_empty();
+    let present_end = present.as_ref().ok().filter(|(report, _)| is_whole(report)).map_or(0, |(_, end)| *end);
+    let present_entries = match present_end {
+        0 => Vec::new(),
+        _ => entries(&File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS)?)?,
+    };
+    let mut best: Option<(State, Report, Entries)> = None;
+    for state in states(&source)? {
+        // The present state, if it is whole, and all before it are not better.
+        if state.end < present_end || present_end > 0 && is_in_place(&state, &*source)? {
+            break;
+        }
+        let overlay = Arc::new(Overlay { inner: source.clone(), patches: state.patches.clone() });
+        let Ok(file) = File::new(overlay, DEFAULT_PAGE_CHECKSUMS) else { continue };
+        let Ok(report) = check(&file) else { continue };
+        // What lies behind the end of a whole file may as well be older: nothing of the present may be lost.
+        let found = entries(&file)?;
+        let is_kept =
+            |(name, entries): &(String, u64)| found.iter().any(|(other, found)| other == name && found >= entries);
+        if !present_entries.iter().all(is_kept) {
+            continue;
+        }
+        let found_whole = is_whole(&report);
+        if best.as_ref().is_none_or(|(_, best, _)| report.damages.len() < best.damages.len()) {
+            best = Some((state, report, found));
+        }
+        if found_whole {
+            break;
+        }
+    }
+    let path = path.to_owned();
+    // A present state that can be read is left only for a better one.
+    let damages = present.as_ref().map_or(usize::MAX, |(report, _)| report.damages.len());
+    match (best, present) {
+        (Some((state, report, ntuples)), _) if is_whole(&report) || report.damages.len() < damages => {
+            for (offset, bytes) in &state.patches {
+                sink.patch(*offset, bytes)?;
+            }
+            sink.commit()?;
+            let lost_bytes = size.saturating_sub(state.end);
+            Ok(Repaired { path, from: None, is_changed: true, lost_bytes, ntuples, report })
+        }
+        (_, Ok((report, end))) => {
+            let ntuples = entries(&File::new(source, DEFAULT_PAGE_CHECKSUMS)?)?;
+            let lost_bytes = size.saturating_sub(end);
+            Ok(Repaired { path, from: None, is_changed: false, lost_bytes, ntuples, report })
+        }
+        (_, Err(error)) => Err(Error::corrupt(format!("no state of the file can be read; as it is: {error}"))),
+    }
+}
+
+/// Whether nothing would be changed.
+fn is_in_place(state: &State, source: &dyn ByteSource) -> Result<bool> {
+    for (offset, bytes) in &state.patches {
+        if source.read_range(*offset..offset + bytes.len() as u64)? != bytes {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn check(file: &File) -> Result<Report> {
+    verify::verify(file, None, &mut |_| {})
+}
+
+fn end(file: &File) -> Result<u64> {
+    Ok(file.source().attempt(container::read_header)?.end)
+}
+
+fn entries(file: &File) -> Result<Entries> {
+    let names = file.ntuple_names()?;
+    let entries = |name: String| file.ntuple(Some(&name)).map(|ntuple| (name, ntuple.entries()));
+    Ok(names.into_iter().filter_map(|name| entries(name).ok()).collect())
+}
+
+fn states(source: &Arc<dyn ByteSource>) -> Result<Vec<State>> {
+    let keys = scan(&**source)?;
+    let file = source::File::open(source.clone())?;
+    file.attempt(|fetched| container::states(fetched, &keys, MAX_STATES))
+}
+
+/// The keys of all records, one behind the other; where there is none, the next one that knows its place.
+fn scan(source: &dyn ByteSource) -> Result<Vec<Key>> {
+    let size = source.size()?;
+    let mut keys = Vec::new();
+    let mut at = BEGIN;
+    while at < size {
+        let head = source.read_range(at..(at + HEAD_BYTES).min(size))?;
+        let key = Key::read(&head, at).or_else(|error| match head.get(14..16) {
+            // Long names: the key says how long it is.
+            Some(&[high, low]) => {
+                let key_bytes = u64::from(u16::from_be_bytes([high, low]));
+                let whole = source.read_range(at..(at + key_bytes).min(size)).map_err(|_| error)?;
+                Key::read(&whole, at)
+            }
+            _ => Err(error),
+        });
+        match key {
+            Ok(key) if key.seek_key == at && at + u64::from(key.nbytes) <= size => {
+                at += u64::from(key.nbytes);
+                keys.push(key);
+            }
+            _ if gap(&head).is_some_and(|bytes| at + bytes <= size) => at += gap(&head).unwrap_or(size),
+            _ => match next_key(source, at + 1, size)? {
+                Some(next) => at = next,
+                None => break,
+            },
+        }
+    }
+    Ok(keys)
+}
+
+/// Bytes of a gap, which ROOT marks by its negative length.
+fn gap(head: &[u8]) -> Option<u64> {
+    let length = i32::from_be_bytes(*head.first_chunk()?);
+    (length < -4).then_some(u64::from(length.unsigned_abs()))
+}
+
+fn next_key(source: &dyn ByteSource, mut at: u64, size: u64) -> Result<Option<u64>> {
+    while at < size {
+        let piece = source.read_range(at..(at + SEARCH_BYTES + OVERLAP_BYTES).min(size))?;
+        if let Some(place) = container::find_key(&piece, at) {
+            return Ok(Some(at + place as u64));
+        }
+        at += SEARCH_BYTES;
+    }
+    Ok(None)
+}
+
+/// A file as it would be with some bytes overwritten.
+#[derive(Debug)]
+struct Overlay {
+    inner: Arc<dyn ByteSource>,
+    patches: Vec<(u64, Vec<u8>)>,
+}
+
+impl fmt::Display for Overlay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl ByteSource for Overlay {
+    fn size(&self) -> tupelo_storage::Result<u64> {
+        self.inner.size()
+    }
+
+    fn hints(&self) -> tupelo_storage::Hints {
+        self.inner.hints()
+    }
+
+    fn read_range(&self, range: Range<u64>) -> tupelo_storage::Result<Bytes> {
+        let bytes = self.inner.read_range(range.clone())?;
+        let touches =
+            |(offset, patch): &&(u64, Vec<u8>)| *offset < range.end && offset + patch.len() as u64 > range.start;
+        let mut patches = self.patches.iter().filter(touches).peekable();
+        if patches.peek().is_none() {
+            return Ok(bytes);
+        }
+        let mut bytes = bytes.to_vec();
+        for (offset, patch) in patches {
+            let (start, end) = (range.start.max(*offset), range.end.min(offset + patch.len() as u64));
+            let (to, from) = ((start - range.start) as usize, (start - offset) as usize);
+            let len = (end - start) as usize;
+            bytes[to..to + len].copy_from_slice(&patch[from..from + len]);
+        }
+        Ok(bytes.into())
+    }
+}
