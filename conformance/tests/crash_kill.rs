@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conformance::crash::content::{Content, events};
-use conformance::crash::{Moment, contents, scripts};
+use conformance::crash::states::{self, Cause};
+use conformance::crash::{Found, Moment, contents, scripts};
 use conformance::mutate::Random;
 use conformance::summary;
+use tupelo::ops::repair::repair;
 
 const WRITER: &str = env!("CARGO_BIN_EXE_crash_writer");
 /// Processes that are killed.
@@ -41,7 +43,8 @@ fn killed(command: &str, path: &Path, after: Duration) -> u64 {
 
 /// The files of a folder that have a name, the temporary ones included.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<_> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     files
 }
@@ -49,6 +52,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn read(path: &Path) -> Moment {
     let file = Bytes::from(fs::read(path).expect("a file"));
     contents(&file).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Repairs a file, whose entries must not become fewer.
+fn repaired(path: &Path, ntuple: &str, entries: u64) -> Moment {
+    let _ = repair(path).unwrap_or_else(|error| panic!("{error}"));
+    let found = read(path);
+    assert!(found[ntuple].entries() as u64 >= entries, "a repair lost entries: {} of {entries}", found[ntuple]);
+    found
 }
 
 /// A killed writer of a new file; whether anything was promised.
@@ -65,6 +76,10 @@ fn kill_new(folder: &Path, after: Duration) -> bool {
     assert!(entries >= promised, "{entries} of {promised} entries are left");
     if let Some(content) = found.get("events") {
         assert!(**content == Content::of(&events(0..entries, 1, None)), "other values: {content}");
+        // The repair gives the temporary file its name.
+        let found = repaired(&folder.join("x.root"), "events", entries);
+        let entries = found["events"].entries() as u64;
+        assert!(*found["events"] == Content::of(&events(0..entries, 1, None)), "other values: {}", found["events"]);
     }
     promised > 0
 }
@@ -80,6 +95,10 @@ fn kill_grown(folder: &Path, whole: &Bytes, after: Duration) -> bool {
     assert!(entries >= promised.max(20), "{entries} of {promised} entries are left");
     let _ = before.insert("run1/hits".to_owned(), Content::of(&events(0..entries, 2, None)).into());
     assert!(found == before, "other values");
+    let found = repaired(&path, "run1/hits", entries);
+    let entries = found["run1/hits"].entries() as u64;
+    let _ = before.insert("run1/hits".to_owned(), Content::of(&events(0..entries, 2, None)).into());
+    assert!(found == before, "other values after a repair");
     promised > 0
 }
 
@@ -109,7 +128,40 @@ fn killed_writers_leave_what_they_promised() {
     });
     let promised = promised.into_inner();
     assert!(promised > KILLS / 10, "only {promised} writers came to a checkpoint");
-    summary::note("crash-kill", &format!("{KILLS} writers killed, {promised} of them after a checkpoint: nothing lost"));
+    summary::note(
+        "crash-kill",
+        &format!("{KILLS} writers killed, {promised} of them after a checkpoint: nothing lost"),
+    );
+}
+
+/// Files with torn headers, repaired by processes that are killed on the way: the last one finds what there is.
+#[test]
+fn killed_repairs_can_be_repeated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (name, is_update, script) = scripts::SCRIPTS[5];
+    let recording = scripts::record(name, is_update, script, folder.path()).expect("a recording");
+    let mut torn = Vec::new();
+    states::killed(&recording, |state| {
+        if let (Cause::TornOverwrite(_), Ok(Found::Refused)) = (state.cause, recording.check(&state.file, state.calls))
+        {
+            torn.push(state);
+        }
+    });
+    let path = folder.path().join("torn.root");
+    let mut finished = 0;
+    for number in 0..50 {
+        let state = &torn[number as usize % torn.len()];
+        fs::write(&path, &state.file).expect("a file");
+        let mut process =
+            Command::new(WRITER).arg("repair").arg(&path).stderr(Stdio::null()).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_micros(Random::new(number).below(20_000)));
+        process.kill().expect("it can be killed");
+        finished += usize::from(process.wait().expect("its end").success());
+        let _ = repair(&path).unwrap_or_else(|error| panic!("{error}"));
+        let found = recording.check(&fs::read(&path).expect("a file").into(), state.calls);
+        assert!(matches!(found, Ok(Found::Promised | Found::Newer)), "{found:?}");
+    }
+    summary::note("crash-repair-kill", &format!("50 repairs killed, {finished} of them too late"));
 }
 
 #[test]
@@ -161,6 +213,8 @@ fn two_processes_of_one_name_never_mix() {
     }
     summary::note(
         "crash-race",
-        &format!("{ROUNDS} rounds of two writers of one name: {won:?} won, {both} times one after the other, never mixed"),
+        &format!(
+            "{ROUNDS} rounds of two writers of one name: {won:?} won, {both} times one after the other, never mixed"
+        ),
     );
 }

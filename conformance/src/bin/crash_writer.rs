@@ -12,6 +12,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use conformance::crash::content::{events, schema};
+use tupelo::ops::repair::repair;
 use tupelo::{FileWriter, NtupleWriter, Result, WriteOptions};
 
 /// Entries between two checkpoints.
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         ["new", path] => new(path),
         ["grow", path] => grow(path),
         ["forget", path] => forget(path),
+        ["repair", path] => repair(path).map(drop),
         ["once", path, salt] => once(path, salt.parse().unwrap_or_default()),
         _ => {
             eprintln!("crash_writer new|grow|forget|repair FILE, or once FILE SALT");

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::builder::{Float32Builder, LargeListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema as ArrowSchema};
 use arrow_select::concat::concat;
-use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use tupelo::schema::Schema;
 use tupelo::{Ntuple, Result};
 
@@ -97,9 +97,9 @@ impl fmt::Display for Content {
 pub fn events(range: Range<u64>, salt: u64, late: Option<u64>) -> RecordBatch {
     let id: Int64Array = range.clone().map(|e| e as i64).collect();
     let x: Float64Array = range.clone().map(|e| ((e * 7919 + salt * 31) % 1000) as f64 / 8.0).collect();
-    let tag: LargeStringArray = range.clone().map(|e| Some("tupelo"[..(e % 6) as usize].to_owned() + &e.to_string())).collect();
-    let item = Arc::new(Field::new("item", DataType::Float32, false));
-    let mut v = LargeListBuilder::new(Float32Builder::new()).with_field(item);
+    let tag: LargeStringArray =
+        range.clone().map(|e| Some("tupelo"[..(e % 6) as usize].to_owned() + &e.to_string())).collect();
+    let mut v = LargeListBuilder::new(Float32Builder::new()).with_field(item());
     for e in range.clone() {
         (0..e % 4).for_each(|k| v.values().append_value((e + k * salt) as f32 / 2.0));
         v.append(true);
@@ -111,6 +111,21 @@ pub fn events(range: Range<u64>, salt: u64, late: Option<u64>) -> RecordBatch {
         columns.push((LATE, Arc::new(w)));
     }
     named(columns)
+}
+
+/// The items of a list of floats, as a reader describes them.
+fn item() -> FieldRef {
+    static ITEM: OnceLock<FieldRef> = OnceLock::new();
+    let read = || {
+        let list = DataType::new_large_list(DataType::Float32, false);
+        let schema = ArrowSchema::new(vec![Field::new("v", list, false)]);
+        let read = Schema::from_arrow(&schema).expect("a schema").to_arrow(true);
+        match read.field(0).data_type() {
+            DataType::LargeList(item) => item.clone(),
+            other => panic!("a list became {other}"),
+        }
+    };
+    ITEM.get_or_init(read).clone()
 }
 
 /// A batch of columns.

@@ -103,7 +103,7 @@ pub fn perform(
     let mut stage = Stage { log: DiskLog::default(), marks: vec![(0, Moment::new())], moment: Moment::new() };
     let log = stage.log.clone();
     let wrap = move |disk| wrap(disk, &log);
-    let mut run = || {
+    let run = || {
         let file = if old.is_empty() {
             let _ = std::fs::remove_file(path);
             FileWriter::over(Box::new(FileSink::create_through(path, wrap)?), FILE)?

@@ -13,9 +13,9 @@ pub const SECTOR_BYTES: u64 = 512;
 /// Appends up to this many bytes are torn at every byte, longer ones at every sector and at some bytes between.
 const TORN_EVERYWHERE_BYTES: usize = 128;
 /// How many places between sectors.
-const TORN_ANYWHERE: usize = 4;
+const TORN_ANYWHERE: usize = 20;
 /// Of recordings with more calls than these, only some appends are looked at.
-const MANY_CALLS: usize = 100;
+const MANY_CALLS: usize = 150;
 /// So many pieces that wait for a sync are lost in all combinations, more of them in random ones.
 const EXHAUSTIVE_PIECES: usize = 9;
 /// How many.
@@ -69,7 +69,9 @@ pub fn killed(recording: &Recording, mut each: impl FnMut(State)) {
         };
         for cut in cuts(bytes.len(), file.len() as u64, is_overwrite, &mut random) {
             let part = match call {
-                DiskCall::Overwrite { offset, .. } => DiskCall::Overwrite { offset: *offset, bytes: bytes.slice(..cut) },
+                DiskCall::Overwrite { offset, .. } => {
+                    DiskCall::Overwrite { offset: *offset, bytes: bytes.slice(..cut) }
+                }
                 _ => DiskCall::Append(bytes.slice(..cut)),
             };
             let mut torn = file.clone();

@@ -171,18 +171,16 @@ impl FileSink {
         }
         self.write_through(&[])?;
         self.spoilt = true;
-        // Patches must not be on disk before what they point to; but where there is nothing to go back to, nothing is
-        // lost by that.
-        let is_first = self.kept_bytes.is_none();
-        if !is_first {
-            self.sync().map_err(|error| lost(&self.path, error))?;
-        }
+        // Patches must not be on disk before what they point to. That holds for a new file too: after a power failure
+        // its header would lead to pages of zeros, which nothing tells from data where pages have no checksums.
+        self.sync().map_err(|error| lost(&self.path, error))?;
         let is_patched = self.apply()?;
+        let is_first = self.kept_bytes.is_none();
         if !is_first {
             // What is patched leads to what is appended, so that must not be cut off any more, whatever sync says.
             self.kept_bytes = Some(self.flushed_bytes);
         }
-        if is_patched || is_first {
+        if is_patched {
             self.sync().map_err(|error| match is_first {
                 true => lost(&self.path, error),
                 false => not_durable(&self.path, error),
@@ -295,7 +293,7 @@ impl ByteSink for FileSink {
                 temporary.disable_cleanup(has_checkpoint);
                 let aside = temporary.to_path_buf();
                 let published = publish(temporary, &target, replaced, &self.path);
-                published.map_err(|error| kept_aside(error, Some(&aside).filter(|aside| aside.exists())))
+                published.map_err(|error| kept_aside(error, Some(&*aside).filter(|aside| aside.exists())))
             }
             Ending::InPlace | Ending::Done => Ok(()),
         }
