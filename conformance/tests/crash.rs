@@ -13,6 +13,7 @@ use conformance::summary;
 use tupelo::ops::repair::repair;
 use tupelo::{FileWriter, WriteOptions};
 use tupelo_format::checksum::xxh3;
+use tupelo_storage::adapter::DiskCall;
 use tupelo_storage::{MemoryFile, MemorySink};
 
 /// Small real files of ROOT's to which something is added.
@@ -29,6 +30,7 @@ fn recordings() -> Vec<Recording> {
         scripts::record(name, *is_update, *script, folder.path()).unwrap_or_else(|error| panic!("{name}: {error}"))
     });
     let mut all: Vec<Recording> = own.collect();
+    all.push(scripts::named(240, folder.path()).expect("a file with a long name"));
     for path in summary::real_files() {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         if REAL.contains(&name.as_str()) {
@@ -113,8 +115,42 @@ fn a_power_failure_leaves_the_last_checkpoint() {
         states::unpowered(&recording, |state| tally.check(&recording, &state));
     }
     let (states, found) = (tally.states(), &tally.found);
-    assert!(found["newer"] > 0 && states > 1000, "{found:?}");
+    assert!(found["newer"] > 0 && found["repaired"] > 0 && states > 3000, "{found:?}");
     summary::note("crash-power", &format!("{states} files that a power failure can leave: {found:?}"));
+}
+
+/// The header and what else is patched with it lie in one sector, which disks write as a whole, unless the name is long.
+#[test]
+fn the_last_patch_fits_a_sector_unless_the_name_is_long() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name_bytes, is_one) in [(1, true), (158, true), (159, false)] {
+        let recording = scripts::named(name_bytes, folder.path()).expect("a file");
+        let patches = recording.calls.iter().filter_map(|call| match call {
+            DiskCall::Overwrite { offset: 0, bytes } => Some(bytes.len() as u64),
+            _ => None,
+        });
+        let longest = patches.max().expect("a patch");
+        assert_eq!(longest <= states::SECTOR_BYTES, is_one, "{longest} bytes for a name of {name_bytes}");
+    }
+}
+
+/// The row of docs/internals/durability.md.
+#[test]
+fn the_row_of_the_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recording = scripts::measured(folder.path()).expect("a file");
+    let (mut readable, mut all, mut entries) = (0, 0, Vec::new());
+    states::killed(&recording, |state| {
+        if state.cause == Cause::Between {
+            all += 1;
+            let found = contents(&state.file).unwrap_or_default();
+            readable += usize::from(!found.is_empty());
+            entries.push(found.get("events").map_or(0, |content| content.entries()));
+        }
+    });
+    let syncs = recording.calls.iter().filter(|call| **call == DiskCall::Sync).count();
+    assert!(entries.is_sorted() && entries.last() == Some(&6000), "{entries:?}");
+    assert_eq!((readable, all, syncs), (26, 29, 14), "{entries:?}");
 }
 
 /// A repair goes to the last checkpoint or to the one that was being made, whatever it finds, and never back.

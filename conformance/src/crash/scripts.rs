@@ -12,7 +12,7 @@ use tupelo_storage::adapter::{DiskLog, RecordingDisk};
 use tupelo_storage::local::Disk;
 use tupelo_storage::{FileSink, FileSource};
 
-use super::content::{Content, events, late_schema, named, schema};
+use super::content::{self, Content, events, late_schema, schema};
 use super::{Moment, Recording, contents};
 
 /// Appends are recorded in pieces of at most this many bytes.
@@ -71,6 +71,26 @@ pub fn record(name: &str, is_update: bool, script: Script, folder: &Path) -> Res
     record_onto(name, old, script, folder)
 }
 
+/// The script of a new file whose name has so many bytes: they are part of what is patched in one write.
+///
+/// # Errors
+/// Those of writing.
+pub fn named(name_bytes: usize, folder: &Path) -> Result<Recording> {
+    let name = "n".repeat(name_bytes);
+    record_as(&format!("a new file with a name of {name_bytes} bytes"), Bytes::new(), new_file, &folder.join(name))
+}
+
+/// Six checkpoints of a thousand entries, each append one call: what other writers were measured with.
+///
+/// # Errors
+/// Those of writing.
+pub fn measured(folder: &Path) -> Result<Recording> {
+    let watch = |disk, log: &DiskLog| -> Box<dyn Disk> { Box::new(RecordingDisk::new(disk, log)) };
+    let (stage, done) = perform(&Bytes::new(), six_checkpoints, &folder.join(FILE), watch);
+    done?;
+    Ok(Recording { name: "six checkpoints".into(), old: Bytes::new(), calls: stage.log.calls(), marks: stage.marks })
+}
+
 /// Scripts for a file of somebody else: an ntuple is added, and entries to each ntuple that takes them.
 ///
 /// # Errors
@@ -81,10 +101,14 @@ pub fn foreign(name: &str, old: &Bytes, folder: &Path) -> Result<Vec<Recording>>
 }
 
 fn record_onto(name: &str, old: Bytes, script: Script, folder: &Path) -> Result<Recording> {
+    record_as(name, old, script, &folder.join(FILE))
+}
+
+fn record_as(name: &str, old: Bytes, script: Script, path: &Path) -> Result<Recording> {
     let watch = |disk, log: &DiskLog| -> Box<dyn Disk> {
         Box::new(RecordingDisk::new(disk, log).with_append_bytes(APPEND_BYTES))
     };
-    let (stage, done) = perform(&old, script, &folder.join(FILE), watch);
+    let (stage, done) = perform(&old, script, path, watch);
     done?;
     Ok(Recording { name: name.to_owned(), old, calls: stage.log.calls(), marks: stage.marks })
 }
@@ -106,7 +130,8 @@ pub fn perform(
     let run = || {
         let file = if old.is_empty() {
             let _ = std::fs::remove_file(path);
-            FileWriter::over(Box::new(FileSink::create_through(path, wrap)?), FILE)?
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            FileWriter::over(Box::new(FileSink::create_through(path, wrap)?), &name)?
         } else {
             std::fs::write(path, old).expect("a file in the temporary folder");
             stage.moment = contents(old)?;
@@ -156,7 +181,7 @@ fn quality_schema() -> Schema {
 }
 
 fn quality(values: &[i64]) -> RecordBatch {
-    named(vec![("grade", Arc::new(Int64Array::from(values.to_vec())) as ArrayRef)])
+    content::named(vec![("grade", Arc::new(Int64Array::from(values.to_vec())) as ArrayRef)])
 }
 
 /// The content of `events` entries with what is said of them.
@@ -241,6 +266,18 @@ fn give_up(stage: &mut Stage, file: FileWriter, mut writer: NtupleWriter) -> Res
     Ok(())
 }
 
+fn six_checkpoints(stage: &mut Stage, file: FileWriter) -> Result<()> {
+    let mut writer = file.ntuple("events", &schema(false), WriteOptions::default())?;
+    for end in (1000..=6000).step_by(1000) {
+        writer.write(&events(end - 1000..end, 1, None))?;
+        stage.set("events", Content::of(&events(0..end, 1, None)));
+        writer.checkpoint()?;
+        stage.promise();
+    }
+    writer.finish()?;
+    stage.finish(file)
+}
+
 fn added(stage: &mut Stage, file: FileWriter) -> Result<()> {
     // One beside what is there, one in a directory that may be there, both with a checkpoint on the way.
     let mut beside = file.ntuple("added", &schema(false), options())?;
@@ -314,7 +351,8 @@ fn grown_and_given_up(stage: &mut Stage, file: FileWriter) -> Result<()> {
 fn doubled(stage: &mut Stage, file: FileWriter) -> Result<()> {
     for (path, content) in stage.moment.clone() {
         let Ok(mut writer) = file.append(&path, options()) else { continue };
-        let batch = named(content.columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect());
+        let batch =
+            content::named(content.columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect());
         let half = batch.num_rows() / 2;
         for (from, len) in [(0, half), (half, batch.num_rows() - half)] {
             writer.write(&batch.slice(from, len))?;
