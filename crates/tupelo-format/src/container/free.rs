@@ -14,6 +14,9 @@ const OPEN_STEP_BYTES: u64 = 1_000_000_000;
 /// Segments are not joined beyond this, so that the mark at their start can give their length.
 const MAX_SEGMENT_BYTES: u64 = 2_000_000_000;
 
+/// Memory of a free list for each of its bytes: a segment of 10 bytes becomes one of 16 in two trees.
+const SEGMENT_MEMORY: u64 = 6;
+
 /// The unused ranges inside a file, without the open one behind its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FreeList {
@@ -33,6 +36,7 @@ impl FreeList {
         let place = header.seek_free..header.seek_free.saturating_add(u64::from(key.nbytes));
         let at = header.seek_free.saturating_add(u64::from(key.key_bytes));
         let bytes = fetched.get(at, key.stored_bytes())?;
+        fetched.memory().take(key.stored_bytes().saturating_mul(SEGMENT_MEMORY), "free list")?;
         let mut cursor = Cursor::new(&bytes, at);
         let mut list = Self::default();
         while cursor.remaining() > 0 {
