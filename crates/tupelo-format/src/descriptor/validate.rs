@@ -159,7 +159,7 @@ fn check_child_count(parent: &Field) -> Result<(), String> {
     };
     match parent.children.len() < most {
         true => Ok(()),
-        false => Err(format!("its parent '{}' may have at most {most} subfields", parent.shown(&record.name))),
+        false => Err(format!("its parent '{}' may have at most {most} subfields", shown(&parent.record.name))),
     }
 }
 
@@ -264,7 +264,7 @@ fn projections(fields: &[Field]) -> Result<()> {
     for (index, field) in fields.iter().enumerate() {
         let Some(source_id) = field.record.source else { continue };
         let wrong =
-            |what: &str| Error::corrupt(format!("projected field {index} '{}': {what}", field.shown(&record.name)));
+            |what: &str| Error::corrupt(format!("projected field {index} '{}': {what}", shown(&field.record.name)));
         let Some(source) = fields.get(source_id as usize) else {
             return Err(wrong("its source does not exist"));
         };

@@ -72,14 +72,14 @@ impl Footer {
             cluster_groups: frame::read_list(
                 cursor,
                 "cluster group",
-                48,
+                40,
                 MAX_CLUSTER_GROUPS,
                 ClusterGroupRecord::read,
             )?,
             // Footers before format 1.0.1.0 end here.
             attribute_sets: match cursor.remaining() {
                 0 => Vec::new(),
-                _ => frame::read_list(cursor, "attribute set", 32, MAX_ATTRIBUTE_SETS, AttributeSetRecord::read)?,
+                _ => frame::read_list(cursor, "attribute set", 24, MAX_ATTRIBUTE_SETS, AttributeSetRecord::read)?,
             },
         })
     }

@@ -74,7 +74,8 @@ pub struct Report {
     pub bytes: u64,
     /// In the order of the file's directories.
     pub damages: Vec<Damage>,
-    /// What may be intact but uses something that this version does not know, so that it could not be checked.
+    /// What may be intact but uses something that this version does not know, or needs more memory than the file's budget
+    /// has, so that it could not be checked.
     pub unsupported: Vec<Damage>,
     /// What the ntuples warn of: fields of which the pages were compared but not decoded.
     pub warnings: Vec<String>,
@@ -83,7 +84,7 @@ pub struct Report {
 impl Report {
     fn add(&mut self, damage: Damage, kind: ErrorKind) {
         match kind {
-            ErrorKind::Unsupported => self.unsupported.push(damage),
+            ErrorKind::Unsupported | ErrorKind::Limit => self.unsupported.push(damage),
             _ => self.damages.push(damage),
         }
     }
@@ -168,8 +169,13 @@ impl Check<'_> {
                 let place = Place { column: id, page, info };
                 self.report.pages += 1;
                 self.report.pages_without_checksum += u64::from(!info.has_checksum);
-                match self.source().page_range(&info) {
-                    Ok(range) => bytes += range.end - range.start,
+                let range = self.source().page_range(&info);
+                let small_enough = |range: std::ops::Range<u64>| {
+                    let bytes = range.end - range.start;
+                    self.source().file().budget().share(bytes, "a page").map(|_| bytes)
+                };
+                match range.and_then(small_enough) {
+                    Ok(page_bytes) => bytes += page_bytes,
                     Err(error) => {
                         damaged.insert(id);
                         self.damage(id, cluster, Some(&place), &error);
