@@ -21,6 +21,7 @@ pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segmen
                 start: start - range.start,
                 count: end - start,
                 total: Some(cluster.entries),
+                per_entry: Some(1),
             })
         })
         .collect()
@@ -58,7 +59,7 @@ pub(crate) fn wanted<'f>(field: &'f Field, segments: &[Segment]) -> Vec<(&'f Fie
     let mut wanted = Vec::new();
     for segment in segments {
         if segment.count == segment.cluster.entries {
-            let whole = Segment { start: 0, count: ALL, total: None, ..*segment };
+            let whole = Segment { start: 0, count: ALL, total: None, per_entry: None, ..*segment };
             wanted.extend(columns(field).into_iter().map(|(field, k)| (field, k, whole)));
         } else {
             principal(field, *segment, &mut wanted);

@@ -280,7 +280,7 @@ impl<'s> Decoder<'s> {
                     None => continue,
                 };
                 let total = (is_whole && start == 0).then_some(end);
-                items.push(Segment { start, count: end - start, total, ..*segment });
+                items.push(Segment { start, count: end - start, total, per_entry: None, ..*segment });
             }
         }
         let mut children: Vec<ArrayRef> = vec![Arc::new(NullArray::new(counts[0] as usize))];
@@ -339,7 +339,7 @@ impl<'s> Decoder<'s> {
             }
             base += last - first;
             let total = self.items_in_cluster(field, segment, last)?;
-            items.push(Segment { start: first, count: last - first, total, ..*segment });
+            items.push(Segment { start: first, count: last - first, total, per_entry: None, ..*segment });
         }
         Ok(Offsets { buffer: OffsetBuffer::new(buffer.into()), items })
     }
@@ -475,6 +475,7 @@ fn repeated(decoder: &Decoder<'_>, field: &Field, segments: &[Segment], size: u6
                 start: times(segment.start)?,
                 count: times(segment.count)?,
                 total: segment.total.map(times).transpose()?,
+                per_entry: segment.per_entry.and_then(|n| n.checked_mul(size)),
                 ..*segment
             })
         })

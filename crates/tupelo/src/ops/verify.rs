@@ -220,7 +220,8 @@ impl Check<'_> {
         if cluster.entries == 0 {
             return;
         }
-        let segments = [Segment { cluster: *cluster, start: 0, count: cluster.entries, total: Some(cluster.entries) }];
+        let (start, count) = (0, cluster.entries);
+        let segments = [Segment { cluster: *cluster, start, count, total: Some(count), per_entry: Some(1) }];
         let ntuple = self.ntuple;
         for field in &ntuple.schema().fields {
             if self.uses(field, damaged) {

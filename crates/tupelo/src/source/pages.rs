@@ -26,6 +26,8 @@ pub(crate) struct Segment {
     pub(crate) count: u64,
     /// Elements that the field has in the whole cluster, where that is known without reading anything.
     pub(crate) total: Option<u64>,
+    /// Elements that every entry has, where all have the same.
+    pub(crate) per_entry: Option<u64>,
 }
 
 /// A part of an unsealed page and where its elements belong.
@@ -101,14 +103,16 @@ pub(crate) struct Pages<'s> {
     columns: HashMap<(u64, ColumnId), Column>,
     /// Which column is the `k`-th of a field in a cluster; `None` where the cluster is older than the field.
     primary: HashMap<(u64, FieldId, usize), Option<ColumnId>>,
+    /// Where the columns ended in the last cluster that was looked at: its number, and the element behind.
+    ends: HashMap<ColumnId, (u64, u64)>,
     scratch: Vec<u8>,
     memory: Request,
 }
 
 impl<'s> Pages<'s> {
     pub(crate) fn new(source: &'s PageSource) -> Self {
-        let (columns, primary, scratch) = (HashMap::new(), HashMap::new(), Vec::new());
-        Self { source, columns, primary, scratch, memory: source.request() }
+        let (columns, primary, ends, scratch) = (HashMap::new(), HashMap::new(), HashMap::new(), Vec::new());
+        Self { source, columns, primary, ends, scratch, memory: source.request() }
     }
 
     /// The memory of this request.
@@ -170,6 +174,26 @@ impl<'s> Pages<'s> {
         Ok(())
     }
 
+    /// A column goes on where it ended in the cluster before. Before a deferred column nobody stored anything.
+    fn check_start(&mut self, cluster: &Cluster, id: ColumnId) -> Result<()> {
+        let Some(column) = self.columns.get(&(cluster.number, id)) else { return Ok(()) };
+        let first = column.info.first_element.unwrap_or_default();
+        let end = first.saturating_add(column.starts.last().copied().unwrap_or(0));
+        match self.ends.insert(id, (cluster.number, end)) {
+            Some((number, end))
+                if number.saturating_add(1) == cluster.number
+                    && end != first
+                    && !self.source.descriptor().column(id)?.is_deferred() =>
+            {
+                Err(Error::corrupt(format!(
+                    "column {id} begins at element {first} in cluster {} where element {end} is next",
+                    cluster.number
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Elements of the field's `k`-th column that the cluster stores, and those that a deferred column lacks before.
     fn extent(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<(Option<ColumnId>, u64, u64)> {
         let Some(id) = self.primary(field, k, &segment.cluster)? else { return Ok((None, 0, u64::MAX)) };
@@ -192,6 +216,16 @@ impl<'s> Pages<'s> {
             Some(total) if total != stored => return Err(misfit(total)),
             _ => 0,
         };
+        let expected = segment.per_entry.and_then(|times| segment.cluster.first_entry.checked_mul(times));
+        let first = column.info.first_element.unwrap_or_default();
+        if let Some(expected) = expected.and_then(|expected| expected.checked_add(missing))
+            && (stored > 0 && first != expected)
+        {
+            return Err(Error::corrupt(format!(
+                "column {id} begins at element {first} in cluster {}, not {expected}",
+                segment.cluster.number
+            )));
+        }
         Ok((Some(id), stored, missing))
     }
 
@@ -219,6 +253,9 @@ impl<'s> Pages<'s> {
     /// What a segment needs; `None` where the cluster is older than the field.
     fn need(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<Option<Need>> {
         let (Some(column), stored, missing) = self.extent(field, k, segment)? else { return Ok(None) };
+        if segment.per_entry.is_none() {
+            self.check_start(&segment.cluster, column)?;
+        }
         let end = (segment.start + segment.count).saturating_sub(missing);
         if segment.count > 0 && end > stored {
             return Err(Error::corrupt(format!(
