@@ -10,7 +10,7 @@ use crate::decode::Decoder;
 use crate::plan;
 use crate::schema::Schema;
 use crate::source::Pages;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Entries in a batch unless told otherwise.
 pub const DEFAULT_BATCH_ENTRIES: u64 = 65_536;
@@ -141,13 +141,17 @@ impl Read {
     }
 
     fn decode(&self, entries: Range<u64>) -> Result<RecordBatch> {
-        self.decode_columns(&entries).map_err(|e| self.ntuple.context(e))
+        self.decode_columns(&entries, false).map_err(|e| self.ntuple.context(e))
     }
 
-    fn decode_columns(&self, entries: &Range<u64>) -> Result<RecordBatch> {
+    /// `strict` keeps the values within the memory budget too.
+    fn decode_columns(&self, entries: &Range<u64>, strict: bool) -> Result<RecordBatch> {
         let source = self.ntuple.source();
         let segments = plan::segments(&source.clusters(entries.clone())?, entries);
         let mut decoder = Decoder::new(Pages::new(source), self.ntuple.is_compressed(), self.binary_strings);
+        if strict {
+            decoder.pages().memory().be_strict();
+        }
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields.len());
         for group in plan::groups(decoder.pages(), &self.schema.fields, &segments)? {
             let fields = &self.schema.fields[group];
@@ -184,13 +188,33 @@ impl Batches {
         self.position
     }
 
+    /// Decodes the next entries: several batches at once where they are small, and no more than the memory budget allows
+    /// unless one batch alone is more.
+    fn next_chunk(&mut self) -> Result<(RecordBatch, u64)> {
+        let end = |entries: u64| self.position.saturating_add(entries).min(self.read.entries.end);
+        let one = self.read.batch_entries;
+        let several = end(self.chunk_entries);
+        let chunk = match self.read.decode_columns(&(self.position..several), true) {
+            // A cluster may be much larger than those by which the number of entries was chosen.
+            Err(error) if error.kind() == ErrorKind::Limit => {
+                self.chunk_entries = one;
+                (self.read.decode(self.position..end(one))?, end(one))
+            }
+            chunk => (chunk.map_err(|e| self.read.ntuple.context(e))?, several),
+        };
+        // The next entries will be as large as these.
+        let bytes = chunk.0.get_array_memory_size().max(1) as u64;
+        let entries = (u128::from(CHUNK_BYTES) * u128::from(chunk.1 - self.position) / u128::from(bytes)) as u64;
+        self.chunk_entries = one.saturating_mul((entries / one).max(1));
+        Ok(chunk)
+    }
+
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
         let rest = match self.chunk.take() {
             Some(chunk) => chunk,
             None if self.position >= self.read.entries.end => return Ok(None),
             None => {
-                let end = self.position.saturating_add(self.chunk_entries).min(self.read.entries.end);
-                let chunk = self.read.decode(self.position..end)?;
+                let (chunk, end) = self.next_chunk()?;
                 if chunk.schema() != self.schema {
                     return Err(self.read.ntuple.context(Error::unsupported(format!(
                         "strings of the entries {}..{end} are not UTF-8; read them with binary strings",
