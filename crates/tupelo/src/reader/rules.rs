@@ -24,7 +24,7 @@ type Function = dyn Fn(&[ArrayRef], usize) -> Result<Vec<ArrayRef>> + Send + Syn
 /// How members of a class are computed when it is read, as ROOT's I/O customisation rules (`#pragma read`).
 ///
 /// A rule holds for all records of a class, however deep they stand in collections, and of the versions or the checksum
-/// that it names. Its function is called once for all of them in a batch: it gets an array for each source member,
+/// that it names. Its function is called once for all records of a field in a batch: it gets an array for each source member,
 /// found in the record or in its base classes, and gives an array for each target. A target that has the name of a
 /// member on disk takes its place.
 ///

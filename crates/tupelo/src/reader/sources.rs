@@ -1,5 +1,7 @@
 //! What is read where something else is wanted than what is on disk.
 
+use std::collections::HashMap;
+
 use arrow_array::ArrayRef;
 
 use super::Ntuple;
@@ -18,14 +20,15 @@ pub(super) struct Sources {
 impl Sources {
     /// What must be read of a schema on disk to give a wanted one.
     pub(super) fn of(disk: &Schema, rules: &Rules<'_>, wanted: &Schema) -> Result<Self> {
-        let disk = &disk.fields;
+        let mut by_name: HashMap<&str, &Field> = disk.fields.iter().map(|field| (field.name.as_str(), field)).collect();
         let mut sources = Self::default();
-        for (index, field) in wanted.fields.iter().enumerate() {
-            if wanted.fields[..index].iter().any(|other| other.name == field.name) {
-                return Err(Error::invalid_argument(format!("two of the wanted fields are called '{}'", field.name)));
-            }
-            let Some(found) = disk.iter().find(|disk| disk.name == field.name) else {
-                return Err(Error::no_such("field", &field.name, disk.iter().map(|disk| disk.name.as_str())));
+        for field in &wanted.fields {
+            let Some(found) = by_name.remove(field.name.as_str()) else {
+                if sources.fields.iter().any(|other| other.name == field.name) {
+                    let what = format!("two of the wanted fields are called '{}'", field.name);
+                    return Err(Error::invalid_argument(what));
+                }
+                return Err(Error::no_such("field", &field.name, disk.fields.iter().map(|disk| disk.name.as_str())));
             };
             let Evolved { source, transform } = rules.evolve(found, field)?;
             sources.fields.push(source);
@@ -47,7 +50,7 @@ impl Sources {
         let transformer = Transformer { rules, compressed, binary_strings };
         transformer.apply(&self.transforms[field], array).map_err(|fault| match fault.element {
             Some(element) => fault.error.within(format!("entry {}", first + element as u64)),
-            None => fault.error,
+            None => fault.error.within(format!("field '{}'", self.fields[field].name)),
         })
     }
 }
