@@ -79,6 +79,7 @@ class Case:
     wanted: Any
     refused: bool = False
     declare: str = ""
+    encoding: str = ""
 
     @property
     def root_type(self) -> str:
@@ -89,7 +90,7 @@ class Case:
     def name(self) -> str:
         """For pytest."""
         disk = self.disk if isinstance(self.disk, str) else type_name(self.disk)
-        return f"{disk} as {self.root_type}, {str(self.values)[:40]}"
+        return f"{disk} {self.encoding} as {self.root_type}, {str(self.values)[:40]}"
 
 
 def type_name(field: Any) -> str:
@@ -124,6 +125,11 @@ CASES = [
     Case("float", [1.0], "int", refused=True),
     Case("int", [1], "float", refused=True),
     Case("Double32_t", [1.1, 2.5], "float"),
+    # What few bits mean depends on the type as which they are read.
+    Case("float", [0.1, 0.7, -0.3], "double", encoding="Real32Quant(12,-1,1)"),
+    Case("double", [0.1, 0.7, -0.3], "float", encoding="Real32Quant(20,-3.7,11.3)"),
+    Case("float", [0.1, 0.7, -0.3], "double", encoding="Real32Trunc(12)"),
+    Case("double", [0.1, 0.7, -0.3], "float", encoding="Real16"),
     # Optionals, pointers, atomics.
     Case("int", [1, -2], "std::optional<long>"),
     Case("int", [1, -2], "std::unique_ptr<int>"),
@@ -304,7 +310,7 @@ def write(case: Case, number: int) -> Path:
     path = WORK / f"{number}.root"
     disk = pa.schema([case.disk]) if isinstance(case.disk, pa.Field) else {"x": case.disk}
     with tupelo.recreate(path) as file:
-        ntuple = file.mkrntuple("n", disk)
+        ntuple = file.mkrntuple("n", disk, encodings={"x": case.encoding} if case.encoding else {})
         ntuple.extend({"x": pa.array(case.values, ntuple.arrow_schema.field("x").type, safe=True)})
     return path
 

@@ -81,12 +81,15 @@ fn links_show_what_rules_make_of_them() {
     summary::note("evolution", &line);
 }
 
-/// The same schema with all floats as doubles, all integers of 32 bits as those of 64, and no members left out.
+/// The same schema with all floats as doubles, all integers of 32 bits as those of 64, and no members left out. Quantised
+/// values stay: as doubles they are others, in ROOT too.
 fn widened(field: &Field) -> Field {
     use tupelo::schema::Primitive;
     let mut field = field.clone();
     let primitive = match field.kind {
-        Kind::Primitive(Primitive::Float) => Some((Primitive::Double, "double")),
+        Kind::Primitive(Primitive::Float) if field.encoding.is_none_or(|encoding| encoding.range().is_none()) => {
+            Some((Primitive::Double, "double"))
+        }
         Kind::Primitive(Primitive::Int32) => Some((Primitive::Int64, "std::int64_t")),
         Kind::Primitive(Primitive::UInt32) => Some((Primitive::UInt64, "std::uint64_t")),
         _ => None,

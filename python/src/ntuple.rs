@@ -154,7 +154,6 @@ impl Ntuple {
 
     /// The chosen entries of the chosen fields as one `pyarrow.RecordBatch`; those of another schema, where one is
     /// given.
-    #[expect(clippy::too_many_arguments, reason = "the package over this gives them names and defaults")]
     fn read<'py>(
         &self,
         py: Python<'py>,

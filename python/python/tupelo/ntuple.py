@@ -366,11 +366,8 @@ class Ntuple:
         array([1.5, 2.5])
         >>> ntuple.arrays("y", library="arrow")["y"].to_pylist()
         [[1], [2, 3]]
-        >>> ntuple.arrays(schema={"y": "ROOT::RVec<short>", "x": "std::optional<float>"}).type.show()
-        2 * {
-            y: var * int16,
-            x: ?float32
-        }
+        >>> print(ntuple.arrays(schema={"y": "ROOT::RVec<short>", "x": "std::optional<float>"}).type)
+        2 * {y: var * int16, x: ?float32}
         >>> ntuple.arrays("x*2")
         Traceback (most recent call last):
         tupelo.errors.NotFoundError: ... expressions are not computed, only names and globs are known
