@@ -1,14 +1,16 @@
 //! From a choice of fields and entries to record batches.
 
 use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 
 use super::Ntuple;
+use super::sources::Sources;
 use crate::decode::Decoder;
 use crate::plan;
-use crate::schema::Schema;
+use crate::schema::{Field, Schema};
 use crate::source::Pages;
 use crate::{Error, ErrorKind, Result};
 
@@ -24,15 +26,49 @@ const SAMPLED_CLUSTERS: usize = 16;
 pub struct Read {
     ntuple: Ntuple,
     schema: Schema,
+    /// What is read instead of the schema's fields, and what is made of it.
+    sources: Option<Arc<Sources>>,
     entries: Range<u64>,
     batch_entries: u64,
     binary_strings: bool,
 }
 
 impl Read {
-    pub(super) fn new(ntuple: Ntuple, schema: Schema) -> Self {
+    /// Reads a schema; where that is not a part of what is on disk, from those sources.
+    pub(super) fn new(ntuple: Ntuple, schema: Schema, sources: Option<Arc<Sources>>) -> Self {
         let entries = 0..ntuple.entries();
-        Self { ntuple, schema, entries, batch_entries: DEFAULT_BATCH_ENTRIES, binary_strings: false }
+        Self { ntuple, schema, sources, entries, batch_entries: DEFAULT_BATCH_ENTRIES, binary_strings: false }
+    }
+
+    /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules stand
+    /// [here](crate::schema#reading-as-another-schema). It takes the place of what was chosen. Its top-level fields are found
+    /// by name, and so are the members of records; what it leaves out is not read, and members that are not on disk
+    /// are zero, empty or null. Names, order, types, nullability and metadata of what is read are those of the schema.
+    ///
+    /// Values that do not fit their new type are errors when they are read, of the kind
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), with field and entry.
+    /// ```no_run
+    /// use arrow_schema::{DataType, Field, Schema};
+    ///
+    /// let wanted = Schema::new(vec![Field::new("pt", DataType::Float64, false)]);
+    /// let wanted = tupelo::schema::Schema::from_arrow(&wanted)?;
+    /// let batch = tupelo::open("events.root:Events").open()?.read_all().with_schema(&wanted)?.to_batch()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for a top-level field that is not there; invalid argument, with field, types and
+    /// rule, for one that cannot be read as what is wanted.
+    pub fn with_schema(mut self, wanted: &Schema) -> Result<Self> {
+        let sources = Sources::of(self.ntuple.disk_schema(), &self.ntuple.evolution(), wanted);
+        self.sources = Some(Arc::new(sources.map_err(|e| self.ntuple.context(e))?));
+        self.schema = wanted.clone();
+        Ok(self)
+    }
+
+    /// What is read from disk.
+    fn disk_fields(&self) -> &[Field] {
+        self.sources.as_ref().map_or(&self.schema.fields, |sources| &sources.fields)
     }
 
     /// The chosen fields.
@@ -131,7 +167,7 @@ impl Read {
             let (mut bytes, mut entries) = (0.0, 0u64);
             for cluster in clusters.iter().take(SAMPLED_CLUSTERS) {
                 entries += cluster.entries;
-                for (field, k) in self.schema.fields.iter().flat_map(plan::columns) {
+                for (field, k) in self.disk_fields().iter().flat_map(plan::columns) {
                     bytes += pages.unpacked_bytes(field, k, cluster)?;
                 }
             }
@@ -152,12 +188,17 @@ impl Read {
         if strict {
             decoder.pages().memory().be_strict();
         }
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields.len());
-        for group in plan::groups(decoder.pages(), &self.schema.fields, &segments)? {
-            let fields = &self.schema.fields[group];
+        let disk_fields = self.disk_fields();
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(disk_fields.len());
+        for group in plan::groups(decoder.pages(), disk_fields, &segments)? {
+            let fields = &disk_fields[group];
             decoder.pages().prefetch(fields.iter().flat_map(|field| plan::wanted(field, &segments)))?;
             for field in fields {
-                arrays.push(decoder.decode(field, &segments)?);
+                let mut array = decoder.decode(field, &segments)?;
+                if let Some(sources) = &self.sources {
+                    array = sources.evolve(&self.ntuple, arrays.len(), array, self.binary_strings, entries.start)?;
+                }
+                arrays.push(array);
             }
         }
         let promised = self.ntuple.to_arrow(&self.schema);

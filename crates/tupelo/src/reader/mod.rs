@@ -5,6 +5,9 @@ mod batches;
 mod file;
 mod location;
 mod ntuple;
+mod rules;
+mod sources;
+mod transform;
 
 pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA};
@@ -15,3 +18,4 @@ pub use file::{
 };
 pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
+pub use rules::ReadRule;
