@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
+use tupelo::ops::{layout, verify};
+use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
 use tupelo::{File, Ntuple, Result};
 use tupelo_storage::MemorySource;
 
@@ -26,7 +28,16 @@ pub struct Data {
 /// # Errors
 /// The first one.
 pub fn read(bytes: &Bytes, name: &str, page_checksums: bool) -> Result<Vec<Data>> {
+    read_within(bytes, name, page_checksums, DEFAULT_MEMORY_BUDGET_BYTES)
+}
+
+/// As [`read`], with another memory budget.
+///
+/// # Errors
+/// The first one.
+pub fn read_within(bytes: &Bytes, name: &str, page_checksums: bool, memory_budget: u64) -> Result<Vec<Data>> {
     let file = File::new(Arc::new(MemorySource::new(bytes.clone()).with_name(name)), page_checksums)?;
+    let file = file.with_memory_budget(memory_budget);
     let (names, mut all) = (file.ntuple_names()?, Vec::new());
     if names.is_empty() {
         file.ntuple(None)?;
@@ -48,6 +59,23 @@ fn read_ntuple(ntuple: &Ntuple) -> Result<Data> {
         part?;
     }
     Ok(Data { batch, warnings: ntuple.warnings().to_vec() })
+}
+
+/// Does with bytes everything that Tupelo does with a file, page checksums compared or not, within a memory budget. Gives
+/// what was read, if it was.
+///
+/// # Panics
+/// If verifying finds nothing wrong with a file that reading refused.
+pub fn handle(bytes: &Bytes, page_checksums: bool, memory_budget: u64) -> Result<Vec<Data>> {
+    let read = read_within(bytes, "handled", page_checksums, memory_budget);
+    if let Ok(file) = File::new(Arc::new(MemorySource::new(bytes.clone())), true) {
+        let file = file.with_memory_budget(memory_budget);
+        let report = verify::verify(&file, None, &mut |_| {});
+        let is_intact = report.is_ok_and(|r| r.ntuples > 0 && r.damages.is_empty() && r.unsupported.is_empty());
+        assert!(!is_intact || read.is_ok(), "verify finds nothing, but {:?}", read.err());
+        let _map = layout::layout(&file);
+    }
+    read
 }
 
 /// The line of `expected.txt` for bytes that were made from those that read as `base`.

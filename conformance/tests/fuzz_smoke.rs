@@ -4,7 +4,6 @@
 //! Cases are numbered: `FUZZ_SEED` chooses the series, and `FUZZ_CASE` runs one case of it alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,8 +11,6 @@ use conformance::bad::{self, Base};
 use conformance::mutate::{self, Random};
 use conformance::{outcome, summary};
 use peak_alloc::PeakAlloc;
-use tupelo::{File, ops};
-use tupelo_storage::MemorySource;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
@@ -22,8 +19,9 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 const SECONDS: (u64, u64) = (20, 60);
 /// No case may take longer.
 const MOST_TIME: Duration = Duration::from_secs(2);
-/// No case may have more memory at once: four times the largest envelope, of which a page is no more.
-const MOST_BYTES: usize = 1 << 30;
+/// What a case may ask for, in bytes, and what it may have at once.
+const BUDGET_BYTES: u64 = 64 << 20;
+const MOST_BYTES: usize = BUDGET_BYTES as usize + (64 << 20);
 /// Larger real files would leave time for few cases.
 const MAX_SEED_BYTES: usize = 32 << 10;
 
@@ -46,16 +44,6 @@ fn seeds() -> (Vec<Bytes>, usize) {
     (seeds, real.len())
 }
 
-/// Everything that Tupelo does with a file.
-fn handle(bytes: &Bytes, page_checksums: bool) -> bool {
-    let is_read = outcome::read(bytes, "fuzz", page_checksums).is_ok();
-    if let Ok(file) = File::new(Arc::new(MemorySource::new(bytes.clone())), page_checksums) {
-        let _report = ops::verify::verify(&file, None, &mut |_| {});
-        let _map = ops::layout::layout(&file);
-    }
-    is_read
-}
-
 #[test]
 fn damage_is_an_error_or_data_soon_in_bounded_memory() {
     let seconds = number("FUZZ_SECONDS").unwrap_or(SECONDS.0).min(SECONDS.1);
@@ -76,7 +64,7 @@ fn damage_is_an_error_or_data_soon_in_bounded_memory() {
         let before = ALLOCATOR.current_usage();
         ALLOCATOR.reset_peak_usage();
         let started = Instant::now();
-        let outcome = catch_unwind(AssertUnwindSafe(|| handle(&file, page_checksums)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| outcome::handle(&file, page_checksums, BUDGET_BYTES).is_ok()));
         let (time, peak) = (started.elapsed(), ALLOCATOR.peak_usage().saturating_sub(before));
         let what = format!("reproduce with FUZZ_SEED={series} FUZZ_CASE={case} (a file of {} bytes)", file.len());
         assert!(outcome.is_ok(), "panic: {what}");

@@ -5,16 +5,13 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use conformance::bad::Base;
-use conformance::mutate::{self, Random};
-use conformance::outcome;
+use conformance::mutate;
 use libfuzzer_sys::fuzz_target;
 
-static SEEDS: LazyLock<[Bytes; 3]> = LazyLock::new(|| Base::ALL.map(Base::bytes));
+static SEEDS: LazyLock<[Bytes; Base::ALL.len()]> = LazyLock::new(|| Base::ALL.map(Base::bytes));
 
 fuzz_target!(|seed: [u8; 8]| {
-    let mut random = Random::new(u64::from_le_bytes(seed));
+    let mut random = tupelo_fuzz::random(&seed);
     let file = mutate::file(random.choose(&*SEEDS).clone(), &mut random);
-    for page_checksums in [true, false] {
-        let _read = outcome::read(&file, "fuzz", page_checksums);
-    }
+    tupelo_fuzz::handle(&file);
 });

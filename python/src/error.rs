@@ -20,6 +20,12 @@ pub(crate) fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
 /// The exception to raise for an engine error.
 #[cold]
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
+    // What a caller's own function raised comes through as it is, with where that was as a note.
+    if let Some(raised) = error.source().and_then(|cause| cause.downcast_ref::<PyErr>()) {
+        let raised = raised.clone_ref(py);
+        let noted = raised.value(py).call_method1(intern!(py, "add_note"), (error.to_string(),));
+        return noted.err().unwrap_or(raised);
+    }
     // What storage says carries its own error as the source; what the engine looks up in a file has none.
     let kind = match (error.kind(), error.source()) {
         (ErrorKind::NotFound, Some(_)) => MISSING_FILE.to_owned(),

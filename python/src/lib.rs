@@ -6,6 +6,7 @@
 mod error;
 mod file;
 mod ntuple;
+mod rules;
 mod writer;
 
 use pyo3::prelude::*;

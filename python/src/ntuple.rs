@@ -6,9 +6,10 @@ use arrow_array::RecordBatchReader;
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::reader::Read;
-use tupelo::schema::{Field, Kind};
+use tupelo::schema::{Field, Kind, Schema};
 
 use crate::error::OrRaise;
+use crate::rules::{self, RuleRow};
 
 /// Dotted path, index of the parent in the list, name, C++ type, description and kind.
 type FieldRow = (String, Option<usize>, String, String, String, &'static str);
@@ -33,8 +34,12 @@ impl Ntuple {
         entry_start: u64,
         entry_stop: u64,
         binary_strings: bool,
+        schema: Option<PySchema>,
     ) -> tupelo::Result<Read> {
-        let read = self.inner.read(patterns)?;
+        let mut read = self.inner.read(patterns)?;
+        if let Some(schema) = schema {
+            read = read.with_schema(&Schema::from_arrow(&schema.into_inner())?)?;
+        }
         Ok(read.entries(entry_start..entry_stop).with_binary_strings(binary_strings))
     }
 }
@@ -133,12 +138,22 @@ impl Ntuple {
         patterns: Vec<String>,
         binary_strings: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let select = || Ok(self.select(&patterns, 0, 0, binary_strings)?.arrow_schema());
+        let select = || Ok(self.select(&patterns, 0, 0, binary_strings, None)?.arrow_schema());
         let schema = py.detach(select).or_raise(py)?;
         PySchema::new(schema).into_pyarrow(py)
     }
 
-    /// The chosen entries of the chosen fields as one `pyarrow.RecordBatch`.
+    /// The same ntuple, read by rules.
+    fn with_rules(&self, py: Python<'_>, rules: Vec<RuleRow>) -> PyResult<Self> {
+        let ruled = || {
+            let rules = rules.into_iter().map(rules::rule).collect::<tupelo::Result<Vec<_>>>()?;
+            self.inner.with_rules(rules)
+        };
+        Ok(py.detach(ruled).or_raise(py)?.into())
+    }
+
+    /// The chosen entries of the chosen fields as one `pyarrow.RecordBatch`; those of another schema, where one is
+    /// given.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -146,8 +161,9 @@ impl Ntuple {
         entry_start: u64,
         entry_stop: u64,
         binary_strings: bool,
+        schema: Option<PySchema>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let read = || self.select(&patterns, entry_start, entry_stop, binary_strings)?.to_batch();
+        let read = || self.select(&patterns, entry_start, entry_stop, binary_strings, schema)?.to_batch();
         let batch = py.detach(read).or_raise(py)?;
         PyRecordBatch::new(batch).into_pyarrow(py)
     }
@@ -163,9 +179,10 @@ impl Ntuple {
         batch_entries: u64,
         batch_bytes: Option<u64>,
         binary_strings: bool,
+        schema: Option<PySchema>,
     ) -> PyResult<Batches> {
         let batches = || {
-            let read = self.select(&patterns, entry_start, entry_stop, binary_strings)?;
+            let read = self.select(&patterns, entry_start, entry_stop, binary_strings, schema)?;
             match batch_bytes {
                 Some(bytes) => read.batches_of_bytes(bytes),
                 None => read.batches(batch_entries),

@@ -44,6 +44,9 @@ pub(super) const BAD: &[Bad] = &[
     flat("54-clusters-3", |m| group(m, |g| g.clusters = 3)),
     flat("54-clusters-max", |m| group(m, |g| g.clusters = u32::MAX)),
     flat("55-group-begins-at-10", |m| group(m, |g| g.min_entry = 10)),
+    flat("55-group-begins-at-2-63", |m| group(m, |g| g.min_entry = 1 << 63)),
+    flat("55-group-begins-at-max", |m| group(m, |g| g.min_entry = u64::MAX)),
+    flat("55-group-spans-2-63", |m| group(m, |g| g.entry_span = 1 << 63)),
     flat("55-group-spans-11", |m| group(m, |g| g.entry_span = 11)),
     flat("55-group-spans-max", |m| group(m, |g| g.entry_span = u64::MAX)),
     flat("56-group-spans-0", |m| group(m, |g| g.entry_span = 0)),
@@ -56,6 +59,9 @@ pub(super) const BAD: &[Bad] = &[
             let again = ClusterGroupRecord { min_entry: 10, ..footer.cluster_groups[0] };
             footer.cluster_groups.push(again);
         });
+    }),
+    flat("57-group-2000-times", |m| {
+        m.edit_footer(|footer| footer.cluster_groups = vec![footer.cluster_groups[0]; 2000]);
     }),
     flat("57-group-of-nothing-between", |m| {
         let second = m.groups[0].clusters.split_off(1);
@@ -84,6 +90,14 @@ pub(super) const BAD: &[Bad] = &[
     }),
     flat("58-page-list-stored-0", |m| place(m, |offset, _| Locator::File { offset, bytes: 0 })),
     flat("58-page-list-stored-1-tib", |m| place(m, |offset, _| Locator::File { offset, bytes: 1 << 40 })),
+    flat("58-page-list-stored-2-31", |m| place(m, |offset, _| Locator::File { offset, bytes: 1 << 31 })),
+    flat("58-page-list-stored-max", |m| place(m, |offset, _| Locator::File { offset, bytes: u64::MAX })),
+    flat("58-page-list-length-15", |m| length(m, 15)),
+    flat("58-page-list-length-max", |m| length(m, u64::MAX)),
+    flat("58-page-list-is-the-header", |m| {
+        m.pack = false;
+        place(m, |_, bytes| Locator::File { offset: 368, bytes });
+    }),
     flat("58-page-list-elsewhere", |m| place(m, |_, bytes| Locator::File { offset: 300, bytes })),
     flat("58-page-list-behind-the-end", |m| place(m, |_, bytes| Locator::File { offset: 1 << 63, bytes })),
     flat("58-page-list-at-max", |m| place(m, |_, bytes| Locator::File { offset: u64::MAX, bytes })),
@@ -113,6 +127,7 @@ pub(super) const BAD: &[Bad] = &[
     flat("62-entries-moved", |m| entries(m, [(0, 7), (7, 3)])),
     flat("62-entries-2-40", |m| entries(m, [(0, 6), (6, 1 << 40)])),
     flat("62-entries-2-55", |m| entries(m, [(0, 6), (6, 1 << 55)])),
+    flat("62-entries-2-56-minus-1", |m| entries(m, [(0, 6), (6, (1 << 56) - 1)])),
     flat("62-entries-too-many-for-64-bits", |m| {
         entries(m, [(0, (1 << 56) - 1), ((1 << 56) - 1, (1 << 56) - 1)]);
         span(m, 0, 1 << 62);

@@ -16,6 +16,8 @@ const FIELD_NAME: usize = FIELD + 24;
 const GROUPS: usize = 8 + 8 + 8 + 4 * 12;
 /// Where the list of cluster summaries begins in the payload of a page list.
 const SUMMARIES: usize = 8;
+/// Where the list of clusters begins there: behind two summaries. In it the lists of columns and of pages.
+const CLUSTERS: usize = SUMMARIES + 12 + 2 * 24;
 
 fn payload(model: &mut Model, kind: EnvelopeType, position: usize, new: &'static [u8]) {
     model.edit_bytes(Stage::Payload(kind), move |bytes| set(bytes, position, new));
@@ -52,6 +54,9 @@ pub(super) const BAD: &[Bad] = &[
     flat("17-footer-type", |m| envelope(m, Footer, |e| e[0] = 1)),
     flat("17-page-list-type", |m| envelope(m, PageList, |e| e[0] = 2)),
     flat("18-header-says-0-bytes", |m| declared(m, Header, |_| 0)),
+    flat("18-header-says-8-bytes", |m| declared(m, Header, |_| 8)),
+    flat("18-footer-says-16-bytes", |m| declared(m, Footer, |_| 16)),
+    flat("18-page-list-says-2-48-bytes", |m| declared(m, PageList, |_| (1 << 48) - 1)),
     flat("18-header-says-1-more", |m| declared(m, Header, |length| length + 1)),
     flat("18-page-list-says-1-less", |m| declared(m, PageList, |length| length - 1)),
     flat("18-header-of-12-bytes", |m| envelope(m, Header, |e| e.truncate(12))),
@@ -63,6 +68,7 @@ pub(super) const BAD: &[Bad] = &[
     flat("21-header-flag-1", |m| payload(m, Header, 0, &[2])),
     flat("21-footer-flag-9", |m| payload(m, Footer, 1, &[2])),
     flat("21-header-flag-0", |m| payload(m, Header, 0, &[1])),
+    flat("21-footer-flag-62", |m| payload(m, Footer, 7, &[0x40])),
     flat("22-endless-flags", |m| {
         m.edit_bytes(Stage::Payload(Header), |p| {
             p.splice(0..0, [0, 0, 0, 0, 0, 0, 0, 0x80].repeat(100));
@@ -79,6 +85,18 @@ pub(super) const BAD: &[Bad] = &[
     flat("23-field-name-of-2-gib", |m| payload(m, Header, FIELD_NAME, &[0, 0, 0, 0x80])),
     flat("24-field-name-is-not-utf-8", |m| payload(m, Header, FIELD_NAME + 4, &[0xff])),
     flat("26-fields-max", |m| payload(m, Header, FIELDS + 8, &[0xff; 4])),
+    flat("26-fields-10-8", |m| payload(m, Header, FIELDS + 8, &[0, 0xe1, 0xf5, 5])),
+    flat("26-fields-10-million-and-1", |m| payload(m, Header, FIELDS + 8, &[0x81, 0x96, 0x98, 0])),
+    flat("26-extension-fields-max", |m| payload(m, Footer, 8 + 8 + 8 + 8, &[0xff; 4])),
+    flat("26-extension-columns-max", |m| payload(m, Footer, 8 + 8 + 8 + 12 + 8, &[0xff; 4])),
+    flat("26-extension-aliases-max", |m| payload(m, Footer, 8 + 8 + 8 + 24 + 8, &[0xff; 4])),
+    flat("26-extension-types-max", |m| payload(m, Footer, 8 + 8 + 8 + 36 + 8, &[0xff; 4])),
+    flat("26-clusters-max", |m| payload(m, PageList, CLUSTERS + 8, &[0xff; 4])),
+    flat("26-columns-of-a-cluster-max", |m| payload(m, PageList, CLUSTERS + 12 + 8, &[0xff; 4])),
+    flat("26-pages-max", |m| payload(m, PageList, CLUSTERS + 24 + 8, &[0xff; 4])),
+    flat("26-pages-10-8", |m| payload(m, PageList, CLUSTERS + 24 + 8, &[0, 0xe1, 0xf5, 5])),
+    flat("26-pages-one-more", |m| payload(m, PageList, CLUSTERS + 24 + 8, &[3])),
+    flat("26-pages-one-less", |m| payload(m, PageList, CLUSTERS + 24 + 8, &[1])),
     flat("26-fields-one-more", |m| payload(m, Header, FIELDS + 8, &[3])),
     flat("26-fields-one-less", |m| payload(m, Header, FIELDS + 8, &[1])),
     flat("26-summaries-max", |m| payload(m, PageList, SUMMARIES + 8, &[0xff; 4])),
@@ -90,11 +108,29 @@ pub(super) const BAD: &[Bad] = &[
     flat("27-record-huge", |m| number(m, Header, FIELD, 1 << 62)),
     flat("27-record-sign", |m| number(m, Header, FIELD, -50)),
     flat("27-record-too-small", |m| number(m, Header, FIELD, 20)),
+    flat("27-extension-0", |m| number(m, Footer, 16, 0)),
+    flat("27-extension-4", |m| number(m, Footer, 16, 4)),
+    flat("27-extension-sign", |m| number(m, Footer, 16, -100)),
+    flat("27-clusters-sign", |m| number(m, PageList, CLUSTERS, 200)),
+    flat("27-clusters-past-the-end", |m| number(m, PageList, CLUSTERS, -10_000)),
+    flat("27-columns-min", |m| number(m, PageList, CLUSTERS + 12, i64::MIN)),
+    flat("27-columns-too-small", |m| number(m, PageList, CLUSTERS + 12, -30)),
+    flat("27-pages-11", |m| number(m, PageList, CLUSTERS + 24, -11)),
+    flat("27-pages-without-an-offset", |m| number(m, PageList, CLUSTERS + 24, -(12 + 2 * 16 + 4))),
+    flat("27-pages-huge", |m| number(m, PageList, CLUSTERS + 24, -(1 << 62))),
     flat("27-extension-past-the-end", |m| number(m, Footer, 16, 1000)),
     flat("27-summaries-past-the-end", |m| number(m, PageList, SUMMARIES, -10_000)),
     flat("52-footer-longer", |m| m.edit_bytes(Stage::Payload(Footer), |p| p.extend_from_slice(&[7; 20]))),
     flat("52-header-longer", |m| m.edit_bytes(Stage::Payload(Header), |p| p.extend_from_slice(&[7; 3]))),
     flat("53-groups-list-past-the-end", |m| number(m, Footer, GROUPS, -1000)),
+    flat("53-groups-max", |m| payload(m, Footer, GROUPS + 8, &[0xff; 4])),
+    flat("53-groups-10-8", |m| payload(m, Footer, GROUPS + 8, &[0, 0xe1, 0xf5, 5])),
+    flat("53-groups-one-less", |m| payload(m, Footer, GROUPS + 8, &[0])),
+    flat("53-groups-list-0", |m| number(m, Footer, GROUPS, 0)),
+    flat("53-groups-list-11", |m| number(m, Footer, GROUPS, -11)),
+    flat("53-groups-list-min", |m| number(m, Footer, GROUPS, i64::MIN)),
+    flat("53-group-record-sign", |m| number(m, Footer, GROUPS + 12, -48)),
+    flat("53-attribute-sets-max", |m| payload(m, Footer, GROUPS + 12 + 48 + 8, &[0xff; 4])),
     flat("53-groups-one-more", |m| payload(m, Footer, GROUPS + 8, &[2])),
     flat("53-no-groups", |m| m.edit_footer(|footer| footer.cluster_groups.clear())),
     flat("71-header-compressed", |m| stored(m, Header, |e| *e = zstd(e))),
@@ -139,6 +175,14 @@ pub(super) const BAD: &[Bad] = &[
             *e = zstd(e);
             e[12] ^= 0xff;
         });
+    }),
+    flat("72-footer-is-a-bomb", |m| {
+        stored(m, Footer, |e| *e = zstd(&vec![0; 16_000_000]));
+        m.edit_anchor(|a| a.len_footer = 16_000_000);
+    }),
+    flat("72-page-list-is-a-bomb", |m| {
+        stored(m, PageList, |e| *e = zstd(&vec![0; 16_000_000]));
+        m.edit_footer(|f| f.cluster_groups[0].page_list.length = 16_000_000);
     }),
     // 16 MiB of zeros in a block of some 500 bytes; sixteen of them are as much as an envelope may have.
     flat("72-header-is-a-bomb", |m| {

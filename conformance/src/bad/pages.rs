@@ -71,10 +71,19 @@ pub(super) const BAD: &[Bad] = &[
     flat("66-page-stored-1", |m| locate(m, Locator::File { offset: 300, bytes: 1 })),
     flat("66-page-stored-1-tib", |m| locate(m, Locator::File { offset: 300, bytes: 1 << 40 })),
     flat("66-page-stored-max", |m| locate(m, Locator::File { offset: 300, bytes: u64::MAX })),
+    flat("66-page-stored-2-31-minus-1", |m| locate(m, Locator::File { offset: 300, bytes: (1 << 31) - 1 })),
+    flat("66-page-stored-2-31", |m| locate(m, Locator::File { offset: 300, bytes: 1 << 31 })),
+    flat("66-page-without-room-for-its-checksum", |m| locate(m, Locator::File { offset: 908, bytes: 8 })),
     flat("66-page-elsewhere", |m| locate(m, Locator::File { offset: 120, bytes: 8 })),
     flat("67-first-element-wrong", |m| m.column(1, 0).first_element = Some(1000)),
     flat("67-suppressed-with-pages", |m| m.column(0, 0).first_element = None),
     flat("67-suppressed-alone", |m| *m.column(0, 0) = suppressed()),
+    flat("67-all-suppressed", |m| {
+        for (cluster, column) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            *m.column(cluster, column) = suppressed();
+        }
+    }),
+    flat("67-first-element-2-62", |m| m.column(0, 0).first_element = Some(1 << 62)),
     nested("67-suppressed-in-a-collection", |m| *m.column(0, 1) = suppressed()),
     flat("68-page-checksum", |m| m.page(0, 0, 0).checksum = Some(Some(7))),
     flat("68-page-without-checksum", |m| m.page(0, 0, 0).checksum = None),
@@ -91,6 +100,10 @@ pub(super) const BAD: &[Bad] = &[
     nested("69-index-2-62", |m| store(m.page(0, 0, 0), &[1 << 62; 5])),
     nested("69-index-max", |m| store(m.page(0, 0, 0), &[0, 0, 0, 0, u64::MAX])),
     nested("69-index-10-9-each", |m| store(m.page(0, 0, 0), &[1, 2, 3, 4, 5].map(|i| i * 1_000_000_000))),
+    nested("69-index-2-32", |m| store(m.page(0, 0, 0), &[2, 2, 3, 6, 1 << 32])),
+    nested("69-index-2-63", |m| store(m.page(0, 0, 0), &[1, 2, 3, 4, 1 << 63])),
+    nested("69-index-all-0", |m| store(m.page(0, 0, 0), &[0; 5])),
+    nested("69-index-10-18-each", |m| store(m.page(0, 0, 0), &[1, 2, 3, 4, 5].map(|i| i * 1_000_000_000_000_000_000))),
     nested("69-string-index-decreasing", |m| store(m.page(0, 2, 0), &[6, 5, 11, 13, 16])),
     nested("69-string-index-too-far", |m| store(m.page(0, 2, 0), &[6, 6, 11, 13, 1000])),
     nested("69-string-is-not-utf-8", |m| m.page(0, 3, 0).stored[0] = 0xff),
@@ -111,6 +124,17 @@ pub(super) const BAD: &[Bad] = &[
     nested("71-page-block-tag-zlib", |m| compressed(m, |p| set(p, 0, b"ZL\x08"))),
     nested("71-page-block-tag-lzma", |m| compressed(m, |p| set(p, 0, b"XZ\x00"))),
     nested("71-page-block-tag-lz4", |m| compressed(m, |p| set(p, 0, b"L4\x01"))),
+    nested("71-page-block-tag-lz4-version-2", |m| compressed(m, |p| set(p, 0, b"L4\x02"))),
+    nested("71-page-block-stored-0", |m| compressed(m, |p| set(p, 3, &[0; 3]))),
+    nested("71-page-block-stored-max", |m| compressed(m, |p| set(p, 3, &[0xff; 3]))),
+    nested("71-page-block-unpacked-0", |m| compressed(m, |p| set(p, 6, &[0; 3]))),
+    nested("71-page-block-lz4-of-nothing", |m| {
+        compressed(m, |p| {
+            set(p, 0, b"L4\x01");
+            set(p, 3, &[7, 0, 0]);
+            p.truncate(9 + 7);
+        })
+    }),
     nested("71-page-block-stored-more", |m| compressed(m, |p| p[3] += 1)),
     nested("71-page-block-stored-less", |m| compressed(m, |p| p[3] -= 1)),
     nested("71-page-block-unpacked-max", |m| compressed(m, |p| set(p, 6, &[0xff; 3]))),

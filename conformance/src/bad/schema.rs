@@ -65,17 +65,42 @@ const ANY: &[i32] = &[1, 2, 3, 4];
 
 pub(super) const BAD: &[Bad] = &[
     flat("24-field-name-empty", |m| field(m, 0).name.clear()),
+    flat("24-field-name-dot", |m| field(m, 0).name = ".".into()),
+    flat("24-field-name-backslash", |m| field(m, 0).name = "a\\b".into()),
+    flat("24-field-name-zero-byte", |m| field(m, 0).name = "a\0b".into()),
+    flat("24-field-name-of-1-mib", |m| field(m, 0).name = "x".repeat(1 << 20)),
+    flat("24-field-name-of-64-kib", |m| field(m, 0).name = "x".repeat(64 << 10)),
+    flat("24-field-name-of-64-kib-and-1", |m| field(m, 0).name = "x".repeat((64 << 10) + 1)),
+    flat("24-ntuple-name-empty", |m| m.header.name.clear()),
+    flat("24-ntuple-name-slash", |m| m.header.name = "/".into()),
+    flat("24-ntuple-name-of-1-mib", |m| m.header.name = "x".repeat(1 << 20)),
+    flat("24-description-of-1-mib", |m| m.header.description = "x".repeat(1 << 20)),
+    flat("24-description-of-17-mib", |m| m.header.description = "x".repeat(17 << 20)),
     flat("24-field-name-parent-folder", |m| field(m, 0).name = "..".into()),
     flat("24-field-name-slash", |m| field(m, 0).name = "/".into()),
     flat("24-field-name-escape", |m| field(m, 0).name = "\x1b[31m".into()),
     flat("24-ntuple-name-escape", |m| m.header.name = "\x1b[31m".into()),
     flat("25-same-name-twice", |m| field(m, 1).name = "i".into()),
+    nested("25-items-renamed", |m| field(m, 1).name = "x".into()),
+    nested("25-alternatives-of-one-name", |m| field(m, 7).name = "_0".into()),
+    flat("28-parent-max", |m| field(m, 1).parent = u32::MAX),
     flat("28-parent-missing", |m| field(m, 1).parent = 7),
     flat("29-parent-comes-later", |m| field(m, 0).parent = 1),
     flat("29-parent-is-a-leaf", |m| field(m, 1).parent = 0),
     flat("30-parents-in-a-circle", |m| {
         field(m, 0).parent = 1;
         field(m, 1).parent = 0;
+    }),
+    nested("30-parents-in-a-circle-of-3", |m| {
+        field(m, 1).parent = 2;
+        field(m, 2).parent = 4;
+        field(m, 4).parent = 1;
+    }),
+    nested("30-all-below-one-collection", |m| {
+        for id in 1..9 {
+            field(m, id).parent = 0;
+            field(m, id).name = format!("_{id}");
+        }
     }),
     flat("31-role-unknown", |m| field(m, 0).role = 9),
     flat("31-role-collection", |m| field(m, 0).role = role::COLLECTION),
@@ -89,10 +114,35 @@ pub(super) const BAD: &[Bad] = &[
     nested("32-array-2-40", |m| array(m, 1 << 40)),
     nested("32-array-2-63", |m| array(m, 1 << 63)),
     nested("32-array-max", |m| array(m, u64::MAX)),
+    nested("32-array-10-9-and-its-type", |m| {
+        array(m, 1_000_000_000);
+        field(m, 8).type_name = "std::array<float,1000000000>".into();
+    }),
+    flat("32-bitset-2-40", |m| {
+        stored_as(m, 0, ColumnType::Bit, 1, None);
+        field(m, 0).type_name = "std::bitset<1099511627776>".into();
+        field(m, 0).array_size = Some(1 << 40);
+    }),
+    flat("32-bitset-max", |m| {
+        stored_as(m, 0, ColumnType::Bit, 1, None);
+        field(m, 0).array_size = Some(u64::MAX);
+    }),
+    flat("33-type-empty", |m| field(m, 0).type_name.clear()),
+    flat("33-type-of-control-characters", |m| field(m, 0).type_name = "\0\x1b[31m<\n>".into()),
+    flat("33-type-of-brackets", |m| field(m, 0).type_name = ">><<".into()),
+    nested("33-type-of-an-empty-argument", |m| field(m, 0).type_name = "std::vector<,,>".into()),
     flat("33-type-unknown", |m| field(m, 0).type_name = "No::Such<Type>".into()),
     flat("33-type-unbalanced", |m| field(m, 0).type_name = "std::vector<<".into()),
     nested("33-type-of-a-collection", |m| field(m, 0).type_name = "std::map<int,".into()),
     flat("34-type-nested-200", |m| field(m, 0).type_name = format!("{}int{}", "a<".repeat(200), ">".repeat(200))),
+    flat("34-type-nested-10000", |m| {
+        field(m, 0).type_name = format!("{}int{}", "std::vector<".repeat(10_000), ">".repeat(10_000));
+    }),
+    flat("34-type-of-100000-brackets", |m| field(m, 0).type_name = "<".repeat(100_000)),
+    nested("34-type-nested-64-kib", |m| {
+        field(m, 0).type_name = format!("std::optional<{}{}>", "<".repeat(32 << 10), ">".repeat(32 << 10));
+    }),
+    flat("34-type-of-17-mib", |m| field(m, 0).type_name = "a<".repeat(17 << 19)),
     flat("36-fields-nested-66", |m| {
         let fields = &mut m.header.schema.fields;
         let first = fields.len() as u32;
@@ -104,12 +154,18 @@ pub(super) const BAD: &[Bad] = &[
     flat("39-bits-0", |m| column(m, 0).bits = 0),
     flat("39-bits-7", |m| column(m, 0).bits = 7),
     flat("39-bits-max", |m| column(m, 0).bits = u16::MAX),
+    flat("39-bits-64", |m| column(m, 0).bits = 64),
+    flat("40-trunc-0", |m| stored_as(m, 1, ColumnType::Real32Trunc, 0, None)),
+    flat("40-trunc-33", |m| stored_as(m, 1, ColumnType::Real32Trunc, 33, None)),
+    flat("40-quant-max", |m| stored_as(m, 1, ColumnType::Real32Quant, u16::MAX, Some((0.0, 1.0)))),
     flat("40-trunc-9", |m| stored_as(m, 1, ColumnType::Real32Trunc, 9, None)),
     flat("40-quant-0", |m| stored_as(m, 1, ColumnType::Real32Quant, 0, Some((0.0, 1.0)))),
     flat("40-quant-33", |m| stored_as(m, 1, ColumnType::Real32Quant, 33, Some((0.0, 1.0)))),
     flat("41-quant-without-range", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, None)),
     flat("41-quant-nan", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((f64::NAN, 1.0)))),
     flat("41-quant-infinite", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((0.0, f64::INFINITY)))),
+    flat("41-quant-empty", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((1.0, 1.0)))),
+    flat("41-range-of-nan-where-none-belongs", |m| column(m, 1).range = Some((f64::NAN, f64::NAN))),
     flat("41-quant-inverted", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((1.0, 0.0)))),
     flat("41-quant-too-wide", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((-f64::MAX, f64::MAX)))),
     flat("41-quant-beyond-float", |m| stored_as(m, 1, ColumnType::Real32Quant, 32, Some((0.0, 1e300)))),
@@ -120,6 +176,15 @@ pub(super) const BAD: &[Bad] = &[
     flat("43-representation-max", |m| column(m, 0).representation = u16::MAX),
     flat("43-representation-never-used", |m| represent(m, 1, ColumnType::SplitInt32)),
     flat("43-representation-2-without-1", |m| represent(m, 2, ColumnType::SplitInt32)),
+    flat("43-representation-not-listed", |m| {
+        let record = ColumnRecord { representation: 1, ..m.header.schema.columns[0].clone() };
+        m.header.schema.columns.push(record);
+    }),
+    nested("43-representation-of-one-column-of-two", |m| {
+        let record = ColumnRecord { representation: 1, ..m.header.schema.columns[2].clone() };
+        m.header.schema.columns.push(record);
+        m.groups[0].clusters[0].columns.push(Column { pages: Vec::new(), first_element: None, compression: 0 });
+    }),
     flat("43-representation-of-another-type", |m| represent(m, 1, ColumnType::Real32)),
     flat("43-representation-stored-twice", |m| {
         represent(m, 1, ColumnType::SplitInt32);
@@ -150,6 +215,12 @@ pub(super) const BAD: &[Bad] = &[
     nested("45-index-is-real", |m| stored_as(m, 0, ColumnType::Real64, 64, None)),
     nested("45-switch-is-index", |m| stored_as(m, 6, ColumnType::Index64, 64, None)),
     flat("46-column-wider-than-its-pages", |m| stored_as(m, 0, ColumnType::Int64, 64, None)),
+    flat("46-bit-for-int", |m| stored_as(m, 0, ColumnType::Bit, 1, None)),
+    flat("46-int-narrower-than-its-pages", |m| stored_as(m, 0, ColumnType::Int16, 16, None)),
+    flat("46-bytes-for-an-unknown-type", |m| {
+        field(m, 0).type_name = "No::Such".into();
+        stored_as(m, 0, ColumnType::Byte, 8, None);
+    }),
     flat("46-double-for-float", |m| {
         field(m, 1).type_name = "double".into();
         stored_as(m, 1, ColumnType::Real64, 64, None);
@@ -160,6 +231,15 @@ pub(super) const BAD: &[Bad] = &[
     flat("48-alias-to-no-column", |m| project(m, 0, "std::int32_t", &[9])),
     flat("48-alias-to-another-column", |m| project(m, 0, "std::int32_t", &[1])),
     flat("48-alias-missing", |m| project(m, 0, "std::int32_t", &[])),
+    flat("48-alias-of-no-field", |m| {
+        m.header.schema.alias_columns.push(AliasColumnRecord { column: 0, field: 9 });
+    }),
+    flat("48-alias-twice", |m| project(m, 0, "std::int32_t", &[0, 0])),
+    flat("48-column-of-a-projection", |m| {
+        project(m, 0, "std::int32_t", &[0]);
+        let record = ColumnRecord { field: 2, ..m.header.schema.columns[0].clone() };
+        m.header.schema.columns.push(record);
+    }),
     flat("48-alias-of-a-plain-field", |m| {
         m.header.schema.alias_columns.push(AliasColumnRecord { column: 0, field: 1 });
     }),
@@ -172,10 +252,37 @@ pub(super) const BAD: &[Bad] = &[
         project(m, 2, "std::int32_t", &[0]);
         field(m, 3).name = "q".into();
     }),
+    flat("49-projections-in-a-circle", |m| {
+        project(m, 3, "std::int32_t", &[]);
+        project(m, 2, "std::int32_t", &[]);
+        field(m, 3).name = "q".into();
+    }),
+    flat("49-projection-of-itself-later", |m| project(m, u32::MAX, "std::int32_t", &[0])),
+    flat("49-projection-of-another-role", |m| {
+        project(m, 0, "std::int32_t", &[0]);
+        field(m, 2).role = role::STREAMER;
+    }),
+    nested("49-projection-of-a-variant", |m| project(m, 5, "std::variant<std::int32_t,float>", &[6])),
+    nested("49-projection-of-an-array", |m| {
+        project(m, 8, "std::array<float,2>", &[]);
+        field(m, 10).array_size = Some(2);
+    }),
     nested("49-projection-out-of-a-collection", |m| project(m, 1, "float", &[1])),
     nested("49-cardinality-of-a-number", |m| project(m, 3, "ROOT::RNTupleCardinality<std::uint32_t>", &[4])),
     flat("50-type-information-unknown", |m| m.header.schema.extra_type_info.push(information(77))),
     flat("50-type-information-garbage", |m| m.header.schema.extra_type_info.push(information(0))),
+    flat("50-type-information-cut", |m| {
+        m.header.schema.extra_type_info.push(information(0));
+        m.edit_bytes(crate::model::Stage::Payload(tupelo_format::envelope::EnvelopeType::Header), |payload| {
+            let content = super::find(payload, &[0xff; 20], 0);
+            super::set(payload, content - 4, &(1u32 << 31).to_le_bytes());
+        });
+    }),
+    nested("51-variant-of-126", |m| {
+        let fields = &mut m.header.schema.fields;
+        let first = fields.len();
+        fields.extend((first..first + 124).map(|id| plain(&format!("_{id}"), "float", 5)));
+    }),
     nested("51-variant-of-nothing", |m| {
         for id in 6..8 {
             field(m, id).parent = id as u32;

@@ -21,6 +21,8 @@ pub struct Error {
     kind: ErrorKind,
     what: Cow<'static, str>,
     offset: Option<u64>,
+    /// Where the envelope lies from whose start `offset` counts.
+    envelope: Option<u64>,
 }
 
 /// The result of everything in this crate.
@@ -30,25 +32,35 @@ impl Error {
     /// Bytes that contradict the format; `what` is one sentence without a full stop.
     #[cold]
     pub fn corrupt(what: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ErrorKind::Corrupt, what: what.into(), offset: None }
+        Self { kind: ErrorKind::Corrupt, what: what.into(), offset: None, envelope: None }
     }
 
     /// Bytes that use something unknown to this version.
     #[cold]
     pub fn unsupported(what: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ErrorKind::Unsupported, what: what.into(), offset: None }
+        Self { kind: ErrorKind::Unsupported, what: what.into(), offset: None, envelope: None }
     }
 
     /// Bytes that ask for more than is allowed.
     #[cold]
     pub fn limit(what: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ErrorKind::Limit, what: what.into(), offset: None }
+        Self { kind: ErrorKind::Limit, what: what.into(), offset: None, envelope: None }
     }
 
     /// The same error at a byte offset, unless it has one already.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.offset.get_or_insert(offset);
+        self
+    }
+
+    /// The same error in the envelope that lies at an offset of the file, from whose start offsets were counted so far.
+    #[must_use]
+    pub fn in_envelope(mut self, envelope: u64) -> Self {
+        match self.offset {
+            Some(_) => self.envelope = self.envelope.or(Some(envelope)),
+            None => self.offset = Some(envelope),
+        }
         self
     }
 
@@ -69,20 +81,43 @@ impl Error {
         &self.what
     }
 
-    /// Where: in bytes from the start of the file, or of the envelope that `what` names.
+    /// Where: in bytes from the start of the file, or of the [`Error::envelope`] if there is one.
     pub fn offset(&self) -> Option<u64> {
         self.offset
+    }
+
+    /// Where the envelope lies, stored and perhaps compressed, in which [`Error::offset`] counts.
+    pub fn envelope(&self) -> Option<u64> {
+        self.envelope
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
-        match self.offset {
-            Some(offset) => write!(f, " (at byte {offset})"),
-            None => Ok(()),
+        match (self.offset, self.envelope) {
+            (Some(offset), None) => write!(f, " (at byte {offset})"),
+            (Some(offset), Some(envelope)) => write!(f, " (at byte {offset} of the envelope at byte {envelope})"),
+            (None, _) => Ok(()),
         }
     }
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_offset_counts() {
+        let error = Error::corrupt("wrong").at(3).at(7).within("page list");
+        assert_eq!(error.to_string(), "page list: wrong (at byte 3)");
+        assert_eq!((error.kind(), error.what(), error.offset()), (ErrorKind::Corrupt, "page list: wrong", Some(3)));
+        let inside = error.in_envelope(500).in_envelope(9);
+        assert_eq!(inside.to_string(), "page list: wrong (at byte 3 of the envelope at byte 500)");
+        assert_eq!((inside.offset(), inside.envelope()), (Some(3), Some(500)));
+        assert_eq!(Error::limit("wrong").in_envelope(500).to_string(), "wrong (at byte 500)");
+        assert_eq!(Error::unsupported("wrong").to_string(), "wrong");
+    }
+}

@@ -23,6 +23,16 @@ pub const HEAD_BYTES: u64 = 16 << 10;
 pub const TAIL_BYTES: u64 = 64 << 10;
 /// Larger envelopes are refused: 256 MiB describe some ten million fields or pages.
 pub const MAX_ENVELOPE_BYTES: u64 = 256 << 20;
+/// Larger anchors are refused: they have 78 bytes today and may only grow by appending.
+pub const MAX_ANCHOR_BYTES: u64 = 64 << 10;
+/// Memory of a field in the descriptor beyond its record, its name not counted, in bytes.
+const FIELD_MEMORY: u64 = 1024;
+/// Memory of a column or an alias column in the descriptor beyond its record, in bytes.
+const COLUMN_MEMORY: u64 = 320;
+/// Memory of a cluster group, an attribute set or extra type information in the descriptor beyond its record, in bytes.
+const GROUP_MEMORY: u64 = 512;
+/// Memory of a cluster beyond its list of columns, in bytes: its summary, and its part of a reading request.
+const CLUSTER_MEMORY: u64 = 320;
 
 /// The ranges to fetch before anything is known but the size of the file, in bytes.
 pub fn first_guess(size: u64) -> Vec<Range<u64>> {
@@ -50,6 +60,7 @@ pub fn anchor(fetched: &Fetched, object: &Object) -> Attempt<Anchor> {
         let what = format!("'{}' is a {}, not an RNTuple", object.path, object.key.class_name);
         return Err(Interrupt::Failed(Error::unsupported(what)));
     }
+    check_anchor_size(object.key.stored_bytes().max(object.key.object_bytes.into()), object.key.seek_key)?;
     let payload = container::object_bytes(fetched, &object.key)?;
     let anchor = Anchor::read(&payload, object.key.seek_key).map_err(|e| e.within("anchor"))?;
     anchor.validate(fetched.size()).map_err(|e| e.within("anchor"))?;
@@ -58,30 +69,58 @@ pub fn anchor(fetched: &Fetched, object: &Object) -> Attempt<Anchor> {
 
 /// The anchor of an attribute set, which no directory lists.
 pub fn attribute_set_anchor(fetched: &Fetched, set: &AttributeSet) -> Attempt<Anchor> {
-    let (offset, bytes) = set.anchor.in_file()?;
+    let (offset, bytes) = set.anchor.in_file().map_err(|e| e.within("anchor"))?;
+    check_anchor_size(bytes.max(set.anchor_length.into()), offset)?;
     let stored = fetched.get(offset, bytes)?;
-    let payload = compression::decompress(&stored, u64::from(set.anchor_length), MAX_ENVELOPE_BYTES)?;
+    let payload = compression::decompress(&stored, u64::from(set.anchor_length), MAX_ANCHOR_BYTES)
+        .map_err(|e| e.within("anchor").at(offset))?;
     let anchor = Anchor::read(&payload, offset).map_err(|e| e.within("anchor"))?;
     anchor.validate(fetched.size()).map_err(|e| e.within("anchor"))?;
     Ok(anchor)
 }
 
+fn check_anchor_size(bytes: u64, offset: u64) -> Result<()> {
+    match bytes {
+        ..=MAX_ANCHOR_BYTES => Ok(()),
+        _ => Err(Error::limit(format!("anchor of {bytes} bytes, at most {MAX_ANCHOR_BYTES} are read")).at(offset)),
+    }
+}
+
 /// Header and footer, joined and checked.
 pub fn descriptor(fetched: &Fetched, anchor: &Anchor) -> Attempt<Descriptor> {
     let (header, checksum, footer) = envelopes(fetched, anchor)?;
-    Ok(Descriptor::new(header, checksum, footer)?)
+    for schema in [&header.schema, &footer.extension] {
+        let names = schema.fields.iter().map(|field| field.name.len() as u64).sum::<u64>();
+        let count = |count: usize, bytes: u64| (count as u64).saturating_mul(bytes);
+        let fields = count(schema.fields.len(), FIELD_MEMORY).saturating_add(names);
+        let columns = count(schema.columns.len() + schema.alias_columns.len(), COLUMN_MEMORY);
+        let others = count(schema.extra_type_info.len(), GROUP_MEMORY);
+        fetched.memory().take(fields.saturating_add(columns).saturating_add(others), "schema")?;
+    }
+    let groups = footer.cluster_groups.len() + footer.attribute_sets.len();
+    fetched.memory().take((groups as u64).saturating_mul(GROUP_MEMORY), "cluster groups")?;
+    // A schema begins in the header, wherever it ends.
+    let place = |e: &Error| if e.what().starts_with("footer") { anchor.seek_footer } else { anchor.seek_header };
+    Ok(Descriptor::new(header, checksum, footer).map_err(|e| {
+        let place = place(&e);
+        e.at(place)
+    })?)
 }
 
 /// Header with its checksum and footer, as they are stored.
 pub fn envelopes(fetched: &Fetched, anchor: &Anchor) -> Attempt<(Header, u64, Footer)> {
+    check_envelope_size("header", anchor.nbytes_header, anchor.len_header, anchor.seek_header)?;
+    check_envelope_size("footer", anchor.nbytes_footer, anchor.len_footer, anchor.seek_footer)?;
     // Both are asked for at once: one request instead of two.
     let header = stored(fetched, anchor.seek_header, anchor.nbytes_header, anchor, "header");
     let footer = stored(fetched, anchor.seek_footer, anchor.nbytes_footer, anchor, "footer");
     let (header, footer) = both(header, footer)?;
-    let header = envelope(&header, anchor.len_header, "header", anchor.seek_header)?;
-    let footer = envelope(&footer, anchor.len_footer, "footer", anchor.seek_footer)?;
-    let (header, checksum) = Header::read(&header)?;
-    Ok((header, checksum, Footer::read(&footer)?))
+    let header = envelope(fetched, &header, anchor.len_header, "header", anchor.seek_header)?;
+    let (header, checksum) =
+        Header::read_within(&header, fetched.memory()).map_err(|e| e.in_envelope(anchor.seek_header))?;
+    let footer = envelope(fetched, &footer, anchor.len_footer, "footer", anchor.seek_footer)?;
+    let footer = Footer::read_within(&footer, fetched.memory()).map_err(|e| e.in_envelope(anchor.seek_footer))?;
+    Ok((header, checksum, footer))
 }
 
 /// The page list of a cluster group.
@@ -93,9 +132,12 @@ pub fn page_list(
 ) -> Attempt<PageList> {
     let EnvelopeLink { length, locator } = group.page_list;
     let (offset, nbytes) = locator.in_file().map_err(|e| e.within("page list"))?;
+    check_envelope_size("page list", nbytes, length, offset)?;
     let stored = stored(fetched, offset, nbytes, anchor, "page list")?;
-    let list = PageList::read(envelope(&stored, length, "page list", offset)?.into(), descriptor.header_checksum())
-        .map_err(|e| e.at(offset))?;
+    let bytes = envelope(fetched, &stored, length, "page list", offset)?;
+    let list = PageList::read_within(bytes.into(), descriptor.header_checksum(), fetched.memory())
+        .map_err(|e| e.in_envelope(offset))?;
+    fetched.memory().take((list.clusters().len() as u64).saturating_mul(CLUSTER_MEMORY), "clusters")?;
     descriptor.check_page_list(group, &list).map_err(|e| e.at(offset))?;
     Ok(list)
 }
@@ -107,11 +149,24 @@ fn stored(fetched: &Fetched, offset: u64, nbytes: u64, anchor: &Anchor, name: &s
     })
 }
 
-fn envelope(stored: &[u8], length: u64, name: &str, offset: u64) -> Result<Vec<u8>> {
-    if length < MIN_ENVELOPE_BYTES {
-        return Err(Error::corrupt(format!("{name}: an envelope cannot have {length} bytes")).at(offset));
+/// Before it is fetched: what is stored may not be more than what comes of it.
+fn check_envelope_size(name: &str, stored: u64, length: u64, offset: u64) -> Result<()> {
+    if length < MIN_ENVELOPE_BYTES || stored > length {
+        let what = format!("{name}: an envelope of {length} bytes cannot have {stored} bytes on disk");
+        return Err(Error::corrupt(what).at(offset));
     }
-    compression::decompress(stored, length, MAX_ENVELOPE_BYTES).map_err(|e| e.within(name).at(offset))
+    match length {
+        ..=MAX_ENVELOPE_BYTES => Ok(()),
+        _ => {
+            let what = format!("{name}: envelope of {length} bytes, at most {MAX_ENVELOPE_BYTES} are read");
+            Err(Error::limit(what).at(offset))
+        }
+    }
+}
+
+fn envelope(fetched: &Fetched, stored: &[u8], length: u64, name: &str, offset: u64) -> Result<Vec<u8>> {
+    compression::decompress_within(stored, length, MAX_ENVELOPE_BYTES, fetched.memory())
+        .map_err(|e| e.within(name).at(offset))
 }
 
 /// Joins two attempts so that what both need is asked for at once.

@@ -2,12 +2,68 @@
 //!
 //! RNTuple is little-endian, the ROOT file around it big-endian; the method names say which. Every read is checked
 //! against the bytes that are there, and every count against the bytes that it would need, so that no number in
-//! a file decides an allocation.
+//! a file decides an allocation. What is allocated for records is counted by a [`Memory`] first.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Error, Result};
 
-/// Strings longer than this in metadata are refused; real names are far below it.
+/// Strings longer than this in metadata are refused, in bytes; real type names and descriptions are far below it.
 pub const MAX_STRING_BYTES: usize = 16 << 20;
+
+/// Counts the memory that records take, so that it ends before it is allocated.
+#[derive(Debug)]
+pub struct Memory {
+    limit_bytes: u64,
+    used_bytes: AtomicU64,
+}
+
+impl Memory {
+    /// Nothing taken yet of `limit_bytes`.
+    pub const fn new(limit_bytes: u64) -> Self {
+        Self { limit_bytes, used_bytes: AtomicU64::new(0) }
+    }
+
+    /// As much as the machine has: for bytes that the caller made.
+    pub const fn unlimited() -> Self {
+        Self::new(u64::MAX)
+    }
+
+    /// Bytes taken so far.
+    pub fn used(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Begins again with so many bytes taken, because what was allocated since is gone.
+    pub fn reset(&self, used_bytes: u64) {
+        self.used_bytes.store(used_bytes, Ordering::Relaxed);
+    }
+
+    /// Takes bytes that are about to be allocated for `what`.
+    ///
+    /// # Errors
+    /// Limit where that is more than is left.
+    pub fn take(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
+        let used = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).checked_add(bytes);
+        match used.filter(|&used| used <= self.limit_bytes) {
+            Some(_) => Ok(()),
+            None => Err(Error::limit(format!(
+                "{what}: {bytes} bytes of memory wanted where {} of {} are left; allow a larger memory budget",
+                self.limit_bytes.saturating_sub(self.used().saturating_sub(bytes)),
+                self.limit_bytes
+            ))),
+        }
+    }
+
+    /// Takes memory for `count` items of a type.
+    ///
+    /// # Errors
+    /// As [`Memory::take`].
+    pub fn take_items<T>(&self, count: usize, what: impl fmt::Display) -> Result<()> {
+        self.take((count as u64).saturating_mul(size_of::<T>() as u64), what)
+    }
+}
 
 /// A bounded reader over bytes that knows where in the file they came from.
 #[derive(Debug, Clone)]
@@ -15,6 +71,7 @@ pub struct Cursor<'a> {
     bytes: &'a [u8],
     position: usize,
     base: u64,
+    memory: Option<&'a Memory>,
 }
 
 macro_rules! integers {
@@ -29,7 +86,17 @@ macro_rules! integers {
 impl<'a> Cursor<'a> {
     /// A cursor whose first byte has offset `base` in the file or envelope.
     pub fn new(bytes: &'a [u8], base: u64) -> Self {
-        Self { bytes, position: 0, base }
+        Self { bytes, position: 0, base, memory: None }
+    }
+
+    /// The same cursor, which counts what it allocates.
+    #[must_use]
+    pub fn within(self, memory: &'a Memory) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    fn count(&self, bytes: usize) -> Result<()> {
+        self.memory.map_or(Ok(()), |memory| memory.take(bytes as u64, "records").map_err(|e| e.at(self.offset())))
     }
 
     /// Offset of the next byte.
@@ -64,7 +131,7 @@ impl<'a> Cursor<'a> {
     /// A cursor over the next `count` bytes alone; this one goes on behind them.
     pub fn sub(&mut self, count: usize) -> Result<Cursor<'a>> {
         let base = self.offset();
-        Ok(Cursor::new(self.take(count)?, base))
+        Ok(Cursor { bytes: self.take(count)?, position: 0, base, memory: self.memory })
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
@@ -124,14 +191,32 @@ impl<'a> Cursor<'a> {
         }
         let bytes = self.take(length)?;
         match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(text.to_owned()),
+            Ok(text) => {
+                self.count(length)?;
+                Ok(text.to_owned())
+            }
             Err(error) => Err(Error::corrupt("string is not UTF-8").at(offset + error.valid_up_to() as u64)),
         }
     }
 
-    /// A `Vec` with room for `count` items of at least `item_bytes` each on disk, never more than can still follow.
-    pub fn reserve<T>(&self, count: usize, item_bytes: usize) -> Vec<T> {
-        Vec::with_capacity(count.min(self.remaining() / item_bytes.max(1)))
+    /// A copy of the next `count` bytes.
+    pub fn copy(&mut self, count: usize) -> Result<Vec<u8>> {
+        let bytes = self.take(count)?;
+        self.count(count)?;
+        Ok(bytes.to_vec())
+    }
+
+    /// A `Vec` with room for `count` items of at least `item_bytes` each on disk.
+    ///
+    /// # Errors
+    /// Corrupt where so many items cannot follow; limit where there is no memory left for them.
+    pub fn reserve<T>(&self, count: usize, item_bytes: usize) -> Result<Vec<T>> {
+        if count > self.remaining() / item_bytes.max(1) {
+            let what = format!("{count} items of at least {item_bytes} bytes in {} bytes", self.remaining());
+            return Err(Error::corrupt(what).at(self.offset()));
+        }
+        self.count(count.saturating_mul(size_of::<T>()))?;
+        Ok(Vec::with_capacity(count))
     }
 }
 
@@ -267,6 +352,37 @@ mod tests {
             Cursor::new(&bytes, 0).string_le().unwrap_err().to_string(),
             "16777215 bytes wanted where 1 are left (at byte 4)"
         );
-        assert_eq!(Cursor::new(&bytes, 0).reserve::<u64>(usize::MAX, 1).capacity(), 5);
+        assert_eq!(Cursor::new(&bytes, 0).reserve::<u64>(5, 1).unwrap().capacity(), 5);
+        assert_eq!(
+            Cursor::new(&bytes, 7).reserve::<u64>(3, 2).unwrap_err().to_string(),
+            "3 items of at least 2 bytes in 5 bytes (at byte 7)"
+        );
+    }
+
+    #[test]
+    fn memory_is_counted_before_it_is_taken() {
+        let memory = Memory::new(100);
+        memory.take(60, "a").unwrap();
+        assert_eq!((memory.used(), memory.take_items::<u64>(5, "b")), (60, Ok(())));
+        assert_eq!(
+            memory.take(1, "c").unwrap_err().to_string(),
+            "c: 1 bytes of memory wanted where 0 of 100 are left; allow a larger memory budget"
+        );
+        memory.reset(30);
+        let error = memory.take_items::<u64>(9, "d").unwrap_err();
+        assert!(error.to_string().starts_with("d: 72 bytes of memory wanted where 70 of 100 are left"), "{error}");
+        assert!(Memory::unlimited().take(u64::MAX, "all").is_ok());
+        // A string, a copy and a list each count.
+        let mut buffer = Buffer::new();
+        buffer.string_le("tupelo");
+        let memory = Memory::new(5);
+        let cursor = || Cursor::new(buffer.as_slice(), 0).within(&memory);
+        assert_eq!(cursor().string_le().unwrap_err().kind(), crate::ErrorKind::Limit);
+        memory.reset(0);
+        assert_eq!(cursor().sub(6).unwrap().copy(6).unwrap_err().offset(), Some(6));
+        memory.reset(0);
+        assert_eq!(cursor().reserve::<u32>(2, 1).unwrap_err().kind(), crate::ErrorKind::Limit);
+        memory.reset(0);
+        assert_eq!(cursor().reserve::<u8>(5, 1).unwrap().capacity(), 5);
     }
 }

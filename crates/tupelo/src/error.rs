@@ -73,6 +73,13 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
+    /// The same error with what caused it; for faces over this crate too.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.0.source = Some(Box::new(cause));
+        self
+    }
+
     /// A name that does not exist among `known`; lists the nearest ones.
     #[cold]
     pub(crate) fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {

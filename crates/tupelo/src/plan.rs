@@ -6,9 +6,6 @@ use crate::Result;
 use crate::schema::{Field, Kind};
 use crate::source::{Cluster, Pages, Segment};
 
-/// Sealed pages that are fetched ahead of decoding at once, in bytes; one field may exceed it alone.
-pub(crate) const FETCH_BYTES: u64 = 64 << 20;
-
 /// Stands for "as many as there are".
 const ALL: u64 = u64::MAX / 2;
 
@@ -24,15 +21,17 @@ pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segmen
                 start: start - range.start,
                 count: end - start,
                 total: Some(cluster.entries),
+                per_entry: Some(1),
             })
         })
         .collect()
 }
 
-/// Runs of top-level fields whose pages fit into [`FETCH_BYTES`] together.
+/// Runs of top-level fields whose pages may be fetched ahead of decoding together; one field may be too large alone,
+/// and is then fetched while it is decoded.
 pub(crate) fn groups(pages: &mut Pages<'_>, fields: &[Field], segments: &[Segment]) -> Result<Vec<Range<usize>>> {
     let mut groups: Vec<Range<usize>> = Vec::new();
-    let mut bytes = 0;
+    let (mut bytes, mut room) = (0, 0);
     for (index, field) in fields.iter().enumerate() {
         let mut own = 0;
         for segment in segments {
@@ -41,13 +40,13 @@ pub(crate) fn groups(pages: &mut Pages<'_>, fields: &[Field], segments: &[Segmen
             }
         }
         match groups.last_mut() {
-            Some(group) if bytes + own <= FETCH_BYTES => {
+            Some(group) if bytes + own <= room => {
                 group.end = index + 1;
                 bytes += own;
             }
             _ => {
                 groups.push(index..index + 1);
-                bytes = own;
+                (bytes, room) = (own, pages.room());
             }
         }
     }
@@ -60,7 +59,7 @@ pub(crate) fn wanted<'f>(field: &'f Field, segments: &[Segment]) -> Vec<(&'f Fie
     let mut wanted = Vec::new();
     for segment in segments {
         if segment.count == segment.cluster.entries {
-            let whole = Segment { start: 0, count: ALL, total: None, ..*segment };
+            let whole = Segment { start: 0, count: ALL, total: None, per_entry: None, ..*segment };
             wanted.extend(columns(field).into_iter().map(|(field, k)| (field, k, whole)));
         } else {
             principal(field, *segment, &mut wanted);

@@ -28,6 +28,7 @@ from .errors import (
 )
 from .ntuple import Field, Ntuple, Report
 from .reading import File, open
+from .rules import ReadRule
 from .writing import NtupleWriter, WritableFile, recreate, update
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "NotFoundError",
     "Ntuple",
     "NtupleWriter",
+    "ReadRule",
     "Report",
     "StorageError",
     "TupeloWarning",

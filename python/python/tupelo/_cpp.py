@@ -35,7 +35,7 @@ _SEQUENCES = ("vector", "set", "unordered_set", "multiset", "unordered_multiset"
 _MAPS = ("map", "unordered_map", "multimap", "unordered_multimap")
 _KNOWN = (
     "fundamental types, std::string, and std::vector, set, map (and their unordered_ and multi kinds), array, "
-    "optional, pair, tuple, bitset and ROOT::RVec of them"
+    "optional, unique_ptr, atomic, pair, tuple, bitset and ROOT::RVec of them"
 )
 
 
@@ -123,7 +123,7 @@ def _parse(text: str) -> _Type:
         return _sized(plain, arguments, text)
     inner = [_parse(argument) for argument in arguments]
     names = ",".join(one.name for one in inner)
-    one_of = {"vector": 1, "optional": 1, "pair": 2}.get(plain)
+    one_of = {"vector": 1, "optional": 1, "unique_ptr": 1, "atomic": 1, "pair": 2}.get(plain)
     if plain in _MAPS:
         one_of = 2
     elif plain in _SEQUENCES or base in ("ROOT::RVec", "ROOT::VecOps::RVec", "RVec"):
@@ -141,19 +141,25 @@ def _parse(text: str) -> _Type:
         key, value = inner
         pair = _Type(pa.struct([key.field("key"), value.field("value")]), f"std::pair<{names}>")
         return _Type(pa.large_list(pair.field("item")), f"std::{plain}<{names}>")
-    if plain == "optional":
-        return _optional(inner[0])
+    if plain in ("optional", "unique_ptr"):
+        return _optional(plain, inner[0])
+    if plain == "atomic":
+        return _Type(inner[0].arrow, f"std::atomic<{names}>", inner[0].nullable, _below(inner[0]))
     container = f"std::{plain}" if plain in _SEQUENCES else "ROOT::VecOps::RVec"
     return _Type(pa.large_list(inner[0].field("item")), f"{container}<{names}>")
 
 
-def _optional(inner: _Type) -> _Type:
-    name = f"std::optional<{inner.name}>"
-    if inner.nullable or dict(inner.metadata).get(f"{TYPE}/0") or inner.name.startswith("std::optional<"):
+def _optional(plain: str, inner: _Type) -> _Type:
+    name = f"std::{plain}<{inner.name}>"
+    if inner.nullable or inner.name.startswith(("std::optional<", "std::unique_ptr<")):
         # Arrow has one null only: an optional of an optional is a list of at most one.
         return _Type(pa.large_list(inner.field("item")), name)
-    below = {f"{key}/0": value for key, value in {TYPE: inner.name, **dict(inner.metadata)}.items()}
-    return _Type(inner.arrow, name, nullable=True, metadata=tuple(below.items()))
+    return _Type(inner.arrow, name, nullable=True, metadata=_below(inner))
+
+
+def _below(inner: _Type) -> tuple[tuple[str, str], ...]:
+    """What the Arrow field of something around a type, which is nothing of its own in Arrow, says of the type."""
+    return tuple((f"{key}/0", value) for key, value in {TYPE: inner.name, **dict(inner.metadata)}.items())
 
 
 def _sized(plain: str, arguments: list[str], text: str) -> _Type:

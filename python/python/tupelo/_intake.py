@@ -101,7 +101,7 @@ def fit(table: Any, schema: Any) -> Any:
         table = table.select(schema.names)
     columns = []
     for field, column in zip(schema, table.columns, strict=True):
-        chunks = [_fit(chunk, field, field.name) for chunk in column.chunks]
+        chunks = [fit_array(chunk, field, field.name) for chunk in column.chunks]
         columns.append(pa.chunked_array(chunks, None if chunks else field.type))
     return pa.Table.from_arrays(columns, schema.names)
 
@@ -266,11 +266,11 @@ def _is_plain(field: Any) -> bool:
     return not (field.metadata or {})
 
 
-def _fit(array: Any, field: Any, path: str) -> Any:
+def fit_array(array: Any, field: Any, path: str) -> Any:
     """An array in the physical type of a field; strings and bytes are left to the engine."""
     have, want = array.type, field.type
     if pa.types.is_dictionary(have):
-        return _fit(array.dictionary_decode(), field, path)
+        return fit_array(array.dictionary_decode(), field, path)
     if array.null_count and not field.nullable and not pa.types.is_union(have):
         raise InvalidArgumentError(
             f"field '{path}': {array.null_count} values are missing, but the field is not declared as std::optional"
@@ -314,7 +314,7 @@ def _fit_struct(array: Any, want: Any, path: str) -> Any:
         given = dict(zip(want.names, members, strict=True))
     _check_names(f"members of '{path}'", list(given), want.names)
     fields = [member.with_nullable(member.nullable or bool(array.null_count)) for member in want]
-    fitted = [_fit(given[member.name], member, f"{path}.{member.name}") for member in fields]
+    fitted = [fit_array(given[member.name], member, f"{path}.{member.name}") for member in fields]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(fitted, names=want.names, mask=mask)
 
@@ -337,7 +337,7 @@ def _fit_lists(array: Any, want: Any, path: str) -> Any:
             values = array.flatten()
         else:
             return None
-        return pa.FixedSizeListArray.from_arrays(_fit(values, item, path), want.list_size, mask=mask)
+        return pa.FixedSizeListArray.from_arrays(fit_array(values, item, path), want.list_size, mask=mask)
     if is_fixed:
         offsets = np.arange(len(array) + 1, dtype=np.int64) * have.list_size
         values = array.values.slice(array.offset * have.list_size, len(array) * have.list_size)
@@ -351,7 +351,7 @@ def _fit_lists(array: Any, want: Any, path: str) -> Any:
         return array
     else:
         return None
-    values = _fit(values, item, path)
+    values = fit_array(values, item, path)
     return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 

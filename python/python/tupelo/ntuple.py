@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +11,11 @@ from typing import Any, Literal, Self, SupportsIndex, TextIO
 
 import pyarrow as pa
 
-from . import _arrow, _core, _select
+from . import _arrow, _core, _cpp, _select
 from ._select import Filter
 from ._sizes import parse_bytes
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
+from .rules import ReadRule
 
 Library = Literal["ak", "np", "arrow", "pd"]
 """What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas."""
@@ -139,10 +140,13 @@ class Ntuple:
     [{'pt': [12.0]}]
     """
 
-    def __init__(self, core: "_core.Ntuple", origin: Origin) -> None:
+    def __init__(self, core: "_core.Ntuple", origin: Origin, rules: tuple[ReadRule, ...] = ()) -> None:
         self._open_core: _core.Ntuple | None = core
         self._origin = origin
+        self._rules = rules
         self._path = core.path
+        if rules:
+            return
         for text in core.warnings:
             warnings.warn(f"{origin.file_path}: ntuple '{core.path}': {text}", TupeloWarning, stacklevel=3)
 
@@ -323,6 +327,7 @@ class Ntuple:
         library: Library = "ak",
         filter_name: Filter = None,
         filter_typename: Filter = None,
+        schema: Mapping[str, Any] | pa.Schema | None = None,
         **unknown: object,
     ) -> Any:
         """Reads fields in a range of entries, by default everything.
@@ -342,9 +347,16 @@ class Ntuple:
         - ``"pd"``: a `pandas.DataFrame` with the entry numbers as index, NumPy columns for numbers, and
           `pandas.ArrowDtype` for what is nested or may be missing
 
-        Raises `NotFoundError` (a `KeyError`) with near names for a name or glob that no field has, `CorruptError` with
-        field, cluster, page and offset where data are damaged, `UnsupportedError` for what is not done yet, such as
-        ``cut`` or expressions.
+        ``schema`` reads the data as other types than those on disk, by the rules of ROOT's schema evolution: a mapping
+        of the names of top-level fields to C++ types, or a `pyarrow.Schema`. It takes the place of names and filters.
+        Integers and enums become other integers, a ``double`` a ``float``, ``T`` an optional, a set, an array or an
+        optional a vector, and so on; the members of records are matched by name, those that are not on disk are zero,
+        empty or None, and those that are not wanted are not read.
+
+        Raises `NotFoundError` (a `KeyError`) with near names for a name or glob that no field has,
+        `InvalidArgumentError` for a type that a field cannot be read as and for a value that does not fit its new type,
+        with the entry, `CorruptError` with field, cluster, page and offset where data are damaged, `UnsupportedError`
+        for what is not done yet, such as ``cut`` or expressions.
 
         >>> import tupelo
         >>> with tupelo.recreate("arrays.root") as file:
@@ -354,15 +366,17 @@ class Ntuple:
         array([1.5, 2.5])
         >>> ntuple.arrays("y", library="arrow")["y"].to_pylist()
         [[1], [2, 3]]
+        >>> print(ntuple.arrays(schema={"y": "ROOT::RVec<short>", "x": "std::optional<float>"}).type)
+        2 * {y: var * int16, x: ?float32}
         >>> ntuple.arrays("x*2")
         Traceback (most recent call last):
         tupelo.errors.NotFoundError: ... expressions are not computed, only names and globs are known
         """
         _select.refuse("arrays", unknown)
         _select.check_library(library)
-        wanted = self._wanted(names, filter_name, filter_typename)
+        wanted = self._wanted(names, filter_name, filter_typename, schema)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        return _hand_out(self._read(wanted, start, stop, False), library, start)
+        return _hand_out(self._read(wanted, start, stop, False, schema), library, start)
 
     def iterate(
         self,
@@ -376,13 +390,14 @@ class Ntuple:
         filter_typename: Filter = None,
         report: bool = False,
         binary_strings: bool = False,
+        schema: Mapping[str, Any] | pa.Schema | None = None,
         **unknown: object,
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
 
         ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``.
         With ``report`` each piece comes with a `Report` of where it is from. With ``binary_strings`` strings come as
-        bytes, which is needed where some are not UTF-8: all pieces have the same type.
+        bytes, which is needed where some are not UTF-8: all pieces have the same type. ``schema`` is that of `arrays`.
 
         >>> import tupelo
         >>> with tupelo.recreate("iterate.root") as file:
@@ -396,13 +411,14 @@ class Ntuple:
         # Not a generator itself, so that what is wrong is said at once.
         _select.refuse("iterate", unknown)
         _select.check_library(library)
-        wanted = self._wanted(names, filter_name, filter_typename)
+        wanted = self._wanted(names, filter_name, filter_typename, schema)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         size = _select.step(step_size)
         step_bytes = parse_bytes(size) if isinstance(size, str) else None
         step_entries = size if isinstance(size, int) else 1
         with _hinting(wanted):
-            batches = self._core.batches(wanted, start, stop, step_entries, step_bytes, binary_strings)
+            other = _other_schema(schema)
+            batches = self._core.batches(wanted, start, stop, step_entries, step_bytes, binary_strings, other)
         return self._pieces(batches, library, report)
 
     def _pieces(self, batches: "_core.Batches", library: str, report: bool) -> Iterator[Any]:
@@ -418,6 +434,23 @@ class Ntuple:
         """All entries as a stream of Arrow batches, decoded while they are asked for."""
         return self._core.stream([], _core.DEFAULT_BATCH_ENTRIES, requested_schema)
 
+    def with_rules(self, rules: Iterable[ReadRule]) -> "Ntuple":
+        """The same ntuple with the members that rules compute, see `ReadRule`.
+
+        They are fields as all others: read alone, a computed member reads the sources of its rule and nothing else.
+        What the function raises comes through, with a note that names the rule. Rules that the ntuple has already stay;
+        a rule whose class is nowhere in the ntuple does nothing.
+
+        Raises `NotFoundError` with near names for a source that a record of the class does not have,
+        `InvalidArgumentError` for rules that are not complete or compute the same member twice.
+        """
+        rules = tuple(rules)
+        for rule in rules:
+            if not isinstance(rule, ReadRule):
+                raise InvalidArgumentError(f"rules are of the class ReadRule, not {rule!r}")
+        core = self._core.with_rules([rule._row() for rule in rules])
+        return Ntuple(core, self._origin, self._rules + rules)
+
     # Its life.
 
     def close(self) -> None:
@@ -432,7 +465,8 @@ class Ntuple:
 
     def __reduce__(self) -> tuple[Any, ...]:
         origin = self._origin
-        return _reopen, (Origin(os.path.abspath(origin.file_path), origin.names, origin.page_checksums),)
+        place = Origin(os.path.abspath(origin.file_path), origin.names, origin.page_checksums)
+        return _reopen, (place, self._rules)
 
     # Under the hood.
 
@@ -452,7 +486,19 @@ class Ntuple:
         """Index of every field."""
         return {path: index for index, (path, *_) in enumerate(self._fields)}
 
-    def _wanted(self, names: str | Iterable[str] | None, filter_name: Filter, filter_typename: Filter) -> list[str]:
+    def _wanted(
+        self,
+        names: str | Iterable[str] | None,
+        filter_name: Filter,
+        filter_typename: Filter,
+        schema: Mapping[str, Any] | pa.Schema | None,
+    ) -> list[str]:
+        if schema is not None:
+            if names is not None or filter_name is not None or filter_typename is not None:
+                raise InvalidArgumentError(
+                    "a schema says itself which fields are read; give no names or filters with it"
+                )
+            return []
         if filter_name is None and filter_typename is None:
             wanted = _select.patterns(names)
             for name in wanted:
@@ -468,9 +514,16 @@ class Ntuple:
             )
         return [_select.literal(name) for name in wanted]
 
-    def _read(self, wanted: list[str], start: int, stop: int, binary_strings: bool) -> Any:
+    def _read(
+        self,
+        wanted: list[str],
+        start: int,
+        stop: int,
+        binary_strings: bool,
+        schema: Mapping[str, Any] | pa.Schema | None = None,
+    ) -> Any:
         with _hinting(wanted):
-            return self._core.read(wanted, start, stop, binary_strings)
+            return self._core.read(wanted, start, stop, binary_strings, _other_schema(schema))
 
     def _no_such_field(self, name: object) -> Exception:
         if not isinstance(name, str):
@@ -499,9 +552,19 @@ def _hinting(wanted: list[str]) -> Iterator[None]:
         raise NotFoundError(f"{error}{max(hints)}") from None
 
 
-def _reopen(origin: Origin) -> Ntuple:
+def _other_schema(schema: Mapping[str, Any] | pa.Schema | None) -> Any:
+    """The `pyarrow.Schema` of what is wanted, None where it is what is on disk."""
+    if schema is None or isinstance(schema, pa.Schema):
+        return schema
+    if not isinstance(schema, Mapping):
+        raise InvalidArgumentError(f"a schema is a mapping of names to types or a pyarrow.Schema, not {schema!r}")
+    return pa.schema([_cpp.field_of(name, declared) for name, declared in schema.items()])
+
+
+def _reopen(origin: Origin, rules: tuple[ReadRule, ...] = ()) -> Ntuple:
     """What unpickling calls."""
-    return Ntuple(origin.open(), origin)
+    ntuple = Ntuple(origin.open(), origin)
+    return ntuple.with_rules(rules) if rules else ntuple
 
 
 def _hand_out(batch: Any, library: str, entry_start: int) -> Any:

@@ -4,8 +4,8 @@ use liblzma::stream::{Action, Check, Error as LzmaError, Filters, LzmaOptions, S
 
 use crate::{Error, Result};
 
-/// Memory that a stream may make its decoder take: four times what the highest preset needs.
-const MAX_DECODER_BYTES: u64 = 256 << 20;
+/// Memory that a stream may make its decoder take, in bytes: a little more than what the highest preset needs.
+const MAX_DECODER_BYTES: u64 = 68 << 20;
 /// The smallest dictionary that liblzma accepts (`LZMA_DICT_SIZE_MIN`).
 const MIN_DICTIONARY_BYTES: u32 = 4096;
 

@@ -23,6 +23,7 @@ mod tests;
 
 pub use setting::{Algorithm, Compression};
 
+use crate::wire::Memory;
 use crate::{Error, Result};
 
 /// Bytes of the header of one block.
@@ -119,11 +120,17 @@ pub fn decompress_into(block: &[u8], out: &mut [u8]) -> Result<()> {
 /// # Errors
 /// Limit if `uncompressed_bytes` exceeds `limit_bytes`; otherwise as [`decompress_into`].
 pub fn decompress(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64) -> Result<Vec<u8>> {
+    decompress_within(block, uncompressed_bytes, limit_bytes, &Memory::unlimited())
+}
+
+/// As [`decompress`], with memory that is counted as it grows.
+pub fn decompress_within(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64, memory: &Memory) -> Result<Vec<u8>> {
     let total = match usize::try_from(uncompressed_bytes) {
         Ok(total) if uncompressed_bytes <= limit_bytes => total,
         _ => return Err(Error::limit(format!("{uncompressed_bytes} uncompressed bytes, {limit_bytes} are allowed"))),
     };
     if block.len() == total {
+        memory.take(uncompressed_bytes, "stored bytes")?;
         return Ok(block.to_vec());
     }
     check_smaller(block.len(), uncompressed_bytes)?;
@@ -131,7 +138,13 @@ pub fn decompress(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64) -> Re
     while out.len() < total {
         let (start, missing) = (out.len(), total - out.len());
         let (block, rest) = next_block(chain, missing)?;
-        out.reserve_exact(start.max(block.uncompressed_bytes).min(missing));
+        let (before, more) = (out.capacity(), start.max(block.uncompressed_bytes).min(missing));
+        if before.saturating_sub(start) < block.uncompressed_bytes {
+            // While it grows, the old and the new bytes are there.
+            memory.take(start.saturating_add(more) as u64, "decompressed bytes")?;
+            out.reserve_exact(more);
+            memory.reset(memory.used().saturating_sub(before as u64));
+        }
         out.resize(start + block.uncompressed_bytes, 0);
         block.decode(out.get_mut(start..).unwrap_or_default())?;
         chain = rest;

@@ -14,6 +14,9 @@ use crate::{Error, Result};
 /// Bytes of one entry of the table of offsets.
 const OFFSET_BYTES: u64 = 8;
 
+/// Memory that a chunk takes while its payload is put together, in bytes.
+const CHUNK_MEMORY: u64 = 96;
+
 /// How one payload is split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunks {
@@ -65,7 +68,8 @@ impl Chunks {
     /// Corrupt where a chunk would not lie inside a file of `file_size` bytes.
     pub fn ranges(&self, table: &[u8], file_size: u64) -> Result<Vec<Range<u64>>> {
         let mut cursor = Cursor::new(table, self.table.start);
-        let mut ranges = cursor.reserve(usize::try_from(self.others()).unwrap_or(usize::MAX), OFFSET_BYTES as usize);
+        let others = usize::try_from(self.others()).unwrap_or(usize::MAX);
+        let mut ranges = cursor.reserve(others, OFFSET_BYTES as usize)?;
         for bytes in self.other_bytes() {
             let at = cursor.offset();
             let start = cursor.u64_le()?;
@@ -91,6 +95,8 @@ pub fn payload(fetched: &Fetched, offset: u64, nbytes: u64, max_key_size: u64) -
         return Err(Error::corrupt(what).at(offset).into());
     }
     let table = fetched.get(chunks.table.start, chunks.table.end - chunks.table.start)?;
+    // Range, place among the missing and piece of every chunk; then all of them joined.
+    fetched.memory().take(chunks.others().saturating_mul(CHUNK_MEMORY).saturating_add(nbytes), "chunks")?;
     let mut ranges = chunks.ranges(&table, fetched.size())?;
     ranges.insert(0, chunks.first);
     let (mut parts, mut missing) = (Vec::with_capacity(ranges.len()), Vec::new());

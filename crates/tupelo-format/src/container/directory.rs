@@ -10,9 +10,9 @@ use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
 /// Directories nested deeper are refused.
-const MAX_DEPTH: usize = 64;
+pub const MAX_DIRECTORY_DEPTH: usize = 64;
 /// Paths with more bytes are refused: a small file could otherwise ask for quadratic memory.
-const MAX_PATH_BYTES: usize = 4096;
+pub const MAX_PATH_BYTES: usize = 4096;
 /// Smallest key: the fixed part, two 32-bit offsets and three empty strings.
 const MIN_KEY_BYTES: usize = 29;
 /// Bytes of a directory's record, in both layouts, since ROOT 4.
@@ -25,6 +25,8 @@ pub(super) const DIRECTORY_VERSION: u16 = 5;
 const BIG: u16 = 1000;
 /// At most so much of a key list is asked for on the word of the directory's record.
 const MAX_HINT_BYTES: u64 = 1 << 20;
+/// Memory of one key in a list and of the object that is made of it, names not counted, in bytes.
+const KEY_MEMORY: u64 = 1024;
 /// Enough for name and title of the file and the record of its top directory.
 const TOP_BYTES: u64 = 4096;
 
@@ -189,6 +191,8 @@ fn read_directory(fetched: &Fetched, place: Place) -> Attempt<Directory> {
         let what = format!("list of {count} keys in {} bytes", cursor.remaining());
         return Err(Error::corrupt(what).at(at).into());
     }
+    fetched.memory().take((count as u64).saturating_mul(KEY_MEMORY), "list of keys").map_err(|e| e.at(at))?;
+    fetched.memory().take(key.stored_bytes().saturating_mul(4), "names of keys").map_err(|e| e.at(at))?;
     directory.keys.reserve(count);
     for _ in 0..count {
         let start = cursor.position();
@@ -206,7 +210,7 @@ pub(super) fn read_tree(fetched: &Fetched, header: &FileHeader) -> Attempt<Vec<D
     let mut list_bytes = 0u64;
     let mut tree: Vec<Directory> = Vec::new();
     let mut level = vec![top];
-    for _ in 0..MAX_DEPTH {
+    for _ in 0..MAX_DIRECTORY_DEPTH {
         // The lists of one level are independent of each other: what they lack is asked for at once.
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for place in level {
@@ -242,7 +246,7 @@ pub(super) fn read_tree(fetched: &Fetched, header: &FileHeader) -> Attempt<Vec<D
             return Ok(tree);
         }
     }
-    Err(Error::limit(format!("directories nested deeper than {MAX_DEPTH}")).into())
+    Err(Error::limit(format!("directories nested deeper than {MAX_DIRECTORY_DEPTH}")).into())
 }
 
 fn join(path: &str, name: &str) -> Result<String> {
@@ -268,7 +272,10 @@ pub fn list_objects(fetched: &Fetched) -> Attempt<Vec<Object>> {
             continue;
         };
         listed.key.check_place(fetched.size())?;
-        objects.push(Object { path: join(&directory.path, &listed.key.name)?, key: listed.key.clone() });
+        let path = join(&directory.path, &listed.key.name)?;
+        // Once here and once where the newest cycle is looked for.
+        fetched.memory().take(2 * path.len() as u64, "paths of objects")?;
+        objects.push(Object { path, key: listed.key.clone() });
         if let Some(child) = listed.child.and_then(|child| tree.get(child)) {
             way.push((child, child.keys.iter()));
         }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::Error;
+use crate::wire::Memory;
 
 /// Why a reading function did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,7 @@ pub type Attempt<T> = Result<T, Interrupt>;
 pub struct Fetched {
     size: u64,
     pieces: BTreeMap<u64, Bytes>,
+    memory: Arc<Memory>,
 }
 
 fn end_of(start: u64, bytes: &Bytes) -> u64 {
@@ -39,7 +42,19 @@ fn end_of(start: u64, bytes: &Bytes) -> u64 {
 impl Fetched {
     /// Nothing yet of a file of `size` bytes.
     pub fn new(size: u64) -> Self {
-        Self { size, pieces: BTreeMap::new() }
+        Self { size, pieces: BTreeMap::new(), memory: Arc::new(Memory::unlimited()) }
+    }
+
+    /// The same bytes, of which no more may be made than `limit_bytes`: decompressed bytes, records, tables. Clones
+    /// count together.
+    #[must_use]
+    pub fn with_memory_limit(self, limit_bytes: u64) -> Self {
+        Self { memory: Arc::new(Memory::new(limit_bytes)), ..self }
+    }
+
+    /// What was taken of the memory so far.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     /// Size of the file in bytes, as the storage reported it.
@@ -116,7 +131,10 @@ impl Fetched {
         match (missing.is_empty(), parts.len()) {
             (false, _) => Err(Interrupt::Need(missing)),
             (true, 0 | 1) => Ok(parts.pop().unwrap_or_default()),
-            (true, _) => Ok(Bytes::from(parts.concat())),
+            (true, _) => {
+                self.memory.take(length, "bytes that were fetched in pieces")?;
+                Ok(Bytes::from(parts.concat()))
+            }
         }
     }
 }

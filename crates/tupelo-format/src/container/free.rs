@@ -14,6 +14,9 @@ const OPEN_STEP_BYTES: u64 = 1_000_000_000;
 /// Segments are not joined beyond this: ROOT may mark one with its length, in 32 bits.
 const MAX_SEGMENT_BYTES: u64 = 2_000_000_000;
 
+/// Memory of a free list for each of its bytes: a segment of 10 bytes becomes one of 16 in two trees.
+const SEGMENT_MEMORY: u64 = 6;
+
 /// The unused ranges inside a file, without the open one behind its end.
 ///
 /// ROOT also writes the negative length of a segment over its first bytes. That is left out here: a reader that opened
@@ -34,6 +37,7 @@ impl FreeList {
         let place = header.seek_free..header.seek_free.saturating_add(u64::from(key.nbytes));
         let at = header.seek_free.saturating_add(u64::from(key.key_bytes));
         let bytes = fetched.get(at, key.stored_bytes())?;
+        fetched.memory().take(key.stored_bytes().saturating_mul(SEGMENT_MEMORY), "free list")?;
         let mut cursor = Cursor::new(&bytes, at);
         let mut list = Self::default();
         while cursor.remaining() > 0 {

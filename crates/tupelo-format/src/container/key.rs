@@ -229,9 +229,10 @@ pub fn object_bytes(fetched: &Fetched, key: &Key) -> Attempt<Vec<u8>> {
     }
     let block = fetched.get(key.payload_offset(), stored)?;
     if stored == whole {
+        fetched.memory().take(whole, format_args!("'{}'", key.name))?;
         return Ok(block.into());
     }
-    let decompressed = compression::decompress(&block, whole, MAX_OBJECT_BYTES);
+    let decompressed = compression::decompress_within(&block, whole, MAX_OBJECT_BYTES, fetched.memory());
     Ok(decompressed.map_err(|error| error.within(format_args!("'{}'", key.name)).at(key.payload_offset()))?)
 }
 

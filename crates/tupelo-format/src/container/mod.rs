@@ -24,7 +24,7 @@ mod tests;
 
 pub use anchor::{ANCHOR_BYTES, Anchor};
 pub use chunks::{Chunks, payload};
-pub use directory::{Object, find_object, list_objects};
+pub use directory::{MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, Object, find_object, list_objects};
 pub use fetched::{Attempt, Fetched, Interrupt};
 pub use header::{FileHeader, read_header};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};

@@ -8,6 +8,7 @@ mod type_name;
 mod validate;
 
 pub use type_name::{TypeName, fundamental};
+pub use validate::MAX_FIELD_DEPTH;
 
 use crate::encoding::Encoding;
 use crate::envelope::{ExtraTypeInfo, FeatureFlags, FieldRecord, Footer, Header, PageList};

@@ -5,15 +5,17 @@ use std::collections::HashSet;
 use super::{AttributeSet, ClusterGroup, Column, ColumnId, Descriptor, Dropped, Field, FieldId};
 use crate::encoding::{ColumnType, Encoding};
 use crate::envelope::{
-    AliasColumnRecord, ClusterGroupRecord, ColumnRecord, FieldRecord, Footer, Header, MIN_ENVELOPE_BYTES, PageList,
-    role,
+    AliasColumnRecord, ClusterGroupRecord, ColumnRecord, FieldRecord, Footer, Header, MAX_COLUMNS, MAX_FIELDS,
+    MIN_ENVELOPE_BYTES, PageList, role,
 };
 use crate::{Error, Result};
 
 /// Deeper schemas are refused; real ones stay below 20.
-pub(super) const MAX_FIELD_DEPTH: usize = 64;
+pub const MAX_FIELD_DEPTH: usize = 64;
 /// C++ compilers and ROOT stop at this many alternatives.
 const MAX_VARIANT_ALTERNATIVES: usize = 125;
+/// Messages show no more of a name.
+const MAX_SHOWN_CHARS: usize = 200;
 /// The only field layout version that exists.
 const FIELD_VERSION: u32 = 0;
 /// The attribute schema that is understood.
@@ -37,6 +39,10 @@ pub(super) fn descriptor(header: Header, header_checksum: u64, footer: Footer) -
     schema.columns.extend(footer.extension.columns);
     schema.alias_columns.extend(footer.extension.alias_columns);
     schema.extra_type_info.extend(footer.extension.extra_type_info);
+
+    check_count("fields", schema.fields.len(), MAX_FIELDS)?;
+    check_count("columns", schema.columns.len(), MAX_COLUMNS)?;
+    check_count("alias columns", schema.alias_columns.len(), MAX_COLUMNS)?;
 
     let mut unknown = Vec::new();
     let mut fields = fields(schema.fields, &mut unknown)?;
@@ -70,6 +76,14 @@ pub(super) fn descriptor(header: Header, header_checksum: u64, footer: Footer) -
     })
 }
 
+/// Each of header and footer stays below; together they must too.
+fn check_count(what: &str, count: usize, most: usize) -> Result<()> {
+    match count <= most {
+        true => Ok(()),
+        false => Err(Error::limit(format!("{count} {what} in header and footer, at most {most} are read"))),
+    }
+}
+
 /// A field that must be dropped and why.
 type Unknown = (FieldId, String);
 
@@ -79,7 +93,7 @@ fn fields(records: Vec<FieldRecord>, unknown: &mut Vec<Unknown>) -> Result<Vec<F
     let mut names: HashSet<(Option<u32>, String)> = HashSet::with_capacity(records.len());
     for (index, record) in records.into_iter().enumerate() {
         let id = FieldId(index as u32);
-        let wrong = |what: String| Error::corrupt(format!("field {index} '{}': {what}", record.name.escape_debug()));
+        let wrong = |what: String| Error::corrupt(format!("field {index} '{}': {what}", shown(&record.name)));
         check_name(&record.name).map_err(&wrong)?;
         // Fields come after their parents, which makes cycles impossible.
         let parent = match record.parent {
@@ -117,6 +131,14 @@ fn fields(records: Vec<FieldRecord>, unknown: &mut Vec<Unknown>) -> Result<Vec<F
     Ok(fields)
 }
 
+/// A name for a message: short, and without characters that change a terminal.
+fn shown(name: &str) -> String {
+    match name.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default().escape_debug()),
+        None => name.escape_debug().to_string(),
+    }
+}
+
 /// The format's naming rules, except that blanks are let through: writers other than ROOT have written them.
 fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
@@ -137,7 +159,7 @@ fn check_child_count(parent: &Field) -> Result<(), String> {
     };
     match parent.children.len() < most {
         true => Ok(()),
-        false => Err(format!("its parent '{}' may have at most {most} subfields", parent.record.name.escape_debug())),
+        false => Err(format!("its parent '{}' may have at most {most} subfields", shown(&parent.record.name))),
     }
 }
 
@@ -196,10 +218,7 @@ fn attach(field: &mut Field, representation: u16, column: ColumnId) -> Result<()
             last.push(column);
             Ok(())
         }
-        _ => Err(format!(
-            "representation {representation} of '{}' follows {known} others",
-            field.record.name.escape_debug()
-        )),
+        _ => Err(format!("representation {representation} of '{}' follows {known} others", shown(&field.record.name))),
     }
 }
 
@@ -244,9 +263,8 @@ fn representations(fields: &[Field]) -> Result<()> {
 fn projections(fields: &[Field]) -> Result<()> {
     for (index, field) in fields.iter().enumerate() {
         let Some(source_id) = field.record.source else { continue };
-        let wrong = |what: &str| {
-            Error::corrupt(format!("projected field {index} '{}': {what}", field.record.name.escape_debug()))
-        };
+        let wrong =
+            |what: &str| Error::corrupt(format!("projected field {index} '{}': {what}", shown(&field.record.name)));
         let Some(source) = fields.get(source_id as usize) else {
             return Err(wrong("its source does not exist"));
         };
@@ -301,7 +319,7 @@ fn drop_unknown(fields: &[Field], unknown: Vec<Unknown>) -> (Vec<FieldId>, Vec<D
     for (id, reason) in unknown {
         let top = top_of(id);
         if gone.insert(top) {
-            let subject = if top == id { String::new() } else { format!("subfield '{}': ", name(id).escape_debug()) };
+            let subject = if top == id { String::new() } else { format!("subfield '{}': ", shown(&name(id))) };
             dropped.push(Dropped { field: name(top), reason: format!("{subject}{reason}") });
         }
     }
@@ -309,7 +327,7 @@ fn drop_unknown(fields: &[Field], unknown: Vec<Unknown>) -> (Vec<FieldId>, Vec<D
         let Some(source) = field.record.source.map(|source| top_of(FieldId(source))) else { continue };
         let top = top_of(FieldId(index as u32));
         if gone.contains(&source) && gone.insert(top) {
-            let reason = format!("it is projected from the dropped field '{}'", name(source).escape_debug());
+            let reason = format!("it is projected from the dropped field '{}'", shown(&name(source)));
             dropped.push(Dropped { field: name(top), reason });
         }
     }

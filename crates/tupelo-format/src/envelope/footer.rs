@@ -1,8 +1,10 @@
 //! The footer envelope (format specification, "Footer Envelope").
 
-use super::{EnvelopeType, FeatureFlags, SchemaRecords, frame, unwrap, wrap};
+use super::{
+    EnvelopeType, FeatureFlags, MAX_ATTRIBUTE_SETS, MAX_CLUSTER_GROUPS, SchemaRecords, frame, name, unwrap, wrap,
+};
 use crate::locator::{EnvelopeLink, Locator};
-use crate::wire::{Buffer, Cursor};
+use crate::wire::{Buffer, Cursor, Memory};
 use crate::{Error, Result};
 
 /// One cluster group, as listed.
@@ -51,8 +53,13 @@ pub struct Footer {
 impl Footer {
     /// Reads a decompressed envelope.
     pub fn read(bytes: &[u8]) -> Result<Self> {
-        let (mut cursor, _) = unwrap(bytes, EnvelopeType::Footer)?;
-        Self::read_payload(&mut cursor).map_err(|e| e.within("footer"))
+        Self::read_within(bytes, &Memory::unlimited())
+    }
+
+    /// As [`Footer::read`], with memory that is counted.
+    pub fn read_within(bytes: &[u8], memory: &Memory) -> Result<Self> {
+        let (cursor, _) = unwrap(bytes, EnvelopeType::Footer)?;
+        Self::read_payload(&mut cursor.within(memory)).map_err(|e| e.within("footer"))
     }
 
     fn read_payload(cursor: &mut Cursor<'_>) -> Result<Self> {
@@ -62,11 +69,17 @@ impl Footer {
             feature_flags,
             header_checksum: cursor.u64_le()?,
             extension: SchemaRecords::read(&mut frame::record(cursor)?).map_err(|e| e.within("schema extension"))?,
-            cluster_groups: frame::read_list(cursor, "cluster group", 48, ClusterGroupRecord::read)?,
+            cluster_groups: frame::read_list(
+                cursor,
+                "cluster group",
+                40,
+                MAX_CLUSTER_GROUPS,
+                ClusterGroupRecord::read,
+            )?,
             // Footers before format 1.0.1.0 end here.
             attribute_sets: match cursor.remaining() {
                 0 => Vec::new(),
-                _ => frame::read_list(cursor, "attribute set", 32, AttributeSetRecord::read)?,
+                _ => frame::read_list(cursor, "attribute set", 24, MAX_ATTRIBUTE_SETS, AttributeSetRecord::read)?,
             },
         })
     }
@@ -116,7 +129,7 @@ impl AttributeSetRecord {
             schema_minor: record.u16_le()?,
             anchor_length: record.u32_le()?,
             anchor: Locator::read(&mut record)?,
-            name: record.string_le()?,
+            name: name(&mut record)?,
         };
         if set.name.is_empty() {
             return Err(Error::corrupt("attribute set without a name").at(record.offset()));

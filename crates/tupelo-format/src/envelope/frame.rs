@@ -38,15 +38,20 @@ fn payload<'a>(cursor: &mut Cursor<'a>, size: u64, head_bytes: u64, start: u64) 
     }
 }
 
-/// Reads a list of items, of which each takes at least `item_bytes`.
+/// Reads a list of items, of which each takes at least `item_bytes`; more than `most` are refused.
 pub(super) fn read_list<'a, T>(
     cursor: &mut Cursor<'a>,
     what: &str,
     item_bytes: usize,
+    most: usize,
     mut read: impl FnMut(&mut Cursor<'a>) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let (mut payload, count) = list(cursor).map_err(|e| e.within(format_args!("list of {what}s")))?;
-    let mut items = payload.reserve(count, item_bytes);
+    let within = |e: Error| e.within(format_args!("list of {what}s"));
+    let (mut payload, count) = list(cursor).map_err(within)?;
+    if count > most {
+        return Err(within(Error::limit(format!("{count} items, at most {most} are read"))).at(payload.offset()));
+    }
+    let mut items = payload.reserve(count, item_bytes).map_err(within)?;
     for index in 0..count {
         items.push(read(&mut payload).map_err(|e| e.within(format_args!("{what} {index}")))?);
     }
@@ -87,7 +92,7 @@ mod tests {
         write_list(&mut buffer, 2, |b| b.put(&[1, 2, 0xff]));
         let mut cursor = Cursor::new(buffer.as_slice(), 0);
         assert_eq!(record(&mut cursor).unwrap().take(5).unwrap(), b"known");
-        assert_eq!(read_list(&mut cursor, "byte", 1, |c| c.u8()), Ok(vec![1, 2]));
+        assert_eq!(read_list(&mut cursor, "byte", 1, 2, |c| c.u8()), Ok(vec![1, 2]));
         assert_eq!(cursor.remaining(), 0);
     }
 
@@ -104,6 +109,10 @@ mod tests {
     #[test]
     fn an_item_count_allocates_nothing() {
         let many = bytes(-12, &u32::MAX.to_le_bytes());
-        assert!(read_list(&mut Cursor::new(&many, 0), "byte", 1, |c| c.u8()).is_err());
+        assert!(read_list(&mut Cursor::new(&many, 0), "byte", 1, usize::MAX, |c| c.u8()).is_err());
+        assert_eq!(
+            read_list(&mut Cursor::new(&many, 0), "byte", 1, 3, |c| c.u8()).unwrap_err().to_string(),
+            "list of bytes: 4294967295 items, at most 3 are read (at byte 12)"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! The header envelope and the schema description that header and footer share (format specification, "Header Envelope").
 
-use super::{EnvelopeType, FeatureFlags, frame, unwrap, wrap};
+use super::{EnvelopeType, FeatureFlags, MAX_COLUMNS, MAX_FIELDS, frame, name, unwrap, wrap};
 use crate::Result;
-use crate::wire::{Buffer, Cursor};
+use crate::wire::{Buffer, Cursor, Memory};
 
 /// Structural roles of fields.
 pub mod role {
@@ -142,8 +142,13 @@ pub struct Header {
 impl Header {
     /// Reads a decompressed envelope; gives its checksum too, by which footer and page lists name their header.
     pub fn read(bytes: &[u8]) -> Result<(Self, u64)> {
-        let (mut cursor, checksum) = unwrap(bytes, EnvelopeType::Header)?;
-        let header = Self::read_payload(&mut cursor).map_err(|e| e.within("header"))?;
+        Self::read_within(bytes, &Memory::unlimited())
+    }
+
+    /// As [`Header::read`], with memory that is counted.
+    pub fn read_within(bytes: &[u8], memory: &Memory) -> Result<(Self, u64)> {
+        let (cursor, checksum) = unwrap(bytes, EnvelopeType::Header)?;
+        let header = Self::read_payload(&mut cursor.within(memory)).map_err(|e| e.within("header"))?;
         Ok((header, checksum))
     }
 
@@ -153,7 +158,7 @@ impl Header {
         feature_flags.check()?;
         Ok(Self {
             feature_flags,
-            name: cursor.string_le()?,
+            name: name(cursor)?,
             description: cursor.string_le()?,
             writer: cursor.string_le()?,
             schema: SchemaRecords::read(cursor)?,
@@ -175,10 +180,10 @@ impl Header {
 impl SchemaRecords {
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         Ok(Self {
-            fields: frame::read_list(cursor, "field", 40, FieldRecord::read)?,
-            columns: frame::read_list(cursor, "column", 20, ColumnRecord::read)?,
-            alias_columns: frame::read_list(cursor, "alias column", 16, AliasColumnRecord::read)?,
-            extra_type_info: frame::read_list(cursor, "extra type information", 24, ExtraTypeInfo::read)?,
+            fields: frame::read_list(cursor, "field", 40, MAX_FIELDS, FieldRecord::read)?,
+            columns: frame::read_list(cursor, "column", 20, MAX_COLUMNS, ColumnRecord::read)?,
+            alias_columns: frame::read_list(cursor, "alias column", 16, MAX_COLUMNS, AliasColumnRecord::read)?,
+            extra_type_info: frame::read_list(cursor, "extra type information", 24, MAX_FIELDS, ExtraTypeInfo::read)?,
         })
     }
 
@@ -202,7 +207,7 @@ impl FieldRecord {
             type_version,
             parent,
             role,
-            name: record.string_le()?,
+            name: name(&mut record)?,
             type_name: record.string_le()?,
             type_alias: record.string_le()?,
             description: record.string_le()?,
@@ -292,7 +297,7 @@ impl ExtraTypeInfo {
         let (content_id, type_version) = (record.u32_le()?, record.u32_le()?);
         let type_name = record.string_le()?;
         let content_bytes = record.u32_le()? as usize;
-        Ok(Self { content_id, type_version, type_name, content: record.take(content_bytes)?.to_vec() })
+        Ok(Self { content_id, type_version, type_name, content: record.copy(content_bytes)? })
     }
 
     fn write(&self, buffer: &mut Buffer) {

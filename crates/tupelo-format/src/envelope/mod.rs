@@ -20,7 +20,27 @@ use crate::{Error, Result};
 pub const MIN_ENVELOPE_BYTES: u64 = 16;
 
 /// Feature flags may not take more words than this; one is in use today.
-const MAX_FLAG_WORDS: usize = 16;
+pub const MAX_FLAG_WORDS: usize = 16;
+/// More fields are refused: ten million, which the format specification does not foresee to be reached.
+pub const MAX_FIELDS: usize = 10_000_000;
+/// More columns are refused, and more alias columns.
+pub const MAX_COLUMNS: usize = 10_000_000;
+/// More cluster groups are refused; each has a page list of its own.
+pub const MAX_CLUSTER_GROUPS: usize = 1_000_000;
+/// More attribute sets are refused: each is an ntuple of its own.
+pub const MAX_ATTRIBUTE_SETS: usize = 65_536;
+/// Longer names of ntuples, fields and attribute sets are refused, in bytes.
+pub const MAX_NAME_BYTES: usize = 64 << 10;
+
+/// A name, which stays short where other strings need not.
+fn name(cursor: &mut Cursor<'_>) -> Result<String> {
+    let offset = cursor.offset();
+    let length = cursor.clone().u32_le()? as usize;
+    if length > MAX_NAME_BYTES && length <= cursor.remaining() {
+        return Err(Error::limit(format!("name of {length} bytes, at most {MAX_NAME_BYTES} are read")).at(offset));
+    }
+    cursor.string_le()
+}
 
 /// The kinds of envelopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::{EnvelopeType, frame, unwrap, wrap};
 use crate::locator::Locator;
-use crate::wire::{Buffer, Cursor};
+use crate::wire::{Buffer, Cursor, Memory};
 use crate::{Error, Result};
 
 /// Cluster flag of sharded clusters, which readers must refuse.
@@ -20,8 +20,8 @@ pub const SHARDED: u8 = 0x01;
 /// Marks the digests of a column's pages: `PageXXH3` in ASCII, little-endian.
 const DIGESTS: u64 = 0x3348_5858_6567_6150;
 
-/// Smallest page description: element count and simple locator.
-const PAGE_BYTES: usize = 16;
+/// Smallest page description: element count and a locator of unknown type.
+const PAGE_BYTES: usize = 8;
 /// Smallest cluster summary frame.
 const SUMMARY_BYTES: usize = 24;
 /// Smallest inner list: head and element offset.
@@ -75,7 +75,7 @@ impl ColumnPages {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let (mut payload, count) = frame::list(cursor)?;
-        let mut pages = payload.reserve(count, PAGE_BYTES);
+        let mut pages = payload.reserve(count, PAGE_BYTES)?;
         for _ in 0..count {
             let elements = payload.i32_le()?;
             pages.push(PageInfo {
@@ -144,9 +144,14 @@ pub struct PageList {
 impl PageList {
     /// Reads a decompressed envelope that must belong to the header with the given checksum.
     pub fn read(envelope: Bytes, header_checksum: u64) -> Result<Self> {
-        let (mut cursor, _) = unwrap(&envelope, EnvelopeType::PageList)?;
+        Self::read_within(envelope, header_checksum, &Memory::unlimited())
+    }
+
+    /// As [`PageList::read`], with memory that is counted.
+    pub fn read_within(envelope: Bytes, header_checksum: u64, memory: &Memory) -> Result<Self> {
+        let (cursor, _) = unwrap(&envelope, EnvelopeType::PageList)?;
         let (summaries, columns) =
-            Self::read_payload(&mut cursor, header_checksum).map_err(|e| e.within("page list"))?;
+            Self::read_payload(&mut cursor.within(memory), header_checksum).map_err(|e| e.within("page list"))?;
         Ok(Self { envelope, summaries, columns })
     }
 
@@ -157,7 +162,7 @@ impl PageList {
                 "belongs to another header (checksum {found:016x}, not {header_checksum:016x})"
             )));
         }
-        let summaries = frame::read_list(cursor, "entry range", SUMMARY_BYTES, |cursor| {
+        let summaries = frame::read_list(cursor, "entry range", SUMMARY_BYTES, usize::MAX, |cursor| {
             let mut record = frame::record(cursor)?;
             let first_entry = record.u64_le()?;
             let word = record.u64_le()?;
@@ -167,9 +172,11 @@ impl PageList {
             }
             Ok(ClusterSummary { first_entry, entries: word & ((1 << 56) - 1), flags })
         })?;
-        let columns = frame::read_list(cursor, "cluster", 12, |cursor| {
+        let columns = frame::read_list(cursor, "cluster", 12, usize::MAX, |cursor| {
             let (mut outer, count) = frame::list(cursor)?;
-            let mut starts = outer.reserve(count.saturating_add(1), COLUMN_BYTES);
+            // The end stands behind the columns, and so does its place; few items take as much as four.
+            let mut starts: Vec<u32> = outer.reserve(count, COLUMN_BYTES)?;
+            starts.reserve_exact(count.saturating_add(1));
             for _ in 0..count {
                 starts.push(Self::position(&outer)?);
                 frame::list(&mut outer)?;
@@ -199,6 +206,13 @@ impl PageList {
     /// Number of columns listed for a cluster of this group; columns added later have none.
     pub fn columns(&self, cluster: usize) -> usize {
         self.columns.get(cluster).map_or(0, |starts| starts.len().saturating_sub(1))
+    }
+
+    /// Bytes of a column's list of pages in the `cluster`-th cluster of this group: what to expect of it in memory.
+    pub fn listed_bytes(&self, cluster: usize, column: usize) -> u64 {
+        let starts = self.columns.get(cluster).map(Vec::as_slice).unwrap_or_default();
+        let place = |column: usize| starts.get(column).map_or(0, |&start| u64::from(start));
+        place(column.saturating_add(1)).saturating_sub(place(column))
     }
 
     /// The pages of a column in the `cluster`-th cluster of this group; `None` if the column is not listed, because

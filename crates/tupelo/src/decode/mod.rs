@@ -21,8 +21,10 @@ use crate::schema::{Field, Kind, Primitive};
 use crate::source::{Pages, Piece, Segment};
 use crate::{Error, Result};
 
-/// Allocations above this are tried before they are made, because a file may have asked for them.
+/// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.
 const TRIED_BYTES: usize = 64 << 20;
+/// Memory of a list of segments for each of them and each field, in bytes: as they are, and with the offset before.
+const SEGMENT_MEMORY: u64 = 2 * size_of::<Segment>() as u64;
 
 /// More elements that nobody stored (of fields added late, of records without members) are refused: only they cost
 /// a file nothing.
@@ -131,7 +133,7 @@ impl<'s> Decoder<'s> {
         }
         self.check(field, 0, segments)?;
         let width = data_type.primitive_width().unwrap_or(1);
-        let mut out = zeroed(count, width)?;
+        let mut out = self.zeroed(field, count, width)?;
         match primitive {
             Primitive::Float => {
                 let values = out.typed_data_mut::<f32>();
@@ -166,7 +168,7 @@ impl<'s> Decoder<'s> {
     /// One byte an element: characters and streamed bytes.
     fn bytes(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Buffer> {
         self.check(field, k, segments)?;
-        let mut out = zeroed(total(field, segments)?, 1)?;
+        let mut out = self.zeroed(field, total(field, segments)?, 1)?;
         self.fixed(field, k, segments, 1, &mut out)?;
         Ok(out.into())
     }
@@ -174,7 +176,7 @@ impl<'s> Decoder<'s> {
     fn bits(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
         self.check(field, 0, segments)?;
         let count = total(field, segments)?;
-        let mut out = zeroed(count.div_ceil(8), 1)?;
+        let mut out = self.zeroed(field, count.div_ceil(8), 1)?;
         self.visit(field, 0, segments, |piece| {
             Ok(encoding::decode_bits(piece.packed, piece.skip, piece.take, &mut out, piece.to)?)
         })?;
@@ -217,6 +219,11 @@ impl<'s> Decoder<'s> {
         if dense.len() == count && offsets.buffer.windows(2).all(|w| w[1] - w[0] == 1) {
             return Ok(dense);
         }
+        // Arrow makes a place for every missing one, and a copy of all that are there.
+        let missing = (count - dense.len().min(count)) as u64;
+        let bytes = missing.saturating_mul(slot_bytes(dense.data_type()));
+        let bytes = bytes.saturating_add(dense.get_array_memory_size() as u64).saturating_add(count as u64 * 9);
+        self.take_values(field, usize::try_from(bytes).unwrap_or(usize::MAX), 1)?;
         let mut places = Vec::with_capacity(count);
         let mut valid = NullBufferBuilder::new(count);
         for window in offsets.buffer.windows(2) {
@@ -235,7 +242,7 @@ impl<'s> Decoder<'s> {
         count: usize,
     ) -> Result<ArrayRef> {
         self.check(field, 0, segments)?;
-        try_room(count.saturating_mul(size_of::<u64>()))?;
+        self.take_values(field, count, size_of::<(u64, u32, i8, i32)>())?;
         let mut switch = Switch { indexes: vec![0; count], tags: vec![0; count], ..Switch::default() };
         self.visit(field, 0, segments, |piece| switch.decode(&piece))?;
         let mut type_ids = Vec::with_capacity(count);
@@ -273,7 +280,7 @@ impl<'s> Decoder<'s> {
                     None => continue,
                 };
                 let total = (is_whole && start == 0).then_some(end);
-                items.push(Segment { start, count: end - start, total, ..*segment });
+                items.push(Segment { start, count: end - start, total, per_entry: None, ..*segment });
             }
         }
         let mut children: Vec<ArrayRef> = vec![Arc::new(NullArray::new(counts[0] as usize))];
@@ -300,6 +307,8 @@ impl<'s> Decoder<'s> {
             })
             .collect();
         let stored = self.indexes(field, &widened)?;
+        self.take_values(field, count + 1, size_of::<i64>())?;
+        self.pages.memory().take(SEGMENT_MEMORY * segments.len() as u64, "parts of clusters")?;
         let mut buffer = Vec::with_capacity(count + 1);
         buffer.push(0i64);
         let mut items = Vec::with_capacity(segments.len());
@@ -330,7 +339,7 @@ impl<'s> Decoder<'s> {
             }
             base += last - first;
             let total = self.items_in_cluster(field, segment, last)?;
-            items.push(Segment { start: first, count: last - first, total, ..*segment });
+            items.push(Segment { start: first, count: last - first, total, per_entry: None, ..*segment });
         }
         Ok(Offsets { buffer: OffsetBuffer::new(buffer.into()), items })
     }
@@ -338,7 +347,7 @@ impl<'s> Decoder<'s> {
     fn indexes(&mut self, field: &Field, segments: &[Segment]) -> Result<Vec<u64>> {
         self.check(field, 0, segments)?;
         let count = total(field, segments)?;
-        try_room(count.saturating_mul(8))?;
+        self.take_values(field, count, size_of::<u64>())?;
         let mut out = vec![0u64; count];
         let mut spare = Vec::new();
         self.visit(field, 0, segments, |piece| piece.decode(&mut out, &mut spare, encoding::decode_index))?;
@@ -362,6 +371,18 @@ impl<'s> Decoder<'s> {
     fn check(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<()> {
         let unstored = self.pages.check(field, k, segments)?;
         self.check_unstored(field, unstored)
+    }
+
+    /// Counts the memory of values before it is allocated, and tries it if it is much.
+    fn take_values(&mut self, field: &Field, count: usize, width: usize) -> Result<()> {
+        let bytes = count.saturating_mul(width);
+        let taken = self.pages.memory().take_values(bytes as u64).and_then(|()| try_room(bytes));
+        taken.map_err(|e| self.pages.named(field, e))
+    }
+
+    fn zeroed(&mut self, field: &Field, count: usize, width: usize) -> Result<MutableBuffer> {
+        self.take_values(field, count, width)?;
+        Ok(MutableBuffer::from_len_zeroed(count.saturating_mul(width)))
     }
 
     fn check_unstored(&self, field: &Field, unstored: u64) -> Result<()> {
@@ -454,6 +475,7 @@ fn repeated(decoder: &Decoder<'_>, field: &Field, segments: &[Segment], size: u6
                 start: times(segment.start)?,
                 count: times(segment.count)?,
                 total: segment.total.map(times).transpose()?,
+                per_entry: segment.per_entry.and_then(|n| n.checked_mul(size)),
                 ..*segment
             })
         })
@@ -472,10 +494,19 @@ fn total(field: &Field, segments: &[Segment]) -> Result<usize> {
     }
 }
 
-fn zeroed(count: usize, width: usize) -> Result<MutableBuffer> {
-    let bytes = count.saturating_mul(width);
-    try_room(bytes)?;
-    Ok(MutableBuffer::from_len_zeroed(bytes))
+/// What a missing value takes in memory where Arrow makes a place for it.
+fn slot_bytes(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::Null => 0,
+        DataType::FixedSizeList(item, size) => {
+            slot_bytes(item.data_type()).saturating_mul(u64::from(size.unsigned_abs())).saturating_add(1)
+        }
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| slot_bytes(field.data_type())).fold(1, u64::saturating_add)
+        }
+        // Offsets of lists and strings, places of variants: no wider than the widest number, and a bit for its absence.
+        _ => 9,
+    }
 }
 
 /// Arrow's buffers abort the process where memory is refused; an error is better.

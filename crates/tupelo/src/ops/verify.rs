@@ -11,7 +11,7 @@ use crate::decode::Decoder;
 use crate::plan;
 use crate::reader::{File, Ntuple};
 use crate::schema::Field;
-use crate::source::{Cluster, PageSource, Pages, Segment, checked};
+use crate::source::{Cluster, Ends, PageSource, Pages, Segment, checked};
 use crate::{Error, ErrorKind, Result};
 
 /// Sealed pages that are fetched at once, in bytes.
@@ -74,7 +74,8 @@ pub struct Report {
     pub bytes: u64,
     /// In the order of the file's directories.
     pub damages: Vec<Damage>,
-    /// What may be intact but uses something that this version does not know, so that it could not be checked.
+    /// What may be intact but uses something that this version does not know, or needs more memory than the file's budget
+    /// has, so that it could not be checked.
     pub unsupported: Vec<Damage>,
     /// What the ntuples warn of: fields of which the pages were compared but not decoded.
     pub warnings: Vec<String>,
@@ -83,7 +84,7 @@ pub struct Report {
 impl Report {
     fn add(&mut self, damage: Damage, kind: ErrorKind) {
         match kind {
-            ErrorKind::Unsupported => self.unsupported.push(damage),
+            ErrorKind::Unsupported | ErrorKind::Limit => self.unsupported.push(damage),
             _ => self.damages.push(damage),
         }
     }
@@ -103,7 +104,10 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
     for found in ntuples(&file, name)? {
         report.ntuples += 1;
         match &found.ntuple {
-            Ok(ntuple) => Check { name: &found.name, ntuple, report: &mut report, progress }.run(),
+            Ok(ntuple) => {
+                let ends = Ends::default();
+                Check { name: &found.name, ntuple, report: &mut report, ends, progress }.run();
+            }
             Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
         }
     }
@@ -122,6 +126,7 @@ struct Check<'a> {
     name: &'a str,
     ntuple: &'a Ntuple,
     report: &'a mut Report,
+    ends: Ends,
     progress: &'a mut dyn FnMut(u64),
 }
 
@@ -156,8 +161,14 @@ impl Check<'_> {
         let mut places: Vec<Place> = Vec::new();
         let mut bytes = 0;
         for id in (0..self.source().descriptor().columns().len() as u32).map(ColumnId::from) {
-            let pages = match self.source().column_pages(cluster, id) {
-                Ok(pages) => pages.map(|pages| pages.pages).unwrap_or_default(),
+            let source = self.ntuple.source();
+            let found = source.column_pages(cluster, id).and_then(|pages| {
+                let Some(pages) = pages else { return Ok(Vec::new()) };
+                self.ends.check(source, cluster, id, &pages)?;
+                Ok(pages.pages)
+            });
+            let pages = match found {
+                Ok(pages) => pages,
                 Err(error) => {
                     damaged.insert(id);
                     self.damage(id, cluster, None, &error);
@@ -168,8 +179,13 @@ impl Check<'_> {
                 let place = Place { column: id, page, info };
                 self.report.pages += 1;
                 self.report.pages_without_checksum += u64::from(!info.has_checksum);
-                match self.source().page_range(&info) {
-                    Ok(range) => bytes += range.end - range.start,
+                let range = self.source().page_range(&info);
+                let small_enough = |range: std::ops::Range<u64>| {
+                    let bytes = range.end - range.start;
+                    self.source().file().budget().share(bytes, "a page").map(|_| bytes)
+                };
+                match range.and_then(small_enough) {
+                    Ok(page_bytes) => bytes += page_bytes,
                     Err(error) => {
                         damaged.insert(id);
                         self.damage(id, cluster, Some(&place), &error);
@@ -214,7 +230,8 @@ impl Check<'_> {
         if cluster.entries == 0 {
             return;
         }
-        let segments = [Segment { cluster: *cluster, start: 0, count: cluster.entries, total: Some(cluster.entries) }];
+        let (start, count) = (0, cluster.entries);
+        let segments = [Segment { cluster: *cluster, start, count, total: Some(count), per_entry: Some(1) }];
         let ntuple = self.ntuple;
         for field in &ntuple.schema().fields {
             if self.uses(field, damaged) {

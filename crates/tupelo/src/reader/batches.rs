@@ -1,16 +1,18 @@
 //! From a choice of fields and entries to record batches.
 
 use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 
 use super::Ntuple;
+use super::sources::Sources;
 use crate::decode::Decoder;
 use crate::plan;
-use crate::schema::Schema;
+use crate::schema::{Field, Schema};
 use crate::source::Pages;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Entries in a batch unless told otherwise.
 pub const DEFAULT_BATCH_ENTRIES: u64 = 65_536;
@@ -24,15 +26,49 @@ const SAMPLED_CLUSTERS: usize = 16;
 pub struct Read {
     ntuple: Ntuple,
     schema: Schema,
+    /// What is read instead of the schema's fields, and what is made of it.
+    sources: Option<Arc<Sources>>,
     entries: Range<u64>,
     batch_entries: u64,
     binary_strings: bool,
 }
 
 impl Read {
-    pub(super) fn new(ntuple: Ntuple, schema: Schema) -> Self {
+    /// Reads a schema; where that is not a part of what is on disk, from those sources.
+    pub(super) fn new(ntuple: Ntuple, schema: Schema, sources: Option<Arc<Sources>>) -> Self {
         let entries = 0..ntuple.entries();
-        Self { ntuple, schema, entries, batch_entries: DEFAULT_BATCH_ENTRIES, binary_strings: false }
+        Self { ntuple, schema, sources, entries, batch_entries: DEFAULT_BATCH_ENTRIES, binary_strings: false }
+    }
+
+    /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules stand
+    /// [here](crate::schema#reading-as-another-schema). It takes the place of what was chosen. Its top-level fields are found
+    /// by name, and so are the members of records; what it leaves out is not read, and members that are not on disk
+    /// are zero, empty or null. Names, order, types, nullability and metadata of what is read are those of the schema.
+    ///
+    /// Values that do not fit their new type are errors when they are read, of the kind
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), with field and entry.
+    /// ```no_run
+    /// use arrow_schema::{DataType, Field, Schema};
+    ///
+    /// let wanted = Schema::new(vec![Field::new("pt", DataType::Float64, false)]);
+    /// let wanted = tupelo::schema::Schema::from_arrow(&wanted)?;
+    /// let batch = tupelo::open("events.root:Events").open()?.read_all().with_schema(&wanted)?.to_batch()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for a top-level field that is not there; invalid argument, with field, types and
+    /// rule, for one that cannot be read as what is wanted.
+    pub fn with_schema(mut self, wanted: &Schema) -> Result<Self> {
+        let sources = Sources::of(self.ntuple.disk_schema(), &self.ntuple.evolution(), wanted);
+        self.sources = Some(Arc::new(sources.map_err(|e| self.ntuple.context(e))?));
+        self.schema = wanted.clone();
+        Ok(self)
+    }
+
+    /// What is read from disk.
+    fn disk_fields(&self) -> &[Field] {
+        self.sources.as_ref().map_or(&self.schema.fields, |sources| &sources.fields)
     }
 
     /// The chosen fields.
@@ -131,7 +167,7 @@ impl Read {
             let (mut bytes, mut entries) = (0.0, 0u64);
             for cluster in clusters.iter().take(SAMPLED_CLUSTERS) {
                 entries += cluster.entries;
-                for (field, k) in self.schema.fields.iter().flat_map(plan::columns) {
+                for (field, k) in self.disk_fields().iter().flat_map(plan::columns) {
                     bytes += pages.unpacked_bytes(field, k, cluster)?;
                 }
             }
@@ -141,19 +177,28 @@ impl Read {
     }
 
     fn decode(&self, entries: Range<u64>) -> Result<RecordBatch> {
-        self.decode_columns(&entries).map_err(|e| self.ntuple.context(e))
+        self.decode_columns(&entries, false).map_err(|e| self.ntuple.context(e))
     }
 
-    fn decode_columns(&self, entries: &Range<u64>) -> Result<RecordBatch> {
+    /// `strict` keeps the values within the memory budget too.
+    fn decode_columns(&self, entries: &Range<u64>, strict: bool) -> Result<RecordBatch> {
         let source = self.ntuple.source();
         let segments = plan::segments(&source.clusters(entries.clone())?, entries);
         let mut decoder = Decoder::new(Pages::new(source), self.ntuple.is_compressed(), self.binary_strings);
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields.len());
-        for group in plan::groups(decoder.pages(), &self.schema.fields, &segments)? {
-            let fields = &self.schema.fields[group];
+        if strict {
+            decoder.pages().memory().be_strict();
+        }
+        let disk_fields = self.disk_fields();
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(disk_fields.len());
+        for group in plan::groups(decoder.pages(), disk_fields, &segments)? {
+            let fields = &disk_fields[group];
             decoder.pages().prefetch(fields.iter().flat_map(|field| plan::wanted(field, &segments)))?;
             for field in fields {
-                arrays.push(decoder.decode(field, &segments)?);
+                let mut array = decoder.decode(field, &segments)?;
+                if let Some(sources) = &self.sources {
+                    array = sources.evolve(&self.ntuple, arrays.len(), array, self.binary_strings, entries.start)?;
+                }
+                arrays.push(array);
             }
         }
         let promised = self.ntuple.to_arrow(&self.schema);
@@ -184,13 +229,33 @@ impl Batches {
         self.position
     }
 
+    /// Decodes the next entries: several batches at once where they are small, and no more than the memory budget allows
+    /// unless one batch alone is more.
+    fn next_chunk(&mut self) -> Result<(RecordBatch, u64)> {
+        let end = |entries: u64| self.position.saturating_add(entries).min(self.read.entries.end);
+        let one = self.read.batch_entries;
+        let several = end(self.chunk_entries);
+        let chunk = match self.read.decode_columns(&(self.position..several), true) {
+            // A cluster may be much larger than those by which the number of entries was chosen.
+            Err(error) if error.kind() == ErrorKind::Limit => {
+                self.chunk_entries = one;
+                (self.read.decode(self.position..end(one))?, end(one))
+            }
+            chunk => (chunk.map_err(|e| self.read.ntuple.context(e))?, several),
+        };
+        // The next entries will be as large as these.
+        let bytes = chunk.0.get_array_memory_size().max(1) as u64;
+        let entries = (u128::from(CHUNK_BYTES) * u128::from(chunk.1 - self.position) / u128::from(bytes)) as u64;
+        self.chunk_entries = one.saturating_mul((entries / one).max(1));
+        Ok(chunk)
+    }
+
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
         let rest = match self.chunk.take() {
             Some(chunk) => chunk,
             None if self.position >= self.read.entries.end => return Ok(None),
             None => {
-                let end = self.position.saturating_add(self.chunk_entries).min(self.read.entries.end);
-                let chunk = self.read.decode(self.position..end)?;
+                let (chunk, end) = self.next_chunk()?;
                 if chunk.schema() != self.schema {
                     return Err(self.read.ntuple.context(Error::unsupported(format!(
                         "strings of the entries {}..{end} are not UTF-8; read them with binary strings",

@@ -8,6 +8,7 @@ use tupelo_storage::local::FileSource;
 
 use super::{Location, Ntuple};
 use crate::source::{self, PageSource};
+pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result};
 
 /// Whether page checksums are compared by default: yes, always.
@@ -18,11 +19,16 @@ pub const DEFAULT_PAGE_CHECKSUMS: bool = true;
 pub struct OpenOptions {
     location: Location,
     page_checksums: bool,
+    memory_budget: u64,
 }
 
 impl OpenOptions {
     pub(crate) fn new(location: &str) -> Self {
-        Self { location: Location::parse(location), page_checksums: DEFAULT_PAGE_CHECKSUMS }
+        Self {
+            location: Location::parse(location),
+            page_checksums: DEFAULT_PAGE_CHECKSUMS,
+            memory_budget: DEFAULT_MEMORY_BUDGET_BYTES,
+        }
     }
 
     /// Whether to compare the checksums of pages. Those of anchor and envelopes are always compared.
@@ -32,13 +38,23 @@ impl OpenOptions {
         self
     }
 
+    /// Memory in bytes that the file may make its reader take ([`DEFAULT_MEMORY_BUDGET_BYTES`] unless told otherwise),
+    /// beyond what the caller asks for: metadata of all that is opened, counted together, and what every reading request
+    /// has in flight. Where a request needs more it is fetched in parts. Values are the caller's own wish and may be
+    /// more, up to [`MAX_BUDGET_EXPANSION`] times the stored bytes that they come from; what goes beyond that is refused.
+    #[must_use]
+    pub fn with_memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = bytes;
+        self
+    }
+
     /// Opens the file.
     ///
     /// # Errors
     /// Not found or storage errors of the system; corrupt if it is no ROOT file.
     pub fn open_file(self) -> Result<File> {
         let source = FileSource::open(&self.location.path)?;
-        File::new(Arc::new(source), self.page_checksums)
+        Ok(File::new(Arc::new(source), self.page_checksums)?.with_memory_budget(self.memory_budget))
     }
 
     /// Opens the ntuple that the location names, or the only one in the file.
@@ -93,6 +109,16 @@ impl File {
     #[must_use]
     pub fn with_page_checksums(mut self, verify: bool) -> Self {
         self.page_checksums = verify;
+        self
+    }
+
+    /// Memory in bytes that the ntuples which are opened from now on may make their reader take ([`DEFAULT_MEMORY_BUDGET_BYTES`] unless told otherwise),
+    /// beyond what the caller asks for: their metadata, counted together, and what every reading request
+    /// has in flight. Where a request needs more it is fetched in parts. Values are the caller's own wish and may be
+    /// more, up to [`MAX_BUDGET_EXPANSION`] times the stored bytes that they come from; what goes beyond that is refused.
+    #[must_use]
+    pub fn with_memory_budget(mut self, bytes: u64) -> Self {
+        self.file = self.file.with_memory_budget(bytes);
         self
     }
 

@@ -5,10 +5,17 @@ mod batches;
 mod file;
 mod location;
 mod ntuple;
+mod rules;
+mod sources;
+mod transform;
 
 pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA};
 pub use batches::{ArrowBatches, Batches, DEFAULT_BATCH_ENTRIES, Read};
-pub use file::{DEFAULT_PAGE_CHECKSUMS, File, Object, OpenOptions};
+pub use file::{
+    DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
+    OpenOptions,
+};
 pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
+pub use rules::ReadRule;

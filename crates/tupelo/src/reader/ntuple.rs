@@ -7,9 +7,12 @@ use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use tupelo_format::descriptor::Descriptor;
 use tupelo_format::open;
 
-use super::Read;
+use super::rules::Rules;
+use super::sources::Sources;
+use super::{Read, ReadRule};
 use crate::plan;
 use crate::schema::arrow::default_column_type;
+use crate::schema::evolution::Rules as Evolution;
 use crate::schema::{Field, Schema, metadata};
 use crate::source::{PageSource, Pages};
 use crate::{Error, Result};
@@ -34,6 +37,7 @@ impl fmt::Display for FormatVersion {
 #[derive(Debug, Clone)]
 pub struct Ntuple {
     inner: Arc<Inner>,
+    rules: Option<Arc<Rules>>,
 }
 
 #[derive(Debug)]
@@ -55,7 +59,16 @@ impl Ntuple {
         // A damaged page list is told to whoever reads entries of it; it does not keep the ntuple from being opened.
         let compressed = is_compressed(&source, &schema).unwrap_or(true);
         let inner = Inner { source, path: path.to_owned(), schema, warnings, compressed };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), rules: None })
+    }
+
+    pub(super) fn ruled(self, rules: Rules) -> Self {
+        Self { rules: Some(Arc::new(rules)), ..self }
+    }
+
+    /// The rules by which it is read.
+    pub(super) fn rules(&self) -> &[ReadRule] {
+        self.rules.as_ref().map_or(&[], |rules| &rules.rules)
     }
 
     /// Name of the ntuple, without directories.
@@ -99,9 +112,20 @@ impl Ntuple {
         self.descriptor().clusters()
     }
 
-    /// The fields.
+    /// The fields, with what read rules compute.
     pub fn schema(&self) -> &Schema {
+        self.rules.as_ref().map_or(&self.inner.schema, |rules| &rules.schema)
+    }
+
+    /// The fields as they are on disk.
+    pub(super) fn disk_schema(&self) -> &Schema {
         &self.inner.schema
+    }
+
+    /// By what fields evolve when they are read.
+    pub(super) fn evolution(&self) -> Evolution<'_> {
+        let recipes = self.rules.as_ref().map_or(&[][..], |rules| &rules.recipes);
+        Evolution { recipes, compressed: self.inner.compressed }
     }
 
     /// What this version cannot read of the ntuple: one sentence for each field that is left out.
@@ -157,12 +181,20 @@ impl Ntuple {
     /// Not found, with near names, for a pattern that fits no field.
     pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
         let schema = self.schema().select(patterns.as_ref()).map_err(|e| self.context(e))?;
-        Ok(Read::new(self.clone(), schema))
+        let sources = match self.rules {
+            None => None,
+            Some(_) => {
+                let sources = Sources::of(self.disk_schema(), &self.evolution(), &schema);
+                Some(Arc::new(sources.map_err(|e| self.context(e))?))
+            }
+        };
+        Ok(Read::new(self.clone(), schema, sources))
     }
 
     /// Chooses all fields.
     pub fn read_all(&self) -> Read {
-        Read::new(self.clone(), self.schema().clone())
+        let sources = self.rules.as_ref().map(|rules| rules.sources.clone());
+        Read::new(self.clone(), self.schema().clone(), sources)
     }
 
     pub(crate) fn source(&self) -> &PageSource {

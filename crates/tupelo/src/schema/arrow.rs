@@ -40,6 +40,8 @@ pub mod metadata {
 
 /// Name of the items of Arrow lists.
 const ITEM: &str = "item";
+/// Names of the members of the pairs in maps.
+pub(crate) const PAIR: [&str; 2] = ["key", "value"];
 /// Type id and name of a variant's child that stands for "no value".
 const VALUELESS: &str = "valueless";
 
@@ -145,7 +147,7 @@ pub(crate) fn data_type(field: &Field, compressed: bool) -> DataType {
             let entries = Fields::from(
                 pair.children()
                     .iter()
-                    .zip(["key", "value"])
+                    .zip(PAIR)
                     .map(|(f, name)| named(f, name, data_type(f, compressed), compressed))
                     .collect::<Vec<_>>(),
             );

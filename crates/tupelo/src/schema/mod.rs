@@ -3,16 +3,24 @@
 //! A [`Schema`] is made from a descriptor when reading ([`Schema::from_descriptor`]) and from an Arrow schema when
 //! writing ([`Schema::from_arrow`]); both go to Arrow by [`Schema::to_arrow`]. The structure of the fields decides;
 //! C++ type names only tell apart what is stored alike (pair and record, map and vector, optional and vector).
+//!
+//! # Reading as another schema
+//! [`Read::with_schema`](crate::reader::Read::with_schema) follows ROOT's automatic schema evolution
+//! (`tree/ntuple/doc/SchemaEvolution.md`, and what ROOT 6.40 does where that is not the same).
+#![doc = include_str!("evolution.md")]
 
 pub(crate) mod arrow;
 mod disk;
+pub(crate) mod evolution;
 mod select;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use arrow::{metadata, tighten};
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::encoding::Encoding;
+
+use crate::{Error, Result};
 
 /// A fundamental C++ type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -173,6 +181,16 @@ impl Field {
             Kind::Wrapper(item) => item.takes_nulls(),
             _ => true,
         }
+    }
+}
+
+impl TryFrom<&arrow_schema::Field> for Field {
+    type Error = Error;
+
+    /// The field that an Arrow field asks for, as in [`Schema::from_arrow`].
+    fn try_from(field: &arrow_schema::Field) -> Result<Self> {
+        let mut schema = Schema::from_arrow(&arrow_schema::Schema::new(vec![field.clone()]))?;
+        Ok(schema.fields.swap_remove(0))
     }
 }
 

@@ -18,7 +18,7 @@ fn wrap(name: &str, type_name: &str, kind: fn(Box<Field>) -> Kind, item: Field) 
 }
 
 /// One field of every kind.
-fn every_kind() -> Vec<Field> {
+pub(crate) fn every_kind() -> Vec<Field> {
     let int = |name: &str| primitive(name, "std::int32_t", Primitive::Int32);
     let pair = |name: &str| {
         Field::new(

@@ -29,6 +29,8 @@ struct State {
     /// Ntuples that were begun and not finished.
     open: Vec<Open>,
     name: String,
+    /// Whether the caller has had an error that says why the file cannot be finished.
+    is_told: bool,
 }
 
 /// An ntuple that is being written, and the cycle under which it is listed once it is.
@@ -71,7 +73,7 @@ impl FileSink {
 
     fn new(sink: Box<dyn ByteSink>, layout: Layout, datime: u32) -> Self {
         let name = sink.to_string();
-        let state = State { sink: Some(sink), layout, datime, open: Vec::new(), name: name.clone() };
+        let state = State { sink: Some(sink), layout, datime, open: Vec::new(), name: name.clone(), is_told: false };
         Self { state: Arc::new(Mutex::new(state)), name }
     }
 
@@ -173,6 +175,11 @@ impl FileSink {
         }
     }
 
+    /// Notes that the caller gets an error, and need not be told by the destructor once more.
+    pub(crate) fn told(&self) {
+        self.lock().is_told = true;
+    }
+
     /// Gives the file up: goes back to the last checkpoint, and says where that is kept if not under its name.
     pub(crate) fn abort(&self) -> Result<Option<String>> {
         self.lock().abort()
@@ -217,6 +224,7 @@ impl Drop for State {
             return;
         }
         match self.abort() {
+            Ok(None) if self.is_told => {}
             Ok(kept) => eprintln!("tupelo: {} was not finished{}", self.name, kept_aside(kept.as_deref())),
             Err(error) => eprintln!("tupelo: {} was not finished, and could not be cleaned up: {error}", self.name),
         }

@@ -1,5 +1,6 @@
 //! Where pages come from: metadata on demand and sealed pages by locator, over any [`ByteSource`].
 
+mod memory;
 mod pages;
 
 use std::ops::Range;
@@ -15,29 +16,44 @@ use tupelo_format::envelope::{ClusterSummary, ColumnPages, PageInfo, PageList};
 use tupelo_format::{Error as FormatError, open, wire::Cursor};
 use tupelo_storage::ByteSource;
 
-pub(crate) use pages::{Pages, Piece, Segment};
+pub(crate) use memory::{Budget, Request, Share};
+pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
+pub(crate) use pages::{Ends, Pages, Piece, Segment};
 
 use crate::{Error, Result};
 
-/// Pages that would unpack to more are refused; ROOT's are at most 1 MiB unless told otherwise.
-pub(crate) const MAX_PAGE_BYTES: u64 = 1 << 30;
+/// Pages that are or would unpack to more are refused, in bytes; ROOT's are at most 1 MiB unless told otherwise.
+pub const MAX_PAGE_BYTES: u64 = 1 << 30;
 /// No codec of the format expands by more, so a page that claims to is damaged: zstd's best is a block of 128 KiB
 /// that repeats one byte, which takes four.
 const MAX_EXPANSION: u64 = 1 << 15;
 /// A file that sends its reader further round than this is going in circles.
 const MAX_ROUNDS: usize = 10_000;
+/// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names not
+/// counted, in bytes.
+const FIELD_MEMORY: u64 = 4096;
+/// How often a field's texts stand in these.
+const TEXT_COPIES: u64 = 6;
+/// How often a field's path is kept: for a projected field and while fields are chosen by pattern.
+const PATH_COPIES: u64 = 2;
+/// Memory of one page in a list of pages, in bytes: place, start, and what a reading request notes of it.
+const PAGE_MEMORY: u64 = 208;
+/// The shortest description of a page in a page list, in bytes.
+const MIN_LISTED_PAGE_BYTES: u64 = 8;
 
 /// A ROOT file of which head and tail are at hand.
 #[derive(Debug, Clone)]
 pub(crate) struct File {
     source: Arc<dyn ByteSource>,
     fetched: Fetched,
+    budget: Budget,
 }
 
 impl File {
     pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self> {
         let size = source.size()?;
-        let mut file = Self { source, fetched: Fetched::new(size) };
+        let budget = Budget::new(DEFAULT_MEMORY_BUDGET_BYTES);
+        let mut file = Self { source, fetched: Fetched::new(size), budget };
         file.fetched = file.provide(file.fetched.clone(), &open::first_guess(size))?;
         Ok(file)
     }
@@ -50,6 +66,14 @@ impl File {
         &*self.source
     }
 
+    pub(crate) fn with_memory_budget(self, bytes: u64) -> Self {
+        Self { budget: Budget::new(bytes), ..self }
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     fn provide(&self, mut fetched: Fetched, ranges: &[Range<u64>]) -> Result<Fetched> {
         for (range, bytes) in ranges.iter().zip(self.source.read_ranges(ranges)?) {
             fetched.provide(range.start, bytes);
@@ -59,12 +83,34 @@ impl File {
 
     /// Runs a step of the format until it has the bytes that it wants.
     pub(crate) fn attempt<T>(&self, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<T> {
-        let mut fetched = self.fetched.clone();
+        self.attempt_to_keep(step).map(|(done, _)| done)
+    }
+
+    /// As [`File::attempt`], with the share of the memory budget that what was made takes as long as it is kept.
+    fn attempt_to_keep<T>(&self, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<(T, Share)> {
+        let limit = self.budget.left();
+        let mut fetched = self.fetched.clone().with_memory_limit(limit);
+        let mut fetched_bytes = 0u64;
         for _ in 0..MAX_ROUNDS {
+            // What the last round made is gone.
+            fetched.memory().reset(fetched_bytes);
             match step(&fetched) {
-                Ok(done) => return Ok(done),
+                Ok(done) => {
+                    let kept = fetched.memory().used().saturating_sub(fetched_bytes);
+                    return Ok((done, self.budget.share(kept, "metadata")?));
+                }
                 Err(Interrupt::Failed(error)) => return Err(error.into()),
-                Err(Interrupt::Need(ranges)) => fetched = self.provide(fetched, &ranges)?,
+                Err(Interrupt::Need(ranges)) => {
+                    let wanted = ranges.iter().map(|range| range.end.saturating_sub(range.start));
+                    fetched_bytes = wanted.fold(fetched_bytes, u64::saturating_add);
+                    if fetched_bytes > limit {
+                        return Err(Error::limit(format!(
+                            "metadata of {fetched_bytes} stored bytes where {limit} bytes of memory are left; allow a \
+                             larger memory budget"
+                        )));
+                    }
+                    fetched = self.provide(fetched, &ranges)?;
+                }
             }
         }
         Err(Error::limit(format!("the file's structure needs more than {MAX_ROUNDS} rounds of reading")))
@@ -94,15 +140,18 @@ pub(crate) struct PageSource {
     file: File,
     anchor: Anchor,
     descriptor: Descriptor,
-    page_lists: Vec<OnceLock<PageList>>,
+    /// Each with what it takes of the memory budget.
+    page_lists: Vec<OnceLock<(PageList, Share)>>,
     verify: bool,
+    _metadata: [Share; 2],
 }
 
 impl PageSource {
     pub(crate) fn open(file: File, anchor: Anchor, verify: bool) -> Result<Self> {
-        let descriptor = file.attempt(|fetched| open::descriptor(fetched, &anchor))?;
+        let (descriptor, records) = file.attempt_to_keep(|fetched| open::descriptor(fetched, &anchor))?;
+        let metadata = [records, file.budget.share(schema_bytes(&descriptor), "the schema")?];
         let page_lists = descriptor.cluster_groups().iter().map(|_| OnceLock::new()).collect();
-        let source = Self { file, anchor, descriptor, page_lists, verify };
+        let source = Self { file, anchor, descriptor, page_lists, verify, _metadata: metadata };
         // Nobody would ask for a group without entries; but its clusters may have some.
         for (index, group) in source.descriptor.cluster_groups().iter().enumerate() {
             if group.entries == 0 && group.clusters > 0 {
@@ -129,11 +178,17 @@ impl PageSource {
         else {
             return Err(Error::corrupt(format!("there is no cluster group {group}")));
         };
-        if let Some(list) = slot.get() {
+        if let Some((list, _)) = slot.get() {
             return Ok(list);
         }
-        let list = self.file.attempt(|fetched| open::page_list(fetched, &self.anchor, &self.descriptor, group))?;
-        Ok(slot.get_or_init(|| list))
+        let list =
+            self.file.attempt_to_keep(|fetched| open::page_list(fetched, &self.anchor, &self.descriptor, group))?;
+        Ok(&slot.get_or_init(|| list).0)
+    }
+
+    /// The memory of a reading request.
+    pub(crate) fn request(&self) -> Request {
+        self.file.budget.request(self.file.size())
     }
 
     /// Whether page checksums are compared.
@@ -180,7 +235,13 @@ impl PageSource {
 
     /// The pages of a column in a cluster; `None` where the page list is older than the column.
     pub(crate) fn column_pages(&self, cluster: &Cluster, column: ColumnId) -> Result<Option<ColumnPages>> {
-        Ok(self.page_list(cluster.group)?.pages(cluster.index, column.index())?)
+        let list = self.page_list(cluster.group)?;
+        // As many pages as there can be: their number is known once they are there.
+        let most = list.listed_bytes(cluster.index, column.index()) / MIN_LISTED_PAGE_BYTES;
+        let _room = self.file.budget.share(most * PAGE_MEMORY, "the pages of a column")?;
+        let group = self.descriptor.cluster_groups().get(cluster.group);
+        let place = group.and_then(|group| group.page_list.locator.in_file().ok()).map_or(0, |(offset, _)| offset);
+        Ok(list.pages(cluster.index, column.index()).map_err(|e| e.in_envelope(place))?)
     }
 
     /// Fetches sealed pages (with their checksums), all in one go.
@@ -200,6 +261,9 @@ impl PageSource {
     /// The bytes of a sealed page in the file, its checksum included.
     pub(crate) fn page_range(&self, page: &PageInfo) -> Result<Range<u64>> {
         let (offset, bytes) = page.locator.in_file()?;
+        if bytes > MAX_PAGE_BYTES && bytes <= self.file.size() {
+            return Err(Error::limit(format!("a page of {bytes} stored bytes, at most {MAX_PAGE_BYTES} are read")));
+        }
         let checksum = if page.has_checksum { CHECKSUM_BYTES as u64 } else { 0 };
         match offset.checked_add(bytes).and_then(|end| end.checked_add(checksum)) {
             Some(end) if end <= self.file.size() => Ok(offset..end),
@@ -234,6 +298,25 @@ impl PageSource {
         compression::decompress_into(stored, unpacked)?;
         Ok(unpacked)
     }
+}
+
+/// Memory of the schema that is made of the fields that can be read.
+fn schema_bytes(descriptor: &Descriptor) -> u64 {
+    let mut paths: Vec<u64> = Vec::with_capacity(descriptor.fields().len());
+    for field in descriptor.fields() {
+        // Parents come before their children.
+        let above = field.parent.and_then(|parent| paths.get(parent.index())).map_or(0, |path| path + 1);
+        paths.push(above + field.record.name.len() as u64);
+    }
+    let mut bytes = 0u64;
+    for (field, path) in descriptor.fields().iter().zip(&paths) {
+        let record = &field.record;
+        let source = record.source.and_then(|source| paths.get(source as usize)).copied().unwrap_or(0);
+        let texts = [&record.name, &record.type_name, &record.type_alias, &record.description];
+        let texts: u64 = texts.iter().map(|text| text.len() as u64).sum();
+        bytes += FIELD_MEMORY + TEXT_COPIES * (texts + source) + PATH_COPIES * path;
+    }
+    bytes
 }
 
 /// Bytes of a page once it is decompressed, if `stored_bytes` can hold that much.

@@ -4,12 +4,17 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use tupelo_format::descriptor::{ColumnId, FieldId};
-use tupelo_format::encoding::Encoding;
+use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::envelope::{ColumnPages, FeatureFlags, PageInfo};
 
-use super::{Cluster, PageSource, packed_bytes};
+use super::{Cluster, PAGE_MEMORY, PageSource, Request, packed_bytes};
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};
+
+/// Sealed pages that are fetched at once, in bytes, where the memory budget has so much left.
+const FETCH_BYTES: u64 = 64 << 20;
+/// Memory of a column in one cluster, its pages not counted, in bytes.
+const COLUMN_MEMORY: u64 = 384;
 
 /// A range of a field's elements within one cluster.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +26,8 @@ pub(crate) struct Segment {
     pub(crate) count: u64,
     /// Elements that the field has in the whole cluster, where that is known without reading anything.
     pub(crate) total: Option<u64>,
+    /// Elements that every entry has, where all have the same.
+    pub(crate) per_entry: Option<u64>,
 }
 
 /// A part of an unsealed page and where its elements belong.
@@ -54,6 +61,17 @@ struct Need {
     end: u64,
 }
 
+/// A part of a page that a segment touches, and where its elements belong.
+struct Touch {
+    cluster: Cluster,
+    column: ColumnId,
+    page: usize,
+    /// Elements to leave out at the front.
+    skip: u64,
+    take: u64,
+    to: u64,
+}
+
 /// The pages of a field's column in one cluster.
 struct Column {
     id: ColumnId,
@@ -78,6 +96,39 @@ impl Column {
     }
 }
 
+/// Where columns ended in the cluster that was looked at last.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// Number of the cluster, and the element that is next.
+    columns: HashMap<ColumnId, (u64, u64)>,
+}
+
+impl Ends {
+    /// A column goes on where it ended in the cluster before. Before a deferred column nobody stored anything.
+    pub(crate) fn check(
+        &mut self,
+        source: &PageSource,
+        cluster: &Cluster,
+        id: ColumnId,
+        pages: &ColumnPages,
+    ) -> Result<()> {
+        let Some(first) = pages.first_element else { return Ok(()) };
+        match self.columns.insert(id, (cluster.number, first.saturating_add(pages.elements()))) {
+            Some((number, end))
+                if number.saturating_add(1) == cluster.number
+                    && end != first
+                    && !source.descriptor().column(id)?.is_deferred() =>
+            {
+                Err(Error::corrupt(format!(
+                    "column {id} begins at element {first} in cluster {} where element {end} is next",
+                    cluster.number
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Gives out the pages of one reading request.
 pub(crate) struct Pages<'s> {
     source: &'s PageSource,
@@ -85,12 +136,26 @@ pub(crate) struct Pages<'s> {
     columns: HashMap<(u64, ColumnId), Column>,
     /// Which column is the `k`-th of a field in a cluster; `None` where the cluster is older than the field.
     primary: HashMap<(u64, FieldId, usize), Option<ColumnId>>,
+    /// Where the columns ended in the last cluster that was looked at: its number, and the element behind.
+    ends: Ends,
     scratch: Vec<u8>,
+    memory: Request,
 }
 
 impl<'s> Pages<'s> {
     pub(crate) fn new(source: &'s PageSource) -> Self {
-        Self { source, columns: HashMap::new(), primary: HashMap::new(), scratch: Vec::new() }
+        let (columns, primary, ends, scratch) = (HashMap::new(), HashMap::new(), Ends::default(), Vec::new());
+        Self { source, columns, primary, ends, scratch, memory: source.request() }
+    }
+
+    /// The memory of this request.
+    pub(crate) fn memory(&mut self) -> &mut Request {
+        &mut self.memory
+    }
+
+    /// Sealed pages that may be fetched at once, in bytes: half of what is left, for they are unpacked one by one.
+    pub(crate) fn room(&self) -> u64 {
+        FETCH_BYTES.min(self.memory.left() / 2)
     }
 
     pub(crate) fn source(&self) -> &'s PageSource {
@@ -136,9 +201,15 @@ impl<'s> Pages<'s> {
             end += u64::from(page.elements);
         }
         starts.push(end);
+        self.memory.take(COLUMN_MEMORY + PAGE_MEMORY * info.pages.len() as u64, "the pages of a column")?;
         let bytes = vec![None; info.pages.len()];
         self.columns.insert((cluster.number, id), Column { id, encoding, info, starts, bytes });
         Ok(())
+    }
+
+    fn check_start(&mut self, cluster: &Cluster, id: ColumnId) -> Result<()> {
+        let Some(column) = self.columns.get(&(cluster.number, id)) else { return Ok(()) };
+        self.ends.check(self.source, cluster, id, &column.info)
     }
 
     /// Elements of the field's `k`-th column that the cluster stores, and those that a deferred column lacks before.
@@ -163,6 +234,16 @@ impl<'s> Pages<'s> {
             Some(total) if total != stored => return Err(misfit(total)),
             _ => 0,
         };
+        let expected = segment.per_entry.and_then(|times| segment.cluster.first_entry.checked_mul(times));
+        let first = column.info.first_element.unwrap_or_default();
+        if let Some(expected) = expected.and_then(|expected| expected.checked_add(missing))
+            && (stored > 0 && first != expected)
+        {
+            return Err(Error::corrupt(format!(
+                "column {id} begins at element {first} in cluster {}, not {expected}",
+                segment.cluster.number
+            )));
+        }
         Ok((Some(id), stored, missing))
     }
 
@@ -190,6 +271,9 @@ impl<'s> Pages<'s> {
     /// What a segment needs; `None` where the cluster is older than the field.
     fn need(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<Option<Need>> {
         let (Some(column), stored, missing) = self.extent(field, k, segment)? else { return Ok(None) };
+        if segment.per_entry.is_none() {
+            self.check_start(&segment.cluster, column)?;
+        }
         let end = (segment.start + segment.count).saturating_sub(missing);
         if segment.count > 0 && end > stored {
             return Err(Error::corrupt(format!(
@@ -214,12 +298,16 @@ impl<'s> Pages<'s> {
             };
             unstored = unstored.saturating_add(need.zeros);
             let Some(column) = self.columns.get(&(segment.cluster.number, need.column)) else { continue };
+            let mut touched = 0u64;
             for page in Self::touched(column, need.start, need.end) {
                 let info = &column.info.pages[page];
-                let place = info.locator.in_file().map_err(Error::from);
-                let fits = place.and_then(|(_, stored_bytes)| packed_bytes(info, stored_bytes, &column.encoding));
+                let fits = info.locator.in_file().map_err(Error::from).and_then(|(_, stored_bytes)| {
+                    touched = touched.saturating_add(stored_bytes);
+                    packed_bytes(info, stored_bytes, &column.encoding)
+                });
                 fits.map_err(|e| self.named(field, column.within(&segment.cluster, page, e)))?;
             }
+            self.memory.touch(touched);
         }
         Ok(unstored)
     }
@@ -240,10 +328,11 @@ impl<'s> Pages<'s> {
         first..last.max(first)
     }
 
-    /// Fetches what is not there yet of all pages that the segments touch, in one go.
+    /// Fetches what is not there yet of all pages that the segments touch, in one go if there is room for it; if not,
+    /// [`Pages::visit`] does it bit by bit.
     pub(crate) fn prefetch<'f>(&mut self, wanted: impl Iterator<Item = (&'f Field, usize, Segment)>) -> Result<()> {
         let mut places: Vec<(u64, ColumnId, usize)> = Vec::new();
-        let mut infos: Vec<PageInfo> = Vec::new();
+        let (mut infos, mut bytes) = (Vec::new(), 0u64);
         for (field, k, segment) in wanted {
             let (id, stored, missing) = self.extent(field, k, &segment).map_err(|e| self.named(field, e))?;
             let Some(column) = id.and_then(|id| self.columns.get(&(segment.cluster.number, id))) else { continue };
@@ -252,19 +341,49 @@ impl<'s> Pages<'s> {
             for page in Self::touched(column, start, end) {
                 if column.bytes[page].is_none() {
                     let place = self.source.page_range(&column.info.pages[page]);
-                    place.map_err(|e| self.named(field, column.within(&segment.cluster, page, e)))?;
+                    let place = place.map_err(|e| self.named(field, column.within(&segment.cluster, page, e)))?;
+                    bytes += place.end - place.start;
                     places.push((segment.cluster.number, column.id, page));
                     infos.push(column.info.pages[page]);
                 }
             }
         }
-        let fetched = self.source.fetch(&infos)?;
-        for ((cluster, id, page), bytes) in places.into_iter().zip(fetched) {
+        if bytes > self.room() {
+            return Ok(());
+        }
+        self.fetch(&places, &infos, bytes)
+    }
+
+    fn fetch(&mut self, places: &[(u64, ColumnId, usize)], infos: &[PageInfo], bytes: u64) -> Result<()> {
+        self.memory.take(bytes, "sealed pages")?;
+        for (&(cluster, id, page), bytes) in places.iter().zip(self.source.fetch(infos)?) {
             if let Some(slot) = self.columns.get_mut(&(cluster, id)).and_then(|column| column.bytes.get_mut(page)) {
                 *slot = Some(bytes);
             }
         }
         Ok(())
+    }
+
+    /// Fetches the first of the touched pages, and with it as many of the others as there is room for.
+    fn fetch_run(&mut self, field: &Field, touches: &[Touch]) -> Result<()> {
+        let room = self.room();
+        let (mut places, mut infos, mut bytes) = (Vec::new(), Vec::new(), 0u64);
+        for touch in touches {
+            let Some(column) = self.columns.get(&(touch.cluster.number, touch.column)) else { continue };
+            if column.bytes[touch.page].is_some() {
+                continue;
+            }
+            let info = column.info.pages[touch.page];
+            let place = self.source.page_range(&info);
+            let place = place.map_err(|e| self.named(field, column.within(&touch.cluster, touch.page, e)))?;
+            if !places.is_empty() && bytes + (place.end - place.start) > room {
+                break;
+            }
+            bytes += place.end - place.start;
+            places.push((touch.cluster.number, touch.column, touch.page));
+            infos.push(info);
+        }
+        self.fetch(&places, &infos, bytes).map_err(|e| self.named(field, e))
     }
 
     /// The `k`-th column of a field in a cluster.
@@ -300,6 +419,29 @@ impl<'s> Pages<'s> {
         Ok(column.info.elements() as f64 * f64::from(bits) / 8.0)
     }
 
+    /// The parts of pages that hold elements of the segments, in order.
+    fn touches(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Vec<Touch>> {
+        let (mut touches, mut to) = (Vec::new(), 0u64);
+        for segment in segments {
+            let base = to;
+            to += segment.count;
+            let Some(need) = self.need(field, k, segment).map_err(|e| self.named(field, e))? else { continue };
+            let Some(column) = self.columns.get(&(segment.cluster.number, need.column)) else { continue };
+            let mut to = base + need.zeros;
+            for page in Self::touched(column, need.start, need.end) {
+                let (first, next) = (column.starts[page], column.starts[page + 1]);
+                let (from, until) = (need.start.max(first), need.end.min(next));
+                if from >= until {
+                    continue;
+                }
+                let (cluster, skip, take) = (segment.cluster, from - first, until - from);
+                touches.push(Touch { cluster, column: column.id, page, skip, take, to });
+                to += take;
+            }
+        }
+        Ok(touches)
+    }
+
     /// Visits all parts of pages that hold elements of the segments, in order, at most one segment a cluster; their
     /// bytes are given up then. Elements that are not stored, because
     /// the column was added later, are left out: the output is expected to be zero there.
@@ -310,42 +452,72 @@ impl<'s> Pages<'s> {
         segments: &[Segment],
         mut visit: impl FnMut(Piece<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.prefetch(segments.iter().map(|segment| (field, k, *segment)))?;
-        let mut to = 0usize;
-        for segment in segments {
-            let base = to;
-            to += segment.count as usize;
-            let Some(need) = self.need(field, k, segment).map_err(|e| self.named(field, e))? else { continue };
-            let Some(column) = self.columns.get_mut(&(segment.cluster.number, need.column)) else { continue };
-            let mut to = base + need.zeros as usize;
-            for page in Self::touched(column, need.start, need.end) {
-                let info = column.info.pages[page];
-                let (first, next) = (column.starts[page], column.starts[page + 1]);
-                let (from, until) = (need.start.max(first), need.end.min(next));
-                if from >= until {
-                    continue;
-                }
-                let take = (until - from) as usize;
-                let sealed = column.bytes[page].take();
-                let mut piece = || {
-                    let sealed = sealed.as_ref().ok_or_else(|| Error::corrupt("the page is wanted twice"))?;
-                    let packed = self.source.unseal(&info, &column.encoding, sealed, &mut self.scratch)?;
-                    visit(Piece {
-                        encoding: &column.encoding,
-                        packed,
-                        elements: info.elements as usize,
-                        skip: (from - first) as usize,
-                        take,
-                        to,
-                    })
-                };
-                if let Err(error) = piece() {
-                    let error = column.within(&segment.cluster, page, error);
-                    return Err(self.named(field, error));
-                }
-                to += take;
+        let touches = self.touches(field, k, segments)?;
+        // A page of which only a part is wanted is decoded beside the output.
+        let mut spare = 0;
+        for (index, touch) in touches.iter().enumerate() {
+            let key = (touch.cluster.number, touch.column);
+            if self.columns.get(&key).is_some_and(|column| column.bytes[touch.page].is_none()) {
+                self.fetch_run(field, &touches[index..])?;
             }
+            let Some(column) = self.columns.get_mut(&key) else { continue };
+            let info = column.info.pages[touch.page];
+            let sealed = column.bytes[touch.page].take();
+            let (source, memory, scratch) = (self.source, &mut self.memory, &mut self.scratch);
+            let mut piece = || {
+                let sealed = sealed.as_ref().ok_or_else(|| Error::corrupt("the page is wanted twice"))?;
+                let elements = u64::from(info.elements);
+                let packed_bytes = column.encoding.packed_bytes(elements).unwrap_or(u64::MAX);
+                if packed_bytes > sealed.len() as u64 {
+                    make_room(scratch, packed_bytes, memory)?;
+                }
+                if touch.take < elements {
+                    let decoded = elements * decoded_width(&column.encoding);
+                    memory.take(decoded.saturating_sub(spare), "a page of which a part is wanted")?;
+                    spare = spare.max(decoded);
+                }
+                let packed = source.unseal(&info, &column.encoding, sealed, scratch)?;
+                visit(Piece {
+                    encoding: &column.encoding,
+                    packed,
+                    elements: info.elements as usize,
+                    skip: touch.skip as usize,
+                    take: touch.take as usize,
+                    to: touch.to as usize,
+                })
+            };
+            let outcome = piece();
+            let sealed_bytes = sealed.map_or(0, |sealed| sealed.len() as u64);
+            if let Err(error) = outcome {
+                let error = column.within(&touch.cluster, touch.page, error);
+                return Err(self.named(field, error));
+            }
+            self.memory.give(sealed_bytes);
         }
+        self.memory.give(spare);
         Ok(())
+    }
+}
+
+/// Room for an unpacked page, exactly, without the old and the new one at a time.
+fn make_room(scratch: &mut Vec<u8>, bytes: u64, memory: &mut Request) -> Result<()> {
+    let before = scratch.capacity() as u64;
+    if bytes > before {
+        memory.give(before);
+        *scratch = Vec::new();
+        memory.take(bytes, "a page")?;
+        let failed = |_| Error::limit(format!("no memory for a page of {bytes} bytes"));
+        scratch.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Bytes of one element in memory, of the widest way to decode it.
+fn decoded_width(encoding: &Encoding) -> u64 {
+    match encoding.column_type() {
+        ColumnType::Bit => 0,
+        ColumnType::Switch => 12,
+        ColumnType::Byte | ColumnType::Char | ColumnType::Int8 | ColumnType::UInt8 => 1,
+        _ => 8,
     }
 }

@@ -424,6 +424,7 @@ impl Dataset {
     }
 
     pub(super) fn context(&self, error: Error) -> Error {
+        self.sink.told();
         let what = match &self.place {
             Place::Listed(path) => format!("ntuple '{path}'"),
             Place::AttributeSet(name) => format!("attribute set '{name}'"),

@@ -127,6 +127,7 @@ impl FileWriter {
     }
 
     fn context(&self, path: &str, error: Error) -> Error {
+        self.sink.told();
         error.within(format!("ntuple '{path}'")).within(self.sink.name())
     }
 }

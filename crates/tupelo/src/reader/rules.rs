@@ -1,0 +1,244 @@
+//! Read rules: members of records that are computed from what is on disk, wherever a record of a type stands.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, make_array};
+use arrow_cast::cast;
+use arrow_schema::DataType;
+
+use super::Ntuple;
+use super::sources::Sources;
+use super::transform::relabel;
+use crate::schema::evolution::{Recipe, Rules as Evolution, normalised};
+use crate::schema::{Field, Schema, arrow};
+use crate::{Error, Result};
+
+/// What a rule calls: the arrays of its sources, all of the same length, and that length, to the arrays of its targets.
+type Function = dyn Fn(&[ArrayRef], usize) -> Result<Vec<ArrayRef>> + Send + Sync;
+
+/// How members of a class are computed when it is read, as ROOT's I/O customisation rules (`#pragma read`).
+///
+/// A rule holds for all records of a class, however deep they stand in collections, and of the versions or the checksum
+/// that it names. Its function is called once for all records of a field in a batch: it gets an array for each source member,
+/// found in the record or in its base classes, and gives an array for each target. A target that has the name of a
+/// member on disk takes its place.
+///
+/// Rules are not transitive, as in ROOT: what they get is what is on disk, not what another rule made of it; and they
+/// know the class by its name on disk.
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Float64Array, cast::AsArray, types::Float32Type};
+/// use arrow_schema::{DataType, Field};
+/// use tupelo::reader::ReadRule;
+///
+/// let px = Field::new("px", DataType::Float64, false);
+/// let rule = ReadRule::new("Polar")
+///     .with_versions(1..=2)
+///     .with_sources(["r", "phi"])
+///     .with_target(tupelo::schema::Field::try_from(&px)?)
+///     .with_function(|sources, _| {
+///         let (r, phi) = (sources[0].as_primitive::<Float32Type>(), sources[1].as_primitive::<Float32Type>());
+///         let px = r.values().iter().zip(phi.values()).map(|(r, phi)| f64::from(r * phi.cos()));
+///         Ok(vec![Arc::new(Float64Array::from_iter_values(px)) as ArrayRef])
+///     });
+/// # drop(rule);
+/// # Ok::<(), tupelo::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct ReadRule {
+    recipe: Recipe,
+    function: Option<Arc<Function>>,
+}
+
+impl ReadRule {
+    /// A rule for a C++ class of any version. Without a function and targets, it is not complete.
+    pub fn new(type_name: &str) -> Self {
+        let recipe = Recipe {
+            type_name: normalised(type_name),
+            versions: None,
+            checksum: None,
+            sources: Vec::new(),
+            targets: Vec::new(),
+            hides_sources: false,
+        };
+        Self { recipe, function: None }
+    }
+
+    /// Only for these versions of the class, and for the checksum where one is named too.
+    #[must_use]
+    pub fn with_versions(mut self, versions: RangeInclusive<u32>) -> Self {
+        self.recipe.versions = Some(versions);
+        self
+    }
+
+    /// Only for the class of ROOT's checksum, and for the versions where some are named too.
+    #[must_use]
+    pub fn with_checksum(mut self, checksum: u32) -> Self {
+        self.recipe.checksum = Some(checksum);
+        self
+    }
+
+    /// The members that the function gets, in that order.
+    #[must_use]
+    pub fn with_sources<S: Into<String>>(mut self, members: impl IntoIterator<Item = S>) -> Self {
+        self.recipe.sources.extend(members.into_iter().map(Into::into));
+        self
+    }
+
+    /// One more member that the function computes. `Field::try_from` makes a field of an Arrow field.
+    #[must_use]
+    pub fn with_target(mut self, field: Field) -> Self {
+        self.recipe.targets.push(field);
+        self
+    }
+
+    /// Whether the sources disappear from the schema.
+    #[must_use]
+    pub fn with_hidden_sources(mut self, hidden: bool) -> Self {
+        self.recipe.hides_sources = hidden;
+        self
+    }
+
+    /// What computes: from the arrays of the sources and their length to one array for each target, of the same length
+    /// and of the target's Arrow type. It may be called without any records, and from several threads.
+    #[must_use]
+    pub fn with_function(
+        mut self,
+        function: impl Fn(&[ArrayRef], usize) -> Result<Vec<ArrayRef>> + Send + Sync + 'static,
+    ) -> Self {
+        self.function = Some(Arc::new(function));
+        self
+    }
+
+    /// Computes the targets for `count` records.
+    pub(super) fn call(&self, sources: &[ArrayRef], count: usize, compressed: bool) -> Result<Vec<ArrayRef>> {
+        let outputs = || {
+            let function = self.function.as_ref().ok_or_else(|| Error::invalid_argument("it has no function"))?;
+            let outputs = function(sources, count)?;
+            let targets = &self.recipe.targets;
+            if outputs.len() != targets.len() {
+                let what = format!("its function gave {} arrays for {} targets", outputs.len(), targets.len());
+                return Err(Error::invalid_argument(what));
+            }
+            targets.iter().zip(outputs).map(|(target, output)| fit(target, output, count, compressed)).collect()
+        };
+        outputs().map_err(|e| self.named(e))
+    }
+
+    fn check(&self) -> Result<()> {
+        let wrong = |what: &str| Err(self.named(Error::invalid_argument(what)));
+        match (&self.function, self.recipe.targets.as_slice(), self.recipe.type_name.as_str()) {
+            (_, _, "") => wrong("it is for no class; a rule needs the name of one"),
+            (_, [], _) => wrong("it computes nothing; name its targets"),
+            (None, ..) => wrong("it has no function"),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn named(&self, error: Error) -> Error {
+        error.within(format!("read rule for '{}'", self.recipe.type_name))
+    }
+}
+
+impl fmt::Debug for ReadRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadRule").field("recipe", &self.recipe).finish_non_exhaustive()
+    }
+}
+
+/// The rules of an ntuple and the schema that they make.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    pub(super) rules: Vec<ReadRule>,
+    pub(super) recipes: Vec<Recipe>,
+    pub(super) schema: Schema,
+    /// What is read for all of it.
+    pub(super) sources: Arc<Sources>,
+}
+
+impl Ntuple {
+    /// The same ntuple, whose schema shows the members that rules compute wherever a record of their class stands. They
+    /// are chosen and read as all others; to read one reads the sources of its rule and nothing else. Rules that the
+    /// ntuple has already stay. A rule whose class, version or checksum is nowhere on disk does nothing.
+    ///
+    /// # Errors
+    /// Not found, with near names, for a source that a record of the rule's class does not have; invalid argument for
+    /// rules that are not complete, and for two that compute the same member of a record.
+    pub fn with_rules(&self, rules: impl IntoIterator<Item = ReadRule>) -> Result<Self> {
+        let apply = || {
+            let mut all = self.rules().to_vec();
+            all.extend(rules);
+            all.iter().try_for_each(ReadRule::check)?;
+            let recipes: Vec<Recipe> = all.iter().map(|rule| rule.recipe.clone()).collect();
+            let evolution = Evolution { recipes: &recipes, compressed: self.is_compressed() };
+            let fields = self.disk_schema().fields.iter().map(|field| evolution.shape(field));
+            let schema = Schema { fields: fields.collect::<Result<_>>()? };
+            let sources = Arc::new(Sources::of(self.disk_schema(), &evolution, &schema)?);
+            Ok(self.clone().ruled(Rules { rules: all, recipes, schema, sources }))
+        };
+        apply().map_err(|e| self.context(e))
+    }
+}
+
+/// What a function gave, in exactly the Arrow type that its target reads as.
+fn fit(target: &Field, array: ArrayRef, count: usize, compressed: bool) -> Result<ArrayRef> {
+    let wrong = |what: String| Err(Error::invalid_argument(format!("its function gave for '{}' {what}", target.name)));
+    if array.len() != count {
+        return wrong(format!("{} values for {count} records", array.len()));
+    }
+    let wanted = arrow::data_type(target, compressed);
+    if !is_alike(array.data_type(), &wanted) {
+        return wrong(format!("values of the Arrow type {}, not {wanted}", array.data_type()));
+    }
+    let plain = widest(array.data_type());
+    let array = if &plain == array.data_type() { array } else { cast::cast(&array, &plain)? };
+    let missing = array.logical_null_count();
+    if missing > 0 && !arrow::to_arrow(target, compressed).is_nullable() {
+        return wrong(format!("{missing} nulls, but its type '{}' has no place for them", target.display_type()));
+    }
+    match relabel(&array.to_data(), &wanted) {
+        Ok(data) => Ok(make_array(data)),
+        Err(error) => wrong(format!("values that do not fit its type '{}': {error}", target.display_type())),
+    }
+}
+
+/// Whether two Arrow types hold the same values: names, nullability, metadata and the width of offsets do not count.
+fn is_alike(one: &DataType, other: &DataType) -> bool {
+    match (one, other) {
+        (DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8, DataType::LargeUtf8) => true,
+        (DataType::Binary | DataType::BinaryView | DataType::LargeBinary, DataType::LargeBinary) => true,
+        (DataType::List(a) | DataType::LargeList(a), DataType::LargeList(b)) => is_alike(a.data_type(), b.data_type()),
+        (DataType::FixedSizeList(a, size), DataType::FixedSizeList(b, wanted)) => {
+            size == wanted && is_alike(a.data_type(), b.data_type())
+        }
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            a.len() == b.len()
+                && a.iter().zip(b).all(|(a, b)| a.name() == b.name() && is_alike(a.data_type(), b.data_type()))
+        }
+        (DataType::Union(a, mode), DataType::Union(b, wanted)) => {
+            let alike = a.iter().zip(b.iter()).all(|((i, a), (j, b))| i == j && is_alike(a.data_type(), b.data_type()));
+            mode == wanted && a.len() == b.len() && alike
+        }
+        _ => one == other,
+    }
+}
+
+/// The same type with offsets of 64 bits.
+fn widest(data_type: &DataType) -> DataType {
+    let wide =
+        |field: &arrow_schema::FieldRef| Arc::new(field.as_ref().clone().with_data_type(widest(field.data_type())));
+    match data_type {
+        DataType::Utf8 | DataType::Utf8View => DataType::LargeUtf8,
+        DataType::Binary | DataType::BinaryView => DataType::LargeBinary,
+        DataType::List(item) | DataType::LargeList(item) => DataType::LargeList(wide(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(wide(item), *size),
+        DataType::Struct(members) => DataType::Struct(members.iter().map(wide).collect()),
+        other => other.clone(),
+    }
+}

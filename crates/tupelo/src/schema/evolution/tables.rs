@@ -1,0 +1,120 @@
+//! The tables: which numbers and which collections can be read as which others.
+
+use tupelo_format::descriptor::TypeName;
+
+use crate::schema::{Field, Kind, Primitive};
+
+/// Why something is allowed or not, in words.
+pub(super) type Rule = &'static str;
+
+/// Numbers that are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Bool,
+    /// `char` and integers.
+    Integer,
+    Byte,
+    Real,
+}
+
+impl Group {
+    fn of(primitive: Primitive) -> Self {
+        match primitive {
+            Primitive::Bool => Self::Bool,
+            Primitive::Byte => Self::Byte,
+            Primitive::Float | Primitive::Double => Self::Real,
+            _ => Self::Integer,
+        }
+    }
+}
+
+/// What is wanted, what it can be read from, and the rule. `RField.cxx` lists the same as deserialisation types.
+const NUMBERS: &[(Group, &[Group], Rule)] = &[
+    (Group::Bool, &[Group::Bool, Group::Integer], "booleans can be read from integers only"),
+    (Group::Integer, &[Group::Bool, Group::Integer], "integers can be read from integers and booleans only"),
+    (Group::Byte, &[Group::Byte], "std::byte can be read from std::byte only"),
+    (Group::Real, &[Group::Real], "floating point can be read from floating point only"),
+];
+
+/// Whether numbers of one type can be read as those of another.
+pub(super) fn numbers(from: Primitive, to: Primitive) -> Result<(), Rule> {
+    let (from, to) = (Group::of(from), Group::of(to));
+    match NUMBERS.iter().find(|(wanted, ..)| *wanted == to) {
+        Some((_, from_groups, _)) if from_groups.contains(&from) => Ok(()),
+        Some((.., rule)) => Err(rule),
+        None => Err("there is no rule for it"),
+    }
+}
+
+/// What has items, in the order of [`COLLECTIONS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    /// `std::vector`, `ROOT::VecOps::RVec`, untyped collections.
+    Sequence,
+    /// Sets without multiples.
+    Set,
+    /// Maps without multiples.
+    Map,
+    /// Sets with multiples.
+    Multiset,
+    /// Maps with multiples.
+    Multimap,
+    /// Collection classes of users, structures of arrays.
+    Other,
+    /// `std::optional`, `std::unique_ptr`.
+    Optional,
+    /// `std::array`.
+    Array,
+}
+
+impl Family {
+    /// The family of a field; `None` for what has no items.
+    pub(super) fn of(field: &Field) -> Option<Self> {
+        let base = TypeName::parse(&field.type_name).map_or("", |name| name.base);
+        match &field.kind {
+            Kind::Optional(_) => Some(Self::Optional),
+            Kind::Array { .. } => Some(Self::Array),
+            Kind::Collection(_) | Kind::Map(_) => Some(match base {
+                "" | "std::vector" | "ROOT::VecOps::RVec" | "ROOT::RVec" => Self::Sequence,
+                "std::set" | "std::unordered_set" => Self::Set,
+                "std::map" | "std::unordered_map" => Self::Map,
+                "std::multiset" | "std::unordered_multiset" => Self::Multiset,
+                "std::multimap" | "std::unordered_multimap" => Self::Multimap,
+                _ => Self::Other,
+            }),
+            _ => None,
+        }
+    }
+}
+
+const COLLECTED: &[Family] =
+    &[Family::Sequence, Family::Set, Family::Map, Family::Multiset, Family::Multimap, Family::Other, Family::Optional];
+const ANY: &[Family] = &[
+    Family::Sequence,
+    Family::Set,
+    Family::Map,
+    Family::Multiset,
+    Family::Multimap,
+    Family::Other,
+    Family::Optional,
+    Family::Array,
+];
+
+/// What is wanted, what it can be read from, and the rule. That the items of maps are pairs follows from the items.
+const COLLECTIONS: &[(Family, &[Family], Rule)] = &[
+    (Family::Sequence, ANY, "a sequence can be read from whatever has items"),
+    (Family::Set, &[Family::Set, Family::Map], "a set can be read from sets and maps without multiples only"),
+    (Family::Map, &[Family::Map], "a map can be read from maps without multiples only"),
+    (Family::Multiset, COLLECTED, "a multiset can be read from collections and optionals only, not from fixed arrays"),
+    (Family::Multimap, COLLECTED, "a multimap can be read from collections and optionals only, not from fixed arrays"),
+    (Family::Other, COLLECTED, "a collection can be read from collections and optionals only, not from fixed arrays"),
+];
+
+/// Whether a collection of one family can be read as one of another.
+pub(super) fn collections(from: Family, to: Family) -> Result<(), Rule> {
+    match COLLECTIONS.iter().find(|(wanted, ..)| *wanted == to) {
+        Some((_, families, _)) if families.contains(&from) => Ok(()),
+        Some((.., rule)) => Err(rule),
+        None => Err("there is no rule for it"),
+    }
+}

@@ -1,0 +1,196 @@
+//! How much memory a file may make its reader take.
+//!
+//! A file's metadata and what one reading request has in flight are counted before they are allocated. Values that the
+//! caller asked for may be more than the budget, where the file has stored bytes to show for them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Error, Result};
+
+/// Memory that a file may make its reader take unless told otherwise: 1 GiB.
+pub const DEFAULT_MEMORY_BUDGET_BYTES: u64 = 1 << 30;
+/// Values may be more than the memory budget if they are at most so many times the stored bytes that they come from.
+pub const MAX_BUDGET_EXPANSION: u64 = 1024;
+
+/// The memory that one open file may take; clones count together.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget {
+    limit_bytes: u64,
+    used_bytes: Arc<AtomicU64>,
+}
+
+/// Memory that is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    used_bytes: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        Self { limit_bytes, used_bytes: Arc::default() }
+    }
+
+    /// Bytes that nobody took yet.
+    pub(crate) fn left(&self) -> u64 {
+        self.limit_bytes.saturating_sub(self.used_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Takes bytes that are about to be allocated for `what`.
+    pub(crate) fn share(&self, bytes: u64, what: impl fmt::Display) -> Result<Share> {
+        // Counted first, so that two who ask at once cannot both get what is only left once.
+        let share = Share { used_bytes: Arc::clone(&self.used_bytes), bytes };
+        let used = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).checked_add(bytes);
+        match used.filter(|&used| used <= self.limit_bytes) {
+            Some(_) => Ok(share),
+            None => {
+                drop(share);
+                Err(Error::limit(format!(
+                    "{what}: {bytes} bytes of memory wanted where {} of {} are left; allow a larger memory budget",
+                    self.left(),
+                    self.limit_bytes
+                )))
+            }
+        }
+    }
+
+    /// A reading request: what the metadata left is its own, however many threads read at once.
+    pub(crate) fn request(&self, file_bytes: u64) -> Request {
+        Request { limit_bytes: self.left(), file_bytes, strict: false, flight: 0, values: 0, stored: 0 }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// The memory of one reading request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    limit_bytes: u64,
+    file_bytes: u64,
+    strict: bool,
+    /// Tables of pages, sealed pages, pages being unpacked.
+    flight: u64,
+    /// Values, and what is needed to make them.
+    values: u64,
+    /// Stored bytes of the pages that values come from.
+    stored: u64,
+}
+
+impl Request {
+    /// Refuses values above the budget whatever is stored for them, because nobody asked for so many at once.
+    pub(crate) fn be_strict(&mut self) {
+        self.strict = true;
+    }
+
+    /// Pages of so many stored bytes are about to become values.
+    pub(crate) fn touch(&mut self, stored_bytes: u64) {
+        // Pages may share their bytes; the file cannot show for more than it has.
+        self.stored = self.stored.saturating_add(stored_bytes).min(self.file_bytes);
+    }
+
+    /// Whether the stored bytes that were touched can show for so many bytes of values.
+    fn is_backed(&self, values: u64) -> bool {
+        !self.strict && values <= self.stored.saturating_mul(MAX_BUDGET_EXPANSION)
+    }
+
+    /// Takes memory for values.
+    pub(crate) fn take_values(&mut self, bytes: u64) -> Result<()> {
+        let values = self.values.saturating_add(bytes);
+        if values.saturating_add(self.flight) > self.limit_bytes && !self.is_backed(values) {
+            return Err(Error::limit(format!(
+                "{values} bytes of memory wanted for the values of {} stored bytes, {} are allowed; read fewer entries \
+                 at a time, or allow a larger memory budget",
+                self.stored,
+                self.limit_bytes.saturating_sub(self.flight)
+            )));
+        }
+        self.values = values;
+        Ok(())
+    }
+
+    /// Takes memory for what is needed on the way to the values.
+    pub(crate) fn take(&mut self, bytes: u64, what: impl fmt::Display) -> Result<()> {
+        let left = self.left();
+        if bytes > left {
+            return Err(Error::limit(format!(
+                "{what}: {bytes} bytes of memory wanted where {left} are left; read fewer entries at a time, or allow a \
+                 larger memory budget"
+            )));
+        }
+        self.flight += bytes;
+        Ok(())
+    }
+
+    /// Gives back what [`Request::take`] took.
+    pub(crate) fn give(&mut self, bytes: u64) {
+        self.flight = self.flight.saturating_sub(bytes);
+    }
+
+    /// What is left on the way to the values.
+    pub(crate) fn left(&self) -> u64 {
+        // Values that are backed do not take from the pages, or a large request could not end.
+        let values = if self.is_backed(self.values) { 0 } else { self.values };
+        self.limit_bytes.saturating_sub(self.flight).saturating_sub(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_given_back() {
+        let budget = Budget::new(100);
+        let first = budget.share(60, "a").unwrap();
+        assert_eq!(
+            budget.clone().share(41, "b").unwrap_err().to_string(),
+            "b: 41 bytes of memory wanted where 40 of 100 are left; allow a larger memory budget"
+        );
+        let second = budget.share(40, "b").unwrap();
+        assert_eq!(budget.left(), 0);
+        drop((first, second));
+        assert_eq!(budget.left(), 100);
+        assert!(budget.share(u64::MAX, "all").is_err());
+        assert_eq!(budget.left(), 100);
+    }
+
+    #[test]
+    fn values_above_the_budget_need_stored_bytes() {
+        let mut request = Budget::new(1000).request(50);
+        request.take_values(1000).unwrap();
+        assert!(request.take_values(1).is_err());
+        request.touch(1);
+        request.take_values(24).unwrap();
+        assert!(request.take_values(1).is_err());
+        // Pages that share their bytes count once: the file has no more.
+        request.touch(u64::MAX);
+        request.take_values(50 * 1024 - 1024).unwrap();
+        assert!(request.take_values(1).is_err());
+        let mut strict = Budget::new(1000).request(1 << 40);
+        strict.be_strict();
+        strict.touch(1 << 30);
+        strict.take_values(1000).unwrap();
+        assert!(strict.take_values(1).is_err());
+    }
+
+    #[test]
+    fn what_is_in_flight_leaves_room_for_values_that_nothing_backs() {
+        let mut request = Budget::new(1000).request(50);
+        request.take(600, "pages").unwrap();
+        assert!(request.take(401, "pages").is_err());
+        assert!(request.take_values(401).is_err());
+        request.take_values(400).unwrap();
+        assert_eq!(request.left(), 0);
+        // With their bytes touched the same values are backed.
+        request.touch(1);
+        assert_eq!(request.left(), 400);
+        request.give(600);
+        assert_eq!(request.left(), 1000);
+    }
+}

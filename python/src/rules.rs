@@ -1,0 +1,45 @@
+//! Read rules whose functions are Python's.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::Field as ArrowField;
+use pyo3::prelude::*;
+use pyo3_arrow::{PyArray, PySchema};
+use tupelo::Error;
+use tupelo::reader::ReadRule;
+use tupelo::schema::Field;
+
+/// Class, versions, checksum, sources, targets, whether sources are hidden, and a function of a list of
+/// `pyarrow.Array` and their length that gives a list of them.
+pub(crate) type RuleRow = (String, Option<(u32, u32)>, Option<u32>, Vec<String>, PySchema, bool, Py<PyAny>);
+
+/// The rule of a row.
+pub(crate) fn rule(row: RuleRow) -> tupelo::Result<ReadRule> {
+    let (type_name, versions, checksum, sources, targets, hides_sources, function) = row;
+    let mut rule = ReadRule::new(&type_name).with_sources(sources).with_hidden_sources(hides_sources);
+    if let Some((first, last)) = versions {
+        rule = rule.with_versions(first..=last);
+    }
+    if let Some(checksum) = checksum {
+        rule = rule.with_checksum(checksum);
+    }
+    for target in targets.into_inner().fields() {
+        rule = rule.with_target(Field::try_from(target.as_ref())?);
+    }
+    Ok(rule.with_function(move |sources, count| {
+        Python::attach(|py| call(py, &function, sources, count))
+            .map_err(|raised| Error::invalid_argument(raised.to_string()).caused_by(raised))
+    }))
+}
+
+fn call(py: Python<'_>, function: &Py<PyAny>, sources: &[ArrayRef], count: usize) -> PyResult<Vec<ArrayRef>> {
+    let array = |source: &ArrayRef| -> PyResult<Py<PyAny>> {
+        let field = ArrowField::new("", source.data_type().clone(), true);
+        let array = PyArray::new(source.clone(), Arc::new(field));
+        Ok(array.to_pyarrow(py)?.unbind())
+    };
+    let sources = sources.iter().map(array).collect::<PyResult<Vec<_>>>()?;
+    let outputs: Vec<PyArray> = function.bind(py).call1((sources, count))?.extract()?;
+    Ok(outputs.into_iter().map(|output| output.into_inner().0).collect())
+}

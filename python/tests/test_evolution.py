@@ -1,0 +1,156 @@
+"""Reading as other types than those on disk, and members that rules compute."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tupelo
+
+
+@pytest.fixture
+def ntuple(tmp_path: Path) -> tupelo.Ntuple:
+    """Numbers, lists, and points of the class Point in lists."""
+    members = [pa.field("x", pa.float32(), False), pa.field("n", pa.int32(), False)]
+    point = pa.field("item", pa.struct(members), False, metadata={"rntuple.type": "Point", "rntuple.version": "2"})
+    fields = [
+        pa.field("i", pa.int32(), False),
+        pa.field("maybe", pa.float32(), True),
+        pa.field("points", pa.large_list(point), False, metadata={"rntuple.type": "std::vector<Point>"}),
+    ]
+    with tupelo.recreate(tmp_path / "points.root") as file:
+        events = file.mkrntuple("Events", pa.schema(fields))
+        points = [[{"x": 0.5, "n": 1}, {"x": 1.5, "n": 300}], [], [{"x": 2.5, "n": 3}]]
+        events.extend({"i": [1, 2, 300], "maybe": [1.5, None, 3.5], "points": points})
+    opened = tupelo.open(f"{tmp_path / 'points.root'}:Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    return opened
+
+
+def test_a_schema_of_cpp_types(ntuple: tupelo.Ntuple) -> None:
+    arrays = ntuple.arrays(schema={"maybe": "std::vector<double>", "i": "std::optional<long>"})
+    assert arrays.fields == ["maybe", "i"]
+    assert str(arrays.type) == "3 * {maybe: var * float64, i: ?int64}"
+    assert arrays.tolist()[1] == {"maybe": [], "i": 2}
+    assert ntuple.arrays(schema={"i": "std::uint16_t"}, entry_start=-1, library="np")["i"].dtype == np.uint16
+    assert ntuple.arrays(schema={"i": np.int64}, library="np")["i"].dtype == np.int64
+
+
+def test_a_schema_of_arrow(ntuple: tupelo.Ntuple) -> None:
+    item = pa.field("item", pa.struct([pa.field("n", pa.int64(), False), pa.field("new", pa.bool_(), False)]), False)
+    schema = pa.schema([pa.field("points", pa.large_list(item), False)])
+    table = ntuple.arrays(schema=schema, library="arrow")
+    assert table.column("points").to_pylist()[0] == [{"n": 1, "new": False}, {"n": 300, "new": False}]
+    pieces = list(ntuple.iterate(schema=schema, step_size=1))
+    assert ak.concatenate(pieces).tolist() == ntuple.arrays(schema=schema).tolist()
+
+
+def test_what_cannot_be_read_so_is_said(ntuple: tupelo.Ntuple) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"entry 2: field 'i', read as 'std::int8_t': the value 300"):
+        ntuple.arrays(schema={"i": "std::int8_t"})
+    with pytest.raises(tupelo.InvalidArgumentError, match="'std::int32_t' on disk cannot be read as 'float'"):
+        ntuple.iterate(schema={"i": "float"})
+    with pytest.raises(tupelo.NotFoundError, match="'maybe'"):
+        ntuple.arrays(schema={"mabe": "float"})
+    with pytest.raises(tupelo.InvalidArgumentError, match="a schema says itself which fields"):
+        ntuple.arrays("i", schema={"i": "long"})
+    with pytest.raises(tupelo.InvalidArgumentError, match="a mapping of names to types"):
+        ntuple.arrays(schema=["i"])  # type: ignore[arg-type]
+
+
+def double(n: Any) -> Any:
+    """A function that can be pickled."""
+    return pc.multiply(n, 2)
+
+
+def test_rules_compute_members(ntuple: tupelo.Ntuple) -> None:
+    rule = tupelo.ReadRule("Point", ["n"], {"twice": "int"}, double, hide_sources=True)
+    ruled = ntuple.with_rules([rule])
+    assert ruled.keys() == ["i", "maybe", "points", "points.x", "points.twice"]
+    assert ntuple.keys() == ["i", "maybe", "points", "points.x", "points.n"]
+    assert ruled["points.twice"].array().tolist() == [[2, 600], [], [6]]
+    assert ruled.arrays("points", entry_start=2).tolist() == [{"points": [{"x": 2.5, "twice": 6}]}]
+    assert pickle.loads(pickle.dumps(ruled))["points.twice"].array().tolist() == [[2, 600], [], [6]]
+    again = ruled.with_rules([tupelo.ReadRule("Point", ["x"], {"y": "float"}, lambda x: x.to_numpy() + 1)])
+    assert again["points.y"].array().tolist() == [[1.5, 2.5], [], [3.5]]
+    assert again["points.twice"].array().tolist() == [[2, 600], [], [6]]
+
+
+@pytest.mark.parametrize(
+    ("options", "holds"),
+    [
+        ({"versions": 2}, True),
+        ({"versions": range(1, 2)}, False),
+        ({"versions": range(1, 3)}, True),
+        ({"checksum": 1}, False),
+    ],
+)
+def test_rules_are_for_versions(ntuple: tupelo.Ntuple, options: dict[str, Any], holds: bool) -> None:
+    rule = tupelo.ReadRule("Point", ["n"], {"twice": "int"}, double, **options)
+    assert ("points.twice" in ntuple.with_rules([rule])) == holds
+
+
+def test_functions_give_arrays_tuples_or_dicts(ntuple: tupelo.Ntuple) -> None:
+    targets = {"a": "int", "b": "std::string"}
+
+    def texts(n: Any) -> Any:
+        return pc.cast(n, pa.string())
+
+    for function in (
+        lambda n: (n, texts(n)),
+        lambda n: {"b": pa.chunked_array([texts(n)]), "a": n.to_numpy()},
+    ):
+        arrays = ntuple.with_rules([tupelo.ReadRule("Point", ["n"], targets, function)]).arrays("points")
+        assert arrays.points.b.tolist() == [["1", "300"], [], ["3"]]
+        assert arrays.points.a.tolist() == arrays.points.n.tolist()
+
+
+def test_what_functions_raise_comes_through(ntuple: tupelo.Ntuple) -> None:
+    def fail(n: Any) -> Any:
+        raise KeyError("never")
+
+    ruled = ntuple.with_rules([tupelo.ReadRule("Point", ["n"], {"a": "int"}, fail)])
+    with pytest.raises(KeyError, match="never") as caught:
+        ruled.arrays("points")
+    assert "read rule for 'Point'" in caught.value.__notes__[0]
+    for function, text in [
+        (lambda n: {"b": n}, r"gave \['b'\] for the targets \['a'\]"),
+        (lambda n: (n, n), "gave 2 arrays for 1 targets"),
+        (lambda n: 3, "gave a int, not an Arrow"),
+        (lambda n: pc.multiply(n, 2**40), "'a': .* not in range"),
+        (lambda n: pc.cast(n, pa.string()), "values of the Arrow type string do not fit the declared type int32"),
+        (lambda n: n[1:], "read rule for 'Point': its function gave for 'a' 2 values for 3 records"),
+    ]:
+        ruled = ntuple.with_rules([tupelo.ReadRule("Point", ["n"], {"a": "int"}, function)])
+        with pytest.raises(tupelo.InvalidArgumentError, match=text):
+            ruled.arrays("points")
+
+
+def test_rules_that_cannot_work_are_refused(ntuple: tupelo.Ntuple) -> None:
+    def refused(*rules: Any, error: type[Exception] = tupelo.InvalidArgumentError, match: str) -> None:
+        with pytest.raises(error, match=match):
+            ntuple.with_rules(rules)
+
+    refused(tupelo.ReadRule("Point", ["m"], {"a": "int"}, double), error=tupelo.NotFoundError, match="'n'")
+    refused(tupelo.ReadRule("Point", "n", {"a": "int"}, double), match="a list of names")
+    refused(tupelo.ReadRule("Point", ["n"], {"a": "nonsense"}, double), match="'nonsense'")
+    refused(tupelo.ReadRule("Point", ["n"], {}, double), match="computes nothing")
+    refused(tupelo.ReadRule("Point", ["n"], {"a": "int"}, double, versions=range(0)), match="a number or a range")
+    refused(tupelo.ReadRule("Point", ["n"], {"a": "int"}, 3), match="no function")  # type: ignore[arg-type]
+    refused("Point", match="of the class ReadRule")
+
+
+def test_pointers_and_atomics_have_names(tmp_path: Path) -> None:
+    path = tmp_path / "kinds.root"
+    types = {"p": "std::unique_ptr<float>", "a": "std::atomic<int>", "o": "std::optional<std::atomic<int>>"}
+    with tupelo.recreate(path) as file:
+        file.mkrntuple("n", types).extend({"p": [1.5, None], "a": [1, 2], "o": [None, 3]})
+    opened = tupelo.open(f"{path}:n")
+    assert isinstance(opened, tupelo.Ntuple)
+    assert list(opened.typenames().values()) == [name.replace("int", "std::int32_t") for name in types.values()]
+    assert opened.arrays().tolist() == [{"p": 1.5, "a": 1, "o": None}, {"p": None, "a": 2, "o": 3}]
