@@ -3,6 +3,7 @@
 //!
 //! | room | what it is |
 //! |---|---|
+//! | [`crash`] | what a crash may leave of a file that is being written |
 //! | [`memory`] | writing and reading without a file system |
 //! | [`model`] | an ntuple as records, each of which can be changed before checksums are made |
 //! | [`samples`] | the small ntuples from which damaged files are made |
@@ -12,6 +13,7 @@
 //! | [`summary`] | one line for the end of `make test` |
 
 pub mod bad;
+pub mod crash;
 pub mod memory;
 pub mod model;
 pub mod mutate;

@@ -133,6 +133,14 @@ impl Error {
         self
     }
 
+    /// The same error with one more reason, behind the one that it has.
+    #[must_use]
+    pub(crate) fn with_reason(mut self, reason: &str) -> Self {
+        let old = std::mem::take(&mut self.inner.reason);
+        self.inner.reason = if old.is_empty() { reason.to_owned() } else { format!("{old}; {reason}") }.into();
+        self
+    }
+
     /// The situation.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind

@@ -1,6 +1,8 @@
 //! The command from outside: what it writes to which stream, and with which exit status it ends.
 
 mod damage;
+#[cfg(target_os = "linux")]
+mod faults;
 mod reading;
 mod real_files;
 mod writing;

@@ -171,14 +171,17 @@ impl FileSink {
         }
         self.write_through(&[])?;
         self.spoilt = true;
-        // Patches must not be on disk before what they point to; but where there is nothing to go back to, nothing is
-        // lost by that.
+        // Patches must not be on disk before what they point to. That holds for a new file too: after a power failure
+        // its header would lead to pages of zeros, which nothing tells from data where pages have no checksums.
+        self.sync().map_err(|error| lost(&self.path, error))?;
+        let is_patched = self.apply()?;
         let is_first = self.kept_bytes.is_none();
         if !is_first {
-            self.disk.sync().map_err(|error| lost(&self.path, error))?;
+            // What is patched leads to what is appended, so that must not be cut off any more, whatever sync says.
+            self.kept_bytes = Some(self.flushed_bytes);
         }
-        if self.apply()? || is_first {
-            self.disk.sync().map_err(|error| match is_first {
+        if is_patched {
+            self.sync().map_err(|error| match is_first {
                 true => lost(&self.path, error),
                 false => not_durable(&self.path, error),
             })?;
@@ -188,20 +191,28 @@ impl FileSink {
         Ok(())
     }
 
+    fn sync(&mut self) -> io::Result<()> {
+        repeat(|| self.disk.sync())
+    }
+
     /// Overwrites what is to be patched, the only moment at which old content changes; says whether there was any.
     fn apply(&mut self) -> Result<bool> {
         let patches = mem::take(&mut self.patches);
         let mut undo = Vec::with_capacity(patches.len());
         for (offset, bytes) in &patches {
-            let patched = self.disk.read(*offset, bytes.len()).and_then(|old| {
+            let patched = repeat(|| self.disk.read(*offset, bytes.len())).and_then(|old| {
                 undo.push((*offset, old));
                 overwrite_all(&mut *self.disk, *offset, bytes)
             });
             if let Err(error) = patched {
                 let restored = undo.iter().rev().try_for_each(|(at, old)| overwrite_all(&mut *self.disk, *at, old));
-                let reason = match restored.and_then(|()| self.disk.sync()) {
+                let reason = match restored.and_then(|()| self.sync()) {
                     Ok(()) => "its old content is restored",
-                    Err(_) => "its old content could not be restored, the file may be damaged",
+                    Err(_) => {
+                        // Half a patch may lead to what is appended: it stays, so that a repair can find it.
+                        self.kept_bytes = self.kept_bytes.map(|_| self.flushed_bytes);
+                        "its old content could not be restored, the file may be damaged"
+                    }
                 };
                 let action = format!("patch {} bytes at byte {offset} of", bytes.len());
                 return Err(Error::new(error.kind().into(), action, self.path.display(), reason).with_source(error));
@@ -215,10 +226,10 @@ impl FileSink {
         let ending = mem::replace(&mut self.ending, Ending::Done);
         match (ending, self.kept_bytes) {
             (Ending::Done, _) | (Ending::InPlace, None) => Ok(None),
-            (Ending::InPlace, Some(kept_bytes)) => self.disk.truncate(kept_bytes).map(|()| None),
+            (Ending::InPlace, Some(kept_bytes)) => repeat(|| self.disk.truncate(kept_bytes)).map(|()| None),
             (Ending::Rename { temporary, .. }, None) => temporary.close().map(|()| None),
             (Ending::Rename { temporary, .. }, Some(kept_bytes)) => {
-                let cut = self.disk.truncate(kept_bytes);
+                let cut = repeat(|| self.disk.truncate(kept_bytes));
                 let kept = temporary.keep().map_err(|error| error.error)?;
                 cut.map(|()| Some(kept))
             }
@@ -270,10 +281,20 @@ impl ByteSink for FileSink {
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
+        let has_checkpoint = self.kept_bytes.is_some();
         // From here to the end an error of close could say nothing that this has not said.
-        self.settle()?;
+        if let Err(error) = self.settle() {
+            let kept = self.go_back().ok().flatten();
+            return Err(kept_aside(error, kept.as_deref()));
+        }
         match mem::replace(&mut self.ending, Ending::Done) {
-            Ending::Rename { temporary, target, replaced } => publish(temporary, &target, replaced, &self.path),
+            Ending::Rename { mut temporary, target, replaced } => {
+                // What a checkpoint has promised is not removed because it cannot be moved.
+                temporary.disable_cleanup(has_checkpoint);
+                let aside = temporary.to_path_buf();
+                let published = publish(temporary, &target, replaced, &self.path);
+                published.map_err(|error| kept_aside(error, Some(&*aside).filter(|aside| aside.exists())))
+            }
             Ending::InPlace | Ending::Done => Ok(()),
         }
     }
@@ -347,6 +368,15 @@ fn publish(temporary: TempPath, target: &Path, replaced: Option<File>, path: &Pa
         refused.path.persist(target).map_err(|error| failed(error.error))?;
     }
     sync_directory(directory_of(target)).map_err(|error| not_durable(path, error))
+}
+
+/// An error of a commit, with the name of the file that keeps the last checkpoint.
+#[cold]
+fn kept_aside(error: Error, kept: Option<&Path>) -> Error {
+    match kept {
+        Some(kept) => error.with_reason(&format!("its last checkpoint is kept in {}", kept.display())),
+        None => error,
+    }
 }
 
 /// The error of data that the system could not make durable: after that it may have forgotten them, and asking again
@@ -448,7 +478,7 @@ fn append_all(disk: &mut dyn Disk, mut slices: &mut [IoSlice<'_>]) -> io::Result
     // Drops empty slices, so that a write of nothing is not taken for a full disk.
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
-        let written = once(|| disk.append(slices))?;
+        let written = repeat(|| some(disk.append(slices)))?;
         IoSlice::advance_slices(&mut slices, written);
     }
     Ok(())
@@ -457,21 +487,28 @@ fn append_all(disk: &mut dyn Disk, mut slices: &mut [IoSlice<'_>]) -> io::Result
 /// Overwrites with all of it, however many calls that takes.
 fn overwrite_all(disk: &mut dyn Disk, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        let written = once(|| disk.overwrite(offset, bytes))?;
+        let written = repeat(|| some(disk.overwrite(offset, bytes)))?;
         offset += written as u64;
         bytes = &bytes[written..];
     }
     Ok(())
 }
 
-/// One call that writes something, repeated while it is interrupted.
-fn once(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+/// One call, repeated while it is interrupted.
+fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
         }
+    }
+}
+
+/// What a call has written, which must be something.
+fn some(written: io::Result<usize>) -> io::Result<usize> {
+    match written {
+        Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+        written => written,
     }
 }
 

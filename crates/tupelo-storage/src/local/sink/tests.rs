@@ -1,9 +1,10 @@
 use std::path::PathBuf;
 #[cfg(unix)]
 use std::process::Command;
+use std::sync::Arc;
 
 use super::*;
-use crate::adapter::{Faults, FaultySink};
+use crate::adapter::{DiskFault, Faults, FaultyDisk, FaultySink};
 use crate::laws::{SinkCase, sink_laws, update_laws};
 
 /// A directory with one file, or none, that is named `x.root`.
@@ -230,6 +231,67 @@ fn a_full_disk_at_any_call_leaves_the_old_file() {
             assert_eq!(first.kind(), ErrorKind::NoSpace);
             assert_eq!(fs::read(&path).unwrap(), b"0123456789", "fault at call {n}");
         }
+    }
+}
+
+/// An update of `0123456789` by `abc` and a patch of byte 0, on a disk whose calls of these numbers fail with `EIO`; what
+/// the commit says, and the file then. The calls are append, sync, read, overwrite, sync.
+#[cfg(unix)]
+fn update_on_a_faulty_disk(calls: std::ops::Range<u64>) -> (String, Vec<u8>) {
+    let (_directory, path) = place(Some(b"0123456789"));
+    let fault = DiskFault::Calls { calls, errno: rustix::io::Errno::IO.raw_os_error() };
+    let wrap = |disk| -> Box<dyn Disk> { Box::new(FaultyDisk::new(disk, fault, &Arc::default())) };
+    let mut sink = Box::new(FileSink::update_through(&path, wrap).unwrap());
+    sink.append(b"abc").unwrap();
+    sink.patch(0, b"X").unwrap();
+    (sink.commit().unwrap_err().to_string(), fs::read(&path).unwrap())
+}
+
+/// The file was cut back to its old length after its header pointed to what was cut off.
+#[test]
+#[cfg(unix)]
+fn nothing_is_cut_off_when_only_the_last_sync_fails() {
+    let (error, file) = update_on_a_faulty_disk(4..5);
+    assert!(error.contains("its new content is in place but may not survive a power failure"), "{error}");
+    assert_eq!(file, b"X123456789abc");
+    // Before the patches it is the old file that stays.
+    let (error, file) = update_on_a_faulty_disk(1..2);
+    assert!(error.contains("what was written since the last checkpoint must be taken as lost"), "{error}");
+    assert_eq!(file, b"0123456789");
+    let (error, file) = update_on_a_faulty_disk(3..4);
+    assert!(error.contains("cannot patch 1 bytes at byte 0 of"), "{error}");
+    assert!(error.contains("its old content is restored"), "{error}");
+    assert_eq!(file, b"0123456789");
+}
+
+/// As above, after a patch that went in and could not be taken back.
+#[test]
+#[cfg(unix)]
+fn nothing_is_cut_off_when_patches_cannot_be_taken_back() {
+    let (error, file) = update_on_a_faulty_disk(3..10);
+    assert!(error.contains("its old content could not be restored, the file may be damaged"), "{error}");
+    assert_eq!(file, b"0123456789abc");
+}
+
+/// The last checkpoint was removed when the finished file could not be moved.
+#[test]
+fn a_checkpoint_outlives_a_commit_that_fails() {
+    for is_moved in [false, true] {
+        let (directory, path) = place(None);
+        let mut sink = create(&path);
+        sink.append(b"kept").unwrap();
+        sink.checkpoint().unwrap();
+        sink.append(b" or not").unwrap();
+        match is_moved {
+            // Another writer takes the name.
+            false => fs::write(&path, b"other").unwrap(),
+            true => sink.patch(u64::MAX, b"x").map_or_else(drop, |()| panic!("no patch there")),
+        }
+        let error = sink.commit().unwrap_err().to_string();
+        let temporary = names(directory.path()).into_iter().find(|name| name.contains(".tmp-")).unwrap();
+        assert!(error.contains(&temporary) && error.contains("its last checkpoint is kept in"), "{error}");
+        let kept = fs::read(directory.path().join(&temporary)).unwrap();
+        assert_eq!(kept, if is_moved { &b"kept"[..] } else { b"kept or not" });
     }
 }
 

@@ -1,0 +1,312 @@
+//! Full disks, failing calls, and places where nothing can be written: the command says so and changes nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::{Place, command, summarise, tupelo};
+
+/// Sizes of small disks, in KiB.
+const DISK_KIB: std::ops::RangeInclusive<u64> = 64..=2048;
+/// And their steps.
+const DISK_STEP_KIB: usize = 64;
+/// Nobody, on every system that has a superuser.
+const NOBODY: u32 = 65534;
+
+fn run(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().expect("the command starts");
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+/// Everything in a folder, by name; a link by where it leads.
+fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let bytes = match fs::read_link(&path) {
+            Ok(to) => to.to_string_lossy().into_owned().into_bytes(),
+            Err(_) if path.is_dir() => b"a directory".to_vec(),
+            Err(_) => fs::read(&path).expect("a file"),
+        };
+        let _ = found.insert(path, bytes);
+    }
+    found
+}
+
+fn is_superuser() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+}
+
+/// A small file system, as long as it lives.
+struct Disk {
+    place: PathBuf,
+}
+
+impl Disk {
+    /// `None` where this user may not mount.
+    fn new(place: &Path, options: &str) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tupelo-test"]).arg(place).stderr(Stdio::null());
+        mount.status().is_ok_and(|status| status.success()).then(|| Self { place: place.to_owned() })
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.place).status();
+    }
+}
+
+#[test]
+fn a_full_disk_of_any_size_changes_nothing() {
+    let place = Place::new();
+    let small = place.path("small.root");
+    tupelo(&["generate", "b2hhh", "--events", "50", &small]).ok();
+    let large = place.path("large.root");
+    tupelo(&["generate", "b2hhh", "--events", "6000", "--page-bytes", "16KiB", "--cluster-bytes", "100kB", &large])
+        .ok();
+    let mounted = place.directory.path().join("disk");
+    fs::create_dir(&mounted).expect("a directory");
+    let target = mounted.join("x.root");
+    let output = target.to_str().expect("UTF-8");
+    let ways: [&[&str]; 3] = [
+        &["generate", "b2hhh", "--events", "6000", "--cluster-bytes", "100kB", output, "--force"],
+        &["copy", &large, output, "--force", "--compression", "lz4"],
+        &["copy", &large, &format!("{output}:again"), "--append", "--cluster-bytes", "100kB"],
+    ];
+    let mut full = [0; 3];
+    for (way, full) in ways.iter().zip(&mut full) {
+        for kib in DISK_KIB.step_by(DISK_STEP_KIB) {
+            let Some(_disk) = Disk::new(&mounted, &format!("size={kib}k")) else {
+                return summarise("command-full", "command: no small disks were filled, this user may not mount");
+            };
+            let _ = fs::copy(&small, &target).expect("a file that fits");
+            let before = content(&mounted);
+            let (status, said) = run(&mut command(way));
+            if status == Some(0) {
+                drop(tupelo(&["verify", output]).ok());
+                continue;
+            }
+            *full += 1;
+            assert_eq!(status, Some(1), "{way:?} on {kib} KiB: {said}");
+            assert!(said.contains("No space left on device"), "{way:?} on {kib} KiB: {said}");
+            assert!(content(&mounted) == before, "{way:?} on {kib} KiB changed something");
+        }
+    }
+    assert!(full.iter().all(|&full| full > 2), "{full:?}");
+    summarise("command-full", &format!("command: {full:?} small disks became full, nothing was changed on any"));
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_changes_nothing() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let folder = place.directory.path();
+    let before = content(folder);
+    let limited = |trap: &str, output: &str| {
+        let script = format!("{trap} ulimit -f 64; exec \"$0\" copy {file} {output} --force --compression none");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).arg(env!("CARGO_BIN_EXE_tupelo"));
+        run(&mut shell)
+    };
+    for output in [&file, &place.path("new.root")] {
+        let (status, said) = limited("trap '' XFSZ;", output);
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains("File too large"), "{said}");
+        assert!(content(folder) == before, "something changed");
+        // Without the trap the system ends the process: nobody is left to clean up, and the target is as before.
+        let (status, said) = limited("", output);
+        assert_eq!(status, None, "{said}");
+        let mut left = content(folder);
+        left.retain(|path, _| !path.to_string_lossy().contains(".tmp-"));
+        assert!(left == before, "something changed");
+        for path in content(folder).into_keys().filter(|path| path.to_string_lossy().contains(".tmp-")) {
+            fs::remove_file(path).expect("the temporary file to go");
+        }
+    }
+}
+
+/// A folder with one thing of each kind that cannot be written to; all may look at it.
+fn hindrances(folder: &Path) {
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+    fs::create_dir(folder.join("locked")).expect("a directory");
+    fs::write(folder.join("locked/old.root"), "old").expect("a file");
+    fs::create_dir(folder.join("directory.root")).expect("a directory");
+    fs::write(folder.join("protected.root"), "old").expect("a file");
+    symlink("nowhere/x.root", folder.join("broken.root")).expect("a link");
+    symlink("circle.root", folder.join("circle.root")).expect("a link");
+    let _ = fs::copy(env!("CARGO_BIN_EXE_tupelo"), folder.join("tupelo")).expect("the command");
+    mode(&folder.join("tupelo"), 0o777);
+    mode(&folder.join("protected.root"), 0o444);
+    mode(&folder.join("locked"), 0o555);
+    mode(folder, 0o777);
+}
+
+#[test]
+fn where_nothing_can_be_written_nothing_changes() {
+    let place = Place::new();
+    let folder = place.directory.path();
+    hindrances(folder);
+    let long = format!("{}.root", "x".repeat(300));
+    let cases = [
+        ("locked/new.root", "Permission denied"),
+        ("locked/old.root", "Permission denied"),
+        ("protected.root", "Permission denied"),
+        ("no/x.root", "No such file or directory"),
+        ("directory.root", "it is a directory"),
+        ("broken.root", "No such file or directory"),
+        ("circle.root", "Too many levels of symbolic links"),
+        ("tupelo", "Text file busy"),
+        (&long, "File name too long"),
+        ("/dev/full", "not a regular file"),
+    ];
+    // Nothing is denied to the superuser.
+    let is_superuser = is_superuser();
+    let before = (content(folder), content(&folder.join("locked")));
+    for (target, expected) in cases {
+        for append in ["--force", "--append"] {
+            let mut command = Command::new(folder.join("tupelo"));
+            command.args(["generate", "b2hhh", "--events", "10", target, append]).current_dir(folder);
+            if is_superuser {
+                command.uid(NOBODY);
+            }
+            let (status, said) = run(&mut command);
+            assert_eq!(status, Some(1), "{target} {append}: {said}");
+            assert!(said.contains(expected), "{target} {append}: {said}");
+            assert!(
+                (content(folder), content(&folder.join("locked"))) == before,
+                "{target} {append} changed something"
+            );
+        }
+    }
+    let mounted = folder.join("directory.root");
+    if let Some(_disk) = Disk::new(&mounted, "size=1m,ro") {
+        let (status, said) = run(command(&["generate", "b2hhh", "x.root"]).current_dir(&mounted));
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains("Read-only file system"), "{said}");
+    }
+}
+
+#[test]
+fn a_link_is_followed_and_stays() {
+    let place = Place::new();
+    let folder = place.directory.path();
+    fs::create_dir(folder.join("elsewhere")).expect("a directory");
+    symlink("elsewhere/real.root", folder.join("link.root")).expect("a link");
+    for events in ["10", "20"] {
+        tupelo(&["generate", "b2hhh", "--events", events, &place.path("link.root"), "--force"]).ok();
+        assert!(fs::symlink_metadata(folder.join("link.root")).expect("a link").is_symlink());
+        let listed = tupelo(&["ls", &place.path("elsewhere/real.root"), "--json"]).json();
+        assert_eq!(listed["ntuples"][0]["entries"].to_string(), events);
+        assert_eq!(content(&folder.join("elsewhere")).len(), 1);
+    }
+}
+
+/// Runs a command below strace, which lets some calls of the system fail; `None` where that cannot be.
+fn strace(inject: &str, options: &[&str], arguments: &[&str]) -> Option<(Option<i32>, String)> {
+    let call = inject.split(':').next().unwrap_or_default();
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &format!("inject={inject}")]);
+    strace.args(options).arg(env!("CARGO_BIN_EXE_tupelo")).args(arguments);
+    let mut probe = Command::new("strace");
+    let works = probe.args(["-o", "/dev/null", "true"]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
+    works.then(|| run(&mut strace))
+}
+
+#[test]
+fn calls_of_the_system_that_fail() {
+    let place = Place::new();
+    let (source, target) = (place.b2hhh(), place.path("x.root"));
+    let _ = fs::copy(&source, &target).expect("a file");
+    let folder = place.directory.path();
+    let (before, mut runs) = (content(folder), 0);
+    let replace: &[&str] = &["copy", &source, &target, "--force", "--compression", "lz4"];
+    let added = format!("{target}:again");
+    let add: &[&str] = &["copy", &source, &added, "--append"];
+    // The second sync of an update comes when all is in place.
+    let failing = [
+        (replace, "fsync:error=EIO:when=1", "must be taken as lost"),
+        (replace, "fsync:error=EIO:when=2", "must be taken as lost"),
+        (replace, "fsync:error=EIO", "must be taken as lost"),
+        (replace, "writev:error=ENOSPC:when=1", "No space left on device"),
+        (replace, "writev:error=EDQUOT:when=1+", "quota exceeded"),
+        (replace, "pwrite64:error=EIO:when=1", "Input/output error"),
+        (replace, "rename,renameat,renameat2:error=EACCES", "Permission denied"),
+        (add, "fsync:error=EIO:when=1", "must be taken as lost"),
+        (add, "writev:error=ENOSPC:when=1", "No space left on device"),
+        (add, "pwrite64:error=EIO:when=1", "its old content is restored"),
+    ];
+    for (arguments, inject, expected) in failing {
+        let Some((status, said)) = strace(inject, &[], arguments) else {
+            return summarise(
+                "command-strace",
+                "command: no system calls failed on demand, there is no strace that works",
+            );
+        };
+        assert_eq!(status, Some(1), "{inject}: {said}");
+        assert!(said.contains(expected), "{inject}: {said}");
+        assert!(content(folder) == before, "{inject} changed something");
+        runs += 1;
+    }
+    for inject in [
+        "fsync:error=EINTR:when=1",
+        "writev:error=EINTR:when=1",
+        "pwrite64:error=EINTR:when=1",
+        "close:error=EIO:when=6+",
+    ] {
+        // What close could say, sync has said before: a file that is in place after it is whole.
+        let done = strace(inject, &[], replace);
+        assert_eq!(done.map(|(status, said)| (status, said.contains("cannot"))), Some((Some(0), false)), "{inject}");
+        assert!(content(folder).len() == before.len() && content(folder) != before, "{inject}");
+        tupelo(&["verify", &target]).ok();
+        let _ = fs::copy(&source, &target).expect("a file");
+        runs += 1;
+    }
+    // The last sync of an update: said, and all is there.
+    let (status, said) = strace("fsync:error=EIO:when=2", &[], add).expect("strace has worked before");
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("its new content is in place but may not survive a power failure"), "{said}");
+    tupelo(&["verify", &target]).ok();
+    assert_eq!(tupelo(&["dump", &added]).ok(), tupelo(&["dump", &source]).ok());
+    summarise("command-strace", &format!("command: {} runs with calls of the system that fail on demand", runs + 1));
+}
+
+#[test]
+fn reads_that_fail_or_are_interrupted() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let copy = place.path("copy.root");
+    let expected = tupelo(&["dump", &file]).ok();
+    let mut failed = 0;
+    for n in 1..8 {
+        for (error, is_fine) in [("EIO", false), ("EINTR", true)] {
+            let inject = format!("pread64:error={error}:when={n}");
+            let Some((status, said)) = strace(&inject, &["-P", &file], &["copy", &file, &copy, "--force"]) else {
+                return;
+            };
+            match status {
+                Some(0) => assert!(tupelo(&["dump", &copy]).ok() == expected, "{inject}"),
+                _ => {
+                    assert!(!is_fine && status == Some(1) && said.contains("Input/output error"), "{inject}: {said}");
+                    failed += 1;
+                }
+            }
+        }
+    }
+    assert!(failed > 2, "{failed}");
+}
+
+#[test]
+fn standard_output_that_is_full() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    for arguments in [&["dump", &file][..], &["ls", &file], &["schema", &file]] {
+        let full = fs::File::options().write(true).open("/dev/full").expect("a full device");
+        let (status, said) = run(command(arguments).stdout(full));
+        assert_eq!(status, Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("No space left on device"), "{arguments:?}: {said}");
+    }
+}
