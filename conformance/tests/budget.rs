@@ -237,7 +237,7 @@ fn key_lists_that_grow() {
 }
 
 fn page_of_zeros(bytes: usize, elements: u32) -> Page {
-    Page { elements, stored: zstd(&vec![0; bytes]), checksum: Some(None), locator: None }
+    Page { elements, stored: zstd(&vec![0; bytes]), checksum: Some(None), locator: None, digest: None }
 }
 
 /// One cluster of one field whose columns have these pages.
