@@ -18,6 +18,8 @@ ROOT_REQUIREMENT ?= ROOT==0.1a12
 TUPELO_DATA ?= $(shell cd ../shared/data 2>/dev/null && pwd)
 # make demo FILE=your.root
 FILE ?=
+# make fuzz MINUTES=60
+MINUTES ?= 6
 
 VENV := .venv
 PYTHON := '$(CURDIR)/$(VENV)/bin/python'
@@ -51,7 +53,7 @@ bench: build ## Tupelo beside its rivals, answers asserted
 
 ##@ Work on it
 
-.PHONY: test lint format fuzz big clean help
+.PHONY: test lint format fuzz mutants sanitize big clean help
 test: begin lint test-rust build stubs test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
 lint: check-format layers tidy clippy types docs ## All that needs no tests: format, layers, tidy, clippy, mypy, rustdoc
@@ -61,10 +63,19 @@ format: $(VENV)/.stamp-requirements ## Format Rust and Python
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
 
-fuzz: tools ## Fuzz for a while: cargo-fuzz where it is installed, else the bounded random test
-	@if [ -x fuzz/run.sh ] && $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then fuzz/run.sh; \
+fuzz: tools ## Fuzz all targets in turn for MINUTES=… together; without cargo-fuzz the bounded random test
+	@if [ -x fuzz/run.sh ] && $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then fuzz/run.sh $(MINUTES); \
 	else echo 'no cargo-fuzz on a nightly toolchain: running the bounded random test'; \
 	$(CARGO) test --locked --package conformance --test fuzz_smoke; fi
+
+mutants: tools ## Take each check of the parsing rooms away in turn: a test must notice (hours; cargo install cargo-mutants)
+	$(CARGO) mutants --package tupelo-format --test-package tupelo-format --output target/mutants
+	@echo 'What tupelo-format alone missed, with the damaged and hand-made files as judges too:'
+	$(CARGO) mutants --package tupelo-format --test-package tupelo-format,conformance --iterate --output target/mutants \
+	--cargo-test-arg=--lib --cargo-test-arg=--test=bad_files --cargo-test-arg=--test=handmade --cargo-test-arg=--test=errors
+
+sanitize: tools ## AddressSanitizer, valgrind and Miri, as far as the machine has them
+	.ci/sanitize
 
 big: build root ## Write a file over 4 GiB for real and let ROOT read it (5 GB of disk)
 	$(PYTHON) conformance/big_file.py

@@ -100,6 +100,8 @@ pub struct Page {
     pub checksum: Option<Option<u64>>,
     /// Where it is said to lie, if not where it lies.
     pub locator: Option<Locator>,
+    /// What the page list says that it is.
+    pub digest: Option<u64>,
 }
 
 impl std::fmt::Debug for Model {
@@ -145,7 +147,13 @@ impl Model {
                         let (offset, stored) = info.locator.in_file()?;
                         let stored = all_there(container::payload(&fetched, offset, stored, anchor.max_key_size))?;
                         let checksum = info.has_checksum.then_some(None);
-                        Ok(Page { elements: info.elements, stored: stored.to_vec(), checksum, locator: None })
+                        Ok(Page {
+                            elements: info.elements,
+                            stored: stored.to_vec(),
+                            checksum,
+                            locator: None,
+                            digest: None,
+                        })
                     };
                     let pages = listed.pages.iter().map(page).collect::<Result<_>>()?;
                     let (first_element, compression) = (listed.first_element, listed.compression);
@@ -222,7 +230,7 @@ impl Model {
                     offset: places.next().unwrap_or_default(),
                     bytes: page.stored.len() as u64,
                 }),
-                digest: None,
+                digest: page.digest,
             };
             let mut listed: Vec<(ClusterSummary, Vec<ColumnPages>)> = Vec::new();
             for cluster in &group.clusters {

@@ -70,6 +70,70 @@ fn every_damaged_file_says_what_is_listed() {
     summary::note("bad_files", &line);
 }
 
+/// An error says on which file, and on what in it or where.
+#[test]
+fn every_error_names_its_place() {
+    let objects =
+        ["field ", "column ", "cluster ", "ntuple '", "key '", "directory '", "header", "footer", "page list"];
+    let mut missing = Vec::new();
+    for bad in bad::all() {
+        let Err(error) = outcome::read(&bad.bytes(), bad.name, true) else { continue };
+        let text = error.to_string();
+        let Some(text) = text.strip_prefix(&format!("memory:{}: ", bad.name)) else {
+            missing.push(format!("{}: the file is not named: {text}", bad.name));
+            continue;
+        };
+        let inside = text.strip_prefix("ntuple 'n': ").unwrap_or(text);
+        let is_placed = inside.contains("at byte ") || inside.contains("at offset ");
+        // There is nothing to be named where nothing is.
+        if !is_placed && !objects.iter().any(|object| inside.contains(object)) && text != "the file holds no ntuple" {
+            missing.push(format!("{}: {text}", bad.name));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// The classes of malformed input that have files here, and those that are made where they are tried: they would be large.
+#[test]
+fn every_class_is_tried() {
+    const MADE: [(u32, &str); 2] =
+        [(35, "what_is_deep_takes_linear_time"), (37, "a_hundred_thousand_fields_take_linear_time")];
+    let class = |bad: &Bad| bad.name.split('-').next().and_then(|number| number.parse().ok()).expect("a class");
+    let mut classes: BTreeMap<u32, usize> = BTreeMap::new();
+    bad::all().iter().for_each(|bad| *classes.entry(class(bad)).or_default() += 1);
+    let missing: Vec<u32> =
+        (1..=72).filter(|class| !classes.contains_key(class) && MADE.iter().all(|(made, _)| made != class)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(MADE.iter().all(|(class, _)| !classes.contains_key(class)));
+}
+
+/// What reading refuses, verifying finds, and names its place; and it finds nothing in whole files.
+#[test]
+fn verify_finds_what_reading_refuses() {
+    let verify = |bytes: &Bytes| {
+        let file = File::new(std::sync::Arc::new(MemorySource::new(bytes.clone())), true)?;
+        ops::verify::verify_deep(&file, &mut |_| {})
+    };
+    for base in Base::ALL {
+        let report = verify(&base.bytes()).expect("a whole file");
+        assert!(report.damages.is_empty() && report.unsupported.is_empty(), "{base:?}: {:?}", report.damages);
+    }
+    for bad in bad::all() {
+        let (bytes, report) = (bad.bytes(), verify(&bad.bytes()));
+        let Err(error) = outcome::read(&bytes, bad.name, true) else { continue };
+        let Ok(report) = report else { continue };
+        let found: Vec<_> = report.damages.iter().chain(&report.unsupported).collect();
+        assert!(!found.is_empty() || report.ntuples == 0, "{}: nothing found where reading says: {error}", bad.name);
+        for damage in found {
+            assert!(
+                damage.to_string().contains(['\'', ':']) || damage.what.contains("offset"),
+                "{}: {damage}",
+                bad.name
+            );
+        }
+    }
+}
+
 #[test]
 fn the_files_are_those_that_are_made() {
     let files = files();
@@ -159,7 +223,8 @@ fn deep(depth: u32, times: u32) -> Bytes {
     let mut model = samples::nested();
     let (vector, float) = (model.header.schema.fields[0].clone(), model.header.schema.fields[1].clone());
     let (index, values) = (model.header.schema.columns[0].clone(), model.header.schema.columns[1].clone());
-    let page = |elements: u32, stored: Vec<u8>| Page { elements, stored, checksum: Some(None), locator: None };
+    let page =
+        |elements: u32, stored: Vec<u8>| Page { elements, stored, checksum: Some(None), locator: None, digest: None };
     model.header.schema = SchemaRecords::default();
     let schema = &mut model.header.schema;
     let cluster = &mut model.groups[0].clusters[0];

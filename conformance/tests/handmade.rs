@@ -44,7 +44,7 @@ fn floats(bytes: &Bytes, field: &str) -> Vec<f32> {
 
 fn page(values: &[f32]) -> Page {
     let stored: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    Page { elements: values.len() as u32, stored, checksum: Some(None), locator: None }
+    Page { elements: values.len() as u32, stored, checksum: Some(None), locator: None, digest: None }
 }
 
 /// Moves `x` to the schema extension.
@@ -91,7 +91,8 @@ fn a_representation_that_is_deferred_and_suppressed_takes_over_later() {
     let suppressed = Column { pages: Vec::new(), first_element: None, compression: 0 };
     model.groups[0].clusters[0].columns.push(suppressed.clone());
     *model.column(1, 1) = suppressed;
-    let halves = Page { elements: 2, stored: vec![0x00, 0x3e, 0x00, 0x40], checksum: Some(None), locator: None };
+    let halves =
+        Page { elements: 2, stored: vec![0x00, 0x3e, 0x00, 0x40], checksum: Some(None), locator: None, digest: None };
     let half_column = Column { pages: vec![halves], first_element: Some(3), compression: 0 };
     model.groups[0].clusters[1].columns.push(half_column);
     assert_eq!(floats(&model.build().unwrap(), "x"), ALL);

@@ -1,5 +1,6 @@
 //! Pages: places, sizes, checksums, and what indexes and switches point to.
 
+use tupelo_format::checksum::xxh3;
 use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
 
@@ -61,7 +62,7 @@ pub(super) const BAD: &[Bad] = &[
         m.page(0, 0, 1).elements = 3;
     }),
     flat("65-page-of-nothing-between", |m| {
-        let nothing = Page { elements: 0, stored: Vec::new(), checksum: Some(None), locator: None };
+        let nothing = Page { elements: 0, stored: Vec::new(), checksum: Some(None), locator: None, digest: None };
         m.column(0, 0).pages.insert(1, nothing);
     }),
     flat("66-page-behind-the-end", |m| locate(m, Locator::File { offset: 1 << 20, bytes: 8 })),
@@ -88,11 +89,18 @@ pub(super) const BAD: &[Bad] = &[
     flat("68-page-checksum", |m| m.page(0, 0, 0).checksum = Some(Some(7))),
     flat("68-page-without-checksum", |m| m.page(0, 0, 0).checksum = None),
     // Nothing in the format says which page this is: the checksum is that of its bytes.
-    flat("68-pages-swapped", |m| {
-        let (a, b) = (m.page(0, 0, 0).stored.clone(), m.page(1, 0, 0).stored.clone());
-        m.page(0, 0, 0).stored = b;
-        m.page(1, 0, 0).stored = a;
+    flat("68-pages-swapped", swap),
+    flat("68-pages-swapped-with-digests", |m| {
+        digest(m);
+        swap(m);
     }),
+    flat("68-pages-swapped-with-digests-and-no-checksums", |m| {
+        digest(m);
+        swap(m);
+        m.page(0, 0, 0).checksum = None;
+        m.page(1, 0, 0).checksum = None;
+    }),
+    flat("68-pages-with-digests", digest),
     nested("69-index-decreasing", |m| store(m.page(0, 0, 0), &[2, 1, 3, 6, 7])),
     nested("69-index-too-far", |m| store(m.page(0, 0, 0), &[2, 2, 3, 6, 8])),
     nested("69-index-too-short", |m| store(m.page(0, 0, 0), &[2, 2, 3, 6, 6])),
@@ -158,3 +166,18 @@ pub(super) const BAD: &[Bad] = &[
         store(m.page(0, 0, 0), &[1, 2, 3, 4, 4_000_000]);
     }),
 ];
+
+/// Exchanges the first pages of a column in two clusters.
+fn swap(m: &mut Model) {
+    let (a, b) = (m.page(0, 0, 0).stored.clone(), m.page(1, 0, 0).stored.clone());
+    m.page(0, 0, 0).stored = b;
+    m.page(1, 0, 0).stored = a;
+}
+
+/// Lets the page list say which pages it means.
+fn digest(m: &mut Model) {
+    for cluster in 0..2 {
+        let page = m.page(cluster, 0, 0);
+        page.digest = Some(xxh3(&page.stored));
+    }
+}

@@ -48,6 +48,7 @@ fn list(model: &mut Model, pages: [Option<&[i32]>; 2], first: [u64; 2]) {
             stored: numbers.iter().flat_map(|n| n.to_le_bytes()).collect(),
             checksum: Some(None),
             locator: None,
+            digest: None,
         };
         let pages = numbers.filter(|numbers| !numbers.is_empty()).map(page).into_iter().collect();
         cluster.columns.push(Column { pages, first_element: numbers.map(|_| first), compression: 0 });

@@ -31,20 +31,30 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// Bytes that contradict the format; `what` is one sentence without a full stop.
     #[cold]
+    #[cfg_attr(feature = "census", track_caller)]
     pub fn corrupt(what: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ErrorKind::Corrupt, what: what.into(), offset: None, envelope: None }
+        Self::new(ErrorKind::Corrupt, what.into())
     }
 
     /// Bytes that use something unknown to this version.
     #[cold]
+    #[cfg_attr(feature = "census", track_caller)]
     pub fn unsupported(what: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ErrorKind::Unsupported, what: what.into(), offset: None, envelope: None }
+        Self::new(ErrorKind::Unsupported, what.into())
     }
 
     /// Bytes that ask for more than is allowed.
     #[cold]
+    #[cfg_attr(feature = "census", track_caller)]
     pub fn limit(what: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ErrorKind::Limit, what: what.into(), offset: None, envelope: None }
+        Self::new(ErrorKind::Limit, what.into())
+    }
+
+    #[cfg_attr(feature = "census", track_caller)]
+    fn new(kind: ErrorKind, what: Cow<'static, str>) -> Self {
+        #[cfg(feature = "census")]
+        census::note(std::panic::Location::caller());
+        Self { kind, what, offset: None, envelope: None }
     }
 
     /// The same error at a byte offset, unless it has one already.
@@ -104,6 +114,25 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Which places of this crate's code made an error so far: how the tests know that each of them is tried.
+#[cfg(feature = "census")]
+pub mod census {
+    use std::collections::BTreeSet;
+    use std::panic::Location;
+    use std::sync::{Mutex, PoisonError};
+
+    static RAISED: Mutex<BTreeSet<(&'static str, u32)>> = Mutex::new(BTreeSet::new());
+
+    pub(super) fn note(place: &'static Location<'static>) {
+        RAISED.lock().unwrap_or_else(PoisonError::into_inner).insert((place.file(), place.line()));
+    }
+
+    /// File, as the compiler was told it, and line of every place.
+    pub fn raised() -> Vec<(&'static str, u32)> {
+        RAISED.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tupelo::ops::repair::{Repaired, repair};
-use tupelo::ops::verify::{Damage, Report, verify};
+use tupelo::ops::verify::{Damage, Report, verify, verify_deep};
 use tupelo::reader::Location;
 
 use crate::console::Console;
@@ -21,6 +21,10 @@ pub(crate) struct Args {
     /// The file, or one ntuple in it as FILE:NAME
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
+    /// Check also the file around the ntuples: that its records follow each other without a break, and that no byte
+    /// belongs to two things
+    #[arg(long)]
+    deep: bool,
     /// One JSON document instead of lines
     #[arg(long)]
     json: bool,
@@ -44,7 +48,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let file = tupelo::open(&args.input).open_file()?;
     let mut progress = console.progress("verify", file.size(), "B");
-    let report = verify(&file, name.as_deref(), &mut |done| progress.set(done))?;
+    let report = match (args.deep, name) {
+        (true, Some(name)) => return Err(Failure::new(format_args!("--deep checks a whole file, not only '{name}'"))),
+        (true, None) => verify_deep(&file, &mut |done| progress.set(done))?,
+        (false, name) => verify(&file, name.as_deref(), &mut |done| progress.set(done))?,
+    };
     progress.finish();
     for warning in &report.warnings {
         console.warn(&format!("{}: {warning}", file.name()));

@@ -37,6 +37,7 @@ fn an_intact_file_is_intact() {
     let run = tupelo(&["verify", &file]);
     assert!(run.stderr.contains("verified in"), "{}", run.stderr);
     assert_eq!(run.ok(), "");
+    assert_eq!(tupelo(&["verify", "--deep", &file]).ok(), "");
     let quiet = tupelo(&["verify", "-q", &file]);
     assert_eq!(quiet.stderr, "");
     let report = tupelo(&["verify", &file, "--json"]).json();
@@ -144,4 +145,21 @@ fn a_dump_does_not_eat_its_own_input() {
     assert_eq!(std::fs::read(&file).expect("a file"), before);
     // A dash is standard output, as everywhere.
     assert_eq!(tupelo(&["dump", &file, "--entries", ":2", "-o", "-"]).ok().lines().count(), 2);
+}
+
+#[test]
+fn a_file_that_is_cut_or_goes_on_is_found_by_deep_only() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let mut bytes = std::fs::read(&file).expect("a file");
+    // The length of the first record that is neither the top directory nor a blob with pages: the last record.
+    let records: Vec<Value> = regions(&file).into_iter().filter(|region| region["what"] == json!("record")).collect();
+    let last = number(records.last().expect("records"), "offset") as usize;
+    bytes[last..last + 4].copy_from_slice(&7u32.to_be_bytes());
+    std::fs::write(&file, bytes).expect("a file");
+    assert_eq!(tupelo(&["verify", &file]).ok(), "");
+    let run = tupelo(&["verify", "--deep", &file]);
+    assert_eq!(run.status, Some(1), "{}", run.stderr);
+    assert!(run.stdout.contains("records: "), "{}", run.stdout);
+    assert_eq!(tupelo(&["verify", "--deep", &format!("{file}:ntuple")]).status, Some(1));
 }

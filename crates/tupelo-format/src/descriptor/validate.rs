@@ -405,3 +405,15 @@ pub(super) fn page_list(descriptor: &Descriptor, group: &ClusterGroup, list: &Pa
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_limited_together() {
+        assert_eq!(check_count("fields", 7, 7), Ok(()));
+        let error = check_count("fields", 8, 7).unwrap_err();
+        assert_eq!(error.to_string(), "8 fields in header and footer, at most 7 are read");
+    }
+}

@@ -6,6 +6,7 @@ use std::fmt;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::PageInfo;
 
+use super::layout::layout;
 use super::{ntuples, reason};
 use crate::decode::Decoder;
 use crate::plan;
@@ -20,7 +21,7 @@ const FETCH_BYTES: u64 = 16 << 20;
 /// One place that is damaged, as exactly as it can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The ntuple; behind `@` the attribute set.
+    /// The ntuple; behind `@` the attribute set. Empty for the file around the ntuples.
     pub ntuple: String,
     /// Dotted path of the field, items of collections being called `_0`.
     pub field: Option<String>,
@@ -40,7 +41,9 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ntuple '{}': ", self.ntuple)?;
+        if !self.ntuple.is_empty() {
+            write!(f, "ntuple '{}': ", self.ntuple)?;
+        }
         if let Some(field) = &self.field {
             write!(f, "field '{field}': ")?;
         }
@@ -109,6 +112,22 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
                 Check { name: &found.name, ntuple, report: &mut report, ends, progress }.run();
             }
             Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
+        }
+    }
+    Ok(report)
+}
+
+/// As [`verify`], and the file around the ntuples: that its records follow each other without a break from the first byte
+/// to the last, and that no byte belongs to two things.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report> {
+    let mut report = verify(file, None, progress)?;
+    for remark in layout(file)?.remarks {
+        // What is wrong within an ntuple was found above, with its place.
+        if !remark.starts_with("ntuple '") {
+            report.damages.push(Damage::whole("", remark));
         }
     }
     Ok(report)
