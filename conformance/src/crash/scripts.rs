@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use bytes::Bytes;
@@ -187,6 +187,11 @@ fn options() -> WriteOptions {
     WriteOptions::default().with_page_bytes(256)
 }
 
+/// For more than a sink keeps in memory.
+fn large() -> WriteOptions {
+    WriteOptions::default().with_compression(Compression::NONE)
+}
+
 fn quality_schema() -> Schema {
     Schema::from_arrow(&quality(&[]).schema()).expect("a schema")
 }
@@ -261,7 +266,7 @@ fn two_ntuples(stage: &mut Stage, file: FileWriter, options: WriteOptions) -> Re
 
 /// A checkpoint, more entries, and no end.
 fn given_up(stage: &mut Stage, file: FileWriter) -> Result<()> {
-    let mut writer = file.ntuple("a/events", &schema(false), options())?;
+    let mut writer = file.ntuple("a/events", &schema(false), large())?;
     writer.write(&events(0..30, 1, None))?;
     stage.set("a/events", Content::of(&events(0..30, 1, None)));
     writer.checkpoint()?;
@@ -271,11 +276,11 @@ fn given_up(stage: &mut Stage, file: FileWriter) -> Result<()> {
 
 /// Fills the sink's buffer, so that something is written after the last checkpoint, and forgets it.
 fn give_up(stage: &mut Stage, file: FileWriter, mut writer: NtupleWriter) -> Result<()> {
-    let mut at = writer.entries();
+    static BATCH: OnceLock<RecordBatch> = OnceLock::new();
+    let batch = BATCH.get_or_init(|| events(0..30_000, 9, None));
     while stage.log.len() == stage.marks.last().map_or(0, |(calls, _)| *calls) {
-        writer.write(&events(at..at + 30_000, 9, None))?;
+        writer.write(batch)?;
         writer.flush_cluster()?;
-        at += 30_000;
     }
     drop(writer);
     file.abort()?;
@@ -355,7 +360,7 @@ fn widened(stage: &mut Stage, file: FileWriter) -> Result<()> {
 }
 
 fn grown_and_given_up(stage: &mut Stage, file: FileWriter) -> Result<()> {
-    let mut writer = file.append("run1/hits", options())?;
+    let mut writer = file.append("run1/hits", large())?;
     writer.write(&events(20..44, 2, None))?;
     stage.set("run1/hits", Content::of(&events(0..44, 2, None)));
     writer.checkpoint()?;
