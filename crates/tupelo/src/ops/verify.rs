@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use tupelo_format::descriptor::ColumnId;
-use tupelo_format::envelope::PageInfo;
+use tupelo_format::envelope::{ColumnPages, PageInfo};
 
 use super::layout::layout;
 use super::{ntuples, reason};
@@ -12,7 +12,7 @@ use crate::decode::Decoder;
 use crate::plan;
 use crate::reader::{File, Ntuple};
 use crate::schema::Field;
-use crate::source::{Cluster, PageSource, Pages, Segment, checked};
+use crate::source::{Cluster, Ends, PageSource, Pages, Segment, checked};
 use crate::{Error, ErrorKind, Result};
 
 /// Sealed pages that are fetched at once, in bytes.
@@ -107,7 +107,9 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
     for found in ntuples(&file, name)? {
         report.ntuples += 1;
         match &found.ntuple {
-            Ok(ntuple) => Check { name: &found.name, ntuple, report: &mut report, progress }.run(),
+            Ok(ntuple) => {
+                Check { name: &found.name, ntuple, report: &mut report, progress, ends: Ends::default() }.run();
+            }
             Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
         }
     }
@@ -143,6 +145,7 @@ struct Check<'a> {
     ntuple: &'a Ntuple,
     report: &'a mut Report,
     progress: &'a mut dyn FnMut(u64),
+    ends: Ends,
 }
 
 /// A page and where it belongs.
@@ -176,8 +179,13 @@ impl Check<'_> {
         let mut places: Vec<Place> = Vec::new();
         let mut bytes = 0;
         for id in (0..self.source().descriptor().columns().len() as u32).map(ColumnId::from) {
-            let pages = match self.source().column_pages(cluster, id) {
-                Ok(pages) => pages.map(|pages| pages.pages).unwrap_or_default(),
+            let follow = |listed: Option<ColumnPages>| {
+                let Some(listed) = listed else { return Ok(Vec::new()) };
+                self.ends.follow(self.ntuple.descriptor(), cluster, id, &listed)?;
+                Ok(listed.pages)
+            };
+            let pages = match self.ntuple.source().column_pages(cluster, id).and_then(follow) {
+                Ok(pages) => pages,
                 Err(error) => {
                     damaged.insert(id);
                     self.damage(id, cluster, None, &error);

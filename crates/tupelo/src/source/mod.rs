@@ -18,7 +18,7 @@ use tupelo_storage::ByteSource;
 
 pub(crate) use memory::{Budget, Request, Share};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
-pub(crate) use pages::{Pages, Piece, Segment};
+pub(crate) use pages::{Ends, Pages, Piece, Segment};
 
 use crate::{Error, Result};
 
