@@ -37,7 +37,7 @@ impl Decisions<'_> {
 }
 
 fn any_type(decide: &mut Decisions<'_>, depth: u64) -> Type {
-    let mut items = |decide: &mut Decisions<'_>, least: u64, most: u64| -> Vec<Type> {
+    let items = |decide: &mut Decisions<'_>, least: u64, most: u64| -> Vec<Type> {
         (0..least + decide.below(most - least + 1)).map(|_| any_type(decide, depth + 1)).collect()
     };
     let kinds = if depth < MAX_DEPTH { 13 } else { 5 };

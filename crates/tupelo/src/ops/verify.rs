@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use tupelo_format::descriptor::ColumnId;
-use tupelo_format::envelope::PageInfo;
+use tupelo_format::envelope::{ColumnPages, PageInfo};
 
 use super::layout::layout;
 use super::{ntuples, reason};
@@ -108,8 +108,7 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
         report.ntuples += 1;
         match &found.ntuple {
             Ok(ntuple) => {
-                let ends = Ends::default();
-                Check { name: &found.name, ntuple, report: &mut report, ends, progress }.run();
+                Check { name: &found.name, ntuple, report: &mut report, progress, ends: Ends::default() }.run();
             }
             Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
         }
@@ -145,8 +144,8 @@ struct Check<'a> {
     name: &'a str,
     ntuple: &'a Ntuple,
     report: &'a mut Report,
-    ends: Ends,
     progress: &'a mut dyn FnMut(u64),
+    ends: Ends,
 }
 
 /// A page and where it belongs.
@@ -180,13 +179,12 @@ impl Check<'_> {
         let mut places: Vec<Place> = Vec::new();
         let mut bytes = 0;
         for id in (0..self.source().descriptor().columns().len() as u32).map(ColumnId::from) {
-            let source = self.ntuple.source();
-            let found = source.column_pages(cluster, id).and_then(|pages| {
-                let Some(pages) = pages else { return Ok(Vec::new()) };
-                self.ends.check(source, cluster, id, &pages)?;
-                Ok(pages.pages)
-            });
-            let pages = match found {
+            let follow = |listed: Option<ColumnPages>| {
+                let Some(listed) = listed else { return Ok(Vec::new()) };
+                self.ends.follow(self.ntuple.descriptor(), cluster, id, &listed)?;
+                Ok(listed.pages)
+            };
+            let pages = match self.ntuple.source().column_pages(cluster, id).and_then(follow) {
                 Ok(pages) => pages,
                 Err(error) => {
                     damaged.insert(id);

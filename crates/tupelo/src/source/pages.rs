@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use tupelo_format::descriptor::{ColumnId, FieldId};
+use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::envelope::{ColumnPages, FeatureFlags, PageInfo};
 
@@ -96,34 +96,27 @@ impl Column {
     }
 }
 
-/// Where columns ended in the cluster that was looked at last.
-#[derive(Debug, Default)]
-pub(crate) struct Ends {
-    /// Number of the cluster, and the element that is next.
-    columns: HashMap<ColumnId, (u64, u64)>,
-}
+/// Where columns ended in the last cluster that was looked at: its number, and the element behind.
+#[derive(Default)]
+pub(crate) struct Ends(HashMap<ColumnId, (u64, u64)>);
 
 impl Ends {
     /// A column goes on where it ended in the cluster before. Before a deferred column nobody stored anything.
-    pub(crate) fn check(
+    pub(crate) fn follow(
         &mut self,
-        source: &PageSource,
+        descriptor: &Descriptor,
         cluster: &Cluster,
         id: ColumnId,
-        pages: &ColumnPages,
+        listed: &ColumnPages,
     ) -> Result<()> {
-        let Some(first) = pages.first_element else { return Ok(()) };
-        match self.columns.insert(id, (cluster.number, first.saturating_add(pages.elements()))) {
-            Some((number, end))
-                if number.saturating_add(1) == cluster.number
-                    && end != first
-                    && !source.descriptor().column(id)?.is_deferred() =>
-            {
-                Err(Error::corrupt(format!(
-                    "column {id} begins at element {first} in cluster {} where element {end} is next",
-                    cluster.number
-                )))
-            }
+        let Some(first) = listed.first_element else { return Ok(()) };
+        let before = self.0.insert(id, (cluster.number, first.saturating_add(listed.elements())));
+        let expected = before.filter(|(number, _)| number.checked_add(1) == Some(cluster.number)).map(|(_, end)| end);
+        match expected {
+            Some(end) if end != first && !descriptor.column(id)?.is_deferred() => Err(Error::corrupt(format!(
+                "column {id} begins at element {first} in cluster {} where element {end} is next",
+                cluster.number
+            ))),
             _ => Ok(()),
         }
     }
@@ -136,7 +129,6 @@ pub(crate) struct Pages<'s> {
     columns: HashMap<(u64, ColumnId), Column>,
     /// Which column is the `k`-th of a field in a cluster; `None` where the cluster is older than the field.
     primary: HashMap<(u64, FieldId, usize), Option<ColumnId>>,
-    /// Where the columns ended in the last cluster that was looked at: its number, and the element behind.
     ends: Ends,
     scratch: Vec<u8>,
     memory: Request,
@@ -207,11 +199,6 @@ impl<'s> Pages<'s> {
         Ok(())
     }
 
-    fn check_start(&mut self, cluster: &Cluster, id: ColumnId) -> Result<()> {
-        let Some(column) = self.columns.get(&(cluster.number, id)) else { return Ok(()) };
-        self.ends.check(self.source, cluster, id, &column.info)
-    }
-
     /// Elements of the field's `k`-th column that the cluster stores, and those that a deferred column lacks before.
     fn extent(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<(Option<ColumnId>, u64, u64)> {
         let Some(id) = self.primary(field, k, &segment.cluster)? else { return Ok((None, 0, u64::MAX)) };
@@ -271,8 +258,8 @@ impl<'s> Pages<'s> {
     /// What a segment needs; `None` where the cluster is older than the field.
     fn need(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<Option<Need>> {
         let (Some(column), stored, missing) = self.extent(field, k, segment)? else { return Ok(None) };
-        if segment.per_entry.is_none() {
-            self.check_start(&segment.cluster, column)?;
+        if let (None, Some(listed)) = (segment.per_entry, self.columns.get(&(segment.cluster.number, column))) {
+            self.ends.follow(self.source.descriptor(), &segment.cluster, column, &listed.info)?;
         }
         let end = (segment.start + segment.count).saturating_sub(missing);
         if segment.count > 0 && end > stored {

@@ -1,0 +1,25 @@
+//! What fuzzing found, each as the smallest file that shows it.
+
+use conformance::{outcome, samples};
+
+const BUDGET_BYTES: u64 = 64 << 20;
+
+/// `end_to_end`: verifying looked at each cluster alone, and so did not see that the items of a collection begin in the
+/// second one where they did not end in the first; reading did.
+#[test]
+fn verifying_follows_columns_from_cluster_to_cluster() {
+    let mut model = samples::nested();
+    let mut second = model.groups[0].clusters[0].clone();
+    second.summary.first_entry = second.summary.entries;
+    for column in &mut second.columns {
+        let elements = column.pages.iter().map(|page| u64::from(page.elements)).sum::<u64>();
+        column.first_element = column.first_element.map(|first| first + elements);
+    }
+    model.groups[0].clusters.push(second);
+    let data = outcome::handle(&model.build().expect("a file"), true, BUDGET_BYTES).expect("it is whole");
+    assert_eq!(data[0].batch.num_rows(), 10);
+    model.column(1, 1).first_element = Some(1 << 55);
+    let error = outcome::handle(&model.build().expect("a file"), true, BUDGET_BYTES).expect_err("a gap").to_string();
+    let place = "field 'v._0': column 1 begins at element 36028797018963968 in cluster 1 where element 7 is next";
+    assert!(error.ends_with(place), "{error}");
+}
