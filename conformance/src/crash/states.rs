@@ -13,13 +13,15 @@ pub const SECTOR_BYTES: u64 = 512;
 /// Appends up to this many bytes are torn at every byte, longer ones at every sector and at some bytes between.
 const TORN_EVERYWHERE_BYTES: usize = 128;
 /// How many places between sectors.
-const TORN_ANYWHERE: usize = 20;
-/// Of recordings with more calls than these, only some appends are looked at.
+const TORN_ANYWHERE: usize = 80;
+/// Of recordings with more calls than these, only some appends are looked at, and torn at one place.
 const MANY_CALLS: usize = 150;
 /// So many pieces that wait for a sync are lost in all combinations, more of them in random ones.
 const EXHAUSTIVE_PIECES: usize = 9;
 /// How many.
 const RANDOM_SUBSETS: usize = 150;
+/// And how many of pieces that are more than these, in large files.
+const MANY_PIECES: (usize, usize) = (2000, 15);
 
 /// How a state came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +69,11 @@ pub fn killed(recording: &Recording, mut each: impl FnMut(State)) {
                 continue;
             }
         };
-        for cut in cuts(bytes.len(), file.len() as u64, is_overwrite, &mut random) {
+        let mut cuts = cuts(bytes.len(), file.len() as u64, is_overwrite, &mut random);
+        if stride > 1 && !is_overwrite {
+            cuts.truncate(1);
+        }
+        for cut in cuts {
             let part = match call {
                 DiskCall::Overwrite { offset, .. } => {
                     DiskCall::Overwrite { offset: *offset, bytes: bytes.slice(..cut) }
@@ -165,7 +171,7 @@ fn group(durable: &[u8], calls: &[DiskCall], range: Range<usize>, random: &mut R
         }
         return;
     }
-    for subset in 0..RANDOM_SUBSETS {
+    for subset in 0..if count > MANY_PIECES.0 { MANY_PIECES.1 } else { RANDOM_SUBSETS } {
         // Nearly all, about half, or nearly none of the sectors are lost.
         let one_in = [count as u64, 2, 20][subset % 3];
         let is_inverse = subset % 2 == 0;
