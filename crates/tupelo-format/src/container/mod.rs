@@ -15,6 +15,7 @@ mod free;
 mod header;
 mod key;
 mod layout;
+mod streamed;
 mod streamer_info;
 mod walk;
 
@@ -28,7 +29,8 @@ pub use fetched::{Attempt, Fetched, Interrupt};
 pub use header::{FileHeader, read_header};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key};
 pub use layout::{Layout, Tail};
-pub use streamer_info::streamer_info;
+pub(crate) use streamed::{Pointer, Streamed, Version};
+pub use streamer_info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, streamer_infos};
 pub use walk::{Record, RecordKind, Walk, walk_keys};
 
 /// Offsets above this need the 64-bit layouts (`TFile::kStartBigFile`).
