@@ -20,7 +20,7 @@ mod streamer_info;
 mod walk;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use anchor::{ANCHOR_BYTES, Anchor};
 pub use chunks::{Chunks, payload};

@@ -12,7 +12,7 @@ const DATIME: u32 = 0x7eea_050b;
 const CLASS: &str = "ROOT::RNTuple";
 
 /// Calls a function as an engine does: fetches what it asks for and calls again.
-pub(super) fn run<T>(file: &[u8], function: impl Fn(&Fetched) -> Attempt<T>) -> crate::Result<T> {
+pub(crate) fn run<T>(file: &[u8], function: impl Fn(&Fetched) -> Attempt<T>) -> crate::Result<T> {
     let mut fetched = Fetched::new(file.len() as u64);
     for _ in 0..10_000 {
         match function(&fetched) {
@@ -167,7 +167,7 @@ fn a_small_file_grows_big() {
 }
 
 /// The real files, as `(name, bytes)`; none where they are not at hand.
-pub(super) fn real_files() -> Vec<(String, Vec<u8>)> {
+pub(crate) fn real_files() -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     let entries = [folder.clone(), folder.join("trees")].into_iter().filter_map(|folder| folder.read_dir().ok());
     let paths = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tupelo_format::container::{ANCHOR_BYTES, Anchor, Fetched, Interrupt, Layout, blob_key};
+use tupelo_format::container::{ANCHOR_BYTES, Anchor, Fetched, Interrupt, Layout, StreamerInfos, blob_key};
 use tupelo_format::open::{ANCHOR_CLASS, first_guess};
 use tupelo_storage::{ByteSink, ByteSource};
 
@@ -109,6 +109,14 @@ impl FileSink {
         debug_assert_eq!(payload.len(), ANCHOR_BYTES);
         state.layout.add(path, ANCHOR_CLASS, title, payload)?;
         state.open.retain(|open| open != path);
+        Ok(())
+    }
+
+    /// Adds layouts of classes to the file's streamer info.
+    pub(crate) fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
+        let mut state = self.lock();
+        state.sink()?;
+        state.layout.add_streamer_info(infos);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ mod records;
 
 use std::path::Path;
 
+use tupelo_format::container::StreamerInfos;
 use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
 
 pub use self::ntuple::{NtupleWriter, Written};
@@ -70,6 +71,15 @@ impl FileWriter {
     /// field; storage errors.
     pub fn ntuple(&self, path: &str, schema: &Schema, options: WriteOptions) -> Result<NtupleWriter> {
         NtupleWriter::new(self.sink.clone(), path, schema, &options).map_err(|e| self.context(path, e))
+    }
+
+    /// Adds layouts of classes to those that the file describes, so that ROOT can read objects of these classes without
+    /// their libraries. What the file has of the same class, version and checksum stays as it is.
+    ///
+    /// # Errors
+    /// Invalid argument if the file was given up.
+    pub fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
+        self.sink.add_streamer_info(infos).map_err(|e| e.within(self.sink.name()))
     }
 
     /// Writes directories, streamer info and header, and makes the file visible and durable.

@@ -19,7 +19,9 @@ impl StreamerInfos {
         if bytes.get(4..8) == Some(&[0xff; 4]) {
             match stream.pointer()? {
                 Pointer::Object { class_name: "TList", .. } => {}
-                other => return Err(Error::unsupported(format!("a list of class layouts was expected, not {other:?}"))),
+                other => {
+                    return Err(Error::unsupported(format!("a list of class layouts was expected, not {other:?}")));
+                }
             }
         }
         let mut infos = Self::default();

@@ -51,7 +51,8 @@ fn all_kinds() -> StreamerInfos {
     };
     let mut infos = StreamerInfos::anchor();
     let elements = kinds.into_iter().enumerate().map(element).collect();
-    let info = ClassInfo { name: "Class".into(), title: Vec::new(), bits: 0, version: 3, checksum: 0xffff_fff0, elements };
+    let info =
+        ClassInfo { name: "Class".into(), title: Vec::new(), bits: 0, version: 3, checksum: 0xffff_fff0, elements };
     assert!(infos.push(info));
     infos.merge(&rule("type=Class version=\"[-2]\""));
     infos
@@ -97,9 +98,9 @@ fn the_real_files_have_the_same_layouts_after_writing() {
         assert_eq!(StreamerInfos::read(&written, *key_bytes).as_ref(), Ok(&infos), "{name}");
         assert_eq!(infos.write(7), StreamerInfos::read(&written, *key_bytes).unwrap().write(7));
         classes += infos.classes().len();
-        same += usize::from(written == *list);
+        same += usize::from(written.len() == list.len());
     }
-    println!("{} lists with {classes} layouts; {same} are the same to the byte", lists.len());
+    println!("{} lists with {classes} layouts; {same} have the same length", lists.len());
 }
 
 #[test]
