@@ -148,7 +148,7 @@ struct Variety : TNamed {
    std::set<std::string> fSet;
    std::vector<std::pair<std::int32_t, std::string>> fPairs;
    std::pair<std::int32_t, float> fPair;
-   std::bitset<10> fBits;
+   std::bitset<10> fBitset;
    std::vector<TObject *> fPointers;
    Item fItem;
    Item fItemArray[2];

@@ -125,7 +125,7 @@ inline void Write(const char *path, int compression)
          v.fDerived.assign(2, derived), v.fDerived[1].fMore = 5.5;
          v.fItemList.assign(1, v.fItem), v.fEmpties.resize(3);
          v.fMap = {{1, 1.5f}, {2, 2.5f}}, v.fVectorMap = {{"a", {1, 2}}, {"b", {}}}, v.fItemMap = {{"k", v.fItem}};
-         v.fSet = {"x", "y"}, v.fPairs = {{1, "p"}, {2, "q"}}, v.fPair = {3, 3.5f}, v.fBits = std::bitset<10>(5);
+         v.fSet = {"x", "y"}, v.fPairs = {{1, "p"}, {2, "q"}}, v.fPair = {3, 3.5f}, v.fBitset = std::bitset<10>(5);
          pointed.fNumber = 9;
          v.fPointers = {&shared, nullptr, &shared}, v.fItemArray[1] = v.fItem, v.fItemPointer = &pointed;
          v.fShared = &shared, v.fSelf = &v;

@@ -3,7 +3,7 @@
     write_objects.py OUT_DIR
 
 OUT_DIR/objects.0.root and OUT_DIR/objects.505.root then hold the ntuple "Events" of objects.hxx. It ends with status 3
-where there is no g++ for the dictionary.
+and the reason where it cannot run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ def main() -> int:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     if not shutil.which("g++"):
-        print("there is no g++")
+        print("there is no g++ for the dictionary")
         return 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ROOT
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ROOT
+    except ImportError as error:
+        print(f"ROOT cannot be imported ({error})")
+        return 3
     folder = Path(sys.argv[1]).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     ROOT.gROOT.SetBatch(True)

@@ -29,6 +29,8 @@ pub use fetched::{Attempt, Fetched, Interrupt};
 pub use header::{FileHeader, read_header};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key};
 pub use layout::{Layout, Tail};
+#[cfg(test)]
+pub(crate) use streamed::Streaming;
 pub(crate) use streamed::{Pointer, Streamed, Version};
 pub use streamer_info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, streamer_infos};
 pub use walk::{Record, RecordKind, Walk, walk_keys};

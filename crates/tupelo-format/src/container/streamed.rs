@@ -101,6 +101,12 @@ impl<'a> Streamed<'a> {
         }
     }
 
+    /// Goes to a position, forwards or backwards.
+    pub(crate) fn go_to(&mut self, position: usize) -> Result<()> {
+        self.cursor = Cursor::new(self.bytes, 0);
+        self.skip_to(position)
+    }
+
     /// Checks that an object ends where its head says.
     pub(crate) fn check_end(&self, end: Option<usize>) -> Result<()> {
         match end {

@@ -13,14 +13,17 @@ use crate::{Error, ErrorKind, Result};
 pub(super) struct Reader<'a> {
     pub(super) stream: Streamed<'a>,
     infos: &'a StreamerInfos,
-    /// Objects behind pointers by what references call them; `None` while they are being read.
-    known: HashMap<usize, Option<Value>>,
+    /// Objects behind pointers by what references call them, with the depth of what is in them; `None` while they are
+    /// being read.
+    known: HashMap<usize, Option<(Value, u32)>>,
     /// Names under which the streamer info has classes that it spells differently.
     spellings: HashMap<String, Option<String>>,
     /// Layouts that no streamer info is needed for.
     built_in: HashMap<&'static str, Arc<ClassInfo>>,
     budget: usize,
     depth: u32,
+    /// The deepest place within the object behind the innermost pointer.
+    deepest: u32,
 }
 
 impl<'a> Reader<'a> {
@@ -33,6 +36,7 @@ impl<'a> Reader<'a> {
             built_in: HashMap::new(),
             budget: bytes.len().saturating_mul(MAX_EXPANSION).saturating_add(FREE_BYTES),
             depth: 0,
+            deepest: 0,
         }
     }
 
@@ -60,14 +64,23 @@ impl<'a> Reader<'a> {
     }
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth >= MAX_DEPTH {
-            let what = format!("objects nested more than {MAX_DEPTH} deep");
-            return Err(Error::limit(what).at(self.stream.cursor.offset()));
-        }
+        self.reach(1)?;
         self.depth += 1;
         let result = read(self);
         self.depth -= 1;
         result
+    }
+
+    /// Notes that something lies so much deeper than this place. References count too: what they lead to is walked
+    /// through by whoever uses the value.
+    fn reach(&mut self, more: u32) -> Result<()> {
+        let depth = self.depth.saturating_add(more);
+        if depth > MAX_DEPTH {
+            let what = format!("objects nested more than {MAX_DEPTH} deep");
+            return Err(Error::limit(what).at(self.stream.cursor.offset()));
+        }
+        self.deepest = self.deepest.max(depth);
+        Ok(())
     }
 
     /// A value that stands in a container or alone.
@@ -157,14 +170,40 @@ impl<'a> Reader<'a> {
 
     /// An object as its streamer info describes it: `TBufferFile::ReadClassBuffer`.
     fn versioned(&mut self, name: &str) -> Result<Value> {
+        let start = self.stream.cursor.position();
         let version = self.stream.version()?;
-        let info = self.layout(name, &version)?;
-        let mut objects = self.members(&info, 1)?;
-        self.stream.check_end(version.end).map_err(|error| error.within(name))?;
-        Ok(self.object(info, objects.pop().unwrap_or_default()))
+        let read = |this: &mut Self| {
+            let info = this.layout(name, &version)?;
+            let mut objects = this.members(&info, 1)?;
+            this.stream.check_end(version.end).map_err(|error| error.within(name))?;
+            Ok(this.object(info, objects.pop().unwrap_or_default()))
+        };
+        match (version.end, self.depth) {
+            (Some(end), 2..) => self.contained(name, start, end, read),
+            _ => read(self),
+        }
     }
 
-    pub(super) fn object(&mut self, class: Arc<ClassInfo>, members: Vec<Value>) -> Value {
+    /// Reads a part of an object that says how long it is: what cannot be read of it does not spoil the rest.
+    pub(super) fn contained(
+        &mut self,
+        name: &str,
+        start: usize,
+        end: usize,
+        read: impl FnOnce(&mut Self) -> Result<Value>,
+    ) -> Result<Value> {
+        let error = match read(self) {
+            Err(error) if error.kind() != ErrorKind::Limit => error,
+            result => return result,
+        };
+        self.stream.go_to(end)?;
+        let bytes = self.stream.bytes(start, end);
+        self.spend(bytes.len() + name.len() + error.what().len(), 1)?;
+        let opaque = Opaque { class_name: name.to_owned(), bytes: bytes.to_vec(), reason: error.to_string() };
+        Ok(Value::Opaque(Box::new(opaque)))
+    }
+
+    pub(super) fn object(&self, class: Arc<ClassInfo>, members: Vec<Value>) -> Value {
         Value::Object(Arc::new(Object { class, members }))
     }
 
@@ -221,42 +260,32 @@ impl<'a> Reader<'a> {
         let (class_name, id, end) = match self.stream.pointer()? {
             Pointer::Null => return Ok(Value::Null),
             Pointer::Reference(id) => {
-                return match self.known.get(&id) {
-                    Some(Some(value)) => Ok(value.clone()),
+                return match self.known.get(&id).cloned() {
+                    Some(Some((value, height))) => self.reach(height).map(|()| value),
                     Some(None) => Ok(Value::Enclosing),
                     None => {
-                        Err(Error::unsupported(format!("reference to an object at {id}, which is not there")).at(at))
+                        let what = format!("reference to an object at {id}, which is not there");
+                        Err(Error::unsupported(what).at(at))
                     }
                 };
             }
             Pointer::Object { class_name, id, end } => (class_name, id, end),
         };
         let start = self.stream.cursor.position();
-        self.spend(1, size_of::<(usize, Option<Value>)>() + size_of::<Object>())?;
+        self.spend(1, size_of::<(usize, Option<(Value, u32)>)>() + size_of::<Object>())?;
         self.known.insert(id, None);
-        let value = match self.class(class_name) {
-            Ok(value) => {
-                self.stream.check_end(Some(end)).map_err(|error| error.within(class_name))?;
-                value
-            }
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
-                self.stream.skip_to(end)?;
-                let bytes = self.stream.bytes(start, end);
-                self.spend(bytes.len(), 1)?;
-                self.spend(class_name.len() + error.what().len(), 1)?;
-                let class_name = class_name.to_owned();
-                Value::Opaque(Box::new(Opaque { class_name, bytes: bytes.to_vec(), reason: error.to_string() }))
-            }
-            Err(error) => return Err(error),
-        };
+        let outside = std::mem::replace(&mut self.deepest, self.depth);
+        let value = self.contained(class_name, start, end, |this| {
+            let value = this.class(class_name)?;
+            this.stream.check_end(Some(end)).map_err(|error| error.within(class_name))?;
+            Ok(value)
+        })?;
+        let height = self.deepest.saturating_sub(self.depth);
+        self.deepest = self.deepest.max(outside);
         // Only objects are shared without a copy.
-        let shared = match &value {
-            Value::Object(object) => Some(Value::Object(Arc::clone(object))),
-            _ => None,
-        };
-        match shared {
-            Some(shared) => self.known.insert(id, Some(shared)),
-            None => self.known.remove(&id),
+        match &value {
+            Value::Object(object) => self.known.insert(id, Some((Value::Object(Arc::clone(object)), height))),
+            _ => self.known.remove(&id),
         };
         Ok(value)
     }

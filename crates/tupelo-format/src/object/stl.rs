@@ -6,7 +6,7 @@ use super::cpp::{self, Basic, Type};
 use super::members::{each, type_of};
 use super::reader::{Reader, pair};
 use super::value::Value;
-use crate::container::{ClassInfo, Element, ElementKind};
+use crate::container::{ClassInfo, Element, ElementKind, Version};
 use crate::{Error, Result};
 
 /// Since this version of `TStreamerInfo` the class version of the items stands in front of them.
@@ -19,17 +19,29 @@ impl Reader<'_> {
             return Err(Error::unsupported(format!("pointer to a container, {}", element.type_name.escape_debug())));
         }
         let of = self.item_hint(type_of(element)?, &element.kind);
+        let start = self.stream.cursor.position();
         let version = self.stream.version()?;
-        match version.is_member_wise {
-            true => {
-                if version.number < MEMBER_WISE_SINCE {
-                    return Err(Error::unsupported("members of a collection side by side, as before ROOT 5.24"));
-                }
-                let info = self.item_layout(&of, &element.type_name)?;
-                each(objects, |_| self.several(length, |this| this.member_wise(&of, &info)))?;
-            }
-            false => each(objects, |_| self.several(length, |this| this.item(&of)))?,
+        let layout = match version.is_member_wise {
+            true => Some(self.item_layout(&of, &element.type_name, version.number)),
+            false => None,
+        };
+        let read = |this: &mut Self| {
+            this.several(length, |this| match &layout {
+                Some(layout) => this.member_wise(&of, layout),
+                None => this.item(&of),
+            })
+        };
+        // The value of one object says how long it is, those of several do so together.
+        if let (Some(end), [members]) = (version.end, &mut *objects) {
+            let value = self.contained(&element.type_name, start, end, |this| {
+                let value = read(this)?;
+                this.stream.check_end(Some(end))?;
+                Ok(value)
+            })?;
+            members.push(value);
+            return Ok(());
         }
+        each(objects, |_| read(self))?;
         self.stream.check_end(version.end)
     }
 
@@ -45,31 +57,35 @@ impl Reader<'_> {
     }
 
     /// Layout of the items of a container that is stored member by member: their version follows.
-    fn item_layout(&mut self, of: &Type, type_name: &str) -> Result<Arc<ClassInfo>> {
-        match (of, cpp::pair(type_name)) {
-            (Type::Map(..), Some(types)) => {
-                if self.stream.cursor.u16_be()? == 0 {
-                    self.stream.cursor.take(4)?;
-                }
-                pair(types)
-            }
+    fn item_layout(&mut self, of: &Type, type_name: &str, writer: u16) -> Result<Arc<ClassInfo>> {
+        if writer < MEMBER_WISE_SINCE {
+            return Err(Error::unsupported("members of a collection side by side, as before ROOT 5.24"));
+        }
+        let number = self.stream.cursor.u16_be()?;
+        // Classes without a version have a checksum instead, known or not.
+        let behind = self.stream.cursor.position() + if number == 0 { 4 } else { 0 };
+        let version = Version { number, is_member_wise: true, end: None };
+        let layout = match (of, cpp::pair(type_name)) {
+            (Type::Map(..), Some(types)) => pair(types),
             (Type::Sequence(item), _) => match &**item {
-                Type::Class(name) => {
-                    let number = self.stream.cursor.u16_be()?;
-                    let version = crate::container::Version { number, is_member_wise: false, end: None };
-                    self.layout(name, &version)
-                }
+                Type::Class(name) => self.layout(name, &version),
                 _ => Err(no_members(type_name)),
             },
             _ => Err(no_members(type_name)),
-        }
+        };
+        self.stream.go_to(behind)?;
+        layout
     }
 
     /// A container whose items' members follow one after the other.
-    fn member_wise(&mut self, of: &Type, info: &Arc<ClassInfo>) -> Result<Value> {
+    fn member_wise(&mut self, of: &Type, layout: &Result<Arc<ClassInfo>>) -> Result<Value> {
         let count = self.length()?;
-        // The members of nothing are not even begun.
-        let objects = if count == 0 { Vec::new() } else { self.members(info, count)? };
+        if count == 0 {
+            // Nothing has no members, and needs no layout.
+            return Ok(if let Type::Map(..) = of { Value::Map(Vec::new()) } else { Value::List(Vec::new()) });
+        }
+        let info = layout.as_ref().map_err(Error::clone)?;
+        let objects = self.members(info, count)?;
         if let Type::Map(..) = of {
             let pair = |members: Vec<Value>| {
                 let mut members = members.into_iter();
@@ -79,8 +95,7 @@ impl Reader<'_> {
         }
         let mut list = self.list(count)?;
         for members in objects {
-            let object = self.object(Arc::clone(info), members);
-            list.push(object);
+            list.push(self.object(Arc::clone(info), members));
         }
         Ok(Value::List(list))
     }
