@@ -167,6 +167,10 @@ impl<'a> Cursor<'a> {
         i32_be: i32 = from_be_bytes;
         /// Big-endian two's complement.
         i64_be: i64 = from_be_bytes;
+        /// Big-endian IEEE 754.
+        f32_be: f32 = from_be_bytes;
+        /// Big-endian IEEE 754.
+        f64_be: f64 = from_be_bytes;
     }
 
     /// A string of the RNTuple format: 32-bit length, then UTF-8.
@@ -175,13 +179,24 @@ impl<'a> Cursor<'a> {
         self.utf8(length)
     }
 
-    /// A string of the ROOT file format (`TString`): one byte of length, or 255 and a 32-bit length.
+    /// A string of the ROOT file format (`TString`) that must be UTF-8.
     pub fn string_be(&mut self) -> Result<String> {
-        let length = match self.u8()? {
+        let length = self.length_be()?;
+        self.utf8(length)
+    }
+
+    /// A string of the ROOT file format (`TString`) as it stands. ROOT does not know encodings.
+    pub fn text_be(&mut self) -> Result<&'a [u8]> {
+        let length = self.length_be()?;
+        self.take(length)
+    }
+
+    /// One byte of length, or 255 and a 32-bit length.
+    fn length_be(&mut self) -> Result<usize> {
+        Ok(match self.u8()? {
             255 => self.u32_be()? as usize,
             short => usize::from(short),
-        };
-        self.utf8(length)
+        })
     }
 
     fn utf8(&mut self, length: usize) -> Result<String> {
@@ -266,6 +281,10 @@ impl Buffer {
         i16_be: i16 = to_be_bytes;
         /// Big-endian two's complement.
         i32_be: i32 = to_be_bytes;
+        /// Big-endian IEEE 754.
+        f32_be: f32 = to_be_bytes;
+        /// Big-endian IEEE 754.
+        f64_be: f64 = to_be_bytes;
     }
 
     /// Raw bytes.
@@ -282,6 +301,11 @@ impl Buffer {
 
     /// A string of the ROOT file format.
     pub fn string_be(&mut self, text: &str) {
+        self.text_be(text.as_bytes());
+    }
+
+    /// A string of the ROOT file format in whatever encoding it has.
+    pub fn text_be(&mut self, text: &[u8]) {
         match u8::try_from(text.len()) {
             Ok(short) if short < 255 => self.u8(short),
             _ => {
@@ -289,7 +313,7 @@ impl Buffer {
                 self.u32_be(u32::try_from(text.len()).unwrap_or(u32::MAX));
             }
         }
-        self.put(text.as_bytes());
+        self.put(text);
     }
 
     /// Bytes written so far.

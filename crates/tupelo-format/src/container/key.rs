@@ -185,11 +185,7 @@ impl Key {
 
 /// A `TString`. ROOT does not know encodings: what is not UTF-8 is shown as well as possible.
 pub(super) fn text(cursor: &mut Cursor<'_>) -> Result<String> {
-    let length = match cursor.u8()? {
-        255 => cursor.u32_be()? as usize,
-        short => usize::from(short),
-    };
-    Ok(String::from_utf8_lossy(cursor.take(length)?).into_owned())
+    Ok(String::from_utf8_lossy(cursor.text_be()?).into_owned())
 }
 
 /// Reads the key of the record at `offset`.
