@@ -66,7 +66,7 @@ impl Run {
         let promised = &self.stage.marks.last().expect("the first mark").1;
         let left = files(self.folder.path());
         if is_update {
-            assert_eq!(left, [self.path.clone()], "{place}");
+            assert_eq!(left, [self.path.as_path()], "{place}");
         } else {
             assert!(!self.path.exists(), "{place}: a file was published after an error");
             if promised.is_empty() {

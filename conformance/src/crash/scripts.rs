@@ -1,12 +1,14 @@
 //! Writing with checkpoints, recorded.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use bytes::Bytes;
 use tupelo::schema::Schema;
+use tupelo::writer::AttributeSetWriter;
 use tupelo::{Compression, FileWriter, NtupleWriter, Result, WriteOptions};
 use tupelo_storage::adapter::{DiskLog, RecordingDisk};
 use tupelo_storage::local::Disk;
@@ -78,6 +80,15 @@ pub fn record(name: &str, is_update: bool, script: Script, folder: &Path) -> Res
 pub fn named(name_bytes: usize, folder: &Path) -> Result<Recording> {
     let name = "n".repeat(name_bytes);
     record_as(&format!("a new file with a name of {name_bytes} bytes"), Bytes::new(), new_file, &folder.join(name))
+}
+
+/// The script of ntuples that are added to a file with leftovers of so many bytes behind its end.
+///
+/// # Errors
+/// Those of writing.
+pub fn shifted(bytes: usize, folder: &Path) -> Result<Recording> {
+    let old = [whole_file(folder)?, vec![0; bytes].into()].concat();
+    record_onto(&format!("ntuples added behind {bytes} bytes of leftovers"), old.into(), added, folder)
 }
 
 /// Six checkpoints of a thousand entries, each append one call: what other writers were measured with.
@@ -161,7 +172,7 @@ pub fn whole_file(folder: &Path) -> Result<Bytes> {
     writer.write(&events(40..60, 1, None))?;
     writer.set_metadata("made", "before");
     let mut set = writer.attribute_set("quality", &quality_schema())?;
-    set.write(&[0..30], &quality(&[7]))?;
+    grade(&mut set, &[(0..30, 7)])?;
     writer.finish()?;
     for (name, entries) in [("run1/hits", 20), ("other", 5)] {
         let mut writer = file.ntuple(name, &schema(false), options())?;
@@ -176,6 +187,11 @@ fn options() -> WriteOptions {
     WriteOptions::default().with_page_bytes(256)
 }
 
+/// For more than a sink keeps in memory.
+fn large() -> WriteOptions {
+    WriteOptions::default().with_compression(Compression::NONE)
+}
+
 fn quality_schema() -> Schema {
     Schema::from_arrow(&quality(&[]).schema()).expect("a schema")
 }
@@ -184,8 +200,13 @@ fn quality(values: &[i64]) -> RecordBatch {
     content::named(vec![("grade", Arc::new(Int64Array::from(values.to_vec())) as ArrayRef)])
 }
 
+fn grade(set: &mut AttributeSetWriter, grades: &[(Range<u64>, i64)]) -> Result<()> {
+    let (ranges, values): (Vec<_>, Vec<_>) = grades.iter().cloned().unzip();
+    set.write(&ranges, &quality(&values))
+}
+
 /// The content of `events` entries with what is said of them.
-fn told(batch: &RecordBatch, metadata: &[(&str, &str)], grades: &[(std::ops::Range<u64>, i64)]) -> Content {
+fn told(batch: &RecordBatch, metadata: &[(&str, &str)], grades: &[(Range<u64>, i64)]) -> Content {
     let mut content = Content::of(batch);
     content.metadata = metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     if !grades.is_empty() {
@@ -212,7 +233,7 @@ fn two_ntuples(stage: &mut Stage, file: FileWriter, options: WriteOptions) -> Re
     main.write(&events(0..30, 1, None))?;
     main.set_metadata("state", "begun");
     let mut set = main.attribute_set("quality", &quality_schema())?;
-    set.write(&[0..10], &quality(&[1]))?;
+    grade(&mut set, &[(0..10, 1)])?;
     stage.set("events", told(&events(0..30, 1, None), &[("state", "begun")], &[(0..10, 1)]));
     main.checkpoint()?;
     stage.promise();
@@ -226,7 +247,7 @@ fn two_ntuples(stage: &mut Stage, file: FileWriter, options: WriteOptions) -> Re
     main.add_fields(&late_schema())?;
     main.write(&events(45..70, 1, Some(45)))?;
     main.set_metadata("state", "halfway");
-    set.write(&[10..70, 3..5], &quality(&[2, 3]))?;
+    grade(&mut set, &[(10..70, 2), (3..5, 3)])?;
     let grades = [(0..10, 1), (10..70, 2), (3..5, 3)];
     stage.set("events", told(&events(0..70, 1, Some(45)), &[("state", "halfway")], &grades));
     main.checkpoint()?;
@@ -245,7 +266,7 @@ fn two_ntuples(stage: &mut Stage, file: FileWriter, options: WriteOptions) -> Re
 
 /// A checkpoint, more entries, and no end.
 fn given_up(stage: &mut Stage, file: FileWriter) -> Result<()> {
-    let mut writer = file.ntuple("a/events", &schema(false), options())?;
+    let mut writer = file.ntuple("a/events", &schema(false), large())?;
     writer.write(&events(0..30, 1, None))?;
     stage.set("a/events", Content::of(&events(0..30, 1, None)));
     writer.checkpoint()?;
@@ -255,11 +276,11 @@ fn given_up(stage: &mut Stage, file: FileWriter) -> Result<()> {
 
 /// Fills the sink's buffer, so that something is written after the last checkpoint, and forgets it.
 fn give_up(stage: &mut Stage, file: FileWriter, mut writer: NtupleWriter) -> Result<()> {
-    let mut at = writer.entries();
+    static BATCH: OnceLock<RecordBatch> = OnceLock::new();
+    let batch = BATCH.get_or_init(|| events(0..30_000, 9, None));
     while stage.log.len() == stage.marks.last().map_or(0, |(calls, _)| *calls) {
-        writer.write(&events(at..at + 30_000, 9, None))?;
+        writer.write(batch)?;
         writer.flush_cluster()?;
-        at += 30_000;
     }
     drop(writer);
     file.abort()?;
@@ -325,7 +346,7 @@ fn widened(stage: &mut Stage, file: FileWriter) -> Result<()> {
     writer.add_fields(&late_schema())?;
     writer.write(&events(70..90, 1, Some(70)))?;
     let mut set = writer.attribute_set("quality", &quality_schema())?;
-    set.write(&[70..90], &quality(&[8]))?;
+    grade(&mut set, &[(70..90, 8)])?;
     writer.set_metadata("made", "after");
     let batch = events(0..90, 1, Some(70));
     stage.set("events", told(&batch, &[("made", "after")], &[(0..30, 7), (70..90, 8)]));
@@ -339,7 +360,7 @@ fn widened(stage: &mut Stage, file: FileWriter) -> Result<()> {
 }
 
 fn grown_and_given_up(stage: &mut Stage, file: FileWriter) -> Result<()> {
-    let mut writer = file.append("run1/hits", options())?;
+    let mut writer = file.append("run1/hits", large())?;
     writer.write(&events(20..44, 2, None))?;
     stage.set("run1/hits", Content::of(&events(0..44, 2, None)));
     writer.checkpoint()?;
