@@ -409,4 +409,25 @@ mod tests {
         memory.reset(0);
         assert_eq!(cursor().reserve::<u8>(5, 1).unwrap().capacity(), 5);
     }
+
+    #[test]
+    fn strings_have_limits_and_both_kinds_of_length() {
+        let limit = |length: usize| {
+            let bytes = u32::try_from(length).unwrap().to_le_bytes();
+            Cursor::new(&bytes, 0).string_le().unwrap_err().kind()
+        };
+        assert_eq!(limit(MAX_STRING_BYTES), crate::ErrorKind::Corrupt);
+        assert_eq!(limit(MAX_STRING_BYTES + 1), crate::ErrorKind::Limit);
+        let bytes = [4, 0, 0, 0, b'a', b'b', 0xff, b'c'];
+        assert_eq!(Cursor::new(&bytes, 100).string_le().unwrap_err().offset(), Some(106));
+        let length = |count: usize| {
+            let mut buffer = Buffer::new();
+            assert!(buffer.is_empty());
+            buffer.string_be(&"x".repeat(count));
+            assert!(!buffer.is_empty());
+            assert_eq!(Cursor::new(buffer.as_slice(), 0).string_be().unwrap().len(), count);
+            buffer.len()
+        };
+        assert_eq!([254, 255, 256].map(length), [255, 260, 261]);
+    }
 }
