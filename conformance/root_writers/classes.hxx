@@ -4,7 +4,14 @@
 
 #include <ROOT/RVec.hxx>
 #include <Rtypes.h>
+#include <TArrayI.h>
+#include <TBuffer.h>
+#include <TDatime.h>
+#include <TNamed.h>
+#include <TObjArray.h>
+#include <TString.h>
 
+#include <bitset>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -93,6 +100,87 @@ struct HoldsStreamed {
    Streamed fStreamed;
    std::int32_t fAfter = 0;
 };
+
+// Streamed too: every way in which a member can be stored
+struct Item {
+   std::int32_t fNumber = 0;
+   std::string fText;
+   std::vector<float> fValues;
+};
+struct Derived : Item {
+   double fMore = 0;
+};
+enum Hue { kWarm, kCold = 7 };
+struct Variety : TNamed {
+   bool fFlag = false;
+   char fLetters[4] = {};
+   Long64_t fLong = 0;
+   ULong64_t fUnsigned = 0;
+   Hue fHue = kWarm;
+   Double32_t fReal = 0;
+   Double32_t fRange = 0;    //[0,100,10]
+   Double32_t fShort = 0;    //[0,0,10]
+   Double32_t fReals[2] = {};
+   Float16_t fHalf = 0;
+   std::int32_t fMatrix[2][3] = {};
+   std::int32_t fCount = 0;
+   float *fCounted = nullptr;  //[fCount]
+   Double32_t *fRanges = nullptr; //[fCount][0,100,10]
+   const char *fCharacters = nullptr;
+   TString fString;
+   TString fStrings[2];
+   std::string fText;
+   std::string fTexts[2];
+   std::vector<std::int16_t> fShorts;
+   std::vector<bool> fFlags;
+   std::vector<std::string> fWords;
+   std::vector<TString> fRootWords;
+   std::vector<Double32_t> fVectorReals;
+   std::vector<Hue> fHues;
+   std::vector<std::vector<float>> fNested;
+   std::vector<Item> fItems;
+   std::vector<Derived> fDerived;
+   std::list<Item> fItemList;
+   std::vector<Empty> fEmpties;
+   std::map<std::int32_t, float> fMap;
+   std::map<std::string, std::vector<std::int32_t>> fVectorMap;
+   std::map<std::string, Item> fItemMap;
+   std::set<std::string> fSet;
+   std::vector<std::pair<std::int32_t, std::string>> fPairs;
+   std::pair<std::int32_t, float> fPair;
+   std::bitset<10> fBitset;
+   std::vector<TObject *> fPointers;
+   Item fItem;
+   Item fItemArray[2];
+   Item *fItemPointer = nullptr;
+   TObject *fNull = nullptr;
+   TObject *fShared = nullptr;
+   TObject *fSelf = nullptr;
+   TObjArray fObjects;
+   TDatime fDate;
+   TArrayI fArray;
+   ClassDefOverride(Variety, 3)
+};
+class Secret : public TObject {
+public:
+   std::int32_t fValue = 0;
+   ClassDefOverride(Secret, 1)
+};
+#ifndef __CLING__ // the interpreter defines one of its own
+inline void Secret::Streamer(TBuffer &buffer)
+{
+   if (buffer.IsReading()) {
+      std::uint32_t start, count;
+      buffer.ReadVersion(&start, &count);
+      buffer >> fValue;
+      buffer.CheckByteCount(start, count, Secret::IsA());
+   } else {
+      auto count = buffer.WriteVersion(Secret::IsA(), kTRUE);
+      buffer << fValue;
+      buffer.SetByteCount(count, kTRUE);
+   }
+}
+#endif
 
 // SoA: PointSoA in memory, a collection of PointRecord on disk (rntupleSoARecord)
 struct PointRecord {

@@ -11,7 +11,7 @@ use conformance::{bad, memory, outcome, samples, summary};
 use peak_alloc::PeakAlloc;
 use tupelo::schema::Schema;
 use tupelo::writer::PENDING_BYTES;
-use tupelo::{FileWriter, WriteOptions};
+use tupelo::{FileWriter, StreamerInfos, WriteOptions};
 use tupelo_format::locator::Locator;
 use tupelo_storage::ByteSink;
 
@@ -203,4 +203,38 @@ fn reading_takes_what_is_read() {
     let (data, bytes) = peak(|| ntuple.read_all().to_batch().expect("all data"));
     let values = data.get_array_memory_size();
     assert!(bytes < 2 * values + 4 * MIB, "{} MiB for {} MiB of values", bytes / MIB, values / MIB);
+}
+
+/// What reading layouts of classes may take, in bytes for each byte of a list, and to start with.
+const LAYOUT_FACTOR: usize = 64;
+const LAYOUT_START: usize = 4096;
+
+/// Lists of layouts, real ones where they are at hand, whole, cut and damaged.
+#[test]
+fn streamer_info_takes_little_memory() {
+    let _alone = alone();
+    let mut lists = vec![StreamerInfos::anchor().write(64)];
+    for path in summary::real_files() {
+        let file = tupelo::open(&path.to_string_lossy()).open_file().expect("a ROOT file");
+        lists.push(file.streamer_infos().expect("its layouts").write(64));
+    }
+    let mut random = Random::new(5);
+    let mut largest = 0.0_f64;
+    for list in &lists {
+        for turn in 0..200 {
+            let mut damaged = list.clone();
+            if turn > 0 {
+                damaged.truncate(1 + random.below(list.len() as u64) as usize);
+                for _ in 0..random.below(4) {
+                    let at = random.below(damaged.len() as u64) as usize;
+                    damaged[at] = *random.choose(&[0, 0x40, 0x7f, 0xff]);
+                }
+            }
+            let (_, bytes) = peak(|| StreamerInfos::read(&damaged, 64));
+            largest = largest.max(bytes as f64 / damaged.len() as f64);
+            let most = LAYOUT_START + LAYOUT_FACTOR * damaged.len();
+            assert!(bytes <= most, "{bytes} bytes for a list of {}", damaged.len());
+        }
+    }
+    println!("{} lists took at most {largest:.1} times their bytes", lists.len());
 }

@@ -6,6 +6,7 @@
 mod error;
 mod file;
 mod ntuple;
+mod objects;
 mod rules;
 mod writer;
 
@@ -18,6 +19,8 @@ mod _core {
     use super::file::{File, parse_location};
     #[pymodule_export]
     use super::ntuple::{Batches, Ntuple};
+    #[pymodule_export]
+    use super::objects::Objects;
     #[pymodule_export]
     use super::writer::{FileWriter, NtupleWriter, tighten, type_names};
     use super::*;

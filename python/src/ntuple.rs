@@ -9,6 +9,7 @@ use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind, Schema};
 
 use crate::error::OrRaise;
+use crate::objects::Objects;
 use crate::rules::{self, RuleRow};
 
 /// Dotted path, index of the parent in the list, name, C++ type, description and kind.
@@ -129,6 +130,12 @@ impl Ntuple {
     fn attribute_set(&self, py: Python<'_>, name: &str) -> PyResult<Self> {
         let inner = py.detach(|| self.inner.attribute_set(name)).or_raise(py)?;
         Ok(Self { inner })
+    }
+
+    /// The objects of a streamer field.
+    fn objects(&self, py: Python<'_>, path: &str) -> PyResult<Objects> {
+        let inner = py.detach(|| self.inner.objects(path)).or_raise(py)?;
+        Ok(Objects::from(inner))
     }
 
     /// The `pyarrow.Schema` of the chosen fields.

@@ -43,6 +43,7 @@ const CRATES: &[Crate] = &[
             "envelope",
             "descriptor",
             "container",
+            "object",
             "open",
         ],
     },

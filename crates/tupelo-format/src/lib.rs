@@ -17,6 +17,7 @@
 //! | [`envelope`] | header, footer and page list, as the format lists them |
 //! | [`descriptor`] | the validated, immutable view of one ntuple |
 //! | [`container`] | the ROOT file: keys, directories, free list, streamer info, anchor |
+//! | [`object`] | what ROOT's streamers wrote, as values |
 //! | [`open`] | opening without I/O: which bytes are needed next, until the descriptor is there |
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
@@ -28,6 +29,7 @@ pub mod encoding;
 pub mod envelope;
 pub mod error;
 pub mod locator;
+pub mod object;
 pub mod open;
 pub mod wire;
 

@@ -167,6 +167,10 @@ impl<'a> Cursor<'a> {
         i32_be: i32 = from_be_bytes;
         /// Big-endian two's complement.
         i64_be: i64 = from_be_bytes;
+        /// Big-endian IEEE 754.
+        f32_be: f32 = from_be_bytes;
+        /// Big-endian IEEE 754.
+        f64_be: f64 = from_be_bytes;
     }
 
     /// A string of the RNTuple format: 32-bit length, then UTF-8.
@@ -175,13 +179,24 @@ impl<'a> Cursor<'a> {
         self.utf8(length)
     }
 
-    /// A string of the ROOT file format (`TString`): one byte of length, or 255 and a 32-bit length.
+    /// A string of the ROOT file format (`TString`) that must be UTF-8.
     pub fn string_be(&mut self) -> Result<String> {
-        let length = match self.u8()? {
+        let length = self.length_be()?;
+        self.utf8(length)
+    }
+
+    /// A string of the ROOT file format (`TString`) as it stands. ROOT does not know encodings.
+    pub fn text_be(&mut self) -> Result<&'a [u8]> {
+        let length = self.length_be()?;
+        self.take(length)
+    }
+
+    /// One byte of length, or 255 and a 32-bit length.
+    fn length_be(&mut self) -> Result<usize> {
+        Ok(match self.u8()? {
             255 => self.u32_be()? as usize,
             short => usize::from(short),
-        };
-        self.utf8(length)
+        })
     }
 
     fn utf8(&mut self, length: usize) -> Result<String> {
@@ -266,6 +281,10 @@ impl Buffer {
         i16_be: i16 = to_be_bytes;
         /// Big-endian two's complement.
         i32_be: i32 = to_be_bytes;
+        /// Big-endian IEEE 754.
+        f32_be: f32 = to_be_bytes;
+        /// Big-endian IEEE 754.
+        f64_be: f64 = to_be_bytes;
     }
 
     /// Raw bytes.
@@ -282,6 +301,11 @@ impl Buffer {
 
     /// A string of the ROOT file format.
     pub fn string_be(&mut self, text: &str) {
+        self.text_be(text.as_bytes());
+    }
+
+    /// A string of the ROOT file format in whatever encoding it has.
+    pub fn text_be(&mut self, text: &[u8]) {
         match u8::try_from(text.len()) {
             Ok(short) if short < 255 => self.u8(short),
             _ => {
@@ -289,7 +313,7 @@ impl Buffer {
                 self.u32_be(u32::try_from(text.len()).unwrap_or(u32::MAX));
             }
         }
-        self.put(text.as_bytes());
+        self.put(text);
     }
 
     /// Bytes written so far.
@@ -384,5 +408,26 @@ mod tests {
         assert_eq!(cursor().reserve::<u32>(2, 1).unwrap_err().kind(), crate::ErrorKind::Limit);
         memory.reset(0);
         assert_eq!(cursor().reserve::<u8>(5, 1).unwrap().capacity(), 5);
+    }
+
+    #[test]
+    fn strings_have_limits_and_both_kinds_of_length() {
+        let limit = |length: usize| {
+            let bytes = u32::try_from(length).unwrap().to_le_bytes();
+            Cursor::new(&bytes, 0).string_le().unwrap_err().kind()
+        };
+        assert_eq!(limit(MAX_STRING_BYTES), crate::ErrorKind::Corrupt);
+        assert_eq!(limit(MAX_STRING_BYTES + 1), crate::ErrorKind::Limit);
+        let bytes = [4, 0, 0, 0, b'a', b'b', 0xff, b'c'];
+        assert_eq!(Cursor::new(&bytes, 100).string_le().unwrap_err().offset(), Some(106));
+        let length = |count: usize| {
+            let mut buffer = Buffer::new();
+            assert!(buffer.is_empty());
+            buffer.string_be(&"x".repeat(count));
+            assert!(!buffer.is_empty());
+            assert_eq!(Cursor::new(buffer.as_slice(), 0).string_be().unwrap().len(), count);
+            buffer.len()
+        };
+        assert_eq!([254, 255, 256].map(length), [255, 260, 261]);
     }
 }

@@ -51,7 +51,7 @@
 //! | `std::optional`, `std::unique_ptr` | nullable values |
 //! | `std::variant` | dense `Union`; type id 0 is "no value", then the alternatives |
 //! | enums, `std::atomic` | what they wrap |
-//! | streamer fields | `LargeBinary` |
+//! | streamer fields | `LargeBinary`; decoded by [`Ntuple::objects`] |
 //!
 //! C++ type names, descriptions and unusual encodings travel in the field metadata ([`schema::metadata`]).
 //!
@@ -87,6 +87,8 @@ use std::path::Path;
 pub use error::{Error, ErrorKind, Result};
 pub use reader::{File, Ntuple, OpenOptions};
 pub use tupelo_format::compression::{Algorithm, Compression};
+pub use tupelo_format::container::StreamerInfos;
+pub use tupelo_format::object;
 pub use writer::{FileWriter, NtupleWriter, WriteOptions};
 
 /// Names a file, `FILE`, or an object in it, `FILE:NAME`; nothing is opened yet. See [`reader::Location::parse`].

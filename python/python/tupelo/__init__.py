@@ -15,6 +15,7 @@ silently left out: what Tupelo cannot do, it says.
 """
 
 from ._core import VERSION as __version__
+from ._objects import Instance, OpaqueObject
 from .errors import (
     CorruptError,
     Error,
@@ -26,6 +27,7 @@ from .errors import (
     TupeloWarning,
     UnsupportedError,
 )
+from .histogram import Histogram
 from .ntuple import Field, Ntuple, Report
 from .reading import File, open
 from .rules import ReadRule
@@ -36,12 +38,15 @@ __all__ = [
     "Error",
     "Field",
     "File",
+    "Histogram",
+    "Instance",
     "InvalidArgumentError",
     "LimitError",
     "MissingFileError",
     "NotFoundError",
     "Ntuple",
     "NtupleWriter",
+    "OpaqueObject",
     "ReadRule",
     "Report",
     "StorageError",

@@ -3,6 +3,7 @@
 Arguments named ``patterns`` are dotted paths or globs, of which none means all fields; entry ranges are absolute.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, Self, final
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "FileWriter",
     "Ntuple",
     "NtupleWriter",
+    "Objects",
     "parse_location",
     "tighten",
     "type_names",
@@ -59,6 +61,7 @@ class Ntuple:
     def fields(self) -> list[tuple[str, int | None, str, str, str, str]]: ...
     def attribute_sets(self) -> list[str]: ...
     def attribute_set(self, name: str) -> Ntuple: ...
+    def objects(self, path: str) -> Objects: ...
     def arrow_schema(self, patterns: list[str], binary_strings: bool) -> Any: ...
     def with_rules(
         self, rules: list[tuple[str, tuple[int, int] | None, int | None, list[str], Any, bool, object]]
@@ -77,6 +80,17 @@ class Ntuple:
         schema: Any,
     ) -> Batches: ...
     def stream(self, patterns: list[str], batch_entries: int, requested_schema: object | None) -> Any: ...
+
+@final
+class Objects:
+    @property
+    def class_name(self) -> str: ...
+    def decode(
+        self,
+        data: bytes,
+        make_object: Callable[[str, int, dict[str, Any], dict[str, Any]], Any],
+        make_opaque: Callable[[str, bytes, str], Any],
+    ) -> Any: ...
 
 @final
 class Batches:

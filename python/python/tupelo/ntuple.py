@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, SupportsIndex, TextIO
 
 import pyarrow as pa
 
-from . import _arrow, _core, _cpp, _select
+from . import _arrow, _core, _cpp, _objects, _select
 from ._select import Filter
 from ._sizes import parse_bytes
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
@@ -113,6 +113,36 @@ class Field:
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.path)]))
         arrays = _hand_out(alone, library, start)
         return arrays[self.path]
+
+    def objects(
+        self, entry_start: SupportsIndex | None = None, entry_stop: SupportsIndex | None = None, **unknown: object
+    ) -> list[Any]:
+        """The C++ objects of a streamer field in a range of entries, by default all: one for each entry, or a list of
+        them for fields below collections.
+
+        ``TString``, ``TObjString`` and ``std::string`` come as `str`, ``TObjArray``, ``TList`` and sequences as lists
+        (NumPy arrays, if of numbers), maps as dicts, ``TArrayD`` and its like as NumPy arrays, ``std::pair`` as tuples,
+        one- and two-dimensional histograms and ``TProfile`` as `Histogram`, other objects as `Instance`. They are
+        decoded by the streamer info in the file. What it does not describe, and what has a format of its own, comes as
+        an `OpaqueObject` that has the bytes and says why; a null pointer as None.
+
+        Raises `InvalidArgumentError` for fields that are no streamer fields: `array` reads these.
+        """
+        _select.refuse("objects", unknown)
+        start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        core = self._ntuple._core.objects(self.path)
+
+        def decoded(stored: Any) -> Any:
+            match stored:
+                case bytes():
+                    return _objects.present(core.decode(stored, _objects.Instance, _objects.OpaqueObject))
+                case list():
+                    return [decoded(item) for item in stored]
+                case _:
+                    return stored
+
+        stored: list[Any] = self.array(start, stop, library="arrow").to_pylist()
+        return [decoded(entry) for entry in stored]
 
     def _above(self) -> Iterator["Field"]:
         if (parent := self.parent) is not None:

@@ -214,4 +214,18 @@ pub(super) mod tests {
             assert!(bad.validate(size).is_err(), "{bad:?}");
         }
     }
+
+    #[test]
+    fn of_a_split_envelope_only_the_first_chunk_lies_behind_the_offset() {
+        let size = 1346;
+        let split = Anchor { seek_footer: size - 50, max_key_size: 50, ..example() };
+        assert_eq!(split.validate(size), Ok(()));
+        assert!(Anchor { max_key_size: 0, ..split.clone() }.validate(size).is_err());
+        assert!(Anchor { max_key_size: 51, ..split.clone() }.validate(size).is_err());
+        assert!(Anchor { nbytes_footer: size + 1, len_footer: size + 1, ..split }.validate(size).is_err());
+        // Stored as it is, and as small as an envelope gets.
+        let small = Anchor { nbytes_footer: 16, len_footer: 16, ..example() };
+        assert_eq!(small.validate(size), Ok(()));
+        assert!(Anchor { nbytes_footer: 15, ..small }.validate(size).is_err());
+    }
 }

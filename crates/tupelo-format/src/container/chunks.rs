@@ -185,4 +185,32 @@ mod tests {
         assert!(matches!(payload(&fetched, 100, 900, 300), Err(Interrupt::Failed(_))));
         assert!(matches!(payload(&fetched, 100, 1001, 1000), Err(Interrupt::Failed(_))));
     }
+
+    #[test]
+    fn a_table_that_just_fits_takes_no_chunk_more() {
+        // The last chunk has eight bytes left, which are those that the table takes from the first.
+        let chunks = Chunks::new(0, 120, 64).unwrap().unwrap();
+        assert_eq!((chunks.first.clone(), chunks.others()), (0..56, 1));
+        assert_eq!(chunks.other_bytes().collect::<Vec<_>>(), [64]);
+        let range = |at: u64| chunks.ranges(&at.to_le_bytes(), 1000).map(|ranges| ranges[0].clone());
+        assert_eq!((range(1), range(936)), (Ok(1..65), Ok(936..1000)));
+        assert!(range(0).is_err() && range(937).is_err());
+    }
+
+    #[test]
+    fn chunks_cannot_make_more_of_a_file_than_it_has() {
+        let mut file = vec![7; 1000];
+        // Every chunk is the same hundred bytes.
+        let mut whole = |nbytes: u64| {
+            let chunks = Chunks::new(100, nbytes, 100).unwrap().unwrap();
+            for at in (chunks.table.start..chunks.table.end).step_by(8) {
+                file[at as usize..at as usize + 8].copy_from_slice(&300u64.to_le_bytes());
+            }
+            let mut fetched = Fetched::new(1000);
+            fetched.provide(0, Bytes::from(file.clone()));
+            payload(&fetched, 100, nbytes, 100).map(|bytes| bytes.len())
+        };
+        assert_eq!(whole(1000), Ok(1000));
+        assert!(matches!(whole(1001), Err(Interrupt::Failed(_))));
+    }
 }

@@ -328,3 +328,72 @@ fn newest<'a>(
     let named = keys.iter().filter(|listed| listed.key.name == name && wanted(&listed.key));
     named.filter(|listed| cycle.is_none_or(|cycle| cycle == listed.key.cycle)).max_by_key(|listed| listed.key.cycle)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_in_both_layouts() {
+        for seek_keys in [0, START_BIG_FILE, START_BIG_FILE + 1, 1 << 60] {
+            let record = DirectoryRecord {
+                class_version: 5,
+                created: 1,
+                modified: 2,
+                nbytes_keys: 3,
+                nbytes_name: 4,
+                seek_directory: 100,
+                seek_parent: 50,
+                seek_keys,
+                uuid: [9; 16],
+            };
+            assert_eq!(record.is_big(), seek_keys > START_BIG_FILE);
+            let bytes = record.write();
+            assert_eq!(bytes.len(), RECORD_BYTES);
+            assert_eq!(DirectoryRecord::read(&bytes, 0), Ok(record.clone()));
+            // The oldest have no UUID.
+            if seek_keys == 0 {
+                let old = DirectoryRecord { uuid: [0; 16], ..record };
+                assert_eq!(DirectoryRecord::read(&bytes[..SHORT_RECORD_BYTES], 0), Ok(old));
+            }
+        }
+        // The highest version with 32-bit offsets.
+        let mut bytes = [0; SHORT_RECORD_BYTES];
+        bytes[..2].copy_from_slice(&BIG.to_be_bytes());
+        assert_eq!(DirectoryRecord::read(&bytes, 0).unwrap().class_version, BIG);
+    }
+
+    #[test]
+    fn paths_have_a_limit() {
+        assert_eq!(join("", "name").as_deref(), Ok("name"));
+        let longest = MAX_PATH_BYTES - 10;
+        assert_eq!(join(&"p".repeat(10), &"n".repeat(longest)).unwrap().len(), MAX_PATH_BYTES + 1);
+        assert!(join(&"p".repeat(10), &"n".repeat(longest + 1)).is_err());
+    }
+
+    #[test]
+    fn every_directory_knows_the_one_above() {
+        let (mut layout, head) = super::super::Layout::create("f", 0, [0; 16]).unwrap();
+        for path in ["a/b/c/x", "a/d/x", "e/x", "e/f/g/x"] {
+            layout.add(path, "C", "", vec![1]).unwrap();
+        }
+        let tail = layout.finish(head.len() as u64).unwrap();
+        let mut file = [head, tail.append].concat();
+        for (offset, bytes) in &tail.patches {
+            file[*offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        let mut fetched = Fetched::new(file.len() as u64);
+        fetched.provide(0, file.into());
+        let tree = read_tree(&fetched, &read_header(&fetched).unwrap()).unwrap();
+        let mut paths: Vec<_> = tree.iter().map(|directory| directory.path.as_str()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, ["", "a", "a/b", "a/b/c", "a/d", "e", "e/f", "e/f/g"]);
+        for (index, directory) in tree.iter().enumerate() {
+            for listed in &directory.keys {
+                let Some(child) = listed.child else { continue };
+                assert_eq!((tree[child].parent, &tree[child].name), (index, &listed.key.name));
+                assert_eq!(tree[child].path, join(&directory.path, &listed.key.name).unwrap());
+            }
+        }
+    }
+}

@@ -185,11 +185,7 @@ impl Key {
 
 /// A `TString`. ROOT does not know encodings: what is not UTF-8 is shown as well as possible.
 pub(super) fn text(cursor: &mut Cursor<'_>) -> Result<String> {
-    let length = match cursor.u8()? {
-        255 => cursor.u32_be()? as usize,
-        short => usize::from(short),
-    };
-    Ok(String::from_utf8_lossy(cursor.take(length)?).into_owned())
+    Ok(String::from_utf8_lossy(cursor.text_be()?).into_owned())
 }
 
 /// Reads the key of the record at `offset`.
@@ -297,5 +293,26 @@ mod tests {
         let key = Key::read(&bytes, 100).unwrap();
         assert_eq!((key.nbytes, key.payload_offset()), (i32::MAX as u32, 142));
         assert!(blob_key(100, MAX_BLOB_BYTES + 1, 5).is_err());
+    }
+
+    #[test]
+    fn keys_are_checked_at_their_edges() {
+        let mut key = Key::place(100, 100, ["C", "n", "t"], 0, 5).unwrap();
+        // Nothing behind the key; the highest version with 32-bit offsets.
+        key.version = BIG;
+        assert_eq!(Key::read(&key.write(), 100), Ok(key.clone()));
+        assert_eq!((key.stored_bytes(), u32::from(key.key_bytes)), (0, key.nbytes));
+        for (class_name, name) in [("C\0", "n"), ("C", "n\0")] {
+            let key = Key::place(100, 100, [class_name, name, "t"], 0, 5).unwrap();
+            assert!(Key::read(&key.write(), 100).unwrap_err().to_string().contains("zero byte"));
+        }
+        let end = 100 + u64::from(key.nbytes);
+        let place =
+            |seek_key: u64, seek_parent: u64, size: u64| Key { seek_key, seek_parent, ..key.clone() }.check_place(size);
+        assert_eq!(place(100, 99, end), Ok(()));
+        assert_eq!(place(1, end - 1, end), Ok(()));
+        for (seek_key, seek_parent, size) in [(100, 99, end - 1), (0, 99, end), (100, end, end), (u64::MAX, 99, end)] {
+            assert!(place(seek_key, seek_parent, size).is_err(), "{seek_key}, {seek_parent} of {size}");
+        }
     }
 }

@@ -16,11 +16,12 @@ mod header;
 mod key;
 mod layout;
 mod recover;
+mod streamed;
 mod streamer_info;
 mod walk;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use anchor::{ANCHOR_BYTES, Anchor};
 pub use chunks::{Chunks, payload};
@@ -30,7 +31,10 @@ pub use header::{FileHeader, read_header};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};
 pub use layout::{Layout, Tail};
 pub use recover::{State, find_key, states};
-pub use streamer_info::streamer_info;
+#[cfg(test)]
+pub(crate) use streamed::Streaming;
+pub(crate) use streamed::{Pointer, Streamed, Version};
+pub use streamer_info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, streamer_infos};
 pub use walk::{Record, RecordKind, Walk, walk_keys};
 
 /// Offsets above this need the 64-bit layouts (`TFile::kStartBigFile`).

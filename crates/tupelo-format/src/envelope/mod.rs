@@ -202,4 +202,11 @@ mod tests {
         let bytes = [0xff; 16 * 8];
         assert!(FeatureFlags::read(&mut Cursor::new(&bytes, 0)).is_err());
     }
+
+    #[test]
+    fn flags_of_header_and_footer_count_together_and_once() {
+        let mut flags = FeatureFlags { bits: vec![0, 7] };
+        flags.merge(&FeatureFlags { bits: vec![7, 70] });
+        assert_eq!(flags.bits(), [0, 7, 70]);
+    }
 }

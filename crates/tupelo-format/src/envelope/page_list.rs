@@ -297,4 +297,20 @@ mod tests {
         assert_eq!(sharded.kind(), crate::ErrorKind::Unsupported);
         assert!(PageList::read(sample(0).0.into(), 8).unwrap_err().to_string().contains("another header"));
     }
+
+    #[test]
+    fn sizes_are_those_of_what_is_listed() {
+        let (bytes, columns) = sample(0);
+        assert_eq!((columns[0].elements(), columns[1].elements()), (20, 0));
+        let list = PageList::read(bytes.into(), 7).unwrap();
+        assert_eq!((list.columns(0), list.columns(1)), (columns.len(), 0));
+        // Head, two pages, first element, compression setting; a suppressed column has no setting and no pages.
+        assert_eq!((list.listed_bytes(0, 0), list.listed_bytes(0, 1)), (12 + 2 * 16 + 12, 20));
+        assert_eq!((list.listed_bytes(0, columns.len()), list.listed_bytes(1, 0)), (0, 0));
+        let mut nothing = columns[0].clone();
+        nothing.pages.iter_mut().for_each(|page| (page.elements, page.has_checksum) = (0, false));
+        let summary = ClusterSummary { first_entry: 0, entries: 0, flags: 0 };
+        let bytes = PageList::write(7, [(summary, [nothing.clone()].iter())].into_iter());
+        assert_eq!(PageList::read(bytes.into(), 7).unwrap().pages(0, 0), Ok(Some(nothing)));
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use tupelo_format::container;
+
 use crate::Result;
 use crate::reader::Ntuple;
 use crate::writer::{FileWriter, WriteOptions, Written};
@@ -10,7 +12,8 @@ use crate::writer::{FileWriter, WriteOptions, Written};
 const BATCH_ENTRIES: u64 = 1 << 16;
 
 /// Copies the chosen fields and entries of an ntuple. C++ types, descriptions and encodings stay as they are; the
-/// description of the ntuple too, unless the options give another. `progress` is told how many entries are done.
+/// description of the ntuple too, unless the options give another. The layouts of classes that the source's file
+/// describes go into the new file, beside those that it has. `progress` is told how many entries are done.
 ///
 /// # Errors
 /// Those of reading and of writing.
@@ -30,6 +33,8 @@ pub fn copy<S: AsRef<str>>(
     };
     let options = options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec());
     let schema = ntuple.explicit_encodings(read.schema());
+    let infos = ntuple.source().file().attempt(container::streamer_infos);
+    file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
     let mut writer = file.ntuple(path, &schema, options)?;
     for batch in read.batches(BATCH_ENTRIES)? {
         writer.write(&batch?)?;

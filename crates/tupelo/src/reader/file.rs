@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tupelo_format::container::StreamerInfos;
 use tupelo_format::{container, open};
 use tupelo_storage::ByteSource;
 use tupelo_storage::local::FileSource;
@@ -159,6 +160,14 @@ impl File {
     pub fn ntuple_names(&self) -> Result<Vec<String>> {
         let ntuples = self.file.attempt(open::ntuples).map_err(|e| e.within(self.name()))?;
         Ok(ntuples.into_iter().map(|object| object.path).collect())
+    }
+
+    /// The layouts of classes that the file describes; empty where it has none.
+    ///
+    /// # Errors
+    /// Corrupt if the record is damaged, unsupported if it is older than ROOT 3.
+    pub fn streamer_infos(&self) -> Result<StreamerInfos> {
+        self.file.attempt(container::streamer_infos).map_err(|e| e.within(self.name()))
     }
 
     /// Opens an ntuple by its path, or the only one in the file.

@@ -5,6 +5,7 @@ mod batches;
 mod file;
 mod location;
 mod ntuple;
+mod objects;
 mod rules;
 mod sources;
 mod transform;
@@ -18,4 +19,5 @@ pub use file::{
 };
 pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
+pub use objects::Objects;
 pub use rules::ReadRule;

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use tupelo_format::container::StreamerInfos;
 use tupelo_format::descriptor::Descriptor;
-use tupelo_format::open;
+use tupelo_format::envelope::ExtraTypeInfo;
+use tupelo_format::{container, open};
 
 use super::rules::Rules;
 use super::sources::Sources;
-use super::{Read, ReadRule};
+use super::{Objects, Read, ReadRule};
 use crate::plan;
 use crate::schema::arrow::default_column_type;
 use crate::schema::evolution::Rules as Evolution;
@@ -189,6 +191,33 @@ impl Ntuple {
             }
         };
         Ok(Read::new(self.clone(), schema, sources))
+    }
+
+    /// The layouts of classes with which streamer fields are decoded: those of the ntuple itself, and those of the
+    /// file around it.
+    ///
+    /// # Errors
+    /// Corrupt if either is damaged, unsupported if it is older than ROOT 3.
+    pub fn streamer_infos(&self) -> Result<StreamerInfos> {
+        let read = || {
+            let mut infos = StreamerInfos::default();
+            let own = self.descriptor().extra_type_info().iter();
+            for info in own.filter(|info| info.content_id == ExtraTypeInfo::STREAMER_INFO) {
+                infos.merge(&StreamerInfos::read(&info.content, 0)?);
+            }
+            infos.merge(&self.source().file().attempt(container::streamer_infos)?);
+            Ok(infos)
+        };
+        read().map_err(|e: Error| self.context(e.within("streamer info")))
+    }
+
+    /// The objects of a streamer field, by its dotted path; a field below collections too.
+    ///
+    /// # Errors
+    /// Not found, with near names; invalid argument if it is no streamer field. Streamer info that cannot be read is
+    /// no error here: objects that would need it come as bytes.
+    pub fn objects(&self, path: &str) -> Result<Objects> {
+        Objects::new(self.clone(), path).map_err(|e| self.context(e))
     }
 
     /// Chooses all fields.

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tupelo_format::container::{ANCHOR_BYTES, Anchor, Fetched, Interrupt, Layout, blob_key, unlisted_key};
+use tupelo_format::container::{
+    ANCHOR_BYTES, Anchor, Fetched, Interrupt, Layout, StreamerInfos, blob_key, unlisted_key,
+};
 use tupelo_format::locator::Locator;
 use tupelo_format::open::{ANCHOR_CLASS, first_guess};
 use tupelo_storage::{ByteSink, ByteSource};
@@ -158,6 +160,14 @@ impl FileSink {
         let mut state = self.lock();
         state.put_tail()?;
         Ok(state.sink()?.checkpoint()?)
+    }
+
+    /// Adds layouts of classes to the file's streamer info.
+    pub(crate) fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
+        let mut state = self.lock();
+        state.sink()?;
+        state.layout.add_streamer_info(infos);
+        Ok(())
     }
 
     /// Closes the file and makes it visible under its name.

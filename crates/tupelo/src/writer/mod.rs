@@ -11,6 +11,7 @@ mod reopen;
 use std::path::Path;
 use std::sync::Arc;
 
+use tupelo_format::container::StreamerInfos;
 use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
 
 pub use self::attributes::AttributeSetWriter;
@@ -106,6 +107,15 @@ impl FileWriter {
             Ok(NtupleWriter::new(dataset, fill, Some(ntuple)))
         };
         open().map_err(|e| self.context(path, e))
+    }
+
+    /// Adds layouts of classes to those that the file describes, so that ROOT can read objects of these classes without
+    /// their libraries. What the file has of the same class, version and checksum stays as it is.
+    ///
+    /// # Errors
+    /// Invalid argument if the file was given up.
+    pub fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
+        self.sink.add_streamer_info(infos).map_err(|e| e.within(self.sink.name()))
     }
 
     /// Writes directories, streamer info and header, and makes the file visible and durable.

@@ -180,20 +180,11 @@ impl Layout {
             return Ok(());
         }
         let (at, seek) = (out.at(), self.header.begin);
-        let payload_bytes = self.info.payload.len();
-        let place = |title: &str| Key::place(at, seek, ["TList", "StreamerInfo", title], payload_bytes, self.datime);
-        let mut key = place(INFO_TITLE)?;
-        if let Some(wanted) = self.info.key_bytes.filter(|&wanted| wanted != key.key_bytes) {
-            // The title has no meaning, but it has a length.
-            let title_bytes = INFO_TITLE.len() + usize::from(wanted);
-            let title_bytes = title_bytes.saturating_sub(usize::from(key.key_bytes));
-            key = place(&format!("{INFO_TITLE:title_bytes$.title_bytes$}"))?;
-            if key.key_bytes != wanted {
-                return Err(Error::unsupported(format!("streamer info behind a key of {wanted} bytes")));
-            }
-        }
-        self.info.key_bytes = Some(key.key_bytes);
-        let place = out.put(&key.write(), &self.info.payload);
+        let place = |bytes| Key::place(at, seek, ["TList", "StreamerInfo", INFO_TITLE], bytes, self.datime);
+        // References in the list count from the start of the key.
+        let payload = self.info.infos.write(place(0)?.key_bytes);
+        let key = place(payload.len())?;
+        let place = out.put(&key.write(), &payload);
         self.header.seek_info = place.start;
         self.header.nbytes_info = key.nbytes;
         self.superseded.push(std::mem::replace(&mut self.info.place, place));

@@ -15,7 +15,7 @@ pub use finish::Tail;
 use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES, split_cycle};
 use super::free::FreeList;
 use super::key::Key;
-use super::{Attempt, Fetched, FileHeader, read_header, read_key, streamer_info};
+use super::{Attempt, Fetched, FileHeader, StreamerInfos, read_header, read_key, streamer_infos};
 use crate::wire::Buffer;
 use crate::{Error, Result};
 
@@ -78,28 +78,24 @@ enum Content {
 
 #[derive(Debug, Clone)]
 struct StreamerInfo {
-    payload: Vec<u8>,
-    /// Length of the key in front of it, to be kept because of the references inside.
-    key_bytes: Option<u16>,
+    infos: StreamerInfos,
     place: Range<u64>,
     is_changed: bool,
 }
 
 impl StreamerInfo {
     fn new() -> Self {
-        Self { payload: streamer_info::anchor_list(), key_bytes: None, place: 0..0, is_changed: true }
+        Self { infos: StreamerInfos::anchor(), place: 0..0, is_changed: true }
     }
 
     fn read(fetched: &Fetched, header: &FileHeader) -> Attempt<Self> {
-        let Some(list) = streamer_info(fetched)? else {
+        if header.seek_info == 0 || header.nbytes_info == 0 {
             return Ok(Self::new());
-        };
-        let key = read_key(fetched, header.seek_info)?;
-        let (key_bytes, place) = (Some(key.key_bytes), behind(header.seek_info, key.nbytes));
-        Ok(match streamer_info::with_anchor(&list)? {
-            Some(payload) => Self { payload, key_bytes, place, is_changed: true },
-            None => Self { payload: list, key_bytes, place, is_changed: false },
-        })
+        }
+        let mut infos = streamer_infos(fetched)?;
+        let is_changed = infos.merge(&StreamerInfos::anchor());
+        let place = behind(header.seek_info, read_key(fetched, header.seek_info)?.nbytes);
+        Ok(Self { infos, place, is_changed })
     }
 }
 
@@ -259,6 +255,12 @@ impl Layout {
     /// Frees a record that no directory lists, key included, as soon as the next header is written.
     pub fn release(&mut self, record: Range<u64>) {
         self.superseded.push(record);
+    }
+
+    /// Adds layouts of classes to the file's streamer info, as far as it has no layout of the same class, version and
+    /// checksum.
+    pub fn add_streamer_info(&mut self, infos: &StreamerInfos) {
+        self.info.is_changed |= self.info.infos.merge(infos);
     }
 
     /// Takes an object (`directory/name`, or `directory/name;2` for a cycle; the newest otherwise) out of its

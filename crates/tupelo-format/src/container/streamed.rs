@@ -1,0 +1,270 @@
+//! What all streamed objects have in common: byte counts, class versions, and pointers that name a class or refer back
+//! (`TBufferFile.cxx`: `ReadVersion`, `ReadClass`, `ReadObjectAny`, `WriteObjectClass`).
+//!
+//! References are distances from the start of the buffer in which the object was streamed. For a record of a file that
+//! is the start of its key, so the length of the key belongs to the meaning of the bytes.
+
+use std::collections::HashMap;
+
+use crate::wire::{Buffer, Cursor};
+use crate::{Error, Result};
+
+/// Set in a byte count, to tell it from a class version.
+const BYTE_COUNT: u32 = 0x4000_0000;
+/// The same in the first half of it, and in a version: "member by member", not object by object.
+const HIGH_BIT: u16 = 0x4000;
+/// "The name of the class follows", in place of a reference to an earlier mention.
+const NEW_CLASS: u32 = 0xffff_ffff;
+/// Set in references to classes.
+const CLASS: u32 = 0x8000_0000;
+/// What ROOT adds to distances, so that none is 0 or 1.
+const MAP_OFFSET: usize = 2;
+/// Bit of a `TObject` that is referred to from elsewhere: the number of a process id follows.
+const IS_REFERENCED: u32 = 1 << 4;
+
+/// A cursor over one buffer of streamed objects.
+#[derive(Debug)]
+pub(crate) struct Streamed<'a> {
+    pub(crate) cursor: Cursor<'a>,
+    bytes: &'a [u8],
+    key_bytes: usize,
+    classes: HashMap<usize, &'a str>,
+}
+
+/// The head of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Version {
+    /// Class version; 0 for classes that are told apart by checksums.
+    pub(crate) number: u16,
+    /// Whether the members of a collection's items follow one member after the other.
+    pub(crate) is_member_wise: bool,
+    /// Position behind the object, where it says how long it is.
+    pub(crate) end: Option<usize>,
+}
+
+/// What stands for an object behind a pointer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pointer<'a> {
+    Null,
+    /// An object follows. `id` is what references to it will say.
+    Object {
+        class_name: &'a str,
+        id: usize,
+        end: usize,
+    },
+    /// An object that was streamed before, or one around this place.
+    Reference(usize),
+}
+
+impl<'a> Streamed<'a> {
+    /// A buffer whose references count from `key_bytes` before it.
+    pub(crate) fn new(bytes: &'a [u8], key_bytes: u16) -> Self {
+        Self { cursor: Cursor::new(bytes, 0), bytes, key_bytes: key_bytes.into(), classes: HashMap::new() }
+    }
+
+    fn id(&self, position: usize) -> usize {
+        self.key_bytes.saturating_add(position).saturating_add(MAP_OFFSET)
+    }
+
+    /// A position that a byte count gives, which must lie within the buffer.
+    fn end(&self, count: u32) -> Result<usize> {
+        let count = (count & !BYTE_COUNT) as usize;
+        match count <= self.cursor.remaining() {
+            true => Ok(self.cursor.position().saturating_add(count)),
+            false => {
+                let what = format!("object of {count} bytes where {} are left", self.cursor.remaining());
+                Err(Error::corrupt(what).at(self.cursor.offset()))
+            }
+        }
+    }
+
+    /// The head of an object.
+    pub(crate) fn version(&mut self) -> Result<Version> {
+        let first = self.cursor.clone().u16_be()?;
+        let end = match first & HIGH_BIT {
+            0 => None,
+            _ => {
+                let count = self.cursor.u32_be()?;
+                Some(self.end(count)?)
+            }
+        };
+        let number = self.cursor.u16_be()?;
+        let is_member_wise = end.is_some() && number & HIGH_BIT != 0;
+        Ok(Version { number: if is_member_wise { number & !HIGH_BIT } else { number }, is_member_wise, end })
+    }
+
+    /// Goes to the end of an object of which the rest is of no interest.
+    pub(crate) fn skip_to(&mut self, end: usize) -> Result<()> {
+        match end.checked_sub(self.cursor.position()) {
+            Some(rest) => self.cursor.take(rest).map(|_| ()),
+            None => Err(Error::corrupt("an object reaches behind its own end").at(self.cursor.offset())),
+        }
+    }
+
+    /// Goes to a position, forwards or backwards.
+    pub(crate) fn go_to(&mut self, position: usize) -> Result<()> {
+        self.cursor = Cursor::new(self.bytes, 0);
+        self.skip_to(position)
+    }
+
+    /// Checks that an object ends where its head says.
+    pub(crate) fn check_end(&self, end: Option<usize>) -> Result<()> {
+        match end {
+            Some(end) if end != self.cursor.position() => {
+                let what = format!("an object ends at byte {} and not at byte {end}", self.cursor.position());
+                Err(Error::corrupt(what).at(self.cursor.offset()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What stands for an object behind a pointer.
+    pub(crate) fn pointer(&mut self) -> Result<Pointer<'a>> {
+        let start = self.cursor.position();
+        let word = self.cursor.u32_be()?;
+        if word == NEW_CLASS || word & CLASS != 0 {
+            return Err(Error::unsupported("object without a byte count, as before ROOT 3").at(start as u64));
+        }
+        if word & BYTE_COUNT == 0 {
+            return Ok(match word {
+                0 => Pointer::Null,
+                id => Pointer::Reference(id as usize),
+            });
+        }
+        let end = self.end(word)?;
+        let tag_at = self.cursor.position();
+        let tag = self.cursor.u32_be()?;
+        let class_name = match tag {
+            NEW_CLASS => {
+                let rest = self.bytes.get(self.cursor.position()..).unwrap_or_default();
+                let length = rest.iter().position(|&byte| byte == 0);
+                let length = length.ok_or_else(|| Error::corrupt("class name without an end").at(tag_at as u64))?;
+                let name = std::str::from_utf8(self.cursor.take(length)?);
+                let name = name.map_err(|_| Error::corrupt("class name is not UTF-8").at(tag_at as u64))?;
+                self.cursor.take(1)?;
+                self.classes.insert(self.id(tag_at), name);
+                name
+            }
+            _ if tag & CLASS != 0 => {
+                let known = self.classes.get(&((tag & !CLASS) as usize)).copied();
+                known.ok_or_else(|| {
+                    let what = format!("reference to the class at {}, which is not there", tag & !CLASS);
+                    Error::unsupported(what).at(tag_at as u64)
+                })?
+            }
+            0 => {
+                self.skip_to(end)?;
+                return Ok(Pointer::Null);
+            }
+            id => {
+                self.skip_to(end)?;
+                return Ok(Pointer::Reference(id as usize));
+            }
+        };
+        Ok(Pointer::Object { class_name, id: self.id(start), end })
+    }
+
+    /// The `TObject` part of an object: its number and its bits.
+    pub(crate) fn object(&mut self) -> Result<(u32, u32)> {
+        self.version()?;
+        let number = self.cursor.u32_be()?;
+        let bits = self.cursor.u32_be()?;
+        if bits & IS_REFERENCED != 0 {
+            self.cursor.u16_be()?;
+        }
+        Ok((number, bits))
+    }
+
+    /// Number of objects in a collection; each takes at least four bytes.
+    pub(crate) fn count(&mut self) -> Result<usize> {
+        let count = self.cursor.u32_be()? as usize;
+        match count <= self.cursor.remaining() / 4 {
+            true => Ok(count),
+            false => {
+                let what = format!("collection of {count} objects in {} bytes", self.cursor.remaining());
+                Err(Error::corrupt(what).at(self.cursor.offset()))
+            }
+        }
+    }
+
+    /// The options that `TList` keeps behind every object, for drawing.
+    pub(crate) fn option(&mut self, list_version: u16) -> Result<()> {
+        let length = match (self.cursor.u8()?, list_version) {
+            (255, 5..) => self.cursor.u32_be()? as usize,
+            (short, _) => usize::from(short),
+        };
+        self.cursor.take(length).map(|_| ())
+    }
+
+    /// The bytes between two positions.
+    pub(crate) fn bytes(&self, start: usize, end: usize) -> &'a [u8] {
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+}
+
+/// A buffer into which objects are streamed.
+#[derive(Debug)]
+pub(crate) struct Streaming {
+    pub(crate) buffer: Buffer,
+    key_bytes: usize,
+    classes: HashMap<String, u32>,
+}
+
+impl Streaming {
+    /// A buffer that will stand behind a key of `key_bytes`.
+    pub(crate) fn new(key_bytes: u16) -> Self {
+        Self { buffer: Buffer::new(), key_bytes: key_bytes.into(), classes: HashMap::new() }
+    }
+
+    /// Puts a byte count in front of what `content` writes.
+    fn counted(&mut self, content: impl FnOnce(&mut Self)) {
+        let start = self.buffer.len();
+        self.buffer.u32_be(0);
+        content(self);
+        let mut count = Buffer::new();
+        let bytes = self.buffer.len().saturating_sub(start).saturating_sub(4);
+        count.u32_be(BYTE_COUNT | u32::try_from(bytes).unwrap_or(0));
+        self.buffer.patch(start, count.as_slice());
+    }
+
+    /// An object behind a pointer: byte count, class, content.
+    pub(crate) fn pointer(&mut self, class_name: &str, content: impl FnOnce(&mut Self)) {
+        self.counted(|this| {
+            match this.classes.get(class_name) {
+                Some(&id) => this.buffer.u32_be(CLASS | id),
+                None => {
+                    let id = this.key_bytes.saturating_add(this.buffer.len()).saturating_add(MAP_OFFSET);
+                    this.classes.insert(class_name.to_owned(), u32::try_from(id).unwrap_or(0));
+                    this.buffer.u32_be(NEW_CLASS);
+                    this.buffer.put(class_name.as_bytes());
+                    this.buffer.u8(0);
+                }
+            }
+            content(this);
+        });
+    }
+
+    /// A part of an object with a class version of its own.
+    pub(crate) fn versioned(&mut self, version: u16, content: impl FnOnce(&mut Self)) {
+        self.counted(|this| {
+            this.buffer.u16_be(version);
+            content(this);
+        });
+    }
+
+    /// A `TObject` with these bits.
+    pub(crate) fn object(&mut self, bits: u32) {
+        self.buffer.u16_be(1);
+        self.buffer.u32_be(0);
+        self.buffer.u32_be(bits & !IS_REFERENCED);
+    }
+
+    /// A `TNamed` with these bits.
+    pub(crate) fn named(&mut self, bits: u32, name: &str, title: &[u8]) {
+        self.versioned(1, |this| {
+            this.object(bits);
+            this.buffer.string_be(name);
+            this.buffer.text_be(title);
+        });
+    }
+}

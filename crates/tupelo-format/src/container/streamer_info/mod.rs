@@ -1,0 +1,277 @@
+//! The layouts of classes as a ROOT file describes them (`TStreamerInfo`), in a list that each file with objects has.
+//!
+//! What other writers wrote is taken apart and put together again, so lists can be united; the result is the same list,
+//! and in ROOT's own order the same bytes. Two things in a list are no layouts: the rules by which ROOT converts old
+//! classes, a list of texts that is kept, and anything else, of which ROOT warns when it reads it: that is left out.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Attempt, Fetched, object_bytes, read_header, read_key};
+
+/// Bit of an element whose range of values stands in its title: `[min,max,bits]` (`TStreamerElement::kHasRange`).
+const HAS_RANGE: u32 = 1 << 6;
+/// Bits of a `TObject` of its own.
+const OBJECT_BITS: u32 = 0x0001_0000;
+/// The anchor's class.
+const ANCHOR: &str = "ROOT::RNTuple";
+const ANCHOR_VERSION: i32 = 2;
+/// What ROOT computes from names and types of the members.
+const ANCHOR_CHECKSUM: u32 = 0x28e6_32ec;
+const U16: (&str, i32, i32) = ("unsigned short", 12, 2);
+const U64: (&str, i32, i32) = ("unsigned long", 14, 8);
+/// Name; type's name, its code and its bytes in memory.
+const ANCHOR_MEMBERS: [(&str, (&str, i32, i32)); 11] = [
+    ("fVersionEpoch", U16),
+    ("fVersionMajor", U16),
+    ("fVersionMinor", U16),
+    ("fVersionPatch", U16),
+    ("fSeekHeader", U64),
+    ("fNBytesHeader", U64),
+    ("fLenHeader", U64),
+    ("fSeekFooter", U64),
+    ("fNBytesFooter", U64),
+    ("fLenFooter", U64),
+    ("fMaxKeySize", U64),
+];
+
+/// The layouts of a file's classes: several versions of a class are several layouts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamerInfos {
+    classes: Vec<Arc<ClassInfo>>,
+    by_name: HashMap<String, Vec<usize>>,
+    rules: Vec<Vec<u8>>,
+}
+
+/// The layout of one version of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassInfo {
+    /// C++ name.
+    pub name: String,
+    /// Free text, in whatever encoding.
+    pub title: Vec<u8>,
+    /// Bits that ROOT keeps with it.
+    pub bits: u32,
+    /// Version that the class gives itself; classes without one are told apart by their checksums.
+    pub version: i32,
+    /// ROOT's checksum over bases and members.
+    pub checksum: u32,
+    /// Bases, then members, in the order in which they are stored.
+    pub elements: Vec<Element>,
+}
+
+/// One base or member of a class (`TStreamerElement`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Element {
+    /// Name of the member, or of the base class.
+    pub name: String,
+    /// The comment behind the member, in whatever encoding: counters and ranges stand there in brackets.
+    pub title: Vec<u8>,
+    /// Bits that ROOT keeps with it.
+    pub bits: u32,
+    /// ROOT's code of the type (`TVirtualStreamerInfo::EReadWrite`).
+    pub code: i32,
+    /// Bytes in memory.
+    pub size: i32,
+    /// Number of items of a fixed array, all dimensions together; else 0.
+    pub array_length: i32,
+    /// Number of dimensions.
+    pub array_dimensions: i32,
+    /// Length of each dimension. For a base class the second number is the base's checksum.
+    pub max_index: [i32; 5],
+    /// C++ type.
+    pub type_name: String,
+    /// What it is.
+    pub kind: ElementKind,
+}
+
+/// What an element is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ElementKind {
+    /// A base class.
+    Base {
+        /// Its version; -1 for classes without one, 0 where the file does not say.
+        version: i32,
+    },
+    /// A number, or a fixed array of them.
+    Basic,
+    /// A pointer to as many numbers as another member says.
+    BasicPointer(Counter),
+    /// A pointer to as many objects as another member says.
+    Loop(Counter),
+    /// An object of a class that derives from `TObject`.
+    Object,
+    /// An object of another class.
+    ObjectAny,
+    /// A pointer to an object of a class that derives from `TObject`.
+    ObjectPointer,
+    /// A pointer to an object of another class.
+    ObjectAnyPointer,
+    /// A `TString`.
+    String,
+    /// A container of the standard library.
+    Stl {
+        /// ROOT's number of the container (`ROOT::ESTLType`).
+        container: i32,
+        /// ROOT's code of the type of its items.
+        item: i32,
+    },
+    /// A `std::string`, with the same two numbers.
+    StlString {
+        /// ROOT's number of the container.
+        container: i32,
+        /// ROOT's code of the type.
+        item: i32,
+    },
+    /// A kind that came after this version: kept as it stands.
+    Other {
+        /// Class of the element.
+        class_name: String,
+        /// Its version.
+        version: u16,
+        /// What stands behind the part that all elements have.
+        rest: Vec<u8>,
+    },
+}
+
+/// The member that says how many values stand behind a pointer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counter {
+    /// Version of the class that has the member.
+    pub version: i32,
+    /// Name of the member.
+    pub name: String,
+    /// Class that has the member: the pointer's own, or one of its bases.
+    pub class_name: String,
+}
+
+impl Element {
+    /// Lengths of the dimensions of a fixed array; empty where it is none.
+    pub fn dimensions(&self) -> &[i32] {
+        let count = usize::try_from(self.array_dimensions).unwrap_or(0);
+        self.max_index.get(..count).unwrap_or(&self.max_index)
+    }
+
+    /// The base class' checksum; `None` where the element is no base class.
+    pub fn base_checksum(&self) -> Option<u32> {
+        match self.kind {
+            ElementKind::Base { .. } => self.max_index.get(1).map(|checksum| checksum.cast_unsigned()),
+            _ => None,
+        }
+    }
+
+    /// Whether the values are stored as scaled integers or with fewer bits, as the title says.
+    pub fn has_range(&self) -> bool {
+        self.bits & HAS_RANGE != 0
+    }
+}
+
+impl StreamerInfos {
+    /// The layout of the anchor's class, which every file with an ntuple has.
+    pub fn anchor() -> Self {
+        let element = |(name, (type_name, code, size)): (&str, (&str, i32, i32))| Element {
+            name: name.to_owned(),
+            title: Vec::new(),
+            bits: OBJECT_BITS,
+            code,
+            size,
+            array_length: 0,
+            array_dimensions: 0,
+            max_index: [0; 5],
+            type_name: type_name.to_owned(),
+            kind: ElementKind::Basic,
+        };
+        let mut infos = Self::default();
+        infos.push(ClassInfo {
+            name: ANCHOR.to_owned(),
+            title: Vec::new(),
+            bits: OBJECT_BITS,
+            version: ANCHOR_VERSION,
+            checksum: ANCHOR_CHECKSUM,
+            elements: ANCHOR_MEMBERS.into_iter().map(element).collect(),
+        });
+        infos
+    }
+
+    /// All layouts, in the order of the list.
+    pub fn classes(&self) -> impl ExactSizeIterator<Item = &ClassInfo> {
+        self.classes.iter().map(Arc::as_ref)
+    }
+
+    /// The rules by which ROOT converts old classes, as it wrote them.
+    pub fn rules(&self) -> &[Vec<u8>] {
+        &self.rules
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.classes.is_empty() && self.rules.is_empty()
+    }
+
+    /// Adds a layout, unless there is one of the same name, version and checksum. Says whether it was added.
+    pub fn push(&mut self, info: ClassInfo) -> bool {
+        self.push_shared(&Arc::new(info))
+    }
+
+    fn push_shared(&mut self, info: &Arc<ClassInfo>) -> bool {
+        let is_same = |known: &ClassInfo| known.version == info.version && known.checksum == info.checksum;
+        let is_new = !self.named(&info.name).any(|known| is_same(known));
+        if is_new {
+            self.by_name.entry(info.name.clone()).or_default().push(self.classes.len());
+            self.classes.push(Arc::clone(info));
+        }
+        is_new
+    }
+
+    /// Adds what another list has more than this one. Says whether that was anything.
+    pub fn merge(&mut self, other: &Self) -> bool {
+        let mut is_changed = false;
+        for info in &other.classes {
+            is_changed |= self.push_shared(info);
+        }
+        for rule in &other.rules {
+            if !self.rules.contains(rule) {
+                self.rules.push(rule.clone());
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+
+    /// All versions of a class, in the order of the list.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &Arc<ClassInfo>> {
+        let indices = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
+        indices.iter().filter_map(|&index| self.classes.get(index))
+    }
+
+    /// The layout of a version of a class.
+    pub fn find(&self, name: &str, version: i32) -> Option<&Arc<ClassInfo>> {
+        self.named(name).find(|info| info.version == version)
+    }
+
+    /// The layout of a class by its checksum.
+    pub fn find_by_checksum(&self, name: &str, checksum: u32) -> Option<&Arc<ClassInfo>> {
+        self.named(name).find(|info| info.checksum == checksum)
+    }
+}
+
+/// The file's streamer info; empty where it has none.
+///
+/// # Errors
+/// Corrupt where the record is damaged, unsupported where it is older than ROOT 3.
+pub fn streamer_infos(fetched: &Fetched) -> Attempt<StreamerInfos> {
+    let header = read_header(fetched)?;
+    if header.seek_info == 0 || header.nbytes_info == 0 {
+        return Ok(StreamerInfos::default());
+    }
+    let mut key = read_key(fetched, header.seek_info)?;
+    key.seek_key = header.seek_info;
+    let list = object_bytes(fetched, &key)?;
+    let infos = StreamerInfos::read(&list, key.key_bytes);
+    Ok(infos.map_err(|error| error.within("streamer info"))?)
+}

@@ -1,0 +1,53 @@
+//! Objects that ROOT's streamers wrote, as values: `TH1D`, `TObjArray`, `std::map`, anybody's class.
+//!
+//! Layouts come from the streamer info that is stored with the bytes ([`StreamerInfos`]), never from this code. Only
+//! what ROOT streams by code of its own is known here: `TObject`, `TNamed`, `TString`, `TObjString`, `TArray*`,
+//! `TObjArray`, `TList` and its heirs, `TDatime`, `std::string` and the containers of the standard library, object by
+//! object or member by member. What cannot be read is an error that names the class, or, behind a pointer, an
+//! [`Value::Opaque`] of its own inside what can be read.
+//!
+//! The facts come from ROOT's `TBufferFile.cxx`, `TStreamerInfoReadBuffer.cxx`, `TGenCollectionStreamer.cxx` and the
+//! `Streamer` functions of the classes.
+
+mod builtin;
+mod cpp;
+mod members;
+mod reader;
+mod stl;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use value::{Numbers, Object, Opaque, Value};
+
+use crate::container::StreamerInfos;
+use crate::{Error, Result};
+
+/// Objects nested deeper than this are refused.
+pub const MAX_DEPTH: u32 = 64;
+/// An object may take so many times its streamed bytes in memory …
+pub const MAX_EXPANSION: usize = 128;
+/// … and so many bytes in any case, however short it is.
+pub const FREE_BYTES: usize = 1 << 20;
+
+/// Reads an object that was streamed alone: the bytes of a streamer field.
+///
+/// # Errors
+/// Those of [`read_behind_key`].
+pub fn read(bytes: &[u8], class_name: &str, infos: &StreamerInfos) -> Result<Value> {
+    read_behind_key(bytes, 0, class_name, infos)
+}
+
+/// Reads the payload of a file's record, whose references count from its key, of `key_bytes`.
+///
+/// # Errors
+/// Unsupported, with class and reason, for what this version or the streamer info does not know; corrupt where byte
+/// counts contradict each other; limit above [`MAX_DEPTH`] and [`MAX_EXPANSION`].
+pub fn read_behind_key(bytes: &[u8], key_bytes: u16, class_name: &str, infos: &StreamerInfos) -> Result<Value> {
+    let mut reader = reader::Reader::new(bytes, key_bytes, infos);
+    let value = reader.item(&cpp::Type::parse(class_name)?)?;
+    match reader.remaining() {
+        0 => Ok(value),
+        rest => Err(Error::corrupt(format!("{rest} bytes are left behind an object of class {class_name}"))),
+    }
+}

@@ -1,0 +1,344 @@
+//! One streamed object after the other: classes, versions, pointers, and what memory they may take.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::cpp::{self, Basic, Type, comparable};
+use super::value::{Numbers, Object, Opaque, Value};
+use super::{FREE_BYTES, MAX_DEPTH, MAX_EXPANSION};
+use crate::container::{ClassInfo, Element, ElementKind, Pointer, Streamed, StreamerInfos, Version};
+use crate::{Error, ErrorKind, Result};
+
+/// Reads objects out of one buffer.
+pub(super) struct Reader<'a> {
+    pub(super) stream: Streamed<'a>,
+    infos: &'a StreamerInfos,
+    /// Objects behind pointers by what references call them, with the depth of what is in them; `None` while they are
+    /// being read.
+    known: HashMap<usize, Option<(Value, u32)>>,
+    /// Names under which the streamer info has classes that it spells differently.
+    spellings: HashMap<String, Option<String>>,
+    /// Layouts that no streamer info is needed for.
+    built_in: HashMap<&'static str, Arc<ClassInfo>>,
+    budget: usize,
+    depth: u32,
+    /// The deepest place within the object behind the innermost pointer.
+    deepest: u32,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8], key_bytes: u16, infos: &'a StreamerInfos) -> Self {
+        Self {
+            stream: Streamed::new(bytes, key_bytes),
+            infos,
+            known: HashMap::new(),
+            spellings: HashMap::new(),
+            built_in: HashMap::new(),
+            budget: bytes.len().saturating_mul(MAX_EXPANSION).saturating_add(FREE_BYTES),
+            depth: 0,
+            deepest: 0,
+        }
+    }
+
+    pub(super) fn remaining(&self) -> usize {
+        self.stream.cursor.remaining()
+    }
+
+    /// Takes memory from the budget, before it is allocated.
+    pub(super) fn spend(&mut self, count: usize, item_bytes: usize) -> Result<()> {
+        match count.checked_mul(item_bytes).and_then(|bytes| self.budget.checked_sub(bytes)) {
+            Some(rest) => {
+                self.budget = rest;
+                Ok(())
+            }
+            None => {
+                Err(Error::limit("an object would take far more memory than bytes").at(self.stream.cursor.offset()))
+            }
+        }
+    }
+
+    /// An empty list with room for `count` values.
+    pub(super) fn list(&mut self, count: usize) -> Result<Vec<Value>> {
+        self.spend(count, size_of::<Value>())?;
+        Ok(Vec::with_capacity(count))
+    }
+
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.reach(1)?;
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Notes that something lies so much deeper than this place. References count too: what they lead to is walked
+    /// through by whoever uses the value.
+    fn reach(&mut self, more: u32) -> Result<()> {
+        let depth = self.depth.saturating_add(more);
+        if depth > MAX_DEPTH {
+            let what = format!("objects nested more than {MAX_DEPTH} deep");
+            return Err(Error::limit(what).at(self.stream.cursor.offset()));
+        }
+        self.deepest = self.deepest.max(depth);
+        Ok(())
+    }
+
+    /// A value that stands in a container or alone.
+    pub(super) fn item(&mut self, of: &Type) -> Result<Value> {
+        match of {
+            Type::Basic(basic) => self.number(*basic),
+            Type::Text => self.text(),
+            Type::Sequence(_) | Type::Map(..) | Type::Bits => self.deeper(|this| this.container(of)),
+            Type::Class(name) => self.class(name),
+            Type::Pointer => self.pointer(),
+        }
+    }
+
+    /// `TString` and `std::string`.
+    pub(super) fn text(&mut self) -> Result<Value> {
+        let bytes = self.stream.cursor.text_be()?;
+        self.text_of(bytes)
+    }
+
+    pub(super) fn text_of(&mut self, bytes: &[u8]) -> Result<Value> {
+        self.spend(bytes.len(), 1)?;
+        Ok(match std::str::from_utf8(bytes) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => Value::Bytes(bytes.to_vec()),
+        })
+    }
+
+    /// One number outside arrays.
+    pub(super) fn number(&mut self, basic: Basic) -> Result<Value> {
+        let cursor = &mut self.stream.cursor;
+        Ok(match basic {
+            Basic::Bool => Value::Bool(cursor.u8()? != 0),
+            Basic::I8 => Value::Int(cursor.u8()?.cast_signed().into()),
+            Basic::U8 => Value::UInt(cursor.u8()?.into()),
+            Basic::I16 => Value::Int(cursor.i16_be()?.into()),
+            Basic::U16 => Value::UInt(cursor.u16_be()?.into()),
+            Basic::I32 => Value::Int(cursor.i32_be()?.into()),
+            Basic::U32 => Value::UInt(cursor.u32_be()?.into()),
+            Basic::I64 => Value::Int(cursor.i64_be()?),
+            Basic::U64 => Value::UInt(cursor.u64_be()?),
+            // Without a range, and outside arrays, both are stored as floats.
+            Basic::F32 | Basic::Double32 | Basic::Float16 => Value::Float(cursor.f32_be()?.into()),
+            Basic::F64 => Value::Float(cursor.f64_be()?),
+        })
+    }
+
+    /// Numbers side by side.
+    pub(super) fn numbers(&mut self, basic: Basic, count: usize) -> Result<Numbers> {
+        macro_rules! take {
+            ($variant:ident, $bytes:expr, $read:expr) => {{
+                let bytes = count.saturating_mul($bytes);
+                let mut cursor = self.stream.cursor.sub(bytes)?;
+                // No number is longer in memory than twice its length here.
+                self.spend(bytes, 2)?;
+                let read = $read;
+                Numbers::$variant((0..count).map(|_| read(&mut cursor)).collect::<Result<_>>()?)
+            }};
+        }
+        use crate::wire::Cursor;
+        Ok(match basic {
+            Basic::Bool => take!(Bool, 1, |c: &mut Cursor<'_>| c.u8().map(|byte| byte != 0)),
+            Basic::I8 => take!(I8, 1, |c: &mut Cursor<'_>| c.u8().map(u8::cast_signed)),
+            Basic::U8 => take!(U8, 1, Cursor::u8),
+            Basic::I16 => take!(I16, 2, Cursor::i16_be),
+            Basic::U16 => take!(U16, 2, Cursor::u16_be),
+            Basic::I32 => take!(I32, 4, Cursor::i32_be),
+            Basic::U32 => take!(U32, 4, Cursor::u32_be),
+            Basic::I64 => take!(I64, 8, Cursor::i64_be),
+            Basic::U64 => take!(U64, 8, Cursor::u64_be),
+            Basic::F32 => take!(F32, 4, Cursor::f32_be),
+            Basic::F64 => take!(F64, 8, Cursor::f64_be),
+            Basic::Double32 => take!(F64, 4, |c: &mut Cursor<'_>| c.f32_be().map(f64::from)),
+            Basic::Float16 => return Err(Error::unsupported("Float16_t in a container")),
+        })
+    }
+
+    /// An object of a known class where it stands: `TClass::Streamer`.
+    pub(super) fn class(&mut self, name: &str) -> Result<Value> {
+        self.deeper(|this| match this.special(name)? {
+            Some(value) => Ok(value),
+            None => match Type::parse(name)? {
+                Type::Class(name) => this.versioned(&name),
+                container_or_text => this.item(&container_or_text),
+            },
+        })
+    }
+
+    /// An object as its streamer info describes it: `TBufferFile::ReadClassBuffer`.
+    fn versioned(&mut self, name: &str) -> Result<Value> {
+        let start = self.stream.cursor.position();
+        let version = self.stream.version()?;
+        let read = |this: &mut Self| {
+            let info = this.layout(name, &version)?;
+            let mut objects = this.members(&info, 1)?;
+            this.stream.check_end(version.end).map_err(|error| error.within(name))?;
+            Ok(this.object(info, objects.pop().unwrap_or_default()))
+        };
+        match (version.end, self.depth) {
+            (Some(end), 2..) => self.contained(name, start, end, read),
+            _ => read(self),
+        }
+    }
+
+    /// Reads a part of an object that says how long it is: what cannot be read of it does not spoil the rest.
+    pub(super) fn contained(
+        &mut self,
+        name: &str,
+        start: usize,
+        end: usize,
+        read: impl FnOnce(&mut Self) -> Result<Value>,
+    ) -> Result<Value> {
+        let error = match read(self) {
+            Err(error) if error.kind() != ErrorKind::Limit => error,
+            result => return result,
+        };
+        self.stream.go_to(end)?;
+        let bytes = self.stream.bytes(start, end);
+        self.spend(bytes.len() + name.len() + error.what().len(), 1)?;
+        let opaque = Opaque { class_name: name.to_owned(), bytes: bytes.to_vec(), reason: error.to_string() };
+        Ok(Value::Opaque(Box::new(opaque)))
+    }
+
+    pub(super) fn object(&self, class: Arc<ClassInfo>, members: Vec<Value>) -> Value {
+        Value::Object(Arc::new(Object { class, members }))
+    }
+
+    /// The layout that fits the head of an object. Classes without a version have their checksum behind it.
+    pub(super) fn layout(&mut self, name: &str, version: &Version) -> Result<Arc<ClassInfo>> {
+        let spelling = self.spelling(name);
+        let infos = self.infos;
+        let known = spelling.as_deref().unwrap_or(name);
+        if version.number == 0 {
+            let checksum = self.stream.cursor.clone().u32_be().ok();
+            if let Some(info) = checksum.and_then(|checksum| infos.find_by_checksum(known, checksum)) {
+                self.stream.cursor.take(4)?;
+                return Ok(Arc::clone(info));
+            }
+        }
+        if let Some(info) = infos.find(known, i32::from(version.number.cast_signed())) {
+            return Ok(Arc::clone(info));
+        }
+        if let Some(types) = cpp::pair(name) {
+            // Pairs are the same everywhere, whether or not the file has their checksum.
+            if version.number == 0 {
+                self.stream.cursor.take(4)?;
+            }
+            return pair(types);
+        }
+        Err(Error::unsupported(match spelling.is_some() {
+            true => format!("class {name}: version {} is not in the streamer info", version.number),
+            false => format!("class {name} is not in the streamer info"),
+        }))
+    }
+
+    /// The name under which the streamer info has a class.
+    fn spelling(&mut self, name: &str) -> Option<String> {
+        if self.infos.named(name).next().is_some() {
+            return Some(name.to_owned());
+        }
+        if let Some(known) = self.spellings.get(name) {
+            return known.clone();
+        }
+        let wanted = comparable(name);
+        let found = self.infos.classes().find(|info| comparable(&info.name) == wanted).map(|info| info.name.clone());
+        self.spellings.insert(name.to_owned(), found.clone());
+        found
+    }
+
+    /// Whether the streamer info knows a class.
+    pub(super) fn knows(&mut self, name: &str) -> bool {
+        self.spelling(name).is_some()
+    }
+
+    /// An object behind a pointer: `TBufferFile::ReadObjectAny`.
+    pub(super) fn pointer(&mut self) -> Result<Value> {
+        let at = self.stream.cursor.offset();
+        let (class_name, id, end) = match self.stream.pointer()? {
+            Pointer::Null => return Ok(Value::Null),
+            Pointer::Reference(id) => {
+                return match self.known.get(&id).cloned() {
+                    Some(Some((value, height))) => self.reach(height).map(|()| value),
+                    Some(None) => Ok(Value::Enclosing),
+                    None => {
+                        let what = format!("reference to an object at {id}, which is not there");
+                        Err(Error::unsupported(what).at(at))
+                    }
+                };
+            }
+            Pointer::Object { class_name, id, end } => (class_name, id, end),
+        };
+        let start = self.stream.cursor.position();
+        self.spend(1, size_of::<(usize, Option<(Value, u32)>)>() + size_of::<Object>())?;
+        self.known.insert(id, None);
+        let outside = std::mem::replace(&mut self.deepest, self.depth);
+        let value = self.contained(class_name, start, end, |this| {
+            let value = this.class(class_name)?;
+            this.stream.check_end(Some(end)).map_err(|error| error.within(class_name))?;
+            Ok(value)
+        })?;
+        let height = self.deepest.saturating_sub(self.depth);
+        self.deepest = self.deepest.max(outside);
+        // Only objects are shared without a copy.
+        match &value {
+            Value::Object(object) => self.known.insert(id, Some((Value::Object(Arc::clone(object)), height))),
+            _ => self.known.remove(&id),
+        };
+        Ok(value)
+    }
+
+    /// The layout of a class that ROOT streams by code of its own.
+    pub(super) fn built_in(&mut self, name: &'static str, members: &[&str]) -> Arc<ClassInfo> {
+        let make = || {
+            let elements = members.iter().map(|member| {
+                let kind = match *member {
+                    "TObject" => ElementKind::Base { version: 1 },
+                    _ => ElementKind::Basic,
+                };
+                plain(member, "", 0, kind)
+            });
+            let elements = elements.collect();
+            let (title, bits, version, checksum) = (Vec::new(), 0, 1, 0);
+            Arc::new(ClassInfo { name: name.to_owned(), title, bits, version, checksum, elements })
+        };
+        Arc::clone(self.built_in.entry(name).or_insert_with(make))
+    }
+}
+
+fn plain(name: &str, type_name: &str, code: i32, kind: ElementKind) -> Element {
+    Element {
+        name: name.to_owned(),
+        title: Vec::new(),
+        bits: 0,
+        code,
+        size: 0,
+        array_length: 0,
+        array_dimensions: 0,
+        max_index: [0; 5],
+        type_name: type_name.to_owned(),
+        kind,
+    }
+}
+
+/// The layout of a `std::pair`, as ROOT makes it up too.
+pub(super) fn pair([first, second]: [&str; 2]) -> Result<Arc<ClassInfo>> {
+    let elements = vec![member("first", first)?, member("second", second)?];
+    let (title, bits, version, checksum) = (Vec::new(), 0, 0, 0);
+    Ok(Arc::new(ClassInfo { name: format!("pair<{first},{second}>"), title, bits, version, checksum, elements }))
+}
+
+/// A member of a type, as ROOT would describe it.
+fn member(name: &str, type_name: &str) -> Result<Element> {
+    let (code, kind) = match Type::parse(type_name)? {
+        Type::Basic(basic) => (basic.code(), ElementKind::Basic),
+        Type::Text if type_name == "TString" => (65, ElementKind::String),
+        Type::Text => (300, ElementKind::StlString { container: 365, item: 365 }),
+        Type::Class(_) => (62, ElementKind::ObjectAny),
+        Type::Pointer => (69, ElementKind::ObjectAnyPointer),
+        Type::Sequence(_) | Type::Map(..) | Type::Bits => (300, ElementKind::Stl { container: 0, item: 0 }),
+    };
+    Ok(plain(name, type_name, code, kind))
+}

@@ -1,0 +1,118 @@
+//! What objects are made of.
+
+use std::sync::Arc;
+
+use crate::container::{ClassInfo, ElementKind};
+
+/// Any value of C++.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A null pointer.
+    Null,
+    /// `bool`.
+    Bool(bool),
+    /// Signed integers, characters and enums.
+    Int(i64),
+    /// Unsigned integers.
+    UInt(u64),
+    /// Floating-point numbers.
+    Float(f64),
+    /// `TString`, `std::string`, `char*`.
+    Text(String),
+    /// The same where it is not UTF-8.
+    Bytes(Vec<u8>),
+    /// Numbers side by side.
+    Numbers(Numbers),
+    /// Fixed arrays of more than one dimension: the lengths of all, and the numbers, the last dimension running
+    /// fastest.
+    Grid(Vec<usize>, Numbers),
+    /// Anything else of which there are several.
+    List(Vec<Value>),
+    /// Pairs of keys and values, in the order in which they are stored.
+    Map(Vec<(Value, Value)>),
+    /// An object; several pointers may lead to the same.
+    Object(Arc<Object>),
+    /// A pointer to an object around this place.
+    Enclosing,
+    /// An object that cannot be read, inside one that can.
+    Opaque(Box<Opaque>),
+}
+
+/// Numbers of one type.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the names are the types")]
+pub enum Numbers {
+    Bool(Vec<bool>),
+    I8(Vec<i8>),
+    U8(Vec<u8>),
+    I16(Vec<i16>),
+    U16(Vec<u16>),
+    I32(Vec<i32>),
+    U32(Vec<u32>),
+    I64(Vec<i64>),
+    U64(Vec<u64>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+/// An object of a class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    pub(super) class: Arc<ClassInfo>,
+    pub(super) members: Vec<Value>,
+}
+
+/// An object that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opaque {
+    /// Its class.
+    pub class_name: String,
+    /// What is stored of it, class version and byte count first.
+    pub bytes: Vec<u8>,
+    /// Why it cannot be read.
+    pub reason: String,
+}
+
+impl Object {
+    /// C++ name of the class.
+    pub fn class_name(&self) -> &str {
+        &self.class.name
+    }
+
+    /// Version of the class.
+    pub fn version(&self) -> i32 {
+        self.class.version
+    }
+
+    /// Names and values of the members of the class itself, in order.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let elements = self.class.elements.iter().zip(&self.members);
+        elements.filter(|(element, _)| !is_base(&element.kind)).map(|(element, value)| (element.name.as_str(), value))
+    }
+
+    /// Names of the base classes, and what the object has of them.
+    pub fn bases(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let elements = self.class.elements.iter().zip(&self.members);
+        elements.filter(|(element, _)| is_base(&element.kind)).map(|(element, value)| (element.name.as_str(), value))
+    }
+
+    /// A member by name, of the class itself or of a base.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let own = self.members().find(|(member, _)| *member == name).map(|(_, value)| value);
+        own.or_else(|| self.bases().find_map(|(_, base)| base.as_object()?.get(name)))
+    }
+}
+
+fn is_base(kind: &ElementKind) -> bool {
+    matches!(kind, ElementKind::Base { .. })
+}
+
+impl Value {
+    /// The object, if it is one.
+    pub fn as_object(&self) -> Option<&Object> {
+        match self {
+            Self::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+}

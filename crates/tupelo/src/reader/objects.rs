@@ -1,0 +1,98 @@
+//! Streamer fields: objects as ROOT's streamers wrote them, decoded by the layouts that the file has of their classes.
+
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use tupelo_format::container::StreamerInfos;
+use tupelo_format::object::{self, Opaque, Value};
+
+use super::Ntuple;
+use crate::schema::{Field, Kind};
+use crate::{Error, Result};
+
+/// The objects of one streamer field; made by [`Ntuple::objects`].
+#[derive(Debug, Clone)]
+pub struct Objects {
+    ntuple: Ntuple,
+    path: String,
+    class_name: String,
+    infos: Arc<StreamerInfos>,
+    /// Why there is no streamer info.
+    problem: Option<String>,
+}
+
+impl Objects {
+    pub(super) fn new(ntuple: Ntuple, path: &str) -> Result<Self> {
+        let paths = ntuple.schema().paths();
+        let Some((_, field)) = paths.iter().find(|(known, _)| known == path) else {
+            return Err(Error::no_such("field", path, paths.iter().map(|(known, _)| known.as_str())));
+        };
+        let field = items(field);
+        if !matches!(field.kind, Kind::Streamer) {
+            let what = format!("field '{path}' is of type '{}', not a streamer field", field.display_type());
+            return Err(Error::invalid_argument(what));
+        }
+        let (infos, problem) = match ntuple.streamer_infos() {
+            Ok(infos) => (infos, None),
+            Err(error) => (StreamerInfos::default(), Some(error.to_string())),
+        };
+        let class_name = field.type_name.clone();
+        Ok(Self { path: path.to_owned(), class_name, infos: Arc::new(infos), problem, ntuple })
+    }
+
+    /// C++ class of the objects.
+    pub fn class_name(&self) -> &str {
+        &self.class_name
+    }
+
+    /// The objects in a range of entries, in entry order; of a field below collections, all items one after the other.
+    /// What cannot be decoded is a [`Value::Opaque`] that says why.
+    ///
+    /// # Errors
+    /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
+    pub fn read(&self, entries: impl RangeBounds<u64>) -> Result<Vec<Value>> {
+        let batch = self.ntuple.read([&self.path])?.entries(entries).to_batch()?;
+        let mut column = batch.columns().first().cloned();
+        while let Some(array) = &column {
+            if let DataType::LargeBinary = array.data_type() {
+                let objects = array.as_binary::<i64>().iter().flatten();
+                return Ok(objects.map(|bytes| self.decode(bytes)).collect());
+            }
+            column = inside(array);
+        }
+        let what = format!("field '{}' does not come as bytes", self.path);
+        Err(self.ntuple.context(Error::unsupported(what)))
+    }
+
+    /// One object from its bytes in the field.
+    pub fn decode(&self, bytes: &[u8]) -> Value {
+        object::read(bytes, &self.class_name, &self.infos).unwrap_or_else(|error| {
+            let mut reason = error.to_string();
+            if let Some(problem) = &self.problem {
+                reason = format!("{reason}; {problem}");
+            }
+            Value::Opaque(Box::new(Opaque { class_name: self.class_name.clone(), bytes: bytes.to_vec(), reason }))
+        })
+    }
+}
+
+/// The field whose values are those of a dotted path: behind collections and optionals.
+fn items(mut field: &Field) -> &Field {
+    while let (true, [item]) = (field.is_transparent(), field.children()) {
+        field = item;
+    }
+    field
+}
+
+/// What lists and frames hold.
+fn inside(array: &ArrayRef) -> Option<ArrayRef> {
+    match array.data_type() {
+        DataType::LargeList(_) => Some(Arc::clone(array.as_list::<i64>().values())),
+        DataType::FixedSizeList(..) => Some(Arc::clone(array.as_fixed_size_list().values())),
+        DataType::Struct(_) => array.as_struct().columns().first().cloned(),
+        _ => None,
+    }
+}

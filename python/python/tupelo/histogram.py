@@ -1,0 +1,279 @@
+"""ROOT's histograms, as they come out of streamer fields."""
+
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import UnsupportedError
+
+Numbers = npt.NDArray[Any]
+
+_DIMENSIONS = {"TProfile": 1} | {f"TH{n}{letter}": n for n in (1, 2) for letter in "CSIFDL"}
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What an axis is like, in the words of UHI."""
+
+    circular: bool = False
+    discrete: bool = False
+
+
+class Axis:
+    """One axis of a histogram, a sequence of its bins: pairs of lower and upper edge, or labels if all bins have one.
+
+    It follows UHI's ``PlottableAxis``.
+    """
+
+    def __init__(self, title: str, edges: Numbers, is_regular: bool, labels: list[str | None]) -> None:
+        self.title = title
+        """Its title."""
+        self.edges = edges
+        """Edges of the bins, one more than there are bins, without underflow and overflow."""
+        self.is_regular = is_regular
+        """Whether all bins are of the same width by definition."""
+        self.labels = labels
+        """Labels of the bins, None where a bin has none; empty where no bin has one."""
+
+    @property
+    def traits(self) -> Traits:
+        """Discrete where bins are labels and no intervals."""
+        return Traits(discrete=self._is_labelled)
+
+    @property
+    def _is_labelled(self) -> bool:
+        return bool(self.labels) and None not in self.labels
+
+    def __getitem__(self, index: int) -> tuple[float, float] | str | None:
+        index = range(len(self))[index]
+        if self._is_labelled:
+            return self.labels[index]
+        return float(self.edges[index]), float(self.edges[index + 1])
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    def __iter__(self) -> Iterator[tuple[float, float] | str | None]:
+        return (self[index] for index in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Axis) and self.labels == other.labels and np.array_equal(self.edges, other.edges)
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<tupelo Axis {self.title!r}: {len(self)} bins from {self.edges[0]} to {self.edges[-1]}>"
+
+
+class Histogram:
+    """A histogram of one or two dimensions, or a profile: what ``TH1``, ``TH2`` and ``TProfile`` hold.
+
+    It follows UHI's ``PlottableHistogram``, so mplhep, hist and others take it as it is. The bins of a profile are
+    means.
+    """
+
+    def __init__(self, members: Mapping[str, Any], class_name: str, axes: tuple[Axis, ...]) -> None:
+        self._members = members
+        self.class_name = class_name
+        """Its C++ class."""
+        self.axes = axes
+        """Its axes, x first."""
+
+    @property
+    def name(self) -> str:
+        """Its name in ROOT."""
+        return _text(self._members["fName"])
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        return _text(self._members["fTitle"])
+
+    @property
+    def kind(self) -> Literal["COUNT", "MEAN"]:
+        """``"MEAN"`` for profiles, else ``"COUNT"``."""
+        return "MEAN" if self.class_name == "TProfile" else "COUNT"
+
+    @property
+    def num_entries(self) -> float:
+        """How often it was filled."""
+        return float(self._members["fEntries"])
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """All that ROOT stores of it, by the names of the members: ``fSumw2``, ``fFunctions``, …"""
+        return self._members
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether it keeps sums of squared weights."""
+        name = "fBinSumw2" if self.kind == "MEAN" else "fSumw2"
+        return len(self._members[name]) > 0
+
+    def values(self, flow: bool = False) -> Numbers:
+        """Contents of the bins: sums of weights, or means, which are NaN where nothing was filled. The shape is that of
+        the axes, with two bins more for each with ``flow``: underflow in front, overflow behind.
+        """
+        content = self._shaped(self._members["fArray"], flow)
+        if self.kind == "COUNT":
+            return content
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.divide(content, self._shaped(self._members["fBinEntries"], flow))
+
+    def variances(self, flow: bool = False) -> Numbers:
+        """Variances of the `values`: squares of what ROOT calls the errors of the bins."""
+        if self.kind == "COUNT":
+            name = "fSumw2" if self.is_weighted else "fArray"
+            return self._shaped(self._members[name], flow).astype(np.float64)
+        mean, counts = self.values(flow), self.counts(flow)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sums = self._shaped(self._members["fBinEntries"], flow)
+            spread = np.abs(self._shaped(self._members["fSumw2"], flow) / sums - mean * mean)
+            # The options "", "s", "i" and "g" of TProfile::SetErrorOption.
+            variances: Numbers
+            match self._members["fErrorMode"]:
+                case 1:
+                    variances = spread
+                case 2:
+                    variances = np.where(spread != 0, spread, 1 / 12) / counts
+                case 3:
+                    variances = 1 / sums
+                case _:
+                    variances = spread / counts
+        return variances
+
+    def counts(self, flow: bool = False) -> Numbers:
+        """How many entries each bin has; of weighted histograms, how many without weights would say as much."""
+        if self.kind == "COUNT" and not self.is_weighted:
+            return self.values(flow).astype(np.float64)
+        sums, squares = ("fBinEntries", "fBinSumw2") if self.kind == "MEAN" else ("fArray", "fSumw2")
+        weights = self._shaped(self._members[sums], flow).astype(np.float64)
+        if not self.is_weighted:
+            return weights
+        squared = self._shaped(self._members[squares], flow)
+        return np.divide(weights * weights, squared, out=np.zeros_like(weights), where=squared != 0)
+
+    def to_boost(self) -> Any:
+        """The same as a `boost_histogram.Histogram`, with underflow and overflow.
+
+        Raises `UnsupportedError` where the package boost-histogram is not installed.
+        """
+        bh = _package("boost_histogram", "boost-histogram", "to_boost()")
+
+        def axis(of: Axis) -> Any:
+            if of.traits.discrete:
+                return bh.axis.StrCategory(of.labels, growth=True, metadata=of.title)
+            if of.is_regular:
+                return bh.axis.Regular(len(of), of.edges[0], of.edges[-1], metadata=of.title)
+            return bh.axis.Variable(of.edges, metadata=of.title)
+
+        # Categories have neither underflow nor overflow.
+        inside = tuple(slice(1, -1) if axis.traits.discrete else slice(None) for axis in self.axes)
+        is_mean = self.kind == "MEAN"
+        storage = {
+            (False, False): bh.storage.Double,
+            (False, True): bh.storage.Weight,
+            (True, False): bh.storage.Mean,
+            (True, True): bh.storage.WeightedMean,
+        }[is_mean, self.is_weighted]()
+        made = bh.Histogram(*map(axis, self.axes), storage=storage)
+        view = made.view(flow=True)
+        values, counts = self.values(flow=True)[inside], self.counts(flow=True)[inside]
+        if not is_mean:
+            if self.is_weighted:
+                view["value"], view["variance"] = values, self.variances(flow=True)[inside]
+            else:
+                view[...] = values
+            return made
+        values = np.nan_to_num(values)
+        sums = self._shaped(self._members["fBinEntries"], True)[inside]
+        deltas = self._shaped(self._members["fSumw2"], True)[inside] - sums * values * values
+        view["value"] = values
+        if self.is_weighted:
+            view["sum_of_weights"] = sums
+            view["sum_of_weights_squared"] = self._shaped(self._members["fBinSumw2"], True)[inside]
+            view["_sum_of_weighted_deltas_squared"] = deltas
+        else:
+            view["count"], view["_sum_of_deltas_squared"] = counts, deltas
+        return made
+
+    def to_hist(self) -> Any:
+        """The same as a `hist.Hist`, with underflow and overflow.
+
+        Raises `UnsupportedError` where the package hist is not installed.
+        """
+        hist = _package("hist", "hist", "to_hist()")
+        made = hist.Hist(self.to_boost(), name=self.name, label=self.title)
+        for to, axis in zip(made.axes, self.axes, strict=True):
+            to.label = axis.title
+        return made
+
+    def __repr__(self) -> str:
+        bins = " x ".join(str(len(axis)) for axis in self.axes)
+        return f"<tupelo.Histogram {self.name!r}: {self.class_name}, {bins} bins, {self.num_entries:g} entries>"
+
+    def _shaped(self, flat: Numbers, flow: bool) -> Numbers:
+        # In ROOT the bins of the x axis lie side by side.
+        shape = tuple(len(axis) + 2 for axis in self.axes)
+        shaped = np.reshape(flat, shape[::-1]).T
+        return shaped if flow else shaped[(slice(1, -1),) * len(shape)]
+
+
+def _package(module: str, package: str, use: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(f"{use} needs the package {package}: pip install {package}") from error
+
+
+def of(instance: Any) -> Histogram | None:
+    """The histogram that an `Instance` is; None where it is none, or not as it should be."""
+    dimensions = _DIMENSIONS.get(instance.class_name)
+    if dimensions is None:
+        return None
+    try:
+        axes = tuple(_axis(instance.stored(name)) for name in ("fXaxis", "fYaxis")[:dimensions])
+        cells = int(np.prod([len(axis) + 2 for axis in axes]))
+        if any(axis is None for axis in axes) or len(instance["fArray"]) != cells or _is_buffering(instance):
+            return None
+        sizes = [len(instance["fSumw2"])]
+        if instance.class_name == "TProfile":
+            sizes += [len(instance["fBinSumw2"]), len(instance["fBinEntries"]) - cells]
+    except (KeyError, TypeError, ValueError):
+        return None
+    if any(size not in (0, cells) for size in sizes):
+        return None
+    return Histogram(instance, instance.class_name, axes)
+
+
+def _is_buffering(instance: Any) -> bool:
+    """Whether entries wait to be filled until the histogram knows its range."""
+    buffer = instance["fBuffer"]
+    return buffer is not None and len(buffer) > 0 and buffer[0] != 0
+
+
+def _axis(stored: Any) -> Axis:
+    bins = stored["fNbins"]
+    edges = stored["fXbins"]
+    is_regular = len(edges) == 0
+    if is_regular:
+        edges = np.linspace(stored["fXmin"], stored["fXmax"], bins + 1)
+    if bins < 1 or len(edges) != bins + 1:
+        raise ValueError("an axis without bins, or with edges that do not fit them")
+    labels: list[str | None] = []
+    if stored["fLabels"]:
+        labels = [None] * bins
+        for label in stored.stored("fLabels").stored("fObjects"):
+            # Labels know their bins by their numbers, which start at 1.
+            number = label.stored("fUniqueID")
+            if 1 <= number <= bins:
+                labels[number - 1] = label.stored("fString")
+    return Axis(_text(stored["fTitle"]), edges, is_regular, labels)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
