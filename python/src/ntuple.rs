@@ -1,5 +1,6 @@
 //! Ntuples and what is read from them.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatchReader;
@@ -8,6 +9,7 @@ use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind};
 
+use crate::attributes::Attributes;
 use crate::error::OrRaise;
 
 /// Dotted path, index of the parent in the list, name, C++ type, description and kind.
@@ -124,6 +126,16 @@ impl Ntuple {
     fn attribute_set(&self, py: Python<'_>, name: &str) -> PyResult<Self> {
         let inner = py.detach(|| self.inner.attribute_set(name)).or_raise(py)?;
         Ok(Self { inner })
+    }
+
+    /// All rows of an attribute set.
+    fn attributes(&self, py: Python<'_>, name: &str) -> PyResult<Attributes> {
+        py.detach(|| self.inner.attributes(name)).or_raise(py).map(Attributes::from)
+    }
+
+    /// The metadata of the program that wrote it.
+    fn metadata(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
+        py.detach(|| self.inner.metadata()).or_raise(py)
     }
 
     /// The `pyarrow.Schema` of the chosen fields.

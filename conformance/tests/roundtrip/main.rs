@@ -3,6 +3,7 @@
 
 mod types;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -194,7 +195,8 @@ impl Case {
 fn copied(ntuple: &Ntuple, options: WriteOptions) -> Bytes {
     let target = MemoryFile::new();
     let file = FileWriter::over(Box::new(MemorySink::create(&target)), "copy.root").expect("a file");
-    copy::<&str>(ntuple, &[], 0..ntuple.entries(), &file, memory::NAME, options, &mut |_| {}).expect("a copy");
+    let mut go_on = |_| ControlFlow::Continue(());
+    copy::<&str>(ntuple, &[], 0..ntuple.entries(), &file, memory::NAME, options, &mut go_on).expect("a copy");
     file.finish().expect("a file");
     target.bytes().expect("its bytes")
 }

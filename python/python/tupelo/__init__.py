@@ -15,6 +15,8 @@ silently left out: what Tupelo cannot do, it says.
 """
 
 from ._core import VERSION as __version__
+from ._cpp import record
+from .attributes import AttributeSet, AttributeSetWriter
 from .errors import (
     CorruptError,
     Error,
@@ -28,15 +30,19 @@ from .errors import (
 )
 from .ntuple import Field, Ntuple, Report
 from .reading import File, open
-from .writing import NtupleWriter, WritableFile, recreate, update
+from .writing import FillContext, Metadata, NtupleWriter, WritableFile, recreate, update
 
 __all__ = [
+    "AttributeSet",
+    "AttributeSetWriter",
     "CorruptError",
     "Error",
     "Field",
     "File",
+    "FillContext",
     "InvalidArgumentError",
     "LimitError",
+    "Metadata",
     "MissingFileError",
     "NotFoundError",
     "Ntuple",
@@ -48,6 +54,7 @@ __all__ = [
     "WritableFile",
     "__version__",
     "open",
+    "record",
     "recreate",
     "update",
 ]

@@ -6,6 +6,7 @@
 
 pub(crate) mod arrow;
 mod disk;
+mod project;
 mod select;
 #[cfg(test)]
 mod tests;
