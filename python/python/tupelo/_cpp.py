@@ -103,12 +103,14 @@ def record(
     >>> tupelo.open("record.root:Events").typenames(recursive=False)
     {'lead': 'Jet', 'jets': 'std::vector<Jet>'}
     """
-    if not isinstance(type_name, str) or not type_name.strip():
+    name: object = type_name
+    if not isinstance(name, str) or not name.strip():
         raise InvalidArgumentError(f"a C++ class is called by a name, not by {type_name!r}")
     if not isinstance(members, Mapping):
         raise InvalidArgumentError(f"the members of {type_name} are a mapping of names to types, not {members!r}")
-    metadata = {TYPE: type_name.strip()}
-    for key, number in ((VERSION, version), (CHECKSUM, checksum)):
+    metadata = {TYPE: name.strip()}
+    numbers: dict[str, object] = {VERSION: version, CHECKSUM: checksum}
+    for key, number in numbers.items():
         if number is not None:
             if not isinstance(number, int) or not 0 <= number < 2**32:
                 what = key.rpartition(".")[2]

@@ -153,9 +153,12 @@ pub(super) fn with_anchor(list: &[u8]) -> Result<Option<Vec<u8>>> {
     let mut cursor = Cursor::new(list, 0);
     let byte_count = cursor.u32_be()?;
     let version = cursor.u16_be()?;
-    if u64::from(byte_count ^ BYTE_COUNT_FLAG).saturating_add(4) != list.len() as u64 || !(4..=5).contains(&version) {
-        return Err(Error::unsupported(format!("streamer info list of version {version}")));
-    }
+    // uproot leaves room behind the list, which is none of it.
+    let end = usize::try_from(byte_count ^ BYTE_COUNT_FLAG).unwrap_or(usize::MAX).saturating_add(4);
+    let Some(list) = list.get(..end).filter(|_| (4..=5).contains(&version)) else {
+        let bytes = list.len();
+        return Err(Error::unsupported(format!("streamer info list of version {version}, {end} of {bytes} bytes")));
+    };
     let _object = cursor.take(10)?;
     let _name = cursor.string_be()?;
     let count_at = cursor.position();
@@ -187,6 +190,8 @@ mod tests {
         assert_eq!(both[21..other.len()], other[21..]);
         assert_eq!(both[17..21], [0, 0, 0, 2]);
         assert_eq!(with_anchor(&both), Ok(None));
+        let room = [other.as_slice(), &[0; 100]].concat();
+        assert_eq!(with_anchor(&room), Ok(Some(both)));
         assert!(with_anchor(&other[..100]).is_err());
         assert!(with_anchor(&[]).is_err());
     }
