@@ -8,8 +8,8 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema as ArrowSchema, Uni
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
 use pyo3_arrow::{PySchema, PyTable};
-use tupelo::schema::Schema;
 use tupelo::Error;
+use tupelo::schema::Schema;
 
 use crate::attributes::AttributeSetWriter;
 use crate::error::OrRaise;

@@ -1,6 +1,7 @@
 //! Write then read is the identity, whatever the schema, the data, the sizes and the codec; and every way of reading
 //! gives the same.
 
+mod life;
 mod types;
 
 use std::ops::ControlFlow;

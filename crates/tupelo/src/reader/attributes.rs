@@ -134,7 +134,8 @@ impl Ntuple {
         }
         let rows = self.attributes(METADATA_SET)?;
         rows.pairs().ok_or_else(|| {
-            let what = format!("attribute set '{METADATA_SET}' has no texts 'key' and 'value': it is another program's");
+            let what =
+                format!("attribute set '{METADATA_SET}' has no texts 'key' and 'value': it is another program's");
             self.context(Error::unsupported(what))
         })
     }
