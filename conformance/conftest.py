@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,3 +34,42 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("conformance")
         for line in config.stash[SUMMARY]:
             terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def manifest(summary: list[str]) -> dict[str, Any]:
+    """Write the files of root_writers/, unless they are there already."""
+    from panel import WORK, root_error
+
+    if root_error():
+        summary.append(f"ROOT cross-checks did not run: ROOT cannot be imported ({root_error()})")
+        pytest.skip("ROOT cannot be imported")
+    folder = WORK / "root"
+    sources = sorted((HERE / "root_writers").glob("*.[hp]*"))
+    version = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            "import ROOT; print(ROOT.gROOT.GetVersion())",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    stamp = hashlib.sha256(version.encode() + b"".join(path.read_bytes() for path in sources)).hexdigest()
+    stamp_file = folder / "stamp"
+    if not stamp_file.exists() or stamp_file.read_text() != stamp:
+        done = subprocess.run(
+            [sys.executable, str(HERE / "root_writers" / "write_all.py"), str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        stamp_file.write_text(stamp)
+    result: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    summary.append(f"ROOT {result['root']} wrote {len(result['cases'])} ntuples")
+    summary.extend(f"not run: {line}" for line in result["not_run"])
+    return result

@@ -309,6 +309,8 @@ inline std::unique_ptr<RFieldBase> FromDisk(const ROOT::RNTupleDescriptor &desc,
          field = std::make_unique<ROOT::ROptionalField>(name, std::move(items.at(0)));
       else if (StartsWith(type, "std::unique_ptr<"))
          field = std::make_unique<ROOT::RUniquePtrField>(name, std::move(items.at(0)));
+      else if (items.size() == 1 && type.empty())
+         field = ROOT::RVectorField::CreateUntyped(name, std::move(items[0]));
       else if (items.size() == 1)
          field = ROOT::Internal::CreateEmulatedVectorField(name, std::move(items[0]), type);
       break;
@@ -516,6 +518,22 @@ inline void DumpAttributes(const std::string &path, const std::string &name, con
          Put(line, MakeNode(const_cast<RFieldBase &>(value.GetField()), attributes->GetDescriptor()), value);
       }
       line += "}}";
+      out.Line(line);
+   }
+}
+
+/// Writes for every entry of the ntuple a list of the numbers of the rows that speak of it.
+inline void DumpAttributesByEntry(const std::string &path, const std::string &name, const std::string &set,
+                                  const std::string &outPath)
+{
+   auto reader = ROOT::RNTupleReader::Open(name, path);
+   auto attributes = reader->OpenAttributeSet(set);
+   File out(outPath);
+   std::string line;
+   for (ROOT::NTupleSize_t entry = 0; entry < reader->GetNEntries(); ++entry) {
+      for (auto index : attributes->GetAttributes(entry))
+         line += (line.empty() ? "[" : ",") + std::to_string(index);
+      line += line.empty() ? "[]" : "]";
       out.Line(line);
    }
 }

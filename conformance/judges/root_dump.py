@@ -4,7 +4,8 @@
     root_dump.py --attributes SET FILE[:NAME]      the attribute set SET of that ntuple
     root_dump.py --batch JOBS.json                 many dumps in one process; the report goes to standard output
 
-A batch is a list of {"file", "ntuple", "out"} (and "attributes"); an empty name is the file's first ntuple. Its report
+A batch is a list of {"file", "ntuple", "out"} (and "attributes", or "attributes_by_entry" for the numbers of the rows
+that speak of each entry); an empty name is the file's first ntuple. Its report
 has one object per job: "omitted" (fields that ROOT cannot show), "messages" (what ROOT wrote to stderr) and "error".
 """
 
@@ -72,6 +73,8 @@ def run_job(root: Any, job: dict[str, str]) -> dict[str, Any]:
             job = job | {"ntuple": job["ntuple"] or ntuple_names(root, job["file"])[0]}
             if job.get("attributes"):
                 root.judge.DumpAttributes(job["file"], job["ntuple"], job["attributes"], job["out"])
+            elif job.get("attributes_by_entry"):
+                root.judge.DumpAttributesByEntry(job["file"], job["ntuple"], job["attributes_by_entry"], job["out"])
             else:
                 omitted = root.judge.Dump(job["file"], job["ntuple"], job["out"])
                 report["omitted"] = [str(line) for line in omitted]

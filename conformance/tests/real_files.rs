@@ -1,5 +1,7 @@
 //! Every real ntuple beside the project reads the same in whichever way, survives a copy, and has nothing to complain of.
 
+use std::ops::ControlFlow;
+
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use conformance::mutate::Random;
@@ -32,7 +34,8 @@ fn copied(ntuple: &Ntuple) -> tupelo::Result<Bytes> {
     let target = MemoryFile::new();
     let file = FileWriter::over(Box::new(MemorySink::create(&target)), "copy.root")?;
     let options = WriteOptions::default().with_compression(Compression::NONE).with_page_bytes(1000);
-    copy::<&str>(ntuple, &[], 0..ntuple.entries(), &file, memory::NAME, options, &mut |_| {})?;
+    let mut go_on = |_| ControlFlow::Continue(());
+    copy::<&str>(ntuple, &[], 0..ntuple.entries(), &file, memory::NAME, options, &mut go_on)?;
     file.finish()?;
     Ok(target.bytes().expect("its bytes"))
 }

@@ -3,10 +3,12 @@
 //! Nothing here has an opinion about how arrays are handed out: everything is Arrow, and the Python package over it
 //! makes Awkward, NumPy and pandas of it. The interpreter is let go while the engine works.
 
+mod attributes;
 mod error;
 mod file;
 mod ntuple;
 mod objects;
+mod options;
 mod rules;
 mod writer;
 
@@ -16,13 +18,15 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::attributes::{AttributeSetWriter, Attributes};
+    #[pymodule_export]
     use super::file::{File, parse_location};
     #[pymodule_export]
     use super::ntuple::{Batches, Ntuple};
     #[pymodule_export]
     use super::objects::Objects;
     #[pymodule_export]
-    use super::writer::{FileWriter, NtupleWriter, tighten, type_names};
+    use super::writer::{FileWriter, FillContext, NtupleWriter, tighten, type_names};
     use super::*;
 
     #[pymodule_init]
@@ -30,6 +34,8 @@ mod _core {
         module.add("ERROR_KINDS", error::kinds(module.py())?)?;
         module.add("DEFAULT_PAGE_CHECKSUMS", tupelo::reader::DEFAULT_PAGE_CHECKSUMS)?;
         module.add("DEFAULT_BATCH_ENTRIES", tupelo::reader::DEFAULT_BATCH_ENTRIES)?;
+        module.add("DEFAULT_CHECKPOINT_BYTES", tupelo::writer::DEFAULT_CHECKPOINT_BYTES)?;
+        module.add("DEFAULT_CHECKPOINT_SECONDS", tupelo::writer::DEFAULT_CHECKPOINT_TIME.as_secs_f64())?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,5 +1,6 @@
 //! Ntuples and what is read from them.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatchReader;
@@ -8,6 +9,7 @@ use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind, Schema};
 
+use crate::attributes::Attributes;
 use crate::error::OrRaise;
 use crate::objects::Objects;
 use crate::rules::{self, RuleRow};
@@ -136,6 +138,16 @@ impl Ntuple {
     fn objects(&self, py: Python<'_>, path: &str) -> PyResult<Objects> {
         let inner = py.detach(|| self.inner.objects(path)).or_raise(py)?;
         Ok(Objects::from(inner))
+    }
+
+    /// All rows of an attribute set.
+    fn attributes(&self, py: Python<'_>, name: &str) -> PyResult<Attributes> {
+        py.detach(|| self.inner.attributes(name)).or_raise(py).map(Attributes::from)
+    }
+
+    /// The metadata of the program that wrote it.
+    fn metadata(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
+        py.detach(|| self.inner.metadata()).or_raise(py)
     }
 
     /// The `pyarrow.Schema` of the chosen fields.

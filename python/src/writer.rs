@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema as ArrowSchema, UnionFields};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema as ArrowSchema, UnionFields};
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
 use pyo3_arrow::{PySchema, PyTable};
+use tupelo::Error;
 use tupelo::schema::Schema;
-use tupelo::{Compression, Error, WriteOptions};
 
+use crate::attributes::AttributeSetWriter;
 use crate::error::OrRaise;
+use crate::options::Options;
 
 /// A ROOT file that is being written; nothing is visible before it is finished.
 #[pyclass(frozen, module = "tupelo._core")]
@@ -30,43 +32,23 @@ impl FileWriter {
     }
 
     /// Begins an ntuple under `DIRECTORY/NAME` for entries of an Arrow schema, in which nullable means optional.
-    #[expect(clippy::too_many_arguments, reason = "the package over this gives them names and defaults")]
-    fn ntuple(
-        &self,
-        py: Python<'_>,
-        path: &str,
-        schema: PySchema,
-        description: &str,
-        compression: Option<&str>,
-        page_bytes: Option<u64>,
-        cluster_bytes: Option<u64>,
-        encodings: BTreeMap<String, String>,
-        compressions: BTreeMap<String, String>,
-    ) -> PyResult<NtupleWriter> {
-        let begin = || {
-            let mut options = WriteOptions::default().with_description(description);
-            if let Some(text) = compression {
-                options = options.with_compression(parse_compression(text)?);
-            }
-            if let Some(bytes) = page_bytes {
-                options = options.with_page_bytes(bytes);
-            }
-            if let Some(bytes) = cluster_bytes {
-                options = options.with_cluster_bytes(bytes);
-            }
-            for (field, encoding) in &encodings {
-                options = options.with_field_encoding(field, encoding)?;
-            }
-            for (field, text) in &compressions {
-                options = options.with_field_compression(field, parse_compression(text)?);
-            }
-            let schema = Schema::from_arrow(&schema.into_inner())?;
-            let file = lock(&self.inner);
-            let file = file.as_ref().ok_or_else(|| closed("file"))?;
-            file.ntuple(path, &schema, options)
-        };
-        let inner = py.detach(begin).or_raise(py)?;
-        Ok(NtupleWriter { inner: Mutex::new(Some(inner)) })
+    fn ntuple(&self, py: Python<'_>, path: &str, schema: PySchema, options: Options) -> PyResult<NtupleWriter> {
+        self.begin(py, |file| {
+            let schema = options.project(Schema::from_arrow(&schema.into_inner())?)?;
+            file.ntuple(path, &schema, options.to_write()?)
+        })
+    }
+
+    /// Continues an ntuple of the file that is updated.
+    fn append(&self, py: Python<'_>, path: &str, options: Options) -> PyResult<NtupleWriter> {
+        self.begin(py, |file| file.append(path, options.to_write()?))
+    }
+
+    /// Paths and C++ classes of what was in the file before, all cycles.
+    fn objects(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        let objects = || lock(&self.inner).as_ref().ok_or_else(|| closed("file"))?.objects();
+        let objects = py.detach(objects).or_raise(py)?;
+        Ok(objects.into_iter().map(|object| (object.path, object.class_name)).collect())
     }
 
     /// Makes the file visible. Every ntuple must be finished.
@@ -81,11 +63,32 @@ impl FileWriter {
     }
 }
 
+impl FileWriter {
+    fn begin(
+        &self,
+        py: Python<'_>,
+        begin: impl FnOnce(&tupelo::FileWriter) -> tupelo::Result<tupelo::NtupleWriter> + Send,
+    ) -> PyResult<NtupleWriter> {
+        let begin = || begin(lock(&self.inner).as_ref().ok_or_else(|| closed("file"))?);
+        Ok(NtupleWriter { inner: Mutex::new(Some(py.detach(begin).or_raise(py)?)) })
+    }
+}
+
 /// One ntuple being written.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct NtupleWriter {
     inner: Mutex<Option<tupelo::NtupleWriter>>,
+}
+
+impl NtupleWriter {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut tupelo::NtupleWriter) -> tupelo::Result<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| call(lock(&self.inner).as_mut().ok_or_else(|| closed("ntuple"))?)).or_raise(py)
+    }
 }
 
 #[pymethods]
@@ -96,15 +99,70 @@ impl NtupleWriter {
         lock(&self.inner).as_ref().map_or(0, tupelo::NtupleWriter::entries)
     }
 
+    /// The `pyarrow.Schema` of what is to be written: all fields but those that are projected.
+    fn arrow_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let schema = self.with(py, |writer| {
+            let stored = writer.schema().fields.into_iter().filter(|field| field.projected_from.is_none());
+            Ok(Schema { fields: stored.collect() }.to_arrow(true))
+        })?;
+        PySchema::new(schema.into()).into_pyarrow(py)
+    }
+
     /// Appends all entries of anything that speaks the Arrow C data or stream interface.
     fn write(&self, py: Python<'_>, data: AnyRecordBatch) -> PyResult<()> {
         let mut reader = data.into_reader()?;
-        let write = || {
-            let mut writer = lock(&self.inner);
-            let writer = writer.as_mut().ok_or_else(|| closed("ntuple"))?;
-            reader.try_for_each(|batch| writer.write(&batch.map_err(arrow)?))
-        };
-        py.detach(write).or_raise(py)
+        self.with(py, move |writer| reader.try_for_each(|batch| writer.write(&batch?)))
+    }
+
+    /// Adds top-level fields, or members of the record of a path; of the options, the projections count.
+    fn add_fields(&self, py: Python<'_>, schema: PySchema, options: Options, path: Option<&str>) -> PyResult<()> {
+        self.with(py, |writer| {
+            let added = Schema::from_arrow(&schema.into_inner())?;
+            let Some(path) = path else {
+                // Sources may be fields that were there before.
+                let (mut all, known) = (writer.schema(), writer.schema().fields.len());
+                all.fields.extend(added.fields);
+                let fields = options.project(all)?.fields.split_off(known);
+                return writer.add_fields(&Schema { fields });
+            };
+            writer.add_members(path, &added)
+        })
+    }
+
+    /// Ends the open cluster.
+    fn flush_cluster(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, tupelo::NtupleWriter::flush_cluster)
+    }
+
+    /// Makes what is written so far readable and durable.
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, tupelo::NtupleWriter::checkpoint)
+    }
+
+    /// The pairs of the metadata.
+    fn metadata(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
+        self.with(py, |writer| Ok(writer.metadata()))
+    }
+
+    /// Sets a value in the metadata, or removes it where it is None.
+    fn set_metadata(&self, py: Python<'_>, key: &str, value: Option<&str>) -> PyResult<()> {
+        self.with(py, |writer| match value {
+            Some(value) => writer.set_metadata(key, value),
+            None => writer.remove_metadata(key),
+        })
+    }
+
+    /// Begins an attribute set, or continues one.
+    fn attribute_set(&self, py: Python<'_>, name: &str, schema: PySchema) -> PyResult<AttributeSetWriter> {
+        let schema = schema.into_inner();
+        let set = self.with(py, |writer| writer.attribute_set(name, &Schema::from_arrow(&schema)?))?;
+        Ok(set.into())
+    }
+
+    /// A context that fills clusters of its own.
+    fn fill_context(&self, py: Python<'_>) -> PyResult<FillContext> {
+        let context = self.with(py, tupelo::NtupleWriter::fill_context)?;
+        Ok(FillContext { inner: Mutex::new(Some(context)) })
     }
 
     /// Ends the ntuple: entries, clusters, bytes of pages as stored, bytes of pages before compression.
@@ -112,6 +170,47 @@ impl NtupleWriter {
         let finish = || lock(&self.inner).take().ok_or_else(|| closed("ntuple"))?.finish();
         let written = py.detach(finish).or_raise(py)?;
         Ok((written.entries, written.clusters, written.stored_bytes, written.unpacked_bytes))
+    }
+}
+
+/// One of several that fill an ntuple, each from a thread of its own.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct FillContext {
+    inner: Mutex<Option<tupelo::writer::FillContext>>,
+}
+
+impl FillContext {
+    fn with(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut tupelo::writer::FillContext) -> tupelo::Result<()> + Send,
+    ) -> PyResult<()> {
+        py.detach(|| call(lock(&self.inner).as_mut().ok_or_else(|| closed("fill context"))?)).or_raise(py)
+    }
+}
+
+#[pymethods]
+impl FillContext {
+    /// Appends all entries of anything that speaks the Arrow C data or stream interface.
+    fn write(&self, py: Python<'_>, data: AnyRecordBatch) -> PyResult<()> {
+        let mut reader = data.into_reader()?;
+        self.with(py, move |context| reader.try_for_each(|batch| context.write(&batch?)))
+    }
+
+    /// Ends the open cluster.
+    fn flush_cluster(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, tupelo::writer::FillContext::flush_cluster)
+    }
+
+    /// Ends the context.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| lock(&self.inner).take().ok_or_else(|| closed("fill context"))?.finish()).or_raise(py)
+    }
+
+    /// Gives up what is not written yet.
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| drop(lock(&self.inner).take()));
     }
 }
 
@@ -164,21 +263,12 @@ fn combine_field(a: &FieldRef, b: &FieldRef, nullable: fn(bool, bool) -> bool) -
     Field::new(a.name(), data_type, is_nullable).with_metadata(a.metadata().clone()).into()
 }
 
-fn parse_compression(text: &str) -> tupelo::Result<Compression> {
-    text.parse::<Compression>().map_err(|error| Error::invalid_argument(error.to_string()))
-}
-
-/// What a stream of batches said when it failed.
-fn arrow(error: ArrowError) -> Error {
-    Error::from(error)
-}
-
 #[cold]
 fn closed(what: &str) -> Error {
     Error::invalid_argument(format!("the {what} is closed"))
 }
 
 /// The engine says itself when a writer is of no use any more, so a panic under the lock needs no poison.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

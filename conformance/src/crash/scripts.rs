@@ -170,7 +170,7 @@ pub fn whole_file(folder: &Path) -> Result<Bytes> {
     writer.write(&events(0..40, 1, None))?;
     writer.flush_cluster()?;
     writer.write(&events(40..60, 1, None))?;
-    writer.set_metadata("made", "before");
+    writer.set_metadata("made", "before")?;
     let mut set = writer.attribute_set("quality", &quality_schema())?;
     grade(&mut set, &[(0..30, 7)])?;
     writer.finish()?;
@@ -231,7 +231,7 @@ fn two_ntuples(stage: &mut Stage, file: FileWriter, options: WriteOptions) -> Re
     let mut main = file.ntuple("events", &schema(false), options.clone())?;
     let mut hits = file.ntuple("run1/calo/hits", &schema(false), options)?;
     main.write(&events(0..30, 1, None))?;
-    main.set_metadata("state", "begun");
+    main.set_metadata("state", "begun")?;
     let mut set = main.attribute_set("quality", &quality_schema())?;
     grade(&mut set, &[(0..10, 1)])?;
     stage.set("events", told(&events(0..30, 1, None), &[("state", "begun")], &[(0..10, 1)]));
@@ -246,7 +246,7 @@ fn two_ntuples(stage: &mut Stage, file: FileWriter, options: WriteOptions) -> Re
     main.write(&events(30..45, 1, None))?;
     main.add_fields(&late_schema())?;
     main.write(&events(45..70, 1, Some(45)))?;
-    main.set_metadata("state", "halfway");
+    main.set_metadata("state", "halfway")?;
     grade(&mut set, &[(10..70, 2), (3..5, 3)])?;
     let grades = [(0..10, 1), (10..70, 2), (3..5, 3)];
     stage.set("events", told(&events(0..70, 1, Some(45)), &[("state", "halfway")], &grades));
@@ -258,7 +258,7 @@ fn two_ntuples(stage: &mut Stage, file: FileWriter, options: WriteOptions) -> Re
     stage.set("run1/calo/hits", Content::of(&events(0..40, 2, None)));
     hits.finish()?;
     main.write(&events(70..80, 1, Some(45)))?;
-    main.set_metadata("state", "done");
+    main.set_metadata("state", "done")?;
     stage.set("events", told(&events(0..80, 1, Some(45)), &[("state", "done")], &grades));
     main.finish()?;
     stage.finish(file)
@@ -309,7 +309,7 @@ fn added(stage: &mut Stage, file: FileWriter) -> Result<()> {
     stage.promise();
     below.write(&events(0..30, 4, Some(0)))?;
     stage.set("run1/more/added", told(&events(0..30, 4, Some(0)), &[("k", "v")], &[]));
-    below.set_metadata("k", "v");
+    below.set_metadata("k", "v")?;
     below.checkpoint()?;
     stage.promise();
     beside.write(&events(20..33, 3, None))?;
@@ -347,7 +347,7 @@ fn widened(stage: &mut Stage, file: FileWriter) -> Result<()> {
     writer.write(&events(70..90, 1, Some(70)))?;
     let mut set = writer.attribute_set("quality", &quality_schema())?;
     grade(&mut set, &[(70..90, 8)])?;
-    writer.set_metadata("made", "after");
+    writer.set_metadata("made", "after")?;
     let batch = events(0..90, 1, Some(70));
     stage.set("events", told(&batch, &[("made", "after")], &[(0..30, 7), (70..90, 8)]));
     writer.checkpoint()?;

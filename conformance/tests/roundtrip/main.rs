@@ -1,8 +1,10 @@
 //! Write then read is the identity, whatever the schema, the data, the sizes and the codec; and every way of reading
 //! gives the same.
 
+mod life;
 mod types;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -194,7 +196,8 @@ impl Case {
 fn copied(ntuple: &Ntuple, options: WriteOptions) -> Bytes {
     let target = MemoryFile::new();
     let file = FileWriter::over(Box::new(MemorySink::create(&target)), "copy.root").expect("a file");
-    copy::<&str>(ntuple, &[], 0..ntuple.entries(), &file, memory::NAME, options, &mut |_| {}).expect("a copy");
+    let mut go_on = |_| ControlFlow::Continue(());
+    copy::<&str>(ntuple, &[], 0..ntuple.entries(), &file, memory::NAME, options, &mut go_on).expect("a copy");
     file.finish().expect("a file");
     target.bytes().expect("its bytes")
 }

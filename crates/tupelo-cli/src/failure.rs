@@ -14,7 +14,7 @@ pub(crate) struct Failure {
     pub(crate) message: Option<String>,
     /// What the user could do about it.
     pub(crate) hint: Option<String>,
-    /// [`FAILED`] or [`USAGE`].
+    /// [`FAILED`], [`USAGE`], or that of a signal.
     pub(crate) status: u8,
 }
 

@@ -1,10 +1,12 @@
 //! The `tupelo` command: lists, shows, checks, copies and makes RNTuples in ROOT files.
 //!
-//! Data go to standard output, talk to standard error. Exit status: 0 done, 1 failed or damaged, 2 wrong command line.
+//! Data go to standard output, talk to standard error. Exit status: 0 done, 1 failed or damaged, 2 wrong command line,
+//! 130 or 143 stopped by SIGINT or SIGTERM.
 //!
 //! | room | what it is |
 //! |---|---|
 //! | `failure` | why the command ends early |
+//! | `interrupt` | being asked to stop |
 //! | `console` | the two streams, colours, progress bars |
 //! | `parse` | sizes, entry ranges, field lists |
 //! | `table` | tables and numbers for people |
@@ -16,6 +18,7 @@ mod commands;
 mod console;
 mod failure;
 mod generate;
+mod interrupt;
 mod json;
 mod parse;
 mod table;
@@ -30,7 +33,7 @@ use console::{Color, Console};
 ///
 /// FILE is a ROOT file, FILE:NAME an ntuple in it; the name may be left out where the file holds only one.
 /// Data go to standard output, warnings and progress to standard error.
-/// Exit status: 0 done, 1 failed (or damage found), 2 wrong command line.
+/// Exit status: 0 done, 1 failed (or damage found), 2 wrong command line, 130 or 143 stopped by a signal.
 #[derive(Debug, Parser)]
 #[command(
     name = "tupelo",

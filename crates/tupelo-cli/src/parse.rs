@@ -34,6 +34,21 @@ impl FromStr for Bytes {
     }
 }
 
+/// Bytes after which a checkpoint is made: a size, or `off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Checkpoint(pub(crate) Option<Bytes>);
+
+impl FromStr for Checkpoint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "off" => Ok(Self(None)),
+            size => size.parse().map(|bytes| Self(Some(bytes))).map_err(|wrong: String| wrong + ", or off"),
+        }
+    }
+}
+
 /// Entries as Python slices name them: `10:20`, `:100`, `-10:`, `5`; negative numbers count from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Entries {
@@ -123,6 +138,14 @@ mod tests {
         for text in ["", "0", "k", "-1", "1x", "1e400", "99999999999999999999", "99999999999G", "."] {
             assert!(bytes(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn checkpoints_can_be_off() {
+        assert_eq!("off".parse(), Ok(Checkpoint(None)));
+        assert_eq!("1GiB".parse(), Ok(Checkpoint(Some(Bytes(1 << 30)))));
+        let error = "0".parse::<Checkpoint>().unwrap_err();
+        assert!(error.ends_with(", or off"), "{error}");
     }
 
     #[test]

@@ -15,7 +15,9 @@ silently left out: what Tupelo cannot do, it says.
 """
 
 from ._core import VERSION as __version__
+from ._cpp import record
 from ._objects import Instance, OpaqueObject
+from .attributes import AttributeSet, AttributeSetWriter
 from .errors import (
     CorruptError,
     Error,
@@ -31,17 +33,21 @@ from .histogram import Histogram
 from .ntuple import Field, Ntuple, Report
 from .reading import File, open
 from .rules import ReadRule
-from .writing import NtupleWriter, WritableFile, recreate, update
+from .writing import FillContext, Metadata, NtupleWriter, WritableFile, recreate, update
 
 __all__ = [
+    "AttributeSet",
+    "AttributeSetWriter",
     "CorruptError",
     "Error",
     "Field",
     "File",
+    "FillContext",
     "Histogram",
     "Instance",
     "InvalidArgumentError",
     "LimitError",
+    "Metadata",
     "MissingFileError",
     "NotFoundError",
     "Ntuple",
@@ -55,6 +61,7 @@ __all__ = [
     "WritableFile",
     "__version__",
     "open",
+    "record",
     "recreate",
     "update",
 ]

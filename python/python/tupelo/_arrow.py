@@ -7,6 +7,10 @@ import pyarrow as pa
 
 TYPE = "rntuple.type"
 """Key of the field metadata under which the C++ type name stands."""
+VERSION = "rntuple.version"
+"""Key of the field metadata under which the version of the C++ class stands."""
+CHECKSUM = "rntuple.checksum"
+"""Key of the field metadata under which ROOT's checksum of the C++ class stands."""
 DESCRIPTION = "rntuple.description"
 """Key of the schema metadata under which the description of the ntuple stands."""
 

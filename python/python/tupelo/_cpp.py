@@ -1,13 +1,14 @@
 """C++ type names as Arrow fields."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ._arrow import TYPE
+from ._arrow import CHECKSUM, TYPE, VERSION
 from .errors import InvalidArgumentError
 
 _ALIAS = "rntuple.alias"
@@ -81,6 +82,42 @@ def field_of(name: str, declared: Any) -> Any:
     if field is None:
         raise InvalidArgumentError(f"field '{name}': {declared!r} is no C++ type name, NumPy dtype or Arrow type")
     return field
+
+
+def record(
+    type_name: str, members: Mapping[str, Any], *, version: int | None = None, checksum: int | None = None
+) -> Any:
+    """A declaration of a C++ class by its members, for `WritableFile.mkrntuple` and wherever else types are declared.
+
+    ``version`` and ``checksum`` are those of ROOT's dictionary of the class (``Class_Version()``, ``GetCheckSum()``); a
+    reader that has a dictionary compares them. A base class is a member called ``":_0"``, ``":_1"`` and so on. The
+    result is a `pyarrow.Field`, so lists of it are ``pa.large_list(record)``, arrays ``pa.list_(record, 3)``.
+
+    Raises `InvalidArgumentError` for what is no type.
+
+    >>> import pyarrow as pa, tupelo
+    >>> jet = tupelo.record("Jet", {"pt": "float", "hits": "std::vector<int>"}, version=3)
+    >>> with tupelo.recreate("record.root") as file:
+    ...     events = file.mkrntuple("Events", {"lead": jet, "jets": pa.large_list(jet)})
+    ...     events.extend({"lead": [{"pt": 31.5, "hits": [1]}], "jets": [[]]})
+    >>> tupelo.open("record.root:Events").typenames(recursive=False)
+    {'lead': 'Jet', 'jets': 'std::vector<Jet>'}
+    """
+    name: object = type_name
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidArgumentError(f"a C++ class is called by a name, not by {type_name!r}")
+    if not isinstance(members, Mapping):
+        raise InvalidArgumentError(f"the members of {type_name} are a mapping of names to types, not {members!r}")
+    metadata = {TYPE: name.strip()}
+    numbers: dict[str, object] = {VERSION: version, CHECKSUM: checksum}
+    for key, number in numbers.items():
+        if number is not None:
+            if not isinstance(number, int) or not 0 <= number < 2**32:
+                what = key.rpartition(".")[2]
+                raise InvalidArgumentError(f"the {what} of {type_name} is a number from 0 to 2³²−1, not {number!r}")
+            metadata[key] = str(number)
+    struct = pa.struct([field_of(name, declared) for name, declared in members.items()])
+    return pa.field("item", struct, nullable=False, metadata=metadata)
 
 
 class _Unknown(Exception):

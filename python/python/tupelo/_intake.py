@@ -270,7 +270,7 @@ def fit_array(array: Any, field: Any, path: str) -> Any:
     """An array in the physical type of a field; strings and bytes are left to the engine."""
     have, want = array.type, field.type
     if pa.types.is_dictionary(have):
-        return fit_array(array.dictionary_decode(), field, path)
+        return fit_array(_decoded(array), field, path)
     if array.null_count and not field.nullable and not pa.types.is_union(have):
         raise InvalidArgumentError(
             f"field '{path}': {array.null_count} values are missing, but the field is not declared as std::optional"
@@ -294,6 +294,16 @@ def fit_array(array: Any, field: Any, path: str) -> Any:
             raise InvalidArgumentError(f"field '{path}': the declared type {want} cannot hold all of the values")
         return fitting
     raise InvalidArgumentError(f"field '{path}': values of the Arrow type {have} do not fit the declared type {want}")
+
+
+def _decoded(array: Any) -> Any:
+    """The values of a dictionary array. Arrow cannot take views, which polars makes of categories."""
+    values = array.dictionary
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
+    elif pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())
+    return values.take(array.indices)
 
 
 def _is_lossy(array: Any, fitting: Any) -> bool:

@@ -90,6 +90,8 @@ def patterns(names: str | Iterable[str] | None) -> list[str]:
     """
     if names is None:
         return []
+    if not isinstance(names, Iterable):
+        raise InvalidArgumentError(f"fields are chosen by names or globs, not by {names!r}")
     several = [names] if isinstance(names, str) else list(names)
     for name in several:
         if not isinstance(name, str):

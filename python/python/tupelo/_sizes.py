@@ -1,6 +1,8 @@
 """Numbers of bytes, as people write them."""
 
+import operator
 import re
+from typing import SupportsIndex
 
 from .errors import InvalidArgumentError
 
@@ -22,6 +24,20 @@ def parse_bytes(text: str) -> int:
     return max(1, round(float(match[1]) * _UNITS[match[2].upper()]))
 
 
-def optional_bytes(size: int | str | None) -> int | None:
-    """The same for what may also be a plain number, or nothing."""
-    return parse_bytes(size) if isinstance(size, str) else size
+def optional_bytes(what: str, size: SupportsIndex | str | None) -> int | None:
+    """The same for what may also be a plain number, or nothing; ``what`` is what has the size.
+
+    >>> optional_bytes("page_bytes", 65536), optional_bytes("page_bytes", None)
+    (65536, None)
+
+    Raises `InvalidArgumentError` for all that is no number of bytes from 0 to 2⁶³−1.
+    """
+    if size is None:
+        return None
+    try:
+        number = parse_bytes(size) if isinstance(size, str) else operator.index(size)
+    except TypeError:
+        raise InvalidArgumentError(f"{what} is a number of bytes or a text such as '64 KiB', not {size!r}") from None
+    if not 0 <= number < 2**63:
+        raise InvalidArgumentError(f"{what} is a number of bytes from 0 to 2⁶³−1, not {number}")
+    return number

@@ -7,18 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self, SupportsIndex, TextIO
+from typing import Any, Self, SupportsIndex, TextIO
 
 import pyarrow as pa
 
 from . import _arrow, _core, _cpp, _objects, _select
+from ._libraries import Library, hand_out
 from ._select import Filter
 from ._sizes import parse_bytes
+from .attributes import AttributeSet
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
 from .rules import ReadRule
-
-Library = Literal["ak", "np", "arrow", "pd"]
-"""What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas."""
 
 DEFAULT_STEP = "100 MB"
 """Size in memory of what `Ntuple.iterate` gives at once."""
@@ -111,7 +110,7 @@ class Field:
         if library == "arrow":
             return column
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.path)]))
-        arrays = _hand_out(alone, library, start)
+        arrays = hand_out(alone, library, start)
         return arrays[self.path]
 
     def objects(
@@ -223,17 +222,31 @@ class Ntuple:
         return self._core.num_clusters
 
     @property
-    def attribute_sets(self) -> dict[str, "Ntuple"]:
-        """The linked attribute sets by name: ntuples whose fields ``_rangeStart`` and ``_rangeLen`` give the entries
-        of which they speak, and ``_userData`` what they say.
+    def metadata(self) -> dict[str, str]:
+        """What the program that wrote it says of the whole of it; see `NtupleWriter.metadata`.
+
+        They are the attribute set ``metadata``. Raises `UnsupportedError` where another program means something else
+        by that name; `attributes` reads it then.
+        """
+        return self._core.metadata()
+
+    @property
+    def attribute_sets(self) -> dict[str, AttributeSet]:
+        """The linked attribute sets by name."""
+        return {name: self.attributes(name) for name in self._core.attribute_sets()}
+
+    def attributes(self, name: str) -> AttributeSet:
+        """An attribute set: rows that speak of ranges of entries.
+
+        Raises `NotFoundError` (a `KeyError`) with near names where there is none of that name.
         """
         core, origin = self._core, self._origin
-        return {
-            name: Ntuple(
-                core.attribute_set(name), Origin(origin.file_path, (*origin.names, name), origin.page_checksums)
-            )
-            for name in core.attribute_sets()
-        }
+
+        def open_ntuple() -> Ntuple:
+            set_origin = Origin(origin.file_path, (*origin.names, name), origin.page_checksums)
+            return Ntuple(core.attribute_set(name), set_origin)
+
+        return AttributeSet(core.attributes(name), name, open_ntuple)
 
     @property
     def arrow_schema(self) -> Any:
@@ -406,7 +419,7 @@ class Ntuple:
         _select.check_library(library)
         wanted = self._wanted(names, filter_name, filter_typename, schema)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        return _hand_out(self._read(wanted, start, stop, False, schema), library, start)
+        return hand_out(self._read(wanted, start, stop, False, schema), library, start)
 
     def iterate(
         self,
@@ -453,7 +466,7 @@ class Ntuple:
 
     def _pieces(self, batches: "_core.Batches", library: str, report: bool) -> Iterator[Any]:
         for position, batch in batches:
-            piece = _hand_out(batch, library, position)
+            piece = hand_out(batch, library, position)
             stop = position + batch.num_rows
             yield (piece, Report(position, stop, self.file_path, self.object_path)) if report else piece
 
@@ -595,20 +608,3 @@ def _reopen(origin: Origin, rules: tuple[ReadRule, ...] = ()) -> Ntuple:
     """What unpickling calls."""
     ntuple = Ntuple(origin.open(), origin)
     return ntuple.with_rules(rules) if rules else ntuple
-
-
-def _hand_out(batch: Any, library: str, entry_start: int) -> Any:
-    if library == "arrow":
-        return pa.Table.from_batches([batch])
-    if library == "np":
-        from ._numpy import to_numpy
-
-        columns = zip(batch.schema, batch.columns, strict=True)
-        return {field.name: to_numpy(field, column) for field, column in columns}
-    if library == "pd":
-        from ._pandas import to_pandas
-
-        return to_pandas(batch, entry_start)
-    from ._awkward import to_awkward
-
-    return to_awkward(batch)

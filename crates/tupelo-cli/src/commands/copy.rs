@@ -1,6 +1,8 @@
 //! `tupelo copy`: decode and write again.
 
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Duration;
 
 use tupelo::reader::Location;
 use tupelo::writer::Written;
@@ -8,13 +10,15 @@ use tupelo::{Compression, FileWriter, Ntuple, WriteOptions, ops};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::parse::{Bytes, Entries, Patterns, patterns};
+use crate::interrupt::{Interrupt, give_up};
+use crate::parse::{Bytes, Checkpoint, Entries, Patterns, patterns};
 use crate::table::{bytes, things};
 
 /// Decode ntuples and write them again: fewer fields or entries, another codec, other page and cluster sizes
 ///
 /// Without NAME all ntuples of IN are copied, in their newest cycle. C++ types, descriptions and column encodings stay as
-/// they are; attribute sets, trees and histograms are left behind. OUT appears when it is complete.
+/// they are. Attribute sets and metadata go along; where --entries chooses some, what attributes say is cut to these.
+/// Trees and histograms are left behind. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
@@ -50,6 +54,10 @@ pub(crate) struct Storage {
     /// Size at which a cluster is complete, in compressed bytes [default: 128 MiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_CLUSTER_TEXT, hide_default_value = true)]
     cluster_bytes: Bytes,
+    /// Stored bytes after which all so far is made readable and durable, so that little is lost in a crash; or off
+    /// [default: 1 GiB]
+    #[arg(long, value_name = "SIZE", default_value = DEFAULT_CHECKPOINT_TEXT, hide_default_value = true)]
+    checkpoint: Checkpoint,
 }
 
 /// What to do where the output is there already.
@@ -66,19 +74,39 @@ pub(crate) struct Target {
 // The engine's defaults as clap wants them; a test holds the two together.
 const DEFAULT_PAGE_TEXT: &str = "1MiB";
 const DEFAULT_CLUSTER_TEXT: &str = "128MiB";
+const DEFAULT_CHECKPOINT_TEXT: &str = "1GiB";
 
 impl Storage {
     pub(crate) fn options(&self) -> WriteOptions {
-        WriteOptions::default()
+        let options = WriteOptions::default()
             .with_compression(self.compression)
             .with_page_bytes(self.page_bytes.0)
-            .with_cluster_bytes(self.cluster_bytes.0)
+            .with_cluster_bytes(self.cluster_bytes.0);
+        match self.checkpoint.0 {
+            Some(bytes) => options.with_checkpoint_bytes(bytes.0),
+            None => options.with_checkpoint_bytes(0).with_checkpoint_time(Duration::ZERO),
+        }
     }
 }
 
 impl Target {
-    /// Begins the file, or continues it.
-    pub(crate) fn open(&self, path: &Path) -> Result<FileWriter, Failure> {
+    /// Begins the file, or continues it, and lets `fill` do the rest. What goes wrong, and a signal, leaves what was
+    /// there before; `fill` says whether it did all, or stopped for a signal.
+    pub(crate) fn write(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&FileWriter, &Interrupt) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), Failure> {
+        let interrupt = Interrupt::watch()?;
+        let file = self.open(path)?;
+        match fill(&file, &interrupt) {
+            Ok(ControlFlow::Continue(())) => Ok(file.finish()?),
+            Ok(ControlFlow::Break(())) => Err(give_up(file, interrupt.failure())),
+            Err(failure) => Err(give_up(file, failure)),
+        }
+    }
+
+    fn open(&self, path: &Path) -> Result<FileWriter, Failure> {
         match (path.exists(), self) {
             (true, Self { append: true, .. }) => Ok(tupelo::update(path)?),
             (true, Self { force: false, .. }) => {
@@ -110,19 +138,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for ntuple in &ntuples {
         super::warn(ntuple, console);
         ntuple.read(&fields)?;
-        let sets: Vec<_> = ntuple.attribute_sets().collect();
-        if !sets.is_empty() {
-            console.warn(&format!("ntuple '{}': the attribute sets {} are not copied", ntuple.path(), sets.join(", ")));
+    }
+    args.target.write(&to.path, |writer, interrupt| {
+        for ntuple in &ntuples {
+            let path = ntuple.path().split(';').next().unwrap_or_default();
+            let name = to.object.as_deref().unwrap_or(path);
+            let Some(written) = copy(ntuple, name, &fields, args, writer, interrupt, console)? else {
+                return Ok(ControlFlow::Break(()));
+            };
+            summarise(name, &written, console);
         }
-    }
-    let writer = args.target.open(&to.path)?;
-    for ntuple in &ntuples {
-        let path = ntuple.path().split(';').next().unwrap_or_default();
-        let name = to.object.as_deref().unwrap_or(path);
-        let written = copy(ntuple, name, &fields, args, &writer, console)?;
-        summarise(name, &written, console);
-    }
-    Ok(writer.finish()?)
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 fn copy(
@@ -131,12 +158,17 @@ fn copy(
     fields: &[String],
     args: &Args,
     writer: &FileWriter,
+    interrupt: &Interrupt,
     console: &Console,
-) -> Result<Written, Failure> {
+) -> Result<Option<Written>, Failure> {
     let entries = args.entries.of(ntuple.entries());
     let mut progress = console.progress(name, entries.end - entries.start, "entries");
     let options = args.storage.options();
-    Ok(ops::copy::copy(ntuple, fields, entries, writer, name, options, &mut |done| progress.set(done))?)
+    let mut told = |done| {
+        progress.set(done);
+        if interrupt.is_there() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    Ok(ops::copy::copy(ntuple, fields, entries, writer, name, options, &mut told)?)
 }
 
 /// One line about what was written.
@@ -152,7 +184,7 @@ pub(crate) fn summarise(name: &str, written: &Written, console: &Console) {
 
 #[cfg(test)]
 mod tests {
-    use tupelo::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES};
+    use tupelo::writer::{DEFAULT_CHECKPOINT_BYTES, DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES};
 
     use super::*;
 
@@ -160,5 +192,6 @@ mod tests {
     fn defaults_are_those_of_the_engine() {
         assert_eq!(DEFAULT_PAGE_TEXT.parse(), Ok(Bytes(DEFAULT_PAGE_BYTES)));
         assert_eq!(DEFAULT_CLUSTER_TEXT.parse(), Ok(Bytes(DEFAULT_CLUSTER_BYTES)));
+        assert_eq!(DEFAULT_CHECKPOINT_TEXT.parse(), Ok(Checkpoint(Some(Bytes(DEFAULT_CHECKPOINT_BYTES)))));
     }
 }

@@ -1,5 +1,7 @@
 //! `tupelo generate`: events to try things out.
 
+use std::ops::ControlFlow;
+
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
 use tupelo::reader::Location;
@@ -10,8 +12,8 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::generate::{b2hhh, nanoaod};
 
-/// Entries that are made at once.
-const BATCH_ENTRIES: usize = 1 << 16;
+/// Entries that are made at once: few enough for the command to stop soon when it is asked to.
+const BATCH_ENTRIES: usize = 1 << 13;
 
 /// What to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -72,16 +74,23 @@ fn write(
 ) -> Result<(), Failure> {
     let to = Location::parse(&args.output);
     let name = to.object.as_deref().unwrap_or(args.kind.ntuple());
-    let file = args.target.open(&to.path)?;
     let mut progress = console.progress("generate", args.events, "events");
-    let mut ntuple = file.ntuple(name, &Schema::from_arrow(schema)?, args.storage.options())?;
-    for batch in batches {
-        ntuple.write(&batch)?;
-        progress.set(ntuple.entries());
-    }
-    let written = ntuple.finish()?;
-    file.finish()?;
+    let mut written = None;
+    args.target.write(&to.path, |file, interrupt| {
+        let mut ntuple = file.ntuple(name, &Schema::from_arrow(schema)?, args.storage.options())?;
+        for batch in batches {
+            ntuple.write(&batch)?;
+            progress.set(ntuple.entries());
+            if interrupt.is_there() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        written = Some(ntuple.finish()?);
+        Ok(ControlFlow::Continue(()))
+    })?;
     progress.finish();
-    summarise(name, &written, console);
+    if let Some(written) = written {
+        summarise(name, &written, console);
+    }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `tupelo ls`: what is in a file, or in an ntuple.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
@@ -9,15 +9,15 @@ use tupelo::{File, Ntuple};
 
 use crate::console::{Console, Style};
 use crate::failure::Failure;
-use crate::table::{Table, bytes, count, things};
+use crate::table::{Table, bytes, count, cut, things};
 
 /// C++ class of an ntuple's anchor.
 const NTUPLE_CLASS: &str = "ROOT::RNTuple";
 
 /// List the objects of a file, or the fields of an ntuple
 ///
-/// Of a file: its ntuples with their attribute sets, and all other objects. Of an ntuple: its top-level fields and what
-/// they take. Sizes are rounded to powers of 1024 (KiB, MiB, …); --json gives exact bytes.
+/// Of a file: its ntuples with their attribute sets (@NAME, whose entries are its rows), and all other objects. Of an
+/// ntuple: its top-level fields and what they take. Sizes are rounded to powers of 1024 (KiB, MiB, …); --json gives exact bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo ls events.root
@@ -27,7 +27,10 @@ pub(crate) struct Args {
     /// The file, or one ntuple in it as FILE:NAME
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
-    /// One JSON document instead of tables
+    /// The metadata too: what the programs that wrote the ntuples say of them
+    #[arg(short, long)]
+    long: bool,
+    /// One JSON document instead of tables, with metadata
     #[arg(long)]
     json: bool,
 }
@@ -47,6 +50,8 @@ struct Listed {
     title: String,
     /// None where it cannot be read; the reason was told.
     found: Option<(Ntuple, Summary)>,
+    /// None of an attribute set.
+    metadata: BTreeMap<String, String>,
     sets: Vec<Listed>,
 }
 
@@ -67,7 +72,7 @@ fn list_objects(args: &Args, console: &Console) -> Result<(), Failure> {
             "objects": others.iter().map(object_to_json).collect::<Vec<_>>(),
         }))?;
     } else {
-        print_objects(&file, &listed, &others, console)?;
+        print_objects(&file, &listed, &others, args.long, console)?;
     }
     if failed { Err(Failure::told()) } else { Ok(()) }
 }
@@ -96,13 +101,24 @@ fn describe(name: String, found: tupelo::Result<Ntuple>, failed: &mut bool, cons
         console.fail(&Failure::new(error));
     });
     let found = found.ok();
-    let mut sets = Vec::new();
+    let (mut metadata, mut sets) = (BTreeMap::new(), Vec::new());
     if let Some((ntuple, _)) = &found {
+        metadata = pairs(ntuple);
         for set in ntuple.attribute_sets() {
             sets.push(describe(set.to_owned(), ntuple.attribute_set(set), failed, console));
         }
     }
-    Listed { name, cycle: None, title: String::new(), found, sets }
+    Listed { name, cycle: None, title: String::new(), found, metadata, sets }
+}
+
+/// Text whose line breaks would tear a table apart.
+fn one_line(text: &str) -> String {
+    cut(text, usize::MAX)
+}
+
+/// The metadata of an ntuple. Where they are another program's, or damaged, their attribute set is listed all the same.
+fn pairs(ntuple: &Ntuple) -> BTreeMap<String, String> {
+    ntuple.metadata().unwrap_or_default()
 }
 
 fn sizes_to_json(sizes: &Sizes) -> Value {
@@ -135,6 +151,9 @@ fn to_json(listed: &Listed) -> Value {
         value["format_version"] = json!(ntuple.format_version().to_string());
         value["writer"] = json!(ntuple.writer());
     }
+    if !listed.metadata.is_empty() {
+        value["metadata"] = json!(listed.metadata);
+    }
     if !listed.sets.is_empty() {
         value["attribute_sets"] = listed.sets.iter().map(to_json).collect();
     }
@@ -151,7 +170,13 @@ fn object_to_json(object: &Object) -> Value {
     })
 }
 
-fn print_objects(file: &File, ntuples: &[Listed], others: &[Object], console: &Console) -> Result<(), Failure> {
+fn print_objects(
+    file: &File,
+    ntuples: &[Listed],
+    others: &[Object],
+    long: bool,
+    console: &Console,
+) -> Result<(), Failure> {
     let mut text = format!("{}, {}\n", file.name(), bytes(file.size()));
     let mut table = Table::new(&[
         "NTUPLE",
@@ -171,6 +196,18 @@ fn print_objects(file: &File, ntuples: &[Listed], others: &[Object], console: &C
     if !table.is_empty() {
         text.push('\n');
         text += &table.render(console);
+    }
+    if long {
+        let mut table = Table::new(&["NTUPLE", "METADATA", "VALUE"]);
+        for ntuple in ntuples {
+            for (key, value) in &ntuple.metadata {
+                table.line(vec![ntuple.name.clone(), one_line(key), one_line(value)]);
+            }
+        }
+        if !table.is_empty() {
+            text.push('\n');
+            text += &table.render(console);
+        }
     }
     let cycles = others.iter().fold(HashMap::<&str, usize>::new(), |mut cycles, object| {
         *cycles.entry(&object.path).or_default() += 1;
@@ -220,6 +257,10 @@ fn list_fields(args: &Args, console: &Console) -> Result<(), Failure> {
     if args.json {
         let mut value = json!({ "file": ntuple.file_name(), "name": ntuple.path(), "entries": summary.entries });
         value["fields"] = fields.iter().map(field_to_json).collect();
+        let metadata = pairs(&ntuple);
+        if !metadata.is_empty() {
+            value["metadata"] = json!(metadata);
+        }
         return console.print_json(&value);
     }
     let sizes = &summary.sizes;
@@ -250,6 +291,14 @@ fn list_fields(args: &Args, console: &Console) -> Result<(), Failure> {
         ]);
     }
     text += &table.render(console);
+    let mut table = Table::new(&["METADATA", "VALUE"]);
+    for (key, value) in if args.long { pairs(&ntuple) } else { BTreeMap::new() } {
+        table.line(vec![one_line(&key), one_line(&value)]);
+    }
+    if !table.is_empty() {
+        text.push('\n');
+        text += &table.render(console);
+    }
     console.print(&text)
 }
 

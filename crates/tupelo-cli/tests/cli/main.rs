@@ -3,6 +3,8 @@
 mod damage;
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(unix)]
+mod life;
 mod reading;
 mod real_files;
 mod writing;
@@ -66,6 +68,15 @@ impl Place {
 
     fn path(&self, name: &str) -> String {
         self.directory.path().join(name).to_str().expect("a path in UTF-8").to_owned()
+    }
+
+    /// What is in the directory.
+    #[cfg(unix)]
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.directory).expect("the directory");
+        let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        files.sort();
+        files
     }
 
     /// 3000 B decays in small pages and several clusters.

@@ -29,7 +29,16 @@ pub(crate) struct FieldWriter {
 impl FieldWriter {
     /// The shapes of the columns that a field has of its own.
     pub(crate) fn columns_of(field: &Field) -> Vec<Memory> {
-        match &field.kind {
+        Self::columns_of_kind(&field.kind)
+    }
+
+    /// The number of columns of its own.
+    pub(crate) fn columns(&self) -> usize {
+        Self::columns_of_kind(&self.kind).len()
+    }
+
+    fn columns_of_kind(kind: &Kind) -> Vec<Memory> {
+        match kind {
             Kind::Primitive(Primitive::Bool) | Kind::Bitset { .. } => vec![Memory::Bits],
             Kind::Primitive(Primitive::Float) => vec![Memory::Floats],
             Kind::Primitive(Primitive::Double) => vec![Memory::Doubles],

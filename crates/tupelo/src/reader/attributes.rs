@@ -70,6 +70,22 @@ impl Attributes {
         self.filter(|range| entries.start <= range.start && range.end <= entries.end)
     }
 
+    /// The rows that speak of some entries of a range, as what they say of these alone, counted from its start.
+    pub(crate) fn cut(&self, entries: &Range<u64>) -> Result<Self> {
+        let mut cut = self.overlapping(entries.clone())?;
+        for range in &mut cut.ranges {
+            *range = range.start.max(entries.start) - entries.start..range.end.min(entries.end) - entries.start;
+        }
+        Ok(cut)
+    }
+
+    /// The texts of `key` and `value`, if there are such columns.
+    fn pairs(&self) -> Option<BTreeMap<String, String>> {
+        let text = |field: &str| self.values.column_by_name(field)?.as_string_opt::<i64>();
+        let pairs = text("key")?.iter().flatten().zip(text("value")?.iter().flatten());
+        Some(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+
     fn filter(&self, keep: impl Fn(&Range<u64>) -> bool) -> Result<Self> {
         let kept: BooleanArray = self.ranges.iter().map(|range| Some(keep(range))).collect();
         let ranges = self.ranges.iter().filter(|range| keep(range)).cloned().collect();
@@ -83,8 +99,13 @@ impl Ntuple {
     /// # Errors
     /// Not found, with near names; corrupt if it cannot be read, or is no attribute set by its fields.
     pub fn attributes(&self, name: &str) -> Result<Attributes> {
-        let set = self.attribute_set(name)?;
-        let rows = set.read_all().with_binary_strings(false).to_batch()?;
+        self.attribute_set(name)?.rows(false)
+    }
+
+    /// All rows of this ntuple, which is an attribute set.
+    pub(crate) fn rows(&self, binary_strings: bool) -> Result<Attributes> {
+        let set = self;
+        let rows = set.read_all().with_binary_strings(binary_strings).to_batch()?;
         let misfit = || set.context(Error::corrupt("it has not the fields of an attribute set"));
         let number = |field: &str| {
             let column = rows.column_by_name(field).and_then(|column| column.as_primitive_opt::<UInt64Type>());
@@ -112,14 +133,35 @@ impl Ntuple {
             return Ok(BTreeMap::new());
         }
         let rows = self.attributes(METADATA_SET)?;
-        let text = |field: &str| {
-            let column = rows.values.column_by_name(field).and_then(|column| column.as_string_opt::<i64>());
-            let what = format!("attribute set '{METADATA_SET}' has no text '{field}': another program's");
-            column.ok_or_else(|| self.context(Error::unsupported(what)))
-        };
-        let (keys, values) = (text("key")?, text("value")?);
-        let pairs = keys.iter().flatten().zip(values.iter().flatten());
-        Ok(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+        rows.pairs().ok_or_else(|| {
+            let what =
+                format!("attribute set '{METADATA_SET}' has no texts 'key' and 'value': it is another program's");
+            self.context(Error::unsupported(what))
+        })
+    }
+
+    /// The metadata where they are nothing else: each key once, and said of all entries. `None` where there are some
+    /// that another program means otherwise.
+    pub(crate) fn own_metadata(&self) -> Result<Option<BTreeMap<String, String>>> {
+        if !self.attribute_sets().any(|set| set == METADATA_SET) {
+            return Ok(Some(BTreeMap::new()));
+        }
+        let rows = self.attributes(METADATA_SET)?;
+        let speaks_of_all = rows.ranges.iter().all(|range| *range == (0..self.entries()));
+        let is_plain = rows.values.num_columns() == 2 && speaks_of_all;
+        Ok(rows.pairs().filter(|pairs| is_plain && pairs.len() == rows.ranges.len()))
+    }
+
+    /// The fields of what this attribute set says, with only those encodings that its writer chose.
+    ///
+    /// # Errors
+    /// Corrupt if it has no such fields.
+    pub(crate) fn user_schema(&self) -> Result<Schema> {
+        let schema = self.explicit_encodings(self.schema());
+        match schema.fields.into_iter().find(|field| field.name == USER_DATA).map(|field| field.kind) {
+            Some(Kind::Record(fields)) => Ok(Schema { fields }),
+            _ => Err(self.context(Error::corrupt("it has not the fields of an attribute set"))),
+        }
     }
 
     /// Whether this is an attribute set with values of a schema.

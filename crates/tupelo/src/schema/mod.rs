@@ -12,6 +12,7 @@
 pub(crate) mod arrow;
 mod disk;
 pub(crate) mod evolution;
+mod project;
 mod select;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -125,27 +125,51 @@ fn set_batch(ranges: &[Range<u64>], values: &RecordBatch) -> Result<RecordBatch>
 /// Pairs of key and value that speak of all entries.
 #[derive(Debug, Default)]
 pub(super) struct Metadata {
-    pub(super) values: BTreeMap<String, String>,
-    /// Whether values were set, and the number of entries for which they were written last.
-    pub(super) is_changed: bool,
+    values: BTreeMap<String, String>,
+    /// Whether values were set or removed.
+    is_changed: bool,
+    /// The number of entries for which they were written last.
     written_for: Option<u64>,
+    /// Whether a set of the name says what pairs cannot: that is left as it is.
+    is_foreign: bool,
 }
 
 impl Metadata {
     /// That of an ntuple which is continued.
     pub(super) fn existing(ntuple: &Ntuple) -> Result<Self> {
-        let values = match ntuple.attribute_sets().any(|name| name == METADATA_SET) {
-            true => ntuple.metadata()?,
-            false => BTreeMap::new(),
-        };
-        Ok(Self { values, is_changed: false, written_for: Some(ntuple.entries()) })
+        let exists = ntuple.attribute_sets().any(|name| name == METADATA_SET);
+        let own = ntuple.own_metadata()?;
+        let is_foreign = own.is_none();
+        let written_for = (exists && !is_foreign).then(|| ntuple.entries());
+        Ok(Self { values: own.unwrap_or_default(), is_changed: false, written_for, is_foreign })
+    }
+
+    pub(super) fn values(&self) -> &BTreeMap<String, String> {
+        &self.values
+    }
+
+    /// Sets a value, or removes it where there is none.
+    pub(super) fn set(&mut self, key: &str, value: Option<&str>) -> Result<()> {
+        if self.is_foreign {
+            return Err(Error::invalid_argument(format!(
+                "the ntuple has an attribute set '{METADATA_SET}' of another program, which is no list of pairs that \
+                 speak of all entries; write an attribute set of another name"
+            )));
+        }
+        match value {
+            Some(value) => drop(self.values.insert(key.to_owned(), value.to_owned())),
+            None => drop(self.values.remove(key)),
+        }
+        self.is_changed = true;
+        Ok(())
     }
 
     /// A set of all pairs, to be written; `None` where nothing is new. All of it is written each time: that is little,
     /// and a set cannot take back what it said.
     pub(super) fn dataset(&mut self, sink: &FileSink, entries: u64) -> Result<Option<(Dataset, Fill)>> {
         let is_new = std::mem::take(&mut self.is_changed) || self.written_for != Some(entries);
-        if !is_new || self.values.is_empty() {
+        // Where all pairs were removed that a file had, it gets a set without any.
+        if !is_new || self.values.is_empty() && self.written_for.is_none() {
             return Ok(None);
         }
         self.written_for = Some(entries);

@@ -210,10 +210,13 @@ impl Dataset {
     /// Writes a cluster behind those before, and makes a checkpoint where one is due.
     pub(super) fn commit(&mut self, cluster: SealedCluster) -> Result<Written> {
         self.check_spoilt()?;
-        let mut places = self.put_pages(&cluster.columns)?.into_iter();
+        // Of an ntuple that is continued, writers come in another order than columns.
+        let sealed = |writer: &Option<usize>| writer.and_then(|writer| cluster.columns.get(writer));
+        let in_order: Vec<&SealedColumn> = self.model.columns.iter().filter_map(sealed).collect();
+        let mut places = self.put_pages(&in_order)?.into_iter();
         let mut columns = Vec::with_capacity(self.model.columns.len());
         for (writer, next_element) in self.model.columns.iter().zip(&mut self.next_elements) {
-            let Some(sealed) = writer.and_then(|writer| cluster.columns.get(writer)) else {
+            let Some(sealed) = sealed(writer) else {
                 columns.push(ColumnPages::suppressed());
                 continue;
             };
@@ -248,7 +251,7 @@ impl Dataset {
     }
 
     /// Appends all pages, ordered by column, in as few blobs as the file format allows.
-    fn put_pages(&mut self, columns: &[SealedColumn]) -> Result<Vec<Locator>> {
+    fn put_pages(&mut self, columns: &[&SealedColumn]) -> Result<Vec<Locator>> {
         let pages: Vec<&SealedPage> = columns.iter().flat_map(|column| &column.pages).collect();
         let mut locators = Vec::with_capacity(pages.len());
         let mut rest = pages.as_slice();

@@ -91,18 +91,23 @@ impl Fill {
         batch: &RecordBatch,
         mut commit: impl FnMut(SealedCluster) -> Result<Written>,
     ) -> Result<()> {
-        if batch.num_columns() != self.fields.len() {
-            return Err(Error::invalid_argument(format!(
-                "a batch of {} columns for an ntuple of {} fields",
-                batch.num_columns(),
-                self.fields.len()
-            )));
+        // Projected fields have nothing to be written; a batch that was read may have them all the same.
+        let stored = self.fields.iter().flatten().count();
+        let is_whole = batch.num_columns() == self.fields.len();
+        if !is_whole && batch.num_columns() != stored {
+            let what = match self.fields.len() - stored {
+                0 => format!("{stored} fields"),
+                projected => format!("{stored} fields, besides {projected} projected ones"),
+            };
+            let columns = batch.num_columns();
+            return Err(Error::invalid_argument(format!("a batch of {columns} columns for an ntuple of {what}")));
         }
         let (mut start, entries) = (0, batch.num_rows());
         while start < entries {
             let count = self.piece_entries().min((entries - start) as u64) as usize;
             let piece = batch.slice(start, count);
-            for (field, array) in self.fields.iter().zip(piece.columns()) {
+            let fields = self.fields.iter().filter(|field| is_whole || field.is_some());
+            for (field, array) in fields.zip(piece.columns()) {
                 if let Some(field) = field {
                     field.append(array, &mut self.columns)?;
                 }
@@ -123,7 +128,10 @@ impl Fill {
             return Ok(());
         }
         let unpacked_bytes = self.unpacked_bytes();
-        let columns = self.columns.iter_mut().map(ColumnWriter::take_cluster).collect::<Result<Vec<_>>>()?;
+        let fields = &self.fields;
+        let sealed = self.columns.iter_mut().enumerate();
+        let sealed = sealed.map(|(k, column)| column.take_cluster().map_err(|e| of_field(e, fields, k)));
+        let columns = sealed.collect::<Result<Vec<_>>>()?;
         let entries = std::mem::take(&mut self.entries);
         self.written = commit(SealedCluster { entries, columns, unpacked_bytes })?;
         Ok(())
@@ -152,14 +160,14 @@ impl Fill {
         if pending <= PENDING_BYTES {
             return Ok(());
         }
-        let mut largest: Vec<&mut ColumnWriter> = self.columns.iter_mut().collect();
-        largest.sort_by_key(|column| std::cmp::Reverse(column.pending_bytes()));
-        for column in largest {
+        let mut largest: Vec<(usize, &mut ColumnWriter)> = self.columns.iter_mut().enumerate().collect();
+        largest.sort_by_key(|(_, column)| std::cmp::Reverse(column.pending_bytes()));
+        for (k, column) in largest {
             if pending <= PENDING_BYTES / 2 {
                 break;
             }
             pending -= column.pending_bytes();
-            column.seal_pending()?;
+            column.seal_pending().map_err(|e| of_field(e, &self.fields, k))?;
         }
         Ok(())
     }
@@ -176,5 +184,18 @@ impl Fill {
         };
         packed + pending >= self.max_unpacked_cluster_bytes
             || sealed as f64 + pending as f64 * ratio >= self.cluster_bytes as f64
+    }
+}
+
+/// Puts the field in front of an error that a column made when its values became a page.
+#[cold]
+fn of_field(error: Error, fields: &[Option<FieldWriter>], column: usize) -> Error {
+    fn find(field: &FieldWriter, column: usize) -> Option<&FieldWriter> {
+        let below = field.children.iter().find_map(|child| find(child, column));
+        below.or_else(|| (field.column..field.column + field.columns()).contains(&column).then_some(field))
+    }
+    match fields.iter().flatten().find_map(|field| find(field, column)) {
+        Some(field) => error.within(format!("field '{}'", field.path)),
+        None => error,
     }
 }

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::container::StreamerInfos;
+use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
 
 pub use self::attributes::AttributeSetWriter;
@@ -21,7 +22,7 @@ pub use self::options::{
     DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_MAX_UNPACKED_CLUSTER_BYTES,
     DEFAULT_PAGE_BYTES, IndexBits, MAX_PAGE_BYTES, PENDING_BYTES, WriteOptions,
 };
-use crate::reader::{DEFAULT_PAGE_CHECKSUMS, File};
+use crate::reader::{DEFAULT_PAGE_CHECKSUMS, File, Object};
 use crate::schema::Schema;
 use crate::sink::FileSink;
 use crate::{Error, Result};
@@ -81,13 +82,44 @@ impl FileWriter {
     /// Begins an ntuple under `DIRECTORY/NAME`. Several may be written at the same time.
     ///
     /// # Errors
-    /// Invalid argument for names that the format forbids, schemas that cannot be written and options that fit no
-    /// field; storage errors.
+    /// Invalid argument for names that the format forbids, names of other objects of a file that is updated, schemas
+    /// that cannot be written and options that fit no field; storage errors.
     pub fn ntuple(&self, path: &str, schema: &Schema, options: WriteOptions) -> Result<NtupleWriter> {
         let place = Place::Listed(path.to_owned());
-        let begin = || Dataset::create(self.sink.clone(), place, schema, options);
+        let begin = || {
+            self.check_free(path)?;
+            Dataset::create(self.sink.clone(), place, schema, options)
+        };
         let (dataset, fill) = begin().map_err(|e| self.context(path, e))?;
         Ok(NtupleWriter::new(dataset, fill, None))
+    }
+
+    /// What the directories of the file listed when it was opened to be updated; nothing of a new file.
+    ///
+    /// # Errors
+    /// Corrupt if a directory is damaged.
+    pub fn objects(&self) -> Result<Vec<Object>> {
+        self.existing.as_ref().map_or_else(|| Ok(Vec::new()), File::objects)
+    }
+
+    /// An ntuple may become another cycle of an ntuple, but not of something else: who asks for that by its name would
+    /// get what it is not.
+    fn check_free(&self, path: &str) -> Result<()> {
+        for object in self.objects()? {
+            let class_name = &object.class_name;
+            let below = |whole: &str, part: &str| whole.strip_prefix(part).is_some_and(|rest| rest.starts_with('/'));
+            let taken = if object.path == path && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory") {
+                format!("the file has a {class_name} of that name")
+            } else if below(&object.path, path) || object.path == path && class_name != ANCHOR_CLASS {
+                "the file has a directory of that name".to_owned()
+            } else if below(path, &object.path) && !class_name.starts_with("TDirectory") {
+                format!("'{}' is a {class_name} and no directory", object.path)
+            } else {
+                continue;
+            };
+            return Err(Error::invalid_argument(taken + "; give the ntuple another one"));
+        }
+        Ok(())
     }
 
     /// Continues an ntuple of the file that is updated: entries, fields and attribute sets can be added. Columns keep

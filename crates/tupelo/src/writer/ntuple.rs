@@ -1,5 +1,6 @@
 //! One ntuple being written: batches become pages, pages clusters, clusters groups.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -7,7 +8,7 @@ use arrow_array::RecordBatch;
 use super::attributes::{AttributeSetWriter, Set};
 use super::dataset::Dataset;
 use super::fill::Fill;
-use crate::reader::Ntuple;
+use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
 use crate::{Error, Result};
 
@@ -119,7 +120,8 @@ impl NtupleWriter {
     pub fn attribute_set(&mut self, name: &str, schema: &Schema) -> Result<AttributeSetWriter> {
         let mut dataset = lock(&self.shared);
         let mut make = || {
-            if dataset.sets.iter().any(|(set, _)| set == name) {
+            let is_metadata = name == METADATA_SET && !dataset.metadata.values().is_empty();
+            if is_metadata || dataset.sets.iter().any(|(set, _)| set == name) {
                 return Err(Error::invalid_argument(format!("attribute set '{name}' is being written already")));
             }
             let before = self.existing.as_ref().filter(|ntuple| ntuple.attribute_sets().any(|set| set == name));
@@ -138,12 +140,37 @@ impl NtupleWriter {
         made.map_err(|e| dataset.context(e))
     }
 
-    /// Sets a value in the ntuple's metadata, pairs of text that speak of the whole of it. They are kept as the
-    /// attribute set [`METADATA_SET`](crate::reader::METADATA_SET), with a row of `key` and `value` for each.
-    pub fn set_metadata(&mut self, key: &str, value: &str) {
+    /// The ntuple's metadata, pairs of text that speak of the whole of it: those it had before it was continued, and
+    /// those set since.
+    pub fn metadata(&self) -> BTreeMap<String, String> {
+        lock(&self.shared).metadata.values().clone()
+    }
+
+    /// Sets a value in the metadata. They are kept as the attribute set
+    /// [`METADATA_SET`](crate::reader::METADATA_SET), with a row of `key` and `value` for each.
+    ///
+    /// # Errors
+    /// Invalid argument where another program has a set of that name that is no such list.
+    pub fn set_metadata(&mut self, key: &str, value: &str) -> Result<()> {
+        self.change_metadata(key, Some(value))
+    }
+
+    /// Takes a value out of the metadata; does nothing where there is none.
+    ///
+    /// # Errors
+    /// As [`NtupleWriter::set_metadata`].
+    pub fn remove_metadata(&mut self, key: &str) -> Result<()> {
+        self.change_metadata(key, None)
+    }
+
+    fn change_metadata(&mut self, key: &str, value: Option<&str>) -> Result<()> {
         let mut dataset = lock(&self.shared);
-        dataset.metadata.values.insert(key.to_owned(), value.to_owned());
-        dataset.metadata.is_changed = true;
+        if dataset.sets.iter().any(|(set, _)| set == METADATA_SET) {
+            let what = format!("attribute set '{METADATA_SET}' is being written as such");
+            return Err(dataset.context(Error::invalid_argument(what)));
+        }
+        let changed = dataset.metadata.set(key, value);
+        changed.map_err(|e| dataset.context(e))
     }
 
     /// Ends the open cluster and makes all that is written readable and durable: in place where the file is updated,

@@ -71,8 +71,8 @@ pub(super) fn reopen(ntuple: &Ntuple, options: &WriteOptions) -> Result<Reopened
     }
     let mut placed = HashMap::with_capacity(descriptor.fields().len());
     for id in (0..descriptor.fields().len() as u32).map(FieldId::from) {
+        // All representations: a projected field shows the clusters of each.
         let own = descriptor.field(id)?.representations.iter().flatten();
-        let own = own.filter(|column| columns.physical.get(column.index()).is_some_and(Option::is_some));
         let own = own.map(|column| column.index() as u32).collect();
         placed.insert(descriptor.path(id), Placed { id: id.index() as u32, columns: own });
     }

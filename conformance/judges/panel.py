@@ -1,0 +1,135 @@
+"""What the judges are asked for and how their answers are compared: for all tests that have them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uproot
+from compare import compare, parse
+
+JUDGES = Path(__file__).resolve().parent
+PROJECT = JUDGES.parent.parent
+REAL_DATA = PROJECT.parent / "shared" / "data"
+WORK = PROJECT / "target" / "conformance"
+TUPELO = Path(os.environ.get("TUPELO_BIN", PROJECT / "target" / "release" / "tupelo"))
+Entry = dict[str, Any]
+
+
+@dataclass
+class Dump:
+    """What a judge said of one ntuple."""
+
+    path: Path
+    omitted: list[str]
+    messages: list[str]
+    error: str | None
+
+
+@cache
+def root_error() -> str | None:
+    """Why ROOT cannot be imported; None where it can."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "import ROOT"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it ends without a word"])[-1]
+
+
+@cache
+def real_ntuples() -> list[tuple[Path, str]]:
+    """The RNTuples of the real files."""
+    found = []
+    for path in sorted(REAL_DATA.glob("*.root")):
+        with uproot.open(path) as file:
+            found += [(path, name) for name, kind in file.classnames(cycle=False).items() if kind == "ROOT::RNTuple"]
+    return found
+
+
+def judge(tool: str, jobs: list[Entry], label: str, library: str | None = None) -> list[Dump]:
+    """Let root_dump.py or uproot_dump.py dump many ntuples in one process."""
+    folder = WORK / "dumps" / f"{label}.{tool}"
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs = [{"out": str(folder / f"{number}.jsonl")} | job for number, job in enumerate(jobs)]
+    listing = folder / "jobs.json"
+    listing.write_text(json.dumps(jobs))
+    command = [
+        sys.executable,
+        str(JUDGES / f"{tool}_dump.py"),
+        "--batch",
+        str(listing),
+    ]
+    if library:
+        command += ["--library", library]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode == 0:
+        reports = json.loads(done.stdout)
+        return [Dump(Path(job["out"]), **report) for job, report in zip(jobs, reports, strict=True)]
+    if len(jobs) == 1:
+        return [
+            Dump(
+                Path(jobs[0]["out"]),
+                [],
+                [],
+                f"{tool} crashed with status {done.returncode}",
+            )
+        ]
+    half = len(jobs) // 2  # a crash takes the whole batch with it: look for the file at fault
+    return [dump for part in (jobs[:half], jobs[half:]) for dump in judge(tool, part, label, library)]
+
+
+def tupelo(*arguments: str, out: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command; its output goes to `out` or is dropped."""
+    if not TUPELO.exists():
+        pytest.fail(
+            f"{TUPELO} is absent: build it with cargo build --release, or set TUPELO_BIN",
+            pytrace=False,
+        )
+    with open(out or os.devnull, "w", encoding="utf-8") as stdout:
+        return subprocess.run([str(TUPELO), *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def tupelo_dump(uri: str, label: str, *options: str) -> Path:
+    """Dump with Tupelo."""
+    out = WORK / "dumps" / "tupelo" / (hashlib.sha256(f"{label} {uri}".encode()).hexdigest()[:16] + ".jsonl")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    done = tupelo("dump", uri, "--format", "jsonl", *options, out=out)
+    assert done.returncode == 0, f"tupelo dump {uri}: {done.stderr}"
+    return out
+
+
+def fields_of(path: Path) -> set[str]:
+    """Top-level fields of the first entry."""
+    with path.open(encoding="utf-8") as lines:
+        first = next(lines, None)
+    return set(parse(first)) if first else set()
+
+
+def agree(ours: Path, theirs: Dump | Path, unordered: bool = False) -> list[str]:
+    """Differences between a dump and what a judge said; a field may be absent only where the judge says so."""
+    path, omitted = (theirs.path, theirs.omitted) if isinstance(theirs, Dump) else (theirs, [])
+    if isinstance(theirs, Dump) and theirs.error:
+        return [f"the judge failed: {theirs.error}"]
+    found = []
+    for name in sorted(fields_of(ours) ^ fields_of(path)):
+        if not any(line.startswith(f"{name} (") for line in omitted):
+            found.append(f"only one side has the field {name}")
+    with ours.open(encoding="utf-8") as a, path.open(encoding="utf-8") as b:
+        return found + compare(a, b, unordered=unordered)
+
+
+def report(differences: dict[str, list[str]]) -> None:
+    """Fail with all differences."""
+    text = "\n".join(f"{label}: {line}" for label, lines in differences.items() for line in lines[:5])
+    if text:
+        pytest.fail(text, pytrace=False)

@@ -1,0 +1,180 @@
+//! What is said of entries goes along, and writing that is stopped leaves what was there.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use serde_json::json;
+use tupelo::WriteOptions;
+use tupelo::schema::Schema;
+
+use super::{Place, command, tupelo};
+
+/// How long a command that is stopped may take here, where many tests share few cores.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Ten entries in `Events`, with metadata, and runs of entries 0–3, 3–8, 8–10, none, and behind the end.
+fn described(place: &Place) -> String {
+    let path = place.path("described.root");
+    let file = tupelo::create(&path).expect("a file");
+    let column = |values: Vec<i32>| Arc::new(Int32Array::from(values)) as ArrayRef;
+    let events = RecordBatch::try_from_iter([("x", column((0..10).collect()))]).expect("a batch");
+    let schema = Schema::from_arrow(&events.schema()).expect("a schema");
+    let mut ntuple = file.ntuple("Events", &schema, WriteOptions::default()).expect("an ntuple");
+    ntuple.write(&events).expect("entries");
+    ntuple.set_metadata("generator", "pythia\n8.3").expect("metadata");
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["good", "bad", "good", "empty", "late"]));
+    let runs = [("run", column(vec![1, 2, 3, 4, 5])), ("quality", texts)];
+    let runs = RecordBatch::try_from_iter(runs).expect("a batch");
+    let schema = Schema::from_arrow(&runs.schema()).expect("a schema");
+    let mut set = ntuple.attribute_set("runs", &schema).expect("a set");
+    set.write(&[0..3, 3..8, 8..10, 5..5, 10..20], &runs).expect("rows");
+    ntuple.finish().expect("an ntuple");
+    file.finish().expect("a file");
+    path
+}
+
+/// Start, length, run and quality of each row.
+fn rows(file: &str) -> Vec<serde_json::Value> {
+    let text = tupelo(&["dump", "--attributes", "runs", "--format", "jsonl", file]).ok();
+    let row = |line: &str| -> serde_json::Value {
+        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let data = &row["_userData"];
+        json!([row["_rangeStart"], row["_rangeLen"], data["run"], data["quality"]])
+    };
+    text.lines().map(row).collect()
+}
+
+#[test]
+fn copies_keep_what_is_said_of_entries() {
+    let place = Place::new();
+    let (file, copy) = (described(&place), place.path("copy.root"));
+    let run = tupelo(&["copy", &file, &copy]);
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    run.ok();
+    assert_eq!(rows(&copy), rows(&file));
+    assert_eq!(rows(&copy).len(), 5);
+    tupelo(&["verify", &copy]).ok();
+    tupelo(&["copy", &file, &copy, "--force", "--entries", "2:9"]).ok();
+    assert_eq!(rows(&copy), [json!([0, 1, 1, "good"]), json!([1, 5, 2, "bad"]), json!([6, 1, 3, "good"])]);
+    let listed = tupelo(&["ls", &copy, "--json"]).json();
+    assert_eq!(listed["ntuples"][0]["metadata"], json!({ "generator": "pythia\n8.3" }));
+    tupelo(&["verify", &copy]).ok();
+}
+
+#[test]
+fn ls_shows_rows_and_metadata() {
+    let place = Place::new();
+    let file = described(&place);
+    let listed = tupelo(&["ls", &file, "--json"]).json();
+    let ntuple = &listed["ntuples"][0];
+    assert_eq!(ntuple["attribute_sets"][0]["name"], "runs");
+    assert_eq!(ntuple["attribute_sets"][0]["entries"], 5);
+    assert_eq!(tupelo(&["ls", &format!("{file}:Events"), "--json"]).json()["metadata"], ntuple["metadata"]);
+    let short = tupelo(&["ls", &file]).ok();
+    assert!(short.contains("@runs") && !short.contains("pythia"), "{short}");
+    for file in [file.clone(), format!("{file}:Events")] {
+        let long = tupelo(&["ls", "-l", &file]).ok();
+        assert!(long.contains("generator  pythia 8.3\n"), "{long}");
+    }
+}
+
+#[test]
+fn an_ntuple_takes_no_name_of_a_directory() {
+    let place = Place::new();
+    let (file, copy) = (described(&place), place.path("copy.root"));
+    tupelo(&["copy", &file, &format!("{copy}:dir/Events")]).ok();
+    let before = std::fs::read(&copy).expect("the copy");
+    for (name, expected) in [("dir", "directory of that name"), ("dir/Events/x", "'dir/Events' is a ROOT::RNTuple")] {
+        let error = tupelo(&["copy", &file, &format!("{copy}:{name}"), "--append"]).fails(2);
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!(std::fs::read(&copy).expect("the copy"), before);
+}
+
+#[test]
+fn checkpoints_are_sizes_or_off() {
+    let place = Place::new();
+    let path = place.path("f.root");
+    for checkpoint in ["off", "10kB", "1GiB"] {
+        let sizes = ["--cluster-bytes", "20kB", "--checkpoint", checkpoint, "--force"];
+        tupelo(&[&["generate", "b2hhh", "--events", "3000", &path], &sizes[..]].concat()).ok();
+        tupelo(&["verify", &path]).ok();
+        tupelo(&["copy", &path, &place.path("copy.root"), "--force", "--checkpoint", checkpoint]).ok();
+    }
+    let error = tupelo(&["generate", "b2hhh", &path, "--checkpoint", "never"]).fails(2);
+    assert!(error.contains("'never' is no size") && error.contains("or off"), "{error}");
+}
+
+/// A command that is killed where a test fails before it is stopped.
+struct Running(Option<Child>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// Starts a command that would write for hours, and waits until it is at it; gives it and the temporary file.
+fn writing(place: &Place, arguments: &[&str]) -> (Running, PathBuf) {
+    let known: Vec<_> = place.files();
+    let mut command = command(&["generate", "b2hhh", "--events", "1000000000", "--cluster-bytes", "100kB"]);
+    let child = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let running = Running(Some(child.expect("it starts")));
+    let began = Instant::now();
+    loop {
+        let new = place.files().into_iter().find(|file| !known.contains(file));
+        let grown = |path: &Path| std::fs::metadata(path).is_ok_and(|file| file.len() > 1_000_000);
+        match new {
+            Some(path) if grown(&path) => return (running, path),
+            None if known.iter().any(|path| grown(path)) => return (running, known[0].clone()),
+            _ => assert!(began.elapsed() < PATIENCE, "nothing was written"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Sends a signal; gives exit status and what the command said.
+fn stop(mut running: Running, signal: &str) -> (Option<i32>, String) {
+    let child = running.0.take().expect("a command");
+    let began = Instant::now();
+    let sent = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(sent.expect("kill").success());
+    let output = child.wait_with_output().expect("its end");
+    assert!(began.elapsed() < PATIENCE, "it went on for {:?}", began.elapsed());
+    (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
+}
+
+#[test]
+fn a_signal_leaves_nothing_but_the_last_checkpoint() {
+    let place = Place::new();
+    let target = place.path("f.root");
+    let (running, _) = writing(&place, &["--checkpoint", "off", &target]);
+    let (status, said) = stop(running, "-TERM");
+    assert_eq!((status, said.as_str()), (Some(143), "tupelo: error: interrupted\n"));
+    assert_eq!(place.files(), Vec::<PathBuf>::new());
+    let (running, temporary) = writing(&place, &["--checkpoint", "300kB", &target]);
+    let (status, said) = stop(running, "-INT");
+    assert_eq!(status, Some(130), "{said}");
+    assert!(said.contains("tupelo verify --repair") && said.contains(temporary.to_str().expect("UTF-8")), "{said}");
+    assert_eq!(place.files(), [temporary.clone()]);
+    let temporary = temporary.to_str().expect("UTF-8");
+    tupelo(&["verify", temporary]).ok();
+    let listed = tupelo(&["ls", temporary, "--json"]).json();
+    assert!(listed["ntuples"][0]["entries"].as_u64() > Some(1000), "{listed}");
+}
+
+#[test]
+fn a_signal_leaves_an_extended_file_as_it_was() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let before = std::fs::read(&file).expect("the file");
+    let (running, _) = writing(&place, &["--checkpoint", "off", "--append", &format!("{file}:more")]);
+    assert_eq!(stop(running, "-INT").0, Some(130));
+    assert_eq!(std::fs::read(&file).expect("the file"), before);
+}

@@ -1,0 +1,26 @@
+"""Arrow batches as what people want to work with."""
+
+from typing import Any, Literal
+
+import pyarrow as pa
+
+Library = Literal["ak", "np", "arrow", "pd"]
+"""What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas."""
+
+
+def hand_out(batch: Any, library: str, entry_start: int) -> Any:
+    """A `pyarrow.RecordBatch` as the library's arrays; what `Ntuple.arrays` says of each."""
+    if library == "arrow":
+        return pa.Table.from_batches([batch])
+    if library == "np":
+        from ._numpy import to_numpy
+
+        columns = zip(batch.schema, batch.columns, strict=True)
+        return {field.name: to_numpy(field, column) for field, column in columns}
+    if library == "pd":
+        from ._pandas import to_pandas
+
+        return to_pandas(batch, entry_start)
+    from ._awkward import to_awkward
+
+    return to_awkward(batch)

@@ -1,0 +1,166 @@
+"""Attribute sets: what is said of ranges of entries."""
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from . import _core, _intake, _select
+from ._libraries import Library, hand_out
+from .errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from .ntuple import Ntuple
+
+
+class AttributeSet:
+    """Rows that speak of ranges of entries; made by `Ntuple.attributes`, or chosen from another one.
+
+    >>> import tupelo
+    >>> with tupelo.recreate("attributes.root") as file:
+    ...     events = file.mkrntuple("Events", {"x": [0.5, 1.5, 2.5, 3.5]})
+    ...     runs = events.attribute_set("runs", {"number": "int", "is_good": "bool"})
+    ...     runs.extend([(0, 3), (3, 4)], {"number": [7, 8], "is_good": [True, False]})
+    >>> runs = tupelo.open("attributes.root:Events").attributes("runs")
+    >>> runs
+    <tupelo.AttributeSet 'runs' (2 rows)>
+    >>> runs.ranges.tolist(), runs.arrays(library="np")["number"].tolist()
+    ([[0, 3], [3, 4]], [7, 8])
+    >>> runs.of_entry(3).arrays().tolist()
+    [{'number': 8, 'is_good': False}]
+    >>> runs.overlapping(2, 4).ranges.tolist(), runs.within(2, 4).ranges.tolist()
+    ([[0, 3], [3, 4]], [[3, 4]])
+    """
+
+    def __init__(self, core: "_core.Attributes", name: str, open_ntuple: Callable[[], "Ntuple"]) -> None:
+        self._core = core
+        self._name = name
+        self._open_ntuple = open_ntuple
+        starts, stops = core.ranges()
+        self._ranges = np.array([starts, stops], dtype=np.uint64).reshape(2, -1).T
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def ntuple(self) -> "Ntuple":
+        """The ntuple as which the set is stored, with the fields ``_rangeStart``, ``_rangeLen`` and ``_userData``."""
+        return self._open_ntuple()
+
+    @property
+    def ranges(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """For each row the first entry of which it speaks and the one behind the last: of shape (rows, 2)."""
+        return self._ranges
+
+    def arrays(self, library: Library = "ak") -> Any:
+        """What the rows say, in their order; `Ntuple.arrays` says what the libraries mean."""
+        _select.check_library(library)
+        return hand_out(self._core.values(), library, 0)
+
+    def of_entry(self, entry: SupportsIndex) -> "AttributeSet":
+        """The rows that speak of an entry."""
+        return self._with(self._core.of_entry(_entry(entry)))
+
+    def containing(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
+        """The rows that speak of at least all entries of a range, whose last one is not included."""
+        return self._with(self._core.containing(_entry(entry_start), _entry(entry_stop)))
+
+    def overlapping(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
+        """The rows that speak of some entries of a range."""
+        return self._with(self._core.overlapping(_entry(entry_start), _entry(entry_stop)))
+
+    def within(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
+        """The rows that speak of nothing but entries of a range."""
+        return self._with(self._core.within(_entry(entry_start), _entry(entry_stop)))
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self._ranges)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<tupelo.AttributeSet {self._name!r} ({len(self)} rows)>"
+
+    def _with(self, core: "_core.Attributes") -> "AttributeSet":
+        return AttributeSet(core, self._name, self._open_ntuple)
+
+
+class AttributeSetWriter:
+    """An attribute set that is being written; made by `NtupleWriter.attribute_set`.
+
+    It becomes visible with its ntuple; there is nothing to close.
+    """
+
+    def __init__(self, core: "_core.AttributeSetWriter", name: str, schema: Any) -> None:
+        self._core = core
+        self._name = name
+        self._schema = schema
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def arrow_schema(self) -> Any:
+        """The `pyarrow.Schema` of what rows say."""
+        return self._schema
+
+    def extend(self, ranges: Any, data: Any) -> None:
+        """Appends rows: pairs of first entry and the one behind the last, and data as for `NtupleWriter.extend`.
+
+        Ranges may overlap, be empty, and reach behind the entries that are there yet.
+
+        Raises `InvalidArgumentError` where ranges are none or data do not fit; nothing of them is then written.
+        """
+        pairs = _ranges(ranges)
+        table = _intake.fit(_intake.to_table(data, self._schema), self._schema)
+        if len(pairs) != table.num_rows:
+            raise InvalidArgumentError(f"attribute set '{self._name}': {len(pairs)} ranges for {table.num_rows} rows")
+        self._core.write(pairs[:, 0].tolist(), pairs[:, 1].tolist(), table)
+
+    def add(self, start: SupportsIndex, stop: SupportsIndex, **values: Any) -> None:
+        """Appends one row that speaks of the entries from ``start`` to ``stop``, which is not included.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("add.root") as file:
+        ...     events = file.mkrntuple("Events", {"x": [0.5, 1.5]})
+        ...     events.attribute_set("quality", {"flag": "std::string"}).add(0, 1, flag="bad")
+        >>> tupelo.open("add.root:Events").attributes("quality").of_entry(0).arrays().tolist()
+        [{'flag': 'bad'}]
+        """
+        self.extend([(_entry(start), _entry(stop))], {name: [value] for name, value in values.items()})
+
+    def __repr__(self) -> str:
+        return f"<tupelo.AttributeSetWriter {self._name!r}>"
+
+
+def _entry(entry: SupportsIndex) -> int:
+    try:
+        number = operator.index(entry)
+    except TypeError:
+        raise InvalidArgumentError(f"entries are counted by integers, not by {entry!r}") from None
+    if not 0 <= number < 2**64:
+        raise InvalidArgumentError(f"entry {number} does not exist: entries are counted from 0")
+    return number
+
+
+def _ranges(ranges: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    try:
+        pairs = np.asarray(ranges)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"ranges are pairs of entries: {error}") from None
+    if pairs.size == 0:
+        return np.zeros((0, 2), dtype=np.uint64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InvalidArgumentError(
+            f"ranges are pairs of entries, as [(0, 10), (10, 20)], not {pairs.dtype} of shape {pairs.shape}"
+        )
+    if (pairs < 0).any() or (pairs[:, 0] > pairs[:, 1]).any():
+        raise InvalidArgumentError("ranges begin at entry 0 or later, and do not end before they begin")
+    return pairs

@@ -1,0 +1,67 @@
+//! How to write, as the package over this gives it: a dict.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use tupelo::schema::Schema;
+use tupelo::{Compression, Error, WriteOptions};
+
+/// New name, dotted path of the source, and C++ type if it is another one.
+type Projection = (String, String, Option<String>);
+
+/// Every key must be there. None leaves a thing to the engine; 0 turns checkpoints off.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Options {
+    description: String,
+    compression: Option<String>,
+    page_bytes: Option<u64>,
+    cluster_bytes: Option<u64>,
+    checkpoint_bytes: u64,
+    checkpoint_clusters: u64,
+    checkpoint_seconds: f64,
+    encodings: BTreeMap<String, String>,
+    compressions: BTreeMap<String, String>,
+    projections: Vec<Projection>,
+}
+
+impl Options {
+    pub(crate) fn to_write(&self) -> tupelo::Result<WriteOptions> {
+        let seconds = Duration::try_from_secs_f64(self.checkpoint_seconds)
+            .map_err(|_| Error::invalid_argument(format!("checkpoints every {} seconds", self.checkpoint_seconds)))?;
+        let mut options = WriteOptions::default()
+            .with_description(&self.description)
+            .with_checkpoint_bytes(self.checkpoint_bytes)
+            .with_checkpoint_clusters(self.checkpoint_clusters)
+            .with_checkpoint_time(seconds);
+        if let Some(text) = &self.compression {
+            options = options.with_compression(parse_compression(text)?);
+        }
+        if let Some(bytes) = self.page_bytes {
+            options = options.with_page_bytes(bytes);
+        }
+        if let Some(bytes) = self.cluster_bytes {
+            options = options.with_cluster_bytes(bytes);
+        }
+        for (field, encoding) in &self.encodings {
+            options = options.with_field_encoding(field, encoding)?;
+        }
+        for (field, text) in &self.compressions {
+            options = options.with_field_compression(field, parse_compression(text)?);
+        }
+        Ok(options)
+    }
+
+    /// The schema with the projected fields behind it.
+    pub(crate) fn project(&self, schema: Schema) -> tupelo::Result<Schema> {
+        let with = |schema: Schema, (name, source, type_name): &Projection| {
+            schema.with_projection(name, source, type_name.as_deref())
+        };
+        self.projections.iter().try_fold(schema, with)
+    }
+}
+
+fn parse_compression(text: &str) -> tupelo::Result<Compression> {
+    text.parse::<Compression>().map_err(|error| Error::invalid_argument(error.to_string()))
+}
