@@ -1,7 +1,7 @@
 //! Writes files that a killed writer can leave, and what must be found in each: for other readers.
 //!
 //! `crash_states FOLDER [FILE…]` writes `states.json` and one file for each state between two calls of the scripts, and
-//! of those that add to the given files of other writers. A state is `{"file", "what", "allowed", "is_between_patches"}`, where `allowed` has
+//! of those that add to the given files of other writers. A state is `{"file", "what", "allowed"}`, where `allowed` has
 //! one or two contents, each of which gives for every ntuple `{"entries", "sums"}`. Standard output has a line for each
 //! file that Tupelo cannot add to.
 
@@ -61,8 +61,7 @@ fn main() -> ExitCode {
             let allowed: BTreeSet<usize> = [promised, (promised + 1).min(recording.marks.len() - 1)].into();
             let allowed: Vec<Value> = allowed.iter().map(|&mark| describe(&recording.marks[mark].1)).collect();
             let what = format!("{}, after {} calls", recording.name, state.calls);
-            let is_between = is_between_patches(recording, state.calls);
-            listing.push(json!({"file": name, "what": what, "allowed": allowed, "is_between_patches": is_between}));
+            listing.push(json!({"file": name, "what": what, "allowed": allowed}));
         });
     }
     fs::write(folder.join("states.json"), Value::from(listing).to_string()).expect("the list");
@@ -73,12 +72,6 @@ fn main() -> ExitCode {
 fn is_dull(recording: &Recording, calls: usize) -> bool {
     let is_append = |at: usize| matches!(recording.calls.get(at), Some(DiskCall::Append(_)));
     calls > 1 && is_append(calls) && is_append(calls - 1) && is_append(calls - 2)
-}
-
-/// Whether a directory is patched and the file's header is not yet.
-fn is_between_patches(recording: &Recording, calls: usize) -> bool {
-    let is_patch = |at: usize| matches!(recording.calls.get(at), Some(DiskCall::Overwrite { .. }));
-    calls > 0 && is_patch(calls - 1) && is_patch(calls)
 }
 
 fn describe(moment: &Moment) -> Value {

@@ -251,7 +251,7 @@ fn a_name_that_cannot_be_taken_at_the_end() {
 fn the_order_of_calls_is_append_sync_patch_sync() {
     use tupelo_storage::adapter::DiskCall;
     for (name, patches, checkpoints) in
-        [("entries added to an ntuple", &["patch of 60", "header"][..], 3), ("a new file", &["header"], 1)]
+        [("entries added to an ntuple", &["header", "patch of 60"][..], 3), ("a new file", &["header"], 1)]
     {
         let (_, _, script, old) = scripts().into_iter().find(|(it, ..)| *it == name).expect("it");
         let folder = tempfile::tempdir().expect("a folder");

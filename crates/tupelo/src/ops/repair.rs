@@ -86,7 +86,8 @@ fn in_place(path: &Path) -> Result<Repaired> {
     let size = source.size()?;
     let present = File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS).and_then(|file| Ok((check(&file)?, end(&file)?)));
     let is_whole = |report: &Report| report.damages.is_empty();
-    let present_end = present.as_ref().ok().filter(|(report, _)| is_whole(report)).map_or(0, |(_, end)| *end);
+    let present_end = present.as_ref().ok().filter(|(report, end)| is_whole(report) && *end <= size);
+    let present_end = present_end.map_or(0, |(_, end)| *end);
     let present_entries = match present_end {
         0 => Vec::new(),
         _ => entries(&File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS)?)?,

@@ -19,8 +19,8 @@ const INFO_TITLE: &str = "Doubly linked list";
 pub struct Tail {
     /// To be appended where [`Layout::finish`] was told that the blobs end.
     pub append: Vec<u8>,
-    /// To be written then, in this order, once `append` is safely stored. The last one, the file's header and top
-    /// directory in one write, makes everything visible.
+    /// To be written then, in this order, once `append` is safely stored: first the file's header and top directory, in
+    /// one write, then the records of other directories. After each of them all directories lead to whole lists.
     pub patches: Vec<(u64, Vec<u8>)>,
 }
 
@@ -57,13 +57,14 @@ impl Layout {
         let mut out = Appendix { base: end, buffer: Buffer::new() };
         self.put_directories(&mut out)?;
         self.put_objects(&mut out)?;
+        for range in std::mem::take(&mut self.retired) {
+            self.free.release(range);
+        }
         self.put_key_lists(&mut out)?;
         let mut patches = self.put_records(&mut out)?;
         self.put_streamer_info(&mut out)?;
-        for range in std::mem::take(&mut self.superseded) {
-            self.free.release(range);
-        }
         self.put_free_list(&mut out)?;
+        self.retired = std::mem::take(&mut self.superseded);
         self.header.end = out.at();
         self.header.is_big |= self.header.end > START_BIG_FILE;
         self.start = self.header.end;
@@ -72,7 +73,7 @@ impl Layout {
         // Files older than ROOT 3 have no room for the UUID, and do without.
         header.truncate(usize::try_from(self.header.begin).unwrap_or(usize::MAX));
         overwrite(&mut self.head, 0, &header);
-        patches.push((0, self.head.clone()));
+        patches.insert(0, (0, self.head.clone()));
         Ok(Tail { append: out.buffer.into_vec(), patches })
     }
 

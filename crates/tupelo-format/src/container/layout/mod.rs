@@ -1,8 +1,9 @@
 //! What a file holds while it is written: which bytes to append, and which to overwrite when it is closed.
 //!
-//! Records are only ever appended; what they supersede becomes a free segment. Overwritten are the records of
-//! directories, each of which points to a whole key list before and after, and last of all the file's header. So a
-//! crash between any two writes leaves a file that can be read.
+//! Records are only ever appended; what they supersede becomes a free segment, one state later. Overwritten are the
+//! file's header with the top directory, and then the records of other directories, each of which points to a whole key
+//! list before and after. So a crash between any two writes leaves a file that can be read, by those too who look for
+//! nothing behind the end that the header names.
 
 mod finish;
 
@@ -40,8 +41,11 @@ pub struct Layout {
     directories: Vec<Directory>,
     info: StreamerInfo,
     free: FreeList,
-    /// Ranges that are unused as soon as the next header is written.
+    /// Ranges that the next state does not need.
     superseded: Vec<Range<u64>>,
+    /// Ranges that the last state does not need. They are free in the next one and not before: while it is made, a
+    /// directory may still lead to the state before the last.
+    retired: Vec<Range<u64>>,
 }
 
 #[derive(Debug, Clone)]
@@ -168,6 +172,7 @@ impl Layout {
             info: StreamerInfo::new(),
             free: FreeList::default(),
             superseded: Vec::new(),
+            retired: Vec::new(),
         };
         Ok((layout, head))
     }
@@ -200,7 +205,8 @@ impl Layout {
             start = fetched.size().max(header.end.saturating_add(MIN_SEGMENT_BYTES));
             free.release(header.end..start);
         }
-        Ok(Self { header, head, start, datime, directories, info, free, superseded: vec![free_place] })
+        let (superseded, retired) = (vec![free_place], Vec::new());
+        Ok(Self { header, head, start, datime, directories, info, free, superseded, retired })
     }
 
     /// Where the next byte of this file goes: blobs from here on.
@@ -252,7 +258,7 @@ impl Layout {
         Ok(cycle)
     }
 
-    /// Frees a record that no directory lists, key included, as soon as the next header is written.
+    /// Frees a record that no directory lists, key included, once a state that does not need it is complete.
     pub fn release(&mut self, record: Range<u64>) {
         self.superseded.push(record);
     }
