@@ -28,9 +28,10 @@ from .errors import (
     TupeloWarning,
     UnsupportedError,
 )
+from .filling import FillContext, Metadata, NtupleWriter
 from .ntuple import Field, Ntuple, Report
 from .reading import File, open
-from .writing import FillContext, Metadata, NtupleWriter, WritableFile, recreate, update
+from .writing import WritableFile, recreate, update
 
 __all__ = [
     "AttributeSet",

@@ -182,7 +182,7 @@ fn same(field: &Field, path: &str, wanted: Option<&str>) -> Result<Field> {
         }
         Kind::Record(members) | Kind::Tuple(members) => {
             let is_tuple = matches!(field.kind, Kind::Tuple(_));
-            let parsed = wanted.map(|text| parse(text)).transpose()?;
+            let parsed = wanted.map(parse).transpose()?;
             let base = parsed.as_ref().map(|name| standard_base(name.base));
             let arguments = parsed.iter().flat_map(|name| &name.arguments).map(|text| Some(*text));
             let becomes_tuple = base.as_deref().map_or(is_tuple, |base| matches!(base, "std::pair" | "std::tuple"));
