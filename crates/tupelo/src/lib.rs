@@ -39,6 +39,40 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! An ntuple that is there, whoever wrote it, grows by entries and fields ([`FileWriter::append`],
+//! [`NtupleWriter::add_fields`]), by what is said of ranges of entries ([`NtupleWriter::attribute_set`]) and of the whole
+//! of it ([`NtupleWriter::set_metadata`]):
+//! ```
+//! # use std::sync::Arc;
+//! # use arrow_array::{ArrayRef, Float32Array, RecordBatch, UInt64Array};
+//! # use tupelo::schema::Schema;
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("new.root");
+//! # let pt: ArrayRef = Arc::new(Float32Array::from(vec![41.5, 30.25]));
+//! # let batch = RecordBatch::try_from_iter([("pt", pt.clone())])?;
+//! # let file = tupelo::create(&path)?;
+//! # let mut ntuple = file.ntuple("Events", &Schema::from_arrow(&batch.schema())?, tupelo::WriteOptions::default())?;
+//! # ntuple.write(&batch)?;
+//! # ntuple.finish()?;
+//! # file.finish()?;
+//! let file = tupelo::update(&path)?;
+//! let mut ntuple = file.append("Events", tupelo::WriteOptions::default())?;
+//! let run: ArrayRef = Arc::new(UInt64Array::from(vec![7, 7]));
+//! let more = RecordBatch::try_from_iter([("pt", pt), ("run", run)])?;
+//! ntuple.add_fields(&Schema { fields: Schema::from_arrow(&more.schema())?.fields.split_off(1) })?;
+//! ntuple.write(&more)?;
+//! ntuple.set_metadata("generator", "pythia 8.3")?;
+//! ntuple.finish()?;
+//! file.finish()?;
+//!
+//! let read = tupelo::open(path.to_str().unwrap()).open()?;
+//! assert_eq!(read.entries(), 4);
+//! let runs = read.read(["run"])?.to_batch()?;
+//! assert_eq!(runs.column(0).as_ref(), &UInt64Array::from(vec![0, 0, 7, 7]));
+//! assert_eq!(read.metadata()?["generator"], "pythia 8.3");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # How fields become Arrow
 //! | RNTuple | Arrow |
 //! |---|---|

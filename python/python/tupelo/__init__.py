@@ -29,11 +29,12 @@ from .errors import (
     TupeloWarning,
     UnsupportedError,
 )
+from .filling import FillContext, Metadata, NtupleWriter
 from .histogram import Histogram
 from .ntuple import Field, Ntuple, Report
 from .reading import File, open
 from .rules import ReadRule
-from .writing import FillContext, Metadata, NtupleWriter, WritableFile, recreate, update
+from .writing import WritableFile, recreate, update
 
 __all__ = [
     "AttributeSet",

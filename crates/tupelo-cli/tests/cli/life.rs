@@ -162,7 +162,7 @@ fn a_signal_leaves_nothing_but_the_last_checkpoint() {
     let (status, said) = stop(running, "-INT");
     assert_eq!(status, Some(130), "{said}");
     assert!(said.contains("tupelo verify --repair") && said.contains(temporary.to_str().expect("UTF-8")), "{said}");
-    assert_eq!(place.files(), [temporary.clone()]);
+    assert_eq!(place.files(), std::slice::from_ref(&temporary));
     let temporary = temporary.to_str().expect("UTF-8");
     tupelo(&["verify", temporary]).ok();
     let listed = tupelo(&["ls", temporary, "--json"]).json();

@@ -1,0 +1,76 @@
+"""How ntuples are written: what the faces give, as the engine takes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ._sizes import optional_bytes
+from .errors import InvalidArgumentError
+
+_CARDINALITY = "ROOT::RNTupleCardinality<std::uint64_t>"
+
+Projections = Mapping[str, str | tuple[str, str]]
+"""New name → dotted path of the source, ``"#path"`` for the sizes of a collection, or ``(path, type)``."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How pages, clusters and checkpoints are made; None leaves it to the file, and there to the engine."""
+
+    compression: str | int | None = None
+    page_bytes: int | str | None = None
+    cluster_bytes: int | str | None = None
+    checkpoint_bytes: int | str | None = None
+    checkpoint_clusters: int | None = None
+    checkpoint_seconds: float | None = None
+
+    def over(self, defaults: "Storage") -> "Storage":
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(defaults, **{name: value for name, value in given.items() if value is not None})
+
+    def options(
+        self,
+        description: str = "",
+        encodings: Mapping[str, str] | None = None,
+        compressions: Mapping[str, str | int] | None = None,
+        projections: Projections | None = None,
+    ) -> dict[str, Any]:
+        """The dict that the engine takes."""
+        clusters = optional_bytes("checkpoint_clusters", self.checkpoint_clusters)
+        return {
+            "description": description,
+            "compression": None if self.compression is None else str(self.compression),
+            "page_bytes": optional_bytes("page_bytes", self.page_bytes),
+            "cluster_bytes": optional_bytes("cluster_bytes", self.cluster_bytes),
+            "checkpoint_bytes": optional_bytes("checkpoint_bytes", self.checkpoint_bytes) or 0,
+            "checkpoint_clusters": clusters or 0,
+            "checkpoint_seconds": _seconds(self.checkpoint_seconds),
+            "encodings": {path: str(encoding) for path, encoding in (encodings or {}).items()},
+            "compressions": {path: str(setting) for path, setting in (compressions or {}).items()},
+            "projections": [_projection(name, source) for name, source in (projections or {}).items()],
+        }
+
+
+def check_name(name: object, what: str = "an ntuple") -> None:
+    if not isinstance(name, str):
+        raise InvalidArgumentError(f"{what} is called by a name, not by {name!r}")
+
+
+def _seconds(seconds: float | None) -> float:
+    try:
+        return 0.0 if seconds is None else float(seconds)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"checkpoint_seconds is a number of seconds, not {seconds!r}") from None
+
+
+def _projection(name: Any, source: Any) -> tuple[str, str, str | None]:
+    """New name, dotted path and type of a projection."""
+    path, type_name = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
+    if isinstance(path, str) and path.startswith("#"):
+        path, type_name = path[1:], _CARDINALITY if type_name is None else type_name
+    texts: tuple[object, ...] = (name, path, type_name or "")
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidArgumentError(
+            f"projection {name!r}: its source is a dotted path, '#path' for sizes, or (path, type), not {source!r}"
+        )
+    return name, path, type_name

@@ -1,0 +1,266 @@
+"""Ntuples that are written, and how they grow."""
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any, Self
+
+import pyarrow as pa
+
+from . import _core, _intake
+from ._declare import declared
+from ._storage import Projections, Storage, check_name
+from .attributes import AttributeSetWriter
+from .errors import InvalidArgumentError, NotFoundError
+
+
+class NtupleWriter:
+    """An ntuple that is being written; made by `WritableFile.mkrntuple` or `WritableFile.append`.
+
+    It grows by entries (`extend`), by fields (`add_fields`, `add_members`), and by what is said of entries
+    (`attribute_set`) and of the whole of it (`metadata`).
+    """
+
+    def __init__(self, core: "_core.NtupleWriter", name: str, schema: Any) -> None:
+        self._open_core: _core.NtupleWriter | None = core
+        self._name = name
+        self._schema = schema
+        self._entries = 0
+
+    @property
+    def name(self) -> str:
+        """Its path in the file."""
+        return self._name
+
+    @property
+    def num_entries(self) -> int:
+        """Entries so far, those of an ntuple that is continued included."""
+        return self._entries if self._open_core is None else self._open_core.num_entries
+
+    @property
+    def arrow_schema(self) -> Any:
+        """The `pyarrow.Schema` of the fields that `extend` wants: all but those that are projected."""
+        return self._schema
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._open_core is None
+
+    @property
+    def metadata(self) -> "Metadata":
+        """Texts that speak of the whole ntuple, by name; what is assigned is written at the next checkpoint or the end.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("metadata.root") as file:
+        ...     events = file.mkrntuple("Events", {"x": "float"})
+        ...     events.metadata["generator"] = "pythia 8.3"
+        >>> tupelo.open("metadata.root:Events").metadata
+        {'generator': 'pythia 8.3'}
+        """
+        return Metadata(self)
+
+    def extend(self, data: Any, *, accept_new_fields: bool = False) -> None:
+        """Appends entries: columns of the declared names, all of the same length, in any order.
+
+        Taken are dicts of NumPy arrays (those of more dimensions for fixed-size arrays), Awkward arrays, lists and so
+        on, Awkward arrays of records, NumPy structured arrays, pandas data frames, Arrow tables, batches and streams.
+        Numbers are converted to the declared types where nothing is lost but digits of a float. With
+        ``accept_new_fields`` columns of other names become fields as by `add_fields`.
+
+        Raises `InvalidArgumentError` where data do not fit; nothing of them is then written.
+        """
+        if _intake.is_stream(data):
+            for batch in pa.RecordBatchReader.from_stream(data):
+                self._take(pa.Table.from_batches([batch]), accept_new_fields)
+        else:
+            self._take(_intake.to_table(data, self._schema), accept_new_fields)
+
+    def add_fields(self, what: Any = None, *, projections: Projections | None = None) -> None:
+        """Adds fields: declared as for `WritableFile.mkrntuple`, or projected from those there are.
+
+        In the entries before, they are zero, empty, without a value or missing. `extend` wants them from now on.
+
+        Raises `InvalidArgumentError` for names that exist, fields that cannot be written, and while fill contexts are
+        open; the ntuple then goes on as it was.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("add_fields.root") as file:
+        ...     events = file.mkrntuple("Events", {"x": [0.5]})
+        ...     events.add_fields({"hits": "std::vector<int>"}, projections={"n_hits": "#hits"})
+        ...     events.extend({"x": [1.5], "hits": [[1, 2]]})
+        >>> tupelo.open("add_fields.root:Events").arrays().tolist()
+        [{'x': 0.5, 'hits': [], 'n_hits': 0}, {'x': 1.5, 'hits': [1, 2], 'n_hits': 2}]
+        """
+        schema = pa.schema([]) if what is None else declared(what)
+        self._core.add_fields(schema, Storage().options(projections=projections), None)
+        self._schema = self._core.arrow_schema()
+
+    def add_members(self, path: str, what: Any) -> None:
+        """Adds members to a record that has no C++ type, named by its dotted path, as `add_fields` adds fields.
+
+        >>> import numpy as np, tupelo
+        >>> with tupelo.recreate("add_members.root") as file:
+        ...     events = file.mkrntuple("Events", {"point": np.dtype([("x", "f4")])})
+        ...     events.extend({"point": [{"x": 0.5}]})
+        ...     events.add_members("point", {"y": "float"})
+        ...     events.extend({"point": [{"x": 1.5, "y": 2.5}]})
+        >>> tupelo.open("add_members.root:Events")["point"].array().tolist()
+        [{'x': 0.5, 'y': 0.0}, {'x': 1.5, 'y': 2.5}]
+        """
+        if not isinstance(path, str):
+            raise InvalidArgumentError(f"a record is named by its dotted path, not by {path!r}")
+        self._core.add_fields(declared(what), Storage().options(), path)
+        self._schema = self._core.arrow_schema()
+
+    def attribute_set(self, name: str, what: Any) -> AttributeSetWriter:
+        """A set of attributes, whose rows say something of ranges of entries; `Ntuple.attributes` reads it.
+
+        ``what`` declares the fields of a row, as for `WritableFile.mkrntuple`. A set that a continued ntuple has goes
+        on; its fields must then be the same.
+
+        Raises `InvalidArgumentError` for names and fields that the format forbids, and for a set that is being written.
+        """
+        check_name(name, "an attribute set")
+        schema = declared(what)
+        return AttributeSetWriter(self._core.attribute_set(name, schema), name, schema)
+
+    def fill_context(self) -> "FillContext":
+        """What another thread extends the ntuple by, while others do.
+
+        Each context fills clusters of its own. Its entries stay in order; those of several contexts follow each other
+        cluster by cluster. The interpreter is let go while data are encoded and written.
+
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> import tupelo
+        >>> with tupelo.recreate("threads.root") as file:
+        ...     events = file.mkrntuple("Events", {"x": "int"})
+        ...     def fill(first):
+        ...         with events.fill_context() as context:
+        ...             context.extend({"x": range(first, first + 100)})
+        ...     with ThreadPoolExecutor(4) as threads:
+        ...         done = list(threads.map(fill, range(0, 400, 100)))
+        >>> sorted(tupelo.open("threads.root:Events")["x"].array()) == list(range(400))
+        True
+        """
+        return FillContext(self._core.fill_context(), self._name, self._schema)
+
+    def flush_cluster(self) -> None:
+        """Ends the open cluster before it is full: what was extended so far is encoded and written."""
+        self._core.flush_cluster()
+
+    def checkpoint(self) -> None:
+        """Ends the open cluster and makes all that was written readable and durable.
+
+        In a file that is updated this is so in place; in a new file, in the temporary file beside it, which stays if
+        the file is given up or the program ends. An exception later goes back to here.
+        """
+        self._core.checkpoint()
+
+    def close(self) -> None:
+        """Writes what is pending. It becomes visible when the file is closed."""
+        if self._open_core is not None:
+            self._entries, *_ = self._open_core.finish()
+            self._open_core = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<tupelo.NtupleWriter {self._name!r} ({self.num_entries} entries)>"
+
+    @property
+    def _core(self) -> "_core.NtupleWriter":
+        if self._open_core is None:
+            raise InvalidArgumentError(f"ntuple '{self._name}' is closed")
+        return self._open_core
+
+    def _take(self, table: Any, accept_new_fields: bool) -> None:
+        known = set(self._schema.names)
+        new = [name for name in table.schema.names if name not in known]
+        if accept_new_fields and new:
+            self.add_fields(_intake.tight_schema(table.select(new)))
+        self._write(table)
+
+    def _write(self, table: Any) -> None:
+        core = self._core
+        core.write(_intake.fit(table, self._schema))
+
+
+class FillContext:
+    """Extends an ntuple from a thread of its own; made by `NtupleWriter.fill_context`.
+
+    It must be closed before its ntuple is; a ``with`` block does that. Where the block is left by an exception, entries
+    that are not written yet are lost, and the ntuple cannot be finished.
+    """
+
+    def __init__(self, core: "_core.FillContext", name: str, schema: Any) -> None:
+        self._core = core
+        self._name = name
+        self._schema = schema
+
+    def extend(self, data: Any) -> None:
+        """Appends entries, as `NtupleWriter.extend`."""
+        if _intake.is_stream(data):
+            for batch in pa.RecordBatchReader.from_stream(data):
+                self._core.write(_intake.fit(pa.Table.from_batches([batch]), self._schema))
+        else:
+            self._core.write(_intake.fit(_intake.to_table(data, self._schema), self._schema))
+
+    def flush_cluster(self) -> None:
+        """Ends the open cluster before it is full."""
+        self._core.flush_cluster()
+
+    def close(self) -> None:
+        """Writes what is pending, and ends the context.
+
+        Raises `InvalidArgumentError` where it was closed before.
+        """
+        self._core.finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._core.abort()
+
+    def __repr__(self) -> str:
+        return f"<tupelo.FillContext of {self._name!r}>"
+
+
+class Metadata(MutableMapping[str, str]):
+    """The metadata of an ntuple that is being written; see `NtupleWriter.metadata`."""
+
+    def __init__(self, writer: NtupleWriter) -> None:
+        self._writer = writer
+
+    def __getitem__(self, key: str) -> str:
+        return self._pairs()[key]
+
+    def __setitem__(self, key: str, value: str) -> None:
+        pair: tuple[object, object] = (key, value)
+        if not all(isinstance(text, str) for text in pair):
+            raise InvalidArgumentError(f"metadata are texts by text, not {value!r} by {key!r}")
+        self._writer._core.set_metadata(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self._pairs():
+            raise NotFoundError(f"ntuple '{self._writer.name}': no metadata are called {key!r}")
+        self._writer._core.set_metadata(key, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pairs())
+
+    def __len__(self) -> int:
+        return len(self._pairs())
+
+    def __repr__(self) -> str:
+        return f"<tupelo.Metadata {self._pairs()!r}>"
+
+    def _pairs(self) -> dict[str, str]:
+        return self._writer._core.metadata()
