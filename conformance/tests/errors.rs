@@ -355,6 +355,58 @@ fn what_free_lists_refuse() {
     assert!(failed(container::Layout::update(&fetched(&file), 0).map(drop)).contains("it has no free list"));
 }
 
+/// A file with a gap of `bytes` zeros behind its first record, of which only a free list of these segments knows; where the
+/// gap is, `gap` says to each. Gives what the walk over all records finds: gaps, and names of classes.
+fn walk(bytes: usize, version: u16, segments: impl Fn(u32) -> Vec<[u32; 2]>) -> Result<Vec<String>, Interrupt> {
+    let mut file = Directories::new().finish(0);
+    let begin = u32::from_be_bytes([file[8], file[9], file[10], file[11]]);
+    assert_eq!(begin, 100);
+    let gap = file.len() as u32;
+    file.resize(file.len() + bytes, 0);
+    let mut list = Buffer::new();
+    for [first, last] in segments(gap) {
+        list.u16_be(version);
+        list.u32_be(first);
+        list.u32_be(last);
+    }
+    let at = file.len();
+    file.extend(Directories::key("TFree", "", at, list.len()));
+    file.extend(list.as_slice());
+    let end = (file.len() as u32).to_be_bytes();
+    file[12..16].copy_from_slice(&end);
+    file[16..20].copy_from_slice(&(at as u32).to_be_bytes());
+    let records = container::walk_keys(&fetched(&file))?;
+    let kind = |record: container::Record| match record.kind {
+        container::RecordKind::Gap => format!("{} bytes at {}", record.nbytes, record.offset),
+        container::RecordKind::Key(key) => key.class_name,
+    };
+    Ok(records.into_iter().map(kind).collect())
+}
+
+#[test]
+fn gaps_are_those_of_the_free_list() {
+    const OPEN: [u32; 2] = [1_000_000, 2_000_000_000];
+    let found = |bytes: usize, version: u16, open: bool| {
+        let list =
+            |gap: u32| [vec![[gap, gap + bytes as u32 - 1]], if open { vec![OPEN] } else { Vec::new() }].concat();
+        let records = walk(bytes, version, list).expect("a list");
+        assert_eq!((records[0].as_str(), records[2].as_str(), records.len()), ("TFile", "TFree", 3));
+        assert!(records[1].starts_with(&format!("{bytes} bytes at ")), "{records:?}");
+    };
+    // The highest version with 32-bit offsets; lists that lack the open segment; a gap of one byte.
+    for (bytes, version, open) in [(20, 1, true), (20, 1000, true), (20, 1, false), (1, 1, true)] {
+        found(bytes, version, open);
+    }
+    // A list that says nonsense is no list, and then the gap is no record.
+    assert!(walk(20, 1, |_| vec![OPEN]).is_err());
+    assert!(walk(20, 1, |gap| vec![[gap + 19, gap], OPEN]).is_err());
+    assert!(walk(20, 1, |gap| vec![[99, 99], [gap, gap + 19], OPEN]).is_err());
+    // What is free may be the first record: then it is none.
+    let first = walk(20, 1, |gap| vec![[100, gap - 1], [gap, gap + 19], OPEN]).expect("a list");
+    assert_eq!(first.last().map(String::as_str), Some("TFree"));
+    assert!(first[0].contains("bytes at 100"), "{first:?}");
+}
+
 #[test]
 fn what_keys_refuse() {
     let (mut layout, _) = container::Layout::create("f", 0, [0; 16]).expect("a layout");
