@@ -93,6 +93,7 @@ pub(super) const BAD: &[Bad] = &[
     flat("58-page-list-stored-2-31", |m| place(m, |offset, _| Locator::File { offset, bytes: 1 << 31 })),
     flat("58-page-list-stored-max", |m| place(m, |offset, _| Locator::File { offset, bytes: u64::MAX })),
     flat("58-page-list-length-15", |m| length(m, 15)),
+    flat("58-page-list-length-16", |m| length(m, 16)),
     flat("58-page-list-length-max", |m| length(m, u64::MAX)),
     flat("58-page-list-is-the-header", |m| {
         m.pack = false;

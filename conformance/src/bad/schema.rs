@@ -87,6 +87,10 @@ pub(super) const BAD: &[Bad] = &[
     flat("28-parent-max", |m| field(m, 1).parent = u32::MAX),
     flat("28-parent-missing", |m| field(m, 1).parent = 7),
     flat("29-parent-comes-later", |m| field(m, 0).parent = 1),
+    flat("29-parent-is-a-streamer", |m| {
+        field(m, 0).role = role::STREAMER;
+        field(m, 1).parent = 0;
+    }),
     flat("29-parent-is-a-leaf", |m| field(m, 1).parent = 0),
     flat("30-parents-in-a-circle", |m| {
         field(m, 0).parent = 1;

@@ -99,9 +99,8 @@ impl Anchor {
             ("footer", self.seek_footer, self.nbytes_footer, self.len_footer),
         ];
         for (name, seek, nbytes, len) in envelopes {
-            let is_chunked = self.max_key_size != 0 && nbytes > self.max_key_size;
             // Of a split envelope only the first chunk must lie behind `seek`.
-            let together = if is_chunked { self.max_key_size } else { nbytes };
+            let together = if self.max_key_size == 0 { nbytes } else { nbytes.min(self.max_key_size) };
             let fits = seek.checked_add(together).is_some_and(|end| end <= file_size) && nbytes <= file_size;
             if seek == 0 || !fits {
                 let what = format!("{name} of {nbytes} bytes at byte {seek} in a file of {file_size} bytes");

@@ -1,5 +1,6 @@
 //! Every reference of header, footer and page list, checked once.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::{AttributeSet, ClusterGroup, Column, ColumnId, Descriptor, Dropped, Field, FieldId};
@@ -96,10 +97,12 @@ fn fields(records: Vec<FieldRecord>, unknown: &mut Vec<Unknown>) -> Result<Vec<F
         let wrong = |what: String| Error::corrupt(format!("field {index} '{}': {what}", shown(&record.name)));
         check_name(&record.name).map_err(&wrong)?;
         // Fields come after their parents, which makes cycles impossible.
-        let parent = match record.parent {
-            own if own == id.0 => None,
-            parent if parent < id.0 => Some(FieldId(parent)),
-            parent => return Err(wrong(format!("its parent would be the later field {parent}"))),
+        let parent = match record.parent.cmp(&id.0) {
+            Ordering::Equal => None,
+            Ordering::Less => Some(FieldId(record.parent)),
+            Ordering::Greater => {
+                return Err(wrong(format!("its parent would be the later field {}", record.parent)));
+            }
         };
         let depth =
             match parent.and_then(|parent| Some((fields.get_mut(parent.index())?, *depths.get(parent.index())?))) {
