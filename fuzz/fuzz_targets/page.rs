@@ -50,7 +50,8 @@ fuzz_target!(|bytes: &[u8]| {
 
     let range = Some((f64::from(low) - 100.0, f64::from(high)));
     let Some(column_type) = ColumnType::from_code(u16::from(code & 0x1f)) else { return };
-    let Ok(encoding) = Encoding::new(column_type, u16::from(bits), range).or(Encoding::of(column_type).ok_or(())) else {
+    let Ok(encoding) = Encoding::new(column_type, u16::from(bits), range).or(Encoding::of(column_type).ok_or(()))
+    else {
         return;
     };
     decode(&encoding, packed, claimed, [low, high]);
