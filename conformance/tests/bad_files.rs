@@ -230,7 +230,8 @@ fn deep(depth: u32, times: u32) -> Bytes {
     let mut model = samples::nested();
     let (vector, float) = (model.header.schema.fields[0].clone(), model.header.schema.fields[1].clone());
     let (index, values) = (model.header.schema.columns[0].clone(), model.header.schema.columns[1].clone());
-    let page = |elements: u32, stored: Vec<u8>| Page { elements, stored, checksum: Some(None), locator: None, digest: None };
+    let page =
+        |elements: u32, stored: Vec<u8>| Page { elements, stored, checksum: Some(None), locator: None, digest: None };
     model.header.schema = SchemaRecords::default();
     let schema = &mut model.header.schema;
     let cluster = &mut model.groups[0].clusters[0];
