@@ -59,7 +59,7 @@ impl Reader<'_> {
             ElementKind::Base { .. } => each(objects, |_| self.class(&element.name)),
             ElementKind::Basic => self.basic(element, length, objects),
             ElementKind::BasicPointer(counter) => {
-                let Some(basic) = Basic::from_code(element.code - POINTER) else {
+                let Some(basic) = element.code.checked_sub(POINTER).and_then(Basic::from_code) else {
                     return Err(unknown(element));
                 };
                 let packing = packing(element, basic);

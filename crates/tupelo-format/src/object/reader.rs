@@ -88,7 +88,9 @@ impl<'a> Reader<'a> {
         match of {
             Type::Basic(basic) => self.number(*basic),
             Type::Text => self.text(),
-            Type::Sequence(_) | Type::Map(..) | Type::Bits => self.deeper(|this| this.container(of)),
+            Type::Sequence(item) => self.deeper(|this| this.sequence(item)),
+            Type::Map(key, value) => self.deeper(|this| this.map(key, value)),
+            Type::Bits => self.deeper(Self::bits),
             Type::Class(name) => self.class(name),
             Type::Pointer => self.pointer(),
         }

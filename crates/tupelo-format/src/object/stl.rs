@@ -106,31 +106,34 @@ impl Reader<'_> {
         usize::try_from(count).map_err(|_| Error::corrupt(format!("container of {count} items")).at(at))
     }
 
-    /// A container without a head, object by object.
-    pub(super) fn container(&mut self, of: &Type) -> Result<Value> {
+    /// A `std::bitset`.
+    pub(super) fn bits(&mut self) -> Result<Value> {
         let count = self.length()?;
-        match of {
-            Type::Bits => Ok(Value::Numbers(self.numbers(Basic::Bool, count)?)),
-            Type::Sequence(item) => match &**item {
-                Type::Basic(basic) => Ok(Value::Numbers(self.numbers(*basic, count)?)),
-                item => {
-                    let mut list = self.list(count)?;
-                    for _ in 0..count {
-                        list.push(self.item(item)?);
-                    }
-                    Ok(Value::List(list))
-                }
-            },
-            Type::Map(key, value) => {
-                self.spend(count, size_of::<(Value, Value)>())?;
-                let mut map = Vec::with_capacity(count);
-                for _ in 0..count {
-                    map.push((self.item(key)?, self.item(value)?));
-                }
-                Ok(Value::Map(map))
-            }
-            _ => Err(Error::unsupported("container of an unknown kind")),
+        Ok(Value::Numbers(self.numbers(Basic::Bool, count)?))
+    }
+
+    /// A container without a head, object by object.
+    pub(super) fn sequence(&mut self, item: &Type) -> Result<Value> {
+        let count = self.length()?;
+        if let Type::Basic(basic) = item {
+            return Ok(Value::Numbers(self.numbers(*basic, count)?));
         }
+        let mut list = self.list(count)?;
+        for _ in 0..count {
+            list.push(self.item(item)?);
+        }
+        Ok(Value::List(list))
+    }
+
+    /// The same for pairs.
+    pub(super) fn map(&mut self, key: &Type, value: &Type) -> Result<Value> {
+        let count = self.length()?;
+        self.spend(count, size_of::<(Value, Value)>())?;
+        let mut map = Vec::with_capacity(count);
+        for _ in 0..count {
+            map.push((self.item(key)?, self.item(value)?));
+        }
+        Ok(Value::Map(map))
     }
 }
 

@@ -1,0 +1,186 @@
+//! What streamed objects and the layouts of their classes refuse: bytes that are made by hand.
+
+use tupelo_format::container::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
+use tupelo_format::object::{self, Value};
+
+/// Set in byte counts.
+const BYTE_COUNT: u32 = 0x4000_0000;
+/// Set in the version of a collection that is stored member by member.
+const MEMBER_WISE: u16 = 0x4000;
+/// "The name of the class follows."
+const NEW_CLASS: [u8; 4] = [0xff; 4];
+/// Set in references to classes.
+const CLASS: u32 = 0x8000_0000;
+/// A `TObject` without bits.
+const OBJECT: [u8; 10] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Bytes behind their own count.
+fn counted(parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    [&(BYTE_COUNT | content.len() as u32).to_be_bytes()[..], &content].concat()
+}
+
+/// An object behind a pointer.
+fn pointer(class: &str, content: &[u8]) -> Vec<u8> {
+    counted(&[&NEW_CLASS, class.as_bytes(), &[0], content])
+}
+
+fn element(code: i32, type_name: &str, kind: ElementKind) -> Element {
+    Element {
+        name: "member".into(),
+        title: Vec::new(),
+        bits: 0,
+        code,
+        size: 0,
+        array_length: 0,
+        array_dimensions: 0,
+        max_index: [0; 5],
+        type_name: type_name.into(),
+        kind,
+    }
+}
+
+/// A class `Class`, version 1, of these members.
+fn class(elements: Vec<Element>) -> StreamerInfos {
+    let mut infos = StreamerInfos::default();
+    infos.push(ClassInfo { name: "Class".into(), title: Vec::new(), bits: 0, version: 1, checksum: 7, elements });
+    infos
+}
+
+/// Why an object is refused whose class is known without a layout.
+fn refused(class: &str, bytes: &[u8]) -> String {
+    object::read(bytes, class, &StreamerInfos::default()).expect_err(class).to_string()
+}
+
+/// Why a `Class` of one member is refused, which is what `bytes` hold.
+fn refused_member(element: Element, bytes: &[u8]) -> String {
+    let bytes = [&[0, 1], bytes].concat();
+    object::read(&bytes, "Class", &class(vec![element])).expect_err("a member").to_string()
+}
+
+/// Why the value of a container, the only member of a `Class`, stays bytes: with this version of its head.
+fn unread_container(type_name: &str, version: u16, content: &[u8]) -> String {
+    let member = element(500, type_name, ElementKind::Stl { container: 1, item: 61 });
+    let bytes = [&[0, 1], &counted(&[&version.to_be_bytes(), content])[..]].concat();
+    let value = object::read(&bytes, "Class", &class(vec![member])).expect("an object");
+    match value.as_object().and_then(|object| object.get("member")) {
+        Some(Value::Opaque(opaque)) => opaque.reason.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn assert_says(error: &str, what: &str) {
+    assert!(error.contains(what), "'{error}' does not say '{what}'");
+}
+
+#[test]
+pub(crate) fn what_objects_refuse() {
+    let deep = format!("{}int{}", "vector<".repeat(40), ">".repeat(40));
+    let array_of = |count: u32| [&[0, 3], &OBJECT[..], &[0], &count.to_be_bytes(), &[0; 4]].concat();
+    let cases: [(&str, &[u8], &str); 16] = [
+        (&deep, &[], "type with more than 32 templates inside each other"),
+        ("map<int>", &[], "type 'map<int>' without its arguments"),
+        ("bool", &[1, 0, 0], "2 bytes are left behind an object of class bool"),
+        ("vector<string>", &[0x7f, 0xff, 0xff, 0xff], "an object would take far more memory than bytes"),
+        ("vector<int>", &[0xff; 4], "container of -1 items"),
+        ("vector<Float16_t>", &[0; 4], "Float16_t in a container"),
+        ("Stranger", &[0, 9], "class Stranger is not in the streamer info"),
+        ("TRef", &[0; 16], "class TRef, which has a format of its own"),
+        ("TObjArray", &[0, 2], "class TObjArray, version 2"),
+        ("TObjArray", &array_of(100), "collection of 100 objects in 4 bytes"),
+        ("TList", &[0, 3], "class TList, version 3"),
+        ("TArrayI", &[0xff; 4], "TArrayI of -1 items"),
+        ("Class*", &[0, 0, 0, 9], "reference to an object at 9, which is not there"),
+        ("Class*", &NEW_CLASS, "object without a byte count, as before ROOT 3"),
+        ("Class*", &counted(&[&NEW_CLASS, b"Class"]), "class name without an end"),
+        ("Class*", &pointer("Class", &[])[..6], "object of 10 bytes where 2 are left"),
+    ];
+    for (class, bytes, what) in cases {
+        assert_says(&refused(class, bytes), what);
+    }
+    assert_says(&refused("Class*", &counted(&[&NEW_CLASS, b"Cl\xffss\0"])), "class name is not UTF-8");
+    let lost = counted(&[&(CLASS | 5).to_be_bytes()]);
+    assert_says(&refused("Class*", &lost), "reference to the class at 5, which is not there");
+    let long = counted(&[&[0, 1, 0]]);
+    let error = object::read(&long, "Class", &class(Vec::new())).expect_err("a byte too many").to_string();
+    assert_says(&error, "an object ends at byte 6 and not at byte 7");
+    let other = object::read(&[0, 2], "Class", &class(Vec::new())).expect_err("another version").to_string();
+    assert_says(&other, "class Class: version 2 is not in the streamer info");
+}
+
+#[test]
+pub(crate) fn what_members_refuse() {
+    let int = || element(3, "int", ElementKind::Basic);
+    assert_says(&refused_member(Element { array_length: -1, ..int() }, &[0; 4]), "array of -1 items");
+    let other = ElementKind::Other { class_name: "TStreamerOfTomorrow".into(), version: 1, rest: Vec::new() };
+    let error = refused_member(element(3, "int", other), &[0; 4]);
+    assert_says(&error, "member that is described by a TStreamerOfTomorrow");
+    assert_says(&refused_member(element(99, "odd", ElementKind::Basic), &[]), "member of type 'odd' (code 99)");
+    let counter = || Counter { version: 1, name: "n".into(), class_name: "Class".into() };
+    for code in [i32::MIN, 40, 99, i32::MAX] {
+        let error = refused_member(element(code, "odd*", ElementKind::BasicPointer(counter())), &[1]);
+        assert_says(&error, &format!("member of type 'odd*' (code {code})"));
+    }
+    let error = refused_member(element(43, "int*", ElementKind::BasicPointer(counter())), &[1]);
+    assert_says(&error, "the counter Class::n is not there");
+    let error = refused_member(element(62, "Class", ElementKind::ObjectAny), &[0, 1].repeat(100));
+    assert_says(&error, "objects nested more than 64 deep");
+    let stl = ElementKind::Stl { container: 1, item: 3 };
+    assert_says(&refused_member(element(500, "vector<int>*", stl), &[]), "pointer to a container, vector<int>*");
+
+    // What says how long it is does not spoil the rest.
+    let early = unread_container("vector<Class>", MEMBER_WISE | 7, &[0, 0, 0, 1]);
+    assert_says(&early, "members of a collection side by side, as before ROOT 5.24");
+    let numbers = unread_container("vector<int>", MEMBER_WISE | 9, &[0, 1, 0, 0, 0, 1]);
+    assert_says(&numbers, "'vector<int>' member by member, but its items have none");
+}
+
+/// A list of this version with one object; there are bytes behind it, as there must be for a collection.
+fn list(version: u8, item: &[u8]) -> Vec<u8> {
+    [&[0, version], &OBJECT[..], &[0], &[0, 0, 0, 1], item, &[0; 5]].concat()
+}
+
+/// A list with the layout of `Class`, whose members are what `members` points to.
+fn layout(members: &[u8]) -> Vec<u8> {
+    let name = [&[0, 1], &OBJECT[..], b"\x05Class\x00"].concat();
+    let info = [&[0, 9], &name[..], &[0, 0, 0, 7], &[0, 0, 0, 1], members].concat();
+    list(5, &pointer("TStreamerInfo", &info))
+}
+
+/// The same with an array of this version that holds one thing.
+fn layout_of(version: u8, item: &[u8]) -> Vec<u8> {
+    let array = [&[0, version], &OBJECT[..], &[0], &[0, 0, 0, 1], &[0; 4], item].concat();
+    layout(&pointer("TObjArray", &array))
+}
+
+/// A member `n`, by the first version of elements, which says how many dimensions it holds.
+fn old_element(dimensions: u8) -> Vec<u8> {
+    let base = [&[0, 1], &[0, 1], &OBJECT[..], b"\x01n\x00"].concat();
+    let numbers = [3, 4, 0, 0, dimensions].map(|number| [0, 0, 0, number]).concat();
+    let indices = [0; 4].repeat(dimensions.into());
+    pointer("TStreamerBasicType", &[&[0, 2], &base[..], &numbers, &indices, b"\x03int"].concat())
+}
+
+#[test]
+pub(crate) fn what_streamer_infos_refuse() {
+    // What is refused below is otherwise read.
+    let infos = StreamerInfos::read(&layout_of(3, &old_element(5)), 0).expect("a list");
+    let known = infos.find("Class", 1).expect("a layout");
+    assert_eq!((known.elements.len(), known.elements[0].name.as_str(), known.checksum), (1, "n", 7));
+
+    let short = [&counted(&[&[0, 5]])[..], &OBJECT, &[0; 5]].concat();
+    let cases = [
+        (pointer("TObjArray", &[0; 20]), "a list of class layouts was expected, not Object"),
+        (list(3, &[0; 4]), "list of version 3"),
+        (list(6, &[0; 4]), "list of version 6"),
+        (short, "an object reaches behind its own end"),
+        (layout(&[0, 0, 0, 9]), "class 'Class': members in an array were expected, not Reference"),
+        (layout(&pointer("TList", &[0; 20])), "members in an array were expected, not Object"),
+        (layout_of(2, &old_element(5)), "array of version 2"),
+        (layout_of(3, &[0, 0, 0, 9]), "member that is described elsewhere"),
+        (layout_of(3, &old_element(6)), "member 'n' with 6 dimensions"),
+    ];
+    for (bytes, what) in cases {
+        assert_says(&StreamerInfos::read(&bytes, 0).expect_err(what).to_string(), what);
+    }
+}
