@@ -21,7 +21,7 @@ fn temporary(folder: &Path) -> PathBuf {
     names.find(|path| path.to_string_lossy().contains(".tmp-")).unwrap()
 }
 
-/// The file after each of three checkpoints of ten entries in two ntuples, one of them in a directory.
+/// The file after each of six checkpoints of ten entries, in turn of an ntuple in a directory and of one that is not.
 fn checkpoints(folder: &Path) -> Vec<Vec<u8>> {
     let file = tupelo::create(folder.join("x.root")).unwrap();
     let schema = Schema::from_arrow(&batch(0..1).schema()).unwrap();
@@ -32,6 +32,7 @@ fn checkpoints(folder: &Path) -> Vec<Vec<u8>> {
         one.write(&batch(k * 10..k * 10 + 10)).unwrap();
         two.write(&batch(k * 10..k * 10 + 10)).unwrap();
         two.checkpoint().unwrap();
+        states.push(fs::read(temporary(folder)).unwrap());
         one.checkpoint().unwrap();
         states.push(fs::read(temporary(folder)).unwrap());
     }
@@ -55,10 +56,10 @@ fn a_header_that_is_torn_at_any_byte_is_made_whole() {
     let folder = tempfile::tempdir().unwrap();
     let states = checkpoints(folder.path());
     let path = folder.path().join("torn.root");
-    let head = states[0].iter().zip(&states[2]).take(400).rposition(|(old, new)| old != new).unwrap() + 1;
+    let head = states[1].iter().zip(&states[5]).take(400).rposition(|(old, new)| old != new).unwrap() + 1;
     for cut in 0..=head {
-        for old in [&states[0], &states[1], &vec![0; head]] {
-            let mut torn = states[2].clone();
+        for old in [&states[1], &states[3], &vec![0; head]] {
+            let mut torn = states[5].clone();
             torn[cut..head].copy_from_slice(&old[cut..head]);
             fs::write(&path, &torn).unwrap();
             let is_lost = old[0] == 0 && cut < 200;
@@ -81,22 +82,37 @@ fn a_lost_page_leads_back_to_the_checkpoint_before() {
     let folder = tempfile::tempdir().unwrap();
     let states = checkpoints(folder.path());
     let path = folder.path().join("lost.root");
-    // The header of the second checkpoint, and of what was appended after it only some.
-    let mut bytes = states[2].clone();
-    bytes[..300].copy_from_slice(&states[1][..300]);
-    bytes[states[1].len() + 42..states[1].len() + 60].fill(0);
+    // Of what was appended for the last checkpoint only some is there, and the header was torn.
+    let mut bytes = states[5].clone();
+    bytes[states[4].len() + 42..states[4].len() + 60].fill(0);
+    bytes[20..28].fill(0xff);
+    bytes[160..240].fill(0xff);
     fs::write(&path, &bytes).unwrap();
     let repaired = repair(&path).unwrap();
-    assert_eq!(entries(&path), [20, 20]);
-    // The directory had been led on already.
+    assert_eq!(entries(&path), [20, 30]);
     assert!(repaired.is_changed && repaired.lost_bytes > 0, "{repaired:?}");
     assert!(!repair(&path).unwrap().is_changed);
-    // And if the header is torn as well.
-    bytes[20..28].fill(0xff);
-    bytes[220..240].fill(0xff);
-    fs::write(&path, &bytes).unwrap();
-    assert!(repair(&path).unwrap().is_changed);
-    assert_eq!(entries(&path), [20, 20]);
+}
+
+/// One flipped bit once took the file back to before all entries that followed.
+#[test]
+fn what_can_be_read_is_not_given_up_for_a_damaged_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let states = checkpoints(folder.path());
+    let path = folder.path().join("rot.root");
+    for torn in [false, true] {
+        let mut bytes = states[5].clone();
+        // In the pages of the second checkpoint.
+        bytes[states[0].len() + 45] ^= 1;
+        if torn {
+            bytes[20..28].fill(0xff);
+            bytes[160..240].fill(0xff);
+        }
+        fs::write(&path, &bytes).unwrap();
+        let repaired = repair(&path).unwrap();
+        assert_eq!((repaired.is_changed, repaired.report.damages.len()), (torn, 1), "{repaired:?}");
+        assert_eq!(repaired.ntuples.iter().map(|(_, entries)| entries).sum::<u64>(), 60);
+    }
 }
 
 #[test]
@@ -107,7 +123,7 @@ fn the_temporary_of_a_killed_writer_takes_its_name() {
     let missing = repair(&path).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
     let left = folder.path().join("x.root.tmp-abc");
-    fs::write(&left, [states[1].as_slice(), b"half a blob"].concat()).unwrap();
+    fs::write(&left, [states[3].as_slice(), b"half a blob"].concat()).unwrap();
     fs::write(folder.path().join("x.root.tmp-def"), b"").unwrap();
     let several = repair(&path).unwrap_err().to_string();
     assert!(several.contains("x.root.tmp-abc") && several.contains("x.root.tmp-def"), "{several}");

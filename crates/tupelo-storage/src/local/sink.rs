@@ -40,6 +40,8 @@ pub struct FileSink {
     kept_bytes: Option<u64>,
     spoilt: bool,
     ending: Ending,
+    /// The process that writes: a child that it forks inherits this value, and must leave the file alone.
+    process: u32,
 }
 
 /// What commit and abort have to do.
@@ -145,6 +147,7 @@ impl FileSink {
             kept_bytes,
             spoilt: false,
             ending,
+            process: std::process::id(),
         }
     }
 
@@ -224,6 +227,10 @@ impl FileSink {
     /// Goes back to the last checkpoint. Gives the name of the file that keeps it, if it is not the target.
     fn go_back(&mut self) -> io::Result<Option<PathBuf>> {
         let ending = mem::replace(&mut self.ending, Ending::Done);
+        if self.process != std::process::id() {
+            mem::forget(ending);
+            return Ok(None);
+        }
         match (ending, self.kept_bytes) {
             (Ending::Done, _) | (Ending::InPlace, None) => Ok(None),
             (Ending::InPlace, Some(kept_bytes)) => repeat(|| self.disk.truncate(kept_bytes)).map(|()| None),
@@ -343,8 +350,17 @@ pub fn publish_temporary(temporary: &Path, target: &Path) -> Result<()> {
     publish(temporary, target, None, target)
 }
 
+/// What the temporary files of a name begin with. Of a long name only the first part stands there, so a digest of the
+/// whole tells it from others (FNV-1a, the same in every version).
 fn temporary_prefix(name: &str) -> String {
-    name.chars().take(TEMPORARY_NAME_CHARS).chain(".tmp-".chars()).collect()
+    let short: String = name.chars().take(TEMPORARY_NAME_CHARS).collect();
+    if short.len() == name.len() {
+        return short + ".tmp-";
+    }
+    let digest = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    format!("{short}-{digest:016x}.tmp-")
 }
 
 /// Moves the temporary file to its place and makes the move durable.

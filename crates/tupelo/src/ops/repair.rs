@@ -86,32 +86,33 @@ fn in_place(path: &Path) -> Result<Repaired> {
     let size = source.size()?;
     let present = File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS).and_then(|file| Ok((check(&file)?, end(&file)?)));
     let is_whole = |report: &Report| report.damages.is_empty();
-    let present_end = present.as_ref().ok().filter(|(report, end)| is_whole(report) && *end <= size);
-    let present_end = present_end.map_or(0, |(_, end)| *end);
-    let present_entries = match present_end {
-        0 => Vec::new(),
-        _ => entries(&File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS)?)?,
+    // What can be read now is not given up, damaged or not: only what the last step tore is to be mended.
+    let (present_end, present_entries) = match &present {
+        Ok((_, end)) if *end <= size => (*end, entries(&File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS)?)?),
+        _ => (0, Vec::new()),
     };
     let mut best: Option<(State, Report, Entries)> = None;
     for state in states(&source)? {
-        // The present state, if it is whole, and all before it are not better.
+        // The present state and all before it are not better.
         if state.end < present_end || present_end > 0 && is_in_place(&state, &*source)? {
             break;
         }
         let overlay = Arc::new(Overlay { inner: source.clone(), patches: state.patches.clone() });
         let Ok(file) = File::new(overlay, DEFAULT_PAGE_CHECKSUMS) else { continue };
         let Ok(report) = check(&file) else { continue };
-        // What lies behind the end of a whole file may as well be older: nothing of the present may be lost.
+        // What lies behind the end of a whole file may as well be older.
         let found = entries(&file)?;
         let is_kept =
             |(name, entries): &(String, u64)| found.iter().any(|(other, found)| other == name && found >= entries);
         if !present_entries.iter().all(is_kept) {
             continue;
         }
-        let found_whole = is_whole(&report);
-        if best.as_ref().is_none_or(|(_, best, _)| report.damages.len() < best.damages.len()) {
-            best = Some((state, report, found));
+        // An older state is better where it lacks what is damaged in the newer one, and that came with the newer one.
+        if best.as_ref().is_some_and(|(_, newer, _)| report.damages.len() >= newer.damages.len()) {
+            break;
         }
+        let found_whole = is_whole(&report);
+        best = Some((state, report, found));
         if found_whole {
             break;
         }

@@ -30,6 +30,8 @@ struct State {
     datime: u32,
     /// Ntuples that were begun and not finished.
     open: Vec<Open>,
+    /// Paths of those that were finished.
+    finished: Vec<String>,
     name: String,
     /// Whether the caller has had an error that says why the file cannot be finished.
     is_told: bool,
@@ -75,7 +77,15 @@ impl FileSink {
 
     fn new(sink: Box<dyn ByteSink>, layout: Layout, datime: u32) -> Self {
         let name = sink.to_string();
-        let state = State { sink: Some(sink), layout, datime, open: Vec::new(), name: name.clone(), is_told: false };
+        let state = State {
+            sink: Some(sink),
+            layout,
+            datime,
+            open: Vec::new(),
+            finished: Vec::new(),
+            name: name.clone(),
+            is_told: false,
+        };
         Self { state: Arc::new(Mutex::new(state)), name }
     }
 
@@ -89,11 +99,22 @@ impl FileSink {
     }
 
     /// Notes that an ntuple was begun; `cycle` is that of one that is continued.
-    pub(crate) fn begin(&self, path: &str, cycle: Option<u16>) -> Result<()> {
+    pub(crate) fn begin(&self, path: &str, title: &str, cycle: Option<u16>) -> Result<()> {
         let mut state = self.lock();
         state.sink()?;
         if state.open.iter().any(|open| open.path == path) {
             return Err(Error::invalid_argument(format!("ntuple '{path}' is being written already")));
+        }
+        if cycle.is_some() && state.finished.iter().any(|finished| finished == path) {
+            let what = "was finished by this writer; finish the file, and open it again to continue it";
+            return Err(Error::invalid_argument(format!("ntuple '{path}' {what}")));
+        }
+        // What the directories cannot hold is to be known now, and not when all is written.
+        let mut trial = state.layout.clone();
+        let others = state.open.iter().map(|open| (open.path.as_str(), ""));
+        for (path, title) in others.chain([(path, title)]) {
+            let added = trial.add(path, ANCHOR_CLASS, title, vec![0; ANCHOR_BYTES]);
+            added.map_err(|error| Error::invalid_argument(error.to_string()))?;
         }
         state.open.push(Open { path: path.to_owned(), cycle });
         Ok(())
@@ -152,7 +173,9 @@ impl FileSink {
 
     /// Notes that an ntuple is finished.
     pub(crate) fn end(&self, path: &str) {
-        self.lock().open.retain(|open| open.path != path);
+        let mut state = self.lock();
+        state.open.retain(|open| open.path != path);
+        state.finished.push(path.to_owned());
     }
 
     /// Makes what is published so far readable and durable.

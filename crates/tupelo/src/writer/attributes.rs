@@ -53,15 +53,18 @@ impl Set {
         fill.append(&batch, |cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))
     }
 
-    /// Writes what is pending; gives the anchor of the whole set where it is new.
-    pub(super) fn anchor(&mut self) -> Result<Option<Anchor>> {
+    /// Writes what is pending. Where that makes the set another one, gives its anchor and the records that only this
+    /// state needs; `old` gets those that none needs any more.
+    pub(super) fn anchor(&mut self, old: &mut Vec<Range<u64>>) -> Result<Option<(Anchor, Vec<Range<u64>>)>> {
         let Self { dataset, fill, is_changed } = self;
         if !std::mem::take(is_changed) {
             return Ok(None);
         }
         fill.flush(|cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))?;
         dataset.check_spoilt()?;
-        dataset.put_footer().map(Some)
+        old.append(&mut dataset.take_superseded());
+        let anchor = dataset.put_footer()?;
+        Ok(Some((anchor, dataset.take_superseded())))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What all contexts of one ntuple share: its metadata, and the clusters that are written.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -58,8 +59,10 @@ pub(super) struct Dataset {
     /// Clusters of the open group.
     clusters: Vec<(ClusterSummary, Vec<ColumnPages>)>,
     group_pages: usize,
-    /// Records of the last footer, keys included, which the next one supersedes.
+    /// Records, keys included, that the next state does not need: the last footer, above all.
     superseded: Vec<Range<u64>>,
+    /// By attribute set, the records that the footer leads to and that a new state of the set supersedes.
+    set_records: HashMap<String, Vec<Range<u64>>>,
     pub(super) sets: Vec<(String, SharedSet)>,
     pub(super) metadata: Metadata,
     written: Written,
@@ -107,7 +110,7 @@ impl Dataset {
         let footer = Footer { header_checksum, ..Footer::default() };
         readable(&header, header_checksum, &footer)?;
         if let Place::Listed(path) = &place {
-            sink.begin(path, None)?;
+            sink.begin(path, options.description(), None)?;
         }
         let header_link = put_envelope(&sink, &options, &envelope)?;
         let next_elements = added.first_elements;
@@ -127,7 +130,7 @@ impl Dataset {
         let old = reopen::reopen(ntuple, &options)?;
         ntuple.description().clone_into(&mut options.description);
         if let Place::Listed(path) = &place {
-            sink.begin(path, Some(cycle))?;
+            sink.begin(path, &options.description, Some(cycle))?;
         }
         let fill = Fill::new(old.fields, old.columns, &options);
         let mut dataset = Self::new(sink, place, options, (old.model, old.next_elements), old.header, old.footer);
@@ -164,6 +167,7 @@ impl Dataset {
             clusters: Vec::new(),
             group_pages: 0,
             superseded: Vec::new(),
+            set_records: HashMap::new(),
             sets: Vec::new(),
             metadata: Metadata::default(),
             written: Written::default(),
@@ -318,16 +322,16 @@ impl Dataset {
     /// Writes page list, footer and anchor, so that the file's directories lead to all clusters so far.
     pub(super) fn publish(&mut self) -> Result<()> {
         self.check_spoilt()?;
-        for old in std::mem::take(&mut self.superseded) {
-            self.sink.release(old);
-        }
-        self.put_sets()?;
-        self.put_metadata()?;
+        let mut old = std::mem::take(&mut self.superseded);
+        self.put_sets(&mut old)?;
+        self.put_metadata(&mut old)?;
         let anchor = self.put_footer()?;
-        match &self.place {
-            Place::Listed(path) => self.sink.publish(path, self.options.description(), &anchor),
-            Place::AttributeSet(_) => Ok(()),
+        if let Place::Listed(path) = &self.place {
+            self.sink.publish(path, self.options.description(), &anchor)?;
         }
+        // Not before: a checkpoint of another ntuple must not call free what this one still leads to.
+        old.into_iter().for_each(|record| self.sink.release(record));
+        Ok(())
     }
 
     /// Ends the writing of the ntuple, after all is published.
@@ -342,39 +346,51 @@ impl Dataset {
         Ok(self.written)
     }
 
-    fn put_sets(&mut self) -> Result<()> {
+    fn put_sets(&mut self, old: &mut Vec<Range<u64>>) -> Result<()> {
         for (name, set) in self.sets.clone() {
-            let anchor = set.lock().unwrap_or_else(PoisonError::into_inner).anchor()?;
-            self.put_set(&name, anchor)?;
+            let written = set.lock().unwrap_or_else(PoisonError::into_inner).anchor(old)?;
+            if let Some((anchor, records)) = written {
+                self.put_set(&name, &anchor, records, old)?;
+            }
         }
         Ok(())
     }
 
-    fn put_metadata(&mut self) -> Result<()> {
+    fn put_metadata(&mut self, old: &mut Vec<Range<u64>>) -> Result<()> {
         let Some((mut dataset, mut fill)) = self.metadata.dataset(&self.sink, self.written.entries)? else {
             return Ok(());
         };
         fill.flush(|cluster| dataset.commit(cluster))?;
-        // Written anew each time, so all of it is superseded by the next one. The pages are one blob.
-        let pages = dataset.clusters.iter().flat_map(|(_, columns)| columns).flat_map(|column| &column.pages);
-        let pages = pages.map(|page| page.locator.in_file()).collect::<Result<Vec<_>, _>>()?;
-        if let (Some((first, _)), Some((last, bytes))) = (pages.first(), pages.last()) {
-            self.superseded.push(first - BLOB_KEY_BYTES..last + bytes + 8);
+        // Written anew each time, so the next state needs nothing of it. Each cluster's pages are one blob.
+        let mut records = Vec::new();
+        for (_, columns) in &dataset.clusters {
+            let pages = columns.iter().flat_map(|column| &column.pages);
+            let pages = pages.map(|page| page.locator.in_file()).collect::<Result<Vec<_>, _>>()?;
+            if let (Some((first, _)), Some((last, bytes))) = (pages.first(), pages.last()) {
+                records.push(first - BLOB_KEY_BYTES..last + bytes + 8);
+            }
         }
         let anchor = dataset.put_footer()?;
         let lists = dataset.footer.cluster_groups.iter().map(|group| &group.page_list.locator);
         for blob in lists.chain([&dataset.header_link.locator]) {
-            self.superseded.push(record(blob)?);
+            records.push(record(blob)?);
         }
-        self.superseded.append(&mut dataset.superseded);
-        self.put_set(METADATA_SET, Some(anchor))
+        records.append(&mut dataset.superseded);
+        self.put_set(METADATA_SET, &anchor, records, old)
     }
 
-    /// Writes the anchor of an attribute set and links to it, in place of the link that there may be.
-    fn put_set(&mut self, name: &str, anchor: Option<Anchor>) -> Result<()> {
-        let Some(anchor) = anchor else { return Ok(()) };
-        let (anchor, whole) = self.sink.put_anchor(name, &anchor)?;
-        self.superseded.push(whole);
+    /// Writes the anchor of an attribute set and links to it, in place of the link that there may be. `records` are
+    /// those that only this state of the set needs.
+    fn put_set(
+        &mut self,
+        name: &str,
+        anchor: &Anchor,
+        mut records: Vec<Range<u64>>,
+        old: &mut Vec<Range<u64>>,
+    ) -> Result<()> {
+        let (anchor, whole) = self.sink.put_anchor(name, anchor)?;
+        records.push(whole);
+        old.extend(self.set_records.insert(name.to_owned(), records).unwrap_or_default());
         let record = AttributeSetRecord {
             schema_major: ATTRIBUTE_SCHEMA.0,
             schema_minor: ATTRIBUTE_SCHEMA.1,
@@ -387,6 +403,11 @@ impl Dataset {
             None => self.footer.attribute_sets.push(record),
         }
         Ok(())
+    }
+
+    /// Records that only the last state needs, given to whoever frees them.
+    pub(super) fn take_superseded(&mut self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.superseded)
     }
 
     /// Writes page list and footer; gives the anchor that leads to them.
