@@ -39,3 +39,10 @@ pub use walk::{Record, RecordKind, Walk, walk_keys};
 
 /// Offsets above this need the 64-bit layouts (`TFile::kStartBigFile`).
 pub const START_BIG_FILE: u64 = 2_000_000_000;
+
+/// Replaces bytes from `at` on; does nothing where they do not fit.
+fn overwrite(bytes: &mut [u8], at: usize, with: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..with.len())) {
+        place.copy_from_slice(with);
+    }
+}

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES};
 use super::free::FreeList;
 use super::key::Key;
-use super::{Attempt, Fetched, FileHeader, Interrupt};
+use super::{Attempt, Fetched, FileHeader, Interrupt, overwrite};
 use crate::wire::Cursor;
 use crate::{Error, Result};
 
@@ -181,10 +181,4 @@ fn is_key_list(fetched: &Fetched, key: &Key) -> Attempt<bool> {
         Ok(cursor.remaining() == 0)
     };
     Ok(keys().unwrap_or(false))
-}
-
-fn overwrite(bytes: &mut [u8], at: usize, with: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..with.len())) {
-        place.copy_from_slice(with);
-    }
 }

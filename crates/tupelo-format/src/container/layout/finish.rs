@@ -5,9 +5,9 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::{Content, Layout};
-use crate::container::START_BIG_FILE;
 use crate::container::directory::{RECORD_BYTES, SHORT_RECORD_BYTES};
 use crate::container::key::Key;
+use crate::container::{START_BIG_FILE, overwrite};
 use crate::wire::Buffer;
 use crate::{Error, Result};
 
@@ -205,11 +205,5 @@ impl Layout {
         self.header.free_count = count;
         self.superseded.push(place);
         Ok(())
-    }
-}
-
-fn overwrite(bytes: &mut [u8], at: usize, with: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..with.len())) {
-        place.copy_from_slice(with);
     }
 }
