@@ -23,3 +23,16 @@ fn verifying_follows_columns_from_cluster_to_cluster() {
     let place = "field 'v._0': column 1 begins at element 36028797018963968 in cluster 1 where element 7 is next";
     assert!(error.ends_with(place), "{error}");
 }
+
+/// `end_to_end`: a fixed array longer than Arrow's can be was refused only when it was read, even where there was nothing
+/// to read, and verifying said nothing.
+#[test]
+fn an_array_longer_than_arrows_is_refused_by_all() {
+    let mut model = samples::nested();
+    model.groups.clear();
+    let array = model.header.schema.fields.iter_mut().find(|field| field.array_size.is_some()).expect("an array");
+    array.array_size = Some(1 << 31);
+    array.type_name = format!("std::array<float,{}>", 1u64 << 31);
+    let error = outcome::handle(&model.build().expect("a file"), true, BUDGET_BYTES).expect_err("too long").to_string();
+    assert!(error.ends_with("field 'a': a fixed array of 2147483648 items, at most 2147483647 are read"), "{error}");
+}

@@ -80,6 +80,7 @@ const CRATES: &[Crate] = &[
         uses: &["tupelo-format", "tupelo-storage", "tupelo", "tupelo-ttree", "tupelo-xaod"],
         rooms: &[],
     },
+    Crate { name: "tupelo-bench", path: "bench", uses: &["tupelo-format", "tupelo-storage", "tupelo"], rooms: &[] },
     Crate { name: "xtask", path: "xtask", uses: &[], rooms: &[] },
 ];
 

@@ -35,11 +35,19 @@ pub fn source_laws(source: &dyn ByteSource, expected: &[u8]) {
     for (range, answer) in ranges.iter().zip(&answers) {
         assert_eq!(answer, slice(range), "read_ranges answers {range:?} in its place");
         assert_eq!(read(range.clone()), slice(range), "read_range answers {range:?} alike");
+        let mut room = vec![0; answer.len()];
+        let (front, back) = room.split_at_mut(answer.len() / 3);
+        must(source.read_into(range.start, &mut [front, &mut [], back]), "read into pieces");
+        assert_eq!(room, slice(range), "read_into fills its pieces with {range:?}");
     }
 
     #[expect(clippy::reversed_empty_ranges, reason = "a reversed range is refused")]
     for bad in [size..size + 1, 0..size + 1, size + 10..size + 20, u64::MAX - 1..u64::MAX, 2..1] {
         refused(source.read_range(bad.clone()), ErrorKind::OutOfRange, format_args!("read {bad:?}"));
+        if let Some(bytes @ 1..100) = bad.end.checked_sub(bad.start) {
+            let read = source.read_into(bad.start, &mut [&mut vec![0; bytes as usize]]);
+            refused(read, ErrorKind::OutOfRange, format_args!("read {bad:?} into a piece"));
+        }
         ranges.push(bad.clone());
         refused(source.read_ranges(&ranges), ErrorKind::OutOfRange, format_args!("read {bad:?} among others"));
         ranges.pop();

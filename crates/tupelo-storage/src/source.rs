@@ -18,6 +18,9 @@ pub struct Hints {
     pub max_request_bytes: u64,
     /// How many requests are worth having under way at a time.
     pub concurrency: usize,
+    /// Whether a read costs little more than copying its bytes, as from the page cache of this machine: then whoever
+    /// decodes bytes reads them, by [`ByteSource::read_into`], and nothing is fetched ahead.
+    pub is_near: bool,
 }
 
 /// An object of fixed size whose bytes can be read at any place, from any number of threads.
@@ -40,6 +43,24 @@ pub trait ByteSource: Debug + Display + Send + Sync {
     /// [`ErrorKind::OutOfRange`] for bytes beyond [`size`](Self::size), [`ErrorKind::Changed`] when the object is no
     /// longer the one that was opened, and what the back end says.
     fn read_range(&self, range: Range<u64>) -> Result<Bytes>;
+
+    /// Reads consecutive bytes from `start` into memory of the caller, one piece after the other, as one request.
+    ///
+    /// As provided, the answer of [`read_range`](Self::read_range) is copied; near back ends do without.
+    ///
+    /// # Errors
+    /// As [`read_range`](Self::read_range); the pieces then hold unspecified bytes.
+    fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        let range = start..start.saturating_add(pieces.iter().map(|piece| piece.len() as u64).sum());
+        let answer = exact(self, &range, self.read_range(range.clone())?)?;
+        let mut rest = &answer[..];
+        for piece in pieces {
+            let (mine, others) = rest.split_at(piece.len());
+            piece.copy_from_slice(mine);
+            rest = others;
+        }
+        Ok(())
+    }
 
     /// Reads many ranges, in any order, overlapping or not; the answers come in the order of the ranges.
     ///
@@ -101,6 +122,9 @@ macro_rules! forward_source {
             fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
                 (**self).read_range(range)
             }
+            fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+                (**self).read_into(start, pieces)
+            }
             fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
                 (**self).read_ranges(ranges)
             }
@@ -130,7 +154,7 @@ mod tests {
             Ok(100)
         }
         fn hints(&self) -> Hints {
-            Hints { gap_bytes: 0, max_request_bytes: 10, concurrency: 1 }
+            Hints { gap_bytes: 0, max_request_bytes: 10, concurrency: 1, is_near: false }
         }
         fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
             Ok(Bytes::from(vec![0; (range.end - range.start) as usize - 1]))
@@ -140,6 +164,8 @@ mod tests {
     #[test]
     fn a_short_answer_and_a_reversed_range_are_errors() {
         let short = Liar.read_ranges(&[3..7, 20..30]).unwrap_err();
+        assert_eq!(short.to_string(), "cannot read bytes 3..7 of test:liar: the answer has 3 bytes");
+        let short = Liar.read_into(3, &mut [&mut [0; 1], &mut [0; 3]]).unwrap_err();
         assert_eq!(short.to_string(), "cannot read bytes 3..7 of test:liar: the answer has 3 bytes");
         let reversed = Liar.read_ranges(&[0..1, Range { start: 7, end: 3 }]).unwrap_err();
         assert_eq!(reversed.to_string(), "cannot read bytes 7..3 of test:liar: the range ends before it starts");

@@ -110,6 +110,7 @@ mod encode;
 mod error;
 pub mod ops;
 mod plan;
+mod pool;
 pub mod reader;
 pub mod schema;
 mod sink;
@@ -119,6 +120,7 @@ pub mod writer;
 use std::path::Path;
 
 pub use error::{Error, ErrorKind, Result};
+pub use pool::{THREADS_VARIABLE, set_threads, threads};
 pub use reader::{File, Ntuple, OpenOptions};
 pub use tupelo_format::compression::{Algorithm, Compression};
 pub use tupelo_format::container::StreamerInfos;

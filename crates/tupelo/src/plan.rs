@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use crate::Result;
 use crate::schema::{Field, Kind};
-use crate::source::{Cluster, Pages, Segment};
+use crate::source::{Cluster, Segment};
 
 /// Stands for "as many as there are".
 const ALL: u64 = u64::MAX / 2;
@@ -25,32 +24,6 @@ pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segmen
             })
         })
         .collect()
-}
-
-/// Runs of top-level fields whose pages may be fetched ahead of decoding together; one field may be too large alone,
-/// and is then fetched while it is decoded.
-pub(crate) fn groups(pages: &mut Pages<'_>, fields: &[Field], segments: &[Segment]) -> Result<Vec<Range<usize>>> {
-    let mut groups: Vec<Range<usize>> = Vec::new();
-    let (mut bytes, mut room) = (0, 0);
-    for (index, field) in fields.iter().enumerate() {
-        let mut own = 0;
-        for segment in segments {
-            for (field, k) in columns(field) {
-                own += pages.stored_bytes(field, k, &segment.cluster)?;
-            }
-        }
-        match groups.last_mut() {
-            Some(group) if bytes + own <= room => {
-                group.end = index + 1;
-                bytes += own;
-            }
-            _ => {
-                groups.push(index..index + 1);
-                (bytes, room) = (own, pages.room());
-            }
-        }
-    }
-    Ok(groups)
 }
 
 /// The columns and element ranges to fetch for a field before anything of it is decoded. Where a whole cluster is

@@ -82,6 +82,16 @@ impl Encoding {
         (elements / 8).checked_mul(bits)?.checked_add((elements % 8 * bits).div_ceil(8))
     }
 
+    /// Whether a page is its values as they lie in the memory of this machine, one after the other.
+    pub fn is_plain(&self) -> bool {
+        use ColumnType::*;
+        let is_plain = matches!(
+            self.column_type,
+            Byte | Char | Int8 | UInt8 | Int16 | UInt16 | Int32 | UInt32 | Int64 | UInt64 | Real32 | Real64 | Index64
+        );
+        is_plain && cfg!(target_endian = "little")
+    }
+
     fn check_page(&self, packed: &[u8], elements: usize) -> Result<()> {
         if self.packed_bytes(elements as u64) != Some(packed.len() as u64) {
             return Err(Error::corrupt(format!(

@@ -33,22 +33,26 @@ pub(super) trait Word: Copy + Sized {
 
 macro_rules! word {
     ($word:ty) => {
+        #[inline]
         fn load<T>(packed: &[u8], out: &mut [T], mut element: impl FnMut(Self) -> T) {
             for (out, bytes) in out.iter_mut().zip(packed.as_chunks().0) {
                 *out = element(<$word>::from_le_bytes(*bytes));
             }
         }
 
+        #[inline]
         fn store<T: Copy>(values: &[T], out: &mut [u8], mut word: impl FnMut(T) -> Self) {
             for (out, value) in out.as_chunks_mut().0.iter_mut().zip(values) {
                 *out = word(*value).to_le_bytes();
             }
         }
 
+        #[inline(always)]
         fn zigzag(self) -> Self {
             (self << 1) ^ (self >> (<$word>::BITS - 1)).wrapping_neg()
         }
 
+        #[inline(always)]
         fn unzigzag(self) -> Self {
             (self >> 1) ^ (self & 1).wrapping_neg()
         }
@@ -155,26 +159,32 @@ fn part<T: Copy, H>(values: &[T], low: &mut [H], high: &mut [H], mut halves: imp
     }
 }
 
+#[inline(always)]
 fn wide16(low: u8, high: u8) -> u16 {
     u16::from(low) | u16::from(high) << 8
 }
 
+#[inline(always)]
 fn wide32(low: u16, high: u16) -> u32 {
     u32::from(low) | u32::from(high) << 16
 }
 
+#[inline(always)]
 fn wide64(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
+#[inline(always)]
 fn halves16(word: u16) -> (u8, u8) {
     (word as u8, (word >> 8) as u8)
 }
 
+#[inline(always)]
 fn halves32(word: u32) -> (u16, u16) {
     (word as u16, (word >> 16) as u16)
 }
 
+#[inline(always)]
 fn halves64(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }

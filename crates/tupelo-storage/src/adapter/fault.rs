@@ -84,6 +84,13 @@ impl<S: ByteSource> ByteSource for FaultySource<S> {
         }
         self.inner.read_range(range)
     }
+
+    fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        if pieces.iter().any(|piece| !piece.is_empty()) {
+            self.faults.call("read", self)?;
+        }
+        self.inner.read_into(start, pieces)
+    }
 }
 
 /// A sink of which some calls fail; as every sink, it is spoilt from then on.

@@ -151,6 +151,13 @@ impl<S: ByteSource> ByteSource for RecordingSource<S> {
         self.inner.read_range(range)
     }
 
+    fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        let end = start.saturating_add(pieces.iter().map(|piece| piece.len() as u64).sum());
+        let requests = Vec::from_iter((end > start).then_some(start..end));
+        self.log.push(IoEvent::Read { ranges: 1, requests });
+        self.inner.read_into(start, pieces)
+    }
+
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         // Merged here to be seen; merging what is merged changes nothing, and the inner source stays free to run
         // the requests at once.

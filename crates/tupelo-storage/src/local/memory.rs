@@ -10,8 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteSink, check_patch, spoilt};
 use crate::source::{ByteSource, Hints, checked_len};
 
-/// Hints for memory: nothing is gained by merging requests, and nothing by several at a time.
-pub const MEMORY_HINTS: Hints = Hints { gap_bytes: 0, max_request_bytes: u64::MAX, concurrency: 1 };
+/// Hints for memory: nothing is gained by merging requests, and nothing by several at a time. What is fetched is not copied.
+pub const MEMORY_HINTS: Hints = Hints { gap_bytes: 0, max_request_bytes: u64::MAX, concurrency: 1, is_near: false };
 
 /// Bytes in memory as a source; reading copies nothing.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 //! Both twins repeat interrupted reads and continue short ones; the end of the file is [`io::ErrorKind::UnexpectedEof`].
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSliceMut};
 
 #[cfg(not(unix))]
 pub(super) use seeking::Positioned;
@@ -27,9 +27,12 @@ mod unix {
     use std::os::unix::fs::FileExt;
 
     use rustix::buffer::spare_capacity;
-    use rustix::io::{Errno, pread};
+    use rustix::io::{Errno, pread, preadv};
 
-    use super::{File, ends_early, io, room};
+    use super::{File, IoSliceMut, ends_early, io, room};
+
+    /// Pieces that one call may fill: Linux allows 1024, POSIX promises 16.
+    const MAX_PIECES: usize = 16;
 
     /// A file that is read and written at explicit offsets.
     #[derive(Debug)]
@@ -58,6 +61,27 @@ mod unix {
             // The allocator may have given more room than asked for.
             bytes.truncate(len);
             Ok(bytes)
+        }
+
+        /// Fills all pieces, one after the other, from `offset` on.
+        pub(in super::super) fn read_into(&self, offset: u64, pieces: &mut [&mut [u8]]) -> io::Result<()> {
+            let mut pieces: Vec<IoSliceMut<'_>> = pieces.iter_mut().map(|piece| IoSliceMut::new(piece)).collect();
+            let (mut rest, mut got) = (&mut pieces[..], 0);
+            // Pieces without bytes are passed over; a call takes only so many.
+            IoSliceMut::advance_slices(&mut rest, 0);
+            while !rest.is_empty() {
+                let few = rest.len().min(MAX_PIECES);
+                match preadv(&self.0, &mut rest[..few], offset + got as u64) {
+                    Ok(0) => return Err(ends_early(got)),
+                    Ok(more) => {
+                        got += more;
+                        IoSliceMut::advance_slices(&mut rest, more);
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(())
         }
 
         /// One call, which may take less than it is given.
@@ -97,6 +121,11 @@ mod seeking {
             if bytes.len() == len { Ok(bytes) } else { Err(ends_early(bytes.len())) }
         }
 
+        /// Fills all pieces, one after the other, from `offset` on.
+        pub(in super::super) fn read_into(&self, offset: u64, pieces: &mut [&mut [u8]]) -> io::Result<()> {
+            self.at(offset, |mut file| pieces.iter_mut().try_for_each(|piece| file.read_exact(piece)))
+        }
+
         /// One call, which may take less than it is given.
         pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
             self.at(offset, |mut file| file.write(bytes))
@@ -132,6 +161,14 @@ mod tests {
                 assert_eq!(twin.read(2, 0).unwrap(), b"");
                 assert_eq!(twin.read(7, 4).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
                 assert_eq!(twin.read(0, usize::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+                let mut pieces = [[0; 1]; 20];
+                let mut few: Vec<&mut [u8]> = vec![&mut []];
+                few.extend(pieces.iter_mut().take(7).map(|piece| &mut piece[..]));
+                twin.read_into(3, &mut few).unwrap();
+                assert_eq!(pieces[..7].concat(), b"3456789");
+                let mut all: Vec<&mut [u8]> = pieces.iter_mut().map(|piece| &mut piece[..]).collect();
+                assert_eq!(twin.read_into(0, &mut all).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+                twin.read_into(50, &mut [&mut []]).unwrap();
                 assert_eq!(twin.write(8, b"abc").unwrap(), 3);
                 assert_eq!(twin.read(0, 11).unwrap(), b"01234567abc");
                 assert_eq!(twin.file().stream_position().unwrap(), 4);

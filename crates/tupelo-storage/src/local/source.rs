@@ -19,9 +19,13 @@ pub const LOCAL_GAP_BYTES: u64 = 64 << 10;
 pub const LOCAL_MAX_REQUEST_BYTES: u64 = 8 << 20;
 /// How many reads of local files are worth having under way at a time.
 pub const LOCAL_CONCURRENCY: usize = 8;
-/// The three of them.
-pub const LOCAL_HINTS: Hints =
-    Hints { gap_bytes: LOCAL_GAP_BYTES, max_request_bytes: LOCAL_MAX_REQUEST_BYTES, concurrency: LOCAL_CONCURRENCY };
+/// The three of them; a local file is near.
+pub const LOCAL_HINTS: Hints = Hints {
+    gap_bytes: LOCAL_GAP_BYTES,
+    max_request_bytes: LOCAL_MAX_REQUEST_BYTES,
+    concurrency: LOCAL_CONCURRENCY,
+    is_near: true,
+};
 
 /// A file of this machine as a source.
 ///
@@ -48,6 +52,22 @@ impl FileSource {
         let file = File::open(path).map_err(failed)?;
         let size_bytes = file.metadata().map_err(failed)?.len();
         Ok(Self { file: Positioned::new(file), path: path.to_owned(), size_bytes })
+    }
+}
+
+impl FileSource {
+    #[cold]
+    fn failed(&self, range: &Range<u64>, error: io::Error) -> Error {
+        let action = format!("read bytes {}..{} of", range.start, range.end);
+        match error.kind() {
+            // It was long enough when it was opened.
+            io::ErrorKind::UnexpectedEof => {
+                let now = self.file.file().metadata().map_or(0, |metadata| metadata.len());
+                let reason = format!("the file had {} bytes when it was opened and has {now} now", self.size_bytes);
+                Error::new(ErrorKind::Changed, action, self, reason)
+            }
+            _ => Error::from_io(action, self, error),
+        }
     }
 }
 
@@ -81,19 +101,16 @@ impl ByteSource for FileSource {
         if len == 0 {
             return Ok(Bytes::new());
         }
-        let bytes = self.file.read(range.start, len).map_err(|error| {
-            let action = format!("read bytes {}..{} of", range.start, range.end);
-            match error.kind() {
-                // It was long enough when it was opened.
-                io::ErrorKind::UnexpectedEof => {
-                    let now = self.file.file().metadata().map_or(0, |metadata| metadata.len());
-                    let reason = format!("the file had {} bytes when it was opened and has {now} now", self.size_bytes);
-                    Error::new(ErrorKind::Changed, action, self, reason)
-                }
-                _ => Error::from_io(action, self, error),
-            }
-        })?;
+        let bytes = self.file.read(range.start, len).map_err(|error| self.failed(&range, error))?;
         Ok(Bytes::from(bytes))
+    }
+
+    fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        let range = start..start.saturating_add(pieces.iter().map(|piece| piece.len() as u64).sum());
+        match checked_len(&range, self, self.size_bytes)? {
+            0 => Ok(()),
+            _ => self.file.read_into(start, pieces).map_err(|error| self.failed(&range, error)),
+        }
     }
 }
 

@@ -1,7 +1,11 @@
-//! Sealed pages to Arrow arrays: every page is decompressed and decoded straight into its place in the final buffer.
+//! Sealed pages to Arrow arrays: every page is decompressed and decoded straight into its place in the final buffer, a run
+//! of pages a task.
 //!
 //! A field is decoded over a list of [`Segment`]s, its element ranges in one cluster after another. Index columns give
 //! the segments of the fields below them, so that a range of entries touches only the pages that hold it.
+
+mod fill;
+mod values;
 
 use std::sync::Arc;
 
@@ -10,33 +14,112 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeListArray, LargeBinaryArray, LargeListArray, LargeStringArray, NullArray,
     StructArray, UInt32Array, UInt64Array, UnionArray, make_array,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields};
-use tupelo_format::encoding::{self, ColumnType};
+use tupelo_format::encoding::{self, ColumnType, Encoding};
 use tupelo_format::envelope::FeatureFlags;
 
 use crate::schema::arrow as arrow_type;
 use crate::schema::{Field, Kind, Primitive};
-use crate::source::{Pages, Piece, Segment};
-use crate::{Error, Result};
+use crate::source::{Missing, PageSource, Pages, Request, Segment, Touch};
+use crate::{Error, ErrorKind, Result, plan, pool};
+use values::Values;
 
 /// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.
 const TRIED_BYTES: usize = 64 << 20;
 /// Memory of a list of segments for each of them and each field, in bytes: as they are, and with the offset before.
 const SEGMENT_MEMORY: u64 = 2 * size_of::<Segment>() as u64;
 
+/// Offsets of Arrow are signed, and two of them can be added.
+const MAX_ITEMS: u64 = 1 << 62;
+
 /// More elements that nobody stored (of fields added late, of records without members) are refused: only they cost
 /// a file nothing.
 const MAX_UNSTORED: u64 = 1 << 32;
 
-/// Decodes fields of one reading request.
-pub(crate) struct Decoder<'s> {
-    pages: Pages<'s>,
+/// What decoded values look like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How {
     /// Whether the source is compressed, which decides what encodings need no mention in the metadata.
-    compressed: bool,
-    binary_strings: bool,
+    pub(crate) compressed: bool,
+    pub(crate) binary_strings: bool,
+}
+
+/// The values of fields over the segments, an array a field. `request` gives the memory of one try: what is too much when
+/// several threads work at once is tried again with one.
+pub(crate) fn fields(
+    source: &PageSource,
+    request: impl Fn() -> Request,
+    fields: &[Field],
+    segments: &[Segment],
+    how: How,
+) -> Result<Vec<ArrayRef>> {
+    let attempt = |parallel| Batch { source, request: &request(), fields, segments, how, parallel }.decode();
+    match attempt(true) {
+        Err(error) if error.kind() == ErrorKind::Limit && pool::threads() > 1 => attempt(false),
+        done => done,
+    }
+}
+
+/// One try.
+struct Batch<'a> {
+    source: &'a PageSource,
+    request: &'a Request,
+    fields: &'a [Field],
+    segments: &'a [Segment],
+    how: How,
+    parallel: bool,
+}
+
+impl<'a> Batch<'a> {
+    fn decode(&self) -> Result<Vec<ArrayRef>> {
+        let mut arrays = Vec::with_capacity(self.fields.len());
+        while arrays.len() < self.fields.len() {
+            let (decoders, bytes) = self.fetch(&self.fields[arrays.len()..])?;
+            let tasks: Vec<_> = decoders.into_iter().zip(&self.fields[arrays.len()..]).collect();
+            let bytes = if self.parallel { bytes } else { 0 };
+            arrays.extend(pool::map(tasks, bytes, |(mut decoder, field)| decoder.decode(field, self.segments))?);
+        }
+        Ok(arrays)
+    }
+
+    /// Decoders for the first fields, at least one, with what can be fetched for them together; one field may be too large
+    /// alone, and is then fetched while it is decoded. Also the stored bytes of their pages, about.
+    fn fetch(&self, fields: &[Field]) -> Result<(Vec<Decoder<'a>>, u64)> {
+        let (mut decoders, mut missing) = (Vec::new(), Vec::new());
+        let (mut fetched, mut touched, room) = (0, 0, self.request.room());
+        for field in fields {
+            let mut decoder = Decoder::new(Pages::new(self.source, self.request), self.how, self.parallel);
+            let pages = decoder.pages.missing(plan::wanted(field, self.segments).into_iter())?;
+            let bytes: u64 = pages.iter().map(|page| page.bytes).sum();
+            if fetched + bytes > room && !decoders.is_empty() {
+                break;
+            }
+            touched += decoder.pages.known_bytes();
+            decoders.push(decoder);
+            if fetched + bytes > room {
+                break;
+            }
+            fetched += bytes;
+            missing.push(pages);
+        }
+        let all: Vec<Missing> = missing.iter().flatten().copied().collect();
+        let mut bytes = self.source.fetch_pages(&all, self.request)?.into_iter();
+        for (decoder, missing) in decoders.iter_mut().zip(&missing) {
+            decoder.pages.put(missing, bytes.by_ref().take(missing.len()));
+        }
+        Ok((decoders, touched))
+    }
+}
+
+/// Decodes one field of a reading request.
+struct Decoder<'s> {
+    pages: Pages<'s>,
+    how: How,
     nested_deferred: bool,
+    /// Whether other threads may help.
+    parallel: bool,
 }
 
 /// End offsets of a collection's items in the output, and where the items lie.
@@ -46,18 +129,14 @@ struct Offsets {
 }
 
 impl<'s> Decoder<'s> {
-    pub(crate) fn new(pages: Pages<'s>, compressed: bool, binary_strings: bool) -> Self {
+    fn new(pages: Pages<'s>, how: How, parallel: bool) -> Self {
         let flags = pages.source().descriptor().feature_flags();
         let nested_deferred = flags.bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS);
-        Self { pages, compressed, binary_strings, nested_deferred }
-    }
-
-    pub(crate) fn pages(&mut self) -> &mut Pages<'s> {
-        &mut self.pages
+        Self { pages, how, nested_deferred, parallel }
     }
 
     /// The field's values over the segments, one after the other.
-    pub(crate) fn decode(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
+    fn decode(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
         let count = total(field, segments)?;
         match &field.kind {
             Kind::Primitive(primitive) => self.primitive(field, *primitive, segments, count),
@@ -82,16 +161,14 @@ impl<'s> Decoder<'s> {
             }
             Kind::Bitset { size } => {
                 let bits = self.bits(field, &repeated(self, field, segments, *size)?)?;
-                let list = FixedSizeListArray::try_new(arrow_type::bits(), self.list_size(field, *size)?, bits, None)
-                    .map_err(misfit)?;
+                let list =
+                    FixedSizeListArray::try_new(arrow_type::bits(), list_size(*size)?, bits, None).map_err(misfit)?;
                 Ok(Arc::new(list))
             }
             Kind::Array { size, item } => {
                 let values = self.decode(item, &repeated(self, field, segments, *size)?)?;
-                let item = arrow_type::item(item, values.data_type().clone(), self.compressed);
-                Ok(Arc::new(
-                    FixedSizeListArray::try_new(item, self.list_size(field, *size)?, values, None).map_err(misfit)?,
-                ))
+                let item = arrow_type::item(item, values.data_type().clone(), self.how.compressed);
+                Ok(Arc::new(FixedSizeListArray::try_new(item, list_size(*size)?, values, None).map_err(misfit)?))
             }
             Kind::Wrapper(item) => self.decode(item, segments),
             Kind::Optional(item) if item.takes_nulls() => self.optional(field, item, segments),
@@ -101,13 +178,13 @@ impl<'s> Decoder<'s> {
                     self.at_most_one(field, &offsets.buffer)?;
                 }
                 let values = self.decode(item, &offsets.items)?;
-                let item = arrow_type::item(item, values.data_type().clone(), self.compressed);
+                let item = arrow_type::item(item, values.data_type().clone(), self.how.compressed);
                 Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None).map_err(misfit)?))
             }
             Kind::Map(pair) => {
                 let offsets = self.offsets(field, segments)?;
                 let values = self.record(pair.children(), Some(["key", "value"]), &offsets.items)?;
-                let item = arrow_type::item(pair, values.data_type().clone(), self.compressed);
+                let item = arrow_type::item(pair, values.data_type().clone(), self.how.compressed);
                 Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None).map_err(misfit)?))
             }
             Kind::Record(fields) | Kind::Tuple(fields) => {
@@ -131,54 +208,44 @@ impl<'s> Decoder<'s> {
         if primitive == Primitive::Bool {
             return self.bits(field, segments);
         }
-        self.check(field, 0, segments)?;
         let width = data_type.primitive_width().unwrap_or(1);
-        let mut out = self.zeroed(field, count, width)?;
-        match primitive {
-            Primitive::Float => {
-                let values = out.typed_data_mut::<f32>();
-                let mut spare = Vec::new();
-                self.visit(field, 0, segments, |piece| piece.decode(values, &mut spare, encoding::decode_f32))?;
-            }
-            Primitive::Double => {
-                let values = out.typed_data_mut::<f64>();
-                let mut spare = Vec::new();
-                self.visit(field, 0, segments, |piece| piece.decode(values, &mut spare, encoding::decode_f64))?;
-            }
-            _ => self.fixed(field, 0, segments, width, &mut out)?,
-        }
-        primitive_array(data_type, count, out.into())
+        let decode = match primitive {
+            Primitive::Float => single,
+            Primitive::Double => double,
+            _ => encoding::decode_fixed,
+        };
+        let values = self.numbers(field, 0, segments, width, decode)?;
+        primitive_array(data_type, count, values.into())
     }
 
-    fn fixed(&mut self, field: &Field, k: usize, segments: &[Segment], width: usize, out: &mut [u8]) -> Result<()> {
-        let mut spare: Vec<u8> = Vec::new();
-        self.visit(field, k, segments, |piece| {
-            let bytes = |elements: usize| elements * width;
-            let out = &mut out[bytes(piece.to)..bytes(piece.to + piece.take)];
-            if piece.is_whole() {
-                return Ok(encoding::decode_fixed(piece.encoding, piece.packed, out)?);
-            }
-            spare.resize(bytes(piece.elements), 0);
-            encoding::decode_fixed(piece.encoding, piece.packed, &mut spare)?;
-            out.copy_from_slice(&spare[bytes(piece.skip)..bytes(piece.skip + piece.take)]);
-            Ok(())
-        })
+    /// Elements of one column, of `width` bytes each.
+    fn numbers(
+        &mut self,
+        field: &Field,
+        k: usize,
+        segments: &[Segment],
+        width: usize,
+        decode: fill::Decode,
+    ) -> Result<Values> {
+        self.check(field, k, segments)?;
+        let mut out = self.values(field, total(field, segments)?, width)?;
+        self.fill(field, k, segments, width, out.bytes_mut(), decode)?;
+        Ok(out)
     }
 
     /// One byte an element: characters and streamed bytes.
     fn bytes(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Buffer> {
-        self.check(field, k, segments)?;
-        let mut out = self.zeroed(field, total(field, segments)?, 1)?;
-        self.fixed(field, k, segments, 1, &mut out)?;
-        Ok(out.into())
+        Ok(self.numbers(field, k, segments, 1, encoding::decode_fixed)?.into())
     }
 
     fn bits(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
         self.check(field, 0, segments)?;
         let count = total(field, segments)?;
-        let mut out = self.zeroed(field, count.div_ceil(8), 1)?;
-        self.visit(field, 0, segments, |piece| {
-            Ok(encoding::decode_bits(piece.packed, piece.skip, piece.take, &mut out, piece.to)?)
+        let mut out = self.values(field, count.div_ceil(8), 1)?;
+        let bits = out.bytes_mut();
+        bits.fill(0);
+        self.visit(field, 0, segments, |touch, _, _, packed| {
+            Ok(encoding::decode_bits(packed, touch.skip, touch.take, bits, touch.to)?)
         })?;
         Ok(Arc::new(BooleanArray::new(BooleanBuffer::new(out.into(), 0, count), None)))
     }
@@ -186,7 +253,7 @@ impl<'s> Decoder<'s> {
     fn string(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
         let offsets = self.offsets(field, segments)?;
         let bytes = self.bytes(field, 1, &offsets.items)?;
-        if !self.binary_strings
+        if !self.how.binary_strings
             && let Ok(strings) = LargeStringArray::try_new(offsets.buffer.clone(), bytes.clone(), None)
         {
             return Ok(Arc::new(strings));
@@ -200,7 +267,7 @@ impl<'s> Decoder<'s> {
         for (index, field) in fields.iter().enumerate() {
             let array = self.decode(field, segments)?;
             let name = names.and_then(|names| names.get(index).copied()).unwrap_or(&field.name);
-            arrow_fields.push(arrow_type::named(field, name, array.data_type().clone(), self.compressed));
+            arrow_fields.push(arrow_type::named(field, name, array.data_type().clone(), self.how.compressed));
             arrays.push(array);
         }
         if arrays.is_empty() {
@@ -244,7 +311,9 @@ impl<'s> Decoder<'s> {
         self.check(field, 0, segments)?;
         self.take_values(field, count, size_of::<(u64, u32, i8, i32)>())?;
         let mut switch = Switch { indexes: vec![0; count], tags: vec![0; count], ..Switch::default() };
-        self.visit(field, 0, segments, |piece| switch.decode(&piece))?;
+        self.visit(field, 0, segments, |touch, encoding, elements, packed| {
+            switch.decode(touch, encoding, elements, packed)
+        })?;
         let mut type_ids = Vec::with_capacity(count);
         let mut offsets = Vec::with_capacity(count);
         // Per alternative: where its elements lie, and how many came before.
@@ -287,7 +356,12 @@ impl<'s> Decoder<'s> {
         let mut fields = Vec::with_capacity(alternatives.len());
         for (alternative, items) in alternatives.iter().zip(&items) {
             let array = self.decode(alternative, items)?;
-            fields.push(arrow_type::named(alternative, &alternative.name, array.data_type().clone(), self.compressed));
+            fields.push(arrow_type::named(
+                alternative,
+                &alternative.name,
+                array.data_type().clone(),
+                self.how.compressed,
+            ));
             children.push(array);
         }
         let union_fields = arrow_type::union_fields(fields.into());
@@ -299,59 +373,59 @@ impl<'s> Decoder<'s> {
     fn offsets(&mut self, field: &Field, segments: &[Segment]) -> Result<Offsets> {
         let count = total(field, segments)?;
         // The offset before a segment's first is where its first item begins.
+        let before = |segment: &Segment| u64::from(segment.start > 0);
         let widened: Vec<Segment> = segments
             .iter()
-            .map(|segment| {
-                let before = u64::from(segment.start > 0);
-                Segment { start: segment.start - before, count: segment.count + before, ..*segment }
+            .map(|segment| Segment {
+                start: segment.start - before(segment),
+                count: segment.count + before(segment),
+                ..*segment
             })
             .collect();
-        let stored = self.indexes(field, &widened)?;
-        self.take_values(field, count + 1, size_of::<i64>())?;
+        self.check(field, 0, &widened)?;
         self.pages.memory().take(SEGMENT_MEMORY * segments.len() as u64, "parts of clusters")?;
-        let mut buffer = Vec::with_capacity(count + 1);
-        buffer.push(0i64);
+        let stored = total(field, &widened)?;
+        let mut out = self.values(field, stored + 1, size_of::<u64>())?;
+        // What is stored comes behind the first place, and moves to the front where offsets before are dropped.
+        self.fill(field, 0, &widened, size_of::<u64>(), &mut out.bytes_mut()[size_of::<u64>()..], index)?;
+        let numbers = out.numbers_mut::<u64>();
+        numbers[0] = 0;
         let mut items = Vec::with_capacity(segments.len());
-        let (mut base, mut rest) = (0u64, stored.as_slice());
-        for (segment, wide) in segments.iter().zip(&widened) {
-            let (mine, others) = rest.split_at(wide.count as usize);
-            rest = others;
-            let (first, mine) = match (segment.start > 0, mine) {
-                (true, [first, mine @ ..]) => (*first, mine),
-                _ => (0, mine),
+        let (mut base, mut from, mut to) = (0u64, 1, 1);
+        for segment in segments {
+            let first = if segment.start > 0 { numbers[from] } else { 0 };
+            from += before(segment) as usize;
+            let count = segment.count as usize;
+            let last = match (from == to, first == base) {
+                // Mostly the numbers stand where they belong, and those of the first cluster are what they should be.
+                (true, true) => rising(&numbers[to..to + count], first),
+                _ => {
+                    let last = rising(&numbers[from..from + count], first);
+                    numbers.copy_within(from..from + count, to);
+                    numbers[to..to + count]
+                        .iter_mut()
+                        .for_each(|end| *end = end.wrapping_sub(first).wrapping_add(base));
+                    last
+                }
             };
-            let mut last = first;
-            for &end in mine {
-                if end < last {
-                    return Err(self.corrupt(
-                        field,
-                        &format!(
-                            "an index column goes back from {last} to {end} in cluster {}",
-                            segment.cluster.number
-                        ),
-                    ));
+            let last = match last {
+                Ok(last) => last,
+                Err((before, end)) => {
+                    let cluster = segment.cluster.number;
+                    let what = format!("an index column goes back from {before} to {end} in cluster {cluster}");
+                    return Err(self.corrupt(field, &what));
                 }
-                last = end;
-                match (end - first).checked_add(base).map(i64::try_from) {
-                    Some(Ok(offset)) if offset < i64::MAX / 2 => buffer.push(offset),
-                    _ => return Err(self.corrupt(field, "an index column counts over 2^62 items")),
-                }
-            }
-            base += last - first;
+            };
+            (from, to) = (from + count, to + count);
+            base = match (last - first).checked_add(base) {
+                Some(end) if end < MAX_ITEMS => end,
+                _ => return Err(self.corrupt(field, "an index column counts over 2^62 items")),
+            };
             let total = self.items_in_cluster(field, segment, last)?;
             items.push(Segment { start: first, count: last - first, total, per_entry: None, ..*segment });
         }
-        Ok(Offsets { buffer: OffsetBuffer::new(buffer.into()), items })
-    }
-
-    fn indexes(&mut self, field: &Field, segments: &[Segment]) -> Result<Vec<u64>> {
-        self.check(field, 0, segments)?;
-        let count = total(field, segments)?;
-        self.take_values(field, count, size_of::<u64>())?;
-        let mut out = vec![0u64; count];
-        let mut spare = Vec::new();
-        self.visit(field, 0, segments, |piece| piece.decode(&mut out, &mut spare, encoding::decode_index))?;
-        Ok(out)
+        out.truncate((count + 1) * size_of::<u64>());
+        Ok(Offsets { buffer: OffsetBuffer::new(ScalarBuffer::from(Buffer::from(out))), items })
     }
 
     /// How many items a collection has in the whole cluster, where the segment tells. Where columns below may be deferred
@@ -361,7 +435,7 @@ impl<'s> Decoder<'s> {
             Some(total) if segment.start + segment.count == total => Ok(Some(last)),
             Some(total) if self.nested_deferred => {
                 let end = Segment { start: total - 1, count: 1, ..*segment };
-                Ok(self.indexes(field, &[end])?.first().copied())
+                Ok(self.numbers(field, 0, &[end], size_of::<u64>(), index)?.numbers_mut().first().copied())
             }
             _ => Ok(None),
         }
@@ -380,9 +454,9 @@ impl<'s> Decoder<'s> {
         taken.map_err(|e| self.pages.named(field, e))
     }
 
-    fn zeroed(&mut self, field: &Field, count: usize, width: usize) -> Result<MutableBuffer> {
+    fn values(&mut self, field: &Field, count: usize, width: usize) -> Result<Values> {
         self.take_values(field, count, width)?;
-        Ok(MutableBuffer::from_len_zeroed(count.saturating_mul(width)))
+        Values::with_len(count.saturating_mul(width)).map_err(|e| self.pages.named(field, e))
     }
 
     fn check_unstored(&self, field: &Field, unstored: u64) -> Result<()> {
@@ -402,42 +476,9 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    fn visit(
-        &mut self,
-        field: &Field,
-        k: usize,
-        segments: &[Segment],
-        visit: impl FnMut(Piece<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.pages.visit(field, k, segments, visit)
-    }
-
-    fn list_size(&self, field: &Field, size: u64) -> Result<i32> {
-        i32::try_from(size).map_err(|_| self.corrupt(field, &format!("a fixed array of {size} items")))
-    }
-
     #[cold]
     fn corrupt(&self, field: &Field, what: &str) -> Error {
         self.pages.named(field, Error::corrupt(what))
-    }
-}
-
-impl Piece<'_> {
-    /// Decodes the piece into its place in `out`; a part of a page goes through `spare`.
-    fn decode<T: Copy + Default>(
-        &self,
-        out: &mut [T],
-        spare: &mut Vec<T>,
-        decode: fn(&encoding::Encoding, &[u8], &mut [T]) -> tupelo_format::Result<()>,
-    ) -> Result<()> {
-        let out = &mut out[self.to..self.to + self.take];
-        if self.is_whole() {
-            return Ok(decode(self.encoding, self.packed, out)?);
-        }
-        spare.resize(self.elements, T::default());
-        decode(self.encoding, self.packed, spare)?;
-        out.copy_from_slice(&spare[self.skip..self.skip + self.take]);
-        Ok(())
     }
 }
 
@@ -451,16 +492,52 @@ struct Switch {
 }
 
 impl Switch {
-    fn decode(&mut self, piece: &Piece<'_>) -> Result<()> {
-        debug_assert_eq!(piece.encoding.column_type(), ColumnType::Switch);
+    fn decode(&mut self, touch: &Touch, encoding: &Encoding, elements: usize, packed: &[u8]) -> Result<()> {
+        debug_assert_eq!(encoding.column_type(), ColumnType::Switch);
         let (indexes, tags) = &mut self.spare;
-        indexes.resize(piece.elements, 0);
-        tags.resize(piece.elements, 0);
-        encoding::decode_switch(piece.packed, indexes, tags)?;
-        let (from, to) = (piece.skip..piece.skip + piece.take, piece.to..piece.to + piece.take);
+        indexes.resize(elements, 0);
+        tags.resize(elements, 0);
+        encoding::decode_switch(packed, indexes, tags)?;
+        let (from, to) = (touch.skip..touch.skip + touch.take, touch.to..touch.to + touch.take);
         self.indexes[to.clone()].copy_from_slice(&indexes[from.clone()]);
         self.tags[to].copy_from_slice(&tags[from]);
         Ok(())
+    }
+}
+
+/// Single-precision numbers; of the usual types they only have to be put together from their bytes.
+fn single(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
+    match encoding.column_type().unsplit() {
+        ColumnType::Real32 => encoding::decode_fixed(encoding, packed, out),
+        _ => encoding::decode_f32(encoding, packed, bytemuck::cast_slice_mut(out)),
+    }
+}
+
+/// Double-precision numbers, likewise.
+fn double(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
+    match encoding.column_type().unsplit() {
+        ColumnType::Real64 => encoding::decode_fixed(encoding, packed, out),
+        _ => encoding::decode_f64(encoding, packed, bytemuck::cast_slice_mut(out)),
+    }
+}
+
+fn index(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
+    encoding::decode_index(encoding, packed, bytemuck::cast_slice_mut(out))
+}
+
+/// The last of numbers of which none is smaller than the one before it, the first being no smaller than `first`; or the
+/// two where that is not so.
+fn rising(numbers: &[u64], first: u64) -> Result<u64, (u64, u64)> {
+    // Without a branch the compiler compares several at a time.
+    let is_rising = numbers.windows(2).fold(true, |is_rising, pair| is_rising & (pair[0] <= pair[1]));
+    match numbers {
+        [] => Ok(first),
+        [start, .., last] | [start @ last] if is_rising && first <= *start => Ok(*last),
+        _ => {
+            let mut before = first;
+            let mut falls = numbers.iter().map(|&end| (std::mem::replace(&mut before, end), end));
+            Err(falls.find(|(before, end)| end < before).unwrap_or_default())
+        }
     }
 }
 
@@ -480,6 +557,10 @@ fn repeated(decoder: &Decoder<'_>, field: &Field, segments: &[Segment], size: u6
             })
         })
         .collect()
+}
+
+fn list_size(items: u64) -> Result<i32> {
+    i32::try_from(items).map_err(|_| Error::limit(format!("a fixed array of {items} items")))
 }
 
 /// Number of elements of all segments together.

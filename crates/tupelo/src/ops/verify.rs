@@ -8,11 +8,10 @@ use tupelo_format::envelope::{ColumnPages, PageInfo};
 
 use super::layout::layout;
 use super::{ntuples, reason};
-use crate::decode::Decoder;
-use crate::plan;
+use crate::decode::{self, How};
 use crate::reader::{File, Ntuple};
 use crate::schema::Field;
-use crate::source::{Cluster, Ends, PageSource, Pages, Segment, checked};
+use crate::source::{Cluster, Ends, PageSource, Segment, checked};
 use crate::{Error, ErrorKind, Result};
 
 /// Sealed pages that are fetched at once, in bytes.
@@ -254,9 +253,9 @@ impl Check<'_> {
             if self.uses(field, damaged) {
                 continue;
             }
-            let mut decoder = Decoder::new(Pages::new(ntuple.source()), ntuple.is_compressed(), true);
-            let prefetched = decoder.pages().prefetch(plan::wanted(field, &segments).into_iter());
-            if let Err(error) = prefetched.and_then(|()| decoder.decode(field, &segments)) {
+            let (source, how) = (ntuple.source(), How { compressed: ntuple.is_compressed(), binary_strings: true });
+            let decoded = decode::fields(source, || source.request(), std::slice::from_ref(field), &segments, how);
+            if let Err(error) = decoded {
                 // The text names field, column and page as far as they are known.
                 let damage = Damage::whole(self.name, error.to_string());
                 self.report.add(Damage { cluster: Some(cluster.number), ..damage }, error.kind());

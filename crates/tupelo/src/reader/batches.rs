@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, Field as ArrowField, Schema as ArrowSchema, Schem
 
 use super::Ntuple;
 use super::sources::Sources;
-use crate::decode::Decoder;
+use crate::decode::{self, How};
 use crate::plan;
 use crate::schema::{Field, Schema};
 use crate::source::Pages;
@@ -163,7 +163,8 @@ impl Read {
         let source = self.ntuple.source();
         let estimate = || {
             let clusters = source.clusters(self.entries.clone())?;
-            let mut pages = Pages::new(source);
+            let request = source.request();
+            let mut pages = Pages::new(source, &request);
             let (mut bytes, mut entries) = (0.0, 0u64);
             for cluster in clusters.iter().take(SAMPLED_CLUSTERS) {
                 entries += cluster.entries;
@@ -184,21 +185,13 @@ impl Read {
     fn decode_columns(&self, entries: &Range<u64>, strict: bool) -> Result<RecordBatch> {
         let source = self.ntuple.source();
         let segments = plan::segments(&source.clusters(entries.clone())?, entries);
-        let mut decoder = Decoder::new(Pages::new(source), self.ntuple.is_compressed(), self.binary_strings);
-        if strict {
-            decoder.pages().memory().be_strict();
-        }
-        let disk_fields = self.disk_fields();
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(disk_fields.len());
-        for group in plan::groups(decoder.pages(), disk_fields, &segments)? {
-            let fields = &disk_fields[group];
-            decoder.pages().prefetch(fields.iter().flat_map(|field| plan::wanted(field, &segments)))?;
-            for field in fields {
-                let mut array = decoder.decode(field, &segments)?;
-                if let Some(sources) = &self.sources {
-                    array = sources.evolve(&self.ntuple, arrays.len(), array, self.binary_strings, entries.start)?;
-                }
-                arrays.push(array);
+        let request = || if strict { source.request().strict() } else { source.request() };
+        let how = How { compressed: self.ntuple.is_compressed(), binary_strings: self.binary_strings };
+        let mut arrays = decode::fields(source, request, self.disk_fields(), &segments, how)?;
+        if let Some(sources) = &self.sources {
+            for (index, array) in arrays.iter_mut().enumerate() {
+                let stored = Arc::clone(array);
+                *array = sources.evolve(&self.ntuple, index, stored, self.binary_strings, entries.start)?;
             }
         }
         let promised = self.ntuple.to_arrow(&self.schema);

@@ -251,7 +251,7 @@ fn is_compressed(source: &PageSource, schema: &Schema) -> Result<bool> {
     let columns = schema.fields.iter().flat_map(plan::columns);
     match (clusters.first(), columns.into_iter().next()) {
         (Some(cluster), Some((field, k))) => {
-            Pages::new(source).compression(field, k, cluster).map(|setting| setting != 0)
+            Pages::new(source, &source.request()).compression(field, k, cluster).map(|setting| setting != 0)
         }
         _ => Ok(true),
     }

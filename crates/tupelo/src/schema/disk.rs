@@ -120,12 +120,12 @@ fn kind(disk: &DiskField, columns: &Columns, children: Vec<Field>) -> Result<Kin
         role::PLAIN if count == 1 && columns.is_empty() => {
             let item = only(children)?;
             Ok(match record.array_size {
-                Some(size) => Kind::Array { size, item },
+                Some(size) => Kind::Array { size: fixed_size(size)?, item },
                 None => Kind::Wrapper(item),
             })
         }
         role::PLAIN if count == 0 => match record.array_size {
-            Some(size) if columns.are(&[|c| c == ColumnType::Bit]) => Ok(Kind::Bitset { size }),
+            Some(size) if columns.are(&[|c| c == ColumnType::Bit]) => Ok(Kind::Bitset { size: fixed_size(size)? }),
             Some(_) => Err(misfit()),
             None => leaf(&record.type_name, columns).ok_or_else(misfit),
         },
@@ -146,6 +146,14 @@ fn kind(disk: &DiskField, columns: &Columns, children: Vec<Field>) -> Result<Kin
         role::VARIANT if columns.are(&[|c| c == ColumnType::Switch]) && count > 0 => Ok(Kind::Variant(children)),
         role::STREAMER if columns.are(&[ColumnType::is_index, |c| c == ColumnType::Byte]) => Ok(Kind::Streamer),
         _ => Err(misfit()),
+    }
+}
+
+/// Refused here and not when values are decoded, because Arrow's lists of fixed size have no room for more.
+fn fixed_size(items: u64) -> Result<u64> {
+    match i32::try_from(items) {
+        Ok(_) => Ok(items),
+        Err(_) => Err(Error::limit(format!("a fixed array of {items} items, at most {} are read", i32::MAX))),
     }
 }
 

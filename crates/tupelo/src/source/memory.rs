@@ -4,8 +4,8 @@
 //! caller asked for may be more than the budget, where the file has stored bytes to show for them.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Error, Result};
 
@@ -13,6 +13,9 @@ use crate::{Error, Result};
 pub const DEFAULT_MEMORY_BUDGET_BYTES: u64 = 1 << 30;
 /// Values may be more than the memory budget if they are at most so many times the stored bytes that they come from.
 pub const MAX_BUDGET_EXPANSION: u64 = 1024;
+
+/// Sealed pages that are fetched at once, in bytes, where the memory budget has so much left.
+const FETCH_BYTES: u64 = 64 << 20;
 
 /// The memory that one open file may take; clones count together.
 #[derive(Debug, Clone)]
@@ -58,7 +61,7 @@ impl Budget {
 
     /// A reading request: what the metadata left is its own, however many threads read at once.
     pub(crate) fn request(&self, file_bytes: u64) -> Request {
-        Request { limit_bytes: self.left(), file_bytes, strict: false, flight: 0, values: 0, stored: 0 }
+        Request { limit_bytes: self.left(), file_bytes, strict: false, counts: Mutex::default() }
     }
 }
 
@@ -68,12 +71,18 @@ impl Drop for Share {
     }
 }
 
-/// The memory of one reading request.
+/// The memory of one reading request, which several threads may work on.
 #[derive(Debug)]
 pub(crate) struct Request {
     limit_bytes: u64,
     file_bytes: u64,
     strict: bool,
+    counts: Mutex<Counts>,
+}
+
+/// What a reading request has, in bytes.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
     /// Tables of pages, sealed pages, pages being unpacked.
     flight: u64,
     /// Values, and what is needed to make them.
@@ -82,61 +91,96 @@ pub(crate) struct Request {
     stored: u64,
 }
 
+/// What a request takes until this is dropped.
+pub(crate) struct Held<'r> {
+    request: &'r Request,
+    bytes: u64,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.request.give(self.bytes);
+    }
+}
+
 impl Request {
     /// Refuses values above the budget whatever is stored for them, because nobody asked for so many at once.
-    pub(crate) fn be_strict(&mut self) {
-        self.strict = true;
+    #[must_use]
+    pub(crate) fn strict(self) -> Self {
+        Self { strict: true, ..self }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Pages of so many stored bytes are about to become values.
-    pub(crate) fn touch(&mut self, stored_bytes: u64) {
+    pub(crate) fn touch(&self, stored_bytes: u64) {
         // Pages may share their bytes; the file cannot show for more than it has.
-        self.stored = self.stored.saturating_add(stored_bytes).min(self.file_bytes);
+        let mut counts = self.counts();
+        counts.stored = counts.stored.saturating_add(stored_bytes).min(self.file_bytes);
     }
 
     /// Whether the stored bytes that were touched can show for so many bytes of values.
-    fn is_backed(&self, values: u64) -> bool {
-        !self.strict && values <= self.stored.saturating_mul(MAX_BUDGET_EXPANSION)
+    fn is_backed(&self, values: u64, stored: u64) -> bool {
+        !self.strict && values <= stored.saturating_mul(MAX_BUDGET_EXPANSION)
     }
 
     /// Takes memory for values.
-    pub(crate) fn take_values(&mut self, bytes: u64) -> Result<()> {
-        let values = self.values.saturating_add(bytes);
-        if values.saturating_add(self.flight) > self.limit_bytes && !self.is_backed(values) {
+    pub(crate) fn take_values(&self, bytes: u64) -> Result<()> {
+        let mut counts = self.counts();
+        let values = counts.values.saturating_add(bytes);
+        if values.saturating_add(counts.flight) > self.limit_bytes && !self.is_backed(values, counts.stored) {
             return Err(Error::limit(format!(
                 "{values} bytes of memory wanted for the values of {} stored bytes, {} are allowed; read fewer entries \
                  at a time, or allow a larger memory budget",
-                self.stored,
-                self.limit_bytes.saturating_sub(self.flight)
+                counts.stored,
+                self.limit_bytes.saturating_sub(counts.flight)
             )));
         }
-        self.values = values;
+        counts.values = values;
         Ok(())
     }
 
     /// Takes memory for what is needed on the way to the values.
-    pub(crate) fn take(&mut self, bytes: u64, what: impl fmt::Display) -> Result<()> {
-        let left = self.left();
+    pub(crate) fn take(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
+        let mut counts = self.counts();
+        let left = self.left_of(&counts);
         if bytes > left {
             return Err(Error::limit(format!(
                 "{what}: {bytes} bytes of memory wanted where {left} are left; read fewer entries at a time, or allow a \
                  larger memory budget"
             )));
         }
-        self.flight += bytes;
+        counts.flight += bytes;
         Ok(())
     }
 
+    /// As [`Request::take`], until what it gives is dropped.
+    pub(crate) fn hold(&self, bytes: u64, what: impl fmt::Display) -> Result<Held<'_>> {
+        self.take(bytes, what).map(|()| Held { request: self, bytes })
+    }
+
     /// Gives back what [`Request::take`] took.
-    pub(crate) fn give(&mut self, bytes: u64) {
-        self.flight = self.flight.saturating_sub(bytes);
+    pub(crate) fn give(&self, bytes: u64) {
+        let mut counts = self.counts();
+        counts.flight = counts.flight.saturating_sub(bytes);
     }
 
     /// What is left on the way to the values.
     pub(crate) fn left(&self) -> u64 {
+        self.left_of(&self.counts())
+    }
+
+    /// Sealed pages that may be fetched at once, in bytes: half of what is left, for they are unpacked one by one.
+    pub(crate) fn room(&self) -> u64 {
+        FETCH_BYTES.min(self.left() / 2)
+    }
+
+    fn left_of(&self, counts: &Counts) -> u64 {
         // Values that are backed do not take from the pages, or a large request could not end.
-        let values = if self.is_backed(self.values) { 0 } else { self.values };
-        self.limit_bytes.saturating_sub(self.flight).saturating_sub(values)
+        let values = if self.is_backed(counts.values, counts.stored) { 0 } else { counts.values };
+        self.limit_bytes.saturating_sub(counts.flight).saturating_sub(values)
     }
 }
 
@@ -162,7 +206,7 @@ mod tests {
 
     #[test]
     fn values_above_the_budget_need_stored_bytes() {
-        let mut request = Budget::new(1000).request(50);
+        let request = Budget::new(1000).request(50);
         request.take_values(1000).unwrap();
         assert!(request.take_values(1).is_err());
         request.touch(1);
@@ -172,8 +216,7 @@ mod tests {
         request.touch(u64::MAX);
         request.take_values(50 * 1024 - 1024).unwrap();
         assert!(request.take_values(1).is_err());
-        let mut strict = Budget::new(1000).request(1 << 40);
-        strict.be_strict();
+        let strict = Budget::new(1000).request(1 << 40).strict();
         strict.touch(1 << 30);
         strict.take_values(1000).unwrap();
         assert!(strict.take_values(1).is_err());
@@ -181,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_leaves_room_for_values_that_nothing_backs() {
-        let mut request = Budget::new(1000).request(50);
+        let request = Budget::new(1000).request(50);
         request.take(600, "pages").unwrap();
         assert!(request.take(401, "pages").is_err());
         assert!(request.take_values(401).is_err());

@@ -2,6 +2,7 @@
 
 mod memory;
 mod pages;
+mod scratch;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +19,7 @@ use tupelo_storage::ByteSource;
 
 pub(crate) use memory::{Budget, Request, Share};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
-pub(crate) use pages::{Ends, Pages, Piece, Segment};
+pub(crate) use pages::{Ends, Missing, Pages, Segment, Touch};
 
 use crate::{Error, Result};
 
@@ -247,15 +248,23 @@ impl PageSource {
     /// Fetches sealed pages (with their checksums), all in one go.
     pub(crate) fn fetch(&self, pages: &[PageInfo]) -> Result<Vec<Bytes>> {
         let ranges = pages.iter().map(|page| self.page_range(page)).collect::<Result<Vec<_>>>()?;
-        let max_key = self.anchor.max_key_size;
-        if max_key == 0 || ranges.iter().all(|range| range.end - range.start <= max_key) {
+        if !ranges.iter().any(|range| self.is_spread(range)) {
             return Ok(self.file.source.read_ranges(&ranges)?);
         }
-        // Somewhere a page is spread over several keys.
+        let max_key = self.anchor.max_key_size;
         let gather = |range: &Range<u64>| {
             self.file.attempt(|fetched| container::payload(fetched, range.start, range.end - range.start, max_key))
         };
         ranges.iter().map(gather).collect()
+    }
+
+    /// Fetches pages that are missing, all in one go.
+    pub(crate) fn fetch_pages(&self, missing: &[Missing], memory: &Request) -> Result<Vec<Bytes>> {
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        memory.take(missing.iter().map(|page| page.bytes).sum(), "sealed pages")?;
+        self.fetch(&missing.iter().map(|page| page.info).collect::<Vec<_>>())
     }
 
     /// The bytes of a sealed page in the file, its checksum included.
@@ -274,29 +283,48 @@ impl PageSource {
         }
     }
 
-    /// Checks and decompresses a page. `scratch` is used where there is something to decompress.
+    /// Whether a page is read by whoever decodes it, and not fetched ahead.
+    pub(crate) fn is_near(&self, page: &PageInfo) -> bool {
+        self.file.source.hints().is_near && self.page_range(page).is_ok_and(|range| !self.is_spread(&range))
+    }
+
+    /// Whether a page has to be put together from several keys.
+    fn is_spread(&self, range: &Range<u64>) -> bool {
+        let max_key = self.anchor.max_key_size;
+        max_key > 0 && range.end - range.start > max_key
+    }
+
+    /// Reads bytes of the file into pieces that follow each other.
+    pub(crate) fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        Ok(self.file.source.read_into(start, pieces)?)
+    }
+
+    /// Compares a page, as it is stored, with its checksum and with the digest in the page list, if that is wanted.
+    pub(crate) fn compare(
+        &self,
+        page: &PageInfo,
+        stored: &[u8],
+        checksum: Option<&[u8; CHECKSUM_BYTES]>,
+    ) -> Result<()> {
+        if self.verify { compare(page, stored, checksum) } else { Ok(()) }
+    }
+
+    /// Checks and decompresses a page. `room` is used where there is something to decompress.
     pub(crate) fn unseal<'a>(
         &self,
         page: &PageInfo,
         encoding: &Encoding,
         sealed: &'a [u8],
-        scratch: &'a mut Vec<u8>,
+        room: &'a mut Vec<u8>,
     ) -> Result<&'a [u8]> {
         let stored = checked(page, sealed, self.verify)?;
         let packed_bytes = packed_bytes(page, stored.len() as u64, encoding)?;
         if stored.len() as u64 == packed_bytes {
             return Ok(stored);
         }
-        let room = packed_bytes as usize;
-        if scratch.len() < room {
-            scratch
-                .try_reserve(room - scratch.len())
-                .map_err(|_| Error::limit(format!("no memory for a page of {room} bytes")))?;
-            scratch.resize(room, 0);
-        }
-        let unpacked = &mut scratch[..room];
-        compression::decompress_into(stored, unpacked)?;
-        Ok(unpacked)
+        let packed = scratch::sized(room, packed_bytes)?;
+        compression::decompress_into(stored, packed)?;
+        Ok(packed)
     }
 }
 
@@ -335,24 +363,31 @@ pub(crate) fn packed_bytes(page: &PageInfo, stored_bytes: u64, encoding: &Encodi
 pub(crate) fn checked<'a>(page: &PageInfo, sealed: &'a [u8], verify: bool) -> Result<&'a [u8]> {
     let (stored, checksum) = match page.has_checksum {
         true => match sealed.split_last_chunk::<CHECKSUM_BYTES>() {
-            Some((stored, checksum)) => (stored, Some(Cursor::new(checksum, 0).u64_le()?)),
+            Some((stored, checksum)) => (stored, Some(checksum)),
             None => return Err(FormatError::corrupt("page without its checksum").into()),
         },
         false => (sealed, None),
     };
-    if verify && let Some(expected) = checksum.or(page.digest) {
-        let computed = xxh3(stored);
-        let hex = |it: u64| format!("{it:016x}");
-        if computed != expected {
-            let (expected, computed) = (hex(expected), hex(computed));
-            return Err(Error::corrupt(format!("page checksum mismatch (stored {expected}, computed {computed})")));
-        }
-        if let Some(digest) = page.digest.filter(|&digest| digest != computed) {
-            let (digest, computed) = (hex(digest), hex(computed));
-            return Err(Error::corrupt(format!(
-                "the page is whole, but it is another one than the page list means (XXH3 {computed}, not {digest}): it was misdirected, or overwritten later"
-            )));
-        }
+    if verify {
+        compare(page, stored, checksum)?;
     }
     Ok(stored)
+}
+
+fn compare(page: &PageInfo, stored: &[u8], checksum: Option<&[u8; CHECKSUM_BYTES]>) -> Result<()> {
+    let checksum = checksum.map(|bytes| Cursor::new(bytes, 0).u64_le()).transpose()?;
+    let Some(expected) = checksum.or(page.digest) else { return Ok(()) };
+    let computed = xxh3(stored);
+    let hex = |it: u64| format!("{it:016x}");
+    if computed != expected {
+        let (expected, computed) = (hex(expected), hex(computed));
+        return Err(Error::corrupt(format!("page checksum mismatch (stored {expected}, computed {computed})")));
+    }
+    if let Some(digest) = page.digest.filter(|&digest| digest != computed) {
+        let (digest, computed) = (hex(digest), hex(computed));
+        return Err(Error::corrupt(format!(
+            "the page is whole, but it is another one than the page list means (XXH3 {computed}, not {digest}): it was misdirected, or overwritten later"
+        )));
+    }
+    Ok(())
 }

@@ -1,18 +1,22 @@
-//! From element ranges of a column to unsealed pages.
+//! From element ranges of a column to the pages that hold them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use bytes::Bytes;
 use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::envelope::{ColumnPages, FeatureFlags, PageInfo};
 
+use tupelo_format::checksum::CHECKSUM_BYTES;
+
+use super::scratch::{sized, with_scratch};
 use super::{Cluster, PAGE_MEMORY, PageSource, Request, packed_bytes};
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};
 
-/// Sealed pages that are fetched at once, in bytes, where the memory budget has so much left.
-const FETCH_BYTES: u64 = 64 << 20;
+/// Pages that are read at once, in bytes: together with one that is unpacked they stay in a core's own cache.
+const RUN_BYTES: u64 = 256 << 10;
 /// Memory of a column in one cluster, its pages not counted, in bytes.
 const COLUMN_MEMORY: u64 = 384;
 
@@ -30,27 +34,6 @@ pub(crate) struct Segment {
     pub(crate) per_entry: Option<u64>,
 }
 
-/// A part of an unsealed page and where its elements belong.
-pub(crate) struct Piece<'a> {
-    pub(crate) encoding: &'a Encoding,
-    /// The whole page.
-    pub(crate) packed: &'a [u8],
-    /// Elements in the page.
-    pub(crate) elements: usize,
-    /// Elements to leave out at the front.
-    pub(crate) skip: usize,
-    /// Elements to take.
-    pub(crate) take: usize,
-    /// Index of the first one in the output.
-    pub(crate) to: usize,
-}
-
-impl Piece<'_> {
-    pub(crate) fn is_whole(&self) -> bool {
-        self.take == self.elements
-    }
-}
-
 /// What a segment needs of a column in its cluster.
 struct Need {
     column: ColumnId,
@@ -62,14 +45,28 @@ struct Need {
 }
 
 /// A part of a page that a segment touches, and where its elements belong.
-struct Touch {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Touch {
     cluster: Cluster,
     column: ColumnId,
     page: usize,
     /// Elements to leave out at the front.
-    skip: u64,
-    take: u64,
-    to: u64,
+    pub(crate) skip: usize,
+    /// Elements to take.
+    pub(crate) take: usize,
+    /// Index of the first one in the output.
+    pub(crate) to: usize,
+}
+
+/// A page that has to be fetched.
+#[derive(Clone, Copy)]
+pub(crate) struct Missing {
+    cluster: u64,
+    column: ColumnId,
+    page: usize,
+    pub(super) info: PageInfo,
+    /// Stored, with its checksum.
+    pub(crate) bytes: u64,
 }
 
 /// The pages of a field's column in one cluster.
@@ -122,7 +119,7 @@ impl Ends {
     }
 }
 
-/// Gives out the pages of one reading request.
+/// Finds the pages of one reading request, and keeps those that were fetched ahead.
 pub(crate) struct Pages<'s> {
     source: &'s PageSource,
     /// By cluster and column.
@@ -130,24 +127,18 @@ pub(crate) struct Pages<'s> {
     /// Which column is the `k`-th of a field in a cluster; `None` where the cluster is older than the field.
     primary: HashMap<(u64, FieldId, usize), Option<ColumnId>>,
     ends: Ends,
-    scratch: Vec<u8>,
-    memory: Request,
+    memory: &'s Request,
 }
 
 impl<'s> Pages<'s> {
-    pub(crate) fn new(source: &'s PageSource) -> Self {
-        let (columns, primary, ends, scratch) = (HashMap::new(), HashMap::new(), Ends::default(), Vec::new());
-        Self { source, columns, primary, ends, scratch, memory: source.request() }
+    /// Pages that count their memory in `memory`.
+    pub(crate) fn new(source: &'s PageSource, memory: &'s Request) -> Self {
+        Self { source, columns: HashMap::new(), primary: HashMap::new(), ends: Ends::default(), memory }
     }
 
     /// The memory of this request.
-    pub(crate) fn memory(&mut self) -> &mut Request {
-        &mut self.memory
-    }
-
-    /// Sealed pages that may be fetched at once, in bytes: half of what is left, for they are unpacked one by one.
-    pub(crate) fn room(&self) -> u64 {
-        FETCH_BYTES.min(self.memory.left() / 2)
+    pub(crate) fn memory(&self) -> &'s Request {
+        self.memory
     }
 
     pub(crate) fn source(&self) -> &'s PageSource {
@@ -306,7 +297,7 @@ impl<'s> Pages<'s> {
     }
 
     /// The pages of a column that hold elements of a stored range.
-    fn touched(column: &Column, start: u64, end: u64) -> std::ops::Range<usize> {
+    fn touched(column: &Column, start: u64, end: u64) -> Range<usize> {
         if start >= end {
             return 0..0;
         }
@@ -315,62 +306,63 @@ impl<'s> Pages<'s> {
         first..last.max(first)
     }
 
-    /// Fetches what is not there yet of all pages that the segments touch, in one go if there is room for it; if not,
-    /// [`Pages::visit`] does it bit by bit.
-    pub(crate) fn prefetch<'f>(&mut self, wanted: impl Iterator<Item = (&'f Field, usize, Segment)>) -> Result<()> {
-        let mut places: Vec<(u64, ColumnId, usize)> = Vec::new();
-        let (mut infos, mut bytes) = (Vec::new(), 0u64);
+    /// The pages that the segments touch and that have to be fetched.
+    pub(crate) fn missing<'f>(
+        &mut self,
+        wanted: impl Iterator<Item = (&'f Field, usize, Segment)>,
+    ) -> Result<Vec<Missing>> {
+        let mut missing = Vec::new();
         for (field, k, segment) in wanted {
-            let (id, stored, missing) = self.extent(field, k, &segment).map_err(|e| self.named(field, e))?;
+            let (id, stored, before) = self.extent(field, k, &segment).map_err(|e| self.named(field, e))?;
             let Some(column) = id.and_then(|id| self.columns.get(&(segment.cluster.number, id))) else { continue };
-            let start = segment.start.saturating_sub(missing);
-            let end = (segment.start + segment.count).saturating_sub(missing).min(stored);
+            let start = segment.start.saturating_sub(before);
+            let end = (segment.start + segment.count).saturating_sub(before).min(stored);
             for page in Self::touched(column, start, end) {
-                if column.bytes[page].is_none() {
-                    let place = self.source.page_range(&column.info.pages[page]);
-                    let place = place.map_err(|e| self.named(field, column.within(&segment.cluster, page, e)))?;
-                    bytes += place.end - place.start;
-                    places.push((segment.cluster.number, column.id, page));
-                    infos.push(column.info.pages[page]);
-                }
+                missing.extend(self.missing_page(field, column, &segment.cluster, page)?);
             }
         }
-        if bytes > self.room() {
-            return Ok(());
-        }
-        self.fetch(&places, &infos, bytes)
+        Ok(missing)
     }
 
-    fn fetch(&mut self, places: &[(u64, ColumnId, usize)], infos: &[PageInfo], bytes: u64) -> Result<()> {
-        self.memory.take(bytes, "sealed pages")?;
-        for (&(cluster, id, page), bytes) in places.iter().zip(self.source.fetch(infos)?) {
-            if let Some(slot) = self.columns.get_mut(&(cluster, id)).and_then(|column| column.bytes.get_mut(page)) {
+    fn missing_page(&self, field: &Field, column: &Column, cluster: &Cluster, page: usize) -> Result<Option<Missing>> {
+        let info = column.info.pages[page];
+        if column.bytes[page].is_some() || self.source.is_near(&info) {
+            return Ok(None);
+        }
+        let place = self.source.page_range(&info);
+        let place = place.map_err(|e| self.named(field, column.within(cluster, page, e)))?;
+        Ok(Some(Missing { cluster: cluster.number, column: column.id, page, info, bytes: place.end - place.start }))
+    }
+
+    /// Keeps pages that were fetched.
+    pub(crate) fn put(&mut self, missing: &[Missing], fetched: impl IntoIterator<Item = Bytes>) {
+        for (page, bytes) in missing.iter().zip(fetched) {
+            let column = self.columns.get_mut(&(page.cluster, page.column));
+            if let Some(slot) = column.and_then(|column| column.bytes.get_mut(page.page)) {
                 *slot = Some(bytes);
             }
         }
-        Ok(())
     }
 
     /// Fetches the first of the touched pages, and with it as many of the others as there is room for.
     fn fetch_run(&mut self, field: &Field, touches: &[Touch]) -> Result<()> {
-        let room = self.room();
-        let (mut places, mut infos, mut bytes) = (Vec::new(), Vec::new(), 0u64);
-        for touch in touches {
-            let Some(column) = self.columns.get(&(touch.cluster.number, touch.column)) else { continue };
-            if column.bytes[touch.page].is_some() {
-                continue;
-            }
-            let info = column.info.pages[touch.page];
-            let place = self.source.page_range(&info);
-            let place = place.map_err(|e| self.named(field, column.within(&touch.cluster, touch.page, e)))?;
-            if !places.is_empty() && bytes + (place.end - place.start) > room {
+        let room = self.memory.room();
+        let (mut missing, mut bytes) = (Vec::new(), 0u64);
+        for touches in
+            touches.chunk_by(|a, b| (a.cluster.number, a.column, a.page) == (b.cluster.number, b.column, b.page))
+        {
+            let touch = &touches[0];
+            let Some(column) = self.column_of(touch) else { continue };
+            let Some(page) = self.missing_page(field, column, &touch.cluster, touch.page)? else { continue };
+            if !missing.is_empty() && bytes + page.bytes > room {
                 break;
             }
-            bytes += place.end - place.start;
-            places.push((touch.cluster.number, touch.column, touch.page));
-            infos.push(info);
+            bytes += page.bytes;
+            missing.push(page);
         }
-        self.fetch(&places, &infos, bytes).map_err(|e| self.named(field, e))
+        let fetched = self.source.fetch_pages(&missing, self.memory).map_err(|e| self.named(field, e))?;
+        self.put(&missing, fetched);
+        Ok(())
     }
 
     /// The `k`-th column of a field in a cluster.
@@ -379,13 +371,10 @@ impl<'s> Pages<'s> {
         Ok(id.and_then(|id| self.columns.get(&(cluster.number, id))))
     }
 
-    /// Stored bytes of the `k`-th column of a field in a whole cluster. A page that is nowhere counts for nothing: it
-    /// hurts when it is wanted.
-    pub(crate) fn stored_bytes(&mut self, field: &Field, k: usize, cluster: &Cluster) -> Result<u64> {
-        let source = self.source;
-        let Some(column) = self.column(field, k, cluster)? else { return Ok(0) };
-        let ranges = column.info.pages.iter().filter_map(|page| source.page_range(page).ok());
-        Ok(ranges.map(|range| range.end - range.start).sum())
+    /// Stored bytes of the columns that were looked at, in the clusters where they were.
+    pub(crate) fn known_bytes(&self) -> u64 {
+        let pages = self.columns.values().flat_map(|column| &column.info.pages);
+        pages.filter_map(|page| page.locator.in_file().ok()).fold(0, |sum, (_, bytes)| bytes.saturating_add(sum))
     }
 
     /// Compression setting of the `k`-th column of a field in a cluster; 0 is none.
@@ -406,8 +395,9 @@ impl<'s> Pages<'s> {
         Ok(column.info.elements() as f64 * f64::from(bits) / 8.0)
     }
 
-    /// The parts of pages that hold elements of the segments, in order.
-    fn touches(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Vec<Touch>> {
+    /// The parts of pages that hold elements of the segments, in order; all that there is of it is checked that needs no
+    /// page. Elements that are not stored, because the column was added later, are in none.
+    pub(crate) fn touches(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Vec<Touch>> {
         let (mut touches, mut to) = (Vec::new(), 0u64);
         for segment in segments {
             let base = to;
@@ -421,82 +411,162 @@ impl<'s> Pages<'s> {
                 if from >= until {
                     continue;
                 }
-                let (cluster, skip, take) = (segment.cluster, from - first, until - from);
-                touches.push(Touch { cluster, column: column.id, page, skip, take, to });
-                to += take;
+                let (skip, take) = ((from - first) as usize, (until - from) as usize);
+                touches.push(Touch { cluster: segment.cluster, column: column.id, page, skip, take, to: to as usize });
+                to += until - from;
             }
         }
         Ok(touches)
     }
 
-    /// Visits all parts of pages that hold elements of the segments, in order, at most one segment a cluster; their
-    /// bytes are given up then. Elements that are not stored, because
-    /// the column was added later, are left out: the output is expected to be zero there.
-    pub(crate) fn visit(
-        &mut self,
-        field: &Field,
-        k: usize,
-        segments: &[Segment],
-        mut visit: impl FnMut(Piece<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let touches = self.touches(field, k, segments)?;
-        // A page of which only a part is wanted is decoded beside the output.
-        let mut spare = 0;
-        for (index, touch) in touches.iter().enumerate() {
-            let key = (touch.cluster.number, touch.column);
-            if self.columns.get(&key).is_some_and(|column| column.bytes[touch.page].is_none()) {
-                self.fetch_run(field, &touches[index..])?;
-            }
-            let Some(column) = self.columns.get_mut(&key) else { continue };
-            let info = column.info.pages[touch.page];
-            let sealed = column.bytes[touch.page].take();
-            let (source, memory, scratch) = (self.source, &mut self.memory, &mut self.scratch);
-            let mut piece = || {
-                let sealed = sealed.as_ref().ok_or_else(|| Error::corrupt("the page is wanted twice"))?;
-                let elements = u64::from(info.elements);
-                let packed_bytes = column.encoding.packed_bytes(elements).unwrap_or(u64::MAX);
-                if packed_bytes > sealed.len() as u64 {
-                    make_room(scratch, packed_bytes, memory)?;
-                }
-                if touch.take < elements {
-                    let decoded = elements * decoded_width(&column.encoding);
-                    memory.take(decoded.saturating_sub(spare), "a page of which a part is wanted")?;
-                    spare = spare.max(decoded);
-                }
-                let packed = source.unseal(&info, &column.encoding, sealed, scratch)?;
-                visit(Piece {
-                    encoding: &column.encoding,
-                    packed,
-                    elements: info.elements as usize,
-                    skip: touch.skip as usize,
-                    take: touch.take as usize,
-                    to: touch.to as usize,
-                })
-            };
-            let outcome = piece();
-            let sealed_bytes = sealed.map_or(0, |sealed| sealed.len() as u64);
-            if let Err(error) = outcome {
-                let error = column.within(&touch.cluster, touch.page, error);
-                return Err(self.named(field, error));
-            }
-            self.memory.give(sealed_bytes);
+    /// Sees to it that the first pages are at hand, as many as there is room for: they are fetched unless the source is
+    /// near. Gives their number.
+    pub(crate) fn provide(&mut self, field: &Field, touches: &[Touch]) -> Result<usize> {
+        let is_there = |pages: &Self, touch: &Touch| {
+            pages.column_of(touch).is_none_or(|column| {
+                column.bytes[touch.page].is_some() || pages.source.is_near(&column.info.pages[touch.page])
+            })
+        };
+        if !touches.first().is_none_or(|touch| is_there(self, touch)) {
+            self.fetch_run(field, touches)?;
         }
-        self.memory.give(spare);
-        Ok(())
+        Ok(touches.iter().take_while(|touch| is_there(self, touch)).count())
     }
-}
 
-/// Room for an unpacked page, exactly, without the old and the new one at a time.
-fn make_room(scratch: &mut Vec<u8>, bytes: u64, memory: &mut Request) -> Result<()> {
-    let before = scratch.capacity() as u64;
-    if bytes > before {
-        memory.give(before);
-        *scratch = Vec::new();
-        memory.take(bytes, "a page")?;
-        let failed = |_| Error::limit(format!("no memory for a page of {bytes} bytes"));
-        scratch.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX)).map_err(failed)?;
+    /// Gives up pages that were fetched.
+    pub(crate) fn release(&mut self, touches: &[Touch]) {
+        for touch in touches {
+            let key = (touch.cluster.number, touch.column);
+            let slot = self.columns.get_mut(&key).and_then(|column| column.bytes.get_mut(touch.page));
+            if let Some(bytes) = slot.and_then(Option::take) {
+                self.memory.give(bytes.len() as u64);
+            }
+        }
     }
-    Ok(())
+
+    fn column_of(&self, touch: &Touch) -> Option<&Column> {
+        self.columns.get(&(touch.cluster.number, touch.column))
+    }
+
+    /// Where the next run of touches ends: pages of one column that lie side by side in the file and are small enough
+    /// to be read at once, or one page. What is taken of one page stays together.
+    pub(crate) fn run_end(&self, touches: &[Touch]) -> usize {
+        let Some((column, first)) = touches.first().and_then(|first| Some((self.column_of(first)?, first))) else {
+            return touches.len();
+        };
+        let place = |touch: &Touch| self.source.page_range(&column.info.pages[touch.page]).unwrap_or(0..0);
+        let (mut last, mut until, start) = (first, place(first).end, place(first).start);
+        for (index, touch) in touches.iter().enumerate().skip(1) {
+            let same = touch.cluster.number == first.cluster.number && touch.column == first.column;
+            if !(same && touch.page == last.page) {
+                let place = place(touch);
+                let is_fetched = same && column.bytes[touch.page].is_some() != column.bytes[first.page].is_some();
+                if !same || is_fetched || place.start != until || place.end - start > RUN_BYTES {
+                    return index;
+                }
+                until = place.end;
+            }
+            last = touch;
+        }
+        touches.len()
+    }
+
+    /// Reads, compares and decompresses the pages of a run, one after the other. `decode` is given what is wanted of one
+    /// page (once, or several parts), its encoding, the number of its elements, and the page.
+    pub(crate) fn unseal(
+        &self,
+        field: &Field,
+        run: &[Touch],
+        mut decode: impl FnMut(&[Touch], &Encoding, usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(column) = run.first().and_then(|touch| self.column_of(touch)) else { return Ok(()) };
+        let within = |touch: &Touch, e: Error| self.named(field, column.within(&touch.cluster, touch.page, e));
+        with_scratch(|scratch| {
+            let sealed = self.read_run(column, run, &mut scratch.sealed).map_err(|e| within(&run[0], e))?;
+            let mut at = 0;
+            for touches in run.chunk_by(|a, b| a.page == b.page) {
+                let page = touches[0].page;
+                let info = &column.info.pages[page];
+                let mut unseal = || {
+                    let sealed = match &column.bytes[page] {
+                        Some(bytes) => bytes,
+                        None => {
+                            let place = self.source.page_range(info)?;
+                            let from = at;
+                            at += (place.end - place.start) as usize;
+                            sealed.get(from..at).ok_or_else(|| Error::corrupt("the page was not read"))?
+                        }
+                    };
+                    let elements = info.elements as usize;
+                    let packed_bytes = column.encoding.packed_bytes(elements as u64).unwrap_or(u64::MAX);
+                    // A page of which only a part is wanted is decoded beside the output.
+                    let beside = match touches {
+                        [touch] if touch.take == elements => 0,
+                        _ => elements as u64 * decoded_width(&column.encoding),
+                    };
+                    let packed_bytes = if packed_bytes > sealed.len() as u64 { packed_bytes } else { 0 };
+                    let _room = self.memory.hold(packed_bytes, "a page")?;
+                    let _beside = self.memory.hold(beside, "a page of which a part is wanted")?;
+                    let packed = self.source.unseal(info, &column.encoding, sealed, &mut scratch.packed)?;
+                    decode(touches, &column.encoding, elements, packed)
+                };
+                unseal().map_err(|e| within(&touches[0], e))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The bytes of a run of pages that were not fetched.
+    fn read_run<'r>(&self, column: &Column, run: &[Touch], room: &'r mut Vec<u8>) -> Result<&'r [u8]> {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(&[]) };
+        if column.bytes[first.page].is_some() {
+            return Ok(&[]);
+        }
+        let start = self.source.page_range(&column.info.pages[first.page])?.start;
+        let end = self.source.page_range(&column.info.pages[last.page])?.end;
+        let _room = self.memory.hold(end.saturating_sub(start), "sealed pages")?;
+        let sealed = sized(room, end.saturating_sub(start))?;
+        self.source.read_into(start, &mut [sealed])?;
+        Ok(sealed)
+    }
+
+    /// Reads the pages of a run straight into their place in the output, where they are stored as they are in memory and
+    /// are wanted whole; `false` where they are not.
+    pub(crate) fn read_plain(&self, field: &Field, run: &[Touch], width: usize, out: &mut [u8]) -> Result<bool> {
+        let Some(column) = run.first().and_then(|touch| self.column_of(touch)) else { return Ok(true) };
+        let page = |touch: &Touch| &column.info.pages[touch.page];
+        let is_plain = |touch: &Touch| {
+            let stored = page(touch).locator.in_file().map(|(_, bytes)| bytes);
+            column.bytes[touch.page].is_none()
+                && touch.take == page(touch).elements as usize
+                && stored.is_ok_and(|stored| stored == (touch.take * width) as u64)
+        };
+        if !column.encoding.is_plain() || usize::from(column.encoding.bits()) != 8 * width || !run.iter().all(is_plain)
+        {
+            return Ok(false);
+        }
+        let within = |touch: &Touch, e: Error| self.named(field, column.within(&touch.cluster, touch.page, e));
+        let mut checksums = vec![[0; CHECKSUM_BYTES]; run.len()];
+        let (mut rest, mut pieces) = (&mut *out, Vec::with_capacity(2 * run.len()));
+        for (touch, checksum) in run.iter().zip(&mut checksums) {
+            let (mine, others) = rest.split_at_mut(touch.take * width);
+            rest = others;
+            pieces.push(mine);
+            if page(touch).has_checksum {
+                pieces.push(checksum);
+            }
+        }
+        let start = self.source.page_range(page(&run[0])).map_err(|e| within(&run[0], e))?.start;
+        self.source.read_into(start, &mut pieces).map_err(|e| within(&run[0], e))?;
+        let mut rest = &*out;
+        for (touch, checksum) in run.iter().zip(checksums) {
+            let (mine, others) = rest.split_at(touch.take * width);
+            rest = others;
+            let checksum = page(touch).has_checksum.then_some(&checksum);
+            self.source.compare(page(touch), mine, checksum).map_err(|e| within(touch, e))?;
+        }
+        Ok(true)
+    }
 }
 
 /// Bytes of one element in memory, of the widest way to decode it.

@@ -1,0 +1,126 @@
+//! Runs of pages into their places in the output.
+
+use tupelo_format::encoding::Encoding;
+
+use super::Decoder;
+use crate::pool;
+use crate::schema::Field;
+use crate::source::{Segment, Touch};
+use crate::{Error, Result};
+
+/// Decodes a whole page to values as they lie in memory.
+pub(super) type Decode = fn(&Encoding, &[u8], &mut [u8]) -> tupelo_format::Result<()>;
+
+impl Decoder<'_> {
+    /// Decodes all elements of the segments, of `width` bytes each, into `out`. What is not stored, because the column was
+    /// added later, becomes zero.
+    pub(super) fn fill(
+        &mut self,
+        field: &Field,
+        k: usize,
+        segments: &[Segment],
+        width: usize,
+        out: &mut [u8],
+        decode: Decode,
+    ) -> Result<()> {
+        let touches = self.pages.touches(field, k, segments)?;
+        let mut slots = Slots { rest: out, at: 0, width };
+        let mut rest = &touches[..];
+        while !rest.is_empty() {
+            let count = self.pages.provide(field, rest)?;
+            let (now, later) = rest.split_at(count.max(1));
+            let mut tasks = Vec::new();
+            let mut left = now;
+            while !left.is_empty() {
+                let (run, others) = left.split_at(self.pages.run_end(left));
+                tasks.push((run, slots.of(run)?));
+                left = others;
+            }
+            let pages = &self.pages;
+            let bytes = if self.parallel { now.iter().map(|touch| (touch.take * width) as u64).sum() } else { 0 };
+            pool::map(tasks, bytes, |(run, out)| {
+                if pages.read_plain(field, run, width, out)? {
+                    return Ok(());
+                }
+                let (mut rest, mut spare) = (out, Vec::<u64>::new());
+                pages.unseal(field, run, |touches, encoding, elements, packed| {
+                    let taken: usize = touches.iter().map(|touch| touch.take * width).sum();
+                    let mine = rest.split_off_mut(..taken).ok_or_else(|| Error::corrupt("pages overlap"))?;
+                    if let [touch] = touches
+                        && touch.take == elements
+                    {
+                        return Ok(decode(encoding, packed, mine)?);
+                    }
+                    spare.resize((elements * width).div_ceil(size_of::<u64>()), 0);
+                    let spare = &mut bytemuck::cast_slice_mut(&mut spare)[..elements * width];
+                    decode(encoding, packed, spare)?;
+                    let mut mine = mine;
+                    for touch in touches {
+                        let (to, others) = mine.split_at_mut(touch.take * width);
+                        to.copy_from_slice(&spare[touch.skip * width..][..touch.take * width]);
+                        mine = others;
+                    }
+                    Ok(())
+                })
+            })?;
+            self.pages.release(now);
+            rest = later;
+        }
+        slots.end();
+        Ok(())
+    }
+
+    /// Shows all parts of pages that hold elements of the segments, in order: what is wanted of a page, its encoding, the
+    /// number of its elements, and the page.
+    pub(super) fn visit(
+        &mut self,
+        field: &Field,
+        k: usize,
+        segments: &[Segment],
+        mut visit: impl FnMut(&Touch, &Encoding, usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let touches = self.pages.touches(field, k, segments)?;
+        let mut rest = &touches[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(self.pages.provide(field, rest)?.max(1));
+            let mut left = now;
+            while !left.is_empty() {
+                let (run, others) = left.split_at(self.pages.run_end(left));
+                self.pages.unseal(field, run, |touches, encoding, elements, packed| {
+                    touches.iter().try_for_each(|touch| visit(touch, encoding, elements, packed))
+                })?;
+                left = others;
+            }
+            self.pages.release(now);
+            rest = later;
+        }
+        Ok(())
+    }
+}
+
+/// The output, cut into the places of runs.
+struct Slots<'o> {
+    rest: &'o mut [u8],
+    /// Elements that were cut off.
+    at: usize,
+    width: usize,
+}
+
+impl<'o> Slots<'o> {
+    /// The place of consecutive touches, whose elements follow each other unless some between them are not stored: a run
+    /// is in one cluster, where those are the first.
+    fn of(&mut self, run: &[Touch]) -> Result<&'o mut [u8]> {
+        let (Some(first), taken) = (run.first(), run.iter().map(|touch| touch.take).sum::<usize>()) else {
+            return Ok(&mut []);
+        };
+        let misfit = || Error::corrupt("elements overlap");
+        let gap = first.to.checked_sub(self.at).ok_or_else(misfit)?;
+        self.rest.split_off_mut(..gap * self.width).ok_or_else(misfit)?.fill(0);
+        self.at = first.to + taken;
+        self.rest.split_off_mut(..taken * self.width).ok_or_else(misfit)
+    }
+
+    fn end(self) {
+        self.rest.fill(0);
+    }
+}

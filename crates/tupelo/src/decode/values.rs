@@ -1,0 +1,133 @@
+//! Memory for decoded values.
+//!
+//! Large arrays get memory of their own from the system, in large pages where it has them, and what is given up is kept
+//! for the next ones: to get fresh memory, which the system clears first, costs as much as decompressing into it.
+
+use std::sync::{Mutex, PoisonError};
+
+use arrow_buffer::Buffer;
+use bytemuck::{AnyBitPattern, NoUninit};
+use bytes::Bytes;
+use memmap2::MmapMut;
+
+use crate::{Error, Result};
+
+/// Arrays from this size on get memory of their own, in bytes.
+const OWN_BYTES: usize = 1 << 20;
+/// Memory that is kept for later arrays, in bytes.
+const MAX_KEPT_BYTES: usize = 256 << 20;
+/// Memory of an array is a multiple of this, so that it fits others of nearly the same size, in bytes.
+const STEP_BYTES: usize = 256 << 10;
+
+static KEPT: Mutex<Vec<MmapMut>> = Mutex::new(Vec::new());
+
+/// Values of one array in the making. What they are before they are set is unspecified.
+pub(super) struct Values {
+    memory: Memory,
+    len_bytes: usize,
+}
+
+enum Memory {
+    /// In words, so that values of every width are aligned.
+    Small(Vec<u64>),
+    Own(OwnMemory),
+}
+
+/// Given back to those that are kept when it is dropped.
+struct OwnMemory(Option<MmapMut>);
+
+impl Values {
+    /// Room for so many bytes.
+    pub(super) fn with_len(len_bytes: usize) -> Result<Self> {
+        let memory = match len_bytes {
+            OWN_BYTES.. => Memory::Own(OwnMemory::of(len_bytes)?),
+            _ => Memory::Small(vec![0; len_bytes.div_ceil(size_of::<u64>())]),
+        };
+        Ok(Self { memory, len_bytes })
+    }
+
+    /// Its bytes, aligned for every number.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        let bytes = match &mut self.memory {
+            Memory::Small(words) => bytemuck::cast_slice_mut(words),
+            Memory::Own(memory) => memory.0.as_deref_mut().unwrap_or_default(),
+        };
+        &mut bytes[..self.len_bytes]
+    }
+
+    /// The same as numbers.
+    pub(super) fn numbers_mut<T: AnyBitPattern + NoUninit>(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(self.bytes_mut())
+    }
+
+    /// Only the first bytes.
+    pub(super) fn truncate(&mut self, len_bytes: usize) {
+        self.len_bytes = self.len_bytes.min(len_bytes);
+    }
+}
+
+impl AsRef<[u8]> for Values {
+    fn as_ref(&self) -> &[u8] {
+        let bytes = match &self.memory {
+            Memory::Small(words) => bytemuck::cast_slice(words),
+            Memory::Own(memory) => memory.0.as_deref().unwrap_or_default(),
+        };
+        &bytes[..self.len_bytes]
+    }
+}
+
+impl From<Values> for Buffer {
+    fn from(values: Values) -> Self {
+        Bytes::from_owner(values).into()
+    }
+}
+
+impl OwnMemory {
+    fn of(len_bytes: usize) -> Result<Self> {
+        let wanted = len_bytes.next_multiple_of(STEP_BYTES);
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitting = kept.iter().enumerate().filter(|(_, memory)| (wanted..=2 * wanted).contains(&memory.len()));
+        if let Some((index, _)) = fitting.min_by_key(|(_, memory)| memory.len()) {
+            return Ok(Self(Some(kept.swap_remove(index))));
+        }
+        drop(kept);
+        let memory = MmapMut::map_anon(wanted);
+        let memory = memory.map_err(|_| Error::limit(format!("no memory for {len_bytes} bytes of values")))?;
+        // Worth a try: without large pages it works as well.
+        #[cfg(target_os = "linux")]
+        let _tried = memory.advise(memmap2::Advice::HugePage);
+        Ok(Self(Some(memory)))
+    }
+}
+
+impl Drop for OwnMemory {
+    fn drop(&mut self) {
+        let Some(memory) = self.0.take() else { return };
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.iter().map(|memory| memory.len()).sum::<usize>() + memory.len() <= MAX_KEPT_BYTES {
+            kept.push(memory);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_again_and_aligned() {
+        for len in [0, 1, 7, 1000, OWN_BYTES - 1, OWN_BYTES, 3 * OWN_BYTES + 5] {
+            let mut values = Values::with_len(len).unwrap();
+            assert_eq!(values.bytes_mut().len(), len);
+            values.bytes_mut().fill(7);
+            let buffer = Buffer::from(values);
+            assert_eq!(buffer.len(), len);
+            assert!(buffer.iter().all(|&byte| byte == 7));
+            assert_eq!(buffer.as_ptr().align_offset(align_of::<u64>()), 0);
+        }
+        let mut values = Values::with_len(80).unwrap();
+        values.numbers_mut::<u64>()[9] = 1;
+        values.truncate(79);
+        assert_eq!(Buffer::from(values).len(), 79);
+    }
+}
