@@ -29,9 +29,10 @@ from .errors import (
     TupeloWarning,
     UnsupportedError,
 )
+from .fields import Field
 from .filling import FillContext, Metadata, NtupleWriter
 from .histogram import Histogram
-from .ntuple import Field, Ntuple, Report
+from .ntuple import Ntuple, Report
 from .reading import File, open
 from .rules import ReadRule
 from .writing import WritableFile, recreate, update
