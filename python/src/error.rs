@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -20,11 +21,10 @@ pub(crate) fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
 /// The exception to raise for an engine error.
 #[cold]
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
-    // What a caller's own function raised comes through as it is, with where that was as a note.
-    if let Some(raised) = error.source().and_then(|cause| cause.downcast_ref::<PyErr>()) {
-        let raised = raised.clone_ref(py);
-        let noted = raised.value(py).call_method1(intern!(py, "add_note"), (error.to_string(),));
-        return noted.err().unwrap_or(raised);
+    let raised = error.source().and_then(|cause| cause.downcast_ref::<PyErr>());
+    if let Some(raised) = raised.filter(|raised| !raised.is_instance_of::<PyException>(py)) {
+        // Ctrl-C while a caller's own function runs is no error of that function.
+        return raised.clone_ref(py);
     }
     // What storage says carries its own error as the source; what the engine looks up in a file has none.
     let kind = match (error.kind(), error.source()) {
@@ -35,7 +35,11 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         let classes = py.import(intern!(py, "tupelo.errors"))?.getattr(intern!(py, "BY_KIND"))?;
         classes.get_item(kind)?.call1((error.to_string(),))
     };
-    raise().map_or_else(|failure| failure, PyErr::from_value)
+    let exception = raise().map_or_else(|failure| failure, PyErr::from_value);
+    if let Some(raised) = raised {
+        exception.set_cause(py, Some(raised.cause(py).unwrap_or_else(|| raised.clone_ref(py))));
+    }
+    exception
 }
 
 /// Results of the engine on their way to Python.

@@ -28,8 +28,10 @@ pub(crate) fn rule(row: RuleRow) -> tupelo::Result<ReadRule> {
         rule = rule.with_target(Field::try_from(target.as_ref())?);
     }
     Ok(rule.with_function(move |sources, count| {
-        Python::attach(|py| call(py, &function, sources, count))
-            .map_err(|raised| Error::invalid_argument(raised.to_string()).caused_by(raised))
+        Python::attach(|py| {
+            call(py, &function, sources, count)
+                .map_err(|raised| Error::invalid_argument(raised.value(py).to_string()).caused_by(raised))
+        })
     }))
 }
 

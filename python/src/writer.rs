@@ -95,8 +95,8 @@ impl NtupleWriter {
 impl NtupleWriter {
     /// Entries written so far; 0 once it is finished.
     #[getter]
-    fn num_entries(&self) -> u64 {
-        lock(&self.inner).as_ref().map_or(0, tupelo::NtupleWriter::entries)
+    fn num_entries(&self, py: Python<'_>) -> u64 {
+        py.detach(|| lock(&self.inner).as_ref().map_or(0, tupelo::NtupleWriter::entries))
     }
 
     /// The `pyarrow.Schema` of what is to be written: all fields but those that are projected.

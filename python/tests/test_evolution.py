@@ -110,25 +110,61 @@ def test_functions_give_arrays_tuples_or_dicts(ntuple: tupelo.Ntuple) -> None:
         assert arrays.points.a.tolist() == arrays.points.n.tolist()
 
 
-def test_what_functions_raise_comes_through(ntuple: tupelo.Ntuple) -> None:
-    def fail(n: Any) -> Any:
-        raise KeyError("never")
+def test_what_functions_raise_is_said_with_the_rule(ntuple: tupelo.Ntuple) -> None:
+    """It used to come through as it was, and named neither the rule nor the ntuple."""
+    never = KeyError("never")
 
-    ruled = ntuple.with_rules([tupelo.ReadRule("Point", ["n"], {"a": "int"}, fail)])
-    with pytest.raises(KeyError, match="never") as caught:
-        ruled.arrays("points")
-    assert "read rule for 'Point'" in caught.value.__notes__[0]
-    for function, text in [
+    def fail(n: Any) -> Any:
+        raise never
+
+    ruled = ntuple.with_rules(tupelo.ReadRule("Point", ["n"], {"a": "int"}, fail, versions=range(1, 4)))
+    said = (
+        r"points\.root: ntuple 'Events': .*read rule for 'Point', versions 1 to 3: its function for 'a' raised KeyError"
+    )
+    for read in (lambda: ruled.arrays("points"), lambda: ruled["points.a"].array(), lambda: list(ruled.iterate())):
+        with pytest.raises(tupelo.InvalidArgumentError, match=said) as caught:
+            read()
+        assert caught.value.__cause__ is never
+
+
+def test_who_interrupts_a_function_is_heard(ntuple: tupelo.Ntuple) -> None:
+    def interrupt(n: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ntuple.with_rules(tupelo.ReadRule("Point", ["n"], {"a": "int"}, interrupt)).arrays()
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
         (lambda n: {"b": n}, r"gave \['b'\] for the targets \['a'\]"),
         (lambda n: (n, n), "gave 2 arrays for 1 targets"),
-        (lambda n: 3, "gave a int, not an Arrow"),
+        (lambda n: 3, "gave for 'a' a int, which is no array: 'int' object is not iterable"),
+        (lambda n: n.to_numpy().astype(complex), "gave for 'a' a ndarray, .* no values of the type complex128"),
+        (
+            lambda n: np.ones((len(n), 2)),
+            r"'a': values of the Arrow type fixed_size_list<item: double>\[2\] do not fit",
+        ),
         (lambda n: pc.multiply(n, 2**40), "'a': .* not in range"),
         (lambda n: pc.cast(n, pa.string()), "values of the Arrow type string do not fit the declared type int32"),
-        (lambda n: n[1:], "read rule for 'Point': its function gave for 'a' 2 values for 3 records"),
-    ]:
-        ruled = ntuple.with_rules([tupelo.ReadRule("Point", ["n"], {"a": "int"}, function)])
-        with pytest.raises(tupelo.InvalidArgumentError, match=text):
-            ruled.arrays("points")
+        (lambda n: n[1:], "its function gave for 'a' 2 values for 3 records"),
+    ],
+)
+def test_what_functions_give_and_should_not(ntuple: tupelo.Ntuple, function: Any, text: str) -> None:
+    """An array of two dimensions used to be an error of PyArrow's, without a rule."""
+    ruled = ntuple.with_rules([tupelo.ReadRule("Point", ["n"], {"a": "int"}, function, versions=2)])
+    with pytest.raises(tupelo.InvalidArgumentError, match=f"'Events': .*read rule for 'Point', version 2: .*{text}"):
+        ruled.arrays("points")
+
+
+def test_functions_may_give_what_can_be_written(ntuple: tupelo.Ntuple) -> None:
+    for function in (
+        lambda n: np.stack([n.to_numpy(), -n.to_numpy()], axis=1),
+        lambda n: ak.Array([[i, -i] for i in n.to_pylist()]),
+    ):
+        ruled = ntuple.with_rules(tupelo.ReadRule("Point", ["n"], {"a": ("f4", 2)}, function))
+        assert ruled["points.a"].array().tolist() == [[[1, -1], [300, -300]], [], [[3, -3]]]
 
 
 def test_rules_that_cannot_work_are_refused(ntuple: tupelo.Ntuple) -> None:
@@ -140,9 +176,34 @@ def test_rules_that_cannot_work_are_refused(ntuple: tupelo.Ntuple) -> None:
     refused(tupelo.ReadRule("Point", "n", {"a": "int"}, double), match="a list of names")
     refused(tupelo.ReadRule("Point", ["n"], {"a": "nonsense"}, double), match="'nonsense'")
     refused(tupelo.ReadRule("Point", ["n"], {}, double), match="computes nothing")
-    refused(tupelo.ReadRule("Point", ["n"], {"a": "int"}, double, versions=range(0)), match="a number or a range")
+    for versions in (range(0), -1, range(1, 2**33), "1"):
+        rule = tupelo.ReadRule("Point", ["n"], {"a": "int"}, double, versions=versions)  # type: ignore[arg-type]
+        refused(rule, match="a number or a range")
+    refused(tupelo.ReadRule("Point", ["n"], {"a": "int"}, double, checksum=-1), match="the checksum is a number")
+    refused(tupelo.ReadRule("Point", ["n"], ["a"], double), match="targets are a mapping")  # type: ignore[arg-type]
+    for rules in (3, "Point", double):
+        with pytest.raises(tupelo.InvalidArgumentError, match="rules are of the class ReadRule, not"):
+            ntuple.with_rules(rules)  # type: ignore[arg-type]
     refused(tupelo.ReadRule("Point", ["n"], {"a": "int"}, 3), match="no function")  # type: ignore[arg-type]
     refused("Point", match="of the class ReadRule")
+
+
+def test_rules_for_classes_that_are_not_there_are_refused(ntuple: tupelo.Ntuple) -> None:
+    """They used to do nothing, so that nobody noticed a misspelt class."""
+    rule = tupelo.ReadRule("Piont", ["n"], {"twice": "int"}, double, versions=2)
+    said = (
+        r"ntuple 'Events': read rule for 'Piont', version 2: no class on disk is called 'Piont' \(all of 1: 'Point'\)"
+    )
+    with pytest.raises(tupelo.NotFoundError, match=said):
+        ntuple.with_rules(rule)
+
+
+def test_a_schema_without_fields_is_refused(ntuple: tupelo.Ntuple) -> None:
+    """It used to give entries without anything in them."""
+    for schema in ({}, pa.schema([])):
+        for read in (ntuple.arrays, ntuple.iterate):
+            with pytest.raises(tupelo.InvalidArgumentError, match="no field is chosen: the schema is empty"):
+                read(schema=schema)
 
 
 def test_pointers_and_atomics_have_names(tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ def test_later_data_cannot_make_a_field_optional() -> None:
         ({"x": "float"}, "these are types, not data"),
         ({"x": "float", "y": [1]}, "column 'x' cannot be written: it is a single text"),
         ({"x": 7}, "column 'x' cannot be written"),
-        ({1: [1]}, "fields are called by names, not by 1"),
+        ({1: [1]}, "a field is called by a name, not by 1"),
         (7, "data of type int have no named columns"),
         (ak.Array([1, 2]), "an Awkward array of records with named fields is needed"),
         (np.arange(3), "data of type ndarray have no named columns"),

@@ -14,10 +14,10 @@ a `WritableFile`. What goes wrong is an `Error` of a class that says what kind, 
 silently left out: what Tupelo cannot do, it says.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._core import VERSION as __version__
-from ._cpp import record
-from ._objects import Instance, OpaqueObject
-from .attributes import AttributeSet, AttributeSetWriter
 from .errors import (
     CorruptError,
     Error,
@@ -29,12 +29,18 @@ from .errors import (
     TupeloWarning,
     UnsupportedError,
 )
-from .filling import FillContext, Metadata, NtupleWriter
-from .histogram import Histogram
-from .ntuple import Field, Ntuple, Report
-from .reading import File, open
-from .rules import ReadRule
-from .writing import WritableFile, recreate, update
+
+if TYPE_CHECKING:
+    from ._cpp import record
+    from ._objects import Instance, OpaqueObject
+    from .attributes import AttributeSet, AttributeSetWriter
+    from .fields import Field
+    from .filling import FillContext, Metadata, NtupleWriter
+    from .histogram import Histogram
+    from .ntuple import Ntuple, Report
+    from .reading import File, open
+    from .rules import ReadRule
+    from .writing import WritableFile, recreate, update
 
 __all__ = [
     "AttributeSet",
@@ -66,3 +72,38 @@ __all__ = [
     "recreate",
     "update",
 ]
+
+# NumPy and PyArrow take ten times as long to load as the rest: what needs them is loaded when it is asked for first.
+_MODULE_OF = {
+    "AttributeSet": "attributes",
+    "AttributeSetWriter": "attributes",
+    "Field": "fields",
+    "File": "reading",
+    "FillContext": "filling",
+    "Histogram": "histogram",
+    "Instance": "_objects",
+    "Metadata": "filling",
+    "Ntuple": "ntuple",
+    "NtupleWriter": "filling",
+    "OpaqueObject": "_objects",
+    "ReadRule": "rules",
+    "Report": "ntuple",
+    "WritableFile": "writing",
+    "open": "reading",
+    "record": "_cpp",
+    "recreate": "writing",
+    "update": "writing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF.values():
+        return import_module(f".{name}", __name__)
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ._arrow import CHECKSUM, TYPE, VERSION
+from ._texts import check_name, check_text
 from .errors import InvalidArgumentError
 
 _ALIAS = "rntuple.alias"
@@ -66,6 +67,7 @@ def field_of(name: str, declared: Any) -> Any:
 
     Raises `InvalidArgumentError` for everything else, with a list of what is known.
     """
+    check_name(name, "a field")
     if isinstance(declared, pa.Field):
         return declared.with_name(name)
     if isinstance(declared, pa.DataType):
@@ -106,6 +108,7 @@ def record(
     name: object = type_name
     if not isinstance(name, str) or not name.strip():
         raise InvalidArgumentError(f"a C++ class is called by a name, not by {type_name!r}")
+    check_text(name, "the name of a C++ class")
     if not isinstance(members, Mapping):
         raise InvalidArgumentError(f"the members of {type_name} are a mapping of names to types, not {members!r}")
     metadata = {TYPE: name.strip()}
@@ -140,6 +143,8 @@ def _type_of_dtype(dtype: np.dtype[Any], name: str) -> Any:
             kind = pa.list_(pa.field("item", kind, nullable=False), size)
         return kind
     if dtype.names is not None and dtype.fields is not None:
+        for member in dtype.names:
+            check_name(member, "a field")
         return pa.struct([pa.field(n, _type_of_dtype(dtype.fields[n][0], name), nullable=False) for n in dtype.names])
     if dtype.kind in "UT":
         return pa.large_string()

@@ -20,17 +20,35 @@ def declared(what: Any) -> Any:
     return _intake.plain_schema(schema)
 
 
+def read_as(what: Any) -> Any:
+    """The `pyarrow.Schema` of what is to be read as other types than those on disk; None where nothing is said.
+
+    Raises `InvalidArgumentError` for all else, and for a schema without fields.
+    """
+    if what is None:
+        return None
+    if not isinstance(what, Mapping | pa.Schema):
+        raise InvalidArgumentError(f"a schema is a mapping of names to types or a pyarrow.Schema, not {what!r}")
+    if len(what) == 0:
+        raise InvalidArgumentError("no field is chosen: the schema is empty; without one, everything is read as it is")
+    return what if isinstance(what, pa.Schema) else _schema_of(what)
+
+
+def _schema_of(types: Mapping[str, Any]) -> Any:
+    return pa.schema([_cpp.field_of(name, declared) for name, declared in types.items()])
+
+
 def schema_and_data(what: Any) -> tuple[Any, Any]:
     """The `pyarrow.Schema` to write and the tables that are there already."""
     if isinstance(what, pa.Schema):
         return what, ()
     if declares(what):
-        return pa.schema([_cpp.field_of(name, declared) for name, declared in what.items()]), ()
+        return _schema_of(what), ()
     dtype_names = getattr(what, "names", None) if type(what).__name__.endswith("DType") else None
     if dtype_names:
         return pa.schema([_cpp.field_of(name, what[name]) for name in dtype_names]), ()
     if _intake.is_stream(what):
-        reader = pa.RecordBatchReader.from_stream(what)
+        reader = _intake.batches(what)
         if _intake.says_all(reader.schema):
             return reader.schema, (pa.Table.from_batches([batch]) for batch in reader)
         what = reader.read_all()

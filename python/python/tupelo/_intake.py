@@ -1,7 +1,7 @@
 """Data of all kinds as Arrow, on their way into a file."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from . import _core
 from ._arrow import TYPE
-from .errors import InvalidArgumentError
+from ._texts import check_name
+from .errors import Error, InvalidArgumentError
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError, ValueError, OverflowError)
 
@@ -19,6 +20,17 @@ def is_stream(data: Any) -> bool:
     """Whether data come in batches from elsewhere and say in Arrow's words what they are."""
     is_frame = isinstance(data, pa.Table) or _is_pandas(data) or _is_awkward(data)
     return hasattr(data, "__arrow_c_stream__") and not is_frame
+
+
+def batches(data: Any) -> Any:
+    """The `pyarrow.RecordBatchReader` of what `is_stream` is true of.
+
+    Raises `InvalidArgumentError` where the stream has no columns with names.
+    """
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid as error:
+        raise _no_columns(data, error) from error
 
 
 def says_all(schema: Any) -> bool:
@@ -46,13 +58,20 @@ def to_table(data: Any, schema: Any = None) -> Any:
     if isinstance(data, Mapping) and not hasattr(data, "__arrow_c_stream__"):
         return _table(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
-        return _without_views(pa.table(data))
+        return _without_views(batches(data).read_all())
     if hasattr(data, "__arrow_c_array__"):
-        return _without_views(pa.Table.from_batches([pa.record_batch(data)]))
+        try:
+            return _without_views(pa.Table.from_batches([pa.record_batch(data)]))
+        except pa.ArrowInvalid as error:
+            raise _no_columns(data, error) from error
     raise InvalidArgumentError(
         f"data of type {type(data).__name__} have no named columns; give a dict of columns, an Awkward array of "
         "records, a data frame or an Arrow table"
     )
+
+
+def _no_columns(data: Any, error: Exception) -> InvalidArgumentError:
+    return InvalidArgumentError(f"data of type {type(data).__name__} are no columns with names: {_text(error)}")
 
 
 def tight_schema(table: Any) -> Any:
@@ -132,8 +151,7 @@ def _table(columns: Mapping[Any, Any], schema: Any = None) -> Any:
     wanted = {} if schema is None else {field.name: field.type for field in schema}
     arrays = {}
     for name, column in columns.items():
-        if not isinstance(name, str):
-            raise InvalidArgumentError(f"fields are called by names, not by {name!r}")
+        check_name(name, "a field")
         arrays[name] = _column(name, column, wanted.get(name))
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
@@ -185,21 +203,45 @@ def _table_of_pandas(data: Any) -> Any:
 def _column(name: str, column: Any, want: Any) -> Any:
     """One column as an Arrow array; Python's own values become what is wanted, if they can."""
     try:
-        if isinstance(column, pa.Array | pa.ChunkedArray):
-            return column
-        if isinstance(column, str | bytes | type):
-            raise InvalidArgumentError("it is a single text or type, not a column of values")
-        if _is_awkward(column):
-            import awkward as ak
+        return to_array(column, want)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"column '{name}' cannot be written: {error}") from error.__cause__
 
-            return ak.to_arrow(column, list_to32=False, extensionarray=False)
-        if isinstance(column, np.ndarray):
-            return _from_numpy(column, want)
-        if hasattr(column, "__arrow_c_stream__"):
-            return pa.chunked_array(column)
-        return _from_objects(column, want)
-    except (*_ARROW_ERRORS, InvalidArgumentError) as error:
-        raise InvalidArgumentError(f"column '{name}' cannot be written: {_text(error)}") from error
+
+def to_array(values: Any, want: Any = None) -> Any:
+    """One value for each entry as an Arrow array; Python's own become what is wanted, if they can.
+
+    Raises `InvalidArgumentError` where that cannot be.
+    """
+    try:
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            return values
+        if isinstance(values, str | bytes | type):
+            raise InvalidArgumentError("it is a single text or type, not a column of values")
+        if isinstance(values, Mapping | Set):
+            raise InvalidArgumentError(f"it is a {type(values).__name__}, not a column: one value for each entry")
+        if _is_awkward(values):
+            return _from_awkward(values)
+        if isinstance(values, np.ndarray):
+            return _from_numpy(values, want)
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        return _from_objects(values, want)
+    except pa.ArrowNotImplementedError as error:
+        # Arrow names types of NumPy by their numbers.
+        kind = getattr(values, "dtype", None) or getattr(values, "type", None) or type(values).__name__
+        raise InvalidArgumentError(f"RNTuple stores no values of the type {kind} ({_text(error)})") from error
+    except Error:
+        raise
+    except (*_ARROW_ERRORS, RuntimeError) as error:
+        # Awkward calls a text that is none a RuntimeError.
+        raise InvalidArgumentError(_text(error)) from error
+
+
+def _from_awkward(values: Any) -> Any:
+    import awkward as ak
+
+    return ak.to_arrow(values, list_to32=False, extensionarray=False)
 
 
 def _from_objects(values: Any, want: Any) -> Any:
@@ -209,12 +251,15 @@ def _from_objects(values: Any, want: Any) -> Any:
     if want is not None and "struct<" in str(want):
         import awkward as ak
 
-        return _column("", ak.from_iter(values), None)
+        if pa.types.is_large_list(want):
+            # What stands for a map elsewhere is a list of pairs here.
+            values = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+        return _from_awkward(ak.from_iter(values))
     try:
         return pa.array(values)
     except OverflowError:
         # Integers above 2⁶³ are not what Arrow thinks of first.
-        if not all(value is None or isinstance(value, int) for value in values):
+        if not all(value is None or (isinstance(value, int) and value >= 0) for value in values):
             raise
         return pa.array(values, pa.uint64())
 
@@ -357,7 +402,7 @@ def _fit_lists(array: Any, want: Any, path: str) -> Any:
     elif pa.types.is_list(have) or pa.types.is_large_list(have):
         offsets = array.offsets.to_numpy().astype(np.int64)
         values = array.values
-    elif _are_texts(have, pa.large_binary()):
+    elif _is_binary(have) and item.type == pa.uint8():
         return array
     else:
         return None
@@ -371,6 +416,10 @@ def _are_texts(*types: Any) -> bool:
         pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
     )  # fmt: skip
     return all(any(test(kind) for test in tests) for kind in types)
+
+
+def _is_binary(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def _is_number(kind: Any) -> bool:

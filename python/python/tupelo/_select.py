@@ -3,10 +3,12 @@
 import fnmatch
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, SupportsIndex
 
-from .errors import InvalidArgumentError, UnsupportedError
+from ._texts import check_text
+from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
 Filter = str | Callable[[str], bool] | Iterable[str | Callable[[str], bool]] | None
 """A glob (`*` also stands for dots), a regular expression as ``"/pattern/i"``, a function of a text, several of these
@@ -48,9 +50,9 @@ def refuse(method: str, unknown: Mapping[str, object]) -> None:
         raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
 
 
-def check_library(library: str) -> None:
+def check_library(library: object) -> None:
     """Raises `UnsupportedError` for a library that arrays cannot be handed to."""
-    if library not in LIBRARIES:
+    if not isinstance(library, str) or library not in LIBRARIES:
         known = ", ".join(f"{name!r} ({what})" for name, what in LIBRARIES.items())
         raise UnsupportedError(f"library={library!r} is none of {known}; others take what 'arrow' gives")
 
@@ -96,6 +98,7 @@ def patterns(names: str | Iterable[str] | None) -> list[str]:
     for name in several:
         if not isinstance(name, str):
             raise InvalidArgumentError(f"fields are chosen by names or globs, not by {name!r}")
+        check_text(name, "the name of a field")
     if not several:
         raise InvalidArgumentError("no field is chosen: the list of names is empty")
     return several
@@ -120,7 +123,21 @@ _IS_COMPUTED = re.compile(r"[-+/%&|<>=()!\s]|\*")
 
 def expression_hint(name: str) -> str:
     """What to add to "no such field" where the name looks like something to compute."""
+    if len(name) > 1 and name.startswith("/") and name.endswith("/"):
+        return "; regular expressions are given as `filter_name`"
     return "; expressions are not computed, only names and globs are known" if _IS_COMPUTED.search(name) else ""
+
+
+@contextmanager
+def hinting(wanted: list[str]) -> Iterator[None]:
+    """Adds to "no such field" that expressions are not computed, where it looks as if they should be."""
+    try:
+        yield
+    except NotFoundError as error:
+        hints = [expression_hint(name) for name in wanted if f"'{name}'" in str(error)]
+        if not any(hints):
+            raise
+        raise NotFoundError(f"{error}{max(hints)}") from None
 
 
 def entry_range(start: SupportsIndex | None, stop: SupportsIndex | None, count: int) -> tuple[int, int]:
@@ -144,6 +161,6 @@ def step(size: SupportsIndex | str) -> int | str:
         entries: Any = operator.index(size)
     except TypeError:
         raise InvalidArgumentError(f"a step is a number of entries or a text such as '100 MB', not {size!r}") from None
-    if entries < 1:
-        raise InvalidArgumentError(f"a step must have at least one entry, not {entries}")
+    if not 1 <= entries < 2**63:
+        raise InvalidArgumentError(f"a step must have at least one entry and at most 2⁶³−1, not {entries}")
     return int(entries)

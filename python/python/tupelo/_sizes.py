@@ -7,6 +7,7 @@ from typing import SupportsIndex
 from .errors import InvalidArgumentError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_END = 2**63
 _SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([kmgt]?i?)b\s*", re.IGNORECASE)
 
 
@@ -21,7 +22,10 @@ def parse_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None or match[2].upper() not in _UNITS:
         raise InvalidArgumentError(f"{text!r} is no size: write a number and B, kB, MB, GB, TB, KiB, MiB, GiB or TiB")
-    return max(1, round(float(match[1]) * _UNITS[match[2].upper()]))
+    size = float(match[1]) * _UNITS[match[2].upper()]
+    if size >= _END:
+        raise InvalidArgumentError(f"{text!r} is no size: it is more than 2⁶³−1 bytes")
+    return max(1, round(size))
 
 
 def optional_bytes(what: str, size: SupportsIndex | str | None) -> int | None:
@@ -34,10 +38,23 @@ def optional_bytes(what: str, size: SupportsIndex | str | None) -> int | None:
     """
     if size is None:
         return None
+    if isinstance(size, str):
+        return parse_bytes(size)
+    return count(what, "bytes from 0 to 2⁶³−1, or a text such as '64 KiB'", size)
+
+
+def count(what: str, allowed: str, number: SupportsIndex) -> int:
+    """A whole number from 0 to 2⁶³−1; ``what`` is counted, and ``allowed`` says in words how.
+
+    >>> count("checkpoint_clusters", "clusters", 3)
+    3
+
+    Raises `InvalidArgumentError` for everything else.
+    """
     try:
-        number = parse_bytes(size) if isinstance(size, str) else operator.index(size)
+        index = operator.index(number)
     except TypeError:
-        raise InvalidArgumentError(f"{what} is a number of bytes or a text such as '64 KiB', not {size!r}") from None
-    if not 0 <= number < 2**63:
-        raise InvalidArgumentError(f"{what} is a number of bytes from 0 to 2⁶³−1, not {number}")
-    return number
+        index = -1
+    if not 0 <= index < _END:
+        raise InvalidArgumentError(f"{what} is a number of {allowed}, not {number!r}")
+    return index

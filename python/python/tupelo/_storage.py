@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ._sizes import optional_bytes
+from ._sizes import count, optional_bytes
+from ._texts import check_text, check_texts
 from .errors import InvalidArgumentError
 
 _CARDINALITY = "ROOT::RNTupleCardinality<std::uint64_t>"
@@ -36,24 +37,26 @@ class Storage:
         projections: Projections | None = None,
     ) -> dict[str, Any]:
         """The dict that the engine takes."""
-        clusters = optional_bytes("checkpoint_clusters", self.checkpoint_clusters)
+        clusters = 0 if self.checkpoint_clusters is None else self.checkpoint_clusters
+        compression = None if self.compression is None else check_text(str(self.compression), "compression")
         return {
-            "description": description,
-            "compression": None if self.compression is None else str(self.compression),
+            "description": check_text(description, "the description"),
+            "compression": compression,
             "page_bytes": optional_bytes("page_bytes", self.page_bytes),
             "cluster_bytes": optional_bytes("cluster_bytes", self.cluster_bytes),
             "checkpoint_bytes": optional_bytes("checkpoint_bytes", self.checkpoint_bytes) or 0,
-            "checkpoint_clusters": clusters or 0,
+            "checkpoint_clusters": count("checkpoint_clusters", "clusters from 0 (never) to 2⁶³−1", clusters),
             "checkpoint_seconds": _seconds(self.checkpoint_seconds),
-            "encodings": {path: str(encoding) for path, encoding in (encodings or {}).items()},
-            "compressions": {path: str(setting) for path, setting in (compressions or {}).items()},
-            "projections": [_projection(name, source) for name, source in (projections or {}).items()],
+            "encodings": _by_field(encodings, "encodings"),
+            "compressions": _by_field(compressions, "compressions"),
+            "projections": [_projection(*one) for one in check_texts(projections, "projections").items()],
         }
 
 
-def check_name(name: object, what: str = "an ntuple") -> None:
-    if not isinstance(name, str):
-        raise InvalidArgumentError(f"{what} is called by a name, not by {name!r}")
+def _by_field(settings: object, what: str) -> dict[str, str]:
+    """The texts that say how single fields are stored."""
+    given = check_texts(settings, what)
+    return {path: check_text(str(setting), f"{what}: that of '{path}'") for path, setting in given.items()}
 
 
 def _seconds(seconds: float | None) -> float:
@@ -73,4 +76,6 @@ def _projection(name: Any, source: Any) -> tuple[str, str, str | None]:
         raise InvalidArgumentError(
             f"projection {name!r}: its source is a dotted path, '#path' for sizes, or (path, type), not {source!r}"
         )
+    for text in (path, type_name or ""):
+        check_text(text, f"projection '{name}': its source")
     return name, path, type_name

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from . import _core, _intake
 from ._declare import declared
-from ._storage import Projections, Storage, check_name
+from ._storage import Projections, Storage
+from ._texts import check_name, check_text
 from .attributes import AttributeSetWriter
 from .errors import InvalidArgumentError, NotFoundError
 
@@ -66,10 +67,11 @@ class NtupleWriter:
         Numbers are converted to the declared types where nothing is lost but digits of a float. With
         ``accept_new_fields`` columns of other names become fields as by `add_fields`.
 
-        Raises `InvalidArgumentError` where data do not fit; nothing of them is then written.
+        Raises `InvalidArgumentError` where data do not fit; nothing of them is then written, and no field is added. A
+        stream is taken batch by batch: those before the one that does not fit stay.
         """
         if _intake.is_stream(data):
-            for batch in pa.RecordBatchReader.from_stream(data):
+            for batch in _intake.batches(data):
                 self._take(pa.Table.from_batches([batch]), accept_new_fields)
         else:
             self._take(_intake.to_table(data, self._schema), accept_new_fields)
@@ -108,6 +110,7 @@ class NtupleWriter:
         """
         if not isinstance(path, str):
             raise InvalidArgumentError(f"a record is named by its dotted path, not by {path!r}")
+        check_text(path, "the path of a record")
         self._core.add_fields(declared(what), Storage().options(), path)
         self._schema = self._core.arrow_schema()
 
@@ -180,13 +183,16 @@ class NtupleWriter:
     def _take(self, table: Any, accept_new_fields: bool) -> None:
         known = set(self._schema.names)
         new = [name for name in table.schema.names if name not in known]
-        if accept_new_fields and new:
-            self.add_fields(_intake.tight_schema(table.select(new)))
-        self._write(table)
+        if not accept_new_fields or not new:
+            return self._write(table)
+        # Fields cannot be taken back, so what does not fit must be known before they are there.
+        added = declared(_intake.tight_schema(table.select(new)))
+        fitting = _intake.fit(table, pa.schema([*self._schema, *added]))
+        self.add_fields(added)
+        self._core.write(fitting)
 
     def _write(self, table: Any) -> None:
-        core = self._core
-        core.write(_intake.fit(table, self._schema))
+        self._core.write(_intake.fit(table, self._schema))
 
 
 class FillContext:
@@ -204,7 +210,7 @@ class FillContext:
     def extend(self, data: Any) -> None:
         """Appends entries, as `NtupleWriter.extend`."""
         if _intake.is_stream(data):
-            for batch in pa.RecordBatchReader.from_stream(data):
+            for batch in _intake.batches(data):
                 self._core.write(_intake.fit(pa.Table.from_batches([batch]), self._schema))
         else:
             self._core.write(_intake.fit(_intake.to_table(data, self._schema), self._schema))
@@ -240,17 +246,21 @@ class Metadata(MutableMapping[str, str]):
         self._writer = writer
 
     def __getitem__(self, key: str) -> str:
-        return self._pairs()[key]
+        if (value := self._pairs().get(key)) is None:
+            raise self._no_such(key)
+        return value
 
     def __setitem__(self, key: str, value: str) -> None:
         pair: tuple[object, object] = (key, value)
         if not all(isinstance(text, str) for text in pair):
             raise InvalidArgumentError(f"metadata are texts by text, not {value!r} by {key!r}")
+        check_text(key, f"ntuple '{self._writer.name}': a key of the metadata")
+        check_text(value, f"ntuple '{self._writer.name}': the metadata of the key '{key}'")
         self._writer._core.set_metadata(key, value)
 
     def __delitem__(self, key: str) -> None:
         if key not in self._pairs():
-            raise NotFoundError(f"ntuple '{self._writer.name}': no metadata are called {key!r}")
+            raise self._no_such(key)
         self._writer._core.set_metadata(key, None)
 
     def __iter__(self) -> Iterator[str]:
@@ -261,6 +271,10 @@ class Metadata(MutableMapping[str, str]):
 
     def __repr__(self) -> str:
         return f"<tupelo.Metadata {self._pairs()!r}>"
+
+    def _no_such(self, key: str) -> NotFoundError:
+        known = ", ".join(map(repr, self._pairs())) or "none"
+        return NotFoundError(f"ntuple '{self._writer.name}': no metadata are called {key!r} (there are: {known})")
 
     def _pairs(self) -> dict[str, str]:
         return self._writer._core.metadata()

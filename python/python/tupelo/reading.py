@@ -1,15 +1,14 @@
 """Opening files."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Self
 
 from . import _core
-from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from ._texts import check_name, check_path
+from .errors import InvalidArgumentError, NotFoundError
 from .ntuple import Ntuple, Origin
 
-_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 _NTUPLE_CLASSES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
 
 
@@ -40,18 +39,11 @@ def open(
         if len(where) != 1:
             raise InvalidArgumentError(f"a mapping names one file and the object in it, not {len(where)} files")
         ((file_path, name),) = where.items()
-        path = os.fspath(file_path)
-    elif isinstance(where, os.PathLike):
-        path = os.fspath(where)
-    elif isinstance(where, str):
-        if not _REMOTE.match(where):
-            path, name = _core.parse_location(where)
-        else:
-            path = where
+        path = check_path(file_path)
     else:
-        raise InvalidArgumentError(f"a file is named by a text or a path, not by {where!r}")
-    if _REMOTE.match(path):
-        raise UnsupportedError(f"{path}: only local files can be read yet")
+        path = check_path(where)
+        if isinstance(where, str):
+            path, name = _core.parse_location(path)
     file = File(_core.File(path, page_checksums), path, page_checksums)
     return file if name is None else file[name]
 
@@ -105,8 +97,7 @@ class File(Mapping[str, Ntuple]):
         return classes
 
     def __getitem__(self, name: str) -> Ntuple:
-        if not isinstance(name, str):
-            raise InvalidArgumentError(f"ntuples are called by names, not by {name!r}")
+        check_name(name)
         try:
             core = self._core.ntuple(name)
         except NotFoundError:

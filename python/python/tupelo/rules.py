@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from . import _cpp, _intake
+from ._texts import check_text, check_texts
 from .errors import InvalidArgumentError
 
 
@@ -19,9 +19,9 @@ class ReadRule:
     class or of its base classes, ``targets`` the names and types (as for `WritableFile.mkrntuple`) of the members that
     are computed; a target that has the name of a member takes its place. The function is called with a
     `pyarrow.Array` for each source, over all records of a field in a piece, and gives the array of the only target, a
-    tuple in the order of the targets, or a dict. Arrow and NumPy arrays are taken, and numbers converted to the types
-    of the targets where nothing is lost but digits of a float. It may be called from another thread, and with no
-    records.
+    tuple in the order of the targets, or a dict. Arrow, NumPy and Awkward arrays are taken (those of more dimensions
+    for fixed-size arrays), and numbers converted to the types of the targets where nothing is lost but digits of a
+    float. It may be called from another thread, and with no records.
 
     ``versions``, a ``range`` or a number, and ``checksum`` say for which versions of the class the rule is; without
     both, for all. With ``hide_sources`` the sources disappear from the fields.
@@ -56,47 +56,63 @@ class ReadRule:
             raise InvalidArgumentError(f"{self._name()}: {self.function!r} is no function")
         if isinstance(self.sources, str):
             raise InvalidArgumentError(f"{self._name()}: sources are a list of names, not the text {self.sources!r}")
-        sources, targets = list(self.sources), self._targets()
-        return self.type_name, self._versions(), self.checksum, sources, targets, self.hide_sources, self._call
+        check_text(self.type_name, "the class of a read rule")
+        sources, targets = [check_text(source, f"{self._name()}: a source") for source in self.sources], self._targets()
+        return (
+            self.type_name, self._versions(), self._checksum(), sources, targets, bool(self.hide_sources), self._call
+        )  # fmt: skip
 
     def _versions(self) -> tuple[int, int] | None:
         versions: Any = self.versions
         if versions is None:
             return None
-        if isinstance(versions, int):
-            return versions, versions
-        if not isinstance(versions, range) or versions.step != 1 or len(versions) == 0:
-            raise InvalidArgumentError(f"{self._name()}: versions are a number or a range, not {versions!r}")
-        return versions.start, versions.stop - 1
+        wanted = range(versions, versions + 1) if isinstance(versions, int) else versions
+        if not isinstance(wanted, range) or wanted.step != 1 or not 0 <= wanted.start < wanted.stop <= 2**32:
+            raise InvalidArgumentError(
+                f"{self._name()}: versions are a number or a range, from 0 to 2³²−1, not {versions!r}"
+            )
+        return wanted.start, wanted.stop - 1
+
+    def _checksum(self) -> int | None:
+        checksum: Any = self.checksum
+        if checksum is not None and not (isinstance(checksum, int) and 0 <= checksum < 2**32):
+            raise InvalidArgumentError(f"{self._name()}: the checksum is a number from 0 to 2³²−1, not {checksum!r}")
+        return checksum
 
     def _call(self, sources: list[Any], count: int) -> list[Any]:
         """Calls the function and brings what it gives into the order of the targets."""
-        given = self.function(*sources)
         names = list(self.targets)
+        try:
+            given = self.function(*sources)
+        except Exception as error:
+            text = f"its function for {', '.join(map(repr, names))} raised {type(error).__name__}: {error}"
+            raise InvalidArgumentError(text) from error
         if isinstance(given, Mapping):
             if set(given) != set(names):
-                raise InvalidArgumentError(f"its function gave {sorted(given)} for the targets {sorted(names)}")
+                raise InvalidArgumentError(f"its function gave {list(given)} for the targets {names}")
             given = [given[name] for name in names]
         elif not isinstance(given, tuple | list):
             given = [given]
         if len(given) != len(names):
             raise InvalidArgumentError(f"its function gave {len(given)} arrays for {len(names)} targets")
         fields = _intake.plain_schema(self._targets())
-        return [_intake.fit_array(_array(one), field, field.name) for one, field in zip(given, fields, strict=True)]
+        return [_fitting(one, field) for one, field in zip(given, fields, strict=True)]
 
     def _targets(self) -> Any:
-        return pa.schema([_cpp.field_of(name, declared) for name, declared in self.targets.items()])
+        return pa.schema([_cpp.field_of(name, what) for name, what in check_texts(self.targets, "targets").items()])
 
     def _name(self) -> str:
         return f"read rule for '{self.type_name}'"
 
 
-def _array(given: Any) -> Any:
-    """A `pyarrow.Array` of what a function gave."""
-    if isinstance(given, pa.ChunkedArray):
-        return given.combine_chunks()
-    if isinstance(given, np.ndarray):
-        return pa.array(given)
-    if not hasattr(given, "__arrow_c_array__"):
-        raise InvalidArgumentError(f"its function gave a {type(given).__name__}, not an Arrow or NumPy array")
-    return given
+def _fitting(given: Any, field: Any) -> Any:
+    """A `pyarrow.Array` of the type of a target, of what a function gave for it."""
+    try:
+        array = _intake.to_array(given, field.type)
+    except InvalidArgumentError as error:
+        kind = type(given).__name__
+        raise InvalidArgumentError(
+            f"its function gave for '{field.name}' a {kind}, which is no array: {error}"
+        ) from error
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return _intake.fit_array(array, field, field.name)

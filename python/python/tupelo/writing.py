@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from . import _arrow, _core, _intake
 from ._declare import declares, schema_and_data
-from ._storage import Projections, Storage, check_name
+from ._storage import Projections, Storage
+from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
 from .filling import NtupleWriter
 
@@ -99,7 +100,7 @@ class WritableFile:
     def __init__(self, path: str | os.PathLike[str], update: bool, storage: Storage) -> None:
         # First, so that a file that could not be opened is one that is closed.
         self._core: _core.FileWriter | None = None
-        self._path = os.fspath(path)
+        self._path = check_path(path)
         self._storage = storage
         self._ntuples: dict[str, NtupleWriter] = {}
         storage.options()  # What is wrong in them is said before a file is made.
@@ -136,6 +137,7 @@ class WritableFile:
         return self.append(name) if begun is None or begun.is_closed else begun
 
     def __setitem__(self, name: str, data: Any) -> None:
+        check_name(name)
         if isinstance(data, pa.Schema) or declares(data):
             raise InvalidArgumentError(f"ntuple '{name}': these are types, not data; begin it by mkrntuple()")
         if (begun := self._ntuples.get(name)) is not None:

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::Ntuple;
 use super::sources::Sources;
 use super::transform::relabel;
 use crate::schema::evolution::{Recipe, Rules as Evolution, normalised};
-use crate::schema::{Field, Schema, arrow};
+use crate::schema::{Field, Kind, Schema, arrow};
 use crate::{Error, Result};
 
 /// What a rule calls: the arrays of its sources, all of the same length, and that length, to the arrays of its targets.
@@ -140,9 +141,19 @@ impl ReadRule {
         }
     }
 
+    fn check_class(&self, classes: &BTreeSet<String>) -> Result<()> {
+        match classes.contains(&self.recipe.type_name) {
+            true => Ok(()),
+            false => {
+                let known = classes.iter().map(String::as_str);
+                Err(self.named(Error::no_such("class on disk", &self.recipe.type_name, known)))
+            }
+        }
+    }
+
     #[cold]
     fn named(&self, error: Error) -> Error {
-        error.within(format!("read rule for '{}'", self.recipe.type_name))
+        error.within(&self.recipe)
     }
 }
 
@@ -165,16 +176,18 @@ pub(super) struct Rules {
 impl Ntuple {
     /// The same ntuple, whose schema shows the members that rules compute wherever a record of their class stands. They
     /// are chosen and read as all others; to read one reads the sources of its rule and nothing else. Rules that the
-    /// ntuple has already stay. A rule whose class, version or checksum is nowhere on disk does nothing.
+    /// ntuple has already stay. A rule for another version or checksum of a class than those on disk does nothing.
     ///
     /// # Errors
-    /// Not found, with near names, for a source that a record of the rule's class does not have; invalid argument for
-    /// rules that are not complete, and for two that compute the same member of a record.
+    /// Not found, with near names, for a class that is nowhere on disk, and for a source that a record of the class does
+    /// not have; invalid argument for rules that are not complete, and for two that compute the same member of a record.
     pub fn with_rules(&self, rules: impl IntoIterator<Item = ReadRule>) -> Result<Self> {
         let apply = || {
             let mut all = self.rules().to_vec();
             all.extend(rules);
             all.iter().try_for_each(ReadRule::check)?;
+            let classes = classes(self.disk_schema());
+            all.iter().try_for_each(|rule| rule.check_class(&classes))?;
             let recipes: Vec<Recipe> = all.iter().map(|rule| rule.recipe.clone()).collect();
             let evolution = Evolution { recipes: &recipes, compressed: self.is_compressed() };
             let fields = self.disk_schema().fields.iter().map(|field| evolution.shape(field));
@@ -184,6 +197,19 @@ impl Ntuple {
         };
         apply().map_err(|e| self.context(e))
     }
+}
+
+/// The normalised names of the classes whose records stand anywhere in a schema.
+fn classes(schema: &Schema) -> BTreeSet<String> {
+    let mut classes = BTreeSet::new();
+    let mut left: Vec<&Field> = schema.fields.iter().collect();
+    while let Some(field) = left.pop() {
+        left.extend(field.children());
+        if matches!(field.kind, Kind::Record(_)) && !field.type_name.is_empty() {
+            classes.insert(normalised(&field.type_name));
+        }
+    }
+    classes
 }
 
 /// What a function gave, in exactly the Arrow type that its target reads as.

@@ -249,8 +249,11 @@ fn rules_that_cannot_work_are_refused_at_once() {
     assert!(error.to_string().contains("field 'links': read rule for 'Link<Jet>'"), "{error}");
     let error = refused(vec![resolving(), resolving()]);
     assert!(error.to_string().contains("another rule computes the member 'is_null' too"), "{error}");
-    // For a class that is not there, a rule does nothing.
-    let idle = base_rule(DataType::UInt32, nulls_of);
-    let idle = ReadRule { recipe: Recipe { type_name: "B".into(), ..idle.recipe.clone() }, ..idle };
-    assert_eq!(paths(&disk.with_rules([idle]).unwrap()), paths(&disk));
+    // A class that is misspelt used to be a rule that did nothing.
+    let other = base_rule(DataType::UInt32, nulls_of);
+    let other = ReadRule { recipe: Recipe { type_name: "LinkBas".into(), ..other.recipe.clone() }, ..other };
+    let error = refused(vec![other.with_versions(1..=2)]);
+    let expected = "read rule for 'LinkBas', versions 1 to 2: no class on disk is called 'LinkBas' (";
+    assert!(error.is_not_found() && error.to_string().contains(expected), "{error}");
+    assert!(error.to_string().contains("'LinkBase'"), "{error}");
 }

@@ -1,5 +1,6 @@
 //! What read rules say of the schema: the members that they compute, and from which.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::{Place, Rules, Ways, normalised};
@@ -27,6 +28,22 @@ impl Recipe {
     }
 }
 
+/// The rule, as errors name it: by its class, and the versions and the checksum where it is for some only.
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "read rule for '{}'", self.type_name)?;
+        match self.versions.as_ref().map(|versions| (versions.start(), versions.end())) {
+            Some((first, last)) if first == last => write!(f, ", version {first}")?,
+            Some((first, last)) => write!(f, ", versions {first} to {last}")?,
+            None => {}
+        }
+        match self.checksum {
+            Some(checksum) => write!(f, ", checksum {checksum}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A member that a recipe computes.
 pub(super) struct Target<'r> {
     pub(super) name: &'r str,
@@ -42,7 +59,7 @@ impl<'r> Rules<'r> {
             return Ok(targets);
         }
         for (rule, recipe) in self.recipes.iter().enumerate().filter(|(_, recipe)| recipe.fits(record)) {
-            let error = |e: Error| e.within(format!("read rule for '{}'", recipe.type_name)).within(at);
+            let error = |e: Error| e.within(recipe).within(at);
             for source in &recipe.sources {
                 if way_to(record, source).is_none() {
                     let known = record.children().iter().chain(record.bases().flat_map(Field::children));

@@ -1,0 +1,320 @@
+"""Fields of ntuples that are read."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Self, SupportsIndex, TextIO
+
+import numpy as np
+import pyarrow as pa
+
+from . import _arrow, _core, _declare, _objects, _select
+from ._libraries import Library, hand_out
+from ._select import Filter
+from ._texts import check_text
+from .errors import InvalidArgumentError, NotFoundError
+
+
+class Field:
+    """One field of an ntuple: what it is, and a way to read it."""
+
+    def __init__(self, ntuple: "Fields", index: int) -> None:
+        self._ntuple = ntuple
+        self._index = index
+        self.path, self._parent, self.name, self.typename, self.description, self.kind = ntuple._fields[index]
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries of the ntuple."""
+        return self._ntuple.num_entries
+
+    @property
+    def parent(self) -> "Field | None":
+        """The field of which this is a subfield."""
+        return None if self._parent is None else Field(self._ntuple, self._parent)
+
+    def keys(self) -> list[str]:
+        """Names of the subfields, relative to this field: ``["pt", "eta"]``."""
+        fields = self._ntuple._fields
+        return [name for _, parent, name, *_ in fields if parent == self._index]
+
+    def __getitem__(self, name: str) -> "Field":
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"subfields are called by names, not by {name!r}; read entries by array()")
+        return self._ntuple[f"{self.path}.{name}"]
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __repr__(self) -> str:
+        return f"<tupelo.Field {self.path!r}: {self.typename or self.kind}>"
+
+    def array(
+        self,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        library: Library = "ak",
+        **unknown: object,
+    ) -> Any:
+        """The values of the field in a range of entries, by default all.
+
+        The first axis are the entries. A subfield of a collection comes as a collection of its values:
+        ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. `Ntuple.arrays` says what the libraries mean;
+        the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array` or `pandas.Series`.
+        """
+        _select.refuse("array", unknown)
+        _select.check_library(library)
+        start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        batch = self._ntuple._read([_select.literal(self.path)], start, stop, False)
+        names = self._names()
+        field, column = _arrow.drill(batch.schema.field(0), batch.column(0), names[1:])
+        if library == "arrow":
+            return column
+        alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.path)]))
+        arrays = hand_out(alone, library, start)
+        return arrays[self.path]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """What NumPy and all that is built on it (``plt.hist(ntuple["x"])``) take: ``array(library="np")``."""
+        return np.asarray(self.array(library="np"), dtype)
+
+    def objects(
+        self, entry_start: SupportsIndex | None = None, entry_stop: SupportsIndex | None = None, **unknown: object
+    ) -> list[Any]:
+        """The C++ objects of a streamer field in a range of entries, by default all: one for each entry, or a list of
+        them for fields below collections.
+
+        ``TString``, ``TObjString`` and ``std::string`` come as `str`, ``TObjArray``, ``TList`` and sequences as lists
+        (NumPy arrays, if of numbers), maps as dicts, ``TArrayD`` and its like as NumPy arrays, ``std::pair`` as tuples,
+        one- and two-dimensional histograms and ``TProfile`` as `Histogram`, other objects as `Instance`. They are
+        decoded by the streamer info in the file. What it does not describe, and what has a format of its own, comes as
+        an `OpaqueObject` that has the bytes and says why; a null pointer as None.
+
+        Raises `InvalidArgumentError` for fields that are no streamer fields: `array` reads these.
+        """
+        _select.refuse("objects", unknown)
+        start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        core = self._ntuple._core.objects(self.path)
+
+        def decoded(stored: Any) -> Any:
+            match stored:
+                case bytes():
+                    return _objects.present(core.decode(stored, _objects.Instance, _objects.OpaqueObject))
+                case list():
+                    return [decoded(item) for item in stored]
+                case _:
+                    return stored
+
+        stored: list[Any] = self.array(start, stop, library="arrow").to_pylist()
+        return [decoded(entry) for entry in stored]
+
+    def _above(self) -> Iterator["Field"]:
+        if (parent := self.parent) is not None:
+            yield from parent._above()
+            yield parent
+
+    def _names(self) -> list[str]:
+        return [*(field.name for field in self._above()), self.name]
+
+
+class Fields:
+    """What of an open ntuple needs none of its entries, and first of all a mapping from dotted paths to fields."""
+
+    # It is no `collections.abc.Mapping`: libraries would take it for a dict of columns before they see the stream.
+
+    def __init__(self, core: "_core.Ntuple", file_path: str) -> None:
+        self._open_core: _core.Ntuple | None = core
+        self._file_path = file_path
+        self._path = core.path
+
+    @property
+    def name(self) -> str:
+        """Its name, without directories."""
+        return self._core.name
+
+    @property
+    def object_path(self) -> str:
+        """Its path in the file: ``"dir/name"``."""
+        return self._path
+
+    @property
+    def file_path(self) -> str:
+        """The file."""
+        return self._file_path
+
+    @property
+    def description(self) -> str:
+        """Free text."""
+        return self._core.description
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries."""
+        return self._core.num_entries
+
+    def keys(
+        self, *, recursive: bool = True, filter_name: Filter = None, filter_typename: Filter = None, **unknown: object
+    ) -> list[str]:
+        """Dotted paths of the fields, parents first; only those at the top where ``recursive`` is false.
+
+        The items of collections, arrays and optionals have no name: ``jets.pt`` is the ``pt`` of the items of
+        ``jets``. Filters are globs, ``"/regular expressions/"``, functions of the text, or several of these.
+        """
+        return list(
+            self.typenames(recursive=recursive, filter_name=filter_name, filter_typename=filter_typename, **unknown)
+        )
+
+    def typenames(
+        self, *, recursive: bool = True, filter_name: Filter = None, filter_typename: Filter = None, **unknown: object
+    ) -> dict[str, str]:
+        """C++ types by dotted path, as in `keys`; ``struct`` and ``collection`` where there is no C++ type."""
+        _select.refuse("keys", unknown)
+        fits_name, fits_type = _select.matcher(filter_name), _select.matcher(filter_typename)
+        return {
+            path: self._fields[index][3]
+            for path, index in self._by_path.items()
+            if (recursive or self._fields[index][1] is None) and fits_name(path) and fits_type(self._fields[index][3])
+        }
+
+    def show(self, *, recursive: bool = True, file: TextIO | None = None, max_width: int = 120) -> None:
+        """Prints the tree of fields with their types and descriptions, by default to standard output.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("show.root") as out:
+        ...     out.mkrntuple("Events", {"pt": "std::vector<float>", "run": "int"}, description="A few.").close()
+        >>> tupelo.open("show.root:Events").show()
+        Events (RNTuple, 0 entries)
+        Description: A few.
+        ├─ pt (std::vector<float>)
+        └─ run (std::int32_t)
+        """
+        out = sys.stdout if file is None else file
+        below: dict[int | None, list[int]] = {}
+        for index in self._by_path.values():
+            below.setdefault(self._fields[index][1], []).append(index)
+
+        def line(text: str) -> None:
+            print(text if len(text) <= max_width else text[: max_width - 1] + "…", file=out)
+
+        def branch(parent: int | None, margin: str) -> None:
+            children = below.get(parent, [])
+            for index in children:
+                _, _, name, type_name, description, _ = self._fields[index]
+                is_last = index == children[-1]
+                inner = margin + ("   " if is_last else "│  ")
+                line(f"{margin}{'└─ ' if is_last else '├─ '}{name} ({type_name})")
+                for text in description.splitlines():
+                    line(f"{inner}Description: {text}")
+                if recursive:
+                    branch(index, inner)
+
+        line(f"{self.name} (RNTuple, {self.num_entries} entries)")
+        for text in self.description.splitlines():
+            line(f"Description: {text}")
+        branch(None, "")
+
+    def __getitem__(self, name: str) -> Field:
+        if name not in self:
+            raise self._no_such_field(name)
+        return Field(self, self._by_path[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_path)
+
+    def __len__(self) -> int:
+        """Number of fields that `keys` lists; the number of entries is `num_entries`."""
+        return len(self._by_path)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._by_path
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        # Without it, NumPy and pandas would take the names for the values.
+        raise InvalidArgumentError(
+            f"{self._file_path}: ntuple '{self._path}' is no array; read one field by ntuple['name'].array(), all by "
+            "arrays(library='np') or arrays(library='pd')"
+        )
+
+    def values(self) -> list[Field]:
+        """The fields that `keys` lists."""
+        return [Field(self, index) for index in self._by_path.values()]
+
+    def items(self) -> list[tuple[str, Field]]:
+        """Pairs of dotted paths and fields."""
+        return [(path, Field(self, index)) for path, index in self._by_path.items()]
+
+    def get(self, name: str, default: Field | None = None) -> Field | None:
+        """The field of a dotted path, or the default where there is none."""
+        return Field(self, self._by_path[name]) if name in self else default
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.keys()
+
+    def __repr__(self) -> str:
+        if self._open_core is None:
+            return f"<tupelo.Ntuple {self._path!r} (closed)>"
+        top = sum(parent is None for _, parent, *_ in self._fields)
+        return f"<tupelo.Ntuple {self._path!r} ({top} fields, {self.num_entries} entries)>"
+
+    def close(self) -> None:
+        """Lets go of the file. Arrays that were read stay."""
+        self._open_core = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # Under the hood.
+
+    @property
+    def _core(self) -> "_core.Ntuple":
+        if self._open_core is None:
+            raise InvalidArgumentError(f"{self.file_path}: ntuple '{self._path}' is closed")
+        return self._open_core
+
+    @cached_property
+    def _fields(self) -> list[tuple[str, int | None, str, str, str, str]]:
+        """Path, index of the parent, name, type, description and kind of every field, parents first."""
+        return self._core.fields()
+
+    @cached_property
+    def _by_path(self) -> dict[str, int]:
+        """Index of every field."""
+        return {path: index for index, (path, *_) in enumerate(self._fields)}
+
+    def _no_such_field(self, name: object) -> Exception:
+        if not isinstance(name, str):
+            return InvalidArgumentError(f"fields are called by names, not by {name!r}; read entries by arrays()")
+        check_text(name, "the name of a field")
+        try:
+            self._core.arrow_schema([name], False)
+        except NotFoundError as error:
+            return NotFoundError(f"{error}{_select.expression_hint(name)}")
+        except InvalidArgumentError as error:
+            return error
+        text = (
+            f"'{name}' is a pattern; read it by arrays()" if _select.is_glob(name) else f"'{name}' cannot be read alone"
+        )
+        return NotFoundError(f"{self.file_path}: ntuple '{self._path}': {text}")
+
+    def _read(
+        self,
+        wanted: list[str],
+        start: int,
+        stop: int,
+        binary_strings: bool,
+        schema: Mapping[str, Any] | pa.Schema | None = None,
+    ) -> Any:
+        with _select.hinting(wanted):
+            return self._core.read(wanted, start, stop, binary_strings, _declare.read_as(schema))

@@ -1,0 +1,274 @@
+"""What is refused changes nothing, and is refused in words of the package, not of NumPy, PyArrow or codecs."""
+
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tupelo
+
+LONE = "key\ud800"
+"""A text without UTF-8, as `os.fsdecode` makes of bytes that were none."""
+
+
+def opened(where: str = "f.root:Events") -> tupelo.Ntuple:
+    ntuple = tupelo.open(where)
+    assert isinstance(ntuple, tupelo.Ntuple)
+    return ntuple
+
+
+# Data that do not fit add no fields.
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        ({"x": ["text"], "new": [1]}, "'x'"),
+        ({"x": [1.5], "new": [1]}, "truncated"),
+        ({"new": [1]}, "missing: 'x'"),
+        ({"x": [1], "new": [1, 2]}, "different numbers of entries"),
+        ({"x": [1], "new": [None]}, "all empty or missing"),
+        ({"x": [1], "new": [object()]}, "'new' cannot be written"),
+        ({"x": [1], "a.b": [1]}, "the format forbids"),
+        ({"x": [None], "new": [1]}, "not declared as std::optional"),
+        ({"x": [1], "text": [1], "new": [1]}, "'text'"),
+    ],
+)
+def test_data_that_are_refused_add_no_fields(bad: Any, text: str) -> None:
+    """The new field used to stay in the schema, and to be wanted from then on."""
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"x": "int", **({"text": "std::string"} if "text" in bad else {})})
+        good = {"x": [1], **({"text": ["a"]} if "text" in bad else {})}
+        events.extend(good)
+        before = events.arrow_schema
+        with pytest.raises(tupelo.Error, match=text):
+            events.extend(bad, accept_new_fields=True)
+        assert events.arrow_schema == before
+        assert events.num_entries == 1
+        events.extend({**good, "later": [[1, 2]]}, accept_new_fields=True)
+    assert opened().keys() == [*good, "later"]
+    assert opened()["later"].array().tolist() == [[], [1, 2]]
+
+
+def test_texts_are_no_lists_of_numbers() -> None:
+    """They used to reach the engine, which then had half of an entry and could not finish the ntuple."""
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"x": "std::vector<int>", "b": "std::vector<std::byte>"})
+        for bad in ({"x": ["ab"], "b": [b""]}, {"x": [b"ab"], "b": [b""]}, {"x": [[1]], "b": ["ab"]}):
+            with pytest.raises(tupelo.InvalidArgumentError, match="do not fit the declared type large_list"):
+                events.extend(bad)
+        events.extend({"x": [[1]], "b": [b"ab"]})
+    assert opened().arrays().tolist() == [{"x": [1], "b": [97, 98]}]
+
+
+# Options.
+
+
+@pytest.mark.parametrize("value", [-1, 2**63, "1 kB", 1.5, "many"])
+def test_counts_are_no_sizes(value: Any) -> None:
+    """The text said "bytes", and "1 kB" was a thousand clusters."""
+    text = r"checkpoint_clusters is a number of clusters from 0 \(never\) to 2⁶³−1, not "
+    with pytest.raises(tupelo.InvalidArgumentError, match=text):
+        tupelo.recreate("f.root", checkpoint_clusters=value)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"description": 3}, "the description is a text, not 3"),
+        ({"description": LONE}, "the description has no UTF-8: .*lone surrogate at character 3"),
+        ({"compression": LONE}, "compression has no UTF-8"),
+        ({"encodings": ["x"]}, r"encodings are a mapping, as \{name: value\}, not \['x'\]"),
+        ({"encodings": {3: "Real16"}}, "a name in the encodings is a text, not 3"),
+        ({"encodings": {LONE: "Real16"}}, "a name in the encodings has no UTF-8"),
+        ({"encodings": {"x": LONE}}, "encodings: that of 'x' has no UTF-8"),
+        ({"compressions": "lzma"}, "compressions are a mapping"),
+        ({"compressions": {"x": LONE}}, "compressions: that of 'x' has no UTF-8"),
+        ({"projections": ["x"]}, "projections are a mapping"),
+        ({"projections": {LONE: "x"}}, "a name in the projections has no UTF-8"),
+        ({"projections": {"y": LONE}}, "projection 'y': its source has no UTF-8"),
+    ],
+)
+def test_options_that_are_none(options: Any, text: str) -> None:
+    with tupelo.recreate("f.root") as file, pytest.raises(tupelo.InvalidArgumentError, match=text):
+        file.mkrntuple("Events", {"x": "float"}, **options)
+
+
+@pytest.mark.parametrize("size", [2**63, "9e99 TB", "1e400 B"])
+def test_steps_that_are_too_large(size: Any) -> None:
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = {"x": [1]}
+    with pytest.raises(tupelo.InvalidArgumentError, match="2⁶³−1"):
+        opened().iterate(step_size=size)
+    assert len(list(opened().iterate(step_size=sys.maxsize))) == 1
+
+
+# Texts without UTF-8.
+
+
+def test_metadata_without_utf_8_are_named() -> None:
+    with tupelo.recreate("f.root") as file:
+        metadata = file.mkrntuple("Events", {"x": "int"}).metadata
+        text = r"ntuple 'Events': a key of the metadata has no UTF-8: 'key\\ud800' has a lone surrogate at character 3"
+        with pytest.raises(tupelo.InvalidArgumentError, match=text):
+            metadata[LONE] = "value"
+        with pytest.raises(tupelo.InvalidArgumentError, match="the metadata of the key 'tune' has no UTF-8"):
+            metadata["tune"] = LONE
+        assert LONE not in metadata
+        with pytest.raises(tupelo.NotFoundError, match=r"no metadata are called 'tune' \(there are: none\)"):
+            metadata["tune"]
+        metadata["tune"] = "CP5"
+    assert opened().metadata == {"tune": "CP5"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda file, events: file.mkrntuple(LONE, {"x": "int"}),
+        lambda file, events: file.__setitem__(LONE, {"x": [1]}),
+        lambda file, events: file[LONE],
+        lambda file, events: file.mkrntuple("n", {LONE: "int"}),
+        lambda file, events: file.mkrntuple("n", {LONE: [1]}),
+        lambda file, events: file.mkrntuple("n", np.dtype([(LONE, "i4")])),
+        lambda file, events: file.mkrntuple("n", {"r": np.dtype([(LONE, "i4")])}),
+        lambda file, events: file.mkrntuple("n", ak.zip({LONE: ak.Array([1])})),
+        lambda file, events: events.extend({"x": [1], LONE: [1]}, accept_new_fields=True),
+        lambda file, events: events.add_fields({LONE: "int"}),
+        lambda file, events: events.add_members(LONE, {"y": "int"}),
+        lambda file, events: events.attribute_set(LONE, {"q": "int"}),
+        lambda file, events: events.attribute_set("set", {LONE: "int"}),
+        lambda file, events: tupelo.record(LONE, {"x": "int"}),
+        lambda file, events: tupelo.record("C", {LONE: "int"}),
+        lambda file, events: tupelo.recreate(LONE),
+        lambda file, events: tupelo.update(LONE),
+        lambda file, events: tupelo.open(LONE),
+        lambda file, events: tupelo.open({"g.root": LONE}),
+        lambda file, events: opened("g.root:Events")[LONE],
+        lambda file, events: opened("g.root:Events").arrays(LONE),
+        lambda file, events: opened("g.root:Events").arrays(schema={LONE: "int"}),
+        lambda file, events: opened("g.root:Events").attributes(LONE),
+    ],
+)
+def test_names_without_utf_8_are_refused(call: Callable[[tupelo.WritableFile, tupelo.NtupleWriter], Any]) -> None:
+    with tupelo.recreate("g.root") as file:
+        file["Events"] = {"x": [1]}
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"x": "int"})
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"has no UTF-8: '.*\\ud800' has a lone surrogate at"):
+            call(file, events)
+
+
+# Names and files that are none.
+
+
+@pytest.mark.parametrize("path", [None, 7, b"f.root"])
+def test_files_that_are_no_names(path: Any) -> None:
+    for begin in (tupelo.recreate, tupelo.update, tupelo.open):
+        with pytest.raises(tupelo.InvalidArgumentError, match="a file is named by a text or a path, not by"):
+            begin(path)
+
+
+def test_remote_files_are_not_written() -> None:
+    with pytest.raises(tupelo.UnsupportedError, match="only local files"):
+        tupelo.recreate("https://host/f.root")
+    assert not list(pathlib.Path().iterdir())
+
+
+def test_fields_are_called_by_names() -> None:
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = {"x": [{"a": 1}]}
+        for name, text in ((7, "a field is called by a name, not by 7"), ("a\0b", "contains")):
+            with pytest.raises(tupelo.InvalidArgumentError, match=text):
+                file["Other"] = {name: [1]}
+            with pytest.raises(tupelo.InvalidArgumentError, match=text):
+                file.mkrntuple("Other", {name: "int"})
+    ntuple = opened()
+    for number in (0, slice(3), ["x"], ("x", "x")):
+        with pytest.raises(tupelo.InvalidArgumentError, match="fields are called by names, not by"):
+            ntuple[number]  # type: ignore[index]
+        with pytest.raises(tupelo.InvalidArgumentError, match="subfields are called by names, not by"):
+            ntuple["x"][number]  # type: ignore[index]
+        assert number not in ntuple
+    with pytest.raises(tupelo.InvalidArgumentError, match="an attribute set is called by a name, not by 3"):
+        ntuple.attributes(3)  # type: ignore[arg-type]
+    with pytest.raises(tupelo.UnsupportedError, match=r"library=\['ak'\] is none of"):
+        ntuple.arrays(library=["ak"])  # type: ignore[arg-type]
+    with pytest.raises(tupelo.NotFoundError, match="regular expressions are given as `filter_name`"):
+        ntuple.arrays("/x.*/")
+
+
+# Columns that are none.
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (np.zeros(2, complex), "stores no values of the type complex128"),
+        (np.zeros(2, np.longdouble), "stores no values of the type (longdouble|float128)"),
+        (ak.Array(np.zeros(2, complex)), r"stores no values of the type 2 \* complex128"),
+        ({"a": 1}, "it is a dict, not a column"),
+        ({1, 2}, "it is a set, not a column"),
+        ([-(2**63) - 1], "too large"),
+        ([LONE], "surrogates not allowed"),
+    ],
+)
+def test_columns_that_are_none(column: Any, text: str) -> None:
+    with tupelo.recreate("f.root") as file, pytest.raises(tupelo.InvalidArgumentError, match=text):
+        file["Events"] = {"x": column}
+
+
+def test_an_array_is_no_table() -> None:
+    with tupelo.recreate("f.root") as file:
+        for data in (pa.array([1]), pa.chunked_array([[1]])):
+            with pytest.raises(tupelo.InvalidArgumentError, match="Array are no columns with names"):
+                file["Events"] = data
+
+
+def test_what_ends_a_stream_is_told_as_it_is() -> None:
+    with tupelo.recreate("g.root") as file:
+        file["Events"] = {"x": [1]}
+    ntuple = opened("g.root:Events")
+    ntuple.close()
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"x": "int"})
+        for take in (events.extend, lambda data: file.mkrntuple("Other", data)):
+            with pytest.raises(tupelo.InvalidArgumentError, match=r"^g\.root: ntuple 'Events' is closed"):
+                take(ntuple)
+
+
+def test_dicts_are_maps() -> None:
+    """They were refused, because Awkward takes dicts for records."""
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"m": "std::map<int, float>", "s": "std::map<std::string, int>"})
+        events.extend({"m": [{1: 1.5, 2: 2.5}, {}], "s": [{"a": 1}, [("b", 2)]]})
+    assert opened().arrays().tolist() == [{"m": [(1, 1.5), (2, 2.5)], "s": [("a", 1)]}, {"m": [], "s": [("b", 2)]}]
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"m": "std::map<std::string, int>"})
+        with pytest.raises(tupelo.InvalidArgumentError, match="column 'm' cannot be written"):
+            events.extend({"m": [{LONE: 1}]})
+
+
+# What looks like an array.
+
+
+def test_fields_are_arrays_and_ntuples_are_none() -> None:
+    """NumPy and pandas used to take the names of the fields for the values."""
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = {"x": [1.5, 2.5], "v": [[1], [2, 3]], "r": [{"a": 1}, {"a": 2}]}
+    ntuple = opened()
+    assert np.mean(ntuple["x"]) == 2.0
+    assert np.asarray(ntuple["x"], "f4").dtype == np.float32
+    assert np.asarray(ntuple["r"])["a"].tolist() == [1, 2]
+    assert [item.tolist() for item in np.asarray(ntuple["v"])] == [[1], [2, 3]]
+    for take in (np.asarray, np.mean, pd.DataFrame):
+        with pytest.raises(tupelo.InvalidArgumentError, match="ntuple 'Events' is no array; read one field by"):
+            take(ntuple)
+    assert pd.DataFrame.from_arrow(ntuple)["x"].tolist() == [1.5, 2.5]
+    assert pl.DataFrame(ntuple)["x"].to_list() == [1.5, 2.5]
