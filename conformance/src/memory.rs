@@ -1,12 +1,14 @@
 //! Writing and reading without a file system.
 
+use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use tupelo::schema::Schema;
 use tupelo::{File, FileWriter, Ntuple, Result, WriteOptions};
-use tupelo_storage::{MemoryFile, MemorySink, MemorySource};
+use tupelo_storage::{ByteSource, Hints, MemoryFile, MemorySink, MemorySource};
 
 /// Name of the ntuple in files that [`write()`] makes.
 pub const NAME: &str = "n";
@@ -44,4 +46,36 @@ pub fn file(bytes: &Bytes) -> Result<File> {
 /// Those of opening.
 pub fn ntuple(bytes: &Bytes) -> Result<Ntuple> {
     file(bytes)?.ntuple(None)
+}
+
+/// Bytes in memory that are read as a local file is: by whoever decodes them.
+#[derive(Debug)]
+pub struct Near(pub MemorySource);
+
+impl fmt::Display for Near {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ByteSource for Near {
+    fn size(&self) -> tupelo_storage::Result<u64> {
+        self.0.size()
+    }
+
+    fn hints(&self) -> Hints {
+        Hints { is_near: true, ..self.0.hints() }
+    }
+
+    fn read_range(&self, range: Range<u64>) -> tupelo_storage::Result<Bytes> {
+        self.0.read_range(range)
+    }
+}
+
+/// The ntuple that [`write`] made, read as from a local file.
+///
+/// # Errors
+/// Those of opening.
+pub fn near_ntuple(bytes: &Bytes) -> Result<Ntuple> {
+    File::new(Arc::new(Near(MemorySource::new(bytes.clone()))), true)?.ntuple(Some(NAME))
 }

@@ -6,8 +6,10 @@ use arrow_array::RecordBatch;
 use bytes::Bytes;
 use tupelo::ops::{layout, verify};
 use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
-use tupelo::{File, Ntuple, Result};
-use tupelo_storage::MemorySource;
+use tupelo::{ErrorKind, File, Ntuple, Result};
+use tupelo_storage::{ByteSource, MemorySource};
+
+use crate::memory::Near;
 
 /// Entries in a batch when ntuples are read bit by bit; it fits neither pages nor clusters of the samples.
 const BATCH_ENTRIES: u64 = 3;
@@ -36,7 +38,11 @@ pub fn read(bytes: &Bytes, name: &str, page_checksums: bool) -> Result<Vec<Data>
 /// # Errors
 /// The first one.
 pub fn read_within(bytes: &Bytes, name: &str, page_checksums: bool, memory_budget: u64) -> Result<Vec<Data>> {
-    let file = File::new(Arc::new(MemorySource::new(bytes.clone()).with_name(name)), page_checksums)?;
+    read_from(Arc::new(MemorySource::new(bytes.clone()).with_name(name)), page_checksums, memory_budget)
+}
+
+fn read_from(source: Arc<dyn ByteSource>, page_checksums: bool, memory_budget: u64) -> Result<Vec<Data>> {
+    let file = File::new(source, page_checksums)?;
     let file = file.with_memory_budget(memory_budget);
     let (names, mut all) = (file.ntuple_names()?, Vec::new());
     if names.is_empty() {
@@ -65,9 +71,17 @@ fn read_ntuple(ntuple: &Ntuple) -> Result<Data> {
 /// what was read, if it was.
 ///
 /// # Panics
-/// If verifying finds nothing wrong with a file that reading refused.
+/// If verifying finds nothing wrong with a file that reading refused, or if it matters whether pages are fetched ahead.
 pub fn handle(bytes: &Bytes, page_checksums: bool, memory_budget: u64) -> Result<Vec<Data>> {
     let read = read_within(bytes, "handled", page_checksums, memory_budget);
+    let near = MemorySource::new(bytes.clone()).with_name("handled");
+    let near = read_from(Arc::new(Near(near)), page_checksums, memory_budget);
+    match (&read, &near) {
+        (Ok(read), Ok(near)) => assert!(read == near, "other data from a near source"),
+        // More is in flight where pages are fetched ahead.
+        (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::Limit => {}
+        (read, near) => assert_eq!(read.as_ref().err().map(describe), near.as_ref().err().map(describe)),
+    }
     if let Ok(file) = File::new(Arc::new(MemorySource::new(bytes.clone())), true) {
         let file = file.with_memory_budget(memory_budget);
         let report = verify::verify(&file, None, &mut |_| {});
@@ -76,6 +90,10 @@ pub fn handle(bytes: &Bytes, page_checksums: bool, memory_budget: u64) -> Result
         let _map = layout::layout(&file);
     }
     read
+}
+
+fn describe(error: &tupelo::Error) -> String {
+    error.to_string()
 }
 
 /// The line of `expected.txt` for bytes that were made from those that read as `base`.

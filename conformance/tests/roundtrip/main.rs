@@ -6,9 +6,13 @@ mod types;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow_array::RecordBatch;
+use arrow_array::{BooleanArray, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema as ArrowSchema};
+use arrow_select::concat::concat_batches;
+use arrow_select::filter::filter_record_batch;
+use arrow_select::take::take_record_batch;
 use bytes::Bytes;
 use conformance::mutate::Random;
 use conformance::{memory, summary};
@@ -136,6 +140,7 @@ impl Case {
         assert_eq!((ntuple.entries(), ntuple.description()), (self.entries, "what it is"));
         let all = self.same(&ntuple, &values);
         self.ways(&ntuple, &all, &mut random);
+        self.ways(&memory::near_ntuple(&file).expect("an ntuple"), &all, &mut random);
         self.again(&ntuple, &all, &values);
     }
 
@@ -157,8 +162,9 @@ impl Case {
         all
     }
 
-    /// Ranges, batches and projections are parts of the whole.
+    /// Ranges, batches, projections, single entries and cuts are parts of the whole.
     fn ways(&self, ntuple: &Ntuple, all: &RecordBatch, random: &mut Random) {
+        assert_eq!(&ntuple.read_all().to_batch().expect("all data"), all);
         for _ in 0..4 {
             let start = random.below(self.entries + 1);
             let count = random.below(self.entries - start + 1);
@@ -177,6 +183,22 @@ impl Case {
         let chosen = random.below(self.types.len() as u64) as usize;
         let one = ntuple.read([NAMES[chosen]]).expect("a field").to_batch().expect("its data");
         assert_eq!((one.num_columns(), one.column(0)), (1, all.column(chosen)));
+        let entries: Vec<u64> = (0..random.below(9).min(self.entries)).map(|_| random.below(self.entries)).collect();
+        let places = UInt64Array::from(entries.clone());
+        let taken = take_record_batch(all, &places).expect("single entries");
+        assert_eq!(ntuple.read_all().take(&entries).expect("single entries"), taken);
+        // Few runs of entries are read one by one, of many all is read.
+        let (every, length) = (1 + random.below(200), 1 + random.below(5));
+        let keep: BooleanArray = (0..self.entries).map(|entry| Some(entry % every < length)).collect();
+        let kept = filter_record_batch(all, &keep).expect("what is kept");
+        let next = AtomicUsize::new(0);
+        let cut = move |batch: &RecordBatch| {
+            let from = next.fetch_add(batch.num_rows(), Ordering::Relaxed);
+            Ok(keep.slice(from, batch.num_rows()))
+        };
+        let read = ntuple.read_all().with_cut([NAMES[chosen]], cut).expect("a cut");
+        let parts: Vec<_> = read.batches(7).expect("batches").map(|batch| batch.expect("a batch")).collect();
+        assert_eq!(concat_batches(&all.schema(), &parts).expect("parts"), kept);
     }
 
     /// What was read can be written again, and copied with other options.

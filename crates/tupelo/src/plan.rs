@@ -26,6 +26,60 @@ pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segmen
         .collect()
 }
 
+/// Single entries, which ascend, as segments.
+pub(crate) fn single_entries(clusters: &[Cluster], entries: &[u64]) -> Vec<Segment> {
+    let mut clusters = clusters.iter();
+    let mut cluster = clusters.next();
+    let mut segments: Vec<Segment> = Vec::new();
+    for run in entries.chunk_by(|a, b| a + 1 == *b) {
+        let (mut next, end) = (run[0], run[0] + run.len() as u64);
+        while let Some(current) = cluster.filter(|_| next < end) {
+            let range = current.entry_range();
+            if next >= range.end {
+                cluster = clusters.next();
+                continue;
+            }
+            segments.extend(self::segments(std::slice::from_ref(current), &(next..end)));
+            next = range.end.min(end);
+        }
+    }
+    segments
+}
+
+/// The parts of segments that runs (start and end, counted through all of them) choose; runs ascend.
+pub(crate) fn parts(segments: &[Segment], runs: &[(usize, usize)]) -> Vec<Segment> {
+    let mut parts = Vec::with_capacity(runs.len());
+    let mut runs = runs.iter().map(|&(start, end)| (start as u64, end as u64)).peekable();
+    let mut before = 0;
+    for segment in segments {
+        let until = before + segment.count;
+        while let Some(&(start, end)) = runs.peek() {
+            let (from, to) = (start.max(before), end.min(until));
+            if from < to {
+                parts.push(Segment { start: segment.start + from - before, count: to - from, ..*segment });
+            }
+            if end > until {
+                break;
+            }
+            runs.next();
+        }
+        before = until;
+    }
+    parts
+}
+
+/// Which entry comes at an index in the output of segments of top-level fields.
+pub(crate) fn entry(segments: &[Segment], index: u64) -> u64 {
+    let mut before = 0;
+    for segment in segments {
+        if index < before + segment.count {
+            return segment.cluster.first_entry + segment.start + index - before;
+        }
+        before += segment.count;
+    }
+    index
+}
+
 /// The columns and element ranges to fetch for a field before anything of it is decoded. Where a whole cluster is
 /// wanted, all columns below the field are wanted whole; of a part of a cluster only the field's own range is known.
 pub(crate) fn wanted<'f>(field: &'f Field, segments: &[Segment]) -> Vec<(&'f Field, usize, Segment)> {

@@ -3,15 +3,16 @@
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
 use arrow_schema::{ArrowError, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 
 use super::Ntuple;
+use super::cut::Cut;
 use super::sources::Sources;
 use crate::decode::{self, How};
 use crate::plan;
 use crate::schema::{Field, Schema};
-use crate::source::Pages;
+use crate::source::{Pages, Segment};
 use crate::{Error, ErrorKind, Result};
 
 /// Entries in a batch unless told otherwise.
@@ -31,13 +32,16 @@ pub struct Read {
     entries: Range<u64>,
     batch_entries: u64,
     binary_strings: bool,
+    /// Which of the entries to keep.
+    cut: Option<Arc<Cut>>,
 }
 
 impl Read {
     /// Reads a schema; where that is not a part of what is on disk, from those sources.
     pub(super) fn new(ntuple: Ntuple, schema: Schema, sources: Option<Arc<Sources>>) -> Self {
         let entries = 0..ntuple.entries();
-        Self { ntuple, schema, sources, entries, batch_entries: DEFAULT_BATCH_ENTRIES, binary_strings: false }
+        let (batch_entries, binary_strings) = (DEFAULT_BATCH_ENTRIES, false);
+        Self { ntuple, schema, sources, entries, batch_entries, binary_strings, cut: None }
     }
 
     /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules stand
@@ -117,7 +121,63 @@ impl Read {
         self
     }
 
-    /// Number of chosen entries.
+    /// Only the entries for which `cut` is true, of those chosen otherwise; null counts as false. It is shown the fields
+    /// that the patterns choose, which need not be among those that are read, in batches of any size. Those fields are
+    /// read first; of the others, pages that hold no entry to keep are neither read nor decoded.
+    /// ```no_run
+    /// use arrow_array::{BooleanArray, cast::AsArray, types::Float32Type};
+    ///
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let hard = ntuple.read(["Muon_*"])?.with_cut(["MET_pt"], |batch| {
+    ///     let met = batch.column(0).as_primitive::<Float32Type>();
+    ///     Ok(BooleanArray::from_unary(met, |met| met > 200.0))
+    /// })?;
+    /// let batch = hard.to_batch()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for a pattern that fits no field. Reading then gives the errors of `cut`, and invalid
+    /// argument where its answer is not as long as the batch.
+    pub fn with_cut<S: AsRef<str>>(
+        mut self,
+        patterns: impl AsRef<[S]>,
+        cut: impl Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let fields = self.ntuple.read(patterns)?.with_binary_strings(self.binary_strings);
+        self.cut = Some(Arc::new(Cut::new(fields, cut)));
+        Ok(self)
+    }
+
+    /// Single entries, in the order given, which may repeat them; the range of [`Read::entries`] and a cut do not count.
+    /// Only the pages that hold them are read, in one request of many ranges where the source is far.
+    ///
+    /// # Errors
+    /// Invalid argument for an entry behind the last one, and those of [`Read::to_batch`].
+    pub fn take(&self, entries: &[u64]) -> Result<RecordBatch> {
+        let take = || {
+            let count = self.ntuple.entries();
+            if let Some(beyond) = entries.iter().find(|&&entry| entry >= count) {
+                return Err(Error::invalid_argument(format!("entry {beyond} of an ntuple with {count} entries")));
+            }
+            let mut sorted = entries.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            let source = self.ntuple.source();
+            let range = sorted.first().copied().unwrap_or(0)..sorted.last().map_or(0, |last| last + 1);
+            let segments = plan::single_entries(&source.clusters(range)?, &sorted);
+            let batch = self.decode_segments(&segments, false)?;
+            if sorted == entries {
+                return Ok(batch);
+            }
+            let place = |entry: &u64| sorted.partition_point(|other| other < entry) as u64;
+            let places: UInt64Array = entries.iter().map(place).collect::<Vec<_>>().into();
+            Ok(arrow_select::take::take_record_batch(&batch, &places)?)
+        };
+        take().map_err(|e| self.ntuple.context(e))
+    }
+
+    /// Number of chosen entries, before a cut.
     pub fn count(&self) -> u64 {
         self.entries.end - self.entries.start
     }
@@ -143,7 +203,8 @@ impl Read {
         let at_once = (CHUNK_BYTES as f64 / bytes.max(1.0)) as u64;
         let chunk_entries = count.saturating_mul((at_once / count).max(1));
         let schema = self.arrow_schema();
-        Ok(Batches { position: self.entries.start, read: self, schema, chunk: None, chunk_entries })
+        let first = self.entries.start;
+        Ok(Batches { position: first, decoded: first, read: self, schema, chunk: None, chunk_entries })
     }
 
     /// Batches of about `bytes` bytes in memory.
@@ -183,25 +244,48 @@ impl Read {
 
     /// `strict` keeps the values within the memory budget too.
     fn decode_columns(&self, entries: &Range<u64>, strict: bool) -> Result<RecordBatch> {
-        let source = self.ntuple.source();
-        let segments = plan::segments(&source.clusters(entries.clone())?, entries);
-        let request = || if strict { source.request().strict() } else { source.request() };
-        let how = How { compressed: self.ntuple.is_compressed(), binary_strings: self.binary_strings };
-        let mut arrays = decode::fields(source, request, self.disk_fields(), &segments, how)?;
+        let segments = plan::segments(&self.ntuple.source().clusters(entries.clone())?, entries);
+        match &self.cut {
+            None => self.decode_segments(&segments, strict),
+            Some(cut) => cut.decode(self, &segments, strict),
+        }
+    }
+
+    /// All entries of the segments, which the cut does not concern.
+    pub(super) fn decode_segments(&self, segments: &[Segment], strict: bool) -> Result<RecordBatch> {
+        let mut arrays = self.decode_fields(self.disk_fields(), segments, strict)?;
         if let Some(sources) = &self.sources {
             for (index, array) in arrays.iter_mut().enumerate() {
                 let stored = Arc::clone(array);
-                *array = sources.evolve(&self.ntuple, index, stored, self.binary_strings, entries.start)?;
+                *array = sources.evolve(&self.ntuple, index, stored, self.binary_strings, segments)?;
             }
         }
+        self.batch(arrays, segments.iter().map(|segment| segment.count as usize).sum())
+    }
+
+    /// Fields as they are on disk.
+    pub(super) fn decode_fields(&self, fields: &[Field], segments: &[Segment], strict: bool) -> Result<Vec<ArrayRef>> {
+        let source = self.ntuple.source();
+        let request = || if strict { source.request().strict() } else { source.request() };
+        let how = How { compressed: self.ntuple.is_compressed(), binary_strings: self.binary_strings };
+        decode::fields(source, request, fields, segments, how)
+    }
+
+    /// A batch of arrays of all fields that were chosen.
+    pub(super) fn batch(&self, arrays: Vec<ArrayRef>, entries: usize) -> Result<RecordBatch> {
         let promised = self.ntuple.to_arrow(&self.schema);
         let of_array = |(field, array): (&std::sync::Arc<ArrowField>, &ArrayRef)| {
             field.as_ref().clone().with_data_type(array.data_type().clone())
         };
         let fields: Vec<_> = promised.fields().iter().zip(&arrays).map(of_array).collect();
         let schema = ArrowSchema::new(fields).with_metadata(promised.metadata().clone());
-        let options = RecordBatchOptions::new().with_row_count(Some((entries.end - entries.start) as usize));
+        let options = RecordBatchOptions::new().with_row_count(Some(entries));
         Ok(RecordBatch::try_new_with_options(schema.into(), arrays, &options)?)
+    }
+
+    /// Whether fields of both come as they are on disk, in the same form.
+    pub(super) fn reads_as(&self, other: &Self) -> bool {
+        self.sources.is_none() && other.sources.is_none() && self.binary_strings == other.binary_strings
     }
 }
 
@@ -211,13 +295,15 @@ pub struct Batches {
     read: Read,
     schema: SchemaRef,
     position: u64,
+    /// Entries before this one are decoded.
+    decoded: u64,
     chunk_entries: u64,
     /// What is decoded but not handed out yet.
     chunk: Option<RecordBatch>,
 }
 
 impl Batches {
-    /// First entry of the next batch.
+    /// First entry of the next batch, or one before it where a cut leaves out entries.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -225,45 +311,57 @@ impl Batches {
     /// Decodes the next entries: several batches at once where they are small, and no more than the memory budget allows
     /// unless one batch alone is more.
     fn next_chunk(&mut self) -> Result<(RecordBatch, u64)> {
-        let end = |entries: u64| self.position.saturating_add(entries).min(self.read.entries.end);
+        let end = |entries: u64| self.decoded.saturating_add(entries).min(self.read.entries.end);
         let one = self.read.batch_entries;
         let several = end(self.chunk_entries);
-        let chunk = match self.read.decode_columns(&(self.position..several), true) {
+        let chunk = match self.read.decode_columns(&(self.decoded..several), true) {
             // A cluster may be much larger than those by which the number of entries was chosen.
             Err(error) if error.kind() == ErrorKind::Limit => {
                 self.chunk_entries = one;
-                (self.read.decode(self.position..end(one))?, end(one))
+                (self.read.decode(self.decoded..end(one))?, end(one))
             }
             chunk => (chunk.map_err(|e| self.read.ntuple.context(e))?, several),
         };
+        if self.read.cut.is_some() {
+            return Ok(chunk);
+        }
         // The next entries will be as large as these.
         let bytes = chunk.0.get_array_memory_size().max(1) as u64;
-        let entries = (u128::from(CHUNK_BYTES) * u128::from(chunk.1 - self.position) / u128::from(bytes)) as u64;
+        let entries = (u128::from(CHUNK_BYTES) * u128::from(chunk.1 - self.decoded) / u128::from(bytes)) as u64;
         self.chunk_entries = one.saturating_mul((entries / one).max(1));
         Ok(chunk)
     }
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
-        let rest = match self.chunk.take() {
-            Some(chunk) => chunk,
-            None if self.position >= self.read.entries.end => return Ok(None),
-            None => {
-                let (chunk, end) = self.next_chunk()?;
-                if chunk.schema() != self.schema {
-                    return Err(self.read.ntuple.context(Error::unsupported(format!(
-                        "strings of the entries {}..{end} are not UTF-8; read them with binary strings",
-                        self.position
-                    ))));
-                }
-                chunk
+        let rest = loop {
+            if let Some(chunk) = self.chunk.take() {
+                break chunk;
             }
+            self.position = self.decoded;
+            if self.decoded >= self.read.entries.end {
+                return Ok(None);
+            }
+            let (chunk, end) = self.next_chunk()?;
+            if chunk.schema() != self.schema {
+                return Err(self.read.ntuple.context(Error::unsupported(format!(
+                    "strings of the entries {}..{end} are not UTF-8; read them with binary strings",
+                    self.decoded
+                ))));
+            }
+            self.decoded = end;
+            // A cut may leave nothing.
+            self.chunk = Some(chunk).filter(|chunk| chunk.num_rows() > 0);
         };
         let count = (self.read.batch_entries as usize).min(rest.num_rows());
         let batch = rest.slice(0, count);
         if count < rest.num_rows() {
             self.chunk = Some(rest.slice(count, rest.num_rows() - count));
         }
-        self.position += count as u64;
+        match (&self.chunk, &self.read.cut) {
+            (None, _) => self.position = self.decoded,
+            (Some(_), None) => self.position += count as u64,
+            (Some(_), Some(_)) => {}
+        }
         Ok(Some(batch))
     }
 }
@@ -275,7 +373,7 @@ impl Iterator for Batches {
         let next = self.advance();
         if next.is_err() {
             // An error ends the stream: what follows it has no known place.
-            self.position = self.read.entries.end;
+            (self.position, self.decoded, self.chunk) = (self.read.entries.end, self.read.entries.end, None);
         }
         next.transpose()
     }

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod batches;
+mod cut;
 mod file;
 mod location;
 mod ntuple;

@@ -8,7 +8,8 @@ use super::Ntuple;
 use super::transform::Transformer;
 use crate::schema::evolution::{Evolved, Rules, Transform};
 use crate::schema::{Field, Schema};
-use crate::{Error, Result};
+use crate::source::Segment;
+use crate::{Error, Result, plan};
 
 /// The top-level fields to read, and what to make of each.
 #[derive(Debug, Default)]
@@ -37,19 +38,20 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Makes of an array of a field of [`Sources::fields`] what is wanted; `first` is its first entry.
+    /// Makes of an array of a field of [`Sources::fields`] what is wanted; the segments are where its
+    /// entries come from.
     pub(super) fn evolve(
         &self,
         ntuple: &Ntuple,
         field: usize,
         array: ArrayRef,
         binary_strings: bool,
-        first: u64,
+        segments: &[Segment],
     ) -> Result<ArrayRef> {
         let (rules, compressed) = (ntuple.rules(), ntuple.is_compressed());
         let transformer = Transformer { rules, compressed, binary_strings };
         transformer.apply(&self.transforms[field], array).map_err(|fault| match fault.element {
-            Some(element) => fault.error.within(format!("entry {}", first + element as u64)),
+            Some(element) => fault.error.within(format!("entry {}", plan::entry(segments, element as u64))),
             None => fault.error.within(format!("field '{}'", self.fields[field].name)),
         })
     }

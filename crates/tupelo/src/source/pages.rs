@@ -457,11 +457,13 @@ impl<'s> Pages<'s> {
         let place = |touch: &Touch| self.source.page_range(&column.info.pages[touch.page]).unwrap_or(0..0);
         let (mut last, mut until, start) = (first, place(first).end, place(first).start);
         for (index, touch) in touches.iter().enumerate().skip(1) {
-            let same = touch.cluster.number == first.cluster.number && touch.column == first.column;
-            if !(same && touch.page == last.page) {
+            if touch.cluster.number != first.cluster.number || touch.column != first.column {
+                return index;
+            }
+            if touch.page != last.page {
                 let place = place(touch);
-                let is_fetched = same && column.bytes[touch.page].is_some() != column.bytes[first.page].is_some();
-                if !same || is_fetched || place.start != until || place.end - start > RUN_BYTES {
+                let is_other = column.bytes[touch.page].is_some() != column.bytes[first.page].is_some();
+                if is_other || place.start != until || place.end - start > RUN_BYTES {
                     return index;
                 }
                 until = place.end;
