@@ -15,10 +15,13 @@ use crate::{Error, Result, plan};
 /// more, all are decoded and then filtered, which costs less than to find so many.
 const SPARSE_ENTRIES: usize = 32;
 
+/// Which entries of a batch to keep.
+type Keep = dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync;
+
 /// The fields that a cut looks at, and what it makes of them.
 pub(super) struct Cut {
     fields: Read,
-    keep: Box<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>,
+    keep: Box<Keep>,
 }
 
 impl fmt::Debug for Cut {
