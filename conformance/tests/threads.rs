@@ -57,5 +57,21 @@ fn any_number_of_threads_gives_the_same() {
         assert!(again.read_all().to_batch().map_err(|error| error.to_string()) == expected);
         assert_eq!(sample().len(), written.len(), "{threads} threads write other pages");
     }
+    let counted = |bytes: &Bytes| {
+        let file = memory::file(bytes).expect("a file").with_metrics();
+        let ntuple = file.ntuple(None).expect("an ntuple");
+        ntuple.read_all().to_batch().expect("all data");
+        ntuple.metrics().expect("metrics")
+    };
+    let metrics = counted(&file);
+    assert_eq!(metrics.threads, 8);
+    assert!(metrics.pages > 100 && metrics.page_bytes <= metrics.read_bytes, "{metrics:?}");
+    assert!(metrics.read_bytes < file.len() as u64 + 64 && metrics.compression_factor() > 1.0, "{metrics:?}");
+    tupelo::set_threads(1);
+    let alone = counted(&file);
+    let sums = |m: &tupelo::Metrics| (m.requests, m.read_bytes, m.page_bytes, m.pages, m.unpacked_bytes);
+    assert_eq!(sums(&alone), sums(&metrics), "what is counted does not depend on threads");
+    assert!(alone.read.wall + alone.decompress.wall + alone.decode.wall <= alone.elapsed, "{alone:?}");
+    assert!(memory::ntuple(&file).expect("an ntuple").metrics().is_none(), "nobody asked");
     summary::note("threads", "1, 2, 3 and 8 threads read and write the same, and find the same damage first");
 }

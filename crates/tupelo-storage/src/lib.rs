@@ -44,7 +44,7 @@
 //! | [`source`] | the trait [`ByteSource`] and the hints of a back end |
 //! | [`sink`] | the trait [`ByteSink`] |
 //! | [`local`] | memory, and files of this machine: the only room that touches `std::fs` |
-//! | [`adapter`] | wrappers: an I/O log, faults on demand |
+//! | [`adapter`] | wrappers: an I/O log, a meter, faults on demand |
 //! | [`laws`] | what every back end and adapter must pass |
 
 pub mod error;

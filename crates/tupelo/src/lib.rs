@@ -121,7 +121,7 @@ use std::path::Path;
 
 pub use error::{Error, ErrorKind, Result};
 pub use pool::{THREADS_VARIABLE, set_threads, threads};
-pub use reader::{File, Ntuple, OpenOptions};
+pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};
 pub use tupelo_format::compression::{Algorithm, Compression};
 pub use tupelo_format::container::StreamerInfos;
 pub use tupelo_format::object;

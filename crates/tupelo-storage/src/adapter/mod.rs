@@ -2,8 +2,10 @@
 
 mod disk;
 mod fault;
+mod meter;
 mod record;
 
 pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
 pub use fault::{Faults, FaultySink, FaultySource};
+pub use meter::{Clock, Meter, MeteredSource, Time};
 pub use record::{IoEvent, IoLog, RecordingSink, RecordingSource};

@@ -268,7 +268,7 @@ impl Read {
         let source = self.ntuple.source();
         let request = || if strict { source.request().strict() } else { source.request() };
         let how = How { compressed: self.ntuple.is_compressed(), binary_strings: self.binary_strings };
-        decode::fields(source, request, fields, segments, how)
+        source.counters().elapsed(|| decode::fields(source, request, fields, segments, how))
     }
 
     /// A batch of arrays of all fields that were chosen.

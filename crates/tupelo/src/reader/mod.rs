@@ -11,6 +11,7 @@ mod rules;
 mod sources;
 mod transform;
 
+pub use crate::source::Metrics;
 pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA};
 pub use batches::{ArrowBatches, Batches, DEFAULT_BATCH_ENTRIES, Read};
@@ -22,3 +23,4 @@ pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
 pub use rules::ReadRule;
+pub use tupelo_storage::adapter::Time;

@@ -12,12 +12,11 @@ use tupelo_format::{container, open};
 use super::rules::Rules;
 use super::sources::Sources;
 use super::{Objects, Read, ReadRule};
-use crate::plan;
 use crate::schema::arrow::default_column_type;
 use crate::schema::evolution::Rules as Evolution;
 use crate::schema::{Field, Schema, metadata};
-use crate::source::{PageSource, Pages};
-use crate::{Error, Result};
+use crate::source::{Metrics, PageSource, Pages};
+use crate::{Error, Result, plan, pool};
 
 /// Version of the binary format that a writer claims. It is for information: only feature flags decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,6 +217,12 @@ impl Ntuple {
     /// no error here: objects that would need it come as bytes.
     pub fn objects(&self, path: &str) -> Result<Objects> {
         Objects::new(self.clone(), path).map_err(|e| self.context(e))
+    }
+
+    /// What reading from the file cost so far, its other ntuples and attribute sets included; none unless
+    /// [`with_metrics`](crate::OpenOptions::with_metrics) asked for it.
+    pub fn metrics(&self) -> Option<Metrics> {
+        self.source().counters().read(pool::threads())
     }
 
     /// Chooses all fields.

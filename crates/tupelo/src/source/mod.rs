@@ -1,6 +1,7 @@
 //! Where pages come from: metadata on demand and sealed pages by locator, over any [`ByteSource`].
 
 mod memory;
+mod metrics;
 mod pages;
 mod scratch;
 
@@ -16,9 +17,12 @@ use tupelo_format::encoding::Encoding;
 use tupelo_format::envelope::{ClusterSummary, ColumnPages, PageInfo, PageList};
 use tupelo_format::{Error as FormatError, open, wire::Cursor};
 use tupelo_storage::ByteSource;
+use tupelo_storage::adapter::MeteredSource;
 
 pub(crate) use memory::{Budget, Request, Share};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
+pub(crate) use metrics::Counters;
+pub use metrics::Metrics;
 pub(crate) use pages::{Ends, Missing, Pages, Segment, Touch};
 
 use crate::{Error, Result};
@@ -48,13 +52,14 @@ pub(crate) struct File {
     source: Arc<dyn ByteSource>,
     fetched: Fetched,
     budget: Budget,
+    counters: Counters,
 }
 
 impl File {
     pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self> {
         let size = source.size()?;
         let budget = Budget::new(DEFAULT_MEMORY_BUDGET_BYTES);
-        let mut file = Self { source, fetched: Fetched::new(size), budget };
+        let mut file = Self { source, fetched: Fetched::new(size), budget, counters: Counters::default() };
         file.fetched = file.provide(file.fetched.clone(), &open::first_guess(size))?;
         Ok(file)
     }
@@ -69,6 +74,12 @@ impl File {
 
     pub(crate) fn with_memory_budget(self, bytes: u64) -> Self {
         Self { budget: Budget::new(bytes), ..self }
+    }
+
+    /// Counts what reading costs from now on.
+    pub(crate) fn with_metrics(self) -> Self {
+        let (counters, meter) = Counters::metered();
+        Self { source: Arc::new(MeteredSource::new(self.source, &meter)), counters, ..self }
     }
 
     pub(crate) fn budget(&self) -> &Budget {
@@ -185,6 +196,10 @@ impl PageSource {
         let list =
             self.file.attempt_to_keep(|fetched| open::page_list(fetched, &self.anchor, &self.descriptor, group))?;
         Ok(&slot.get_or_init(|| list).0)
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.file.counters
     }
 
     /// The memory of a reading request.

@@ -509,8 +509,12 @@ impl<'s> Pages<'s> {
                     let packed_bytes = if packed_bytes > sealed.len() as u64 { packed_bytes } else { 0 };
                     let _room = self.memory.hold(packed_bytes, "a page")?;
                     let _beside = self.memory.hold(beside, "a page of which a part is wanted")?;
-                    let packed = self.source.unseal(info, &column.encoding, sealed, &mut scratch.packed)?;
-                    decode(touches, &column.encoding, elements, packed)
+                    let counters = self.source.counters();
+                    let unpacked_bytes = column.encoding.packed_bytes(elements as u64).unwrap_or_default();
+                    let packed = counters.decompress(sealed.len(), unpacked_bytes, || {
+                        self.source.unseal(info, &column.encoding, sealed, &mut scratch.packed)
+                    })?;
+                    counters.decode(|| decode(touches, &column.encoding, elements, packed))
                 };
                 unseal().map_err(|e| within(&touches[0], e))?;
             }
@@ -565,7 +569,11 @@ impl<'s> Pages<'s> {
             let (mine, others) = rest.split_at(touch.take * width);
             rest = others;
             let checksum = page(touch).has_checksum.then_some(&checksum);
-            self.source.compare(page(touch), mine, checksum).map_err(|e| within(touch, e))?;
+            let sealed_bytes = mine.len() + if checksum.is_some() { CHECKSUM_BYTES } else { 0 };
+            self.source
+                .counters()
+                .decompress(sealed_bytes, mine.len() as u64, || self.source.compare(page(touch), mine, checksum))
+                .map_err(|e| within(touch, e))?;
         }
         Ok(true)
     }

@@ -1,0 +1,178 @@
+//! What reading costs: requests, bytes and time, counted.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::source::{ByteSource, Hints, plan_requests};
+
+/// Time that threads spent on something, summed over them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Time {
+    /// By the clock on the wall.
+    pub wall: Duration,
+    /// In which the threads had a core; as `wall` where the system does not tell.
+    pub cpu: Duration,
+}
+
+/// A [`Time`] that many threads add to.
+#[derive(Debug, Default)]
+pub struct Clock {
+    wall_ns: AtomicU64,
+    cpu_ns: AtomicU64,
+}
+
+impl Clock {
+    /// Does some work, and adds the time that it took.
+    pub fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (wall, cpu) = (Instant::now(), thread_cpu());
+        let done = work();
+        let wall = wall.elapsed();
+        let cpu = thread_cpu().zip(cpu).map_or(wall, |(now, before)| now.saturating_sub(before));
+        self.wall_ns.fetch_add(nanoseconds(wall), Ordering::Relaxed);
+        self.cpu_ns.fetch_add(nanoseconds(cpu), Ordering::Relaxed);
+        done
+    }
+
+    /// What was added so far.
+    pub fn read(&self) -> Time {
+        let read = |counter: &AtomicU64| Duration::from_nanos(counter.load(Ordering::Relaxed));
+        Time { wall: read(&self.wall_ns), cpu: read(&self.cpu_ns) }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(unix)]
+fn thread_cpu() -> Option<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+}
+
+#[cfg(not(unix))]
+fn thread_cpu() -> Option<Duration> {
+    None
+}
+
+/// Counts of the reads of a source.
+#[derive(Debug, Default)]
+pub struct Meter {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    clock: Clock,
+}
+
+impl Meter {
+    /// How many requests were made, near ranges merged.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes those fetched.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How long they took.
+    pub fn time(&self) -> Time {
+        self.clock.read()
+    }
+
+    fn count(&self, requests: usize, bytes: u64) {
+        self.requests.fetch_add(requests as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A source whose reads are counted.
+#[derive(Debug)]
+pub struct MeteredSource<S> {
+    inner: S,
+    meter: Arc<Meter>,
+}
+
+impl<S: ByteSource> MeteredSource<S> {
+    /// Wraps `inner`.
+    pub fn new(inner: S, meter: &Arc<Meter>) -> Self {
+        Self { inner, meter: Arc::clone(meter) }
+    }
+}
+
+impl<S: ByteSource> fmt::Display for MeteredSource<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.inner, f)
+    }
+}
+
+impl<S: ByteSource> ByteSource for MeteredSource<S> {
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn hints(&self) -> Hints {
+        self.inner.hints()
+    }
+
+    fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
+        let bytes = self.meter.clock.time(|| self.inner.read_range(range))?;
+        self.meter.count(usize::from(!bytes.is_empty()), bytes.len() as u64);
+        Ok(bytes)
+    }
+
+    fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        self.meter.clock.time(|| self.inner.read_into(start, pieces))?;
+        let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+        self.meter.count(usize::from(bytes > 0), bytes);
+        Ok(())
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        // Merged here to be counted; merging what is merged changes nothing.
+        let plan = plan_requests(self, ranges)?;
+        let answers = self.meter.clock.time(|| self.inner.read_ranges(plan.requests()))?;
+        self.meter.count(plan.requests().len(), plan.request_bytes());
+        Ok(plan.cut(&answers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::source_laws;
+    use crate::local::memory::MemorySource;
+
+    #[test]
+    fn metering_keeps_the_laws() {
+        let bytes: Vec<u8> = (0..1000).map(|i| (i % 251) as u8).collect();
+        source_laws(&MeteredSource::new(MemorySource::new(bytes.clone()), &Arc::default()), &bytes);
+    }
+
+    #[test]
+    fn requests_bytes_and_time_are_counted() {
+        let meter = Arc::new(Meter::default());
+        let source = MeteredSource::new(MemorySource::new(vec![1; 100]), &meter);
+        source.read_range(0..10).unwrap();
+        source.read_range(5..5).unwrap();
+        source.read_ranges(&[20..30, 30..40, 50..60]).unwrap();
+        source.read_into(90, &mut [&mut [0; 4], &mut [0; 6]]).unwrap();
+        assert!(source.read_range(90..101).is_err());
+        assert_eq!((meter.requests(), meter.bytes()), (4, 50));
+        assert!(meter.time().wall > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_clock_tells_working_from_waiting() {
+        let clock = Clock::default();
+        clock.time(|| std::thread::sleep(Duration::from_millis(20)));
+        let time = clock.read();
+        assert!(time.wall >= Duration::from_millis(20));
+        assert!(cfg!(not(unix)) || time.cpu < time.wall, "{time:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! What reading cost.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tupelo_storage::adapter::{Clock, Meter, Time};
+
+/// What reading from a file cost since it was opened: asked for by `with_metrics`, given by `metrics()`.
+///
+/// The names in brackets are those of the counters of ROOT's `RPageSourceFile` (`RNTupleReader::GetMetrics`) that count
+/// the same. Times are summed over threads, so that with several threads they may be more than `elapsed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Read requests to the storage, near ranges merged (`nRead`).
+    pub requests: u64,
+    /// Bytes that those read (`szReadPayload` + `szReadOverhead`).
+    pub read_bytes: u64,
+    /// Bytes of the sealed pages that were decoded, checksums included (`szReadPayload`); metadata are in `read_bytes` only.
+    pub page_bytes: u64,
+    /// Pages decoded (`nPageUnsealed`).
+    pub pages: u64,
+    /// Bytes of those pages once decompressed (`szUnzip`).
+    pub unpacked_bytes: u64,
+    /// Waiting for the storage (`timeWallRead`, `timeCpuRead`).
+    pub read: Time,
+    /// Comparing checksums and decompressing (`timeWallUnzip`, `timeCpuUnzip`).
+    pub decompress: Time,
+    /// Decoding pages into arrays.
+    pub decode: Time,
+    /// Wall time of all reading requests together, from call to answer.
+    pub elapsed: Duration,
+    /// Threads that could work on them.
+    pub threads: usize,
+}
+
+impl Metrics {
+    /// Bytes read that were no part of a decoded page, as a share of those that were (`fracReadOverhead`).
+    pub fn read_overhead(&self) -> f64 {
+        ratio(self.read_bytes.saturating_sub(self.page_bytes) as f64, self.page_bytes as f64)
+    }
+
+    /// Decompressed bytes of pages over those that are stored (`compressionRatio` is the inverse).
+    pub fn compression_factor(&self) -> f64 {
+        ratio(self.unpacked_bytes as f64, self.page_bytes as f64)
+    }
+
+    /// Bytes a second from the storage, while it was waited for (`bwRead`).
+    pub fn read_bandwidth(&self) -> f64 {
+        ratio(self.read_bytes as f64, self.read.wall.as_secs_f64())
+    }
+
+    /// Decompressed bytes a second of decompressing, a thread (`bwUnzip`).
+    pub fn decompress_bandwidth(&self) -> f64 {
+        ratio(self.unpacked_bytes as f64, self.decompress.wall.as_secs_f64())
+    }
+
+    /// Decompressed bytes a second of all that reading took (`bwReadUnzip`).
+    pub fn bandwidth(&self) -> f64 {
+        ratio(self.unpacked_bytes as f64, self.elapsed.as_secs_f64())
+    }
+
+    /// Time in which threads neither read, nor decompressed, nor decoded: they planned, put arrays together, or had nothing
+    /// to do.
+    pub fn idle(&self) -> Duration {
+        let all = self.elapsed.saturating_mul(u32::try_from(self.threads).unwrap_or(u32::MAX));
+        all.saturating_sub(self.read.wall + self.decompress.wall + self.decode.wall)
+    }
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// One line a number, for people.
+impl fmt::Display for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let mb = |bytes: f64| bytes / 1e6;
+        let mut time = |name: &str, time: &Time| {
+            writeln!(f, "{name:<12} {:10.3} ms wall, {:.3} ms CPU", ms(time.wall), ms(time.cpu))
+        };
+        time("read", &self.read)?;
+        time("decompress", &self.decompress)?;
+        time("decode", &self.decode)?;
+        writeln!(f, "idle         {:10.3} ms of {} threads", ms(self.idle()), self.threads)?;
+        writeln!(f, "elapsed      {:10.3} ms", ms(self.elapsed))?;
+        writeln!(f, "requests     {:10}", self.requests)?;
+        let overhead = self.read_overhead() * 100.0;
+        writeln!(f, "bytes read   {:10.3} MB, {overhead:.1} % more than the pages", mb(self.read_bytes as f64))?;
+        writeln!(f, "pages        {:10}", self.pages)?;
+        let (unpacked, factor) = (mb(self.unpacked_bytes as f64), self.compression_factor());
+        writeln!(f, "unpacked     {unpacked:10.3} MB, {factor:.2} times the stored pages")?;
+        let bandwidths = [self.read_bandwidth(), self.decompress_bandwidth(), self.bandwidth()].map(mb);
+        let [read, decompress, all] = bandwidths;
+        writeln!(
+            f,
+            "bandwidths   {read:10.0} MB/s read, {decompress:.0} MB/s decompressed a thread, {all:.0} MB/s in all"
+        )
+    }
+}
+
+/// Counts while reading; without them nothing is counted, and no clock is asked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counters(Option<Arc<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    meter: Arc<Meter>,
+    page_bytes: AtomicU64,
+    pages: AtomicU64,
+    unpacked_bytes: AtomicU64,
+    decompress: Clock,
+    decode: Clock,
+    elapsed: Clock,
+}
+
+impl Counters {
+    /// Counters, with the meter of what is read.
+    pub(crate) fn metered() -> (Self, Arc<Meter>) {
+        let counts = Arc::new(Counts::default());
+        let meter = Arc::clone(&counts.meter);
+        (Self(Some(counts)), meter)
+    }
+
+    pub(crate) fn decompress<T>(&self, sealed_bytes: usize, unpacked_bytes: u64, work: impl FnOnce() -> T) -> T {
+        let Some(counts) = &self.0 else { return work() };
+        counts.pages.fetch_add(1, Ordering::Relaxed);
+        counts.page_bytes.fetch_add(sealed_bytes as u64, Ordering::Relaxed);
+        counts.unpacked_bytes.fetch_add(unpacked_bytes, Ordering::Relaxed);
+        counts.decompress.time(work)
+    }
+
+    pub(crate) fn decode<T>(&self, work: impl FnOnce() -> T) -> T {
+        match &self.0 {
+            Some(counts) => counts.decode.time(work),
+            None => work(),
+        }
+    }
+
+    pub(crate) fn elapsed<T>(&self, work: impl FnOnce() -> T) -> T {
+        match &self.0 {
+            Some(counts) => counts.elapsed.time(work),
+            None => work(),
+        }
+    }
+
+    /// What was counted so far; none if nothing is.
+    pub(crate) fn read(&self, threads: usize) -> Option<Metrics> {
+        let counts = self.0.as_ref()?;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Some(Metrics {
+            requests: counts.meter.requests(),
+            read_bytes: counts.meter.bytes(),
+            page_bytes: count(&counts.page_bytes),
+            pages: count(&counts.pages),
+            unpacked_bytes: count(&counts.unpacked_bytes),
+            read: counts.meter.time(),
+            decompress: counts.decompress.read(),
+            decode: counts.decode.read(),
+            elapsed: counts.elapsed.read().wall,
+            threads,
+        })
+    }
+}
