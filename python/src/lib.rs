@@ -29,6 +29,18 @@ mod _core {
     use super::writer::{FileWriter, FillContext, NtupleWriter, tighten, type_names};
     use super::*;
 
+    /// Sets the number of threads that decode and encode; 0 stands for as many as there are cores.
+    #[pyfunction]
+    fn set_threads(threads: usize) {
+        tupelo::set_threads(threads);
+    }
+
+    /// The number of threads that decode and encode.
+    #[pyfunction]
+    fn threads() -> usize {
+        tupelo::threads()
+    }
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("ERROR_KINDS", error::kinds(module.py())?)?;

@@ -187,6 +187,12 @@ impl Ntuple {
         PyRecordBatch::new(batch).into_pyarrow(py)
     }
 
+    /// Single entries of the chosen fields as one `pyarrow.RecordBatch`, in the order given.
+    fn take<'py>(&self, py: Python<'py>, patterns: Vec<String>, entries: Vec<u64>) -> PyResult<Bound<'py, PyAny>> {
+        let batch = py.detach(|| self.inner.read(&patterns)?.take(&entries)).or_raise(py)?;
+        PyRecordBatch::new(batch).into_pyarrow(py)
+    }
+
     /// The same in batches of `batch_entries` entries, or of about `batch_bytes` bytes where that is given.
     #[expect(clippy::too_many_arguments, reason = "the package over this gives them names and defaults")]
     fn batches(

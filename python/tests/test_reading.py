@@ -3,6 +3,8 @@
 import io
 import pathlib
 import pickle
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -301,3 +303,47 @@ def test_alternatives_of_variants_are_read_together() -> None:
 
 def test_attribute_sets_are_a_mapping(ntuple: tupelo.Ntuple) -> None:
     assert ntuple.attribute_sets == {}
+
+
+def test_single_entries(ntuple: tupelo.Ntuple) -> None:
+    whole = ntuple.arrays(library="arrow")
+    last = ntuple.num_entries - 1
+    for entries in ([0], [last, 0, 0], [], [-1, -ntuple.num_entries], np.array([1, 0], np.uint8)):
+        places = [int(entry) % ntuple.num_entries for entry in entries]
+        expected = whole.take(pa.array(places, pa.int64()))
+        assert ntuple.take(entries, library="arrow").equals(expected)
+    names = ntuple.keys(recursive=False)[:1]
+    frame = ntuple.take([last, 0], names, library="pd")
+    assert (list(frame.columns), list(frame.index)) == (names, [last, 0])
+    for wrong in ([ntuple.num_entries], [-1 - ntuple.num_entries], [True], [1.0], "1", 3):
+        with pytest.raises(tupelo.InvalidArgumentError, match="entr"):
+            ntuple.take(wrong)  # type: ignore[arg-type]
+    with pytest.raises(tupelo.NotFoundError, match="nearest"):
+        ntuple.take([0], names[0] + "x")
+
+
+def test_the_number_of_threads() -> None:
+    before = tupelo.threads()
+    tupelo.set_threads(3)
+    assert tupelo.threads() == 3
+    tupelo.set_threads(0)
+    assert tupelo.threads() == before
+
+
+def test_a_forked_child_has_threads_of_its_own(tmp_path: pathlib.Path) -> None:
+    code = """if True:
+        import multiprocessing, sys
+        import numpy as np, tupelo
+        tupelo.set_threads(2)
+        with tupelo.recreate(sys.argv[1]) as file:
+            file["n"] = {"x": np.arange(1_000_000), "y": np.arange(1_000_000) / 3}
+        def total(_=None):
+            return sum(int(v.sum()) for v in tupelo.open(sys.argv[1] + ":n").arrays(library="np").values())
+        expected = total()
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            assert pool.map(total, range(4)) == [expected] * 4
+        print("same")
+    """
+    command = [sys.executable, "-c", code, str(tmp_path / "f.root")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "same\n"

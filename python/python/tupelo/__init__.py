@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._core import VERSION as __version__
+from ._core import set_threads, threads
 from .errors import (
     CorruptError,
     Error,
@@ -70,6 +71,8 @@ __all__ = [
     "open",
     "record",
     "recreate",
+    "set_threads",
+    "threads",
     "update",
 ]
 

@@ -8,8 +8,8 @@ Library = Literal["ak", "np", "arrow", "pd"]
 """What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas."""
 
 
-def hand_out(batch: Any, library: str, entry_start: int) -> Any:
-    """A `pyarrow.RecordBatch` as the library's arrays; what `Ntuple.arrays` says of each."""
+def hand_out(batch: Any, library: str, entries: range | list[int]) -> Any:
+    """A `pyarrow.RecordBatch` of these entries as the library's arrays; what `Ntuple.arrays` says of each."""
     if library == "arrow":
         return pa.Table.from_batches([batch])
     if library == "np":
@@ -20,7 +20,7 @@ def hand_out(batch: Any, library: str, entry_start: int) -> Any:
     if library == "pd":
         from ._pandas import to_pandas
 
-        return to_pandas(batch, entry_start)
+        return to_pandas(batch, entries)
     from ._awkward import to_awkward
 
     return to_awkward(batch)

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 
-def to_pandas(batch: Any, entry_start: int) -> Any:
+def to_pandas(batch: Any, entries: range | list[int]) -> Any:
     """A data frame whose index are the entry numbers.
 
     Numbers and booleans that cannot be missing are NumPy columns, and strings are what pandas makes of strings;
@@ -20,7 +20,7 @@ def to_pandas(batch: Any, entry_start: int) -> Any:
             "library='pd' needs pandas, which is not installed: pip install 'tupelo[pandas]', or choose another library"
         ) from missing
 
-    index = pd.RangeIndex(entry_start, entry_start + batch.num_rows)
+    index = pd.RangeIndex(entries) if isinstance(entries, range) else pd.Index(entries)
     columns: dict[str, Any] = {}
     for field, array in zip(batch.schema, batch.columns, strict=True):
         is_flat = pa.types.is_primitive(field.type) and not field.nullable

@@ -50,6 +50,26 @@ def refuse(method: str, unknown: Mapping[str, object]) -> None:
         raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
 
 
+def single_entries(entries: Iterable[SupportsIndex], count: int) -> list[int]:
+    """Entry numbers, those below zero counted from the end.
+
+    Raises `InvalidArgumentError` for what is no number or no entry.
+    """
+    if isinstance(entries, str | bytes) or not isinstance(entries, Iterable):
+        raise InvalidArgumentError(f"entries are a list of numbers, not {entries!r}")
+    chosen = []
+    for entry in entries:
+        if isinstance(entry, bool) or type(entry).__name__ in {"bool", "bool_"} or not isinstance(entry, SupportsIndex):
+            raise InvalidArgumentError(
+                f"entries are whole numbers, not {entry!r}; numpy.flatnonzero gives those of a mask"
+            )
+        index = operator.index(entry)
+        if not -count <= index < count:
+            raise InvalidArgumentError(f"entry {index} of an ntuple with {count} entries")
+        chosen.append(index + count if index < 0 else index)
+    return chosen
+
+
 def check_library(library: object) -> None:
     """Raises `UnsupportedError` for a library that arrays cannot be handed to."""
     if not isinstance(library, str) or library not in LIBRARIES:

@@ -58,7 +58,8 @@ class AttributeSet:
     def arrays(self, library: Library = "ak") -> Any:
         """What the rows say, in their order; `Ntuple.arrays` says what the libraries mean."""
         _select.check_library(library)
-        return hand_out(self._core.values(), library, 0)
+        values = self._core.values()
+        return hand_out(values, library, range(values.num_rows))
 
     def of_entry(self, entry: SupportsIndex) -> "AttributeSet":
         """The rows that speak of an entry."""

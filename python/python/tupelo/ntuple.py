@@ -185,7 +185,7 @@ class Ntuple(Fields):
         _select.check_library(library)
         wanted = self._wanted(names, filter_name, filter_typename, schema)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        return hand_out(self._read(wanted, start, stop, False, schema), library, start)
+        return hand_out(self._read(wanted, start, stop, False, schema), library, range(start, stop))
 
     def iterate(
         self,
@@ -230,10 +230,38 @@ class Ntuple(Fields):
             batches = self._core.batches(wanted, start, stop, step_entries, step_bytes, binary_strings, other)
         return self._pieces(batches, library, report)
 
+    def take(
+        self,
+        entries: Iterable[SupportsIndex],
+        names: str | Iterable[str] | None = None,
+        *,
+        library: Library = "ak",
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+    ) -> Any:
+        """Reads single entries, in the order given, which may repeat them; -1 is the last one.
+
+        Only the pages that hold them are read. ``names``, filters and ``library`` are those of `arrays`.
+
+        Raises `InvalidArgumentError` for an entry that is not there, and what `arrays` raises.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("take.root") as file:
+        ...     file["Events"] = {"x": [1, 2, 3, 4, 5]}
+        >>> tupelo.open("take.root:Events").take([3, 0, -1], library="np")["x"]
+        array([4, 1, 5])
+        """
+        _select.check_library(library)
+        wanted = self._wanted(names, filter_name, filter_typename, None)
+        chosen = _select.single_entries(entries, self.num_entries)
+        with _select.hinting(wanted):
+            batch = self._core.take(wanted, chosen)
+        return hand_out(batch, library, chosen)
+
     def _pieces(self, batches: "_core.Batches", library: str, report: bool) -> Iterator[Any]:
         for position, batch in batches:
-            piece = hand_out(batch, library, position)
             stop = position + batch.num_rows
+            piece = hand_out(batch, library, range(position, stop))
             yield (piece, Report(position, stop, self.file_path, self.object_path)) if report else piece
 
     def __arrow_c_schema__(self) -> object:
