@@ -301,3 +301,16 @@ def test_alternatives_of_variants_are_read_together() -> None:
 
 def test_attribute_sets_are_a_mapping(ntuple: tupelo.Ntuple) -> None:
     assert ntuple.attribute_sets == {}
+
+
+def test_the_memory_budget_is_an_option() -> None:
+    with tupelo.recreate("budget.root") as file:
+        file["Events"] = {f"x{k}": [k] for k in range(200)}
+    for budget in (4096, "4 kB"):
+        with pytest.raises(tupelo.LimitError, match=r"larger memory budget \(memory_budget\)"):
+            tupelo.open("budget.root:Events", memory_budget=budget)
+    ntuple = tupelo.open("budget.root:Events", memory_budget="64 MiB")
+    again = pickle.loads(pickle.dumps(ntuple))
+    assert again.arrays().tolist() == ntuple.arrays().tolist()
+    with pytest.raises(tupelo.InvalidArgumentError, match="memory_budget is a number of bytes"):
+        tupelo.open("budget.root", memory_budget=-1)

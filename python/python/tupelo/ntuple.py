@@ -5,7 +5,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, SupportsIndex, TextIO
 
@@ -41,10 +41,11 @@ class Origin:
     names: tuple[str, ...]
     """Its path in the file, then, for an attribute set, the set's name."""
     page_checksums: bool
+    memory_budget: int | None
 
     def open(self) -> "_core.Ntuple":
         """Opens it, in whatever process this is."""
-        core = _core.File(self.file_path, self.page_checksums).ntuple(self.names[0])
+        core = _core.File(self.file_path, self.page_checksums, self.memory_budget).ntuple(self.names[0])
         for name in self.names[1:]:
             core = core.attribute_set(name)
         return core
@@ -243,7 +244,7 @@ class Ntuple:
         core, origin = self._core, self._origin
 
         def open_ntuple() -> Ntuple:
-            set_origin = Origin(origin.file_path, (*origin.names, name), origin.page_checksums)
+            set_origin = replace(origin, names=(*origin.names, name))
             return Ntuple(core.attribute_set(name), set_origin)
 
         return AttributeSet(core.attributes(name), name, open_ntuple)
@@ -508,7 +509,7 @@ class Ntuple:
 
     def __reduce__(self) -> tuple[Any, ...]:
         origin = self._origin
-        place = Origin(os.path.abspath(origin.file_path), origin.names, origin.page_checksums)
+        place = replace(origin, file_path=os.path.abspath(origin.file_path))
         return _reopen, (place, self._rules)
 
     # Under the hood.
