@@ -421,3 +421,26 @@ fn metadata_is_counted_together() {
     assert!(file.ntuple(None).is_ok());
     assert!(file.with_memory_budget(1024).ntuple(None).is_err());
 }
+
+/// Honest data may be all zeros: 1.5 GiB of values in a few hundred KiB are read in batches with the budget that
+/// everybody has.
+#[test]
+fn what_compresses_well_is_read_in_batches_with_the_default_budget() {
+    let _alone = alone();
+    const BATCH: usize = 1 << 20;
+    const BATCHES: usize = 96;
+    let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; BATCH]));
+    let batch = RecordBatch::try_from_iter([("a", zeros.clone()), ("b", zeros)]).expect("a batch");
+    let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
+    let batches = vec![batch; BATCHES];
+    let file = memory::write(&schema, &batches, WriteOptions::default(), false).expect("a file");
+    let values = (BATCH * BATCHES * 16) as u64;
+    assert!(values == 1536 * MIB && file.len() < 4 << 20, "{} bytes stored", file.len());
+    let ntuple = memory::file(&file).expect("a file").ntuple(None).expect("an ntuple");
+    let batches = [ntuple.read_all().batches(100_000), ntuple.read_all().batches_of_bytes(64 << 20)];
+    for batches in batches.map(|batches| batches.expect("batches")) {
+        let (rows, bytes) = peak(|| batches.map(|batch| batch.expect("a batch").num_rows()).sum::<usize>());
+        assert_eq!(rows, BATCH * BATCHES);
+        assert!(bytes < 1024 * MIB + SLACK, "{} MiB", bytes / MIB);
+    }
+}

@@ -85,7 +85,7 @@ fn names_that_no_directory_can_hold_are_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.root");
     let file = tupelo::create(&path).unwrap();
-    let good = file.ntuple("d/n", &schema(), WriteOptions::default()).unwrap();
+    let mut good = file.ntuple("d/n", &schema(), WriteOptions::default()).unwrap();
     let long = "n".repeat(40_000);
     for (bad, description) in
         [("d", ""), ("d/n/m", ""), ("a//b", ""), (long.as_str(), ""), ("m", "t".repeat(70_000).as_str())]

@@ -198,6 +198,21 @@ fn a_writer_that_is_forgotten_says_so() {
     assert_eq!(read(&left[0])["events"].entries(), 25);
 }
 
+/// Any error that the caller had handled silenced the destructor, whatever came after it.
+#[test]
+fn only_the_error_by_which_a_file_is_lost_is_told_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.root");
+    let said = |command: &str| {
+        let output = Command::new(WRITER).arg(command).arg(&path).output().expect("the writer starts");
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(files(folder.path()), [] as [&Path; 0]);
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+    assert_eq!(said("handle"), format!("tupelo: {} was not finished\n", path.display()));
+    assert_eq!(said("fail"), "");
+}
+
 /// Two processes write one name again and again: the file is that of one or of the other, never of both.
 #[test]
 fn two_processes_of_one_name_never_mix() {

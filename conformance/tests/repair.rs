@@ -8,8 +8,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use tupelo::ops::repair::repair;
+use tupelo::ops::verify::{verify, verify_deep};
 use tupelo::schema::Schema;
-use tupelo::{ErrorKind, WriteOptions};
+use tupelo::{ErrorKind, FileWriter, WriteOptions};
 
 fn batch(range: std::ops::Range<i32>) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(range));
@@ -113,6 +114,101 @@ fn what_can_be_read_is_not_given_up_for_a_damaged_page() {
         assert_eq!((repaired.is_changed, repaired.report.damages.len()), (torn, 1), "{repaired:?}");
         assert_eq!(repaired.ntuples.iter().map(|(_, entries)| entries).sum::<u64>(), 60);
     }
+}
+
+/// Such a file was called whole by `verify` and by `repair`, and refused by whoever wanted to add to it.
+#[test]
+fn a_file_that_lacks_its_last_bytes_is_damaged_for_all_or_for_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.root");
+    let file = tupelo::create(&path).unwrap();
+    let schema = Schema::from_arrow(&batch(0..1).schema()).unwrap();
+    for name in ["one", "deep/down/two"] {
+        let mut ntuple = file.ntuple(name, &schema, WriteOptions::default()).unwrap();
+        ntuple.write(&batch(0..30)).unwrap();
+        ntuple.finish().unwrap();
+    }
+    file.finish().unwrap();
+    let whole = fs::read(&path).unwrap();
+    let (mut mended, mut lost) = (0, 0);
+    // Every length around the last record, and some of all others.
+    for length in (0..whole.len()).rev().filter(|length| whole.len() - length < 70 || length % 9 == 0) {
+        fs::write(&path, &whole[..length]).unwrap();
+        let open = || tupelo::open(path.to_str().unwrap()).open_file();
+        let said = open().and_then(|file| verify(&file, None, &mut |_| {}));
+        let error = FileWriter::update(&path).unwrap_err();
+        let Ok(report) = said else {
+            // No directory can be read any more, and this file had no state before.
+            lost += 1;
+            assert!(repair(&path).is_err(), "{length} bytes");
+            assert_eq!(fs::read(&path).unwrap(), whole[..length]);
+            continue;
+        };
+        let first = &report.damages[0];
+        assert!(error.to_string().contains(&first.what), "{error}, but {first}");
+        let ends = format!("ends at byte {}, but it ends at byte {length}; the last", whole.len());
+        assert!(first.what.contains(&ends) && first.what.contains("the free list"), "{first}");
+        let repaired = repair(&path).unwrap();
+        assert!(repaired.is_changed && repaired.renewed.contains(&"the header"), "{repaired:?}");
+        assert!(repaired.report.damages.is_empty(), "{:?}", repaired.report);
+        assert_eq!(entries(&path), [30, 30]);
+        let again = repair(&path).unwrap();
+        assert!(!again.is_changed, "{length} bytes: {again:?}");
+        let deep = verify_deep(&open().unwrap(), &mut |_| {}).unwrap();
+        assert!(deep.damages.is_empty(), "{length} bytes: {:?}", deep.damages);
+        let file = FileWriter::update(&path).unwrap();
+        let mut ntuple = file.append("one", WriteOptions::default()).unwrap();
+        ntuple.write(&batch(30..40)).unwrap();
+        ntuple.finish().unwrap();
+        file.finish().unwrap();
+        assert_eq!(entries(&path), [40, 30]);
+        mended += 1;
+    }
+    assert!(mended > 100 && lost > 50, "{mended} mended, {lost} lost");
+}
+
+/// What the older state has of an ntuple is less, and nothing of the newer one was lost but the free list.
+#[test]
+fn a_cut_does_not_cost_entries_that_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let states = checkpoints(folder.path());
+    let path = folder.path().join("cut.root");
+    fs::write(&path, &states[5][..states[5].len() - 1]).unwrap();
+    assert!(repair(&path).unwrap().is_changed);
+    assert_eq!(entries(&path), [30, 30]);
+    // So much is missing that no directory can be read: the checkpoint before is what there is.
+    fs::write(&path, &states[5][..states[4].len() + 100]).unwrap();
+    assert!(repair(&path).unwrap().is_changed);
+    assert_eq!(entries(&path), [20, 30]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_leads_to_what_is_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let states = checkpoints(folder.path());
+    let (there, here) = (folder.path().join("there"), folder.path().join("here"));
+    fs::create_dir(&there).unwrap();
+    fs::create_dir(&here).unwrap();
+    let (real, link) = (there.join("real.root"), here.join("link.root"));
+    std::os::unix::fs::symlink("../there/real.root", &link).unwrap();
+    // The temporary file lies beside the file that the link names, as writers make it.
+    let left = there.join("real.root.tmp-abc");
+    fs::write(&left, &states[3]).unwrap();
+    let missing = tupelo::open(link.to_str().unwrap()).open_file().unwrap_err().to_string();
+    assert!(missing.contains("there/real.root.tmp-abc: `tupelo verify --repair"), "{missing}");
+    let repaired = repair(&link).unwrap();
+    assert!(repaired.from.unwrap().ends_with("there/real.root.tmp-abc"));
+    assert!(real.exists() && !left.exists() && link.is_symlink());
+    assert_eq!(entries(&link), [20, 20]);
+    // A file that is there is repaired in its place.
+    let mut torn = states[5].clone();
+    torn[20..28].fill(0xff);
+    torn[160..240].fill(0xff);
+    fs::write(&real, &torn).unwrap();
+    assert!(repair(&link).unwrap().is_changed);
+    assert!(link.is_symlink());
+    assert_eq!(entries(&real), [30, 30]);
 }
 
 #[test]

@@ -25,11 +25,18 @@ pub(crate) struct File {
 
 #[pymethods]
 impl File {
-    /// Opens a file; `page_checksums` says whether to compare the checksums of pages.
+    /// Opens a file; `page_checksums` says whether to compare the checksums of pages, `memory_budget` how many bytes of
+    /// memory the file may make its reader take, None leaving that to the engine.
     #[new]
-    fn new(py: Python<'_>, path: &str, page_checksums: bool) -> PyResult<Self> {
-        let inner = py.detach(|| tupelo::open(path).with_page_checksums(page_checksums).open_file()).or_raise(py)?;
-        Ok(Self { inner })
+    fn new(py: Python<'_>, path: &str, page_checksums: bool, memory_budget: Option<u64>) -> PyResult<Self> {
+        let open = || {
+            let options = tupelo::open(path).with_page_checksums(page_checksums);
+            match memory_budget {
+                Some(bytes) => options.with_memory_budget(bytes).open_file(),
+                None => options.open_file(),
+            }
+        };
+        Ok(Self { inner: py.detach(open).or_raise(py)? })
     }
 
     /// Size of the file in bytes.

@@ -108,10 +108,10 @@ impl NtupleWriter {
         PySchema::new(schema.into()).into_pyarrow(py)
     }
 
-    /// Appends all entries of anything that speaks the Arrow C data or stream interface.
+    /// Appends all entries of anything that speaks the Arrow C data or stream interface, or none of them.
     fn write(&self, py: Python<'_>, data: AnyRecordBatch) -> PyResult<()> {
-        let mut reader = data.into_reader()?;
-        self.with(py, move |writer| reader.try_for_each(|batch| writer.write(&batch?)))
+        let batches = data.into_reader()?.collect::<Result<Vec<_>, _>>().map_err(Error::from).or_raise(py)?;
+        self.with(py, |writer| writer.write_all(&batches))
     }
 
     /// Adds top-level fields, or members of the record of a path; of the options, the projections count.
@@ -165,10 +165,11 @@ impl NtupleWriter {
         Ok(FillContext { inner: Mutex::new(Some(context)) })
     }
 
-    /// Ends the ntuple: entries, clusters, bytes of pages as stored, bytes of pages before compression.
+    /// Ends the ntuple: entries, clusters, bytes of pages as stored, bytes of pages before compression. After an error it
+    /// is as it was: a fill context may have been open.
     fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
-        let finish = || lock(&self.inner).take().ok_or_else(|| closed("ntuple"))?.finish();
-        let written = py.detach(finish).or_raise(py)?;
+        let written = self.with(py, tupelo::NtupleWriter::finish)?;
+        py.detach(|| drop(lock(&self.inner).take()));
         Ok((written.entries, written.clusters, written.stored_bytes, written.unpacked_bytes))
     }
 }
@@ -192,10 +193,10 @@ impl FillContext {
 
 #[pymethods]
 impl FillContext {
-    /// Appends all entries of anything that speaks the Arrow C data or stream interface.
+    /// Appends all entries of anything that speaks the Arrow C data or stream interface, or none of them.
     fn write(&self, py: Python<'_>, data: AnyRecordBatch) -> PyResult<()> {
-        let mut reader = data.into_reader()?;
-        self.with(py, move |context| reader.try_for_each(|batch| context.write(&batch?)))
+        let batches = data.into_reader()?.collect::<Result<Vec<_>, _>>().map_err(Error::from).or_raise(py)?;
+        self.with(py, |context| context.write_all(&batches))
     }
 
     /// Ends the open cluster.

@@ -413,6 +413,54 @@ def test_contexts_that_are_not_closed() -> None:
     assert not pathlib.Path("f.root").exists()
 
 
+def test_an_ntuple_waits_for_its_contexts() -> None:
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"x": "int"})
+        context = events.fill_context()
+        context.extend({"x": [1]})
+        with pytest.raises(tupelo.InvalidArgumentError, match="1 fill contexts are not finished"):
+            events.close()
+        context.extend({"x": [2]})
+        context.close()
+        events.extend({"x": [3]})
+    assert opened()["x"].array().tolist() == [1, 2, 3]
+
+
+def test_a_context_that_fails_behind_a_flush_leaves_its_clusters() -> None:
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"x": "int"})
+
+        def fail() -> None:
+            with events.fill_context() as context:
+                context.extend({"x": [1, 2]})
+                context.flush_cluster()
+                raise RuntimeError("enough")
+
+        with pytest.raises(RuntimeError, match="enough"):
+            fail()
+    assert opened()["x"].array().tolist() == [1, 2]
+
+
+def test_nothing_is_taken_after_the_end() -> None:
+    file = tupelo.recreate("f.root")
+    events = file.mkrntuple("Events", {"x": "int"})
+    events.extend({"x": [1]})
+    file.abort()
+    with pytest.raises(tupelo.InvalidArgumentError, match="the file was given up"):
+        events.extend({"x": [1]})
+
+
+def test_values_outside_of_a_range_are_refused_at_once() -> None:
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("Events", {"x": "float"}, encodings={"x": "Real32Quant(12,0,1)"})
+        events.extend({"x": [0.0]})
+        chunks = pa.table({"x": pa.chunked_array([[0.5], [7.0]], pa.float32())})
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'x': value 7 is outside the range"):
+            events.extend(chunks)
+        events.extend({"x": [1.0]})
+    assert opened()["x"].array().tolist() == [0.0, 1.0]
+
+
 def test_contexts_that_are_given_up() -> None:
     file = tupelo.recreate("f.root")
     events = file.mkrntuple("Events", {"x": "int"})

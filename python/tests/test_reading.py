@@ -347,3 +347,16 @@ def test_a_forked_child_has_threads_of_its_own(tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path / "f.root")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "same\n"
+
+
+def test_the_memory_budget_is_an_option() -> None:
+    with tupelo.recreate("budget.root") as file:
+        file["Events"] = {f"x{k}": [k] for k in range(200)}
+    for budget in (4096, "4 kB"):
+        with pytest.raises(tupelo.LimitError, match=r"larger memory budget \(memory_budget\)"):
+            tupelo.open("budget.root:Events", memory_budget=budget)
+    ntuple = tupelo.open("budget.root:Events", memory_budget="64 MiB")
+    again = pickle.loads(pickle.dumps(ntuple))
+    assert again.arrays().tolist() == ntuple.arrays().tolist()
+    with pytest.raises(tupelo.InvalidArgumentError, match="memory_budget is a number of bytes"):
+        tupelo.open("budget.root", memory_budget=-1)

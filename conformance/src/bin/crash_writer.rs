@@ -5,6 +5,8 @@
 //! | `new FILE` | makes a file with an ntuple `events`, checkpoint after checkpoint; says the entries of each |
 //! | `grow FILE` | adds to `run1/hits` of [`whole_file`](conformance::crash::scripts::whole_file) in the same way |
 //! | `forget FILE` | makes a file with a checkpoint, and ends without finishing it |
+//! | `handle FILE` | has an error that changes nothing, and ends without finishing |
+//! | `fail FILE` | has the error by which the file cannot be finished, and ends |
 //! | `once FILE SALT` | makes a file in one go, with entries of that salt |
 //! | `repair FILE` | repairs a file |
 
@@ -27,10 +29,12 @@ fn main() -> ExitCode {
         ["new", path] => new(path),
         ["grow", path] => grow(path),
         ["forget", path] => forget(path),
+        ["handle", path] => handle(path),
+        ["fail", path] => fail(path),
         ["repair", path] => repair(path).map(drop),
         ["once", path, salt] => once(path, salt.parse().unwrap_or_default()),
         _ => {
-            eprintln!("crash_writer new|grow|forget|repair FILE, or once FILE SALT");
+            eprintln!("crash_writer new|grow|forget|handle|fail|repair FILE, or once FILE SALT");
             return ExitCode::from(2);
         }
     };
@@ -84,6 +88,26 @@ fn forget(path: &str) -> Result<()> {
     let mut writer = file.ntuple("events", &schema(false), options())?;
     writer.write(&events(0..STEP, 1, None))?;
     writer.checkpoint()
+}
+
+fn handle(path: &str) -> Result<()> {
+    let file = FileWriter::create(path)?;
+    let mut writer = file.ntuple("events", &schema(false), options())?;
+    writer.write(&events(0..STEP, 1, None))?;
+    // Another one of that name, and fields that there are.
+    assert!(file.ntuple("events", &schema(false), options()).is_err());
+    assert!(writer.add_fields(&schema(false)).is_err());
+    Ok(())
+}
+
+fn fail(path: &str) -> Result<()> {
+    let file = FileWriter::create(path)?;
+    let mut writer = file.ntuple("events", &schema(false), options())?;
+    let mut context = writer.fill_context()?;
+    context.write(&events(0..STEP, 1, None))?;
+    drop(context);
+    assert!(writer.finish().is_err());
+    Ok(())
 }
 
 fn once(path: &str, salt: u64) -> Result<()> {

@@ -48,6 +48,9 @@ impl From<tupelo::Error> for Failure {
             tupelo::ErrorKind::Corrupt => {
                 Self::new(error).with_hint("`tupelo verify FILE` lists everything that is damaged")
             }
+            tupelo::ErrorKind::Limit if error.to_string().contains("(memory_budget)") => {
+                Self::new(error).with_hint("--memory-budget SIZE allows more, for example 4GiB")
+            }
             _ => Self::new(error),
         }
     }

@@ -49,7 +49,7 @@ impl Memory {
         match used.filter(|&used| used <= self.limit_bytes) {
             Some(_) => Ok(()),
             None => Err(Error::limit(format!(
-                "{what}: {bytes} bytes of memory wanted where {} of {} are left; allow a larger memory budget",
+                "{what}: {bytes} bytes of memory wanted where {} of {} are left; allow a larger memory budget (memory_budget)",
                 self.limit_bytes.saturating_sub(self.used().saturating_sub(bytes)),
                 self.limit_bytes
             ))),
@@ -390,7 +390,7 @@ mod tests {
         assert_eq!((memory.used(), memory.take_items::<u64>(5, "b")), (60, Ok(())));
         assert_eq!(
             memory.take(1, "c").unwrap_err().to_string(),
-            "c: 1 bytes of memory wanted where 0 of 100 are left; allow a larger memory budget"
+            "c: 1 bytes of memory wanted where 0 of 100 are left; allow a larger memory budget (memory_budget)"
         );
         memory.reset(30);
         let error = memory.take_items::<u64>(9, "d").unwrap_err();

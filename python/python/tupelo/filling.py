@@ -130,7 +130,12 @@ class NtupleWriter:
         """What another thread extends the ntuple by, while others do.
 
         Each context fills clusters of its own. Its entries stay in order; those of several contexts follow each other
-        cluster by cluster. The interpreter is let go while data are encoded and written.
+        cluster by cluster. The interpreter is let go while data are encoded and written. A checkpoint has the complete
+        clusters of contexts and not their open ones.
+
+        Where a context is left by an exception with entries in its open cluster, the ntuple cannot be finished: what was
+        extended at once may lie half in a cluster that is written already, and no part of it may be missing in silence.
+        Behind a `FillContext.flush_cluster` nothing would be missing, and what was written stays.
 
         >>> from concurrent.futures import ThreadPoolExecutor
         >>> import tupelo
@@ -198,8 +203,8 @@ class NtupleWriter:
 class FillContext:
     """Extends an ntuple from a thread of its own; made by `NtupleWriter.fill_context`.
 
-    It must be closed before its ntuple is; a ``with`` block does that. Where the block is left by an exception, entries
-    that are not written yet are lost, and the ntuple cannot be finished.
+    It must be closed before its ntuple is; a ``with`` block does that. Where the block is left by an exception while
+    the open cluster has entries, these are lost, and the ntuple cannot be finished. Without any, nothing is lost.
     """
 
     def __init__(self, core: "_core.FillContext", name: str, schema: Any) -> None:

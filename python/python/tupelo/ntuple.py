@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 import pyarrow as pa
@@ -40,10 +40,11 @@ class Origin:
     names: tuple[str, ...]
     """Its path in the file, then, for an attribute set, the set's name."""
     page_checksums: bool
+    memory_budget: int | None
 
     def open(self) -> "_core.Ntuple":
         """Opens it, in whatever process this is."""
-        core = _core.File(self.file_path, self.page_checksums).ntuple(self.names[0])
+        core = _core.File(self.file_path, self.page_checksums, self.memory_budget).ntuple(self.names[0])
         for name in self.names[1:]:
             core = core.attribute_set(name)
         return core
@@ -115,7 +116,7 @@ class Ntuple(Fields):
         core, origin = self._core, self._origin
 
         def open_ntuple() -> Ntuple:
-            set_origin = Origin(origin.file_path, (*origin.names, name), origin.page_checksums)
+            set_origin = replace(origin, names=(*origin.names, name))
             return Ntuple(core.attribute_set(name), set_origin)
 
         return AttributeSet(core.attributes(name), name, open_ntuple)
@@ -296,7 +297,7 @@ class Ntuple(Fields):
 
     def __reduce__(self) -> tuple[Any, ...]:
         origin = self._origin
-        place = Origin(os.path.abspath(origin.file_path), origin.names, origin.page_checksums)
+        place = replace(origin, file_path=os.path.abspath(origin.file_path))
         return _reopen, (place, self._rules)
 
     # Under the hood.

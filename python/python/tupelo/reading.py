@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Self
 
 from . import _core
+from ._sizes import optional_bytes
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError
 from .ntuple import Ntuple, Origin
@@ -16,12 +17,17 @@ def open(
     where: str | os.PathLike[str] | Mapping[str, str | None] | Mapping[os.PathLike[str], str | None],
     *,
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
+    memory_budget: int | str | None = None,
 ) -> "File | Ntuple":
     """Opens a ROOT file, or an ntuple in it.
 
     ``"f.root"`` gives a `File`, ``"f.root:dir/Events"`` the `Ntuple`; ``{"f.root": "dir/Events"}`` does so too, for
     names in which colons would confuse, and a `pathlib.Path` is a file name whole. With ``page_checksums=False`` the
     checksums of pages are not compared; those of metadata always are.
+
+    ``memory_budget`` is the memory that the file may make its reader take beyond the values that are asked for, in
+    bytes or as a text such as ``"2 GB"`` (default 1 GiB). Requests that need more are read in parts; where that does
+    not help they are refused with a `LimitError`.
 
     Raises `MissingFileError` (a `FileNotFoundError`) where there is no such file, `NotFoundError` (a `KeyError`) with
     near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object,
@@ -35,6 +41,7 @@ def open(
     [1.5 2.5]
     """
     name: str | None = None
+    budget = optional_bytes("memory_budget", memory_budget)
     if isinstance(where, Mapping):
         if len(where) != 1:
             raise InvalidArgumentError(f"a mapping names one file and the object in it, not {len(where)} files")
@@ -44,7 +51,7 @@ def open(
         path = check_path(where)
         if isinstance(where, str):
             path, name = _core.parse_location(path)
-    file = File(_core.File(path, page_checksums), path, page_checksums)
+    file = _reopen(path, page_checksums, budget)
     return file if name is None else file[name]
 
 
@@ -63,10 +70,13 @@ class File(Mapping[str, Ntuple]):
     ['a', 'dir/b'] 2 False
     """
 
-    def __init__(self, core: "_core.File", file_path: str, page_checksums: bool) -> None:
+    def __init__(
+        self, core: "_core.File", file_path: str, page_checksums: bool, memory_budget: int | None = None
+    ) -> None:
         self._open_core: _core.File | None = core
         self._file_path = file_path
         self._page_checksums = page_checksums
+        self._memory_budget = memory_budget
 
     @property
     def file_path(self) -> str:
@@ -105,7 +115,7 @@ class File(Mapping[str, Ntuple]):
         except Exception as error:
             self._refuse_other_class(name, error)
             raise
-        return Ntuple(core, Origin(self._file_path, (name,), self._page_checksums))
+        return Ntuple(core, Origin(self._file_path, (name,), self._page_checksums, self._memory_budget))
 
     def _refuse_other_class(self, name: str, error: Exception) -> None:
         class_name = self.classnames(cycle=";" in name).get(name.strip("/"))
@@ -150,7 +160,7 @@ class File(Mapping[str, Ntuple]):
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (os.path.abspath(self._file_path), self._page_checksums)
+        return _reopen, (os.path.abspath(self._file_path), self._page_checksums, self._memory_budget)
 
     @property
     def _core(self) -> "_core.File":
@@ -159,6 +169,6 @@ class File(Mapping[str, Ntuple]):
         return self._open_core
 
 
-def _reopen(path: str, page_checksums: bool) -> File:
-    """What unpickling calls."""
-    return File(_core.File(path, page_checksums), path, page_checksums)
+def _reopen(path: str, page_checksums: bool, memory_budget: int | None) -> File:
+    """What opening and unpickling call."""
+    return File(_core.File(path, page_checksums, memory_budget), path, page_checksums, memory_budget)

@@ -40,6 +40,8 @@ pub(crate) struct Args {
     storage: Storage,
     #[command(flatten)]
     target: Target,
+    #[command(flatten)]
+    reading: super::Reading,
 }
 
 /// How to store.
@@ -120,7 +122,7 @@ impl Target {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (from, to) = (Location::parse(&args.input), Location::parse(&args.output));
-    let file = tupelo::open(&args.input).open_file()?;
+    let file = args.reading.open_file(&args.input)?;
     let names = match from.object {
         Some(name) => vec![name],
         None => file.ntuple_names()?,

@@ -66,6 +66,8 @@ pub(crate) struct Args {
     /// With arrow and parquet: strings as bytes, for data that are not UTF-8
     #[arg(long)]
     binary_strings: bool,
+    #[command(flatten)]
+    reading: super::Reading,
 }
 
 /// Which fields and entries.
@@ -88,7 +90,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let refused = Failure::usage("binary data would garble the terminal");
         return Err(refused.with_hint("name a file with -o OUT, or send the output into a pipe"));
     }
-    let ntuple = super::open(&args.input, args.choice.attributes.as_deref(), console)?;
+    let ntuple = args.reading.open(&args.input, args.choice.attributes.as_deref(), console)?;
     let entries = args.choice.entries.of(ntuple.entries());
     let read = ntuple.read(patterns(&args.choice.fields))?.entries(entries);
     let (output, pending) = match &args.output {

@@ -37,6 +37,8 @@ pub(crate) struct Args {
     /// Whole values as JSON lines or CSV instead of the table
     #[arg(long, value_parser = text_format)]
     format: Option<Format>,
+    #[command(flatten)]
+    reading: super::Reading,
 }
 
 fn text_format(name: &str) -> Result<Format, String> {
@@ -48,7 +50,7 @@ fn text_format(name: &str) -> Result<Format, String> {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = super::open(&args.input, args.attributes.as_deref(), console)?;
+    let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
     let read = ntuple.read(patterns(&args.fields))?.entries(..args.number);
     match args.format {
         Some(format) => {

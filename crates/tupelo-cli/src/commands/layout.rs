@@ -22,6 +22,8 @@ pub(crate) struct Args {
     /// One JSON document instead of the table
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: super::Reading,
 }
 
 /// Kinds of content, to add up: name and bytes.
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if let Some(object) = Location::parse(&args.input).object {
         return Err(Failure::usage(format_args!("the layout is that of a whole file: leave ':{object}' out")));
     }
-    let file = tupelo::open(&args.input).open_file()?;
+    let file = args.reading.open_file(&args.input)?;
     let layout = layout(&file)?;
     for remark in &layout.remarks {
         console.warn(&format!("{}: {remark}", file.name()));

@@ -33,6 +33,8 @@ pub(crate) struct Args {
     /// One JSON document instead of tables, with metadata
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: super::Reading,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -56,7 +58,7 @@ struct Listed {
 }
 
 fn list_objects(args: &Args, console: &Console) -> Result<(), Failure> {
-    let file = tupelo::open(&args.input).open_file()?;
+    let file = args.reading.open_file(&args.input)?;
     let (ntuples, others): (Vec<_>, Vec<_>) =
         file.objects()?.into_iter().partition(|object| object.class_name == NTUPLE_CLASS);
     let mut failed = false;
@@ -98,7 +100,7 @@ fn describe(name: String, found: tupelo::Result<Ntuple>, failed: &mut bool, cons
     });
     let found = summed.map_err(|error| {
         *failed = true;
-        console.fail(&Failure::new(error));
+        console.fail(&Failure::from(error));
     });
     let found = found.ok();
     let (mut metadata, mut sets) = (BTreeMap::new(), Vec::new());
@@ -251,7 +253,7 @@ fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
 }
 
 fn list_fields(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = super::open(&args.input, None, console)?;
+    let ntuple = args.reading.open(&args.input, None, console)?;
     let summary = inspect::summary(&ntuple)?;
     let fields = inspect::fields(&ntuple)?;
     if args.json {

@@ -10,10 +10,12 @@ mod schema;
 mod verify;
 
 use clap::Subcommand;
-use tupelo::Ntuple;
+use tupelo::reader::Location;
+use tupelo::{File, Ntuple};
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::parse::Bytes;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -43,20 +45,51 @@ impl Command {
     }
 }
 
-/// Opens `FILE[:NAME]`, or one of its attribute sets, and passes on its warnings.
-fn open(location: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
-    let ntuple = tupelo::open(location).open()?;
-    let ntuple = match attributes {
-        Some(set) => ntuple.attribute_set(set)?,
-        None => ntuple,
-    };
-    warn(&ntuple, console);
-    Ok(ntuple)
+/// The engine's default as clap wants it; a test holds the two together.
+const DEFAULT_BUDGET_TEXT: &str = "1GiB";
+
+/// How to read: what all commands have that do.
+#[derive(Debug, clap::Args)]
+struct Reading {
+    /// Memory that the file may make the command take, beyond the values that are asked for; what would need more is read
+    /// in parts, or refused [default: 1 GiB]
+    #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUDGET_TEXT, hide_default_value = true)]
+    memory_budget: Bytes,
+}
+
+impl Reading {
+    /// Opens the file of `FILE[:NAME]`.
+    fn open_file(&self, location: &str) -> Result<File, Failure> {
+        Ok(tupelo::open(location).with_memory_budget(self.memory_budget.0).open_file()?)
+    }
+
+    /// Opens `FILE[:NAME]`, or one of its attribute sets, and passes on its warnings.
+    fn open(&self, location: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
+        let ntuple = self.open_file(location)?.ntuple(Location::parse(location).object.as_deref())?;
+        let ntuple = match attributes {
+            Some(set) => ntuple.attribute_set(set)?,
+            None => ntuple,
+        };
+        warn(&ntuple, console);
+        Ok(ntuple)
+    }
 }
 
 /// Passes on what the engine cannot read of an ntuple.
 fn warn(ntuple: &Ntuple, console: &Console) {
     for warning in ntuple.warnings() {
         console.warn(&format!("{}: ntuple '{}': {warning}", ntuple.file_name(), ntuple.path()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
+
+    use super::*;
+
+    #[test]
+    fn the_default_budget_is_that_of_the_engine() {
+        assert_eq!(DEFAULT_BUDGET_TEXT.parse(), Ok(Bytes(DEFAULT_MEMORY_BUDGET_BYTES)));
     }
 }

@@ -38,13 +38,15 @@ pub(crate) struct Args {
     /// One JSON document instead of the tree
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reading: super::Reading,
 }
 
 /// Columns by the dotted path of their field.
 type Columns = HashMap<String, Vec<ColumnInfo>>;
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = super::open(&args.input, args.attributes.as_deref(), console)?;
+    let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
     let read = ntuple.read(patterns(&args.fields))?;
     if args.arrow {
         let line = |field: &arrow_schema::FieldRef| format!("{}: {}\n", field.name(), field.data_type());

@@ -1,7 +1,7 @@
 //! `tupelo verify`: is anything damaged?
 
 use serde_json::{Value, json};
-use tupelo::ops::repair::{Repaired, repair};
+use tupelo::ops::repair::{Repaired, leftovers, repair_within};
 use tupelo::ops::verify::{Damage, Report, verify, verify_deep};
 use tupelo::reader::Location;
 
@@ -32,9 +32,13 @@ pub(crate) struct Args {
     ///
     /// For a file whose writer was killed, or whose machine lost power: a checkpoint of which the last step was torn
     /// becomes readable again. Where FILE does not exist but FILE.tmp-… of a killed writer does, that takes the name.
-    /// Only the header and the records of directories are changed; a file that is whole stays as it is.
+    /// Only the header and the records of directories are changed; a file that is whole stays as it is. Where the end of
+    /// FILE was cut off and only its free list and streamer info are gone, these are written anew. With --deep the result
+    /// is checked so. A link is followed.
     #[arg(long)]
     repair: bool,
+    #[command(flatten)]
+    reading: super::Reading,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -43,10 +47,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         if let Some(name) = name {
             return Err(Failure::usage(format_args!("--repair is for whole files: leave out ':{name}'")));
         }
-        let repaired = repair(path)?;
+        let mut repaired = repair_within(path, args.reading.memory_budget.0)?;
+        if args.deep {
+            let file = args.reading.open_file(&args.input)?;
+            repaired.report = verify_deep(&file, &mut |_| {})?;
+        }
         return tell(args, console, &repaired);
     }
-    let file = tupelo::open(&args.input).open_file()?;
+    let file = args.reading.open_file(&args.input)?;
     let mut progress = console.progress("verify", file.size(), "B");
     let report = match (args.deep, name) {
         (true, Some(name)) => return Err(Failure::new(format_args!("--deep checks a whole file, not only '{name}'"))),
@@ -77,6 +85,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         summary += "; the file holds no ntuple";
     }
     console.note(&summary);
+    for left in leftovers(&path) {
+        let left = left.display();
+        console.note(&format!(
+            "{left} is of a writer that was stopped, or is still at work; `tupelo verify --repair {left}` makes readable \
+             what it has"
+        ));
+    }
     let (damages, unsupported) = (report.damages.len() as u64, report.unsupported.len() as u64);
     if damages > 0 {
         return Err(Failure::new(format_args!("{}: damage in {}", file.name(), things(damages, "place"))));
@@ -99,18 +114,25 @@ fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failu
         let Value::Object(mut all) = to_json(&path, &repaired.report) else { return Ok(()) };
         all.insert("changed".into(), repaired.is_changed.into());
         all.insert("from".into(), repaired.from.as_ref().map(|from| from.display().to_string()).into());
+        all.insert("renewed".into(), repaired.renewed.clone().into());
         all.insert("lost_bytes".into(), repaired.lost_bytes.into());
         all.insert("entries".into(), repaired.ntuples.iter().map(entries).collect());
         console.print_json(&Value::Object(all))?;
     } else {
-        let ntuple = |(name, entries): &(String, u64)| format!("{path}: ntuple '{name}': {}\n", things_of(*entries));
-        let damages = repaired.report.damages.iter().map(|damage| format!("{path}: {damage}\n"));
+        let ntuple =
+            |(name, entries): &(String, u64)| format!("{path}: ntuple '{name}': {}\n", things(*entries, "entry"));
+        let damages = repaired.report.damages.iter().chain(&repaired.report.unsupported);
+        let damages = damages.map(|damage| format!("{path}: {damage}\n"));
         console.print(&repaired.ntuples.iter().map(ntuple).chain(damages).collect::<String>())?;
     }
     let done = match (&repaired.from, repaired.is_changed) {
         (Some(from), _) => format!("took the name of {}", from.display()),
         (None, true) => "repaired".to_owned(),
         (None, false) => "nothing to repair".to_owned(),
+    };
+    let done = match repaired.renewed.as_slice() {
+        [] => done,
+        renewed => format!("{done}; written anew: {}", renewed.join(", ")),
     };
     let lost = match repaired.lost_bytes {
         0 => String::new(),
@@ -119,14 +141,8 @@ fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failu
     console.note(&format!("{path}: {done}{lost}"));
     match repaired.report.damages.len() as u64 {
         0 => Ok(()),
+        1 => Err(Failure::new(format_args!("{path}: 1 damage remains"))),
         damages => Err(Failure::new(format_args!("{path}: {} remain", things(damages, "damage")))),
-    }
-}
-
-fn things_of(entries: u64) -> String {
-    match entries {
-        1 => "1 entry".to_owned(),
-        entries => format!("{entries} entries"),
     }
 }
 

@@ -148,13 +148,13 @@ fn a_dump_does_not_eat_its_own_input() {
 }
 
 #[test]
-fn a_file_that_is_cut_or_goes_on_is_found_by_deep_only() {
+fn a_record_that_ends_elsewhere_is_found_by_deep_only() {
     let place = Place::new();
     let file = place.b2hhh();
     let mut bytes = std::fs::read(&file).expect("a file");
-    // The length of the first record that is neither the top directory nor a blob with pages: the last record.
-    let records: Vec<Value> = regions(&file).into_iter().filter(|region| region["what"] == json!("record")).collect();
-    let last = number(records.last().expect("records"), "offset") as usize;
+    // The length of a record that nobody needs to find what lies in it.
+    let last = regions(&file).into_iter().rfind(|region| region["what"] == json!("blob key")).expect("a blob");
+    let last = number(&last, "offset") as usize;
     bytes[last..last + 4].copy_from_slice(&7u32.to_be_bytes());
     std::fs::write(&file, bytes).expect("a file");
     assert_eq!(tupelo(&["verify", &file]).ok(), "");
@@ -162,4 +162,91 @@ fn a_file_that_is_cut_or_goes_on_is_found_by_deep_only() {
     assert_eq!(run.status, Some(1), "{}", run.stderr);
     assert!(run.stdout.contains("records: "), "{}", run.stdout);
     assert_eq!(tupelo(&["verify", "--deep", &format!("{file}:ntuple")]).status, Some(1));
+}
+
+/// `--repair` forgot about `--deep`, and said "1 damage remain".
+#[test]
+fn a_repair_may_check_deeply() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let whole = std::fs::read(&file).expect("a file");
+    // A gap that nobody lists is no damage of an ntuple, but one of the file around it.
+    let mut broken = whole.clone();
+    let last = regions(&file).into_iter().rfind(|region| region["what"] == json!("blob key")).expect("a blob");
+    let at = number(&last, "offset") as usize;
+    broken[at..at + 4].fill(0);
+    std::fs::write(&file, &broken).expect("a file");
+    tupelo(&["verify", "--repair", &file]).ok();
+    let run = tupelo(&["verify", "--repair", "--deep", &file]);
+    assert!(run.stdout.contains("records:"), "{}", run.stdout);
+    assert!(run.fails(1).contains("1 damage remains"));
+    std::fs::write(&file, &whole).expect("a file");
+    tupelo(&["verify", "--repair", "--deep", &file]).ok();
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_mended() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let whole = std::fs::read(&file).expect("a file");
+    std::fs::write(&file, &whole[..whole.len() - 3]).expect("a file");
+    let run = tupelo(&["verify", &file]);
+    for part in
+        [format!("ends at byte {}", whole.len()), format!("ends at byte {}", whole.len() - 3), "the free list".into()]
+    {
+        assert!(run.stdout.contains(&part), "{part} in {}", run.stdout);
+    }
+    run.fails(1);
+    let run = tupelo(&["verify", "--repair", &file]);
+    assert!(run.stderr.contains("written anew: the header, the list of free segments"), "{}", run.stderr);
+    run.ok();
+    tupelo(&["verify", &file]).ok();
+    tupelo(&["copy", "--append", &file, &format!("{file}:again")]).ok();
+}
+
+/// Nobody was told of the data that lay beside the file.
+#[test]
+fn what_a_killed_writer_left_is_mentioned() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let left = format!("{file}.tmp-abc");
+    std::fs::copy(&file, &left).expect("a copy");
+    let run = tupelo(&["verify", &file]);
+    assert!(run.stderr.contains(&format!("`tupelo verify --repair {left}`")), "{}", run.stderr);
+    run.ok();
+    std::fs::remove_file(&file).expect("it is there");
+    for command in ["ls", "head", "verify"] {
+        let said = tupelo(&[command, &file]).fails(1);
+        assert!(said.contains(&left) && said.contains(&format!("`tupelo verify --repair {file}`")), "{said}");
+    }
+    tupelo(&["verify", "--repair", &file]).ok();
+    tupelo(&["verify", &file]).ok();
+}
+
+/// The engine's budget could not be changed from outside.
+#[test]
+fn the_memory_budget_is_an_option() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let out = place.path("out.root");
+    let commands: [&[&str]; 7] = [
+        &["ls", &file],
+        &["schema", &file],
+        &["head", &file],
+        &["dump", &file],
+        &["layout", &file],
+        &["verify", &file],
+        &["copy", &file, &out],
+    ];
+    for command in commands {
+        let small = tupelo(&[command, &["--memory-budget", "2kB"]].concat());
+        // What looks at a whole file does not end at the first thing that it cannot read.
+        let hint = match command[0] {
+            "verify" | "layout" => "larger memory budget (memory_budget)",
+            _ => "--memory-budget SIZE allows more",
+        };
+        let said = small.stdout + &small.stderr;
+        assert!(said.contains(hint), "{command:?}: {said}");
+        tupelo(&[command, &["--memory-budget", "64MiB"]].concat()).ok();
+    }
 }

@@ -220,6 +220,38 @@ fn real_files_are_extended() {
     }
 }
 
+/// Such files were called whole by those who read them, and refused by those who write.
+#[test]
+fn a_file_that_lacks_its_last_records_is_mended() {
+    let file = small();
+    let header = run(&file, read_header).unwrap();
+    let objects = run(&file, list_objects).unwrap();
+    for length in 0..file.len() {
+        let mut cut = file[..length].to_vec();
+        let mended = run(&cut, |fetched| Layout::mend(fetched, DATIME));
+        if (length as u64) < header.seek_info {
+            assert!(length < 100 || run(&cut, list_objects).is_err() && mended.is_err(), "{length} bytes");
+            continue;
+        }
+        let (mut layout, lost) = mended.unwrap();
+        let is_info_lost = (length as u64) < header.seek_free;
+        let all = ["the header", "the list of free segments", "the streamer info"];
+        assert_eq!(lost, all[..2 + usize::from(is_info_lost)]);
+        let error = run(&cut, |fetched| Layout::update(fetched, DATIME)).unwrap_err();
+        let said = format!("it ends at byte {}, but it ends at byte {length}; the last", file.len());
+        assert!(error.what().contains(&said) && error.what().contains("the free list"), "{error}");
+        assert_eq!(error.what().contains("the streamer info"), is_info_lost, "{error}");
+        cut.resize(layout.start() as usize, 0);
+        let tail = layout.finish(layout.start()).unwrap();
+        write(&mut cut, tail);
+        assert_eq!(run(&cut, list_objects).unwrap(), objects);
+        assert_eq!(run(&cut, streamer_infos).unwrap(), StreamerInfos::anchor());
+        run(&cut, |fetched| Layout::update(fetched, DATIME)).unwrap();
+    }
+    // What lacks nothing is not changed by that either.
+    assert_eq!(run(&file, |fetched| Layout::mend(fetched, DATIME)).unwrap().1, [""; 0]);
+}
+
 /// Everything that reads a file; the results do not matter, only that there are some.
 fn read_all(file: &[u8]) {
     let objects = run(file, list_objects).unwrap_or_default();
@@ -231,6 +263,9 @@ fn read_all(file: &[u8]) {
     let _ = run(file, |fetched| find_object(fetched, "a/b/n"));
     let _ = run(file, streamer_infos);
     let _ = run(file, walk_keys);
+    if let Ok((mut layout, _)) = run(file, |fetched| Layout::mend(fetched, DATIME)) {
+        let _ = layout.finish(layout.start());
+    }
     if let Ok(mut layout) = run(file, |fetched| Layout::update(fetched, DATIME)) {
         let _ = layout.add("a/b/n", CLASS, "", vec![0; 9]);
         let _ = layout.finish(layout.start());

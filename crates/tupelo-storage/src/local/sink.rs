@@ -319,16 +319,18 @@ impl Drop for FileSink {
     }
 }
 
-/// The temporary files that writers of a name have left behind, or are writing now, oldest first.
+/// The temporary files that writers of a name have left behind, or are writing now, oldest first. A link is followed:
+/// they lie beside the file that it leads to.
 ///
 /// # Errors
 /// What the system says of the directory.
 pub fn temporaries_of(path: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error: io::Error| Error::from_io("look for temporary files of", path.display(), error);
-    let Some(name) = path.file_name() else { return Ok(Vec::new()) };
+    let target = follow_links(path.to_owned());
+    let Some(name) = target.file_name() else { return Ok(Vec::new()) };
     let prefix = temporary_prefix(&name.to_string_lossy());
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory_of(path)).map_err(failed)? {
+    for entry in fs::read_dir(directory_of(&target)).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
             found.push((entry.metadata().and_then(|metadata| metadata.modified()).ok(), entry.path()));
@@ -338,7 +340,7 @@ pub fn temporaries_of(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Moves a temporary file to a name that is free, durably.
+/// Moves a temporary file to a name that is free, durably; of a link, to the name that it leads to.
 ///
 /// # Errors
 /// [`ErrorKind::Changed`] where the name is taken, and what else the system says.
@@ -347,7 +349,7 @@ pub fn publish_temporary(temporary: &Path, target: &Path) -> Result<()> {
     // Not removed when moving it fails: it is all there is.
     let mut temporary = TempPath::try_from_path(temporary).map_err(failed)?;
     temporary.disable_cleanup(true);
-    publish(temporary, target, None, target)
+    publish(temporary, &follow_links(target.to_owned()), None, target)
 }
 
 /// What the temporary files of a name begin with. Of a long name only the first part stands there, so a digest of the

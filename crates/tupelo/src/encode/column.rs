@@ -80,6 +80,94 @@ pub(crate) enum Memory {
     Switches(usize),
 }
 
+/// What values are given to, each with the number of the column that they belong to.
+pub(crate) trait Columns {
+    fn bits(&mut self, column: usize, values: &BooleanBuffer) -> Result<()>;
+    /// Little-endian values of the column's width.
+    fn fixed(&mut self, column: usize, values: &[u8]) -> Result<()>;
+    fn floats(&mut self, column: usize, values: &[f32]) -> Result<()>;
+    fn doubles(&mut self, column: usize, values: &[f64]) -> Result<()>;
+    /// Sizes of the next collections.
+    fn lengths(&mut self, column: usize, lengths: impl Iterator<Item = u64>) -> Result<()>;
+    /// Tags of the next variants; 0 has no value.
+    fn tags(&mut self, column: usize, tags: &[u32]) -> Result<()>;
+}
+
+/// Takes them into pages.
+impl Columns for [ColumnWriter] {
+    fn bits(&mut self, column: usize, values: &BooleanBuffer) -> Result<()> {
+        self.get_mut(column).ok_or_else(|| no_column(column))?.bits(values)
+    }
+
+    fn fixed(&mut self, column: usize, values: &[u8]) -> Result<()> {
+        self.get_mut(column).ok_or_else(|| no_column(column))?.fixed(values)
+    }
+
+    fn floats(&mut self, column: usize, values: &[f32]) -> Result<()> {
+        self.get_mut(column).ok_or_else(|| no_column(column))?.floats(values)
+    }
+
+    fn doubles(&mut self, column: usize, values: &[f64]) -> Result<()> {
+        self.get_mut(column).ok_or_else(|| no_column(column))?.doubles(values)
+    }
+
+    fn lengths(&mut self, column: usize, lengths: impl Iterator<Item = u64>) -> Result<()> {
+        self.get_mut(column).ok_or_else(|| no_column(column))?.lengths(lengths)
+    }
+
+    fn tags(&mut self, column: usize, tags: &[u32]) -> Result<()> {
+        self.get_mut(column).ok_or_else(|| no_column(column))?.tags(tags)
+    }
+}
+
+/// Takes nothing, but says whether the columns would.
+#[derive(Debug)]
+pub(crate) struct Check<'c>(pub(crate) &'c [ColumnWriter]);
+
+impl Check<'_> {
+    fn shape(&self, column: usize, fits: impl Fn(&Pending) -> bool) -> Result<&ColumnWriter> {
+        let column = self.0.get(column).ok_or_else(|| no_column(column))?;
+        if fits(&column.pending) { Ok(column) } else { column.mismatch().map(|()| column) }
+    }
+}
+
+impl Columns for Check<'_> {
+    fn bits(&mut self, column: usize, _: &BooleanBuffer) -> Result<()> {
+        self.shape(column, |pending| matches!(pending, Pending::Bits(_))).map(|_| ())
+    }
+
+    fn fixed(&mut self, column: usize, values: &[u8]) -> Result<()> {
+        let fits =
+            |pending: &Pending| matches!(pending, Pending::Fixed { width, .. } if values.len().is_multiple_of(*width));
+        self.shape(column, fits).map(|_| ())
+    }
+
+    fn floats(&mut self, column: usize, values: &[f32]) -> Result<()> {
+        let column = self.shape(column, |pending| matches!(pending, Pending::Floats(_)))?;
+        column.check_range(|encoding, out| encoding::encode_f32(encoding, values, out))
+    }
+
+    fn doubles(&mut self, column: usize, values: &[f64]) -> Result<()> {
+        let column = self.shape(column, |pending| matches!(pending, Pending::Doubles(_)))?;
+        column.check_range(|encoding, out| encoding::encode_f64(encoding, values, out))
+    }
+
+    fn lengths(&mut self, column: usize, _: impl Iterator<Item = u64>) -> Result<()> {
+        self.shape(column, |pending| matches!(pending, Pending::Indexes(_))).map(|_| ())
+    }
+
+    fn tags(&mut self, column: usize, tags: &[u32]) -> Result<()> {
+        let column = self.shape(column, |pending| matches!(pending, Pending::Switches { .. }))?;
+        let is_known = |tag: &u32| (*tag as usize) < column.ends.len();
+        if tags.iter().all(is_known) { Ok(()) } else { column.mismatch() }
+    }
+}
+
+#[cold]
+fn no_column(column: usize) -> Error {
+    Error::invalid_argument(format!("no column {column}"))
+}
+
 impl ColumnWriter {
     pub(crate) fn new(memory: Memory, sealing: Sealing) -> Self {
         let page_bits = sealing.page_bytes.saturating_mul(8);
@@ -118,7 +206,7 @@ impl ColumnWriter {
         Self::new(memory, self.sealing)
     }
 
-    pub(crate) fn floats(&mut self, values: &[f32]) -> Result<()> {
+    fn floats(&mut self, values: &[f32]) -> Result<()> {
         let Pending::Floats(mut pending) = self.take_pending() else { return self.mismatch() };
         let done = fill(&mut pending, values, self.page_elements, |values| {
             self.seal(values.len(), |encoding, out| encoding::encode_f32(encoding, values, out))
@@ -127,7 +215,7 @@ impl ColumnWriter {
         done
     }
 
-    pub(crate) fn doubles(&mut self, values: &[f64]) -> Result<()> {
+    fn doubles(&mut self, values: &[f64]) -> Result<()> {
         let Pending::Doubles(mut pending) = self.take_pending() else { return self.mismatch() };
         let done = fill(&mut pending, values, self.page_elements, |values| {
             self.seal(values.len(), |encoding, out| encoding::encode_f64(encoding, values, out))
@@ -137,7 +225,7 @@ impl ColumnWriter {
     }
 
     /// Little-endian values of the column's width.
-    pub(crate) fn fixed(&mut self, values: &[u8]) -> Result<()> {
+    fn fixed(&mut self, values: &[u8]) -> Result<()> {
         let Pending::Fixed { width, mut bytes } = self.take_pending() else { return self.mismatch() };
         let done = fill(&mut bytes, values, self.page_elements * width, |values| {
             self.seal(values.len() / width, |encoding, out| encoding::encode_fixed(encoding, values, out))
@@ -146,7 +234,7 @@ impl ColumnWriter {
         done
     }
 
-    pub(crate) fn bits(&mut self, values: &BooleanBuffer) -> Result<()> {
+    fn bits(&mut self, values: &BooleanBuffer) -> Result<()> {
         let page = self.page_elements;
         let Pending::Bits(builder) = &mut self.pending else { return self.mismatch() };
         builder.append_buffer(values);
@@ -165,7 +253,7 @@ impl ColumnWriter {
     }
 
     /// Sizes of the next collections.
-    pub(crate) fn lengths(&mut self, lengths: impl Iterator<Item = u64>) -> Result<()> {
+    fn lengths(&mut self, lengths: impl Iterator<Item = u64>) -> Result<()> {
         let mut end = self.ends.first().copied().unwrap_or(0);
         let ends: Vec<u64> = lengths
             .map(|length| {
@@ -183,7 +271,7 @@ impl ColumnWriter {
     }
 
     /// Tags of the next variants; 0 has no value.
-    pub(crate) fn tags(&mut self, values: &[u32]) -> Result<()> {
+    fn tags(&mut self, values: &[u32]) -> Result<()> {
         for &tag in values {
             let Some(next) = self.ends.get_mut(tag as usize) else { return self.mismatch() };
             let Pending::Switches { indexes, tags } = &mut self.pending else { return self.mismatch() };
@@ -253,6 +341,17 @@ impl ColumnWriter {
         (self.sealed_bytes, self.packed_bytes) = (0, 0);
         let compression = self.sealing.compression.setting();
         Ok(SealedColumn { pages: std::mem::take(&mut self.pages), compression })
+    }
+
+    /// Whether an encoding that has a range can hold values; no other refuses any.
+    fn check_range(&self, encode: impl FnOnce(&Encoding, &mut Vec<u8>) -> tupelo_format::Result<()>) -> Result<()> {
+        match self.sealing.encoding.range() {
+            None => Ok(()),
+            Some(_) => SCRATCH.with_borrow_mut(|scratch| {
+                scratch.clear();
+                encode(&self.sealing.encoding, scratch).map_err(|e| Error::invalid_argument(e.what()))
+            }),
+        }
     }
 
     fn seal_bits(&mut self, bits: &BooleanBuffer) -> Result<()> {

@@ -11,7 +11,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
-pub(crate) use column::{ColumnWriter, Memory, SealedColumn, SealedPage, Sealing};
+pub(crate) use column::{Check, ColumnWriter, Columns, Memory, SealedColumn, SealedPage, Sealing};
 
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};
@@ -50,8 +50,8 @@ impl FieldWriter {
         }
     }
 
-    /// Appends all values of an array.
-    pub(crate) fn append(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+    /// Gives all values of an array to the columns.
+    pub(crate) fn append<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
         let is_optional = matches!(self.kind, Kind::Optional(_) | Kind::Wrapper(_));
         if !is_optional && array.null_count() > 0 {
             return Err(self.error(format!(
@@ -72,7 +72,8 @@ impl FieldWriter {
                     Some(item) => item.append(list.values(), columns),
                     None => {
                         let bits = list.values().as_boolean_opt().filter(|bits| bits.null_count() == 0);
-                        self.column(0, columns)?.bits(bits.ok_or_else(|| self.mismatch(array))?.values())
+                        let bits = bits.ok_or_else(|| self.mismatch(array))?;
+                        columns.bits(self.column, bits.values()).map_err(|e| self.within(e))
                     }
                 }
             }
@@ -89,24 +90,24 @@ impl FieldWriter {
         }
     }
 
-    fn primitive(&self, primitive: Primitive, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+    fn primitive<C: Columns + ?Sized>(&self, primitive: Primitive, array: &ArrayRef, columns: &mut C) -> Result<()> {
         let array = self.cast(array, &primitive.data_type())?;
-        let column = self.column(0, columns)?;
+        let column = self.column;
         match primitive {
-            Primitive::Bool => column.bits(array.as_boolean().values()),
-            Primitive::Float => column.floats(array.as_primitive::<Float32Type>().values()),
-            Primitive::Double => column.doubles(array.as_primitive::<Float64Type>().values()),
+            Primitive::Bool => columns.bits(column, array.as_boolean().values()),
+            Primitive::Float => columns.floats(column, array.as_primitive::<Float32Type>().values()),
+            Primitive::Double => columns.doubles(column, array.as_primitive::<Float64Type>().values()),
             _ => {
                 let data = array.to_data();
                 let width = data.data_type().primitive_width().unwrap_or(1);
                 let bytes = data.buffers()[0].as_slice();
-                column.fixed(&bytes[data.offset() * width..(data.offset() + data.len()) * width])
+                columns.fixed(column, &bytes[data.offset() * width..(data.offset() + data.len()) * width])
             }
         }
         .map_err(|e| self.within(e))
     }
 
-    fn bytes(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+    fn bytes<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
         let target = match array.data_type() {
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::LargeBinary,
             _ => DataType::LargeUtf8,
@@ -116,11 +117,11 @@ impl FieldWriter {
         let offsets: &[i64] = &data.buffers()[0].typed_data::<i64>()[data.offset()..=data.offset() + data.len()];
         let bytes = data.buffers()[1].as_slice();
         let range = self.checked(offsets, bytes.len())?;
-        self.column(0, columns)?.lengths(lengths(offsets)).map_err(|e| self.within(e))?;
-        self.column(1, columns)?.fixed(&bytes[range]).map_err(|e| self.within(e))
+        columns.lengths(self.column, lengths(offsets)).map_err(|e| self.within(e))?;
+        columns.fixed(self.column + 1, &bytes[range]).map_err(|e| self.within(e))
     }
 
-    fn list(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+    fn list<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
         let wide = |offsets: &OffsetBuffer<i32>| offsets.iter().map(|&o| i64::from(o)).collect::<Vec<_>>();
         let bytes = |array: ArrayRef| {
             let data = array.to_data();
@@ -152,21 +153,21 @@ impl FieldWriter {
         if matches!(self.kind, Kind::Optional(_)) && lengths(&offsets).any(|length| length > 1) {
             return Err(self.error("an optional has more than one value"));
         }
-        self.column(0, columns)?.lengths(lengths(&offsets)).map_err(|e| self.within(e))?;
+        columns.lengths(self.column, lengths(&offsets)).map_err(|e| self.within(e))?;
         self.child(0)?.append(&values.slice(range.start, range.len()), columns)
     }
 
-    fn optional(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+    fn optional<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
         let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) else {
-            self.column(0, columns)?.lengths((0..array.len()).map(|_| 1)).map_err(|e| self.within(e))?;
+            columns.lengths(self.column, (0..array.len()).map(|_| 1)).map_err(|e| self.within(e))?;
             return self.child(0)?.append(array, columns);
         };
-        self.column(0, columns)?.lengths(nulls.iter().map(u64::from)).map_err(|e| self.within(e))?;
+        columns.lengths(self.column, nulls.iter().map(u64::from)).map_err(|e| self.within(e))?;
         let there = BooleanArray::new(nulls.inner().clone(), None);
         self.child(0)?.append(&arrow_select::filter::filter(array, &there)?, columns)
     }
 
-    fn variant(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+    fn variant<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
         let (Some(union), DataType::Union(fields, _)) = (array.as_union_opt(), array.data_type()) else {
             return Err(self.mismatch(array));
         };
@@ -193,7 +194,7 @@ impl FieldWriter {
                 false => return Err(self.error(format!("a union's offset {offset} lies outside of its child"))),
             }
         }
-        self.column(0, columns)?.tags(&values).map_err(|e| self.within(e))?;
+        columns.tags(self.column, &values).map_err(|e| self.within(e))?;
         for ((writer, child), places) in self.children.iter().zip(children).zip(&places[1..]) {
             let first = places.first().copied().unwrap_or(0);
             let in_order = places.iter().zip(first..).all(|(place, expected)| *place == expected);
@@ -234,10 +235,6 @@ impl FieldWriter {
             (Some(start), Some(end)) if end <= values && offsets.is_sorted() => Ok(start..end),
             _ => Err(self.error("its Arrow array has offsets that go back or point outside of its values")),
         }
-    }
-
-    fn column<'c>(&self, k: usize, columns: &'c mut [ColumnWriter]) -> Result<&'c mut ColumnWriter> {
-        columns.get_mut(self.column + k).ok_or_else(|| self.error("no such column"))
     }
 
     fn child(&self, index: usize) -> Result<&FieldWriter> {

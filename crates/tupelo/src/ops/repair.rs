@@ -11,7 +11,8 @@ use tupelo_storage::local::{FileSink, FileSource, publish_temporary, temporaries
 use tupelo_storage::{ByteSink, ByteSource};
 
 use super::verify::{self, Report};
-use crate::reader::{DEFAULT_PAGE_CHECKSUMS, File};
+use crate::reader::{DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File};
+use crate::sink::datime;
 use crate::source;
 use crate::{Error, Result};
 
@@ -38,6 +39,8 @@ pub struct Repaired {
     pub from: Option<PathBuf>,
     /// Whether bytes of the file were overwritten.
     pub is_changed: bool,
+    /// What was cut off or damaged and is written anew at the end.
+    pub renewed: Vec<&'static str>,
     /// Bytes at the end that belong to nothing that can be read.
     pub lost_bytes: u64,
     /// Ntuples, by path, with the number of entries that they have.
@@ -48,24 +51,35 @@ pub struct Repaired {
 
 /// Brings a file to the newest state whose every page is whole: its present one, or a checkpoint whose last step was
 /// torn. Where there is no such file but a temporary one of a writer that was interrupted, that is repaired and takes
-/// the name.
+/// the name. A link is followed.
 ///
-/// Only the header, the records of directories and the file's name are changed; doing it again does nothing.
+/// Only the header, the records of directories and the file's name are changed. Where the end of the file was cut off
+/// and nothing but the list of free segments and the streamer info is gone, these are written anew; of the streamer info
+/// what ntuples need. Doing it again does nothing.
 ///
 /// # Errors
 /// Not found where there is neither; invalid argument where there are several temporary files; corrupt where no state
 /// can be read; storage errors, `Busy` in particular while a writer has the file.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
+    repair_within(path, DEFAULT_MEMORY_BUDGET_BYTES)
+}
+
+/// As [`repair`], where reading may take so many bytes of memory
+/// (see [`with_memory_budget`](crate::reader::OpenOptions::with_memory_budget)).
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_within(path: impl AsRef<Path>, memory_budget: u64) -> Result<Repaired> {
     let path = path.as_ref();
     let work = || {
         if path.exists() {
-            return in_place(path);
+            return in_place(path, memory_budget);
         }
         let temporaries = temporaries_of(path)?;
         match temporaries.as_slice() {
             [] => Err(Error::not_found("there is no such file, and no temporary file of its name")),
             [temporary] => {
-                let repaired = in_place(temporary)?;
+                let repaired = in_place(temporary, memory_budget)?;
                 publish_temporary(temporary, path)?;
                 Ok(Repaired { path: path.to_owned(), from: Some(temporary.clone()), ..repaired })
             }
@@ -79,17 +93,26 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     work().map_err(|e: Error| e.within(path.display()))
 }
 
-fn in_place(path: &Path) -> Result<Repaired> {
+/// The temporary files that writers of a name have left behind when they were stopped, or are writing now; see
+/// [`repair`]. None where the directory cannot be read.
+pub fn leftovers(path: impl AsRef<Path>) -> Vec<PathBuf> {
+    temporaries_of(path.as_ref()).unwrap_or_default()
+}
+
+fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
     // The sink's lock keeps writers away from now on.
-    let mut sink = Box::new(FileSink::update(path)?);
+    let sink = Box::new(FileSink::update(path)?);
     let source: Arc<dyn ByteSource> = Arc::new(FileSource::open(path)?);
     let size = source.size()?;
-    let present = File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS).and_then(|file| Ok((check(&file)?, end(&file)?)));
-    let is_whole = |report: &Report| report.damages.is_empty();
+    let open = |source: Arc<dyn ByteSource>| {
+        File::new(source, DEFAULT_PAGE_CHECKSUMS).map(|file| file.with_memory_budget(memory_budget))
+    };
+    let present = open(source.clone()).and_then(|file| Ok((check(&file)?, end(&file)?, entries(&file)?)));
     // What can be read now is not given up, damaged or not: only what the last step tore is to be mended.
     let (present_end, present_entries) = match &present {
-        Ok((_, end)) if *end <= size => (*end, entries(&File::new(source.clone(), DEFAULT_PAGE_CHECKSUMS)?)?),
-        _ => (0, Vec::new()),
+        // An end behind that of the file may be a torn number: nothing is known by it.
+        Ok((_, end, entries)) => (if *end <= size { *end } else { 0 }, entries.as_slice()),
+        Err(_) => (0, &[] as &[_]),
     };
     let mut best: Option<(State, Report, Entries)> = None;
     for state in states(&source)? {
@@ -98,7 +121,7 @@ fn in_place(path: &Path) -> Result<Repaired> {
             break;
         }
         let overlay = Arc::new(Overlay { inner: source.clone(), patches: state.patches.clone() });
-        let Ok(file) = File::new(overlay, DEFAULT_PAGE_CHECKSUMS) else { continue };
+        let Ok(file) = open(overlay) else { continue };
         let Ok(report) = check(&file) else { continue };
         // What lies behind the end of a whole file may as well be older.
         let found = entries(&file)?;
@@ -111,7 +134,7 @@ fn in_place(path: &Path) -> Result<Repaired> {
         if best.as_ref().is_some_and(|(_, newer, _)| report.damages.len() >= newer.damages.len()) {
             break;
         }
-        let found_whole = is_whole(&report);
+        let found_whole = report.damages.is_empty();
         best = Some((state, report, found));
         if found_whole {
             break;
@@ -119,23 +142,50 @@ fn in_place(path: &Path) -> Result<Repaired> {
     }
     let path = path.to_owned();
     // A present state that can be read is left only for a better one.
-    let damages = present.as_ref().map_or(usize::MAX, |(report, _)| report.damages.len());
+    let damages = present.as_ref().map_or(usize::MAX, |(report, ..)| report.damages.len());
     match (best, present) {
-        (Some((state, report, ntuples)), _) if is_whole(&report) || report.damages.len() < damages => {
-            for (offset, bytes) in &state.patches {
-                sink.patch(*offset, bytes)?;
-            }
-            sink.commit()?;
+        (Some((state, report, ntuples)), _) if report.damages.is_empty() || report.damages.len() < damages => {
+            overwrite(sink, &state.patches)?;
             let lost_bytes = size.saturating_sub(state.end);
-            Ok(Repaired { path, from: None, is_changed: true, lost_bytes, ntuples, report })
+            Ok(Repaired { path, from: None, is_changed: true, renewed: Vec::new(), lost_bytes, ntuples, report })
         }
-        (_, Ok((report, end))) => {
-            let ntuples = entries(&File::new(source, DEFAULT_PAGE_CHECKSUMS)?)?;
-            let lost_bytes = size.saturating_sub(end);
-            Ok(Repaired { path, from: None, is_changed: false, lost_bytes, ntuples, report })
+        (_, Ok((report, end, ntuples))) => {
+            let renewed = match verify::around(&open(source)?)? {
+                Some(_) => renew(sink, &path)?,
+                None => Vec::new(),
+            };
+            if renewed.is_empty() {
+                let lost_bytes = size.saturating_sub(end);
+                return Ok(Repaired { path, from: None, is_changed: false, renewed, lost_bytes, ntuples, report });
+            }
+            let report = check(&open(Arc::new(FileSource::open(&path)?))?)?;
+            Ok(Repaired { path, from: None, is_changed: true, renewed, lost_bytes: 0, ntuples, report })
         }
         (_, Err(error)) => Err(Error::corrupt(format!("no state of the file can be read; as it is: {error}"))),
     }
+}
+
+fn overwrite(mut sink: Box<FileSink>, patches: &[(u64, Vec<u8>)]) -> Result<()> {
+    for (offset, bytes) in patches {
+        sink.patch(*offset, bytes)?;
+    }
+    Ok(sink.commit()?)
+}
+
+/// Writes the records around the objects anew that cannot be read, and says which; none where that is not enough.
+fn renew(mut sink: Box<FileSink>, path: &Path) -> Result<Vec<&'static str>> {
+    let file = source::File::open(Arc::new(FileSource::open(path)?))?;
+    let Ok((mut layout, renewed)) = file.attempt(|fetched| container::Layout::mend(fetched, datime())) else {
+        return Ok(Vec::new());
+    };
+    if !renewed.is_empty() {
+        // What was cut off leaves a free segment, which has a shortest length.
+        sink.append(&vec![0; layout.start().saturating_sub(sink.position()) as usize])?;
+        let tail = layout.finish(sink.position())?;
+        sink.append(&tail.append)?;
+        overwrite(sink, &tail.patches)?;
+    }
+    Ok(renewed)
 }
 
 /// Whether nothing would be changed.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use tupelo_format::container;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{ColumnPages, PageInfo};
 
@@ -93,7 +94,8 @@ impl Report {
 }
 
 /// Checks one ntuple, or all that a file holds, older cycles and attribute sets included: the checksums of anchor,
-/// header, footer, page lists and pages, and that everything decodes. `progress` is told the stored bytes of the pages
+/// header, footer, page lists and pages, and that everything decodes. Of a whole file also that a writer can go on with
+/// it: that it is as long as it says, and that directories, free list and streamer info can be read. `progress` is told the stored bytes of the pages
 /// that are done, which is at most the size of the file unless columns share pages.
 ///
 /// # Errors
@@ -103,6 +105,9 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
     // Pages are compared here, one by one; the decoder need not do it again.
     let file = file.clone().with_page_checksums(false);
     let mut report = Report::default();
+    if name.is_none() {
+        report.damages.extend(around(&file)?);
+    }
     for found in ntuples(&file, name)? {
         report.ntuples += 1;
         match &found.ntuple {
@@ -129,6 +134,16 @@ pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report>
         }
     }
     Ok(report)
+}
+
+/// What keeps a writer from going on with the file, where that is damage. A file that was never closed is not damaged for
+/// that: it has no free list, which nobody needs to read it.
+pub(super) fn around(file: &File) -> Result<Option<Damage>> {
+    let header = file.source().attempt(container::read_header)?;
+    let is_closed = header.seek_free != 0 || header.end > file.size();
+    let error = file.source().attempt(|fetched| container::Layout::update(fetched, 0)).err();
+    let error = error.filter(|error| is_closed && error.is_corrupt());
+    Ok(error.map(|error| Damage::whole("", error.to_string())))
 }
 
 impl Damage {

@@ -9,10 +9,16 @@ use arrow_array::{BooleanArray, RecordBatch, StructArray};
 
 use super::Ntuple;
 use crate::schema::{Field, Kind, Schema};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The attribute set that holds an application's metadata: a row of `key` and `value`, both `std::string`, for each.
 pub const METADATA_SET: &str = "metadata";
+/// The fields of [`METADATA_SET`]. A set of that name with any others is not ours to read or to write.
+pub(crate) fn metadata_schema() -> Schema {
+    let text = |name: &str| Field::new(name, "std::string", Kind::String);
+    Schema { fields: vec![text("key"), text("value")] }
+}
+
 /// Field of a set with the first entry of which a row speaks.
 pub(crate) const RANGE_START: &str = "_rangeStart";
 /// Field with the number of entries.
@@ -79,7 +85,7 @@ impl Attributes {
         Ok(cut)
     }
 
-    /// The texts of `key` and `value`, if there are such columns.
+    /// The texts of `key` and `value` of a set that has no other columns.
     fn pairs(&self) -> Option<BTreeMap<String, String>> {
         let text = |field: &str| self.values.column_by_name(field)?.as_string_opt::<i64>();
         let pairs = text("key")?.iter().flatten().zip(text("value")?.iter().flatten());
@@ -127,29 +133,43 @@ impl Ntuple {
     /// The metadata of the application that wrote the ntuple, [`METADATA_SET`]; empty where there are none.
     ///
     /// # Errors
-    /// Corrupt if they cannot be read; unsupported for a set of that name that has no `key` and `value`.
+    /// Corrupt if they cannot be read; unsupported for a set of that name with other fields than two `std::string`
+    /// called `key` and `value`: that is another program's, and [`Ntuple::attributes`] reads it.
     pub fn metadata(&self) -> Result<BTreeMap<String, String>> {
-        if !self.attribute_sets().any(|set| set == METADATA_SET) {
-            return Ok(BTreeMap::new());
+        match self.metadata_set()? {
+            None => Ok(BTreeMap::new()),
+            Some(set) if set.is_metadata() => Ok(set.rows(false)?.pairs().unwrap_or_default()),
+            Some(_) => Err(self.context(Error::unsupported(format!(
+                "attribute set '{METADATA_SET}' has other fields than the texts 'key' and 'value': it is another \
+                 program's; read it as an attribute set"
+            )))),
         }
-        let rows = self.attributes(METADATA_SET)?;
-        rows.pairs().ok_or_else(|| {
-            let what =
-                format!("attribute set '{METADATA_SET}' has no texts 'key' and 'value': it is another program's");
-            self.context(Error::unsupported(what))
-        })
     }
 
-    /// The metadata where they are nothing else: each key once, and said of all entries. `None` where there are some
-    /// that another program means otherwise.
+    /// The metadata where they are nothing else: a set of our fields, each key once, and said of all entries. `None`
+    /// where there are some that another program means otherwise.
     pub(crate) fn own_metadata(&self) -> Result<Option<BTreeMap<String, String>>> {
-        if !self.attribute_sets().any(|set| set == METADATA_SET) {
-            return Ok(Some(BTreeMap::new()));
-        }
-        let rows = self.attributes(METADATA_SET)?;
+        let set = match self.metadata_set() {
+            Ok(None) => return Ok(Some(BTreeMap::new())),
+            Ok(Some(set)) if set.is_metadata() => set,
+            Ok(Some(_)) => return Ok(None),
+            // What this version does not even understand is another program's.
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let rows = set.rows(false)?;
         let speaks_of_all = rows.ranges.iter().all(|range| *range == (0..self.entries()));
-        let is_plain = rows.values.num_columns() == 2 && speaks_of_all;
-        Ok(rows.pairs().filter(|pairs| is_plain && pairs.len() == rows.ranges.len()))
+        Ok(rows.pairs().filter(|pairs| speaks_of_all && pairs.len() == rows.ranges.len()))
+    }
+
+    fn metadata_set(&self) -> Result<Option<Self>> {
+        let is_there = self.attribute_sets().any(|set| set == METADATA_SET);
+        is_there.then(|| self.attribute_set(METADATA_SET)).transpose()
+    }
+
+    /// Whether this set has the fields of metadata and no others, those included that this version cannot read.
+    fn is_metadata(&self) -> bool {
+        self.warnings().is_empty() && self.has_user_data(&metadata_schema())
     }
 
     /// The fields of what this attribute set says, with only those encodings that its writer chose.

@@ -1,11 +1,12 @@
 //! ROOT files and what is in them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::container::StreamerInfos;
 use tupelo_format::{container, open};
 use tupelo_storage::ByteSource;
-use tupelo_storage::local::FileSource;
+use tupelo_storage::local::{FileSource, temporaries_of};
 
 use super::{Location, Ntuple};
 use crate::source::{self, PageSource};
@@ -62,9 +63,10 @@ impl OpenOptions {
     /// Opens the file.
     ///
     /// # Errors
-    /// Not found or storage errors of the system; corrupt if it is no ROOT file.
+    /// Not found, with what an interrupted writer may have left, or storage errors of the system; corrupt if it is no ROOT
+    /// file.
     pub fn open_file(self) -> Result<File> {
-        let source = FileSource::open(&self.location.path)?;
+        let source = FileSource::open(&self.location.path).map_err(|error| missing(&self.location.path, error))?;
         let file = File::new(Arc::new(source), self.page_checksums)?.with_memory_budget(self.memory_budget);
         Ok(if self.metrics { file.with_metrics() } else { file })
     }
@@ -78,6 +80,23 @@ impl OpenOptions {
         let object = self.location.object.clone();
         self.open_file()?.ntuple(object.as_deref())
     }
+}
+
+/// The error of a file that cannot be opened, with what there is instead of one that does not exist.
+#[cold]
+fn missing(path: &Path, error: tupelo_storage::Error) -> Error {
+    let left = match error.kind() {
+        tupelo_storage::ErrorKind::NotFound => temporaries_of(path).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let names: Vec<_> = left.iter().map(|path| path.display().to_string()).collect();
+    let command = match names.as_slice() {
+        [] => return error.into(),
+        [_] => format!("`tupelo verify --repair {}` gives it the name", path.display()),
+        [.., newest] => format!("`tupelo verify --repair {newest}` repairs the newest under its own name"),
+    };
+    let left = format!("a writer that was stopped, or is still at work, has left {}", names.join(", "));
+    Error::not_found(format!("{error}; {left}: {command}")).caused_by(error)
 }
 
 /// One object that a ROOT file's directories list.

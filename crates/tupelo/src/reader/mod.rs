@@ -13,7 +13,7 @@ mod transform;
 
 pub use crate::source::Metrics;
 pub use attributes::{Attributes, METADATA_SET};
-pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA};
+pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches, DEFAULT_BATCH_ENTRIES, Read};
 pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,

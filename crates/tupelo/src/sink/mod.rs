@@ -26,14 +26,19 @@ pub(crate) struct FileSink {
 struct State {
     /// `None` once the file is finished or given up.
     sink: Option<Box<dyn ByteSink>>,
+    /// Why nothing more may be written.
+    closed: Option<String>,
     layout: Layout,
+    /// Whether there is something to be published that the last state does not have.
+    is_changed: bool,
+    /// Bytes to be filled before anything can be appended.
+    gap: Vec<u8>,
     datime: u32,
     /// Ntuples that were begun and not finished.
     open: Vec<Open>,
     /// Paths of those that were finished.
     finished: Vec<String>,
-    name: String,
-    /// Whether the caller has had an error that says why the file cannot be finished.
+    /// Whether the caller has had the error by which the file cannot be finished any more.
     is_told: bool,
 }
 
@@ -50,11 +55,11 @@ impl FileSink {
         let datime = datime();
         let (layout, head) = Layout::create(file_name, datime, uuid::Uuid::new_v4().into_bytes())?;
         sink.append(&head)?;
-        Ok(Self::new(sink, layout, datime))
+        Ok(Self::new(sink, layout, datime, 0, true))
     }
 
     /// An existing file, whose bytes `source` reads and `sink` adds to.
-    pub(crate) fn update(mut sink: Box<dyn ByteSink>, source: &dyn ByteSource) -> Result<Self> {
+    pub(crate) fn update(sink: Box<dyn ByteSink>, source: &dyn ByteSource) -> Result<Self> {
         let datime = datime();
         let size = source.size()?;
         let mut fetched = Fetched::new(size);
@@ -71,19 +76,20 @@ impl FileSink {
         };
         // Blobs go behind everything that the file may still reach.
         let gap = layout.start().saturating_sub(sink.position());
-        sink.append(&vec![0; gap as usize])?;
-        Ok(Self::new(sink, layout, datime))
+        Ok(Self::new(sink, layout, datime, gap, false))
     }
 
-    fn new(sink: Box<dyn ByteSink>, layout: Layout, datime: u32) -> Self {
+    fn new(sink: Box<dyn ByteSink>, layout: Layout, datime: u32, gap: u64, is_changed: bool) -> Self {
         let name = sink.to_string();
         let state = State {
             sink: Some(sink),
+            closed: None,
             layout,
+            is_changed,
+            gap: vec![0; gap as usize],
             datime,
             open: Vec::new(),
             finished: Vec::new(),
-            name: name.clone(),
             is_told: false,
         };
         Self { state: Arc::new(Mutex::new(state)), name }
@@ -96,6 +102,16 @@ impl FileSink {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses what comes after the end: nothing would become of it.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        self.lock().sink().map(|_| ())
+    }
+
+    /// Where the next byte of the file goes.
+    pub(crate) fn position(&self) -> Result<u64> {
+        Ok(self.lock().sink()?.position())
     }
 
     /// Notes that an ntuple was begun; `cycle` is that of one that is continued.
@@ -124,7 +140,7 @@ impl FileSink {
     pub(crate) fn blob(&self, pieces: &[&[u8]]) -> Result<u64> {
         let mut state = self.lock();
         let datime = state.datime;
-        let sink = state.sink()?;
+        let sink = state.change()?;
         let at = sink.position();
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
         if bytes > MAX_KEY_BYTES {
@@ -148,7 +164,7 @@ impl FileSink {
         let mut state = self.lock();
         let datime = state.datime;
         let payload = anchor.write();
-        let sink = state.sink()?;
+        let sink = state.change()?;
         let key = unlisted_key(sink.position(), [ANCHOR_CLASS, name, ""], payload.len(), datime)?;
         let (start, offset) = (sink.position(), sink.position() + key.len() as u64);
         sink.append_vectored(&[&key, &payload])?;
@@ -161,13 +177,18 @@ impl FileSink {
         let state = &mut *guard;
         let payload = anchor.write();
         debug_assert_eq!(payload.len(), ANCHOR_BYTES);
+        state.change()?;
         let Some(open) = state.open.iter_mut().find(|open| open.path == path) else {
             return Err(Error::invalid_argument(format!("ntuple '{path}' is not being written")));
         };
         if let Some(cycle) = open.cycle {
             state.layout.remove(&format!("{path};{cycle}"));
         }
-        open.cycle = Some(state.layout.add(path, ANCHOR_CLASS, title, payload)?);
+        match state.layout.add(path, ANCHOR_CLASS, title, payload) {
+            Ok(cycle) => open.cycle = Some(cycle),
+            // The old anchor is gone and the new one is not there: no other ntuple may publish that.
+            Err(error) => return Err(state.spoil(error.into())),
+        }
         Ok(())
     }
 
@@ -189,33 +210,48 @@ impl FileSink {
     pub(crate) fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
         let mut state = self.lock();
         state.sink()?;
-        state.layout.add_streamer_info(infos);
+        state.is_changed |= state.layout.add_streamer_info(infos);
         Ok(())
     }
 
     /// Closes the file and makes it visible under its name.
     pub(crate) fn commit(&self) -> Result<()> {
         let mut state = self.lock();
-        if let Some(open) = state.open.first() {
-            let reason = format!("ntuple '{}' was not finished, so the file is not written", open.path);
-            let kept = state.abort()?;
-            return Err(Error::invalid_argument(reason + &kept_aside(kept.as_deref())));
+        let open = state.open.first().map(|open| format!("ntuple '{}' was not finished", open.path));
+        if let Some(why) = state.closed.clone().or(open) {
+            let kept = state.abort(&why)?;
+            let what = format!("{why}, so the file is not written{}", kept_aside(kept.as_deref()));
+            return Err(Error::invalid_argument(what));
         }
-        state.put_tail()?;
-        match state.sink.take() {
-            Some(sink) => Ok(sink.commit()?),
-            None => Ok(()),
-        }
+        state.put_tail().inspect_err(|_| state.is_told = true)?;
+        state.closed = Some("the file is finished".to_owned());
+        state.sink.take().map_or(Ok(()), |sink| Ok(sink.commit()?))
     }
 
-    /// Notes that the caller gets an error, and need not be told by the destructor once more.
+    /// Notes that the caller gets the error by which the file cannot be finished, and need not be told by
+    /// [`FileSink::forget`] once more.
     pub(crate) fn told(&self) {
         self.lock().is_told = true;
     }
 
     /// Gives the file up: goes back to the last checkpoint, and says where that is kept if not under its name.
     pub(crate) fn abort(&self) -> Result<Option<String>> {
-        self.lock().abort()
+        self.lock().abort("the file was given up")
+    }
+
+    /// Gives up a file that nobody can finish any more. Whoever forgets to finish a file is told so: nothing else would.
+    #[expect(clippy::print_stderr, reason = "a destructor has no other way to speak")]
+    pub(crate) fn forget(&self) {
+        let mut state = self.lock();
+        if state.sink.is_none() {
+            return;
+        }
+        let name = &self.name;
+        match state.abort("the file's writer is gone") {
+            Ok(None) if state.is_told => {}
+            Ok(kept) => eprintln!("tupelo: {name} was not finished{}", kept_aside(kept.as_deref())),
+            Err(error) => eprintln!("tupelo: {name} was not finished, and could not be cleaned up: {error}"),
+        }
     }
 }
 
@@ -226,22 +262,51 @@ fn kept_aside(kept: Option<&str>) -> String {
 
 impl State {
     fn sink(&mut self) -> Result<&mut Box<dyn ByteSink>> {
+        if let Some(why) = &self.closed {
+            return Err(Error::invalid_argument(format!("{why}, so nothing more can be written")));
+        }
         self.sink.as_mut().ok_or_else(|| Error::invalid_argument("the file is closed"))
     }
 
-    /// Appends directories, streamer info and free list, and patches what points to them.
+    /// The sink, for something that is to be published.
+    fn change(&mut self) -> Result<&mut Box<dyn ByteSink>> {
+        self.is_changed = true;
+        let gap = std::mem::take(&mut self.gap);
+        let sink = self.sink()?;
+        if !gap.is_empty() {
+            sink.append(&gap)?;
+        }
+        Ok(sink)
+    }
+
+    /// Remembers that an error left the layout as something that must not be published.
+    #[cold]
+    fn spoil(&mut self, error: Error) -> Error {
+        self.closed.get_or_insert_with(|| format!("the file's directories could not be written ({error})"));
+        self.is_told = true;
+        error
+    }
+
+    /// Appends directories, streamer info and free list, and patches what points to them; does nothing where nothing
+    /// is new.
     fn put_tail(&mut self) -> Result<()> {
-        let end = self.sink()?.position();
-        let tail = self.layout.finish(end)?;
+        self.sink()?;
+        if !self.is_changed {
+            return Ok(());
+        }
+        let end = self.change()?.position();
+        let tail = self.layout.finish(end).map_err(|error| self.spoil(error.into()))?;
         let sink = self.sink()?;
         sink.append(&tail.append)?;
         for (offset, bytes) in &tail.patches {
             sink.patch(*offset, bytes)?;
         }
+        self.is_changed = false;
         Ok(())
     }
 
-    fn abort(&mut self) -> Result<Option<String>> {
+    fn abort(&mut self, why: &str) -> Result<Option<String>> {
+        self.closed.get_or_insert_with(|| why.to_owned());
         match self.sink.take() {
             Some(sink) => Ok(sink.abort()?),
             None => Ok(None),
@@ -249,23 +314,8 @@ impl State {
     }
 }
 
-impl Drop for State {
-    /// Whoever forgets to finish a file is told so: nothing else would.
-    #[expect(clippy::print_stderr, reason = "a destructor has no other way to speak")]
-    fn drop(&mut self) {
-        if self.sink.is_none() {
-            return;
-        }
-        match self.abort() {
-            Ok(None) if self.is_told => {}
-            Ok(kept) => eprintln!("tupelo: {} was not finished{}", self.name, kept_aside(kept.as_deref())),
-            Err(error) => eprintln!("tupelo: {} was not finished, and could not be cleaned up: {error}", self.name),
-        }
-    }
-}
-
 /// Now, as ROOT packs it (`TDatime`), in UTC.
-fn datime() -> u32 {
+pub(crate) fn datime() -> u32 {
     let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
     let year = (i32::from(now.year()) - 1995).clamp(0, 63).unsigned_abs();
     let field = |value: i8| u32::from(value.unsigned_abs());
@@ -275,4 +325,60 @@ fn datime() -> u32 {
         | field(now.hour()) << 12
         | field(now.minute()) << 6
         | field(now.second())
+}
+
+#[cfg(test)]
+mod tests {
+    use tupelo_storage::{MemoryFile, MemorySink};
+
+    use super::*;
+
+    /// A sink that lies about its position while it is told to.
+    #[derive(Debug)]
+    struct Lying(MemorySink, Arc<Mutex<bool>>);
+
+    impl std::fmt::Display for Lying {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+
+    impl ByteSink for Lying {
+        fn position(&self) -> u64 {
+            if *self.1.lock().unwrap() { 1 } else { self.0.position() }
+        }
+        fn append(&mut self, bytes: &[u8]) -> tupelo_storage::Result<()> {
+            self.0.append(bytes)
+        }
+        fn patch(&mut self, offset: u64, bytes: &[u8]) -> tupelo_storage::Result<()> {
+            self.0.patch(offset, bytes)
+        }
+        fn checkpoint(&mut self) -> tupelo_storage::Result<()> {
+            self.0.checkpoint()
+        }
+        fn commit(self: Box<Self>) -> tupelo_storage::Result<()> {
+            Box::new(self.0).commit()
+        }
+        fn abort(self: Box<Self>) -> tupelo_storage::Result<Option<String>> {
+            Box::new(self.0).abort()
+        }
+    }
+
+    /// The layout was half another one then, and a later commit would have published it.
+    #[test]
+    fn nothing_is_published_after_a_layout_that_failed() {
+        let (target, lies) = (MemoryFile::new(), Arc::new(Mutex::new(false)));
+        let sink = Box::new(Lying(MemorySink::create(&target), lies.clone()));
+        let file = FileSink::create(sink, "x.root").unwrap();
+        *lies.lock().unwrap() = true;
+        let error = file.checkpoint().unwrap_err();
+        assert!(error.to_string().contains("blobs from byte"), "{error}");
+        *lies.lock().unwrap() = false;
+        for error in [file.checkpoint(), file.blob(&[b"x"]).map(|_| ()), file.begin("n", "", None), file.commit()] {
+            let text = error.unwrap_err().to_string();
+            assert!(text.contains("the file's directories could not be written (blobs from byte"), "{text}");
+        }
+        assert_eq!(target.bytes(), None);
+        assert!(file.lock().is_told);
+    }
 }

@@ -51,7 +51,7 @@ impl Budget {
             None => {
                 drop(share);
                 Err(Error::limit(format!(
-                    "{what}: {bytes} bytes of memory wanted where {} of {} are left; allow a larger memory budget",
+                    "{what}: {bytes} bytes of memory wanted where {} of {} are left; allow a larger memory budget (memory_budget)",
                     self.left(),
                     self.limit_bytes
                 )))
@@ -133,7 +133,7 @@ impl Request {
         if values.saturating_add(counts.flight) > self.limit_bytes && !self.is_backed(values, counts.stored) {
             return Err(Error::limit(format!(
                 "{values} bytes of memory wanted for the values of {} stored bytes, {} are allowed; read fewer entries \
-                 at a time, or allow a larger memory budget",
+                 at a time, or allow a larger memory budget (memory_budget)",
                 counts.stored,
                 self.limit_bytes.saturating_sub(counts.flight)
             )));
@@ -149,7 +149,7 @@ impl Request {
         if bytes > left {
             return Err(Error::limit(format!(
                 "{what}: {bytes} bytes of memory wanted where {left} are left; read fewer entries at a time, or allow a \
-                 larger memory budget"
+                 larger memory budget (memory_budget)"
             )));
         }
         counts.flight += bytes;
@@ -194,7 +194,7 @@ mod tests {
         let first = budget.share(60, "a").unwrap();
         assert_eq!(
             budget.clone().share(41, "b").unwrap_err().to_string(),
-            "b: 41 bytes of memory wanted where 40 of 100 are left; allow a larger memory budget"
+            "b: 41 bytes of memory wanted where 40 of 100 are left; allow a larger memory budget (memory_budget)"
         );
         let second = budget.share(40, "b").unwrap();
         assert_eq!(budget.left(), 0);

@@ -118,7 +118,7 @@ impl File {
                     if fetched_bytes > limit {
                         return Err(Error::limit(format!(
                             "metadata of {fetched_bytes} stored bytes where {limit} bytes of memory are left; allow a \
-                             larger memory budget"
+                             larger memory budget (memory_budget)"
                         )));
                     }
                     fetched = self.provide(fetched, &ranges)?;

@@ -11,7 +11,7 @@ use tupelo_format::container::Anchor;
 use super::WriteOptions;
 use super::dataset::{Dataset, Place};
 use super::fill::Fill;
-use crate::reader::{METADATA_SET, Ntuple, RANGE_LENGTH, RANGE_START, USER_DATA};
+use crate::reader::{METADATA_SET, Ntuple, RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::sink::FileSink;
 use crate::{Error, Result};
@@ -46,11 +46,20 @@ impl Set {
     }
 
     fn append(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
-        self.dataset.check_spoilt()?;
-        let batch = set_batch(ranges, values)?;
         let Self { dataset, fill, is_changed } = self;
+        let check = || {
+            dataset.check_usable()?;
+            let batch = set_batch(ranges, values)?;
+            fill.check(&batch).map(|()| batch)
+        };
+        let batch = check().map_err(|e| dataset.context(e))?;
         *is_changed = true;
         fill.append(&batch, |cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))
+    }
+
+    /// Ends it with its ntuple.
+    pub(super) fn end(&mut self) {
+        self.dataset.end();
     }
 
     /// Writes what is pending. Where that makes the set another one, gives its anchor and the records that only this
@@ -61,7 +70,7 @@ impl Set {
             return Ok(None);
         }
         fill.flush(|cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))?;
-        dataset.check_spoilt()?;
+        dataset.check_usable()?;
         old.append(&mut dataset.take_superseded());
         let anchor = dataset.put_footer()?;
         Ok(Some((anchor, dataset.take_superseded())))
@@ -83,8 +92,8 @@ impl AttributeSetWriter {
     /// of the set's schema, in order. Ranges may overlap, be empty, and reach behind the entries that are there yet.
     ///
     /// # Errors
-    /// Invalid argument where numbers of ranges and rows differ, a range is reversed or columns do not fit; storage
-    /// errors. After an error the ntuple cannot be finished.
+    /// Invalid argument where numbers of ranges and rows differ, a range is reversed or columns do not fit: then nothing
+    /// is written. Storage errors, after which the ntuple cannot be finished.
     pub fn write(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
         self.set.lock().unwrap_or_else(PoisonError::into_inner).append(ranges, values)
     }
@@ -133,7 +142,7 @@ pub(super) struct Metadata {
     is_changed: bool,
     /// The number of entries for which they were written last.
     written_for: Option<u64>,
-    /// Whether a set of the name says what pairs cannot: that is left as it is.
+    /// Whether a set of the name has another schema, or says what pairs cannot: that is left as it is.
     is_foreign: bool,
 }
 
@@ -149,6 +158,11 @@ impl Metadata {
 
     pub(super) fn values(&self) -> &BTreeMap<String, String> {
         &self.values
+    }
+
+    /// Whether the set of the name is theirs, or will be.
+    pub(super) fn has_set(&self) -> bool {
+        !self.values.is_empty() || self.written_for.is_some()
     }
 
     /// Sets a value, or removes it where there is none.
@@ -179,7 +193,7 @@ impl Metadata {
         let keys: ArrayRef = Arc::new(StringArray::from_iter_values(self.values.keys()));
         let values: ArrayRef = Arc::new(StringArray::from_iter_values(self.values.values()));
         let pairs = RecordBatch::try_from_iter([("key", keys), ("value", values)])?;
-        let schema = Schema::from_arrow(&pairs.schema())?;
+        let schema = metadata_schema();
         let place = Place::AttributeSet(METADATA_SET.to_owned());
         let options = WriteOptions::default().for_attributes();
         let (mut dataset, mut fill) = Dataset::create(sink.clone(), place, &set_schema(&schema)?, options)?;

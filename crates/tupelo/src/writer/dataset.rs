@@ -27,6 +27,9 @@ use crate::{Error, Result};
 
 /// Pages after which a cluster group is closed, so that page lists stay readable in one piece.
 const GROUP_PAGES: usize = 1 << 20;
+/// A checkpoint that writes no more than this itself is made whenever it is due, in bytes: 4 KiB. A larger one waits
+/// until as much data were written since the last one.
+const SMALL_CHECKPOINT_BYTES: u64 = 4 << 10;
 /// Format version that is stamped, as by ROOT 6.40.
 const FORMAT_VERSION: [u16; 4] = [1, 0, 2, 0];
 /// Version of the attribute schema (format specification, "Linked Attribute Sets").
@@ -71,6 +74,9 @@ pub(super) struct Dataset {
     pub(super) contexts: usize,
     /// Why nothing may be published any more.
     pub(super) spoilt: Option<String>,
+    /// Whether the last state lacks something.
+    is_changed: bool,
+    is_finished: bool,
 }
 
 /// What was written when the last checkpoint was made.
@@ -79,6 +85,8 @@ struct LastCheckpoint {
     clusters: u64,
     stored_bytes: u64,
     at: Instant,
+    /// What it wrote itself, in bytes: page list, footer, directories.
+    own_bytes: u64,
 }
 
 impl Dataset {
@@ -115,7 +123,9 @@ impl Dataset {
         let header_link = put_envelope(&sink, &options, &envelope)?;
         let next_elements = added.first_elements;
         let model = (model, next_elements);
-        Ok((Self::new(sink, place, options, model, (header, header_link), footer), fill))
+        let mut dataset = Self::new(sink, place, options, model, (header, header_link), footer);
+        dataset.is_changed = true;
+        Ok((dataset, fill))
     }
 
     /// Continues an ntuple that was finished; `cycle` is that of its anchor.
@@ -171,9 +181,11 @@ impl Dataset {
             sets: Vec::new(),
             metadata: Metadata::default(),
             written: Written::default(),
-            checkpoint: LastCheckpoint { clusters: 0, stored_bytes: 0, at: Instant::now() },
+            checkpoint: LastCheckpoint { clusters: 0, stored_bytes: 0, at: Instant::now(), own_bytes: 0 },
             contexts: 0,
             spoilt: None,
+            is_changed: false,
+            is_finished: false,
         }
     }
 
@@ -206,14 +218,15 @@ impl Dataset {
         footer.extension.columns.extend(records.columns);
         footer.extension.alias_columns.extend(records.alias_columns);
         readable(&self.header, self.header_checksum, &footer)?;
-        (self.model, self.footer) = (model, footer);
+        (self.model, self.footer, self.is_changed) = (model, footer, true);
         self.next_elements.extend_from_slice(&added.first_elements);
         Ok(added)
     }
 
     /// Writes a cluster behind those before, and makes a checkpoint where one is due.
     pub(super) fn commit(&mut self, cluster: SealedCluster) -> Result<Written> {
-        self.check_spoilt()?;
+        self.check_usable()?;
+        self.is_changed = true;
         // Of an ntuple that is continued, writers come in another order than columns.
         let sealed = |writer: &Option<usize>| writer.and_then(|writer| cluster.columns.get(writer));
         let in_order: Vec<&SealedColumn> = self.model.columns.iter().filter_map(sealed).collect();
@@ -298,33 +311,53 @@ impl Dataset {
     }
 
     /// Whether the options want a checkpoint by now.
-    pub(super) fn is_checkpoint_due(&self) -> bool {
+    fn is_checkpoint_due(&self) -> bool {
         let every = &self.options.checkpoint;
         let since = |now: u64, then: u64| now.saturating_sub(then);
-        matches!(self.place, Place::Listed(_))
-            && (every.clusters.is_some_and(|n| since(self.written.clusters, self.checkpoint.clusters) >= n)
-                || every.bytes.is_some_and(|n| since(self.written.stored_bytes, self.checkpoint.stored_bytes) >= n)
-                || every.time.is_some_and(|time| self.checkpoint.at.elapsed() >= time))
+        let is_due = every.clusters.is_some_and(|n| since(self.written.clusters, self.checkpoint.clusters) >= n)
+            || every.bytes.is_some_and(|n| since(self.written.stored_bytes, self.checkpoint.stored_bytes) >= n);
+        is_due && self.is_checkpoint_worth(0) || self.is_time_due(0)
+    }
+
+    /// Whether the clock wants a checkpoint by now; `open_bytes` are those of the open cluster.
+    pub(super) fn is_time_due(&self, open_bytes: u64) -> bool {
+        let is_due = self.options.checkpoint.time.is_some_and(|time| self.checkpoint.at.elapsed() >= time);
+        is_due && self.is_checkpoint_worth(open_bytes)
+    }
+
+    /// Whether enough was written since the last checkpoint. Footers list all cluster groups, and nothing is written
+    /// over: were each made when it is due, small ones would in the end take room by the square of their number.
+    fn is_checkpoint_worth(&self, open_bytes: u64) -> bool {
+        let LastCheckpoint { stored_bytes, own_bytes, .. } = self.checkpoint;
+        let new_bytes = self.written.stored_bytes.saturating_sub(stored_bytes).saturating_add(open_bytes);
+        matches!(self.place, Place::Listed(_)) && (own_bytes <= SMALL_CHECKPOINT_BYTES || new_bytes >= own_bytes)
     }
 
     /// Makes all committed clusters readable, and durable.
     pub(super) fn make_checkpoint(&mut self) -> Result<()> {
+        let before = self.sink.position()?;
         self.publish()?;
         self.sink.checkpoint()?;
         self.checkpoint = LastCheckpoint {
             clusters: self.written.clusters,
             stored_bytes: self.written.stored_bytes,
             at: Instant::now(),
+            own_bytes: self.sink.position()?.saturating_sub(before),
         };
         Ok(())
     }
 
-    /// Writes page list, footer and anchor, so that the file's directories lead to all clusters so far.
+    /// Writes page list, footer and anchor, so that the file's directories lead to all clusters so far. Does nothing
+    /// where they do already.
     pub(super) fn publish(&mut self) -> Result<()> {
-        self.check_spoilt()?;
-        let mut old = std::mem::take(&mut self.superseded);
+        self.check_usable()?;
+        let mut old = Vec::new();
         self.put_sets(&mut old)?;
         self.put_metadata(&mut old)?;
+        if !std::mem::take(&mut self.is_changed) {
+            return Ok(());
+        }
+        old.append(&mut self.superseded);
         let anchor = self.put_footer()?;
         if let Place::Listed(path) = &self.place {
             self.sink.publish(path, self.options.description(), &anchor)?;
@@ -336,14 +369,28 @@ impl Dataset {
 
     /// Ends the writing of the ntuple, after all is published.
     pub(super) fn finish(&mut self) -> Result<Written> {
-        if self.contexts > 0 {
-            return Err(Error::invalid_argument(format!("{} fill contexts are not finished", self.contexts)));
-        }
         self.publish()?;
         if let Place::Listed(path) = &self.place {
             self.sink.end(path);
         }
+        self.end();
+        for (_, set) in &self.sets {
+            set.lock().unwrap_or_else(PoisonError::into_inner).end();
+        }
         Ok(self.written)
+    }
+
+    /// Refuses all that follows.
+    pub(super) fn end(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// Refuses to end the ntuple while fill contexts may still write clusters.
+    pub(super) fn check_contexts(&self) -> Result<()> {
+        match self.contexts {
+            0 => Ok(()),
+            contexts => Err(Error::invalid_argument(format!("{contexts} fill contexts are not finished"))),
+        }
     }
 
     fn put_sets(&mut self, old: &mut Vec<Range<u64>>) -> Result<()> {
@@ -402,6 +449,7 @@ impl Dataset {
             Some(set) => *set = record,
             None => self.footer.attribute_sets.push(record),
         }
+        self.is_changed = true;
         Ok(())
     }
 
@@ -433,10 +481,15 @@ impl Dataset {
         })
     }
 
-    pub(super) fn check_spoilt(&self) -> Result<()> {
+    /// Refuses what can never become visible.
+    pub(super) fn check_usable(&self) -> Result<()> {
         match &self.spoilt {
-            None => Ok(()),
-            Some(why) => Err(Error::invalid_argument(format!("{why}, so nothing more can be written"))),
+            None if self.is_finished => Err(Error::invalid_argument("it is finished, so nothing more can be written")),
+            None => self.sink.check_open(),
+            Some(why) => {
+                self.sink.told();
+                Err(Error::invalid_argument(format!("{why}, so nothing more can be written")))
+            }
         }
     }
 
@@ -444,11 +497,12 @@ impl Dataset {
     #[cold]
     pub(super) fn spoil(&mut self, error: Error) -> Error {
         self.spoilt.get_or_insert_with(|| "an earlier write failed".to_owned());
+        self.sink.told();
         self.context(error)
     }
 
+    /// Puts the place in front of an error that changed nothing.
     pub(super) fn context(&self, error: Error) -> Error {
-        self.sink.told();
         let what = match &self.place {
             Place::Listed(path) => format!("ntuple '{path}'"),
             Place::AttributeSet(name) => format!("attribute set '{name}'"),

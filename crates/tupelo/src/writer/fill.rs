@@ -1,16 +1,18 @@
 //! From batches to sealed clusters: what one context of an ntuple collects, by itself.
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 
 use super::WriteOptions;
 use super::ntuple::Written;
 use super::options::PENDING_BYTES;
 use super::records::Added;
-use crate::encode::{ColumnWriter, FieldWriter, SealedColumn};
+use crate::encode::{Check, ColumnWriter, FieldWriter, SealedColumn};
 use crate::{Error, Result};
 
 /// Entries are appended in pieces of about this many bytes, between which a cluster may end.
 const PIECE_BYTES: u64 = 4 << 20;
+/// Entries of the largest piece that is looked at at once before anything is appended.
+const MAX_CHECKED_ENTRIES: u64 = 64 << 10;
 /// Entries of the first piece, before anything is known of their size.
 const FIRST_PIECE_ENTRIES: u64 = 256;
 /// What compression is expected to leave before the first page is there; ROOT's guess.
@@ -84,14 +86,46 @@ impl Fill {
         }
     }
 
-    /// Appends all entries of a batch; every cluster that becomes full is given to `commit`, which answers what is
-    /// written then.
+    /// Whether all entries of a batch can be appended: nothing of one that is refused may stay.
+    pub(super) fn check(&self, batch: &RecordBatch) -> Result<()> {
+        let is_whole = self.is_whole(batch)?;
+        let bytes_per_entry = batch.get_array_memory_size() as u64 / (batch.num_rows() as u64).max(1);
+        let piece = (PIECE_BYTES / bytes_per_entry.max(1)).clamp(FIRST_PIECE_ENTRIES, MAX_CHECKED_ENTRIES) as usize;
+        let mut check = Check(&self.columns);
+        for start in (0..batch.num_rows()).step_by(piece) {
+            let piece = batch.slice(start, piece.min(batch.num_rows() - start));
+            fields_of(&self.fields, &piece, is_whole).try_for_each(|(field, array)| field.append(array, &mut check))?;
+        }
+        Ok(())
+    }
+
+    /// Appends all entries of a batch that was [checked](Fill::check); every cluster that becomes full is given to
+    /// `commit`, which answers what is written then.
     pub(super) fn append(
         &mut self,
         batch: &RecordBatch,
         mut commit: impl FnMut(SealedCluster) -> Result<Written>,
     ) -> Result<()> {
-        // Projected fields have nothing to be written; a batch that was read may have them all the same.
+        let is_whole = self.is_whole(batch)?;
+        let (mut start, entries) = (0, batch.num_rows());
+        while start < entries {
+            let count = self.piece_entries().min((entries - start) as u64) as usize;
+            let piece = batch.slice(start, count);
+            let Self { fields, columns, .. } = self;
+            fields_of(fields, &piece, is_whole).try_for_each(|(field, array)| field.append(array, &mut **columns))?;
+            start += count;
+            self.entries += count as u64;
+            self.relieve()?;
+            if self.is_full() {
+                self.flush(&mut commit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a batch has columns for projected fields too. They have nothing to be written; a batch that was read may
+    /// have them all the same.
+    fn is_whole(&self, batch: &RecordBatch) -> Result<bool> {
         let stored = self.fields.iter().flatten().count();
         let is_whole = batch.num_columns() == self.fields.len();
         if !is_whole && batch.num_columns() != stored {
@@ -102,24 +136,7 @@ impl Fill {
             let columns = batch.num_columns();
             return Err(Error::invalid_argument(format!("a batch of {columns} columns for an ntuple of {what}")));
         }
-        let (mut start, entries) = (0, batch.num_rows());
-        while start < entries {
-            let count = self.piece_entries().min((entries - start) as u64) as usize;
-            let piece = batch.slice(start, count);
-            let fields = self.fields.iter().filter(|field| is_whole || field.is_some());
-            for (field, array) in fields.zip(piece.columns()) {
-                if let Some(field) = field {
-                    field.append(array, &mut self.columns)?;
-                }
-            }
-            start += count;
-            self.entries += count as u64;
-            self.relieve()?;
-            if self.is_full() {
-                self.flush(&mut commit)?;
-            }
-        }
-        Ok(())
+        Ok(is_whole)
     }
 
     /// Ends the open cluster, if it has entries.
@@ -173,6 +190,11 @@ impl Fill {
     }
 
     fn is_full(&self) -> bool {
+        self.unpacked_bytes() >= self.max_unpacked_cluster_bytes || self.stored_bytes() >= self.cluster_bytes
+    }
+
+    /// Bytes that the open cluster has when it is stored, as far as they can be known before all is compressed.
+    pub(super) fn stored_bytes(&self) -> u64 {
         let sum = |of: fn(&ColumnWriter) -> u64| self.columns.iter().map(of).sum::<u64>();
         let (sealed, packed) = (sum(|c| c.sealed_bytes), sum(|c| c.packed_bytes));
         let pending = sum(ColumnWriter::pending_packed_bytes);
@@ -182,9 +204,18 @@ impl Fill {
             0 => FIRST_RATIO,
             packed => known_stored as f64 / packed as f64,
         };
-        packed + pending >= self.max_unpacked_cluster_bytes
-            || sealed as f64 + pending as f64 * ratio >= self.cluster_bytes as f64
+        (sealed as f64 + pending as f64 * ratio).ceil() as u64
     }
+}
+
+/// The fields that are written, each with its column of a batch.
+fn fields_of<'a>(
+    fields: &'a [Option<FieldWriter>],
+    batch: &'a RecordBatch,
+    is_whole: bool,
+) -> impl Iterator<Item = (&'a FieldWriter, &'a ArrayRef)> {
+    let fields = fields.iter().filter(move |field| is_whole || field.is_some());
+    fields.zip(batch.columns()).filter_map(|(field, array)| Some((field.as_ref()?, array)))
 }
 
 /// Puts the field in front of an error that a column made when its values became a page.

@@ -31,7 +31,8 @@ use crate::{Error, Result};
 /// where an existing file is updated, [`NtupleWriter::checkpoint`].
 ///
 /// A writer that is dropped goes back to the last checkpoint, or to what was there before, and says so on the standard
-/// error stream. The last checkpoint of a new file stays beside it as `NAME.tmp-RANDOM`.
+/// error stream, unless an error has told already why the file cannot be finished. The last checkpoint of a new file
+/// stays beside it as `NAME.tmp-RANDOM`. From then on the writers of its ntuples refuse all data.
 #[derive(Debug)]
 pub struct FileWriter {
     sink: FileSink,
@@ -150,7 +151,8 @@ impl FileWriter {
         self.sink.add_streamer_info(infos).map_err(|e| e.within(self.sink.name()))
     }
 
-    /// Writes directories, streamer info and header, and makes the file visible and durable.
+    /// Writes directories, streamer info and header, and makes the file visible and durable. A file that is updated and
+    /// to which nothing was added stays as it is, byte for byte.
     ///
     /// # Errors
     /// Invalid argument if an ntuple was begun but not finished; storage errors. What was there under the name before
@@ -169,7 +171,13 @@ impl FileWriter {
     }
 
     fn context(&self, path: &str, error: Error) -> Error {
-        self.sink.told();
         error.within(format!("ntuple '{path}'")).within(self.sink.name())
+    }
+}
+
+impl Drop for FileWriter {
+    /// The ntuples of a file that nobody can finish any more must not take data.
+    fn drop(&mut self) {
+        self.sink.forget();
     }
 }

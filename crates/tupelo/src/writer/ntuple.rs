@@ -61,9 +61,18 @@ impl NtupleWriter {
     ///
     /// # Errors
     /// Invalid argument where columns do not fit the schema, contain nulls that it does not declare or values that an
-    /// encoding cannot hold; storage errors. After an error the ntuple cannot be finished.
+    /// encoding cannot hold, and where the file was given up or closed: nothing of the batch is written then, and the
+    /// ntuple goes on as it was. Storage errors, after which the ntuple cannot be finished.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        write(&self.shared, &mut self.fill, batch).map_err(|e| lock(&self.shared).spoil(e))
+        self.write_all(std::slice::from_ref(batch))
+    }
+
+    /// Appends all entries of several batches, or of none where one of them does not fit.
+    ///
+    /// # Errors
+    /// As [`NtupleWriter::write`].
+    pub fn write_all(&mut self, batches: &[RecordBatch]) -> Result<()> {
+        write(&self.shared, &mut self.fill, batches)
     }
 
     /// Ends the open cluster before it is full. Does nothing where it has no entries.
@@ -71,7 +80,7 @@ impl NtupleWriter {
     /// # Errors
     /// Storage errors, after which the ntuple cannot be finished.
     pub fn flush_cluster(&mut self) -> Result<()> {
-        flush(&self.shared, &mut self.fill).map_err(|e| lock(&self.shared).spoil(e))
+        flush(&self.shared, &mut self.fill)
     }
 
     /// Adds top-level fields. Entries before read as zero, empty, no value or null there; batches must have the new
@@ -95,16 +104,25 @@ impl NtupleWriter {
     fn extend(&mut self, fields: &Schema, path: Option<&str>) -> Result<()> {
         let mut dataset = lock(&self.shared);
         let entries = dataset.written().entries + self.fill.entries();
-        let mut added = dataset.extend(fields, path, entries).map_err(|e| dataset.context(e))?;
+        let usable = dataset.check_usable();
+        let added = usable.and_then(|()| dataset.extend(fields, path, entries));
+        let mut added = added.map_err(|e| dataset.context(e))?;
         self.fill.extend(&mut added, path);
         Ok(())
     }
 
     /// A context that fills clusters of its own, for another thread. Its entries stay in order; those of several
-    /// contexts follow each other cluster by cluster, in the order in which clusters become complete.
+    /// contexts follow each other cluster by cluster, in the order in which clusters become complete. What this writer
+    /// has in its own open cluster is flushed first.
+    ///
+    /// A context ends by [`FillContext::finish`]. One that is dropped with entries in its open cluster makes the ntuple
+    /// unfit to be finished: a batch may lie half in that cluster and half in one that is written already, and no part
+    /// of a batch may be missing in silence. One that is dropped right after its cluster was flushed loses nothing, and
+    /// the clusters that it wrote stay. While contexts are open, no fields can be added, the ntuple cannot be finished,
+    /// and a [checkpoint](NtupleWriter::checkpoint) has their complete clusters only.
     ///
     /// # Errors
-    /// Invalid argument where something was written with this writer itself that is not flushed yet.
+    /// Those of [`NtupleWriter::flush_cluster`].
     pub fn fill_context(&mut self) -> Result<FillContext> {
         self.flush_cluster()?;
         let fill = self.fill.another();
@@ -116,12 +134,17 @@ impl NtupleWriter {
     /// goes on; its schema must be the same.
     ///
     /// # Errors
-    /// Invalid argument for names and schemas that the format forbids, and for a set that is being written already.
+    /// Invalid argument for names and schemas that the format forbids, for a set that is being written already, and for
+    /// the one that holds the ntuple's metadata.
     pub fn attribute_set(&mut self, name: &str, schema: &Schema) -> Result<AttributeSetWriter> {
         let mut dataset = lock(&self.shared);
         let mut make = || {
-            let is_metadata = name == METADATA_SET && !dataset.metadata.values().is_empty();
-            if is_metadata || dataset.sets.iter().any(|(set, _)| set == name) {
+            dataset.check_usable()?;
+            if name == METADATA_SET && dataset.metadata.has_set() {
+                let what = format!("attribute set '{name}' is the ntuple's metadata; set these");
+                return Err(Error::invalid_argument(what));
+            }
+            if dataset.sets.iter().any(|(set, _)| set == name) {
                 return Err(Error::invalid_argument(format!("attribute set '{name}' is being written already")));
             }
             let before = self.existing.as_ref().filter(|ntuple| ntuple.attribute_sets().any(|set| set == name));
@@ -150,7 +173,8 @@ impl NtupleWriter {
     /// [`METADATA_SET`](crate::reader::METADATA_SET), with a row of `key` and `value` for each.
     ///
     /// # Errors
-    /// Invalid argument where another program has a set of that name that is no such list.
+    /// Invalid argument where the ntuple has a set of that name with other fields, or one whose rows do not speak of all
+    /// entries: it is another program's and stays as it is.
     pub fn set_metadata(&mut self, key: &str, value: &str) -> Result<()> {
         self.change_metadata(key, Some(value))
     }
@@ -165,6 +189,7 @@ impl NtupleWriter {
 
     fn change_metadata(&mut self, key: &str, value: Option<&str>) -> Result<()> {
         let mut dataset = lock(&self.shared);
+        dataset.check_usable().map_err(|e| dataset.context(e))?;
         if dataset.sets.iter().any(|(set, _)| set == METADATA_SET) {
             let what = format!("attribute set '{METADATA_SET}' is being written as such");
             return Err(dataset.context(Error::invalid_argument(what)));
@@ -176,6 +201,10 @@ impl NtupleWriter {
     /// Ends the open cluster and makes all that is written readable and durable: in place where the file is updated,
     /// in the temporary file beside the target where it is new. A crash or an error later goes back to here.
     ///
+    /// Open clusters of fill contexts are left out: theirs to end is [`FillContext::flush_cluster`]. A checkpoint is
+    /// made whenever it is asked for, however little is new; those that the [options](super::WriteOptions) ask for wait
+    /// until they are worth their size.
+    ///
     /// # Errors
     /// Storage errors, after which the ntuple cannot be finished; what was there at the last checkpoint stays.
     pub fn checkpoint(&mut self) -> Result<()> {
@@ -184,11 +213,15 @@ impl NtupleWriter {
         dataset.make_checkpoint().map_err(|e| dataset.spoil(e))
     }
 
-    /// Writes what is pending, page list, footer and anchor. The ntuple is visible once its file is finished too.
+    /// Writes what is pending, page list, footer and anchor. The ntuple is visible once its file is finished too, and
+    /// takes nothing more.
     ///
     /// # Errors
-    /// Invalid argument where a fill context is not finished; storage errors, or that of an earlier call that failed.
-    pub fn finish(mut self) -> Result<Written> {
+    /// Invalid argument where a fill context is not finished: then nothing has happened, and it can be asked for again.
+    /// Storage errors, or that of an earlier call that failed.
+    pub fn finish(&mut self) -> Result<Written> {
+        let contexts = lock(&self.shared).check_contexts();
+        contexts.map_err(|e| lock(&self.shared).context(e))?;
         self.flush_cluster()?;
         let mut dataset = lock(&self.shared);
         dataset.finish().map_err(|e| dataset.spoil(e))
@@ -197,7 +230,8 @@ impl NtupleWriter {
 
 /// Fills clusters of an ntuple that is filled by several threads, one context each.
 ///
-/// Dropping a context that has entries of an open cluster makes the ntuple unfit to be finished: they would be missing.
+/// Dropping a context that has entries in its open cluster makes the ntuple unfit to be finished, see
+/// [`NtupleWriter::fill_context`].
 #[derive(Debug)]
 pub struct FillContext {
     shared: Shared,
@@ -211,7 +245,15 @@ impl FillContext {
     /// # Errors
     /// As there.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        write(&self.shared, &mut self.fill, batch).map_err(|e| lock(&self.shared).spoil(e))
+        self.write_all(std::slice::from_ref(batch))
+    }
+
+    /// Appends all entries of several batches, or of none, as [`NtupleWriter::write_all`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_all(&mut self, batches: &[RecordBatch]) -> Result<()> {
+        write(&self.shared, &mut self.fill, batches)
     }
 
     /// Ends the open cluster before it is full. Does nothing where it has no entries.
@@ -219,7 +261,7 @@ impl FillContext {
     /// # Errors
     /// Storage errors, after which the ntuple cannot be finished.
     pub fn flush_cluster(&mut self) -> Result<()> {
-        flush(&self.shared, &mut self.fill).map_err(|e| lock(&self.shared).spoil(e))
+        flush(&self.shared, &mut self.fill)
     }
 
     /// Ends the open cluster and the context.
@@ -246,18 +288,23 @@ impl Drop for FillContext {
     }
 }
 
-fn write(shared: &Shared, fill: &mut Fill, batch: &RecordBatch) -> Result<()> {
-    let is_due = {
-        let dataset = lock(shared);
-        dataset.check_spoilt()?;
-        dataset.is_checkpoint_due()
+fn write(shared: &Shared, fill: &mut Fill, batches: &[RecordBatch]) -> Result<()> {
+    let usable = lock(shared).check_usable();
+    let fitting = usable.and_then(|()| batches.iter().try_for_each(|batch| fill.check(batch)));
+    fitting.map_err(|e| lock(shared).context(e))?;
+    let is_due = lock(shared).is_time_due(fill.stored_bytes());
+    let mut append = || {
+        for batch in batches {
+            fill.append(batch, |cluster| lock(shared).commit(cluster))?;
+        }
+        // Clusters may take long to become full; what is due by the clock does not wait for that.
+        if is_due { fill.flush(|cluster| lock(shared).commit(cluster)) } else { Ok(()) }
     };
-    fill.append(batch, |cluster| lock(shared).commit(cluster))?;
-    // Clusters may take long to become full; what is due by the clock does not wait for that.
-    if is_due { fill.flush(|cluster| lock(shared).commit(cluster)) } else { Ok(()) }
+    append().map_err(|e| lock(shared).spoil(e))
 }
 
 fn flush(shared: &Shared, fill: &mut Fill) -> Result<()> {
-    lock(shared).check_spoilt()?;
-    fill.flush(|cluster| lock(shared).commit(cluster))
+    let usable = lock(shared).check_usable();
+    usable.map_err(|e| lock(shared).context(e))?;
+    fill.flush(|cluster| lock(shared).commit(cluster)).map_err(|e| lock(shared).spoil(e))
 }

@@ -141,6 +141,10 @@ impl WriteOptions {
 
     /// Makes a checkpoint after so many clusters; 0 turns that off, which is the default. See
     /// [`NtupleWriter::checkpoint`](super::NtupleWriter::checkpoint).
+    ///
+    /// This one and those by bytes and by time wait until as many bytes of data were written since the last checkpoint
+    /// as that wrote for itself, if that was more than 4 KiB: so all of them together never take more room than the
+    /// data, however small the clusters are.
     #[must_use]
     pub fn with_checkpoint_clusters(mut self, clusters: u64) -> Self {
         self.checkpoint.clusters = (clusters > 0).then_some(clusters);
@@ -155,8 +159,8 @@ impl WriteOptions {
         self
     }
 
-    /// Makes a checkpoint after so much time, when the next batch is written; that ends the open cluster. Zero turns
-    /// it off. The default is [`DEFAULT_CHECKPOINT_TIME`].
+    /// Makes a checkpoint after so much time, when the next batch is written and if the open cluster and those before it
+    /// are worth one; that ends the open cluster. Zero turns it off. The default is [`DEFAULT_CHECKPOINT_TIME`].
     #[must_use]
     pub fn with_checkpoint_time(mut self, time: Duration) -> Self {
         self.checkpoint.time = (!time.is_zero()).then_some(time);

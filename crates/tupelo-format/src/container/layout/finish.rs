@@ -43,6 +43,12 @@ impl Appendix {
     }
 }
 
+/// The mark of a gap, its negative length, as far as there is room and need for one.
+fn gap_mark(gap: Range<u64>) -> Option<Vec<u8>> {
+    let length = i32::try_from(gap.end.saturating_sub(gap.start)).ok().filter(|length| *length > 4)?;
+    Some((-length).to_be_bytes().to_vec())
+}
+
 impl Layout {
     /// What to write to close the file whose blobs end at `end`. The layout goes on behind that: more can be added and
     /// `finish` called again, which is how checkpoints are made.
@@ -62,6 +68,9 @@ impl Layout {
         }
         self.put_key_lists(&mut out)?;
         let mut patches = self.put_records(&mut out)?;
+        if let Some(cut) = self.cut.take() {
+            patches.extend(gap_mark(cut..self.start).map(|mark| (cut, mark)));
+        }
         self.put_streamer_info(&mut out)?;
         self.put_free_list(&mut out)?;
         self.retired = std::mem::take(&mut self.superseded);

@@ -16,7 +16,7 @@ pub use finish::Tail;
 use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES, split_cycle};
 use super::free::FreeList;
 use super::key::Key;
-use super::{Attempt, Fetched, FileHeader, StreamerInfos, read_header, read_key, streamer_infos};
+use super::{Attempt, Fetched, FileHeader, Interrupt, StreamerInfos, read_header, read_key, streamer_infos};
 use crate::wire::Buffer;
 use crate::{Error, Result};
 
@@ -46,6 +46,8 @@ pub struct Layout {
     /// Ranges that the last state does not need. They are free in the next one and not before: while it is made, a
     /// directory may still lead to the state before the last.
     retired: Vec<Range<u64>>,
+    /// Where a record was cut off that nothing leads to any more. Its length still reaches into what follows.
+    cut: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -101,6 +103,24 @@ impl StreamerInfo {
         let place = behind(header.seek_info, read_key(fetched, header.seek_info)?.nbytes);
         Ok(Self { infos, place, is_changed })
     }
+}
+
+/// The error of a file that is shorter than its header says.
+#[cold]
+fn cut_off(header: &FileHeader, size: u64) -> Error {
+    let records = [
+        ("the streamer info", behind(header.seek_info, header.nbytes_info)),
+        ("the free list", behind(header.seek_free, header.nbytes_free)),
+    ];
+    let lost: Vec<_> = records.iter().filter(|(_, record)| record.end > size).map(|(name, _)| *name).collect();
+    let among = if lost.is_empty() { String::new() } else { format!(", of {} among others", lost.join(" and ")) };
+    let bytes = header.end.saturating_sub(size);
+    let what = format!(
+        "the file was cut off: its header says that it ends at byte {}, but it ends at byte {size}; the last {bytes} \
+         bytes{among} are lost",
+        header.end
+    );
+    Error::corrupt(what).at(12)
 }
 
 fn behind(start: u64, bytes: u32) -> Range<u64> {
@@ -173,6 +193,7 @@ impl Layout {
             free: FreeList::default(),
             superseded: Vec::new(),
             retired: Vec::new(),
+            cut: None,
         };
         Ok((layout, head))
     }
@@ -185,10 +206,58 @@ impl Layout {
     pub fn update(fetched: &Fetched, datime: u32) -> Attempt<Self> {
         let header = read_header(fetched)?;
         if header.end > fetched.size() {
-            let what = format!("the file ends at byte {} but has {} bytes", header.end, fetched.size());
-            return Err(Error::corrupt(what).at(12).into());
+            return Err(cut_off(&header, fetched.size()).into());
         }
-        let (mut free, free_place) = FreeList::read(fetched, &header)?;
+        let (free, free_place) = FreeList::read(fetched, &header)?;
+        let info = StreamerInfo::read(fetched, &header)?;
+        Self::existing(fetched, datime, header, (free, free_place), info)
+    }
+
+    /// A file of which the directories can be read, but perhaps not what else [`Layout::update`] needs: that will be
+    /// written anew. Says what that is: the header, where the file is shorter than that says; the list of free segments,
+    /// so that no byte is known to be free; the streamer info, with the layouts that ntuples need.
+    ///
+    /// # Errors
+    /// Corrupt where a directory is damaged, or what one lists lies behind the end.
+    pub fn mend(fetched: &Fetched, datime: u32) -> Attempt<(Self, Vec<&'static str>)> {
+        fn readable<T>(read: Attempt<T>) -> Attempt<Option<T>> {
+            match read {
+                Ok(read) => Ok(Some(read)),
+                Err(Interrupt::Failed(_)) => Ok(None),
+                Err(need) => Err(need),
+            }
+        }
+        let (mut header, size) = (read_header(fetched)?, fetched.size());
+        let free = readable(FreeList::read(fetched, &header))?;
+        let info = readable(StreamerInfo::read(fetched, &header))?;
+        let (free_is_lost, info_is_lost) = (free.is_none(), info.is_none());
+        let parts = [
+            (header.end > size, "the header"),
+            (free_is_lost, "the list of free segments"),
+            (info_is_lost, "the streamer info"),
+        ];
+        let lost = parts.into_iter().filter_map(|(is_lost, part)| is_lost.then_some(part)).collect();
+        // Where the header may be wrong, nothing is called free but the rest of what is written anew.
+        let cut = [
+            (free_is_lost, behind(header.seek_free, header.nbytes_free)),
+            (info_is_lost, behind(header.seek_info, header.nbytes_info)),
+        ];
+        let cut =
+            cut.iter().find(|(is_lost, record)| *is_lost && record.contains(&size) && record.start >= header.begin);
+        let cut = cut.map(|(_, record)| record.start);
+        header.end = cut.unwrap_or(size);
+        let free = free.unwrap_or_else(|| (FreeList::default(), 0..0));
+        let info = info.unwrap_or_else(StreamerInfo::new);
+        Ok((Self { cut, ..Self::existing(fetched, datime, header, free, info)? }, lost))
+    }
+
+    fn existing(
+        fetched: &Fetched,
+        datime: u32,
+        header: FileHeader,
+        (mut free, free_place): (FreeList, Range<u64>),
+        info: StreamerInfo,
+    ) -> Attempt<Self> {
         let tree = directory::read_tree(fetched, &header)?;
         for listed in tree.iter().flat_map(|directory| &directory.keys) {
             listed.key.check_place(fetched.size())?;
@@ -198,15 +267,16 @@ impl Layout {
             return Err(Error::corrupt("no top directory").into());
         };
         let head = fetched.get(0, record_at.saturating_add(room.min(RECORD_BYTES as u64)))?.to_vec();
-        let info = StreamerInfo::read(fetched, &header)?;
         // Leftovers behind the end, as of a crashed writer, become a free segment.
         let mut start = header.end;
         if fetched.size() > header.end {
             start = fetched.size().max(header.end.saturating_add(MIN_SEGMENT_BYTES));
             free.release(header.end..start);
         }
-        let (superseded, retired) = (vec![free_place], Vec::new());
-        Ok(Self { header, head, start, datime, directories, info, free, superseded, retired })
+        // What is empty was not there.
+        let superseded = Some(free_place).filter(|place| !place.is_empty()).into_iter().collect();
+        let (retired, cut) = (Vec::new(), None);
+        Ok(Self { header, head, start, datime, directories, info, free, superseded, retired, cut })
     }
 
     /// Where the next byte of this file goes: blobs from here on.
@@ -264,9 +334,11 @@ impl Layout {
     }
 
     /// Adds layouts of classes to the file's streamer info, as far as it has no layout of the same class, version and
-    /// checksum.
-    pub fn add_streamer_info(&mut self, infos: &StreamerInfos) {
-        self.info.is_changed |= self.info.infos.merge(infos);
+    /// checksum. Says whether there was one to be added.
+    pub fn add_streamer_info(&mut self, infos: &StreamerInfos) -> bool {
+        let is_new = self.info.infos.merge(infos);
+        self.info.is_changed |= is_new;
+        is_new
     }
 
     /// Takes an object (`directory/name`, or `directory/name;2` for a cycle; the newest otherwise) out of its
