@@ -133,9 +133,9 @@ class NtupleWriter:
         cluster by cluster. The interpreter is let go while data are encoded and written. A checkpoint has the complete
         clusters of contexts and not their open ones.
 
-        Where a context is left by an exception with entries in its open cluster, the ntuple cannot be finished: what was
-        extended at once may lie half in a cluster that is written already, and no part of it may be missing in silence.
-        Behind a `FillContext.flush_cluster` nothing would be missing, and what was written stays.
+        Where a context is left by an exception with entries in its open cluster, the ntuple cannot be finished: what
+        was extended at once may lie half in a cluster that is written already, and no part of it may be missing in
+        silence. Behind a `FillContext.flush_cluster` nothing would be missing, and what was written stays.
 
         >>> from concurrent.futures import ThreadPoolExecutor
         >>> import tupelo
