@@ -3,15 +3,49 @@
 use std::cell::RefCell;
 
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
-use tupelo_format::checksum::xxh3;
+use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::encoding::{self, Encoding};
 
 use crate::{Error, Result};
 
 thread_local! {
-    /// The page being encoded: one for all columns, for there may be many.
+    /// The page being compressed, which takes the most that it may take.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An encoded page that waits for a thread to compress it.
+#[derive(Debug)]
+pub(crate) struct PackedPage {
+    elements: u32,
+    bytes: Vec<u8>,
+}
+
+impl PackedPage {
+    /// Its size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Compresses the page, and puts its checksum behind it.
+    pub(crate) fn seal(self, sealing: &Sealing) -> Result<SealedPage> {
+        let mut bytes = self.bytes;
+        if !sealing.compression.is_none() {
+            SCRATCH.with_borrow_mut(|scratch| {
+                scratch.clear();
+                compression::compress(sealing.compression, &bytes, scratch)?;
+                // Exactly what is needed, for it waits until its cluster is full.
+                bytes = Vec::with_capacity(scratch.len() + CHECKSUM_BYTES);
+                bytes.extend_from_slice(scratch);
+                Ok::<_, Error>(())
+            })?;
+        }
+        let digest = sealing.has_checksum.then(|| xxh3(&bytes));
+        if let Some(checksum) = digest {
+            bytes.extend_from_slice(&checksum.to_le_bytes());
+        }
+        Ok(SealedPage { elements: self.elements, bytes, digest })
+    }
 }
 
 /// A compressed page with its checksum behind it.
@@ -61,6 +95,8 @@ pub(crate) struct ColumnWriter {
     pending: Pending,
     /// Sealed pages of the open cluster.
     pages: Vec<SealedPage>,
+    /// The pages behind those, not compressed yet.
+    packed: Vec<PackedPage>,
     /// Items that collections (one number) or variants (one a tag) have had in the open cluster.
     ends: Vec<u64>,
     /// Stored bytes and packed bytes of the open cluster's sealed pages.
@@ -187,6 +223,7 @@ impl ColumnWriter {
             page_elements,
             pending,
             pages: Vec::new(),
+            packed: Vec::new(),
             ends: vec![0; ends],
             sealed_bytes: 0,
             packed_bytes: 0,
@@ -334,13 +371,13 @@ impl ColumnWriter {
         }
     }
 
-    /// Ends the cluster: gives its pages, all sealed.
-    pub(crate) fn take_cluster(&mut self) -> Result<SealedColumn> {
-        self.seal_pending()?;
+    /// Ends the cluster, whose pages are all sealed, and gives them.
+    pub(crate) fn take_cluster(&mut self) -> SealedColumn {
+        debug_assert!(self.packed.is_empty(), "pages are left behind");
         self.ends.fill(0);
         (self.sealed_bytes, self.packed_bytes) = (0, 0);
         let compression = self.sealing.compression.setting();
-        Ok(SealedColumn { pages: std::mem::take(&mut self.pages), compression })
+        SealedColumn { pages: std::mem::take(&mut self.pages), compression }
     }
 
     /// Whether an encoding that has a range can hold values; no other refuses any.
@@ -363,25 +400,30 @@ impl ColumnWriter {
         elements: usize,
         encode: impl FnOnce(&Encoding, &mut Vec<u8>) -> tupelo_format::Result<()>,
     ) -> Result<()> {
-        let mut bytes = Vec::new();
-        let packed_bytes = SCRATCH.with_borrow_mut(|scratch| {
-            scratch.clear();
-            // Values that an encoding cannot hold are the caller's.
-            encode(&self.sealing.encoding, scratch).map_err(|e| Error::invalid_argument(e.what()))?;
-            compression::compress(self.sealing.compression, scratch, &mut bytes)?;
-            Ok::<_, Error>(scratch.len() as u64)
-        })?;
-        let digest = self.sealing.has_checksum.then(|| xxh3(&bytes));
-        if let Some(checksum) = digest {
-            bytes.extend_from_slice(&checksum.to_le_bytes());
-        }
-        // Compression reserves for the worst case; these bytes wait until their cluster is full.
-        bytes.shrink_to_fit();
-        self.sealed_bytes += bytes.len() as u64;
-        self.packed_bytes += packed_bytes;
         let elements = u32::try_from(elements).map_err(|_| Error::limit(format!("a page of {elements} elements")))?;
-        self.pages.push(SealedPage { elements, bytes, digest });
+        let packed_bytes = self.sealing.encoding.packed_bytes(elements.into()).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(packed_bytes as usize + CHECKSUM_BYTES);
+        // Values that an encoding cannot hold are the caller's.
+        encode(&self.sealing.encoding, &mut bytes).map_err(|e| Error::invalid_argument(e.what()))?;
+        self.packed_bytes += bytes.len() as u64;
+        self.packed.push(PackedPage { elements, bytes });
         Ok(())
+    }
+
+    /// How its pages are made.
+    pub(crate) fn sealing(&self) -> Sealing {
+        self.sealing
+    }
+
+    /// The pages that wait to be sealed, in order; they must come back by [`ColumnWriter::put`].
+    pub(crate) fn take_packed(&mut self) -> Vec<PackedPage> {
+        std::mem::take(&mut self.packed)
+    }
+
+    /// The next sealed page.
+    pub(crate) fn put(&mut self, page: SealedPage) {
+        self.sealed_bytes += page.bytes.len() as u64;
+        self.pages.push(page);
     }
 
     fn take_pending(&mut self) -> Pending {

@@ -547,7 +547,12 @@ impl<'s> Pages<'s> {
                 && touch.take == page(touch).elements as usize
                 && stored.is_ok_and(|stored| stored == (touch.take * width) as u64)
         };
-        if !column.encoding.is_plain() || usize::from(column.encoding.bits()) != 8 * width || !run.iter().all(is_plain)
+        // Segments may share an element, and so take a small page whole twice.
+        let is_once = run.windows(2).all(|pair| pair[0].page != pair[1].page);
+        if !is_once
+            || !column.encoding.is_plain()
+            || usize::from(column.encoding.bits()) != 8 * width
+            || !run.iter().all(is_plain)
         {
             return Ok(false);
         }

@@ -7,7 +7,7 @@ use super::ntuple::Written;
 use super::options::PENDING_BYTES;
 use super::records::Added;
 use crate::encode::{Check, ColumnWriter, FieldWriter, SealedColumn};
-use crate::{Error, Result};
+use crate::{Error, Result, pool};
 
 /// Entries are appended in pieces of about this many bytes, between which a cluster may end.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -116,6 +116,7 @@ impl Fill {
             start += count;
             self.entries += count as u64;
             self.relieve()?;
+            self.seal()?;
             if self.is_full() {
                 self.flush(&mut commit)?;
             }
@@ -145,10 +146,11 @@ impl Fill {
             return Ok(());
         }
         let unpacked_bytes = self.unpacked_bytes();
-        let fields = &self.fields;
-        let sealed = self.columns.iter_mut().enumerate();
-        let sealed = sealed.map(|(k, column)| column.take_cluster().map_err(|e| of_field(e, fields, k)));
-        let columns = sealed.collect::<Result<Vec<_>>>()?;
+        for (k, column) in self.columns.iter_mut().enumerate() {
+            column.seal_pending().map_err(|e| of_field(e, &self.fields, k))?;
+        }
+        self.seal()?;
+        let columns = self.columns.iter_mut().map(ColumnWriter::take_cluster).collect();
         let entries = std::mem::take(&mut self.entries);
         self.written = commit(SealedCluster { entries, columns, unpacked_bytes })?;
         Ok(())
@@ -185,6 +187,25 @@ impl Fill {
             }
             pending -= column.pending_bytes();
             column.seal_pending().map_err(|e| of_field(e, &self.fields, k))?;
+        }
+        Ok(())
+    }
+
+    /// Compresses all pages that wait for it, each as a task.
+    fn seal(&mut self) -> Result<()> {
+        let mut tasks = Vec::new();
+        for (k, column) in self.columns.iter_mut().enumerate() {
+            let sealing = column.sealing();
+            tasks.extend(column.take_packed().into_iter().map(|page| (k, sealing, page)));
+        }
+        let bytes = tasks.iter().map(|(_, _, page)| page.bytes()).sum();
+        let fields = &self.fields;
+        let sealed = pool::map(tasks, bytes, |(k, sealing, page)| match page.seal(&sealing) {
+            Ok(page) => Ok((k, page)),
+            Err(error) => Err(of_field(error, fields, k)),
+        })?;
+        for (k, page) in sealed {
+            self.columns[k].put(page);
         }
         Ok(())
     }
