@@ -26,11 +26,17 @@ pub(crate) struct File {
 #[pymethods]
 impl File {
     /// Opens a file; `page_checksums` says whether to compare the checksums of pages, `memory_budget` how many bytes of
-    /// memory the file may make its reader take, None leaving that to the engine.
+    /// memory the file may make its reader take, None leaving that to the engine, `metrics` whether to count what it costs.
     #[new]
-    fn new(py: Python<'_>, path: &str, page_checksums: bool, memory_budget: Option<u64>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        path: &str,
+        page_checksums: bool,
+        memory_budget: Option<u64>,
+        metrics: bool,
+    ) -> PyResult<Self> {
         let open = || {
-            let options = tupelo::open(path).with_page_checksums(page_checksums);
+            let options = tupelo::open(path).with_page_checksums(page_checksums).with_metrics(metrics);
             match memory_budget {
                 Some(bytes) => options.with_memory_budget(bytes).open_file(),
                 None => options.open_file(),

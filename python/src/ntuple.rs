@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatchReader;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind, Schema};
@@ -185,6 +186,25 @@ impl Ntuple {
         let read = || self.select(&patterns, entry_start, entry_stop, binary_strings, schema)?.to_batch();
         let batch = py.detach(read).or_raise(py)?;
         PyRecordBatch::new(batch).into_pyarrow(py)
+    }
+
+    /// What reading cost: counts by name, times in seconds as a pair of wall and CPU time, and a text of it all.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyDict>, String)>> {
+        let Some(metrics) = self.inner.metrics() else { return Ok(None) };
+        let counts = PyDict::new(py);
+        counts.set_item("requests", metrics.requests)?;
+        counts.set_item("read_bytes", metrics.read_bytes)?;
+        counts.set_item("page_bytes", metrics.page_bytes)?;
+        counts.set_item("pages", metrics.pages)?;
+        counts.set_item("unpacked_bytes", metrics.unpacked_bytes)?;
+        let times = [("read", metrics.read), ("decompress", metrics.decompress), ("decode", metrics.decode)];
+        for (name, time) in times {
+            counts.set_item(name, (time.wall.as_secs_f64(), time.cpu.as_secs_f64()))?;
+        }
+        counts.set_item("elapsed", metrics.elapsed.as_secs_f64())?;
+        counts.set_item("idle", metrics.idle().as_secs_f64())?;
+        counts.set_item("threads", metrics.threads)?;
+        Ok(Some((counts, metrics.to_string())))
     }
 
     /// Single entries of the chosen fields as one `pyarrow.RecordBatch`, in the order given.

@@ -1,5 +1,6 @@
 //! The two streams: data to standard output, talk to standard error.
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,16 +78,41 @@ impl Style {
 }
 
 /// How to talk.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Console {
     quiet: bool,
+    /// Files of which is told in the end what reading them cost; none if that is not wanted.
+    watched: Option<RefCell<Vec<tupelo::File>>>,
     color_out: bool,
     color_err: bool,
 }
 
 impl Console {
-    pub(crate) fn new(quiet: bool, color: Color) -> Self {
-        Self { quiet, color_out: color.applies_to(&io::stdout()), color_err: color.applies_to(&io::stderr()) }
+    pub(crate) fn new(quiet: bool, color: Color, metrics: bool) -> Self {
+        let (color_out, color_err) = (color.applies_to(&io::stdout()), color.applies_to(&io::stderr()));
+        Self { quiet, watched: metrics.then(RefCell::default), color_out, color_err }
+    }
+
+    /// Whether to count what reading costs.
+    pub(crate) fn has_metrics(&self) -> bool {
+        self.watched.is_some()
+    }
+
+    /// Remembers a file that is read.
+    pub(crate) fn watch(&self, file: tupelo::File) -> tupelo::File {
+        if let Some(watched) = &self.watched {
+            watched.borrow_mut().push(file.clone());
+        }
+        file
+    }
+
+    /// Tells what reading cost, if that is wanted.
+    pub(crate) fn tell_metrics(&self) {
+        for file in self.watched.iter().flat_map(|watched| watched.take()) {
+            if let Some(metrics) = file.metrics() {
+                eprint!("{metrics}");
+            }
+        }
     }
 
     /// Text for standard output.

@@ -49,6 +49,12 @@ struct Cli {
     /// Say nothing on standard error but errors: no warnings, summaries or progress
     #[arg(short, long, global = true, display_order = 100)]
     quiet: bool,
+    /// Decode and encode with this many threads; 0 stands for as many as there are cores
+    #[arg(long, global = true, value_name = "N", env = tupelo::THREADS_VARIABLE, hide_env_values = true, default_value_t = 0, display_order = 102)]
+    threads: usize,
+    /// Tell on standard error what reading cost: requests, bytes, and time to read, decompress and decode
+    #[arg(long, global = true, display_order = 103)]
+    metrics: bool,
     /// When to use colours; `auto` is on terminals, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 101)]
     color: Color,
@@ -58,8 +64,11 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let console = Console::new(cli.quiet, cli.color);
-    match cli.command.run(&console) {
+    let console = Console::new(cli.quiet, cli.color, cli.metrics);
+    tupelo::set_threads(cli.threads);
+    let outcome = cli.command.run(&console);
+    console.tell_metrics();
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         // `tupelo dump … | head` has what it wants.
         Err(_) if console::reader_is_gone() => ExitCode::SUCCESS,

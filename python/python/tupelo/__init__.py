@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .fields import Field
     from .filling import FillContext, Metadata, NtupleWriter
     from .histogram import Histogram
+    from .metrics import Metrics
     from .ntuple import Ntuple, Report
     from .reading import File, open
     from .rules import ReadRule
@@ -56,6 +57,7 @@ __all__ = [
     "InvalidArgumentError",
     "LimitError",
     "Metadata",
+    "Metrics",
     "MissingFileError",
     "NotFoundError",
     "Ntuple",
@@ -86,6 +88,7 @@ _MODULE_OF = {
     "Histogram": "histogram",
     "Instance": "_objects",
     "Metadata": "filling",
+    "Metrics": "metrics",
     "Ntuple": "ntuple",
     "NtupleWriter": "filling",
     "OpaqueObject": "_objects",

@@ -16,6 +16,7 @@ from ._texts import check_name
 from .attributes import AttributeSet
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
 from .fields import Fields
+from .metrics import Metrics
 from .rules import ReadRule
 
 DEFAULT_STEP = "100 MB"
@@ -41,10 +42,16 @@ class Origin:
     """Its path in the file, then, for an attribute set, the set's name."""
     page_checksums: bool
     memory_budget: int | None
+    metrics: bool
+
+    @property
+    def file_arguments(self) -> tuple[str, bool, int | None, bool]:
+        """How the file is opened again."""
+        return self.file_path, self.page_checksums, self.memory_budget, self.metrics
 
     def open(self) -> "_core.Ntuple":
         """Opens it, in whatever process this is."""
-        core = _core.File(self.file_path, self.page_checksums, self.memory_budget).ntuple(self.names[0])
+        core = _core.File(*self.file_arguments).ntuple(self.names[0])
         for name in self.names[1:]:
             core = core.attribute_set(name)
         return core
@@ -101,6 +108,12 @@ class Ntuple(Fields):
         by that name; `attributes` reads it then.
         """
         return self._core.metadata()
+
+    @property
+    def metrics(self) -> Metrics | None:
+        """What reading from the file cost so far, if it was opened with ``metrics=True``; else None."""
+        counted = self._core.metrics()
+        return None if counted is None else Metrics.of(*counted)
 
     @property
     def attribute_sets(self) -> dict[str, AttributeSet]:

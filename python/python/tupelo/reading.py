@@ -18,6 +18,7 @@ def open(
     *,
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
+    metrics: bool = False,
 ) -> "File | Ntuple":
     """Opens a ROOT file, or an ntuple in it.
 
@@ -28,6 +29,8 @@ def open(
     ``memory_budget`` is the memory that the file may make its reader take beyond the values that are asked for, in
     bytes or as a text such as ``"2 GB"`` (default 1 GiB). Requests that need more are read in parts; where that does
     not help they are refused with a `LimitError`.
+
+    With ``metrics`` what reading costs is counted, for `Ntuple.metrics`.
 
     Raises `MissingFileError` (a `FileNotFoundError`) where there is no such file, `NotFoundError` (a `KeyError`) with
     near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object,
@@ -51,7 +54,7 @@ def open(
         path = check_path(where)
         if isinstance(where, str):
             path, name = _core.parse_location(path)
-    file = _reopen(path, page_checksums, budget)
+    file = _reopen(path, page_checksums, budget, metrics)
     return file if name is None else file[name]
 
 
@@ -71,12 +74,18 @@ class File(Mapping[str, Ntuple]):
     """
 
     def __init__(
-        self, core: "_core.File", file_path: str, page_checksums: bool, memory_budget: int | None = None
+        self,
+        core: "_core.File",
+        file_path: str,
+        page_checksums: bool,
+        memory_budget: int | None = None,
+        metrics: bool = False,
     ) -> None:
         self._open_core: _core.File | None = core
         self._file_path = file_path
         self._page_checksums = page_checksums
         self._memory_budget = memory_budget
+        self._metrics = metrics
 
     @property
     def file_path(self) -> str:
@@ -115,7 +124,7 @@ class File(Mapping[str, Ntuple]):
         except Exception as error:
             self._refuse_other_class(name, error)
             raise
-        return Ntuple(core, Origin(self._file_path, (name,), self._page_checksums, self._memory_budget))
+        return Ntuple(core, Origin(self._file_path, (name,), self._page_checksums, self._memory_budget, self._metrics))
 
     def _refuse_other_class(self, name: str, error: Exception) -> None:
         class_name = self.classnames(cycle=";" in name).get(name.strip("/"))
@@ -160,7 +169,7 @@ class File(Mapping[str, Ntuple]):
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (os.path.abspath(self._file_path), self._page_checksums, self._memory_budget)
+        return _reopen, (os.path.abspath(self._file_path), self._page_checksums, self._memory_budget, self._metrics)
 
     @property
     def _core(self) -> "_core.File":
@@ -169,6 +178,7 @@ class File(Mapping[str, Ntuple]):
         return self._open_core
 
 
-def _reopen(path: str, page_checksums: bool, memory_budget: int | None) -> File:
+def _reopen(path: str, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
     """What opening and unpickling call."""
-    return File(_core.File(path, page_checksums, memory_budget), path, page_checksums, memory_budget)
+    core = _core.File(path, page_checksums, memory_budget, metrics)
+    return File(core, path, page_checksums, memory_budget, metrics)

@@ -122,7 +122,7 @@ impl Target {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (from, to) = (Location::parse(&args.input), Location::parse(&args.output));
-    let file = args.reading.open_file(&args.input)?;
+    let file = args.reading.open_file(&args.input, console)?;
     let names = match from.object {
         Some(name) => vec![name],
         None => file.ntuple_names()?,

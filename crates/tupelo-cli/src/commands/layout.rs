@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if let Some(object) = Location::parse(&args.input).object {
         return Err(Failure::usage(format_args!("the layout is that of a whole file: leave ':{object}' out")));
     }
-    let file = args.reading.open_file(&args.input)?;
+    let file = args.reading.open_file(&args.input, console)?;
     let layout = layout(&file)?;
     for remark in &layout.remarks {
         console.warn(&format!("{}: {remark}", file.name()));

@@ -58,7 +58,7 @@ struct Listed {
 }
 
 fn list_objects(args: &Args, console: &Console) -> Result<(), Failure> {
-    let file = args.reading.open_file(&args.input)?;
+    let file = args.reading.open_file(&args.input, console)?;
     let (ntuples, others): (Vec<_>, Vec<_>) =
         file.objects()?.into_iter().partition(|object| object.class_name == NTUPLE_CLASS);
     let mut failed = false;

@@ -59,13 +59,14 @@ struct Reading {
 
 impl Reading {
     /// Opens the file of `FILE[:NAME]`.
-    fn open_file(&self, location: &str) -> Result<File, Failure> {
-        Ok(tupelo::open(location).with_memory_budget(self.memory_budget.0).open_file()?)
+    fn open_file(&self, location: &str, console: &Console) -> Result<File, Failure> {
+        let options = tupelo::open(location).with_memory_budget(self.memory_budget.0);
+        Ok(console.watch(options.with_metrics(console.has_metrics()).open_file()?))
     }
 
     /// Opens `FILE[:NAME]`, or one of its attribute sets, and passes on its warnings.
     fn open(&self, location: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
-        let ntuple = self.open_file(location)?.ntuple(Location::parse(location).object.as_deref())?;
+        let ntuple = self.open_file(location, console)?.ntuple(Location::parse(location).object.as_deref())?;
         let ntuple = match attributes {
             Some(set) => ntuple.attribute_set(set)?,
             None => ntuple,

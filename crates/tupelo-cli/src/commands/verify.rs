@@ -49,12 +49,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         let mut repaired = repair_within(path, args.reading.memory_budget.0)?;
         if args.deep {
-            let file = args.reading.open_file(&args.input)?;
+            let file = args.reading.open_file(&args.input, console)?;
             repaired.report = verify_deep(&file, &mut |_| {})?;
         }
         return tell(args, console, &repaired);
     }
-    let file = args.reading.open_file(&args.input)?;
+    let file = args.reading.open_file(&args.input, console)?;
     let mut progress = console.progress("verify", file.size(), "B");
     let report = match (args.deep, name) {
         (true, Some(name)) => return Err(Failure::new(format_args!("--deep checks a whole file, not only '{name}'"))),

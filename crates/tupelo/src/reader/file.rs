@@ -9,9 +9,10 @@ use tupelo_storage::ByteSource;
 use tupelo_storage::local::{FileSource, temporaries_of};
 
 use super::{Location, Ntuple};
+use crate::source::Metrics;
 use crate::source::{self, PageSource};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
-use crate::{Error, Result};
+use crate::{Error, Result, pool};
 
 /// Whether page checksums are compared by default: yes, always.
 pub const DEFAULT_PAGE_CHECKSUMS: bool = true;
@@ -143,7 +144,12 @@ impl File {
         self
     }
 
-    /// Counts what reading costs from now on, for [`Ntuple::metrics`].
+    /// What reading from the file cost so far; none unless [`File::with_metrics`] asked for it.
+    pub fn metrics(&self) -> Option<Metrics> {
+        self.file.counters().read(pool::threads())
+    }
+
+    /// Counts what reading costs from now on, for [`File::metrics`] and [`Ntuple::metrics`].
     #[must_use]
     pub fn with_metrics(mut self) -> Self {
         self.file = self.file.with_metrics();

@@ -82,6 +82,10 @@ impl File {
         Self { source: Arc::new(MeteredSource::new(self.source, &meter)), counters, ..self }
     }
 
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
