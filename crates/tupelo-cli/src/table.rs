@@ -121,7 +121,7 @@ mod tests {
         let mut table = Table::new(&["NAME", ">SIZE"]);
         table.line(vec!["a".into(), "10".into()]);
         table.line(vec!["longer".into(), "7".into()]);
-        let console = Console::new(false, Color::Never);
+        let console = Console::new(false, Color::Never, false);
         assert_eq!(table.render(&console), "NAME    SIZE\na         10\nlonger     7\n");
     }
 

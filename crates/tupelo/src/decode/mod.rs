@@ -4,6 +4,7 @@
 //! A field is decoded over a list of [`Segment`]s, its element ranges in one cluster after another. Index columns give
 //! the segments of the fields below them, so that a range of entries touches only the pages that hold it.
 
+mod fields;
 mod fill;
 mod values;
 
@@ -22,8 +23,9 @@ use tupelo_format::envelope::FeatureFlags;
 
 use crate::schema::arrow as arrow_type;
 use crate::schema::{Field, Kind, Primitive};
-use crate::source::{Missing, PageSource, Pages, Request, Segment, Touch};
-use crate::{Error, ErrorKind, Result, plan, pool};
+use crate::source::{Pages, Segment, Touch};
+use crate::{Error, Result};
+pub(crate) use fields::{How, fields};
 use values::Values;
 
 /// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.
@@ -37,81 +39,6 @@ const MAX_ITEMS: u64 = 1 << 62;
 /// More elements that nobody stored (of fields added late, of records without members) are refused: only they cost
 /// a file nothing.
 const MAX_UNSTORED: u64 = 1 << 32;
-
-/// What decoded values look like.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct How {
-    /// Whether the source is compressed, which decides what encodings need no mention in the metadata.
-    pub(crate) compressed: bool,
-    pub(crate) binary_strings: bool,
-}
-
-/// The values of fields over the segments, an array a field. `request` gives the memory of one try: what is too much when
-/// several threads work at once is tried again with one.
-pub(crate) fn fields(
-    source: &PageSource,
-    request: impl Fn() -> Request,
-    fields: &[Field],
-    segments: &[Segment],
-    how: How,
-) -> Result<Vec<ArrayRef>> {
-    let attempt = |parallel| Batch { source, request: &request(), fields, segments, how, parallel }.decode();
-    match attempt(true) {
-        Err(error) if error.kind() == ErrorKind::Limit && pool::threads() > 1 => attempt(false),
-        done => done,
-    }
-}
-
-/// One try.
-struct Batch<'a> {
-    source: &'a PageSource,
-    request: &'a Request,
-    fields: &'a [Field],
-    segments: &'a [Segment],
-    how: How,
-    parallel: bool,
-}
-
-impl<'a> Batch<'a> {
-    fn decode(&self) -> Result<Vec<ArrayRef>> {
-        let mut arrays = Vec::with_capacity(self.fields.len());
-        while arrays.len() < self.fields.len() {
-            let (decoders, bytes) = self.fetch(&self.fields[arrays.len()..])?;
-            let tasks: Vec<_> = decoders.into_iter().zip(&self.fields[arrays.len()..]).collect();
-            let bytes = if self.parallel { bytes } else { 0 };
-            arrays.extend(pool::map(tasks, bytes, |(mut decoder, field)| decoder.decode(field, self.segments))?);
-        }
-        Ok(arrays)
-    }
-
-    /// Decoders for the first fields, at least one, with what can be fetched for them together; one field may be too large
-    /// alone, and is then fetched while it is decoded. Also the stored bytes of their pages, about.
-    fn fetch(&self, fields: &[Field]) -> Result<(Vec<Decoder<'a>>, u64)> {
-        let (mut decoders, mut missing) = (Vec::new(), Vec::new());
-        let (mut fetched, mut touched, room) = (0, 0, self.request.room());
-        for field in fields {
-            let mut decoder = Decoder::new(Pages::new(self.source, self.request), self.how, self.parallel);
-            let pages = decoder.pages.missing(plan::wanted(field, self.segments).into_iter())?;
-            let bytes: u64 = pages.iter().map(|page| page.bytes).sum();
-            if fetched + bytes > room && !decoders.is_empty() {
-                break;
-            }
-            touched += decoder.pages.known_bytes();
-            decoders.push(decoder);
-            if fetched + bytes > room {
-                break;
-            }
-            fetched += bytes;
-            missing.push(pages);
-        }
-        let all: Vec<Missing> = missing.iter().flatten().copied().collect();
-        let mut bytes = self.source.fetch_pages(&all, self.request)?.into_iter();
-        for (decoder, missing) in decoders.iter_mut().zip(&missing) {
-            decoder.pages.put(missing, bytes.by_ref().take(missing.len()));
-        }
-        Ok((decoders, touched))
-    }
-}
 
 /// Decodes one field of a reading request.
 struct Decoder<'s> {
