@@ -268,6 +268,7 @@ pub fn unlisted_key(at: u64, names: [&str; 3], payload_bytes: usize, datime: u32
 
 #[cfg(test)]
 mod tests {
+    use super::super::Interrupt;
     use super::*;
 
     #[test]
@@ -302,6 +303,10 @@ mod tests {
         key.version = BIG;
         assert_eq!(Key::read(&key.write(), 100), Ok(key.clone()));
         assert_eq!((key.stored_bytes(), u32::from(key.key_bytes)), (0, key.nbytes));
+        for nbytes in [0, 1 << 31, u32::MAX] {
+            let error = Key::read(&Key { nbytes, ..key.clone() }.write(), 100).unwrap_err();
+            assert_eq!(error.what(), "key of a deleted or empty record");
+        }
         for (class_name, name) in [("C\0", "n"), ("C", "n\0")] {
             let key = Key::place(100, 100, [class_name, name, "t"], 0, 5).unwrap();
             assert!(Key::read(&key.write(), 100).unwrap_err().to_string().contains("zero byte"));
@@ -314,5 +319,26 @@ mod tests {
         for (seek_key, seek_parent, size) in [(100, 99, end - 1), (0, 99, end), (100, end, end), (u64::MAX, 99, end)] {
             assert!(place(seek_key, seek_parent, size).is_err(), "{seek_key}, {seek_parent} of {size}");
         }
+    }
+
+    #[test]
+    fn an_object_is_as_large_as_it_may_get() {
+        let object = |bytes: u64| {
+            let key = Key::place(100, 100, ["C", "n", "t"], 0, 5).unwrap();
+            let size = bytes + 100 + u64::from(key.key_bytes);
+            let key = Key { nbytes: (size - 100) as u32, object_bytes: bytes as u32, ..key };
+            object_bytes(&Fetched::new(size), &key)
+        };
+        assert!(matches!(object(MAX_OBJECT_BYTES), Err(Interrupt::Need(_))));
+        let Err(Interrupt::Failed(error)) = object(MAX_OBJECT_BYTES + 1) else { panic!("more than a gibibyte") };
+        assert_eq!((error.what(), error.kind()), ("'n' has 1073741825 bytes", crate::ErrorKind::Limit));
+    }
+
+    #[test]
+    fn an_unlisted_key_names_its_object() {
+        let bytes = unlisted_key(300, ["C", "n", "t"], 7, 5).unwrap();
+        let key = Key::read(&bytes, 300).unwrap();
+        assert_eq!([key.class_name.as_str(), &key.name, &key.title], ["C", "n", "t"]);
+        assert_eq!((key.seek_key, key.seek_parent, key.stored_bytes(), key.object_bytes), (300, TOP, 7, 7));
     }
 }
