@@ -193,14 +193,12 @@ pub(super) fn text(cursor: &mut Cursor<'_>) -> Result<String> {
 /// # Errors
 /// As [`Key::read`], and where the file ends before the record does.
 pub fn read_key(fetched: &Fetched, offset: u64) -> Attempt<Key> {
-    let mut bytes = fetched.get(offset, fetched.size().saturating_sub(offset).min(HEAD_BYTES))?;
-    let mut cursor = Cursor::new(&bytes, offset);
+    let head_bytes = fetched.size().saturating_sub(offset).min(HEAD_BYTES);
+    let head = fetched.get(offset, head_bytes)?;
+    let mut cursor = Cursor::new(&head, offset);
     cursor.take(14)?;
     let key_bytes = u64::from(cursor.u16_be()?);
-    if key_bytes > bytes.len() as u64 {
-        bytes = fetched.get(offset, key_bytes)?;
-    }
-    let key = Key::read(&bytes, offset)?;
+    let key = Key::read(&fetched.get(offset, key_bytes.max(head_bytes))?, offset)?;
     let end = offset.saturating_add(u64::from(key.nbytes));
     if end > fetched.size() {
         let what = format!("record of {} bytes reaches behind the file", key.nbytes);
@@ -269,6 +267,7 @@ pub fn unlisted_key(at: u64, names: [&str; 3], payload_bytes: usize, datime: u32
 #[cfg(test)]
 mod tests {
     use super::super::Interrupt;
+    use super::super::tests::run;
     use super::*;
 
     #[test]
@@ -279,7 +278,9 @@ mod tests {
             let bytes = key.write();
             assert_eq!(bytes.len(), usize::from(key.key_bytes));
             assert_eq!(Key::read(&bytes, at), Ok(key.clone()));
-            assert_eq!(key.version > BIG, at > START_BIG_FILE);
+            assert_eq!(key.version, if at > START_BIG_FILE { 1004 } else { 4 });
+            let inside = Key::place(100, at, ["TTree", "n", "title"], 77, 5).unwrap();
+            assert_eq!((inside.version, inside.seek_parent), (key.version, at));
             for length in 0..bytes.len() {
                 assert!(Key::read(&bytes[..length], at).is_err());
             }
@@ -292,7 +293,7 @@ mod tests {
         let bytes = blob_key(100, MAX_BLOB_BYTES, 5).unwrap();
         assert_eq!(bytes.len() as u64, BLOB_KEY_BYTES);
         let key = Key::read(&bytes, 100).unwrap();
-        assert_eq!((key.nbytes, key.payload_offset()), (i32::MAX as u32, 142));
+        assert_eq!((key.nbytes, key.payload_offset(), key.version), (i32::MAX as u32, 142, 1004));
         assert!(blob_key(100, MAX_BLOB_BYTES + 1, 5).is_err());
     }
 
@@ -332,6 +333,32 @@ mod tests {
         assert!(matches!(object(MAX_OBJECT_BYTES), Err(Interrupt::Need(_))));
         let Err(Interrupt::Failed(error)) = object(MAX_OBJECT_BYTES + 1) else { panic!("more than a gibibyte") };
         assert_eq!((error.what(), error.kind()), ("'n' has 1073741825 bytes", crate::ErrorKind::Limit));
+    }
+
+    /// The object behind a key that says that it has `object_bytes`.
+    fn read_object(payload: &[u8], object_bytes: usize) -> Result<Vec<u8>> {
+        let key = Key::place(100, 100, ["C", &"n".repeat(600), "t"], payload.len(), 5).unwrap();
+        let key = Key { object_bytes: object_bytes as u32, ..key };
+        let file = [&[0; 100][..], &key.write(), payload].concat();
+        run(&file, |fetched| {
+            assert_eq!(read_key(fetched, 100)?, key);
+            super::object_bytes(fetched, &key)
+        })
+    }
+
+    #[test]
+    fn objects_are_decompressed_where_they_are_shorter_than_they_say() {
+        let object = b"tupelo ".repeat(400);
+        let mut packed = Vec::new();
+        let setting = compression::Compression::new(compression::Algorithm::Zstd, 5).unwrap();
+        compression::compress(setting, &object, &mut packed).unwrap();
+        assert_eq!(read_object(&packed, object.len()), Ok(object.clone()));
+        assert_eq!(read_object(&packed, packed.len()), Ok(packed.clone()));
+        assert_eq!(read_object(&object, object.len()), Ok(object.clone()));
+        let error = read_object(&object, object.len() - 1).unwrap_err();
+        assert!(error.what().ends_with("' has 2799 bytes but 2800 on disk"), "{error}");
+        assert!(read_object(&packed, object.len() - 1).is_err());
+        assert!(read_object(&packed, object.len() + 1).is_err());
     }
 
     #[test]
