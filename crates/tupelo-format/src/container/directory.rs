@@ -371,11 +371,11 @@ mod tests {
         assert!(join(&"p".repeat(10), &"n".repeat(longest + 1)).is_err());
     }
 
-    /// A file with an object at each of these paths.
-    fn file(paths: &[&str]) -> Vec<u8> {
+    /// A file with an object at each of these paths, the first one of so many bytes.
+    fn file(paths: &[&str], first_bytes: usize) -> Vec<u8> {
         let (mut layout, head) = super::super::Layout::create("f", 0, [0; 16]).unwrap();
-        for path in paths {
-            layout.add(path, "C", "", vec![1]).unwrap();
+        for (index, path) in paths.iter().enumerate() {
+            layout.add(path, "C", "", vec![1; if index == 0 { first_bytes } else { 1 }]).unwrap();
         }
         let tail = layout.finish(head.len() as u64).unwrap();
         let mut file = [head, tail.append].concat();
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_list_cannot_have_more_keys_than_bytes_for_them() {
-        let file = file(&["x"]);
+        let file = file(&["x"], 1);
         let at = tree(file.clone()).unwrap()[0].record.seek_keys;
         let key = read_key(&whole(file.clone()), at).unwrap();
         let count = |count: u8| {
@@ -413,20 +413,34 @@ mod tests {
     }
 
     #[test]
-    fn directories_that_share_a_list_are_refused() {
-        let name = "n".repeat(2000);
-        let paths: Vec<String> = ["a", "b", "c", "d", "e"].map(|directory| format!("{directory}/x")).into();
-        let mut paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let long = format!("z/{name}");
-        paths.push(&long);
-        let mut file = file(&paths);
-        let whole = tree(file.clone()).unwrap();
-        let shared = (whole[6].record.seek_keys as u32).to_be_bytes();
-        for directory in &whole[1..6] {
-            file[directory.record_at as usize + 26..][..4].copy_from_slice(&shared);
-        }
-        let Err(Interrupt::Failed(error)) = tree(file) else { panic!("one list for all") };
+    fn lists_of_keys_have_no_more_bytes_than_the_file() {
+        // Five directories lead to the list of a sixth, which has a long name in it.
+        let long = format!("z/{}", "n".repeat(2000));
+        let sharing = |first_bytes: usize| {
+            let mut file = file(&[&long, "a/x", "b/x", "c/x", "d/x", "e/x"], first_bytes);
+            let directories = tree(file.clone()).unwrap();
+            let shared = &directories[1];
+            let lists = directories[0].list_bytes + 6 * shared.list_bytes;
+            let seek_keys = (shared.record.seek_keys as u32).to_be_bytes();
+            for directory in &directories[2..] {
+                file[directory.record_at as usize + 26..][..4].copy_from_slice(&seek_keys);
+            }
+            (file, lists as usize)
+        };
+        let (small, lists) = sharing(0);
+        let missing = lists - small.len();
+        assert_eq!(tree(sharing(missing).0).unwrap().len(), 7);
+        let Err(Interrupt::Failed(error)) = tree(sharing(missing - 1).0) else { panic!("one list for all") };
         assert_eq!(error.what(), "key lists overlap");
+    }
+
+    #[test]
+    fn memory_of_lists_is_counted() {
+        let fetched = whole(file(&["object"], 1));
+        assert_eq!(list_objects(&fetched).unwrap().len(), 1);
+        let record = tree(file(&["object"], 1)).unwrap().remove(0).record;
+        let stored = read_key(&fetched, record.seek_keys).unwrap().stored_bytes();
+        assert_eq!(fetched.memory().used(), KEY_MEMORY + 4 * stored + 2 * 6);
     }
 
     #[test]
@@ -454,7 +468,7 @@ mod tests {
 
     #[test]
     fn every_directory_knows_the_one_above() {
-        let tree = tree(file(&["a/b/c/x", "a/d/x", "e/x", "e/f/g/x"])).unwrap();
+        let tree = tree(file(&["a/b/c/x", "a/d/x", "e/x", "e/f/g/x"], 1)).unwrap();
         let mut paths: Vec<_> = tree.iter().map(|directory| directory.path.as_str()).collect();
         paths.sort_unstable();
         assert_eq!(paths, ["", "a", "a/b", "a/b/c", "a/d", "e", "e/f", "e/f/g"]);
