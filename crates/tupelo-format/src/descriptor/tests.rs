@@ -222,7 +222,7 @@ fn each_reference_that_leads_nowhere_is_refused() {
         }),
     ];
     for (message, edit) in cases {
-        let error = with_schema(|schema| edit(schema)).expect_err(message);
+        let error = with_schema(edit).expect_err(message);
         assert_eq!((error.to_string().as_str(), error.kind()), (*message, ErrorKind::Corrupt));
     }
 }
