@@ -43,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     let [offset, nbytes, max] = [0, 8, 16].map(word);
     let [small, little, few] = [offset, nbytes, max].map(|word| word % (1 << 14));
     for (offset, nbytes, max) in [(offset, nbytes, max), (small, little, few)] {
-        if let Ok(Some(chunks)) = Chunks::new(offset, nbytes, max)
+        if let Ok(Some(chunks)) = Chunks::split(offset, nbytes, max)
             && nbytes <= MAX_BYTES as u64
         {
             assert!(chunks.first.end - chunks.first.start + chunks.other_bytes().sum::<u64>() >= nbytes, "{chunks:?}");

@@ -333,7 +333,7 @@ fn what_containers_refuse() {
     assert_eq!(text(container::blob_key(100, 1 << 31, 0)), "blob of 2147483648 bytes");
 
     // Chunks: the payload has more bytes than the file.
-    assert!(Chunks::new(100, 1001, 1000).expect("a table").is_some());
+    assert!(Chunks::split(100, 1001, 1000).expect("a table").is_some());
     let chunks = container::payload(&Fetched::new(1000), 100, 1001, 1000);
     assert_eq!(failed(chunks), "1001 bytes wanted in a file of 1000 bytes (at byte 100)");
 }

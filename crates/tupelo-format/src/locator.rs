@@ -195,4 +195,20 @@ mod tests {
         let bytes = (1u32 << 31 | 1 << 24 | 3).to_le_bytes();
         assert!(Locator::read(&mut Cursor::new(&bytes, 0)).is_err());
     }
+
+    #[test]
+    fn only_ranges_of_the_file_lie_in_it() {
+        assert_eq!(Locator::File { offset: 7, bytes: 5 }.in_file(), Ok((7, 5)));
+        for (elsewhere, name) in [
+            (Locator::Object { location: 16, bytes: 5 }, "5 bytes in object 0x10 inside a ROOT file"),
+            (
+                Locator::ObjectRange { object: 3, offset: 9, bytes: 8 },
+                "8 bytes at offset 9 of object 3 inside a ROOT file",
+            ),
+            (Locator::Unknown { kind: 0x55 }, "locator of unknown type 0x55"),
+        ] {
+            let error = elsewhere.in_file().unwrap_err();
+            assert_eq!((error.what(), error.kind()), (name, crate::ErrorKind::Unsupported));
+        }
+    }
 }

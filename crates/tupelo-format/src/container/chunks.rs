@@ -34,7 +34,7 @@ impl Chunks {
     ///
     /// # Errors
     /// Corrupt where the table of offsets would not fit into the first chunk.
-    pub fn new(offset: u64, nbytes: u64, max_key_size: u64) -> Result<Option<Self>> {
+    pub fn split(offset: u64, nbytes: u64, max_key_size: u64) -> Result<Option<Self>> {
         if max_key_size == 0 || nbytes <= max_key_size {
             return Ok(None);
         }
@@ -87,7 +87,7 @@ impl Chunks {
 /// # Errors
 /// Corrupt where it does not lie inside the file.
 pub fn payload(fetched: &Fetched, offset: u64, nbytes: u64, max_key_size: u64) -> Attempt<Bytes> {
-    let Some(chunks) = Chunks::new(offset, nbytes, max_key_size)? else {
+    let Some(chunks) = Chunks::split(offset, nbytes, max_key_size)? else {
         return fetched.get(offset, nbytes);
     };
     if nbytes > fetched.size() {
@@ -120,7 +120,7 @@ mod tests {
     /// Writes as `RNTupleFileWriter::WriteBlob` does (without the keys) and returns the file and the offset.
     fn split(payload: &[u8], max: usize) -> (Vec<u8>, u64) {
         let mut file = vec![0xee; 10];
-        let chunks = Chunks::new(0, payload.len() as u64, max as u64).unwrap().unwrap();
+        let chunks = Chunks::split(0, payload.len() as u64, max as u64).unwrap().unwrap();
         let (first, mut rest) = payload.split_at(chunks.first.end as usize);
         let mut table = Vec::new();
         for bytes in chunks.other_bytes() {
@@ -146,7 +146,7 @@ mod tests {
         for max in [16usize, 64, 100, 256] {
             for nbytes in max + 1..max * 5 {
                 let payload_bytes: Vec<u8> = (0..nbytes).map(|i| i as u8).collect();
-                if Chunks::new(0, nbytes as u64, max as u64).is_err() {
+                if Chunks::split(0, nbytes as u64, max as u64).is_err() {
                     assert_eq!(max, 16);
                     continue;
                 }
@@ -172,14 +172,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        assert_eq!(Chunks::new(100, 50, 50), Ok(None));
-        assert_eq!(Chunks::new(100, u64::MAX, 0), Ok(None));
+        assert_eq!(Chunks::split(100, 50, 50), Ok(None));
+        assert_eq!(Chunks::split(100, u64::MAX, 0), Ok(None));
         for max in [1, 7, 8, 9, 16] {
-            assert!(Chunks::new(100, 1000, max).is_err());
+            assert!(Chunks::split(100, 1000, max).is_err());
         }
-        assert!(Chunks::new(u64::MAX - 5, 1 << 40, 1 << 30).is_err());
-        assert!(Chunks::new(100, u64::MAX, 1 << 30).is_err());
-        assert!(Chunks::new(100, u64::MAX, u64::MAX - 1).is_err());
+        assert!(Chunks::split(u64::MAX - 5, 1 << 40, 1 << 30).is_err());
+        assert!(Chunks::split(100, u64::MAX, 1 << 30).is_err());
+        assert!(Chunks::split(100, u64::MAX, u64::MAX - 1).is_err());
         let mut fetched = Fetched::new(1000);
         fetched.provide(0, Bytes::from(vec![0xff; 1000]));
         assert!(matches!(payload(&fetched, 100, 900, 300), Err(Interrupt::Failed(_))));
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_table_that_just_fits_takes_no_chunk_more() {
         // The last chunk has eight bytes left, which are those that the table takes from the first.
-        let chunks = Chunks::new(0, 120, 64).unwrap().unwrap();
+        let chunks = Chunks::split(0, 120, 64).unwrap().unwrap();
         assert_eq!((chunks.first.clone(), chunks.others()), (0..56, 1));
         assert_eq!(chunks.other_bytes().collect::<Vec<_>>(), [64]);
         let range = |at: u64| chunks.ranges(&at.to_le_bytes(), 1000).map(|ranges| ranges[0].clone());
@@ -202,7 +202,7 @@ mod tests {
         let mut file = vec![7; 1000];
         // Every chunk is the same hundred bytes.
         let mut whole = |nbytes: u64| {
-            let chunks = Chunks::new(100, nbytes, 100).unwrap().unwrap();
+            let chunks = Chunks::split(100, nbytes, 100).unwrap().unwrap();
             for at in (chunks.table.start..chunks.table.end).step_by(8) {
                 file[at as usize..at as usize + 8].copy_from_slice(&300u64.to_le_bytes());
             }

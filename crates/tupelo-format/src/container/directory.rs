@@ -371,20 +371,104 @@ mod tests {
         assert!(join(&"p".repeat(10), &"n".repeat(longest + 1)).is_err());
     }
 
-    #[test]
-    fn every_directory_knows_the_one_above() {
+    /// A file with an object at each of these paths, the first one of so many bytes.
+    fn file(paths: &[&str], first_bytes: usize) -> Vec<u8> {
         let (mut layout, head) = super::super::Layout::create("f", 0, [0; 16]).unwrap();
-        for path in ["a/b/c/x", "a/d/x", "e/x", "e/f/g/x"] {
-            layout.add(path, "C", "", vec![1]).unwrap();
+        for (index, path) in paths.iter().enumerate() {
+            layout.add(path, "C", "", vec![1; if index == 0 { first_bytes } else { 1 }]).unwrap();
         }
         let tail = layout.finish(head.len() as u64).unwrap();
         let mut file = [head, tail.append].concat();
         for (offset, bytes) in &tail.patches {
             file[*offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
+        file
+    }
+
+    fn whole(file: Vec<u8>) -> Fetched {
         let mut fetched = Fetched::new(file.len() as u64);
         fetched.provide(0, file.into());
-        let tree = read_tree(&fetched, &read_header(&fetched).unwrap()).unwrap();
+        fetched
+    }
+
+    fn tree(file: Vec<u8>) -> Attempt<Vec<Directory>> {
+        let fetched = whole(file);
+        read_tree(&fetched, &read_header(&fetched)?)
+    }
+
+    #[test]
+    fn a_list_cannot_have_more_keys_than_bytes_for_them() {
+        let file = file(&["x"], 1);
+        let at = tree(file.clone()).unwrap()[0].record.seek_keys;
+        let key = read_key(&whole(file.clone()), at).unwrap();
+        let count = |count: u8| {
+            let mut file = file.clone();
+            file[key.payload_offset() as usize + 3] = count;
+            tree(file).map(|tree| tree[0].keys.len())
+        };
+        // One key of 31 bytes, of which the smallest takes 29.
+        assert_eq!((key.stored_bytes(), count(1)), (4 + 31, Ok(1)));
+        let Err(Interrupt::Failed(error)) = count(2) else { panic!("two keys") };
+        assert_eq!(error.what(), "list of 2 keys in 31 bytes");
+    }
+
+    #[test]
+    fn lists_of_keys_have_no_more_bytes_than_the_file() {
+        // Five directories lead to the list of a sixth, which has a long name in it.
+        let long = format!("z/{}", "n".repeat(2000));
+        let sharing = |first_bytes: usize| {
+            let mut file = file(&[&long, "a/x", "b/x", "c/x", "d/x", "e/x"], first_bytes);
+            let directories = tree(file.clone()).unwrap();
+            let shared = &directories[1];
+            let lists = directories[0].list_bytes + 6 * shared.list_bytes;
+            let seek_keys = (shared.record.seek_keys as u32).to_be_bytes();
+            for directory in &directories[2..] {
+                file[directory.record_at as usize + 26..][..4].copy_from_slice(&seek_keys);
+            }
+            (file, lists as usize)
+        };
+        let (small, lists) = sharing(0);
+        let missing = lists - small.len();
+        assert_eq!(tree(sharing(missing).0).unwrap().len(), 7);
+        let Err(Interrupt::Failed(error)) = tree(sharing(missing - 1).0) else { panic!("one list for all") };
+        assert_eq!(error.what(), "key lists overlap");
+    }
+
+    #[test]
+    fn memory_of_lists_is_counted() {
+        let fetched = whole(file(&["object"], 1));
+        assert_eq!(list_objects(&fetched).unwrap().len(), 1);
+        let record = tree(file(&["object"], 1)).unwrap().remove(0).record;
+        let stored = read_key(&fetched, record.seek_keys).unwrap().stored_bytes();
+        assert_eq!(fetched.memory().used(), KEY_MEMORY + 4 * stored + 2 * 6);
+    }
+
+    #[test]
+    fn a_list_is_asked_for_at_once_as_far_as_its_length_is_believed() {
+        let place = |nbytes_keys: u32| {
+            let record = DirectoryRecord {
+                class_version: 5,
+                created: 0,
+                modified: 0,
+                nbytes_keys,
+                nbytes_name: 0,
+                seek_directory: 100,
+                seek_parent: 0,
+                seek_keys: 5000,
+                uuid: [0; 16],
+            };
+            let mut fetched = Fetched::new(1 << 30);
+            fetched.provide(200, record.write().into());
+            let (path, name, title) = (String::new(), String::new(), String::new());
+            read_directory(&fetched, Place { path, name, title, parent: 0, record_at: 200, room: 60 }).map(drop)
+        };
+        let asked = |bytes: u64| Err(Interrupt::Need(std::iter::once(5000..5000 + bytes).collect()));
+        assert_eq!((place(700), place(u32::MAX)), (asked(700), asked(1 << 20)));
+    }
+
+    #[test]
+    fn every_directory_knows_the_one_above() {
+        let tree = tree(file(&["a/b/c/x", "a/d/x", "e/x", "e/f/g/x"], 1)).unwrap();
         let mut paths: Vec<_> = tree.iter().map(|directory| directory.path.as_str()).collect();
         paths.sort_unstable();
         assert_eq!(paths, ["", "a", "a/b", "a/b/c", "a/d", "e", "e/f", "e/f/g"]);

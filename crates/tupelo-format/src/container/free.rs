@@ -124,7 +124,11 @@ fn entry(buffer: &mut Buffer, first: u64, last: u64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Interrupt, Key};
     use super::*;
+
+    /// Where the file ends whose list is read.
+    const END: u64 = 1000;
 
     #[test]
     fn neighbours_join() {
@@ -137,6 +141,70 @@ mod tests {
         assert_eq!(list.segments, BTreeMap::from([(100, 400), (500, 600)]));
         list.release(600..700 + MAX_SEGMENT_BYTES);
         assert_eq!(list.segments.len(), 3);
+    }
+
+    #[test]
+    fn a_segment_that_is_too_long_to_be_joined_keeps_its_bytes() {
+        let mut list = FreeList::default();
+        list.release(200..201 + MAX_SEGMENT_BYTES);
+        list.release(200..300);
+        assert_eq!(list.segments, BTreeMap::from([(200, 201 + MAX_SEGMENT_BYTES)]));
+        list.release(100..200);
+        assert_eq!(list.segments, BTreeMap::from([(100, 200), (200, 201 + MAX_SEGMENT_BYTES)]));
+        // As long as it may get.
+        let mut list = FreeList::default();
+        list.release(200..100 + MAX_SEGMENT_BYTES);
+        list.release(100..200);
+        assert_eq!(list.segments, BTreeMap::from([(100, 100 + MAX_SEGMENT_BYTES)]));
+    }
+
+    /// Reads a list of these entries, in a file whose first record lies at byte 100.
+    fn read(version: u16, entries: &[(u64, u64)]) -> Attempt<BTreeMap<u64, u64>> {
+        let mut list = Buffer::new();
+        for &(first, last) in entries {
+            list.u16_be(version);
+            for offset in [first, last] {
+                if version > 1000 { list.u64_be(offset) } else { list.u32_be(offset as u32) }
+            }
+        }
+        let key = Key::place(400, 100, ["TFile", "f", ""], list.len(), 0).unwrap();
+        let mut bytes = [key.write(), list.into_vec()].concat();
+        bytes.resize((END - 400) as usize, 0);
+        let mut fetched = Fetched::new(END);
+        fetched.provide(400, bytes.into());
+        let header = FileHeader {
+            version: 64000,
+            is_big: false,
+            begin: 100,
+            end: END,
+            seek_free: 400,
+            nbytes_free: key.nbytes,
+            free_count: 0,
+            nbytes_name: 0,
+            compress: 0,
+            seek_info: 0,
+            nbytes_info: 0,
+        };
+        let (list, place) = FreeList::read(&fetched, &header)?;
+        assert_eq!(place, 400..400 + u64::from(key.nbytes));
+        assert_eq!(list.count() as usize, list.segments.len() + 1);
+        Ok(list.segments)
+    }
+
+    #[test]
+    fn segments_lie_between_the_first_record_and_the_end() {
+        let open = (END, 2_000_000_000);
+        // The highest version with 32-bit offsets; a list without the open segment; one byte, the first and the last.
+        for version in [1, 1000, 1001] {
+            let entries = [(100, 100), (150, 199), (END - 1, END - 1), open, (0, 0)];
+            let segments = BTreeMap::from([(100, 101), (150, 200), (END - 1, END)]);
+            assert_eq!(read(version, &entries), Ok(segments.clone()));
+            assert_eq!(read(version, &entries[..3]), Ok(segments));
+        }
+        for (first, last) in [(99, 99), (99, 200), (151, 150), (u64::from(u32::MAX), 0)] {
+            let Err(Interrupt::Failed(error)) = read(1, &[(first, last), open]) else { panic!("{first} to {last}") };
+            assert_eq!(error.what(), format!("free segment from {first} to {last}"));
+        }
     }
 
     #[test]

@@ -193,14 +193,12 @@ pub(super) fn text(cursor: &mut Cursor<'_>) -> Result<String> {
 /// # Errors
 /// As [`Key::read`], and where the file ends before the record does.
 pub fn read_key(fetched: &Fetched, offset: u64) -> Attempt<Key> {
-    let mut bytes = fetched.get(offset, fetched.size().saturating_sub(offset).min(HEAD_BYTES))?;
-    let mut cursor = Cursor::new(&bytes, offset);
+    let head_bytes = fetched.size().saturating_sub(offset).min(HEAD_BYTES);
+    let head = fetched.get(offset, head_bytes)?;
+    let mut cursor = Cursor::new(&head, offset);
     cursor.take(14)?;
     let key_bytes = u64::from(cursor.u16_be()?);
-    if key_bytes > bytes.len() as u64 {
-        bytes = fetched.get(offset, key_bytes)?;
-    }
-    let key = Key::read(&bytes, offset)?;
+    let key = Key::read(&fetched.get(offset, key_bytes.max(head_bytes))?, offset)?;
     let end = offset.saturating_add(u64::from(key.nbytes));
     if end > fetched.size() {
         let what = format!("record of {} bytes reaches behind the file", key.nbytes);
@@ -268,6 +266,8 @@ pub fn unlisted_key(at: u64, names: [&str; 3], payload_bytes: usize, datime: u32
 
 #[cfg(test)]
 mod tests {
+    use super::super::Interrupt;
+    use super::super::tests::run;
     use super::*;
 
     #[test]
@@ -278,7 +278,9 @@ mod tests {
             let bytes = key.write();
             assert_eq!(bytes.len(), usize::from(key.key_bytes));
             assert_eq!(Key::read(&bytes, at), Ok(key.clone()));
-            assert_eq!(key.version > BIG, at > START_BIG_FILE);
+            assert_eq!(key.version, if at > START_BIG_FILE { 1004 } else { 4 });
+            let inside = Key::place(100, at, ["TTree", "n", "title"], 77, 5).unwrap();
+            assert_eq!((inside.version, inside.seek_parent), (key.version, at));
             for length in 0..bytes.len() {
                 assert!(Key::read(&bytes[..length], at).is_err());
             }
@@ -291,7 +293,7 @@ mod tests {
         let bytes = blob_key(100, MAX_BLOB_BYTES, 5).unwrap();
         assert_eq!(bytes.len() as u64, BLOB_KEY_BYTES);
         let key = Key::read(&bytes, 100).unwrap();
-        assert_eq!((key.nbytes, key.payload_offset()), (i32::MAX as u32, 142));
+        assert_eq!((key.nbytes, key.payload_offset(), key.version), (i32::MAX as u32, 142, 1004));
         assert!(blob_key(100, MAX_BLOB_BYTES + 1, 5).is_err());
     }
 
@@ -302,6 +304,10 @@ mod tests {
         key.version = BIG;
         assert_eq!(Key::read(&key.write(), 100), Ok(key.clone()));
         assert_eq!((key.stored_bytes(), u32::from(key.key_bytes)), (0, key.nbytes));
+        for nbytes in [0, 1 << 31, u32::MAX] {
+            let error = Key::read(&Key { nbytes, ..key.clone() }.write(), 100).unwrap_err();
+            assert_eq!(error.what(), "key of a deleted or empty record");
+        }
         for (class_name, name) in [("C\0", "n"), ("C", "n\0")] {
             let key = Key::place(100, 100, [class_name, name, "t"], 0, 5).unwrap();
             assert!(Key::read(&key.write(), 100).unwrap_err().to_string().contains("zero byte"));
@@ -314,5 +320,52 @@ mod tests {
         for (seek_key, seek_parent, size) in [(100, 99, end - 1), (0, 99, end), (100, end, end), (u64::MAX, 99, end)] {
             assert!(place(seek_key, seek_parent, size).is_err(), "{seek_key}, {seek_parent} of {size}");
         }
+    }
+
+    #[test]
+    fn an_object_is_as_large_as_it_may_get() {
+        let object = |bytes: u64| {
+            let key = Key::place(100, 100, ["C", "n", "t"], 0, 5).unwrap();
+            let size = bytes + 100 + u64::from(key.key_bytes);
+            let key = Key { nbytes: (size - 100) as u32, object_bytes: bytes as u32, ..key };
+            object_bytes(&Fetched::new(size), &key)
+        };
+        assert!(matches!(object(MAX_OBJECT_BYTES), Err(Interrupt::Need(_))));
+        let Err(Interrupt::Failed(error)) = object(MAX_OBJECT_BYTES + 1) else { panic!("more than a gibibyte") };
+        assert_eq!((error.what(), error.kind()), ("'n' has 1073741825 bytes", crate::ErrorKind::Limit));
+    }
+
+    /// The object behind a key that says that it has `object_bytes`.
+    fn read_object(payload: &[u8], object_bytes: usize) -> Result<Vec<u8>> {
+        let key = Key::place(100, 100, ["C", &"n".repeat(600), "t"], payload.len(), 5).unwrap();
+        let key = Key { object_bytes: object_bytes as u32, ..key };
+        let file = [&[0; 100][..], &key.write(), payload].concat();
+        run(&file, |fetched| {
+            assert_eq!(read_key(fetched, 100)?, key);
+            super::object_bytes(fetched, &key)
+        })
+    }
+
+    #[test]
+    fn objects_are_decompressed_where_they_are_shorter_than_they_say() {
+        let object = b"tupelo ".repeat(400);
+        let mut packed = Vec::new();
+        let setting = compression::Compression::new(compression::Algorithm::Zstd, 5).unwrap();
+        compression::compress(setting, &object, &mut packed).unwrap();
+        assert_eq!(read_object(&packed, object.len()), Ok(object.clone()));
+        assert_eq!(read_object(&packed, packed.len()), Ok(packed.clone()));
+        assert_eq!(read_object(&object, object.len()), Ok(object.clone()));
+        let error = read_object(&object, object.len() - 1).unwrap_err();
+        assert!(error.what().ends_with("' has 2799 bytes but 2800 on disk"), "{error}");
+        assert!(read_object(&packed, object.len() - 1).is_err());
+        assert!(read_object(&packed, object.len() + 1).is_err());
+    }
+
+    #[test]
+    fn an_unlisted_key_names_its_object() {
+        let bytes = unlisted_key(300, ["C", "n", "t"], 7, 5).unwrap();
+        let key = Key::read(&bytes, 300).unwrap();
+        assert_eq!([key.class_name.as_str(), &key.name, &key.title], ["C", "n", "t"]);
+        assert_eq!((key.seek_key, key.seek_parent, key.stored_bytes(), key.object_bytes), (300, TOP, 7, 7));
     }
 }

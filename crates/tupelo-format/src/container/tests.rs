@@ -14,7 +14,7 @@ const CLASS: &str = "ROOT::RNTuple";
 /// Calls a function as an engine does: fetches what it asks for and calls again.
 pub(crate) fn run<T>(file: &[u8], function: impl Fn(&Fetched) -> Attempt<T>) -> crate::Result<T> {
     let mut fetched = Fetched::new(file.len() as u64);
-    for _ in 0..10_000 {
+    for _ in 0..200 {
         match function(&fetched) {
             Ok(value) => return Ok(value),
             Err(Interrupt::Failed(error)) => return Err(error),

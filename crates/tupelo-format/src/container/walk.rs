@@ -79,9 +79,10 @@ impl Walk {
         Ok(Some(record))
     }
 
+    /// Where the walk goes on: always further on.
     fn behind(&self, record: &Record) -> Result<u64> {
         match record.offset.checked_add(record.nbytes) {
-            Some(end) if end <= self.end => Ok(end),
+            Some(end) if end > record.offset && end <= self.end => Ok(end),
             _ => {
                 let what = format!("record of {} bytes in a file that ends at byte {}", record.nbytes, self.end);
                 Err(Error::corrupt(what).at(record.offset))

@@ -4,6 +4,8 @@
 //! point wrongly is refused in [`Descriptor::new`]. Only data are still unverified then: page lists
 //! ([`Descriptor::check_page_list`]) and pages.
 
+#[cfg(test)]
+mod tests;
 mod type_name;
 mod validate;
 

@@ -98,11 +98,32 @@ mod tests {
 
     #[test]
     fn sizes_that_lie_are_refused() {
-        for size in [0, 4, 7, 17, i64::MAX, -8, i64::MIN] {
-            assert!(record(&mut Cursor::new(&bytes(size, &[0; 8]), 0)).is_err(), "{size}");
+        let (small, large) = ("is smaller than its own head", "reaches behind the end of what contains it");
+        let records = [(0, small), (4, small), (7, small), (17, large), (i64::MAX, large)];
+        for (size, why) in records {
+            let error = record(&mut Cursor::new(&bytes(size, &[0; 8]), 5)).unwrap_err();
+            assert_eq!(error.to_string(), format!("frame of {size} bytes {why} (at byte 5)"));
         }
-        for size in [0, 8, -11, -21, i64::MIN, i64::MIN + 1] {
-            assert!(list(&mut Cursor::new(&bytes(size, &[0; 12]), 0)).is_err(), "{size}");
+        for (size, why) in [(-1, small), (-11, small), (-21, large), (i64::MIN + 1, large), (i64::MIN, large)] {
+            let error = list(&mut Cursor::new(&bytes(size, &[0; 12]), 5)).unwrap_err();
+            assert_eq!(error.to_string(), format!("frame of {} bytes {why} (at byte 5)", size.unsigned_abs()));
+        }
+        for size in [-1, -8, i64::MIN] {
+            let error = record(&mut Cursor::new(&bytes(size, &[0; 8]), 0)).unwrap_err();
+            assert_eq!(error.what(), "list frame where a record frame belongs");
+        }
+        for size in [0, 8, i64::MAX] {
+            let error = list(&mut Cursor::new(&bytes(size, &[0; 12]), 0)).unwrap_err();
+            assert_eq!(error.what(), "record frame where a list frame belongs");
+        }
+        // As large as what contains them, and as small as they get.
+        for (size, remaining) in [(16, 8), (8, 0)] {
+            assert_eq!(record(&mut Cursor::new(&bytes(size, &[0; 8]), 0)).unwrap().remaining(), remaining);
+        }
+        for (size, remaining) in [(-20, 8), (-12, 0)] {
+            let whole = bytes(size, &[0; 12]);
+            let (payload, items) = list(&mut Cursor::new(&whole, 0)).unwrap();
+            assert_eq!((payload.remaining(), items), (remaining, 0));
         }
     }
 

@@ -35,11 +35,11 @@ pub const MAX_NAME_BYTES: usize = 64 << 10;
 /// A name, which stays short where other strings need not.
 fn name(cursor: &mut Cursor<'_>) -> Result<String> {
     let offset = cursor.offset();
-    let length = cursor.clone().u32_le()? as usize;
-    if length > MAX_NAME_BYTES && length <= cursor.remaining() {
-        return Err(Error::limit(format!("name of {length} bytes, at most {MAX_NAME_BYTES} are read")).at(offset));
+    let name = cursor.string_le()?;
+    match name.len() {
+        ..=MAX_NAME_BYTES => Ok(name),
+        bytes => Err(Error::limit(format!("name of {bytes} bytes, at most {MAX_NAME_BYTES} are read")).at(offset)),
     }
-    cursor.string_le()
 }
 
 /// The kinds of envelopes.
@@ -183,6 +183,29 @@ mod tests {
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(unwrap(&damaged, EnvelopeType::Header).is_err(), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn an_envelope_of_another_type_is_named() {
+        for (kind, name) in
+            [(EnvelopeType::Header, "header"), (EnvelopeType::Footer, "footer"), (EnvelopeType::PageList, "page list")]
+        {
+            let error = unwrap(&[0; 16], kind).unwrap_err();
+            assert_eq!(error.what(), format!("{name}: envelope of type 0x0000 found instead"));
+        }
+    }
+
+    #[test]
+    fn names_have_a_limit() {
+        let read = |length: usize| {
+            let mut buffer = Buffer::new();
+            buffer.string_le(&"n".repeat(length));
+            name(&mut Cursor::new(buffer.as_slice(), 5)).map(|name| name.len())
+        };
+        assert_eq!(read(MAX_NAME_BYTES), Ok(64 << 10));
+        let error = read(MAX_NAME_BYTES + 1).unwrap_err();
+        assert_eq!(error.to_string(), "name of 65537 bytes, at most 65536 are read (at byte 5)");
+        assert_eq!(error.kind(), crate::ErrorKind::Limit);
     }
 
     #[test]

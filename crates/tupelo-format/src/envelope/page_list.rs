@@ -292,6 +292,29 @@ mod tests {
     }
 
     #[test]
+    fn digests_of_more_or_fewer_pages_are_none() {
+        let (_, columns) = sample(0);
+        let mut buffer = Buffer::new();
+        columns[2].write(&mut buffer);
+        let whole = buffer.into_vec();
+        assert_eq!(ColumnPages::read(&mut Cursor::new(&whole, 0)), Ok(columns[2].clone()));
+        for bytes in [whole[..whole.len() - 8].to_vec(), [&whole[..], &[0; 8]].concat()] {
+            let size = -(bytes.len() as i64);
+            let bytes = [&size.to_le_bytes(), &bytes[8..]].concat();
+            assert_eq!(ColumnPages::read(&mut Cursor::new(&bytes, 0)), Ok(columns[0].clone()));
+        }
+    }
+
+    #[test]
+    fn a_suppressed_column_has_no_pages() {
+        let (_, columns) = sample(0);
+        let mut buffer = Buffer::new();
+        ColumnPages { first_element: None, ..columns[0].clone() }.write(&mut buffer);
+        let error = ColumnPages::read(&mut Cursor::new(buffer.as_slice(), 0)).unwrap_err();
+        assert_eq!(error.what(), "suppressed column with pages");
+    }
+
+    #[test]
     fn a_sharded_cluster_and_a_foreign_header_are_refused() {
         let sharded = PageList::read(sample(SHARDED).0.into(), 7).unwrap_err();
         assert_eq!(sharded.kind(), crate::ErrorKind::Unsupported);

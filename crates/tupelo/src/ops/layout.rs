@@ -223,7 +223,7 @@ impl Map<'_> {
     /// A payload that may be spread over several keys.
     fn payload(&mut self, name: &str, ntuple: &Ntuple, offset: u64, bytes: u64, content: Content) -> Result<()> {
         let max_key = ntuple.source().anchor().max_key_size;
-        let Some(chunks) = Chunks::new(offset, bytes, max_key)? else {
+        let Some(chunks) = Chunks::split(offset, bytes, max_key)? else {
             self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
             return Ok(());
         };
