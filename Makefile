@@ -20,6 +20,9 @@ TUPELO_DATA ?= $(shell cd ../shared/data 2>/dev/null && pwd)
 FILE ?=
 # make fuzz MINUTES=60
 MINUTES ?= 6
+# make bench ROWS=read-flat-zstd,write-none BENCH='--events 100000'
+ROWS ?=
+BENCH ?=
 
 VENV := .venv
 PYTHON := '$(CURDIR)/$(VENV)/bin/python'
@@ -48,8 +51,9 @@ build: command package ## target/release/tupelo, and the Python package in .venv
 wheel: $(VENV)/.stamp-requirements ## A Python wheel to give away, in target/wheels
 	cd python && ../$(VENV)/bin/python -m maturin build --release --locked
 
-bench: build ## Tupelo beside its rivals, answers asserted
-	$(PYTHON) bench/run.py
+bench: build ## Tupelo beside its rivals, answers asserted; ROWS=read-flat-zstd,write-* does some, BENCH='--quick' is quick
+	$(CARGO) build --locked --release --package tupelo-bench
+	$(PYTHON) bench/run.py $(if $(ROWS),--rows '$(ROWS)') $(BENCH)
 
 ##@ Work on it
 

@@ -2,106 +2,63 @@
 
 `make bench` calls this. Each contestant does each task in a process of its own: a call to warm up, then the median of
 five, from files in the page cache. In the first table everybody has one thread on one core, in the second all cores.
+Memory is measured once.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
+import importlib.util
 import itertools
 import json
 import os
 import platform
-import statistics
+import random
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from contestants import Job, Outcome, setting
+import report
+from contestants import Job, Outcome
+from limits import BINARY
+from packages import MEMORY_CODEC, setting
+from report import Row
+from tasks import (
+    ALL_26,
+    BATCH_BYTES,
+    BATCHES,
+    CLUSTER_BYTES,
+    CUT_VALUE,
+    EIGHTEEN,
+    FLOATS,
+    MIB,
+    NTUPLES,
+    RANDOM_ENTRIES,
+    RANGE_ENTRIES,
+    STEP_ENTRIES,
+    TASKS,
+    WIDE_COLUMNS,
+    Task,
+)
 
 PROJECT = Path(__file__).resolve().parent.parent
-COMMAND = PROJECT / "target/release/tupelo"
 DATA = PROJECT / "target/bench"
 ATLAS = Path(os.environ.get("TUPELO_DATA") or PROJECT.parent / "shared/data") / "atlas_daod_physlite_ntuple.root"
 MEMORY_DISK = Path("/dev/shm")
 
 EVENTS = 1_000_000
 """Flat events by default; there are half as many with jagged columns, and a quarter is written."""
-RANGE_ENTRIES = 1000
+QUICK_EVENTS = 100_000
+SMALL_EVENTS = 2 * RANGE_ENTRIES
 JOB_SECONDS = 900
 """When a process counts as hanging."""
-
-MEMBERS = ("PX", "PY", "PZ", "ProbK", "ProbPi", "isMuon")
-EIGHTEEN = [f"H{hadron}_{member}" for hadron in (1, 2, 3) for member in MEMBERS]
-"""The columns that LHCb's analysis of these data needs."""
-ALL_26 = ["B_FlightDistance", "B_VertexChi2"] + [
-    f"H{hadron}_{member}" for hadron in (1, 2, 3) for member in (*MEMBERS, "Charge", "IPChi2")
-]
-NTUPLES = {"b2hhh": "DecayTree", "nanoaod": "Events"}
-READERS = ["Tupelo", "ROOT views", "ROOT bulk", "uproot", "Parquet", "HDF5"]
-PARTS = {
-    "read": [*READERS, "limit: codec", "limit: memcpy"],
-    "range": [*READERS, "limit: codec"],
-    "write": ["Tupelo", "ROOT", "uproot", "Parquet", "HDF5", "limit: codec", "limit: write(2)"],
-    "names": ["Tupelo", "ROOT", "uproot"],
-}
-"""Who takes part with one thread. Of the limits, the codec's is for compressed data, write(2) for the others."""
-PARTS_OF_MANY = {"read": ["Tupelo", "ROOT views", "ROOT bulk", "Parquet"], "write": ["Tupelo", "ROOT"]}
-"""Who can use several cores."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is compared."""
-
-    name: str
-    title: str
-    kind: str
-    dataset: str = "b2hhh"
-    codec: str = "none"
-
-    def parts(self, threads: int) -> list[str]:
-        """The contestants."""
-        if threads > 1:
-            return PARTS_OF_MANY.get(self.kind, [])
-        absent = "limit: codec" if self.codec == "none" else "limit: write(2)"
-        return [part for part in PARTS[self.kind] if part != absent]
-
-
-TASKS = [
-    Task("read-flat-zstd", "read 18 of 26 flat columns, zstd 5", "read", codec="zstd"),
-    Task("read-flat-lz4", "read 18 of 26 flat columns, lz4 4", "read", codec="lz4"),
-    Task("read-flat-none", "read 18 of 26 flat columns, uncompressed", "read"),
-    Task("read-jagged-zstd", "read all jagged columns, zstd 5", "read", "nanoaod", "zstd"),
-    Task("read-jagged-none", "read all jagged columns, uncompressed", "read", "nanoaod"),
-    Task("read-range-zstd", f"read {RANGE_ENTRIES} entries of 18 flat columns, zstd 5", "range", codec="zstd"),
-    Task("write-none", "write 26 flat columns, uncompressed", "write"),
-    Task("write-zstd", "write 26 flat columns, zstd 5", "write", codec="zstd"),
-    Task("write-lz4", "write 26 flat columns, lz4 4", "write", codec="lz4"),
-    Task("open-atlas", "open an ATLAS file, list its 854 fields", "names", "atlas"),
-]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One measurement."""
-
-    task: str
-    threads: int
-    contestant: str
-    seconds: list[float]
-    column_bytes: int
-    """Of the columns in memory, uncompressed."""
-    stored_bytes: int
-
-    @property
-    def median(self) -> float:
-        """The time that counts."""
-        return statistics.median(self.seconds)
+SUFFIXES = {"Parquet": "parquet", "HDF5": "h5"}
 
 
 class Bench:
@@ -112,8 +69,11 @@ class Bench:
         self.scratch = scratch
         self.numbers = itertools.count()
         self.versions: dict[str, str] = {}
-        self.missing: dict[str, str] = {}
+        self.missing: dict[tuple[str, str], str] = {}
+        """Why a contestant is not in a task."""
         self.failures: list[str] = []
+        self.unmade: dict[Path, str] = {}
+        """Data that could not be made, and why."""
         self.rows: list[Row] = []
 
     def do(self, job: Job) -> Outcome | None:
@@ -122,8 +82,11 @@ class Bench:
         order = path.with_suffix(".job")
         order.write_text(json.dumps(asdict(job)))
         command = [sys.executable, str(Path(__file__).with_name("contestants.py")), str(order)]
+        environment = os.environ | {BINARY: str(self.options.binaries / "tupelo-bench")}
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=JOB_SECONDS, errors="replace")
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=JOB_SECONDS, errors="replace", env=environment
+            )
         except subprocess.TimeoutExpired:
             self.failures.append(f"{job.contestant}: no answer within {JOB_SECONDS} s ({job.kind} {job.path})")
             return None
@@ -133,12 +96,8 @@ class Bench:
             self.failures.append(f"{job.contestant} failed: {job.kind} {job.path}, status {done.returncode}{said}")
             return None
         outcome = Outcome(**json.loads(path.read_text()))
-        if outcome.missing and job.contestant == "Tupelo":
-            raise SystemExit(f"the package tupelo is not in this Python: {outcome.missing}; run make build")
-        if outcome.missing:
-            self.missing[job.contestant] = outcome.missing
-            return None
-        self.versions[job.contestant] = outcome.version
+        if outcome.version:
+            self.versions[job.contestant] = outcome.version
         return outcome
 
     def job(self, kind: str, contestant: str, threads: int = 1, **more: Any) -> Job:
@@ -146,100 +105,153 @@ class Bench:
         result = str(self.scratch / f"{next(self.numbers)}.json")
         return Job(kind, contestant, threads, self.options.repeat, result, **more)
 
-    def data(self, task: Task, contestant: str) -> Path:
-        """The file that a contestant reads; what is not there is made and kept."""
-        kind = CONTESTANT_SUFFIX.get(contestant, "root")
-        small_groups = kind == "parquet" and task.kind == "range"
-        directory = DATA / f"{task.dataset}-{self.events(task)}"
+    def data(self, task: Task, contestant: str) -> Path | None:
+        """The file that a contestant reads; what is not there is made and kept. None where it cannot be made."""
+        if task.dataset == "atlas":
+            return ATLAS
+        kind = SUFFIXES.get(contestant, "root")
+        small_groups = kind == "parquet" and task.has_small_groups
+        directory = DATA / f"{task.dataset}-{self.entries(task)}"
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"{task.codec}{'-groups' if small_groups else ''}.{kind}"
-        if path.exists() or contestant in self.missing:
+        if path.exists():
             return path
-        say(f"making {path.relative_to(PROJECT)}")
+        if path in self.unmade:
+            self.missing[task.name, contestant] = self.unmade[path]
+            return None
         part = path.with_name(f"part-{path.name}")
         part.unlink(missing_ok=True)
-        if kind == "root":
-            events = str(self.events(task))
-            command = [str(COMMAND), "generate", task.dataset, "--events", events, "--seed", "1", "--quiet"]
-            subprocess.run([*command, "--compression", setting(task.codec), str(part)], check=True)
-            part.rename(path)
-            return path
-        source = str(self.data(task, "Tupelo"))
-        columns = self.columns(task, whole=True)
-        job = self.job("prepare", contestant, ntuple=NTUPLES[task.dataset], path=str(part), source=source)
-        if self.do(replace(job, columns=columns, codec=task.codec, small_groups=small_groups)):
-            part.rename(path)
+        if kind == "root" and task.dataset in ("b2hhh", "nanoaod"):
+            say(f"making {path.relative_to(PROJECT)}")
+            events = str(self.entries(task))
+            command = [str(self.options.binaries / "tupelo"), "generate", task.dataset, "--events", events]
+            subprocess.run(
+                [*command, "--seed", "1", "--quiet", "--compression", setting(task.codec), str(part)], check=True
+            )
+        else:
+            make = self.making(task, contestant, part)
+            say(f"making {path.relative_to(PROJECT)}")
+            outcome = self.do(make)
+            if not outcome or outcome.missing:
+                part.unlink(missing_ok=True)
+                self.unmade[path] = outcome.missing if outcome else f"{path.name} could not be made"
+                self.missing[task.name, contestant] = self.unmade[path]
+                return None
+        part.rename(path)
         return path
 
-    def events(self, task: Task) -> int:
-        """How many events the data of a task have."""
+    def making(self, task: Task, contestant: str, path: Path) -> Job:
+        """The job that makes data which the command cannot generate, or stores them in the format of a contestant."""
+        if contestant not in SUFFIXES:
+            source = self.data(replace(task, dataset="b2hhh"), "Tupelo") if task.dataset == "cut" else None
+            more: dict[str, Any] = {"what": task.dataset, "entries": self.entries(task)}
+            return self.job("make", "Tupelo", ntuple="", path=str(path), source=str(source), more=more)
+        common: dict[str, Any] = {"columns": self.columns(task, whole=True), "codec": task.codec}
+        more = {"small_groups": contestant == "Parquet" and task.has_small_groups}
+        source = self.data(task, "Tupelo")
+        ntuple = NTUPLES[task.dataset]
+        return self.job("prepare", contestant, ntuple=ntuple, path=str(path), source=str(source), more=more, **common)
+
+    def entries(self, task: Task) -> int:
+        """How many entries the data of a task have, or columns where that is what counts."""
         events: int = self.options.events
-        return events // 2 if task.dataset == "nanoaod" else events
+        return {"nanoaod": events // 2, "floats": FLOATS * events, "wide": WIDE_COLUMNS}.get(task.dataset, events)
 
     def columns(self, task: Task, whole: bool = False) -> list[str]:
-        """What is read or written."""
-        if task.dataset == "b2hhh":
-            return ALL_26 if whole or task.kind == "write" else EIGHTEEN
-        command = [str(COMMAND), "schema", "--json", str(self.data(task, "Tupelo"))]
+        """What is read or written, or what the whole file holds."""
+        if task.dataset in ("b2hhh", "cut"):
+            more = ["run", "mixed"] if whole and task.dataset == "cut" else []
+            return [*(ALL_26 if whole or task.kind == "write" else EIGHTEEN), *more]
+        if task.dataset == "floats":
+            return ["x"]
+        if task.dataset == "wide":
+            return [f"f{WIDE_COLUMNS // 2:04}"]
+        if task.dataset == "atlas":
+            return []
+        command = [str(self.options.binaries / "tupelo"), "schema", "--json", str(self.data(task, "Tupelo"))]
         schema = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         return [field["name"] for field in schema["fields"] if field["type"].startswith("std::vector")]
 
+    def more(self, task: Task) -> dict[str, Any]:
+        """What only one kind of task wants to know."""
+        if task.kind == "random":
+            entries = random.Random(1).sample(range(self.entries(task)), RANDOM_ENTRIES)
+            return {"entries": entries}
+        if task.kind == "cut":
+            return {"by": task.by, "value": CUT_VALUE}
+        if task.kind == "stream":
+            small = DATA / f"{task.dataset}-small.root"
+            if not small.exists():
+                command = [str(self.options.binaries / "tupelo"), "generate", task.dataset, "--quiet", "--force"]
+                subprocess.run([*command, "--events", str(SMALL_EVENTS), str(small)], check=True)
+            return {"step_entries": STEP_ENTRIES, "small": str(small)}
+        if task.kind == "write_floats":
+            batch = {"batch_bytes": BATCH_BYTES, "batches": BATCHES // (8 if self.options.quick else 1)}
+            return batch | {"columns": task.columns, "cluster_bytes": CLUSTER_BYTES}
+        return {}
+
     def jobs(self, task: Task, threads: int) -> Iterator[Job]:
         """The job of each contestant in a task."""
-        if task.kind == "names":
+        common: dict[str, Any] = {"more": self.more(task), "codec": task.codec}
+        written = {"path": str(self.scratch / "written")}
+        if task.kind == "write_floats":
             for contestant in task.parts(threads):
-                yield self.job("names", contestant, threads, ntuple="EventData", path=str(ATLAS))
+                yield self.job(task.kind, contestant, threads, ntuple="Floats", **written, **common)
             return
-        common: dict[str, Any] = {
-            "ntuple": NTUPLES[task.dataset],
-            "codec": task.codec,
-            "columns": self.columns(task),
-            "source": str(self.data(task, "Tupelo")),
-        }
-        if task.kind == "range":
-            common["start"] = self.events(task) // 2
+        common |= {"ntuple": NTUPLES.get(task.dataset, "EventData"), "columns": self.columns(task)}
+        if task.ranged:
+            common["start"] = self.entries(task) // 2
             common["stop"] = common["start"] + RANGE_ENTRIES
-        if task.kind == "write":
-            common["start"], common["stop"] = 0, self.options.events // 4
+        if task.kind != "write":
+            source = str(self.data(task, "Tupelo") or "")
+            for contestant in task.parts(threads):
+                if path := self.data(task, contestant):
+                    yield self.job(task.kind, contestant, threads, path=str(path), source=source, **common)
+            return
+        common |= {"start": 0, "stop": self.options.events // 4}
         for contestant in task.parts(threads):
-            if task.kind != "write":
-                yield self.job("read", contestant, threads, path=str(self.data(task, contestant)), **common)
-                continue
-            job = self.job("write", contestant, threads, path=str(self.scratch / "written"), **common)
+            job = self.job("write", contestant, threads, source=str(self.data(task, "Tupelo")), **written, **common)
             if contestant.startswith("limit"):  # on the pages that Tupelo writes
                 source = str(self.scratch / f"{task.codec}.root")
                 self.do(replace(job, kind="prepare", contestant="Tupelo", path=source))
-                job = replace(job, source=source)
+                job = replace(job, source=source, start=None, stop=None)
             yield job
 
     def compare(self, task: Task, threads: int) -> None:
         """Measure all contestants in a task, and hold their answers against each other."""
         outcomes: dict[str, Outcome] = {}
         for job in self.jobs(task, threads):
-            if job.contestant in self.missing:
-                continue
             say(f"{task.name}, {count(threads, 'thread')}: {job.contestant}")
-            if outcome := self.do(job):
+            outcome = self.do(job)
+            if outcome and outcome.missing:
+                self.missing[task.name, job.contestant] = outcome.missing
+            elif outcome:
                 outcomes[job.contestant] = outcome
         answers = {name: outcome.answer for name, outcome in outcomes.items() if outcome.answer}
-        expected = answers.get("Tupelo")
+        first, expected = next(iter(answers.items()), ("", {}))
         for name, answer in answers.items():
-            if expected is not None and answer != expected:
+            if answer != expected:
                 columns = sorted(c for c in expected.keys() | answer.keys() if expected.get(c) != answer.get(c))
                 self.failures.append(
-                    f"{task.name}: the answers of Tupelo and {name} differ in {count(len(columns), 'column')}: "
+                    f"{task.name}: the answers of {first} and {name} differ in {count(len(columns), 'column')}: "
                     + "; ".join(f"{c}: {expected.get(c)} and {answer.get(c)}" for c in columns[:3])
                 )
         column_bytes = max((outcome.answer_bytes for outcome in outcomes.values()), default=0)
+        column_bytes = column_bytes if task.kind in ("read", "write", "write_floats") else 0
         for name, outcome in outcomes.items():
-            self.rows.append(Row(task.name, threads, name, outcome.seconds, column_bytes, outcome.stored_bytes))
+            about = (outcome.stored_bytes, outcome.read_bytes, outcome.peak_bytes)
+            self.rows.append(Row(task.name, threads, name, outcome.seconds, column_bytes, *about))
 
 
-LEGEND = """
+LEGEND = f"""
 MB/s: bytes of the columns in memory, uncompressed. Jagged columns come as Awkward arrays from Tupelo and uproot, as
-Arrow from Parquet, as ends and items from ROOT and HDF5. ROOT's views are direct ones for flat columns; its bulks read
-into place. Limits: the codec alone on the same pages, memcpy of the columns, write(2) of the same pages."""
-CONTESTANT_SUFFIX = {"Parquet": "parquet", "HDF5": "h5"}
+Arrow from Tupelo in Rust and Parquet, as ends and items from ROOT and HDF5. ROOT's views are direct ones for flat
+columns; its bulks read into place. Limits: the codec alone on the same pages, into one buffer; memcpy of the columns;
+write(2) of the same pages. Levels of codecs are ROOT's: zstd 5 is zstd's own 10. Read MB: by system calls, not where a
+file is mapped into memory; ROOT's are by its own metrics. An asterisk marks codecs at another level.
+Memory is the peak over what is taken at the start. It is measured writing {BATCHES * BATCH_BYTES // MIB} MiB of floats
+in batches of {BATCH_BYTES // MIB} MiB (uproot: of a cluster, because each batch becomes one), with {MEMORY_CODEC} into
+clusters of {CLUSTER_BYTES // MIB} MiB compressed."""
 
 
 def say(text: str) -> None:
@@ -249,21 +261,6 @@ def say(text: str) -> None:
 
 def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def table(rows: list[Row], tasks: list[Task]) -> str:
-    """Markdown: seconds, uncompressed column data per second, time over Tupelo's, and how large the file is."""
-    lines = ["| task | contestant | seconds | MB/s | time ÷ Tupelo | file MB |", "|---|---|---:|---:|---:|---:|"]
-    for task in tasks:
-        mine = [row for row in rows if row.task == task.name]
-        own = next((row.median for row in mine if row.contestant == "Tupelo"), None)
-        for row in mine:
-            title = task.title if row is mine[0] else ""
-            speed = f"{row.column_bytes / 1e6 / row.median:.0f}" if row.column_bytes else "–"
-            ratio = f"{row.median / own:.2f}" if own else "–"
-            stored = f"{row.stored_bytes / 1e6:.1f}" if row.stored_bytes else ""
-            lines.append(f"| {title} | {row.contestant} | {row.median:.4f} | {speed} | {ratio} | {stored} |")
-    return "\n".join(lines)
 
 
 def machine() -> dict[str, Any]:
@@ -282,74 +279,111 @@ def cores() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure Tupelo beside its rivals.")
-    parser.add_argument("--events", type=int, default=EVENTS, metavar="N", help=f"flat events (default: {EVENTS})")
-    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="measured calls, after one (default: 5)")
     names = [task.name for task in TASKS]
-    parser.add_argument("--only", action="append", choices=names, metavar="TASK", help=f"of {', '.join(names)}")
-    parser.add_argument("--quick", action="store_true", help="100000 events, one call: does it run at all?")
+    parser = argparse.ArgumentParser(
+        description="Measure Tupelo beside its rivals.", epilog=f"Rows: {', '.join(names)}"
+    )
+    parser.add_argument("--events", type=int, metavar="N", help=f"flat events (default: {EVENTS})")
+    parser.add_argument("--repeat", type=int, metavar="N", help="measured calls, after one (default: 5)")
+    parser.add_argument("--rows", default="*", metavar="NAMES", help="only these, as read-flat-zstd,write-*")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS} events, one call: does it run at all?")
     parser.add_argument(
         "--fresh",
         action="store_true",
         help="make the data anew, as after a change of the generator or of what is written",
     )
+    parser.add_argument(
+        "--binaries",
+        type=Path,
+        default=PROJECT / "target/release",
+        metavar="DIR",
+        help="where tupelo and tupelo-bench are (default: target/release)",
+    )
     options = parser.parse_args()
-    if options.quick:
-        options.events, options.repeat = 100_000, 1
-    if options.events < 2 * RANGE_ENTRIES or options.repeat < 1:
-        parser.error(f"at least {2 * RANGE_ENTRIES} events and one repetition")
+    options.events = options.events or (QUICK_EVENTS if options.quick else EVENTS)
+    options.repeat = (1 if options.quick else 5) if options.repeat is None else options.repeat
+    if options.events < SMALL_EVENTS or options.repeat < 1:
+        parser.error(f"at least {SMALL_EVENTS} events and one repetition")
+    patterns = [pattern.strip() for pattern in options.rows.split(",")]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            parser.error(f"no row is called {pattern}; there are {', '.join(names)}")
+    options.tasks = [task for task in TASKS if any(fnmatch.fnmatch(task.name, pattern) for pattern in patterns)]
+    options.binaries = options.binaries.resolve()
     return options
+
+
+def measure(options: argparse.Namespace, tasks: list[Task], where: Path) -> Bench:
+    """Do all tasks, one after the other."""
+    with tempfile.TemporaryDirectory(prefix="tupelo-bench-", dir=where) as scratch:
+        bench = Bench(options, Path(scratch))
+        try:
+            for threads, task in itertools.product(sorted({1, cores()}), tasks):
+                if task.parts(threads):
+                    bench.compare(task, threads)
+        except KeyboardInterrupt:  # what is measured is not lost
+            bench.failures.append("interrupted before all was measured")
+    return bench
+
+
+def text(bench: Bench, tasks: list[Task], remarks: list[str], where: Path) -> tuple[str, dict[str, Any]]:
+    """What was found, as Markdown and for JSON."""
+    options, machine_, versions = bench.options, machine(), ", ".join(dict.fromkeys(bench.versions.values()))
+    on = f"{machine_['cpu']}, {count(cores(), 'core')}, {machine_['system']}, Python {machine_['python']}."
+    parts = [
+        f"# Tupelo and its rivals, {datetime.now(UTC):%Y-%m-%d}\n",
+        f"{on}\nMedian of {options.repeat} after a warm-up, warm page cache.",
+        f"{options.events} flat events, {options.events // 2} jagged; {options.events // 4} written, to {where}.",
+        f"Versions: {versions}.",
+        LEGEND,
+    ]
+    for threads in sorted({row.threads for row in bench.rows}):
+        rows = [row for row in bench.rows if row.threads == threads]
+        head = "One thread on one core" if threads == 1 else f"{threads} threads"
+        if any(not row.peak_bytes for row in rows):
+            parts.append(f"\n## {head}\n\n{report.table(rows, tasks)}")
+        if any(row.peak_bytes for row in rows):
+            parts.append(f"\n## Memory: {head[0].lower()}{head[1:]}\n\n{report.memory_table(rows, tasks)}")
+    found = report.verdicts(bench.rows, tasks, cores())
+    met, measured = (len([one for one in found if one.met in wanted]) for wanted in ((True,), (True, False)))
+    parts.append(f"\n## What must be true\n\n{report.targets_table(found)}")
+    parts.append(f"\n{met} of {measured} measured targets are met; {len(found) - measured} could not be measured.\n")
+    parts += [f"{line}\n" for line in remarks]
+    parts += [f"FAILED: {failure}" for failure in bench.failures] or ["All answers are equal."]
+    events = {"events": options.events, "repeat": options.repeat}
+    more: dict[str, Any] = {"machine": machine_, "options": events, "versions": bench.versions}
+    more |= {"remarks": remarks, "failures": bench.failures}
+    report.chart(DATA / "results.png", bench.rows, tasks, f"{on} {versions}. {options.events} flat events.")
+    return "\n".join(parts), report.as_json(bench.rows, found, more)
 
 
 def main() -> int:
     options = arguments()
-    if not COMMAND.exists():
-        say(f"{COMMAND} is missing: run make build")
+    for binary in ("tupelo", "tupelo-bench"):
+        if not (options.binaries / binary).exists():
+            say(f"{options.binaries / binary} is missing: run make bench, which builds it")
+            return 1
+    if importlib.util.find_spec("tupelo") is None:
+        say("the package tupelo is not in this Python: run make build")
         return 1
     DATA.mkdir(parents=True, exist_ok=True)
     if options.fresh:
-        for path in DATA.glob("*-*/*.*"):
+        for path in (*DATA.glob("*-*/*.*"), *DATA.glob("*.root")):
             path.unlink()
-    tasks = [task for task in TASKS if not options.only or task.name in options.only]
-    remarks = []
+    tasks, remarks = options.tasks, []
     if not ATLAS.exists() and any(task.dataset == "atlas" for task in tasks):
         tasks = [task for task in tasks if task.dataset != "atlas"]
         remarks.append(f"open-atlas did not run: {ATLAS.name} is not there")
     where = MEMORY_DISK if os.access(MEMORY_DISK, os.W_OK) else DATA
-    with tempfile.TemporaryDirectory(prefix="tupelo-bench-", dir=where) as scratch:
-        bench = Bench(options, Path(scratch))
-        for threads in sorted({1, cores()}):
-            for task in tasks:
-                if task.parts(threads):
-                    bench.compare(task, threads)
-    machine_ = machine()
-    print(f"# Tupelo and its rivals, {datetime.now(UTC):%Y-%m-%d}\n")
-    print(f"{machine_['cpu']}, {count(cores(), 'core')}. Median of {options.repeat} after a warm-up, warm page cache.")
-    print(f"{options.events} flat events, {options.events // 2} jagged; {options.events // 4} written, to {where}.")
-    print(f"Versions: {', '.join(dict.fromkeys(bench.versions.values()))}.")
-    print(LEGEND)
-    for threads in sorted({row.threads for row in bench.rows}):
-        print(f"\n## {'One thread on one core' if threads == 1 else f'{threads} threads'}\n")
-        print(table([row for row in bench.rows if row.threads == threads], tasks))
-    print()
-    remarks += [f"{name} did not run: {why}" for name, why in bench.missing.items()]
+    bench = measure(options, tasks, where)
+    remarks += [f"{task}: {name} did not run: {why}" for (task, name), why in bench.missing.items()]
     if any(row.task == "write-lz4" for row in bench.rows):
         remarks.append("write-lz4: the lz4 of uproot and HDF5 has no levels, so theirs is the fast, larger variant")
-    for line in remarks:
-        print(line)
-    results = {
-        "machine": machine_,
-        "options": {"events": options.events, "repeat": options.repeat},
-        "versions": bench.versions,
-        "rows": [{**asdict(row), "median": row.median} for row in bench.rows],
-        "remarks": remarks,
-        "failures": bench.failures,
-    }
+    markdown, results = text(bench, tasks, remarks, where)
+    print(markdown)
+    (DATA / "results.md").write_text(markdown + "\n")
     (DATA / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    for failure in bench.failures:
-        say(f"FAILED: {failure}")
-    if not bench.failures:
-        print("All answers are equal.")
+    say(f"stored as results.md, results.json and results.png in {DATA}")
     return 1 if bench.failures else 0
 
 

@@ -1,43 +1,79 @@
-//! Times one reading request, without Python around it: `tupelo-bench FILE NTUPLE COLUMNS REPEAT [THREADS]`.
+//! The engine and the bare codecs, timed without Python around them: `tupelo-bench MODE ARGUMENTS`.
+//!
+//! Each mode does its work once to warm up and then `REPEAT` times. It prints seconds, bytes read and a digest of the
+//! answer as JSON for `bench/contestants.py`, and a line for humans to standard error. `tupelo-bench` alone lists the
+//! modes. The number of threads is that of the environment variable `TUPELO_THREADS`.
 
-use std::time::Instant;
+mod analysis;
+mod choose;
+mod codec;
+mod digest;
+mod timing;
 
-use rustix::time::{ClockId, clock_gettime};
+use std::error::Error;
+use std::process::ExitCode;
 
-fn cpu() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+use timing::Report;
+
+type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
+type Mode = fn(&[&str], usize) -> Result<Report>;
+
+/// Name, arguments and function of each mode; all have REPEAT as their last argument. `*` as COLUMNS are all of them.
+const MODES: &[(&str, &str, Mode)] = &[
+    ("read", "FILE NTUPLE COLUMNS", read),
+    ("analysis", "FILE NTUPLE", analysis::run),
+    ("mask", "FILE NTUPLE COLUMNS COLUMN VALUE", choose::mask),
+    #[cfg(feature = "choose")]
+    ("cut", "FILE NTUPLE COLUMNS COLUMN VALUE", choose::cut),
+    #[cfg(feature = "choose")]
+    ("random", "FILE NTUPLE COLUMN ENTRIES", choose::random),
+    ("decompress", "FILE PAGES CODEC", codec::decompress),
+    ("compress", "FILE PAGES CODEC LEVEL", codec::compress),
+];
+
+fn open(file: &str, ntuple: &str) -> Result<tupelo::Ntuple> {
+    Ok(tupelo::open(&format!("{file}:{ntuple}")).open()?)
 }
 
-fn main() -> tupelo::Result<()> {
-    let args: Vec<String> = std::env::args().collect();
-    let [_, file, ntuple, columns, repeat, ..] = args.as_slice() else { return Ok(()) };
+fn read(arguments: &[&str], repeat: usize) -> Result<Report> {
+    let &[file, ntuple, columns] = arguments else { return Err("read wants three arguments".into()) };
     let names: Vec<&str> = columns.split(',').collect();
-    let mut times = Vec::new();
-    let mut bytes = 0;
-    for _ in 0..=repeat.parse().unwrap_or(5) {
-        let (wall, before) = (Instant::now(), cpu());
-        let ntuple = tupelo::open(&format!("{file}:{ntuple}")).open()?;
-        let read = match columns.as_str() {
-            "*" => ntuple.read_all(),
-            _ => ntuple.read(&names)?,
-        };
-        let batch = read.to_batch()?;
-        bytes = batch.get_array_memory_size();
-        drop(batch);
-        times.push((wall.elapsed().as_secs_f64(), cpu() - before));
+    let (report, batch) = timing::measure(repeat, || {
+        let ntuple = open(file, ntuple)?;
+        let read = if columns == "*" { ntuple.read_all() } else { ntuple.read(&names)? };
+        Ok(read.to_batch()?)
+    })?;
+    report.with_batch(&batch)
+}
+
+fn run(arguments: &[&str]) -> Result<()> {
+    let Some((&name, arguments)) = arguments.split_first() else {
+        for (name, arguments, _) in MODES {
+            println!("{name} {arguments} REPEAT");
+        }
+        return Ok(());
+    };
+    let Some((_, wanted, mode)) = MODES.iter().find(|(mode, ..)| *mode == name) else {
+        return Err(format!("no mode is called \"{name}\"").into());
+    };
+    let usage = || format!("tupelo-bench {name} {wanted} REPEAT");
+    let (repeat, arguments) = arguments.split_last().ok_or_else(usage)?;
+    if arguments.len() != wanted.split(' ').count() {
+        return Err(usage().into());
     }
-    let times = &mut times[1..];
-    times.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (best, median) = (times[0], times[times.len() / 2]);
-    times.sort_by(|a, b| a.0.total_cmp(&b.0));
-    println!(
-        "cpu min {:.4} median {:.4}; wall min {:.4} median {:.4}; {} MB",
-        best.1,
-        median.1,
-        times[0].0,
-        times[times.len() / 2].0,
-        bytes / 1000000
-    );
+    let report = mode(arguments, repeat.parse().map_err(|_| usage())?)?;
+    eprintln!("{report}");
+    println!("{}", report.to_json());
     Ok(())
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -1,0 +1,348 @@
+"""The packages for Python that are compared: Tupelo, uproot, Parquet by PyArrow, HDF5 by h5py.
+
+A package has a method for each kind of task that it can do; `contestants.py` calls and times them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Answer = dict[str, tuple[np.ndarray, ...]]
+"""Columns by name: values, or for jagged columns the ends of the entries (after a leading zero) and all items."""
+
+JAGGED = "Events"
+"""The ntuple whose columns are jagged: they come as Awkward or Arrow arrays, flat ones as NumPy arrays."""
+LEVELS = {"none": 0, "zstd": 5, "lz4": 4, "zlib": 1, "lzma": 7}
+"""ROOT's levels, which Tupelo has too."""
+LIBRARY_LEVELS = LEVELS | {"zstd": 10}
+"""The same levels as the libraries of the codecs count them: ROOT doubles those of zstd."""
+MEMORY_CODEC = "zstd:1"
+"""With which memory is measured: quick, because the codec matters little there."""
+ROW_GROUP_ENTRIES = 1 << 17
+"""Size of Parquet's row groups, in entries, where ranges are read: as many as there are in a page of an RNTuple."""
+
+KAON_MASS = 493.677
+"""In MeV."""
+LOWEST, HIGHEST, BINS = 5000.0, 5600.0, 60
+"""The histogram of the analysis, in MeV."""
+
+
+class Missing(Exception):
+    """What a contestant cannot do, and why."""
+
+
+def setting(codec: str) -> str:
+    """The codec with its level, as Tupelo spells it."""
+    return f"{codec}:{LEVELS[codec]}" if LEVELS[codec] else codec
+
+
+def histogram(columns: dict[str, Any]) -> np.ndarray:
+    """The mass of three kaons, in the order of operations that all contestants have."""
+    kaons = np.ones(len(columns["H1_PX"]), bool)
+    for h in (1, 2, 3):
+        kaons &= (columns[f"H{h}_isMuon"] == 0) & (columns[f"H{h}_ProbK"] > 0.5) & (columns[f"H{h}_ProbPi"] < 0.5)
+    momenta = [[columns[f"H{h}_{p}"][kaons] for p in ("PX", "PY", "PZ")] for h in (1, 2, 3)]
+    e1, e2, e3 = (np.sqrt(x * x + y * y + z * z + KAON_MASS * KAON_MASS) for x, y, z in momenta)
+    energy = e1 + e2 + e3
+    x, y, z = (momenta[0][axis] + momenta[1][axis] + momenta[2][axis] for axis in range(3))
+    masses = np.sqrt(np.maximum(energy * energy - (x * x + y * y + z * z), 0.0))
+    return np.histogram(masses, BINS, (LOWEST, HIGHEST))[0]
+
+
+def positive(pieces: Iterator[dict[str, np.ndarray]]) -> int:
+    """How many values of all columns are positive."""
+    return sum(int(np.count_nonzero(values > 0)) for piece in pieces for values in piece.values())
+
+
+class Arrays:
+    """What is the same for all that read columns as arrays: ``read`` is theirs."""
+
+    def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
+        raise NotImplementedError
+
+    def analysis(self, path: Path, ntuple: str, columns: list[str]) -> np.ndarray:
+        return histogram(self.read(path, ntuple, columns, None, None))
+
+    def cut(self, path: Path, ntuple: str, columns: list[str], by: str, value: int) -> Any:
+        whole = self.read(path, ntuple, [*columns, by], None, None)
+        kept = whole[by] == value
+        return {name: whole[name][kept] for name in columns}
+
+    def random(self, path: Path, ntuple: str, column: str, entries: list[int]) -> np.ndarray:
+        values: np.ndarray = self.read(path, ntuple, [column], None, None)[column]
+        return values[entries]
+
+
+class Tupelo(Arrays):
+    """Our own package."""
+
+    suffix = "root"
+    package = "tupelo"
+
+    def __init__(self, threads: int) -> None:
+        import tupelo
+
+        self.tupelo: Any = tupelo
+        self.version = tupelo.__version__
+
+    def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
+        library = "ak" if ntuple == JAGGED else "np"
+        with self.tupelo.open(path) as file:
+            return file[ntuple].arrays(columns, entry_start=start, entry_stop=stop, library=library)
+
+    def answer(self, result: Any) -> Answer:
+        return from_numpy_or_awkward(result)
+
+    def write(self, path: Path, columns: Answer, codec: str) -> None:
+        with self.tupelo.recreate(path, compression=setting(codec)) as file:
+            file["DecayTree"] = {name: values for name, (values,) in columns.items()}
+
+    def names(self, path: Path, ntuple: str) -> list[str]:
+        with self.tupelo.open(path) as file:
+            return list(file[ntuple].keys(recursive=False))
+
+    def first(self, path: Path, ntuple: str, column: str) -> float:
+        with self.tupelo.open(path) as file:
+            return float(file[ntuple].arrays([column], entry_stop=1, library="np")[column][0])
+
+    def random(self, path: Path, ntuple: str, column: str, entries: list[int]) -> np.ndarray:
+        if not hasattr(self.tupelo.Ntuple, "take"):
+            raise Missing("this tupelo has no Ntuple.take")
+        with self.tupelo.open(path) as file:
+            values: np.ndarray = file[ntuple].take(entries, [column], library="np")[column]
+        return values
+
+    def stream(self, path: Path, ntuple: str, columns: list[str], step_entries: int) -> int:
+        with self.tupelo.open(path) as file:
+            return positive(file[ntuple].iterate(columns, step_size=step_entries, library="np"))
+
+    def write_floats(self, path: Path, batch: np.ndarray, batches: int, cluster_bytes: int) -> None:
+        names = [f"f{index}" for index in range(len(batch))]
+        with self.tupelo.recreate(path, compression=MEMORY_CODEC, cluster_bytes=cluster_bytes) as file:
+            ntuple = file.mkrntuple("Floats", dict.fromkeys(names, "float"))
+            for _ in range(batches):
+                ntuple.extend(dict(zip(names, batch, strict=True)))
+
+    def make(self, what: str, path: Path, entries: int, source: str) -> None:
+        """Data that the command cannot generate, always the same."""
+        random = np.random.default_rng(1)
+        if what == "floats":  # several clusters, as there are in files that are larger
+            with self.tupelo.recreate(path, cluster_bytes="4 MiB") as file:
+                file["Floats"] = {"x": random.standard_normal(entries, np.float32)}
+        elif what == "wide":
+            with self.tupelo.recreate(path) as file:
+                file["Wide"] = {f"f{i:04}": random.standard_normal(16, np.float32) for i in range(entries)}
+        else:  # the LHCb-like events, with a hundred runs in a row and the same runs at random
+            with self.tupelo.open(source) as file:
+                columns = file["DecayTree"].arrays(library="np")
+            count = len(columns["H1_PX"])
+            columns["run"] = (np.arange(count) * 100 // count).astype(np.int32)
+            columns["mixed"] = random.permutation(columns["run"])
+            with self.tupelo.recreate(path) as file:
+                file["DecayTree"] = columns
+
+
+class Uproot(Arrays):
+    """uproot, without its caches of earlier reads."""
+
+    suffix = "root"
+    package = "uproot"
+
+    def __init__(self, threads: int) -> None:
+        import uproot
+
+        self.uproot = uproot
+        self.version = uproot.__version__
+
+    def open(self, path: Path) -> Any:
+        return self.uproot.open(path, object_cache=None, array_cache=None)
+
+    def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
+        library = "ak" if ntuple == JAGGED else "np"
+        with self.open(path) as file:
+            return file[ntuple].arrays(columns, entry_start=start, entry_stop=stop, library=library)
+
+    def answer(self, result: Any) -> Answer:
+        return from_numpy_or_awkward(result)
+
+    def write(self, path: Path, columns: Answer, codec: str) -> None:
+        compression = {"none": None, "zstd": self.uproot.ZSTD(LIBRARY_LEVELS["zstd"]), "lz4": self.uproot.LZ4(4)}[codec]
+        with self.uproot.recreate(path, compression=compression) as file:
+            file.mkrntuple("DecayTree", {name: values for name, (values,) in columns.items()})
+
+    def names(self, path: Path, ntuple: str) -> list[str]:
+        with self.open(path) as file:
+            return list(file[ntuple].keys(recursive=False))
+
+    def first(self, path: Path, ntuple: str, column: str) -> float:
+        with self.open(path) as file:
+            return float(file[ntuple].arrays([column], entry_stop=1, library="np")[column][0])
+
+    def stream(self, path: Path, ntuple: str, columns: list[str], step_entries: int) -> int:
+        with self.open(path) as file:
+            return positive(file[ntuple].iterate(columns, step_size=step_entries, library="np"))
+
+    def write_floats(self, path: Path, batch: np.ndarray, batches: int, cluster_bytes: int) -> None:
+        """With batches as large as a cluster, because each becomes one."""
+        names = [f"f{index}" for index in range(len(batch))]
+        joined = max(1, cluster_bytes // batch.nbytes)
+        with self.uproot.recreate(path, compression=self.uproot.ZSTD(2)) as file:
+            ntuple = file.mkrntuple("Floats", dict.fromkeys(names, batch.dtype))
+            for begin in range(0, batches, joined):
+                large = np.tile(batch, min(joined, batches - begin))
+                ntuple.extend(dict(zip(names, large, strict=True)))
+
+
+class Parquet(Arrays):
+    """PyArrow; compressed numbers are split into their bytes, as in RNTuple, which was faster than its defaults.
+
+    Levels of codecs are those of the others unless it has its ``own_level``.
+    """
+
+    suffix = "parquet"
+    package = "pyarrow"
+    maps_memory = True
+
+    def __init__(self, threads: int, own_level: bool = False) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        self.pa, self.parquet = pa, pyarrow.parquet
+        self.use_threads = threads > 1
+        self.own_level = own_level
+        if not self.use_threads:
+            pa.set_cpu_count(1)
+            pa.set_io_thread_count(1)
+        self.version = pa.__version__
+
+    def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
+        with self.parquet.ParquetFile(path, memory_map=True) as file:
+            if start is None or stop is None:
+                table = file.read(columns, use_threads=self.use_threads)
+            else:
+                table = self._range(file, columns, start, stop)
+            return table if ntuple == JAGGED else self._numpy(table)
+
+    def _numpy(self, table: Any) -> dict[str, np.ndarray]:
+        return {name: one(table[name]).to_numpy() for name in table.column_names}
+
+    def _range(self, file: Any, columns: list[str], start: int, stop: int) -> Any:
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        ends = np.cumsum(sizes)
+        first, last = (int(np.searchsorted(ends, entry, side="right")) for entry in (start, stop - 1))
+        table = file.read_row_groups(list(range(first, last + 1)), columns, use_threads=self.use_threads)
+        return table.slice(start - int(ends[first] - sizes[first]), stop - start)
+
+    def cut(self, path: Path, ntuple: str, columns: list[str], by: str, value: int) -> Any:
+        """Its filter, which leaves out row groups by their statistics."""
+        more: dict[str, Any] = {"filters": [(by, "==", value)], "memory_map": True, "use_threads": self.use_threads}
+        return self._numpy(self.parquet.read_table(path, columns=columns, **more))
+
+    def answer(self, result: Any) -> Answer:
+        if isinstance(result, dict):
+            return {name: (values,) for name, values in result.items()}
+        answer: Answer = {}
+        for name, column in zip(result.column_names, result.columns, strict=True):
+            lists = column.combine_chunks()
+            offsets, items = lists.offsets.to_numpy(), lists.values.to_numpy(zero_copy_only=False)
+            answer[name] = offsets - offsets[0], items[offsets[0] : offsets[-1]]
+        return answer
+
+    def write(self, path: Path, columns: Answer, codec: str, small_groups: bool = False) -> None:
+        if codec == "lzma":
+            raise Missing("Parquet has no lzma")
+        arrays, schema, splittable = [], [], []
+        for name, (*ends, values) in columns.items():
+            array = self.pa.array(values)
+            kind = array.type
+            if ends:
+                kind = self.pa.large_list(self.pa.field("element", kind, nullable=False))
+                array = self.pa.LargeListArray.from_arrays(self.pa.array(ends[0].astype(np.int64)), array, type=kind)
+            if values.dtype != np.bool_:
+                splittable.append(f"{name}.list.element" if ends else name)
+            arrays.append(array)
+            schema.append(self.pa.field(name, kind, nullable=False))
+        self.parquet.write_table(
+            self.pa.table(arrays, schema=self.pa.schema(schema)),
+            path,
+            compression="gzip" if codec == "zlib" else codec,
+            compression_level=None if self.own_level or codec == "none" else LIBRARY_LEVELS[codec],
+            use_dictionary=False,
+            use_byte_stream_split=False if codec == "none" else splittable,
+            row_group_size=ROW_GROUP_ENTRIES if small_groups else None,
+        )
+
+
+class Hdf5(Arrays):
+    """h5py, with hdf5plugin for the codecs; jagged columns are two datasets. Chunks and filters as were fastest."""
+
+    suffix = "h5"
+    package = "h5py"
+
+    def __init__(self, threads: int) -> None:
+        import h5py  # type: ignore[import-untyped]
+        import hdf5plugin
+
+        self.h5py = h5py
+        split = {"chunks": (1 << 15,), "shuffle": True}
+        self.settings: dict[str, dict[str, Any]] = {
+            "none": {},
+            "zstd": {**split, **hdf5plugin.Zstd(clevel=LIBRARY_LEVELS["zstd"])},
+            "lz4": {"chunks": (1 << 17,), **hdf5plugin.LZ4()},
+            "zlib": {**split, "compression": "gzip", "compression_opts": LIBRARY_LEVELS["zlib"]},
+        }
+        self.version = h5py.__version__
+
+    def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
+        with self.h5py.File(path) as file:
+            if ntuple == JAGGED:
+                return {name: (file[name]["ends"][:], file[name]["items"][:]) for name in columns}
+            return {name: file[name][start:stop] for name in columns}
+
+    def random(self, path: Path, ntuple: str, column: str, entries: list[int]) -> np.ndarray:
+        with self.h5py.File(path) as file:
+            values: np.ndarray = file[column][sorted(entries)]
+        return values[np.argsort(np.argsort(entries))]
+
+    def answer(self, result: Any) -> Answer:
+        return {name: column if isinstance(column, tuple) else (column,) for name, column in result.items()}
+
+    def write(self, path: Path, columns: Answer, codec: str) -> None:
+        if codec not in self.settings:
+            raise Missing(f"HDF5 has no {codec}")
+        with self.h5py.File(path, "w") as file:
+            for name, (*ends, values) in columns.items():
+                if ends:
+                    group = file.create_group(name)
+                    self._store(group, "ends", ends[0], codec)
+                    self._store(group, "items", values, codec)
+                else:
+                    self._store(file, name, values, codec)
+
+    def _store(self, group: Any, name: str, values: np.ndarray, codec: str) -> None:
+        settings = dict(self.settings[codec])
+        if "chunks" in settings:
+            settings["chunks"] = (min(len(values), settings["chunks"][0]),)
+        group.create_dataset(name, data=values, **settings)
+
+
+def one(column: Any) -> Any:
+    """A `pyarrow.ChunkedArray` in one piece, without a copy where it is one."""
+    return column.chunk(0) if column.num_chunks == 1 else column
+
+
+def from_numpy_or_awkward(result: Any) -> Answer:
+    if isinstance(result, dict):
+        return {name: (values,) for name, values in result.items()}
+    import awkward as ak
+
+    answer: Answer = {}
+    for name in result.fields:
+        layout = ak.to_packed(result[name]).layout
+        offsets = np.asarray(layout.offsets.data)
+        answer[name] = offsets, np.asarray(layout.content.data)[: offsets[-1]]
+    return answer
