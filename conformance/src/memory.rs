@@ -72,7 +72,7 @@ impl ByteSource for Near {
     }
 }
 
-/// The ntuple that [`write`] made, read as from a local file.
+/// The ntuple that [`write()`] made, read as from a local file.
 ///
 /// # Errors
 /// Those of opening.
