@@ -248,21 +248,26 @@ def stream(job: Job, contestant: Any, outcome: Outcome) -> None:
 
 def write_floats(job: Job, contestant: Any, outcome: Outcome) -> None:
     path, more = Path(job.path), job.more
-    entries = more["batch_bytes"] // 4 // more["columns"]
-    batch = np.random.default_rng(1).standard_normal((more["columns"], entries), np.float32)
-    small = np.ascontiguousarray(batch[:2, :2])
+    batch_entries = more["batch_bytes"] // 4 // more["columns"]
+    # All of it is there before memory is measured, and no two batches are equal.
+    shape = (more["columns"], batch_entries * more["batches"])
+    data = np.random.default_rng(1).standard_normal(shape, np.float32)
+    small = np.ascontiguousarray(data[:2, :2])
     remove = remover(path)
 
-    def call(batch: np.ndarray, batches: int) -> None:
+    def call(data: np.ndarray, batch_entries: int) -> None:
         remove()
-        contestant.write_floats(path, batch, batches, more["cluster_bytes"])
+        contestant.write_floats(path, data, batch_entries, more["cluster_bytes"])
 
-    measure_memory(outcome, lambda: call(small, 1), lambda: call(batch, more["batches"]))
-    outcome.stored_bytes, outcome.answer_bytes = path.stat().st_size, batch.nbytes * more["batches"]
+    measure_memory(outcome, lambda: call(small, 1), lambda: call(data, batch_entries))
+    outcome.stored_bytes = path.stat().st_size
     # The first and the last column of what was written, by Tupelo.
-    columns = ["f0", f"f{len(batch) - 1}"]
+    columns = ["f0", f"f{len(data) - 1}"]
     whole = Tupelo(1).read(path, "Floats", columns, None, None)
-    outcome.answer = hashes({name: (whole[name],) for name in columns})
+    take(outcome, {name: (whole[name],) for name in columns})
+    if outcome.answer != hashes(dict(zip(columns, ((data[0],), (data[-1],)), strict=True))):
+        raise RuntimeError("what was read back is not what was written")
+    outcome.answer_bytes = data.nbytes
     remove()
 
 

@@ -120,12 +120,12 @@ class Tupelo(Arrays):
         with self.tupelo.open(path) as file:
             return positive(file[ntuple].iterate(columns, step_size=step_entries, library="np"))
 
-    def write_floats(self, path: Path, batch: np.ndarray, batches: int, cluster_bytes: int) -> None:
-        names = [f"f{index}" for index in range(len(batch))]
+    def write_floats(self, path: Path, data: np.ndarray, batch_entries: int, cluster_bytes: int) -> None:
+        names = [f"f{index}" for index in range(len(data))]
         with self.tupelo.recreate(path, compression=MEMORY_CODEC, cluster_bytes=cluster_bytes) as file:
             ntuple = file.mkrntuple("Floats", dict.fromkeys(names, "float"))
-            for _ in range(batches):
-                ntuple.extend(dict(zip(names, batch, strict=True)))
+            for begin in range(0, data.shape[1], batch_entries):
+                ntuple.extend(dict(zip(names, data[:, begin : begin + batch_entries], strict=True)))
 
     def make(self, what: str, path: Path, entries: int, source: str) -> None:
         """Data that the command cannot generate, always the same."""
@@ -186,15 +186,14 @@ class Uproot(Arrays):
         with self.open(path) as file:
             return positive(file[ntuple].iterate(columns, step_size=step_entries, library="np"))
 
-    def write_floats(self, path: Path, batch: np.ndarray, batches: int, cluster_bytes: int) -> None:
+    def write_floats(self, path: Path, data: np.ndarray, batch_entries: int, cluster_bytes: int) -> None:
         """With batches as large as a cluster, because each becomes one."""
-        names = [f"f{index}" for index in range(len(batch))]
-        joined = max(1, cluster_bytes // batch.nbytes)
+        names = [f"f{index}" for index in range(len(data))]
+        batch_entries = max(1, cluster_bytes // data.itemsize // len(data))
         with self.uproot.recreate(path, compression=self.uproot.ZSTD(2)) as file:
-            ntuple = file.mkrntuple("Floats", dict.fromkeys(names, batch.dtype))
-            for begin in range(0, batches, joined):
-                large = np.tile(batch, min(joined, batches - begin))
-                ntuple.extend(dict(zip(names, large, strict=True)))
+            ntuple = file.mkrntuple("Floats", dict.fromkeys(names, data.dtype))
+            for begin in range(0, data.shape[1], batch_entries):
+                ntuple.extend(dict(zip(names, data[:, begin : begin + batch_entries], strict=True)))
 
 
 class Parquet(Arrays):

@@ -253,10 +253,10 @@ Index stream(const std::string &ntuple, const std::string &file, const std::vect
    return positive;
 }
 
-/// Writes a batch of float columns again and again; values of a column stand together.
-void write_floats(const std::string &ntuple, const std::string &file, Index columns, std::uintptr_t address,
-                  Index batch_entries, Index batches, int compression, Index cluster_bytes) {
-   const auto *batch = reinterpret_cast<const float *>(address);
+/// Writes float columns entry by entry; values of a column stand together.
+void write_floats(const std::string &ntuple, const std::string &file, Index columns, Index entries,
+                  std::uintptr_t address, int compression, Index cluster_bytes) {
+   const auto *data = reinterpret_cast<const float *>(address);
    auto model = ROOT::RNTupleModel::Create();
    std::vector<float *> values;
    for (Index c = 0; c < columns; ++c) values.push_back(model->MakeField<float>("f" + std::to_string(c)).get());
@@ -264,11 +264,10 @@ void write_floats(const std::string &ntuple, const std::string &file, Index colu
    options.SetCompression(compression);
    options.SetApproxZippedClusterSize(cluster_bytes);
    auto writer = ROOT::RNTupleWriter::Recreate(std::move(model), ntuple, file, options);
-   for (Index b = 0; b < batches; ++b)
-      for (Index i = 0; i < batch_entries; ++i) {
-         for (Index c = 0; c < columns; ++c) *values[c] = batch[c * batch_entries + i];
-         writer->Fill();
-      }
+   for (Index i = 0; i < entries; ++i) {
+      for (Index c = 0; c < columns; ++c) *values[c] = data[c * entries + i];
+      writer->Fill();
+   }
 }
 
 /// The mass of three kaons, as in src/analysis.rs.

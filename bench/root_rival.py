@@ -101,11 +101,8 @@ class Root:
     def stream(self, path: Path, ntuple: str, columns: list[str], step_entries: int) -> int:
         return int(self.root.stream(ntuple, str(path), self.strings(columns)))
 
-    def write_floats(self, path: Path, batch: np.ndarray, batches: int, cluster_bytes: int) -> None:
-        columns, entries = batch.shape
-        self.root.write_floats(
-            "Floats", str(path), columns, batch.ctypes.data, entries, batches, MEMORY_COMPRESSION, cluster_bytes
-        )
+    def write_floats(self, path: Path, data: np.ndarray, batch_entries: int, cluster_bytes: int) -> None:
+        self.root.write_floats("Floats", str(path), *data.shape, data.ctypes.data, MEMORY_COMPRESSION, cluster_bytes)
 
 
 def _view(address: int, dtype: type[np.generic], size: int) -> np.ndarray:

@@ -23,7 +23,7 @@ WIDE_COLUMNS = 1500
 CLUSTER_BYTES = 16 << 20
 """Compressed size of a cluster where memory of writing is measured: small, so that the run is short."""
 BATCH_BYTES = 4 << 20
-BATCHES = 32
+BATCHES = 16
 STEP_ENTRIES = 65_536
 READ_AHEAD_BYTES = 64 << 20
 """What the engine fetches at once, `FETCH_BYTES` in crates/tupelo/src/source/memory.rs."""
