@@ -29,7 +29,6 @@ pub(crate) fn mask(arguments: &[&str], repeat: usize) -> Result<Report> {
 }
 
 /// Lets the engine keep them.
-#[cfg(feature = "choose")]
 pub(crate) fn cut(arguments: &[&str], repeat: usize) -> Result<Report> {
     let &[file, ntuple, columns, name, value] = arguments else { return Err("cut wants five arguments".into()) };
     let (names, value): (Vec<&str>, i32) = (columns.split(',').collect(), value.parse()?);
@@ -46,7 +45,6 @@ pub(crate) fn cut(arguments: &[&str], repeat: usize) -> Result<Report> {
 }
 
 /// Single entries of a column.
-#[cfg(feature = "choose")]
 pub(crate) fn random(arguments: &[&str], repeat: usize) -> Result<Report> {
     let &[file, ntuple, column, entries] = arguments else { return Err("random wants four arguments".into()) };
     let entries = entries.split(',').map(str::parse).collect::<Result<Vec<u64>, _>>()?;

@@ -23,9 +23,7 @@ const MODES: &[(&str, &str, Mode)] = &[
     ("read", "FILE NTUPLE COLUMNS", read),
     ("analysis", "FILE NTUPLE", analysis::run),
     ("mask", "FILE NTUPLE COLUMNS COLUMN VALUE", choose::mask),
-    #[cfg(feature = "choose")]
     ("cut", "FILE NTUPLE COLUMNS COLUMN VALUE", choose::cut),
-    #[cfg(feature = "choose")]
     ("random", "FILE NTUPLE COLUMN ENTRIES", choose::random),
     ("decompress", "FILE PAGES CODEC", codec::decompress),
     ("compress", "FILE PAGES CODEC LEVEL", codec::compress),
