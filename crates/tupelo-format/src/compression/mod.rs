@@ -23,6 +23,9 @@ mod tests;
 
 pub use setting::{Algorithm, Compression};
 
+use std::cell::RefCell;
+
+use crate::checksum::CHECKSUM_BYTES;
 use crate::wire::Memory;
 use crate::{Error, Result};
 
@@ -30,6 +33,13 @@ use crate::{Error, Result};
 pub const BLOCK_HEADER_BYTES: usize = 9;
 /// Uncompressed bytes that one block can hold: three bytes have no room for more.
 pub const MAX_BLOCK_BYTES: usize = 0xff_ffff;
+
+/// Bytes of scratch memory that a thread keeps between two pages: enough for the usual ones, not for an envelope.
+const MAX_SCRATCH_BYTES: usize = 4 << 20;
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 #[derive(Clone, Copy)]
 enum Codec {
@@ -184,6 +194,7 @@ pub fn compress(compression: Compression, data: &[u8], out: &mut Vec<u8>) -> Res
         out.truncate(start);
     }
     if !outcome? {
+        out.reserve(data.len() + CHECKSUM_BYTES);
         out.extend_from_slice(data);
     }
     Ok(())
@@ -222,10 +233,22 @@ fn compress_blocks(compression: Compression, data: &[u8], out: &mut Vec<u8>) -> 
 }
 
 /// Appends to `out` what `encode` puts into at most `bound` bytes: the memory that every codec here wants to see.
+///
+/// That memory is kept for the next page. `out` gets no more than it needs, with room for the checksum that follows most
+/// payloads, and what a codec may leave unused is not cleared for each page.
 fn append<E>(out: &mut Vec<u8>, bound: usize, encode: impl FnOnce(&mut [u8]) -> Result<usize, E>) -> Result<(), E> {
-    let start = out.len();
-    out.resize(start + bound, 0);
-    let written = encode(out.get_mut(start..).unwrap_or_default())?;
-    out.truncate(start + written);
-    Ok(())
+    SCRATCH.with_borrow_mut(|scratch| {
+        if scratch.len() < bound {
+            scratch.resize(bound, 0);
+        }
+        let outcome = encode(scratch.get_mut(..bound).unwrap_or_default());
+        if let Ok(written) = outcome {
+            out.reserve(written + CHECKSUM_BYTES);
+            out.extend_from_slice(scratch.get(..written).unwrap_or_default());
+        }
+        if scratch.len() > MAX_SCRATCH_BYTES {
+            *scratch = Vec::new();
+        }
+        outcome.map(|_| ())
+    })
 }

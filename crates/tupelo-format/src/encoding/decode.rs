@@ -1,7 +1,7 @@
 //! Pages to values: checks the lengths, then picks the kernel.
 
 use super::scalar::{self, Word};
-use super::{ColumnType, Encoding};
+use super::{ColumnType, Encoding, halves, packing};
 use crate::{Error, Result};
 
 /// Decodes bytes, characters, integers and unpacked reals to little-endian elements of
@@ -56,6 +56,12 @@ pub fn decode_f32(encoding: &Encoding, packed: &[u8], out: &mut [f32]) -> Result
     if encoding.column_type().unsplit() == ColumnType::Real64 {
         return Err(encoding.mismatch("single-precision numbers"));
     }
+    if encoding.column_type() == ColumnType::SplitReal32 {
+        // As integers of the same bits: compilers put those together four at a time, numbers one by one.
+        encoding.check_page(packed, out.len())?;
+        u32::unsplit(packed, bytemuck::cast_slice_mut(out), |bits| bits);
+        return Ok(());
+    }
     decode_reals(encoding, packed, out, |single| single, |double| double as f32)
 }
 
@@ -78,19 +84,19 @@ fn decode_reals<T>(
     encoding.check_page(packed, out.len())?;
     let bits = encoding.bits();
     match encoding.column_type() {
-        Real16 => scalar::halves(false, packed, out, single),
-        SplitReal16 => scalar::halves(true, packed, out, single),
+        Real16 => halves::decode(false, packed, out, single),
+        SplitReal16 => halves::decode(true, packed, out, single),
         Real32 => u32::load(packed, out, |word| single(f32::from_bits(word))),
         SplitReal32 => u32::unsplit(packed, out, |word| single(f32::from_bits(word))),
         Real64 => u64::load(packed, out, |word| double(f64::from_bits(word))),
         SplitReal64 => u64::unsplit(packed, out, |word| double(f64::from_bits(word))),
         Real32Trunc => {
             let dropped = 32 - u32::from(bits);
-            scalar::unpack(bits, packed, out, |kept| single(f32::from_bits(kept << dropped)));
+            packing::unpack(bits, packed, out, |kept| single(f32::from_bits(kept << dropped)));
         }
         Real32Quant => {
             let unquantize = encoding.quantum()?.decoder();
-            scalar::unpack(bits, packed, out, |integer| double(unquantize(integer)));
+            packing::unpack(bits, packed, out, |integer| double(unquantize(integer)));
         }
         _ => return Err(encoding.mismatch("real numbers")),
     }

@@ -1,9 +1,7 @@
 //! Values to pages: checks the values, then picks the kernel.
 
-use half::f16;
-
 use super::scalar::{self, Word};
-use super::{ColumnType, Encoding};
+use super::{ColumnType, Encoding, halves, packing};
 use crate::{Error, Result};
 
 /// Grows `out` by the bytes of a page and returns those.
@@ -24,6 +22,10 @@ pub fn encode_fixed(encoding: &Encoding, values: &[u8], out: &mut Vec<u8>) -> Re
     let column_type = encoding.column_type();
     let width = column_type.width_bytes().ok_or_else(|| encoding.mismatch("elements of fixed width"))?;
     encoding.check_page(values, values.len() / width)?;
+    if column_type == column_type.unsplit() {
+        out.extend_from_slice(values);
+        return Ok(());
+    }
     let page = room(encoding, values.len() / width, out)?;
     match column_type {
         SplitUInt16 => u16::split(values.as_chunks().0, page, u16::from_le_bytes),
@@ -31,8 +33,7 @@ pub fn encode_fixed(encoding: &Encoding, values: &[u8], out: &mut Vec<u8>) -> Re
         SplitUInt32 | SplitReal32 => u32::split(values.as_chunks().0, page, u32::from_le_bytes),
         SplitInt32 => u32::split(values.as_chunks().0, page, |bytes| u32::from_le_bytes(bytes).zigzag()),
         SplitUInt64 | SplitReal64 => u64::split(values.as_chunks().0, page, u64::from_le_bytes),
-        SplitInt64 => u64::split(values.as_chunks().0, page, |bytes| u64::from_le_bytes(bytes).zigzag()),
-        _ => page.copy_from_slice(values),
+        _ => u64::split(values.as_chunks().0, page, |bytes| u64::from_le_bytes(bytes).zigzag()),
     }
     Ok(())
 }
@@ -81,30 +82,31 @@ fn encode_reals<T: Copy>(
 ) -> Result<()> {
     use ColumnType::*;
     let bits = encoding.bits();
-    let half = |value| f16::from_f32(single(value)).to_bits();
     match encoding.column_type() {
-        Real16 => u16::store(values, room(encoding, values.len(), out)?, half),
-        SplitReal16 => u16::split(values, room(encoding, values.len(), out)?, half),
+        Real16 => halves::encode(false, values, room(encoding, values.len(), out)?, single),
+        SplitReal16 => halves::encode(true, values, room(encoding, values.len(), out)?, single),
         Real32 => u32::store(values, room(encoding, values.len(), out)?, |value| single(value).to_bits()),
         SplitReal32 => u32::split(values, room(encoding, values.len(), out)?, |value| single(value).to_bits()),
         Real64 => u64::store(values, room(encoding, values.len(), out)?, |value| double(value).to_bits()),
         SplitReal64 => u64::split(values, room(encoding, values.len(), out)?, |value| double(value).to_bits()),
         Real32Trunc => {
             let dropped = 32 - u32::from(bits);
-            scalar::pack(bits, values, out, |value| single(value).to_bits() >> dropped);
+            packing::pack(bits, values, out, |value| single(value).to_bits() >> dropped);
         }
         Real32Quant => {
             let quantum = encoding.quantum()?;
-            // Written so that NaN is outside, too.
-            let inside = |value: f64| quantum.min <= value && value <= quantum.max;
-            if let Some(value) = values.iter().map(|value| double(*value)).find(|value| !inside(*value)) {
+            // Written so that NaN is outside, too; and a first look without a branch, which is all that good values get.
+            let inside = |value: f64| (quantum.min <= value) & (value <= quantum.max);
+            let outside = || values.iter().map(|value| double(*value)).find(|value| !inside(*value));
+            let is_good = values.iter().fold(true, |is_good, value| is_good & inside(double(*value)));
+            if !is_good && let Some(value) = outside() {
                 return Err(Error::unsupported(format!(
                     "value {value} is outside the range [{}, {}] of the Real32Quant column",
                     quantum.min, quantum.max
                 )));
             }
             let quantize = quantum.encoder();
-            scalar::pack(bits, values, out, |value| quantize(double(value)));
+            packing::pack(bits, values, out, |value| quantize(double(value)));
         }
         _ => return Err(encoding.mismatch("real numbers")),
     }

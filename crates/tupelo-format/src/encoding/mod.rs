@@ -14,7 +14,10 @@
 mod column_type;
 mod decode;
 mod encode;
+mod halves;
+mod packing;
 mod scalar;
+mod simd;
 
 #[cfg(test)]
 mod tests;
@@ -132,8 +135,17 @@ impl Quantum {
         move |integer| f64::from(integer) * scale + self.min
     }
 
+    /// For values within the range.
     fn encoder(self) -> impl Fn(f64) -> u32 {
         let scale = self.steps / (self.max - self.min);
-        move |value| (0.5 + (value - self.min) * scale) as u32
+        // From here on up neighbouring numbers differ by one, and the lower half of their bits counts.
+        const ONES: f64 = (1_u64 << (f64::MANTISSA_DIGITS - 1)) as f64;
+        move |value| {
+            let steps = 0.5 + (value - self.min) * scale;
+            // Cut to an integer as by a cast, in instructions that work on several numbers at once.
+            let nearest = steps + ONES;
+            let is_above = nearest - ONES > steps;
+            nearest.to_bits().wrapping_sub(u64::from(is_above)) as u32
+        }
     }
 }

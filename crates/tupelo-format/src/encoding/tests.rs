@@ -274,7 +274,8 @@ fn split_reference(values: &[u8], width: usize) -> Vec<u8> {
     (0..width).flat_map(|byte| values.chunks(width).map(move |value| value[byte])).collect()
 }
 
-const COUNTS: [usize; 7] = [0, 1, 255, 256, 257, 512, 1000];
+/// Around the blocks in which kernels work.
+const COUNTS: [usize; 11] = [0, 1, 15, 16, 17, 33, 255, 256, 257, 512, 1000];
 
 proptest! {
     #[test]
@@ -349,6 +350,20 @@ proptest! {
             // What was read can be written again, to the same bits.
             let inside: Vec<f64> = out.iter().map(|value| value.clamp(min, min + width)).collect();
             prop_assert_eq!(pack_f64(&encoding, &inside), page);
+        }
+    }
+
+    #[test]
+    fn steps_are_cut_as_by_a_cast(share in 0.0..=1.0_f64, min in -1e6..1e6_f64, width in 1e-3..1e6_f64, bits in 1_u32..=32) {
+        let quantum = Quantum { min, max: min + width, steps: ((1_u64 << bits) - 1) as f64 };
+        let scale = quantum.steps / (quantum.max - quantum.min);
+        let whole = (share * quantum.steps).floor();
+        // Anywhere, and around the places where the next step begins.
+        for value in [min + share * width, min + (whole + 0.5) / scale, min + whole / scale] {
+            let value = value.clamp(quantum.min, quantum.max);
+            for value in [value.next_down().max(quantum.min), value, value.next_up().min(quantum.max)] {
+                prop_assert_eq!(quantum.encoder()(value), (0.5 + (value - quantum.min) * scale) as u32);
+            }
         }
     }
 

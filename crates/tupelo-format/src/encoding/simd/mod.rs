@@ -1,0 +1,117 @@
+//! Where an instruction does what no compiler makes of a loop. Each has its portable twin, which is its specification.
+//!
+//! Split encoding is made of one shuffle. Let the bytes of some blocks be a deck of cards. A riffle takes the two halves
+//! and lays them down in turns. With sixteen bytes from each of two planes it joins them to 16-bit integers; with four
+//! planes two riffles make 32-bit integers, with eight three make 64-bit ones. Four more riffles bring sixteen elements
+//! back to where they were, and so those four take integers apart.
+
+mod f16c;
+
+pub(super) use f16c::{from_singles, to_singles};
+
+/// Bytes of a block: those of one vector register.
+pub(super) const LANES: usize = 16;
+
+/// Blocks of which the first half and the second one can be laid down in turns, byte by byte.
+pub(super) trait Deck {
+    /// Does it.
+    fn riffle(self) -> Self;
+}
+
+// One after the other: even where compilers do not inline across units, loops over iterators would stay loops.
+impl Deck for [[u8; LANES]; 2] {
+    #[inline(always)]
+    fn riffle(self) -> Self {
+        let [a, b] = self;
+        zip(a, b)
+    }
+}
+
+impl Deck for [[u8; LANES]; 4] {
+    #[inline(always)]
+    fn riffle(self) -> Self {
+        let [a, b, c, d] = self;
+        let ([p, q], [r, s]) = (zip(a, c), zip(b, d));
+        [p, q, r, s]
+    }
+}
+
+impl Deck for [[u8; LANES]; 8] {
+    #[inline(always)]
+    fn riffle(self) -> Self {
+        let [a, b, c, d, e, f, g, h] = self;
+        let ([p, q], [r, s], [t, u], [v, w]) = (zip(a, e), zip(b, f), zip(c, g), zip(d, h));
+        [p, q, r, s, t, u, v, w]
+    }
+}
+
+/// Every x86-64 has this instruction, so that nothing needs to be detected.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "compilers do not find it: eight times as fast as the portable loop")]
+#[inline(always)]
+fn zip(first: [u8; LANES], second: [u8; LANES]) -> [[u8; LANES]; 2] {
+    use std::arch::x86_64::{__m128i, _mm_unpackhi_epi8, _mm_unpacklo_epi8};
+
+    let (first, second): (__m128i, __m128i) = (bytemuck::must_cast(first), bytemuck::must_cast(second));
+    // SAFETY: SSE2 is part of x86-64, and the intrinsics touch no memory.
+    let (low, high) = unsafe { (_mm_unpacklo_epi8(first, second), _mm_unpackhi_epi8(first, second)) };
+    [bytemuck::must_cast(low), bytemuck::must_cast(high)]
+}
+
+/// Every AArch64, too.
+#[cfg(target_arch = "aarch64")]
+#[expect(unsafe_code, reason = "compilers do not find it")]
+#[inline(always)]
+fn zip(first: [u8; LANES], second: [u8; LANES]) -> [[u8; LANES]; 2] {
+    use std::arch::aarch64::{uint8x16_t, vzip1q_u8, vzip2q_u8};
+
+    let (first, second): (uint8x16_t, uint8x16_t) = (bytemuck::must_cast(first), bytemuck::must_cast(second));
+    // SAFETY: NEON is part of AArch64, and the intrinsics touch no memory.
+    let (low, high) = unsafe { (vzip1q_u8(first, second), vzip2q_u8(first, second)) };
+    [bytemuck::must_cast(low), bytemuck::must_cast(high)]
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+use portable_zip as zip;
+
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[inline(always)]
+fn portable_zip(first: [u8; LANES], second: [u8; LANES]) -> [[u8; LANES]; 2] {
+    let mut out = [[0; LANES]; 2];
+    for ((out, first), second) in out.as_flattened_mut().as_chunks_mut().0.iter_mut().zip(first).zip(second) {
+        *out = [first, second];
+    }
+    out
+}
+
+/// The elements of a block.
+#[inline(always)]
+pub(super) fn cut<const BYTES: usize, const COUNT: usize>(block: [u8; LANES]) -> [[u8; BYTES]; COUNT] {
+    bytemuck::must_cast(block)
+}
+
+/// The block of some elements.
+#[inline(always)]
+pub(super) fn paste<const BYTES: usize, const COUNT: usize>(elements: [[u8; BYTES]; COUNT]) -> [u8; LANES] {
+    bytemuck::must_cast(elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn instructions_do_what_the_portable_loop_does(first: [u8; LANES], second: [u8; LANES]) {
+            prop_assert_eq!(zip(first, second), portable_zip(first, second));
+        }
+
+        #[test]
+        fn seven_riffles_of_eight_blocks_are_a_whole_turn(deck: [[u8; LANES]; 8]) {
+            let turned = (0..7).fold(deck, |deck, _| deck.riffle());
+            prop_assert_eq!(turned, deck);
+        }
+    }
+}
