@@ -22,7 +22,7 @@ def command(*arguments: object) -> dict[str, Any]:
     binary = os.environ[BINARY]
     modes = subprocess.run([binary], check=True, capture_output=True, text=True).stdout.splitlines()
     if arguments[0] not in [line.split()[0] for line in modes]:
-        raise Missing(f"this tupelo-bench has no mode {arguments[0]}: is it built with --features choose?")
+        raise Missing(f"this tupelo-bench has no mode {arguments[0]}: is it built from this commit?")
     done = subprocess.run([binary, *map(str, arguments)], capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"tupelo-bench {arguments[0]}: {done.stderr.strip()}")

@@ -13,7 +13,7 @@ use crate::Result;
 
 /// Environment variable with the number of threads, for programs that do not call [`set_threads`].
 pub const THREADS_VARIABLE: &str = "TUPELO_THREADS";
-/// Stored bytes below which work is not cut, because waking a thread costs more.
+/// Bytes below which work is not cut, because waking a thread costs more.
 const SMALL_BYTES: u64 = 256 << 10;
 
 static POOL: Mutex<State> = Mutex::new(State { wanted: None, made: None });
@@ -61,7 +61,7 @@ fn pool() -> Option<Arc<ThreadPool>> {
     pool
 }
 
-/// Does all tasks, which are about `bytes` of stored bytes of work together, and gives what they made in their order, or
+/// Does all tasks, which are about `bytes` of work together, and gives what they made in their order, or
 /// the first error in that order.
 pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let pool = if tasks.len() > 1 && bytes >= SMALL_BYTES { pool() } else { None };

@@ -250,8 +250,9 @@ pub(super) fn read_tree(fetched: &Fetched, header: &FileHeader) -> Attempt<Vec<D
 }
 
 fn join(path: &str, name: &str) -> Result<String> {
-    if path.len() + name.len() > MAX_PATH_BYTES {
-        return Err(Error::limit(format!("path of more than {MAX_PATH_BYTES} bytes")));
+    let joined = if path.is_empty() { name.len() } else { path.len() + 1 + name.len() };
+    if joined > MAX_PATH_BYTES {
+        return Err(Error::limit(format!("path of {joined} bytes, the most is {MAX_PATH_BYTES}")));
     }
     Ok(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
 }
@@ -366,8 +367,10 @@ mod tests {
     #[test]
     fn paths_have_a_limit() {
         assert_eq!(join("", "name").as_deref(), Ok("name"));
-        let longest = MAX_PATH_BYTES - 10;
-        assert_eq!(join(&"p".repeat(10), &"n".repeat(longest)).unwrap().len(), MAX_PATH_BYTES + 1);
+        assert!(join("", &"n".repeat(MAX_PATH_BYTES + 1)).is_err());
+        // The slash counts: a path one byte too long once passed for it.
+        let longest = MAX_PATH_BYTES - 11;
+        assert_eq!(join(&"p".repeat(10), &"n".repeat(longest)).unwrap().len(), MAX_PATH_BYTES);
         assert!(join(&"p".repeat(10), &"n".repeat(longest + 1)).is_err());
     }
 

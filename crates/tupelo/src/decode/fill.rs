@@ -5,7 +5,7 @@ use tupelo_format::encoding::Encoding;
 use super::Decoder;
 use crate::pool;
 use crate::schema::Field;
-use crate::source::{Segment, Touch};
+use crate::source::{Pages, Segment, Touch};
 use crate::{Error, Result};
 
 /// Decodes a whole page to values as they lie in memory.
@@ -23,29 +23,20 @@ impl Decoder<'_> {
         out: &mut [u8],
         decode: Decode,
     ) -> Result<()> {
-        let touches = self.pages.touches(field, k, segments)?;
         let mut slots = Slots { rest: out, at: 0, width };
-        let mut rest = &touches[..];
-        while !rest.is_empty() {
-            let count = self.pages.provide(field, rest)?;
-            let (now, later) = rest.split_at(count.max(1));
-            let mut tasks = Vec::new();
-            let mut left = now;
-            while !left.is_empty() {
-                let (run, others) = left.split_at(self.pages.run_end(left));
-                tasks.push((run, slots.of(run)?));
-                left = others;
-            }
-            let pages = &self.pages;
-            let bytes = if self.parallel { now.iter().map(|touch| (touch.take * width) as u64).sum() } else { 0 };
-            pool::map(tasks, bytes, |(run, out)| {
+        let parallel = self.parallel;
+        self.rounds(field, k, segments, |pages, runs| {
+            let taken: usize = runs.iter().copied().flatten().map(|touch| touch.take).sum();
+            let places = runs.iter().map(|run| slots.of(run)).collect::<Result<Vec<_>>>()?;
+            let bytes = if parallel { (taken * width) as u64 } else { 0 };
+            pool::map(runs.into_iter().zip(places).collect(), bytes, |(run, out)| {
                 if pages.read_plain(field, run, width, out)? {
                     return Ok(());
                 }
                 let (mut rest, mut spare) = (out, Vec::<u64>::new());
                 pages.unseal(field, run, |touches, encoding, elements, packed| {
                     let taken: usize = touches.iter().map(|touch| touch.take * width).sum();
-                    let mine = rest.split_off_mut(..taken).ok_or_else(|| Error::corrupt("pages overlap"))?;
+                    let mut mine = rest.split_off_mut(..taken).ok_or_else(|| Error::corrupt("pages overlap"))?;
                     if let [touch] = touches
                         && touch.take == elements
                     {
@@ -54,7 +45,6 @@ impl Decoder<'_> {
                     spare.resize((elements * width).div_ceil(size_of::<u64>()), 0);
                     let spare = &mut bytemuck::cast_slice_mut(&mut spare)[..elements * width];
                     decode(encoding, packed, spare)?;
-                    let mut mine = mine;
                     for touch in touches {
                         let (to, others) = mine.split_at_mut(touch.take * width);
                         to.copy_from_slice(&spare[touch.skip * width..][..touch.take * width]);
@@ -63,9 +53,8 @@ impl Decoder<'_> {
                     Ok(())
                 })
             })?;
-            self.pages.release(now);
-            rest = later;
-        }
+            Ok(())
+        })?;
         slots.end();
         Ok(())
     }
@@ -79,18 +68,28 @@ impl Decoder<'_> {
         segments: &[Segment],
         mut visit: impl FnMut(&Touch, &Encoding, usize, &[u8]) -> Result<()>,
     ) -> Result<()> {
+        self.rounds(field, k, segments, |pages, runs| {
+            runs.into_iter().try_for_each(|run| {
+                pages.unseal(field, run, |touches, encoding, elements, packed| {
+                    touches.iter().try_for_each(|touch| visit(touch, encoding, elements, packed))
+                })
+            })
+        })
+    }
+
+    /// Gives all runs of pages that hold elements of the segments to `work`, in order, as many at once as there is room for.
+    fn rounds(
+        &mut self,
+        field: &Field,
+        k: usize,
+        segments: &[Segment],
+        mut work: impl FnMut(&Pages<'_>, Vec<&[Touch]>) -> Result<()>,
+    ) -> Result<()> {
         let touches = self.pages.touches(field, k, segments)?;
         let mut rest = &touches[..];
         while !rest.is_empty() {
             let (now, later) = rest.split_at(self.pages.provide(field, rest)?.max(1));
-            let mut left = now;
-            while !left.is_empty() {
-                let (run, others) = left.split_at(self.pages.run_end(left));
-                self.pages.unseal(field, run, |touches, encoding, elements, packed| {
-                    touches.iter().try_for_each(|touch| visit(touch, encoding, elements, packed))
-                })?;
-                left = others;
-            }
+            work(&self.pages, self.pages.runs(now))?;
             self.pages.release(now);
             rest = later;
         }

@@ -448,9 +448,20 @@ impl<'s> Pages<'s> {
         self.columns.get(&(touch.cluster.number, touch.column))
     }
 
-    /// Where the next run of touches ends: pages of one column that lie side by side in the file and are small enough
-    /// to be read at once, or one page. What is taken of one page stays together.
-    pub(crate) fn run_end(&self, touches: &[Touch]) -> usize {
+    /// Touches in runs: pages of one column that lie side by side in the file and are small enough to be read at once, or
+    /// one page. What is taken of one page stays together.
+    pub(crate) fn runs<'t>(&self, mut touches: &'t [Touch]) -> Vec<&'t [Touch]> {
+        let mut runs = Vec::new();
+        while !touches.is_empty() {
+            let (run, others) = touches.split_at(self.run_end(touches));
+            runs.push(run);
+            touches = others;
+        }
+        runs
+    }
+
+    /// Where the next run ends.
+    fn run_end(&self, touches: &[Touch]) -> usize {
         let Some((column, first)) = touches.first().and_then(|first| Some((self.column_of(first)?, first))) else {
             return touches.len();
         };
@@ -501,17 +512,16 @@ impl<'s> Pages<'s> {
                     };
                     let elements = info.elements as usize;
                     let packed_bytes = column.encoding.packed_bytes(elements as u64).unwrap_or(u64::MAX);
+                    let is_packed = packed_bytes > sealed.len() as u64;
                     // A page of which only a part is wanted is decoded beside the output.
                     let beside = match touches {
                         [touch] if touch.take == elements => 0,
                         _ => elements as u64 * decoded_width(&column.encoding),
                     };
-                    let packed_bytes = if packed_bytes > sealed.len() as u64 { packed_bytes } else { 0 };
-                    let _room = self.memory.hold(packed_bytes, "a page")?;
+                    let _room = self.memory.hold(if is_packed { packed_bytes } else { 0 }, "a page")?;
                     let _beside = self.memory.hold(beside, "a page of which a part is wanted")?;
                     let counters = self.source.counters();
-                    let unpacked_bytes = column.encoding.packed_bytes(elements as u64).unwrap_or_default();
-                    let packed = counters.decompress(sealed.len(), unpacked_bytes, || {
+                    let packed = counters.decompress(sealed.len(), packed_bytes, || {
                         self.source.unseal(info, &column.encoding, sealed, &mut scratch.packed)
                     })?;
                     counters.decode(|| decode(touches, &column.encoding, elements, packed))
