@@ -11,9 +11,15 @@ mod digest;
 mod timing;
 
 use std::error::Error;
+use std::fs;
 use std::process::ExitCode;
 
 use timing::Report;
+use tupelo::{FileWriter, WriteOptions};
+
+/// As the command and the Python package have it. Keeps what was freed for a moment: the memory of pages is used again, and need not be cleared by the system each time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 type Mode = fn(&[&str], usize) -> Result<Report>;
@@ -21,6 +27,7 @@ type Mode = fn(&[&str], usize) -> Result<Report>;
 /// Name, arguments and function of each mode; all have REPEAT as their last argument. `*` as COLUMNS are all of them.
 const MODES: &[(&str, &str, Mode)] = &[
     ("read", "FILE NTUPLE COLUMNS", read),
+    ("write", "FILE NTUPLE COLUMNS CODEC TARGET", write),
     ("analysis", "FILE NTUPLE", analysis::run),
     ("mask", "FILE NTUPLE COLUMNS COLUMN VALUE", choose::mask),
     ("cut", "FILE NTUPLE COLUMNS COLUMN VALUE", choose::cut),
@@ -41,6 +48,24 @@ fn read(arguments: &[&str], repeat: usize) -> Result<Report> {
         let read = if columns == "*" { ntuple.read_all() } else { ntuple.read(&names)? };
         Ok(read.to_batch()?)
     })?;
+    report.with_batch(&batch)
+}
+
+/// Writes the columns into a new file, which is removed.
+fn write(arguments: &[&str], repeat: usize) -> Result<Report> {
+    let &[file, name, columns, codec, target] = arguments else { return Err("write wants five arguments".into()) };
+    let ntuple = open(file, name)?;
+    let read = if columns == "*" { ntuple.read_all() } else { ntuple.read(columns.split(',').collect::<Vec<_>>())? };
+    let (schema, batch) = (read.schema().clone(), read.to_batch()?);
+    let options = WriteOptions::default().with_compression(codec.parse()?);
+    let (report, ()) = timing::measure(repeat, || {
+        let file = FileWriter::create(target)?;
+        let mut ntuple = file.ntuple(name, &schema, options.clone())?;
+        ntuple.write(&batch)?;
+        ntuple.finish()?;
+        Ok(file.finish()?)
+    })?;
+    fs::remove_file(target)?;
     report.with_batch(&batch)
 }
 

@@ -14,6 +14,10 @@ mod writer;
 
 use pyo3::prelude::*;
 
+/// Keeps what was freed for a moment: the memory of pages is used again, and need not be cleared by the system each time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The engine under the Python package `tupelo`. Private: it may change with every version.
 #[pymodule]
 mod _core {

@@ -29,6 +29,10 @@ use clap::Parser;
 
 use console::{Color, Console};
 
+/// Keeps what was freed for a moment: the memory of pages is used again, and need not be cleared by the system each time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Read, check, copy and make RNTuples, CERN's columnar event format, without ROOT.
 ///
 /// FILE is a ROOT file, FILE:NAME an ntuple in it; the name may be left out where the file holds only one.

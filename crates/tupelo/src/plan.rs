@@ -68,6 +68,13 @@ pub(crate) fn parts(segments: &[Segment], runs: &[(usize, usize)]) -> Vec<Segmen
     parts
 }
 
+/// Which part of all entries of their clusters is in the segments.
+pub(crate) fn share(segments: &[Segment]) -> f64 {
+    let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number);
+    let all: u64 = clusters.map(|segments| segments[0].cluster.entries).sum();
+    segments.iter().map(|segment| segment.count).sum::<u64>() as f64 / all.max(1) as f64
+}
+
 /// Which entry comes at an index in the output of segments of top-level fields.
 pub(crate) fn entry(segments: &[Segment], index: u64) -> u64 {
     let mut before = 0;

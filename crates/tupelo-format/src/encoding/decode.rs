@@ -11,13 +11,8 @@ use crate::{Error, Result};
 /// Unsupported if the type has no such width, corrupt if `packed` or `out` do not have the size of each other.
 pub fn decode_fixed(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> Result<()> {
     use ColumnType::*;
-    let column_type = encoding.column_type();
-    let width = column_type.width_bytes().ok_or_else(|| encoding.mismatch("elements of fixed width"))?;
-    encoding.check_page(packed, out.len() / width)?;
-    if packed.len() != out.len() {
-        return Err(Error::corrupt(format!("page of {} bytes into {} bytes", packed.len(), out.len())));
-    }
-    match column_type {
+    check_fixed(encoding, packed, out)?;
+    match encoding.column_type() {
         SplitUInt16 => u16::unsplit(packed, out.as_chunks_mut().0, u16::to_le_bytes),
         SplitInt16 => u16::unsplit(packed, out.as_chunks_mut().0, |word| word.unzigzag().to_le_bytes()),
         SplitUInt32 | SplitReal32 => u32::unsplit(packed, out.as_chunks_mut().0, u32::to_le_bytes),
@@ -25,6 +20,34 @@ pub fn decode_fixed(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> Resul
         SplitUInt64 | SplitReal64 => u64::unsplit(packed, out.as_chunks_mut().0, u64::to_le_bytes),
         SplitInt64 => u64::unsplit(packed, out.as_chunks_mut().0, |word| word.unzigzag().to_le_bytes()),
         _ => out.copy_from_slice(packed),
+    }
+    Ok(())
+}
+
+/// As [`decode_fixed`], for values that nobody looks at soon: where it can be done, they go past the caches, which then
+/// need not fetch what is overwritten: split elements of four or eight bytes, on x86-64, into an `out` that is aligned to
+/// 16 bytes.
+///
+/// # Errors
+/// As for [`decode_fixed`].
+pub fn decode_fixed_past_caches(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> Result<()> {
+    use ColumnType::*;
+    check_fixed(encoding, packed, out)?;
+    match encoding.column_type() {
+        SplitUInt32 | SplitReal32 => u32::unsplit_past_caches(packed, out, |word| word),
+        SplitInt32 => u32::unsplit_past_caches(packed, out, u32::unzigzag),
+        SplitUInt64 | SplitReal64 => u64::unsplit_past_caches(packed, out, |word| word),
+        SplitInt64 => u64::unsplit_past_caches(packed, out, u64::unzigzag),
+        _ => return decode_fixed(encoding, packed, out),
+    }
+    Ok(())
+}
+
+fn check_fixed(encoding: &Encoding, packed: &[u8], out: &[u8]) -> Result<()> {
+    let width = encoding.column_type().width_bytes().ok_or_else(|| encoding.mismatch("elements of fixed width"))?;
+    encoding.check_page(packed, out.len() / width)?;
+    if packed.len() != out.len() {
+        return Err(Error::corrupt(format!("page of {} bytes into {} bytes", packed.len(), out.len())));
     }
     Ok(())
 }

@@ -18,6 +18,9 @@ pub(super) trait Word: Copy + Sized {
     fn load<T>(packed: &[u8], out: &mut [T], element: impl FnMut(Self) -> T);
     /// Reads split elements, in their order.
     fn unsplit<T>(packed: &[u8], out: &mut [T], element: impl FnMut(Self) -> T);
+    /// Reads split elements, in their order, to little-endian ones of the same width; past the caches where that is
+    /// possible.
+    fn unsplit_past_caches(packed: &[u8], out: &mut [u8], element: impl FnMut(Self) -> Self);
     /// Writes plain elements.
     fn store<T: Copy>(values: &[T], out: &mut [u8], word: impl FnMut(T) -> Self);
     /// Writes split elements, in their order.
@@ -66,6 +69,28 @@ macro_rules! word {
                 for (index, out) in rest.iter_mut().enumerate() {
                     let bytes = planes.map(|plane| plane.get(done + index).copied().unwrap_or_default());
                     *out = element(<$word>::from_le_bytes(bytes));
+                }
+            }
+
+            #[inline(always)]
+            fn unsplit_past_caches(packed: &[u8], out: &mut [u8], mut element: impl FnMut(Self) -> Self) {
+                const WIDTH: usize = size_of::<$word>();
+                let mut bytes = |bytes| element(<$word>::from_le_bytes(bytes)).to_le_bytes();
+                let planes: [&[u8]; WIDTH] = planes(packed);
+                let [$($plane),*] = planes.map(|plane| plane.as_chunks::<LANES>().0);
+                let done = LANES * simd::stream(out, |index| {
+                    let joined = [$(*$plane.get(index)?),*]$(.$riffle())*;
+                    Some(joined.map(|block| {
+                        let words: [[u8; WIDTH]; LANES / WIDTH] = simd::cut(block);
+                        simd::paste(words.map(&mut bytes))
+                    }))
+                });
+                let rest = out.get_mut(done * WIDTH..).unwrap_or_default();
+                if done == 0 {
+                    return Self::unsplit(packed, rest.as_chunks_mut().0, |word| bytes(word.to_le_bytes()));
+                }
+                for (index, out) in rest.as_chunks_mut().0.iter_mut().enumerate() {
+                    *out = bytes(planes.map(|plane| plane.get(done + index).copied().unwrap_or_default()));
                 }
             }
 

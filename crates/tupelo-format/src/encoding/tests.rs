@@ -229,6 +229,7 @@ fn wrong_lengths_and_types_are_refused() {
         let page = vec![0; encoding.packed_bytes(16).unwrap() as usize];
         for wrong in [&page[1..], &[&page[..], &[0]].concat()] {
             assert!(decode_fixed(&encoding, wrong, &mut vec![0; page.len()]).is_err());
+            assert!(decode_fixed_past_caches(&encoding, wrong, &mut vec![0; page.len()]).is_err());
             assert!(decode_f32(&encoding, wrong, &mut [0.0; 16]).is_err());
             assert!(decode_f64(&encoding, wrong, &mut [0.0; 16]).is_err());
             assert!(decode_index(&encoding, wrong, &mut [0; 16]).is_err());
@@ -290,6 +291,12 @@ proptest! {
                 }
                 decode_fixed(&of(*column_type), &page, &mut out).unwrap();
                 prop_assert_eq!(&out[..], values);
+                for offset in [0, 1, 16] {
+                    let mut room = vec![0_u128; out.len().div_ceil(16) + 1];
+                    let out = &mut bytemuck::cast_slice_mut(&mut room)[offset..][..out.len()];
+                    decode_fixed_past_caches(&of(*column_type), &page, out).unwrap();
+                    prop_assert_eq!(&*out, values);
+                }
                 // Every page is one that the encoder could have written.
                 decode_fixed(&of(*column_type), values, &mut out).unwrap();
                 page.clear();

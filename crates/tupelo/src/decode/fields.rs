@@ -7,6 +7,9 @@ use crate::schema::Field;
 use crate::source::{Missing, PageSource, Pages, Request, Segment};
 use crate::{ErrorKind, Result, plan, pool};
 
+/// Requests of so many stored bytes put their values past the caches, which could not hold them until they are looked at.
+const LARGE_BYTES: u64 = 16 << 20;
+
 /// What decoded values look like.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
@@ -57,7 +60,7 @@ impl<'a> Batch<'a> {
     /// alone, and is then fetched while it is decoded. Also the stored bytes of their pages, about.
     fn fetch(&self, fields: &[Field]) -> Result<(Vec<Decoder<'a>>, u64)> {
         let (mut decoders, mut missing) = (Vec::new(), Vec::new());
-        let (mut fetched, mut touched, room) = (0, 0, self.request.room());
+        let (mut fetched, mut touched, room) = (0, 0.0, self.request.room());
         for field in fields {
             let mut decoder = Decoder::new(Pages::new(self.source, self.request), self.how, self.parallel);
             let pages = decoder.pages.missing(plan::wanted(field, self.segments).into_iter())?;
@@ -65,17 +68,20 @@ impl<'a> Batch<'a> {
             if fetched + bytes > room && !decoders.is_empty() {
                 break;
             }
-            touched += decoder.pages.known_bytes();
+            touched += decoder.pages.known_bytes() as f64;
             decoders.push(decoder);
             if fetched + bytes > room {
+                missing.push(Vec::new());
                 break;
             }
             fetched += bytes;
             missing.push(pages);
         }
+        let touched = (touched * plan::share(self.segments)) as u64;
         let all: Vec<Missing> = missing.iter().flatten().copied().collect();
         let mut bytes = self.source.fetch_pages(&all, self.request)?.into_iter();
         for (decoder, missing) in decoders.iter_mut().zip(&missing) {
+            decoder.is_large = touched >= LARGE_BYTES;
             decoder.pages.put(missing, bytes.by_ref().take(missing.len()));
         }
         Ok((decoders, touched))

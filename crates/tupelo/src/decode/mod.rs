@@ -6,6 +6,7 @@
 
 mod fields;
 mod fill;
+mod offsets;
 mod values;
 
 use std::sync::Arc;
@@ -30,12 +31,6 @@ use values::Values;
 
 /// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.
 const TRIED_BYTES: usize = 64 << 20;
-/// Memory of a list of segments for each of them and each field, in bytes: as they are, and with the offset before.
-const SEGMENT_MEMORY: u64 = 2 * size_of::<Segment>() as u64;
-
-/// Offsets of Arrow are signed, and two of them can be added.
-const MAX_ITEMS: u64 = 1 << 62;
-
 /// More elements that nobody stored (of fields added late, of records without members) are refused: only they cost
 /// a file nothing.
 const MAX_UNSTORED: u64 = 1 << 32;
@@ -47,19 +42,15 @@ struct Decoder<'s> {
     nested_deferred: bool,
     /// Whether other threads may help.
     parallel: bool,
-}
-
-/// End offsets of a collection's items in the output, and where the items lie.
-struct Offsets {
-    buffer: OffsetBuffer<i64>,
-    items: Vec<Segment>,
+    /// Whether the whole request is more than caches hold.
+    is_large: bool,
 }
 
 impl<'s> Decoder<'s> {
     fn new(pages: Pages<'s>, how: How, parallel: bool) -> Self {
         let flags = pages.source().descriptor().feature_flags();
         let nested_deferred = flags.bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS);
-        Self { pages, how, nested_deferred, parallel }
+        Self { pages, how, nested_deferred, parallel, is_large: false }
     }
 
     /// The field's values over the segments, one after the other.
@@ -136,10 +127,13 @@ impl<'s> Decoder<'s> {
             return self.bits(field, segments);
         }
         let width = data_type.primitive_width().unwrap_or(1);
-        let decode = match primitive {
-            Primitive::Float => single,
-            Primitive::Double => double,
-            _ => encoding::decode_fixed,
+        let decode = match (primitive, self.is_large) {
+            (Primitive::Float, true) => single::<true>,
+            (Primitive::Float, false) => single::<false>,
+            (Primitive::Double, true) => double::<true>,
+            (Primitive::Double, false) => double::<false>,
+            (_, true) => fixed::<true>,
+            (_, false) => fixed::<false>,
         };
         let values = self.numbers(field, 0, segments, width, decode)?;
         primitive_array(data_type, count, values.into())
@@ -296,78 +290,6 @@ impl<'s> Decoder<'s> {
         Ok(Arc::new(UnionArray::try_new(union_fields, type_ids, Some(offsets), children).map_err(misfit)?))
     }
 
-    /// Decodes an index column. Stored offsets count from the start of the cluster, Arrow's from that of the output.
-    fn offsets(&mut self, field: &Field, segments: &[Segment]) -> Result<Offsets> {
-        let count = total(field, segments)?;
-        // The offset before a segment's first is where its first item begins.
-        let before = |segment: &Segment| u64::from(segment.start > 0);
-        let widened: Vec<Segment> = segments
-            .iter()
-            .map(|segment| Segment {
-                start: segment.start - before(segment),
-                count: segment.count + before(segment),
-                ..*segment
-            })
-            .collect();
-        self.check(field, 0, &widened)?;
-        self.pages.memory().take(SEGMENT_MEMORY * segments.len() as u64, "parts of clusters")?;
-        let stored = total(field, &widened)?;
-        let mut out = self.values(field, stored + 1, size_of::<u64>())?;
-        // What is stored comes behind the first place, and moves to the front where offsets before are dropped.
-        self.fill(field, 0, &widened, size_of::<u64>(), &mut out.bytes_mut()[size_of::<u64>()..], index)?;
-        let numbers = out.numbers_mut::<u64>();
-        numbers[0] = 0;
-        let mut items = Vec::with_capacity(segments.len());
-        let (mut base, mut from, mut to) = (0u64, 1, 1);
-        for segment in segments {
-            let first = if segment.start > 0 { numbers[from] } else { 0 };
-            from += before(segment) as usize;
-            let count = segment.count as usize;
-            let last = match (from == to, first == base) {
-                // Mostly the numbers stand where they belong, and those of the first cluster are what they should be.
-                (true, true) => rising(&numbers[to..to + count], first),
-                _ => {
-                    let last = rising(&numbers[from..from + count], first);
-                    numbers.copy_within(from..from + count, to);
-                    numbers[to..to + count]
-                        .iter_mut()
-                        .for_each(|end| *end = end.wrapping_sub(first).wrapping_add(base));
-                    last
-                }
-            };
-            let last = match last {
-                Ok(last) => last,
-                Err((before, end)) => {
-                    let cluster = segment.cluster.number;
-                    let what = format!("an index column goes back from {before} to {end} in cluster {cluster}");
-                    return Err(self.corrupt(field, &what));
-                }
-            };
-            (from, to) = (from + count, to + count);
-            base = match (last - first).checked_add(base) {
-                Some(end) if end < MAX_ITEMS => end,
-                _ => return Err(self.corrupt(field, "an index column counts over 2^62 items")),
-            };
-            let total = self.items_in_cluster(field, segment, last)?;
-            items.push(Segment { start: first, count: last - first, total, per_entry: None, ..*segment });
-        }
-        out.truncate((count + 1) * size_of::<u64>());
-        Ok(Offsets { buffer: OffsetBuffer::new(ScalarBuffer::from(Buffer::from(out))), items })
-    }
-
-    /// How many items a collection has in the whole cluster, where the segment tells. Where columns below may be deferred
-    /// it must be known, and so is looked up.
-    fn items_in_cluster(&mut self, field: &Field, segment: &Segment, last: u64) -> Result<Option<u64>> {
-        match segment.total {
-            Some(total) if segment.start + segment.count == total => Ok(Some(last)),
-            Some(total) if self.nested_deferred => {
-                let end = Segment { start: total - 1, count: 1, ..*segment };
-                Ok(self.numbers(field, 0, &[end], size_of::<u64>(), index)?.numbers_mut().first().copied())
-            }
-            _ => Ok(None),
-        }
-    }
-
     /// Refuses what is not stored before room is made for it.
     fn check(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<()> {
         let unstored = self.pages.check(field, k, segments)?;
@@ -432,39 +354,27 @@ impl Switch {
     }
 }
 
+/// Elements as they are, of which the request has few or many.
+fn fixed<const LARGE: bool>(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
+    match LARGE {
+        true => encoding::decode_fixed_past_caches(encoding, packed, out),
+        false => encoding::decode_fixed(encoding, packed, out),
+    }
+}
+
 /// Single-precision numbers; of the usual types they only have to be put together from their bytes.
-fn single(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
+fn single<const LARGE: bool>(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
     match encoding.column_type().unsplit() {
-        ColumnType::Real32 => encoding::decode_fixed(encoding, packed, out),
+        ColumnType::Real32 => fixed::<LARGE>(encoding, packed, out),
         _ => encoding::decode_f32(encoding, packed, bytemuck::cast_slice_mut(out)),
     }
 }
 
 /// Double-precision numbers, likewise.
-fn double(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
+fn double<const LARGE: bool>(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
     match encoding.column_type().unsplit() {
-        ColumnType::Real64 => encoding::decode_fixed(encoding, packed, out),
+        ColumnType::Real64 => fixed::<LARGE>(encoding, packed, out),
         _ => encoding::decode_f64(encoding, packed, bytemuck::cast_slice_mut(out)),
-    }
-}
-
-fn index(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
-    encoding::decode_index(encoding, packed, bytemuck::cast_slice_mut(out))
-}
-
-/// The last of numbers of which none is smaller than the one before it, the first being no smaller than `first`; or the
-/// two where that is not so.
-fn rising(numbers: &[u64], first: u64) -> Result<u64, (u64, u64)> {
-    // Without a branch the compiler compares several at a time.
-    let is_rising = numbers.windows(2).fold(true, |is_rising, pair| is_rising & (pair[0] <= pair[1]));
-    match numbers {
-        [] => Ok(first),
-        [start, .., last] | [start @ last] if is_rising && first <= *start => Ok(*last),
-        _ => {
-            let mut before = first;
-            let mut falls = numbers.iter().map(|&end| (std::mem::replace(&mut before, end), end));
-            Err(falls.find(|(before, end)| end < before).unwrap_or_default())
-        }
     }
 }
 

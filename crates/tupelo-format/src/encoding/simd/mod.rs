@@ -6,8 +6,10 @@
 //! back to where they were, and so those four take integers apart.
 
 mod f16c;
+mod stream;
 
 pub(super) use f16c::{from_singles, to_singles};
+pub(super) use stream::stream;
 
 /// Bytes of a block: those of one vector register.
 pub(super) const LANES: usize = 16;
