@@ -10,7 +10,7 @@ use conformance::mutate::Random;
 use conformance::{bad, memory, outcome, samples, summary};
 use peak_alloc::PeakAlloc;
 use tupelo::schema::Schema;
-use tupelo::writer::PENDING_BYTES;
+use tupelo::writer::{PENDING_BYTES, WRITE_BYTES};
 use tupelo::{FileWriter, StreamerInfos, WriteOptions};
 use tupelo_format::locator::Locator;
 use tupelo_storage::ByteSink;
@@ -130,6 +130,17 @@ fn pending_values_stay_within_their_budget() {
     // The sealed pages of a cluster, the values before they are written, and what columns need.
     let most = PENDING_BYTES as usize + (64 + 10 + 24) * MIB;
     println!("{} MiB", bytes / MIB);
+    assert!(bytes < most, "{} MiB, {} MiB are allowed", bytes / MIB, most / MIB);
+}
+
+/// A cluster of 160 MiB was all in memory before its first byte was written.
+#[test]
+fn clusters_do_not_wait_in_memory() {
+    let _alone = alone();
+    let (clusters, bytes) = write(10, 1 << 17, 32, 256 << 20);
+    assert_eq!(clusters, 1);
+    // For each column a page that is filled and one that is sealed, and two batches: one is made, one is written.
+    let most = WRITE_BYTES as usize + 2 * 10 * MIB + 2 * 5 * MIB;
     assert!(bytes < most, "{} MiB, {} MiB are allowed", bytes / MIB, most / MIB);
 }
 

@@ -379,3 +379,24 @@ fn an_update_of_nothing_changes_nothing() {
         assert_eq!(open(&path).metadata().unwrap().len(), 2);
     }
 }
+
+/// A cluster whose pages are more than what waits in memory lies in several blobs.
+#[test]
+fn a_cluster_may_be_written_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.root");
+    let numbers = |start: i32| Arc::new(Int32Array::from_iter_values((start..).step_by(7).take(5 << 20))) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("a", numbers(0)), ("b", numbers(1))]).unwrap();
+    let file = tupelo::create(&path).unwrap();
+    let options = options().with_compression("none".parse().unwrap());
+    let mut ntuple = file.ntuple("n", &schema_of(&batch), options).unwrap();
+    ntuple.write(&batch).unwrap();
+    let written = ntuple.finish().unwrap();
+    file.finish().unwrap();
+    assert_eq!(written.clusters, 1);
+    assert_eq!(written.stored_bytes, (40 << 20) + 40 * 8);
+    let file = tupelo::open(path.to_str().unwrap()).open_file().unwrap();
+    let report = verify_deep(&file, &mut |_| {}).unwrap();
+    assert!(report.damages.is_empty(), "{:?}", report.damages);
+    assert_eq!(open(&path).read_all().to_batch().unwrap().columns(), batch.columns());
+}

@@ -6,6 +6,8 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::encoding::{self, Encoding};
+use tupelo_format::envelope::PageInfo;
+use tupelo_format::locator::Locator;
 
 use crate::{Error, Result};
 
@@ -58,10 +60,10 @@ pub(crate) struct SealedPage {
     pub(crate) digest: Option<u64>,
 }
 
-/// The pages of one column of one cluster.
+/// The pages of one column of one cluster, which are in the file.
 #[derive(Debug)]
-pub(crate) struct SealedColumn {
-    pub(crate) pages: Vec<SealedPage>,
+pub(crate) struct StoredColumn {
+    pub(crate) pages: Vec<PageInfo>,
     /// Compression setting.
     pub(crate) compression: u32,
 }
@@ -93,7 +95,9 @@ pub(crate) struct ColumnWriter {
     sealing: Sealing,
     page_elements: usize,
     pending: Pending,
-    /// Sealed pages of the open cluster.
+    /// Pages of the open cluster that are in the file.
+    stored: Vec<PageInfo>,
+    /// The sealed pages behind those.
     pages: Vec<SealedPage>,
     /// The pages behind those, not compressed yet.
     packed: Vec<PackedPage>,
@@ -102,6 +106,8 @@ pub(crate) struct ColumnWriter {
     /// Stored bytes and packed bytes of the open cluster's sealed pages.
     pub(crate) sealed_bytes: u64,
     pub(crate) packed_bytes: u64,
+    /// Stored bytes of those that are not in the file yet.
+    pub(crate) waiting_bytes: u64,
 }
 
 /// The shape of a column's values in memory.
@@ -222,10 +228,12 @@ impl ColumnWriter {
             sealing,
             page_elements,
             pending,
+            stored: Vec::new(),
             pages: Vec::new(),
             packed: Vec::new(),
             ends: vec![0; ends],
             sealed_bytes: 0,
+            waiting_bytes: 0,
             packed_bytes: 0,
         }
     }
@@ -371,13 +379,32 @@ impl ColumnWriter {
         }
     }
 
-    /// Ends the cluster, whose pages are all sealed, and gives them.
-    pub(crate) fn take_cluster(&mut self) -> SealedColumn {
-        debug_assert!(self.packed.is_empty(), "pages are left behind");
+    /// The sealed pages that are not in the file yet, each with its checksum behind it.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &[u8]> {
+        self.pages.iter().map(|page| page.bytes.as_slice())
+    }
+
+    /// Notes where in the file the pages are that were waiting.
+    pub(crate) fn place(&mut self, offsets: &mut impl Iterator<Item = u64>) {
+        self.waiting_bytes = 0;
+        for (page, offset) in self.pages.drain(..).zip(offsets) {
+            let checksum = if page.digest.is_some() { CHECKSUM_BYTES } else { 0 };
+            self.stored.push(PageInfo {
+                elements: page.elements,
+                has_checksum: page.digest.is_some(),
+                locator: Locator::File { offset, bytes: (page.bytes.len() - checksum) as u64 },
+                digest: page.digest,
+            });
+        }
+    }
+
+    /// Ends the cluster, whose pages are all in the file, and gives them.
+    pub(crate) fn take_cluster(&mut self) -> StoredColumn {
+        debug_assert!(self.packed.is_empty() && self.pages.is_empty(), "pages are left behind");
         self.ends.fill(0);
         (self.sealed_bytes, self.packed_bytes) = (0, 0);
         let compression = self.sealing.compression.setting();
-        SealedColumn { pages: std::mem::take(&mut self.pages), compression }
+        StoredColumn { pages: std::mem::take(&mut self.stored), compression }
     }
 
     /// Whether an encoding that has a range can hold values; no other refuses any.
@@ -423,6 +450,7 @@ impl ColumnWriter {
     /// The next sealed page.
     pub(crate) fn put(&mut self, page: SealedPage) {
         self.sealed_bytes += page.bytes.len() as u64;
+        self.waiting_bytes += page.bytes.len() as u64;
         self.pages.push(page);
     }
 

@@ -11,7 +11,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
-pub(crate) use column::{Check, ColumnWriter, Columns, Memory, SealedColumn, SealedPage, Sealing};
+pub(crate) use column::{Check, ColumnWriter, Columns, Memory, Sealing, StoredColumn};
 
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};

@@ -154,6 +154,27 @@ impl FileSink {
         Ok(at + key.len() as u64)
     }
 
+    /// Appends the pieces in as few blobs as the file format allows; gives the offset of each.
+    pub(crate) fn blobs(&self, pieces: &[&[u8]]) -> Result<Vec<u64>> {
+        let mut offsets = Vec::with_capacity(pieces.len());
+        let mut rest = pieces;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fitting = rest.iter().take_while(|piece| {
+                bytes += piece.len() as u64;
+                bytes <= MAX_KEY_BYTES
+            });
+            let (blob, others) = rest.split_at(fitting.count().max(1));
+            let mut offset = self.blob(blob)?;
+            for piece in blob {
+                offsets.push(offset);
+                offset += piece.len() as u64;
+            }
+            rest = others;
+        }
+        Ok(offsets)
+    }
+
     /// Says that a record, its key included, is not used any more once the next state of the file is.
     pub(crate) fn release(&self, record: Range<u64>) {
         self.lock().layout.release(record);

@@ -9,17 +9,16 @@ use tupelo_format::compression;
 use tupelo_format::container::{ANCHOR_BYTES, Anchor, BLOB_KEY_BYTES};
 use tupelo_format::descriptor::Descriptor;
 use tupelo_format::envelope::{
-    AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, FeatureFlags, Footer, Header, PageInfo,
-    PageList,
+    AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, FeatureFlags, Footer, Header, PageList,
 };
 use tupelo_format::locator::{EnvelopeLink, Locator};
 
 use super::attributes::{Metadata, SharedSet};
-use super::fill::{Fill, SealedCluster};
+use super::fill::{Fill, StoredCluster};
 use super::ntuple::Written;
 use super::records::{Added, Model, check_name};
 use super::{WriteOptions, reopen};
-use crate::encode::{SealedColumn, SealedPage};
+use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
 use crate::sink::{FileSink, MAX_KEY_BYTES};
@@ -105,7 +104,7 @@ impl Dataset {
         }
         let mut model = Model::default();
         let mut added = model.add(schema, &options, 0)?;
-        let fill = Fill::new(added.fields, std::mem::take(&mut added.columns), &options);
+        let fill = Fill::new(sink.clone(), added.fields, std::mem::take(&mut added.columns), &options);
         added.records.extra_type_info.clone_from(&options.extra_type_info);
         let header = Header {
             feature_flags: FeatureFlags::default(),
@@ -142,7 +141,7 @@ impl Dataset {
         if let Place::Listed(path) = &place {
             sink.begin(path, &options.description, Some(cycle))?;
         }
-        let fill = Fill::new(old.fields, old.columns, &options);
+        let fill = Fill::new(sink.clone(), old.fields, old.columns, &options);
         let mut dataset = Self::new(sink, place, options, (old.model, old.next_elements), old.header, old.footer);
         let version = ntuple.format_version();
         let version = [version.epoch, version.major, version.minor, version.patch];
@@ -224,32 +223,20 @@ impl Dataset {
     }
 
     /// Writes a cluster behind those before, and makes a checkpoint where one is due.
-    pub(super) fn commit(&mut self, cluster: SealedCluster) -> Result<Written> {
+    pub(super) fn commit(&mut self, cluster: StoredCluster) -> Result<Written> {
         self.check_usable()?;
         self.is_changed = true;
         // Of an ntuple that is continued, writers come in another order than columns.
-        let sealed = |writer: &Option<usize>| writer.and_then(|writer| cluster.columns.get(writer));
-        let in_order: Vec<&SealedColumn> = self.model.columns.iter().filter_map(sealed).collect();
-        let mut places = self.put_pages(&in_order)?.into_iter();
+        let mut stored: Vec<_> = cluster.columns.into_iter().map(Some).collect();
         let mut columns = Vec::with_capacity(self.model.columns.len());
         for (writer, next_element) in self.model.columns.iter().zip(&mut self.next_elements) {
-            let Some(sealed) = sealed(writer) else {
+            let stored = writer.and_then(|writer| stored.get_mut(writer)).and_then(Option::take);
+            let Some(StoredColumn { pages, compression }) = stored else {
                 columns.push(ColumnPages::suppressed());
                 continue;
             };
-            let pages: Vec<PageInfo> = sealed
-                .pages
-                .iter()
-                .zip(places.by_ref())
-                .map(|(page, locator)| PageInfo {
-                    elements: page.elements,
-                    has_checksum: page.digest.is_some(),
-                    locator,
-                    digest: page.digest,
-                })
-                .collect();
             self.group_pages += pages.len();
-            let column = ColumnPages { pages, first_element: Some(*next_element), compression: sealed.compression };
+            let column = ColumnPages { pages, first_element: Some(*next_element), compression };
             *next_element += column.elements();
             columns.push(column);
         }
@@ -258,6 +245,7 @@ impl Dataset {
         self.written.entries += cluster.entries;
         self.written.clusters += 1;
         self.written.unpacked_bytes += cluster.unpacked_bytes;
+        self.written.stored_bytes += cluster.stored_bytes;
         if self.group_pages >= GROUP_PAGES {
             self.commit_group()?;
         }
@@ -265,33 +253,6 @@ impl Dataset {
             self.make_checkpoint()?;
         }
         Ok(self.written)
-    }
-
-    /// Appends all pages, ordered by column, in as few blobs as the file format allows.
-    fn put_pages(&mut self, columns: &[&SealedColumn]) -> Result<Vec<Locator>> {
-        let pages: Vec<&SealedPage> = columns.iter().flat_map(|column| &column.pages).collect();
-        let mut locators = Vec::with_capacity(pages.len());
-        let mut rest = pages.as_slice();
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let fitting = rest.iter().take_while(|page| {
-                bytes += page.bytes.len() as u64;
-                bytes <= MAX_KEY_BYTES
-            });
-            let count = fitting.count().max(1);
-            let (blob, others) = rest.split_at(count);
-            let pieces: Vec<&[u8]> = blob.iter().map(|page| page.bytes.as_slice()).collect();
-            let mut offset = self.sink.blob(&pieces)?;
-            for page in blob {
-                let sealed = page.bytes.len() as u64;
-                let checksum = if page.digest.is_some() { 8 } else { 0 };
-                locators.push(Locator::File { offset, bytes: sealed - checksum });
-                offset += sealed;
-                self.written.stored_bytes += sealed;
-            }
-            rest = others;
-        }
-        Ok(locators)
     }
 
     fn commit_group(&mut self) -> Result<()> {

@@ -1,12 +1,13 @@
-//! From batches to sealed clusters: what one context of an ntuple collects, by itself.
+//! From batches to stored clusters: what one context of an ntuple collects, by itself.
 
 use arrow_array::{ArrayRef, RecordBatch};
 
 use super::WriteOptions;
 use super::ntuple::Written;
-use super::options::PENDING_BYTES;
+use super::options::{PENDING_BYTES, WRITE_BYTES};
 use super::records::Added;
-use crate::encode::{Check, ColumnWriter, FieldWriter, SealedColumn};
+use crate::encode::{Check, ColumnWriter, FieldWriter, StoredColumn};
+use crate::sink::FileSink;
 use crate::{Error, Result, pool};
 
 /// Entries are appended in pieces of about this many bytes, between which a cluster may end.
@@ -21,6 +22,7 @@ const FIRST_RATIO: f64 = 0.5;
 /// The open cluster of one context.
 #[derive(Debug)]
 pub(super) struct Fill {
+    sink: FileSink,
     fields: Vec<Option<FieldWriter>>,
     columns: Vec<ColumnWriter>,
     is_compressed: bool,
@@ -32,18 +34,26 @@ pub(super) struct Fill {
     pub(super) written: Written,
 }
 
-/// A complete cluster.
+/// A complete cluster, whose pages are in the file.
 #[derive(Debug)]
-pub(super) struct SealedCluster {
+pub(super) struct StoredCluster {
     pub(super) entries: u64,
     /// The pages of every column that is written.
-    pub(super) columns: Vec<SealedColumn>,
+    pub(super) columns: Vec<StoredColumn>,
     pub(super) unpacked_bytes: u64,
+    /// Checksums included.
+    pub(super) stored_bytes: u64,
 }
 
 impl Fill {
-    pub(super) fn new(fields: Vec<Option<FieldWriter>>, columns: Vec<ColumnWriter>, options: &WriteOptions) -> Self {
+    pub(super) fn new(
+        sink: FileSink,
+        fields: Vec<Option<FieldWriter>>,
+        columns: Vec<ColumnWriter>,
+        options: &WriteOptions,
+    ) -> Self {
         Self {
+            sink,
             fields,
             columns,
             is_compressed: !options.compression.is_none(),
@@ -57,6 +67,7 @@ impl Fill {
     /// Another one of the same fields, for another context; empty.
     pub(super) fn another(&self) -> Self {
         Self {
+            sink: self.sink.clone(),
             fields: self.fields.clone(),
             columns: self.columns.iter().map(ColumnWriter::another).collect(),
             entries: 0,
@@ -104,7 +115,7 @@ impl Fill {
     pub(super) fn append(
         &mut self,
         batch: &RecordBatch,
-        mut commit: impl FnMut(SealedCluster) -> Result<Written>,
+        mut commit: impl FnMut(StoredCluster) -> Result<Written>,
     ) -> Result<()> {
         let is_whole = self.is_whole(batch)?;
         let (mut start, entries) = (0, batch.num_rows());
@@ -119,6 +130,8 @@ impl Fill {
             self.seal()?;
             if self.is_full() {
                 self.flush(&mut commit)?;
+            } else if self.columns.iter().map(|column| column.waiting_bytes).sum::<u64>() >= WRITE_BYTES {
+                self.store()?;
             }
         }
         Ok(())
@@ -141,7 +154,7 @@ impl Fill {
     }
 
     /// Ends the open cluster, if it has entries.
-    pub(super) fn flush(&mut self, mut commit: impl FnMut(SealedCluster) -> Result<Written>) -> Result<()> {
+    pub(super) fn flush(&mut self, mut commit: impl FnMut(StoredCluster) -> Result<Written>) -> Result<()> {
         if self.entries == 0 {
             return Ok(());
         }
@@ -150,9 +163,19 @@ impl Fill {
             column.seal_pending().map_err(|e| of_field(e, &self.fields, k))?;
         }
         self.seal()?;
+        self.store()?;
+        let stored_bytes = self.columns.iter().map(|column| column.sealed_bytes).sum();
         let columns = self.columns.iter_mut().map(ColumnWriter::take_cluster).collect();
         let entries = std::mem::take(&mut self.entries);
-        self.written = commit(SealedCluster { entries, columns, unpacked_bytes })?;
+        self.written = commit(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })?;
+        Ok(())
+    }
+
+    /// Writes all sealed pages, ordered by column.
+    fn store(&mut self) -> Result<()> {
+        let pages: Vec<&[u8]> = self.columns.iter().flat_map(ColumnWriter::waiting).collect();
+        let mut offsets = self.sink.blobs(&pages)?.into_iter();
+        self.columns.iter_mut().for_each(|column| column.place(&mut offsets));
         Ok(())
     }
 

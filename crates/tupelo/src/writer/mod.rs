@@ -20,7 +20,7 @@ use self::dataset::{Dataset, Place};
 pub use self::ntuple::{FillContext, NtupleWriter, Written};
 pub use self::options::{
     DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_MAX_UNPACKED_CLUSTER_BYTES,
-    DEFAULT_PAGE_BYTES, IndexBits, MAX_PAGE_BYTES, PENDING_BYTES, WriteOptions,
+    DEFAULT_PAGE_BYTES, IndexBits, MAX_PAGE_BYTES, PENDING_BYTES, WRITE_BYTES, WriteOptions,
 };
 use crate::reader::{DEFAULT_PAGE_CHECKSUMS, File, Object};
 use crate::schema::Schema;

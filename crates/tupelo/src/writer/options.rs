@@ -21,6 +21,9 @@ pub const MAX_PAGE_BYTES: u64 = 512 << 20;
 /// Values that wait for their pages, all columns together, in bytes. Above it the longest-waiting pages are sealed
 /// early, so that pages become small where columns are many.
 pub const PENDING_BYTES: u64 = 64 << 20;
+/// Sealed pages that wait for the others of their cluster, in bytes: 32 MiB. Then they are written, each column's side by
+/// side, so that memory does not grow with clusters.
+pub const WRITE_BYTES: u64 = 32 << 20;
 
 /// Stored bytes after which a checkpoint is made: 1 GiB.
 pub const DEFAULT_CHECKPOINT_BYTES: u64 = 1 << 30;
