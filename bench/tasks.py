@@ -20,10 +20,10 @@ FLOATS = 17
 CUT_VALUE = 42
 """One of a hundred runs."""
 WIDE_COLUMNS = 1500
-CLUSTER_BYTES = 16 << 20
-"""Compressed size of a cluster where memory of writing is measured: small, so that the run is short."""
+CLUSTER_BYTES = 128 << 20
+"""Compressed size of a cluster where memory of writing is measured: what Tupelo and ROOT have by default."""
 BATCH_BYTES = 4 << 20
-BATCHES = 16
+BATCHES = 96
 STEP_ENTRIES = 65_536
 READ_AHEAD_BYTES = 64 << 20
 """What the engine fetches at once, `FETCH_BYTES` in crates/tupelo/src/source/memory.rs."""

@@ -120,6 +120,9 @@ def fit(table: Any, schema: Any) -> Any:
         table = table.select(schema.names)
     columns = []
     for field, column in zip(schema, table.columns, strict=True):
+        if column.type == field.type and (field.nullable or not column.null_count):
+            columns.append(column)
+            continue
         chunks = [fit_array(chunk, field, field.name) for chunk in column.chunks]
         columns.append(pa.chunked_array(chunks, None if chunks else field.type))
     return pa.Table.from_arrays(columns, schema.names)
@@ -291,6 +294,8 @@ def _named_tuples(name: str, array: Any) -> tuple[Any, Any]:
 
 def _tuple_field(field: Any) -> Any:
     kind, metadata = field.type, field.metadata
+    if not pa.types.is_nested(kind):
+        return field
     if pa.types.is_struct(kind):
         members = [_tuple_field(member) for member in kind]
         kind = pa.struct(members)

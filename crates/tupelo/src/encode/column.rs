@@ -11,6 +11,9 @@ use tupelo_format::locator::Locator;
 
 use crate::{Error, Result};
 
+/// Room for values that wait grows by one part of so many.
+const GROWTH: usize = 4;
+
 thread_local! {
     /// The page being compressed, which takes the most that it may take.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -489,7 +492,12 @@ fn fill<T: Copy>(
             values = rest;
             continue;
         }
-        let (taken, rest) = values.split_at((page - pending.len()).min(values.len()));
+        let room = page - pending.len();
+        let (taken, rest) = values.split_at(room.min(values.len()));
+        if pending.capacity() < pending.len() + taken.len() {
+            // Where columns are many and all grow at a time, twice the room for each would be too much.
+            pending.reserve_exact(taken.len().max(pending.len() / GROWTH).min(room));
+        }
         pending.extend_from_slice(taken);
         values = rest;
         if pending.len() == page {

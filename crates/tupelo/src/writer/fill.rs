@@ -16,6 +16,8 @@ const PIECE_BYTES: u64 = 4 << 20;
 const MAX_CHECKED_ENTRIES: u64 = 64 << 10;
 /// Entries of the first piece, before anything is known of their size.
 const FIRST_PIECE_ENTRIES: u64 = 256;
+/// Values that are sealed at once when too many wait, in bytes: as packed pages they take memory once more.
+const RELIEF_BYTES: u64 = PIECE_BYTES;
 /// What compression is expected to leave before the first page is there; ROOT's guess.
 const FIRST_RATIO: f64 = 0.5;
 
@@ -128,10 +130,9 @@ impl Fill {
             self.entries += count as u64;
             self.relieve()?;
             self.seal()?;
-            if self.is_full() {
-                self.flush(&mut commit)?;
-            } else if self.columns.iter().map(|column| column.waiting_bytes).sum::<u64>() >= WRITE_BYTES {
-                self.store()?;
+            match self.is_full() {
+                true => self.flush(&mut commit)?,
+                false => self.store_if_many()?,
             }
         }
         Ok(())
@@ -159,8 +160,15 @@ impl Fill {
             return Ok(());
         }
         let unpacked_bytes = self.unpacked_bytes();
-        for (k, column) in self.columns.iter_mut().enumerate() {
-            column.seal_pending().map_err(|e| of_field(e, &self.fields, k))?;
+        let mut packed = 0;
+        for k in 0..self.columns.len() {
+            packed += self.columns[k].pending_packed_bytes();
+            self.columns[k].seal_pending().map_err(|e| of_field(e, &self.fields, k))?;
+            if packed >= PIECE_BYTES {
+                self.seal()?;
+                self.store_if_many()?;
+                packed = 0;
+            }
         }
         self.seal()?;
         self.store()?;
@@ -169,6 +177,12 @@ impl Fill {
         let entries = std::mem::take(&mut self.entries);
         self.written = commit(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })?;
         Ok(())
+    }
+
+    /// Keeps the memory of sealed pages within [`WRITE_BYTES`] and a piece.
+    fn store_if_many(&mut self) -> Result<()> {
+        let waiting: u64 = self.columns.iter().map(|column| column.waiting_bytes).sum();
+        if waiting >= WRITE_BYTES { self.store() } else { Ok(()) }
     }
 
     /// Writes all sealed pages, ordered by column.
@@ -205,7 +219,7 @@ impl Fill {
         let mut largest: Vec<(usize, &mut ColumnWriter)> = self.columns.iter_mut().enumerate().collect();
         largest.sort_by_key(|(_, column)| std::cmp::Reverse(column.pending_bytes()));
         for (k, column) in largest {
-            if pending <= PENDING_BYTES / 2 {
+            if pending <= PENDING_BYTES - RELIEF_BYTES {
                 break;
             }
             pending -= column.pending_bytes();
