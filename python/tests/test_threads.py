@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 WAITING = """
 import threading
@@ -33,3 +34,30 @@ def test_asking_for_entries_stops_no_other_thread() -> None:
     """It used to wait for the writer without letting the interpreter go: with a writer that needed it, for ever."""
     done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+
+
+FORKED = """
+import os
+import numpy as np
+import tupelo
+
+with tupelo.recreate("f.root", compression="none") as file:
+    file["Events"] = {"x": np.arange(12_000_000)}
+tupelo.set_threads(2)
+batches = tupelo.open("f.root:Events").iterate(step_size=1_000_000, library="np")
+# The batches behind these are being decoded by a thread that the child does not have.
+begun = next(batches)["x"].sum()
+child = os.fork()
+total = begun + sum(batch["x"].sum() for batch in batches)
+assert total == 12_000_000 * 11_999_999 // 2, total
+if child:
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+else:
+    os._exit(0)
+"""
+
+
+def test_a_forked_child_goes_on_with_the_batches_of_its_parent(tmp_path: Path) -> None:
+    run = [sys.executable, "-c", FORKED]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

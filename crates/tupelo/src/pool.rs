@@ -3,6 +3,7 @@
 //! The pool belongs to the process. It is made when it is first needed, and anew in a forked child, where the threads
 //! of the parent are gone.
 
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -55,7 +56,9 @@ fn pool() -> Option<Arc<ThreadPool>> {
     };
     // Without threads the work is done all the same.
     let named = |index| format!("tupelo-{index}");
-    let build = || ThreadPoolBuilder::new().num_threads(threads).thread_name(named).build().ok().map(Arc::new);
+    // Whoever waits for a task that panicked does its work again, and panics himself.
+    let builder = || ThreadPoolBuilder::new().num_threads(threads).thread_name(named).panic_handler(drop);
+    let build = || builder().build().ok().map(Arc::new);
     let pool = if threads > 1 { build() } else { None };
     state.made = Some((process, pool.clone()));
     pool
@@ -68,4 +71,27 @@ pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) 
     let Some(pool) = pool else { return tasks.into_iter().map(work).collect() };
     let done: Vec<Result<R>> = pool.install(|| tasks.into_par_iter().with_max_len(1).map(&work).collect());
     done.into_iter().collect()
+}
+
+/// Work that another thread does meanwhile.
+#[derive(Debug)]
+pub(crate) struct Ahead<T> {
+    /// The process whose thread it is.
+    process: u32,
+    done: Receiver<T>,
+}
+
+/// Lets another thread begin with some work, where there are several.
+pub(crate) fn ahead<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<Ahead<T>> {
+    let (sender, done) = mpsc::sync_channel(1);
+    // Nobody may be waiting any more.
+    pool()?.spawn(move || drop(sender.send(work())));
+    Some(Ahead { process: std::process::id(), done })
+}
+
+impl<T> Ahead<T> {
+    /// What came of it; nothing in a forked child, where the thread is gone.
+    pub(crate) fn wait(self) -> Option<T> {
+        if self.process == std::process::id() { self.done.recv().ok() } else { None }
+    }
 }

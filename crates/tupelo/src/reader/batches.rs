@@ -10,10 +10,10 @@ use super::Ntuple;
 use super::cut::Cut;
 use super::sources::Sources;
 use crate::decode::{self, How};
-use crate::plan;
+use crate::pool::{self, Ahead};
 use crate::schema::{Field, Schema};
 use crate::source::{Pages, Segment};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, plan};
 
 /// Entries in a batch unless told otherwise.
 pub const DEFAULT_BATCH_ENTRIES: u64 = 65_536;
@@ -204,7 +204,8 @@ impl Read {
         let chunk_entries = count.saturating_mul((at_once / count).max(1));
         let schema = self.arrow_schema();
         let first = self.entries.start;
-        Ok(Batches { position: first, decoded: first, read: self, schema, chunk: None, chunk_entries })
+        let read = Arc::new(self);
+        Ok(Batches { position: first, decoded: first, read, schema, chunk: None, ahead: None, chunk_entries })
     }
 
     /// Batches of about `bytes` bytes in memory.
@@ -251,6 +252,25 @@ impl Read {
         }
     }
 
+    /// Entries from `start` on: several batches at once where they are small, and no more than the memory budget allows
+    /// unless one batch alone is more.
+    fn chunk(&self, start: u64, entries: u64) -> Result<Chunk> {
+        let end = |entries: u64| start.saturating_add(entries).min(self.entries.end);
+        match self.decode_columns(&(start..end(entries)), true) {
+            // A cluster may be much larger than those by which the number of entries was chosen.
+            Err(error) if error.kind() == ErrorKind::Limit => {
+                let end = end(self.batch_entries);
+                Ok(Chunk { batch: self.decode(start..end)?, end })
+            }
+            batch => Ok(Chunk { batch: batch.map_err(|e| self.ntuple.context(e))?, end: end(entries) }),
+        }
+    }
+
+    /// Whether reading calls no function of the user's, who may not expect to be called by another thread.
+    fn calls_nobody(&self) -> bool {
+        self.cut.is_none() && self.sources.is_none()
+    }
+
     /// All entries of the segments, which the cut does not concern.
     pub(super) fn decode_segments(&self, segments: &[Segment], strict: bool) -> Result<RecordBatch> {
         let mut arrays = self.decode_fields(self.disk_fields(), segments, strict)?;
@@ -292,7 +312,7 @@ impl Read {
 /// Batches of one reading request, in entry order.
 #[derive(Debug)]
 pub struct Batches {
-    read: Read,
+    read: Arc<Read>,
     schema: SchemaRef,
     position: u64,
     /// Entries before this one are decoded.
@@ -300,6 +320,16 @@ pub struct Batches {
     chunk_entries: u64,
     /// What is decoded but not handed out yet.
     chunk: Option<RecordBatch>,
+    /// What another thread decodes meanwhile: what comes next.
+    ahead: Option<Ahead<Result<Chunk>>>,
+}
+
+/// Entries that were decoded at once.
+#[derive(Debug)]
+struct Chunk {
+    batch: RecordBatch,
+    /// The entry behind them, which a cut may have left out like others of them.
+    end: u64,
 }
 
 impl Batches {
@@ -308,27 +338,22 @@ impl Batches {
         self.position
     }
 
-    /// Decodes the next entries: several batches at once where they are small, and no more than the memory budget allows
-    /// unless one batch alone is more.
-    fn next_chunk(&mut self) -> Result<(RecordBatch, u64)> {
-        let end = |entries: u64| self.decoded.saturating_add(entries).min(self.read.entries.end);
-        let one = self.read.batch_entries;
-        let several = end(self.chunk_entries);
-        let chunk = match self.read.decode_columns(&(self.decoded..several), true) {
-            // A cluster may be much larger than those by which the number of entries was chosen.
-            Err(error) if error.kind() == ErrorKind::Limit => {
-                self.chunk_entries = one;
-                (self.read.decode(self.decoded..end(one))?, end(one))
-            }
-            chunk => (chunk.map_err(|e| self.read.ntuple.context(e))?, several),
-        };
-        if self.read.cut.is_some() {
-            return Ok(chunk);
-        }
+    /// The next entries; another thread then begins with those behind them.
+    fn next_chunk(&mut self) -> Result<Chunk> {
+        let (start, one) = (self.decoded, self.read.batch_entries);
+        let ahead = self.ahead.take().and_then(Ahead::wait);
+        let chunk = ahead.unwrap_or_else(|| self.read.chunk(start, self.chunk_entries))?;
         // The next entries will be as large as these.
-        let bytes = chunk.0.get_array_memory_size().max(1) as u64;
-        let entries = (u128::from(CHUNK_BYTES) * u128::from(chunk.1 - self.decoded) / u128::from(bytes)) as u64;
-        self.chunk_entries = one.saturating_mul((entries / one).max(1));
+        let bytes = chunk.batch.get_array_memory_size().max(1) as u64;
+        let entries = (u128::from(CHUNK_BYTES) * u128::from(chunk.end - start) / u128::from(bytes)) as u64;
+        match &self.read.cut {
+            None => self.chunk_entries = one.saturating_mul((entries / one).max(1)),
+            Some(_) => self.chunk_entries = self.chunk_entries.min((chunk.end - start).max(one)),
+        }
+        if bytes <= 2 * CHUNK_BYTES && chunk.end < self.read.entries.end && self.read.calls_nobody() {
+            let (read, start, entries) = (Arc::clone(&self.read), chunk.end, self.chunk_entries);
+            self.ahead = pool::ahead(move || read.chunk(start, entries));
+        }
         Ok(chunk)
     }
 
@@ -341,8 +366,8 @@ impl Batches {
             if self.decoded >= self.read.entries.end {
                 return Ok(None);
             }
-            let (chunk, end) = self.next_chunk()?;
-            if chunk.schema() != self.schema {
+            let Chunk { batch, end } = self.next_chunk()?;
+            if batch.schema() != self.schema {
                 return Err(self.read.ntuple.context(Error::unsupported(format!(
                     "strings of the entries {}..{end} are not UTF-8; read them with binary strings",
                     self.decoded
@@ -350,7 +375,7 @@ impl Batches {
             }
             self.decoded = end;
             // A cut may leave nothing.
-            self.chunk = Some(chunk).filter(|chunk| chunk.num_rows() > 0);
+            self.chunk = Some(batch).filter(|batch| batch.num_rows() > 0);
         };
         let count = (self.read.batch_entries as usize).min(rest.num_rows());
         let batch = rest.slice(0, count);
@@ -373,7 +398,8 @@ impl Iterator for Batches {
         let next = self.advance();
         if next.is_err() {
             // An error ends the stream: what follows it has no known place.
-            (self.position, self.decoded, self.chunk) = (self.read.entries.end, self.read.entries.end, None);
+            (self.position, self.decoded) = (self.read.entries.end, self.read.entries.end);
+            (self.chunk, self.ahead) = (None, None);
         }
         next.transpose()
     }
