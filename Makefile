@@ -73,13 +73,15 @@ fuzz: tools ## Fuzz all targets in turn for MINUTES=… together; without cargo-
 	$(CARGO) test --locked --package conformance --test fuzz_smoke; fi
 
 # What judges no check but takes long: rooms that are not mutated, and tests for which it is enough that nothing breaks.
+# Some mutants take all the memory there is.
+MUTANT_KIB := 8000000
 SLOW_JUDGES := compression:: encoding:: _do_no_harm truncated_files damaged_lists
 
-mutants: tools ## Take each check of the parsing rooms away in turn: a test must notice (an hour; cargo install cargo-mutants)
-	$(CARGO) mutants --package tupelo-format --test-package tupelo-format --output target/mutants --cargo-arg=--lib \
+mutants: tools ## Take each check of the parsing rooms away in turn: a test must notice (hours; cargo install cargo-mutants)
+	ulimit -v $(MUTANT_KIB); $(CARGO) mutants --package tupelo-format --test-package tupelo-format --output target/mutants --cargo-arg=--lib \
 	-- -- $(SLOW_JUDGES:%=--skip %) || case $$? in 2|3) ;; *) exit 1 ;; esac
 	@echo 'What the tests of tupelo-format alone missed, with the damaged and hand-made files as judges too:'
-	$(CARGO) mutants --package tupelo-format --test-package tupelo-format,conformance --iterate --output target/mutants \
+	ulimit -v $(MUTANT_KIB); $(CARGO) mutants --package tupelo-format --test-package tupelo-format,conformance --iterate --output target/mutants \
 	--cargo-test-arg=--lib --cargo-test-arg=--test=bad_files --cargo-test-arg=--test=handmade --cargo-test-arg=--test=errors
 
 sanitize: tools ## AddressSanitizer, valgrind and Miri, as far as the machine has them

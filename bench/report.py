@@ -41,6 +41,8 @@ class Verdict:
     wanted: str
     met: bool | None
     """None where it could not be measured."""
+    bound: str = "–"
+    """What the slowest limit would make of it: nobody can do better."""
 
 
 def amount(task: Task, value: float) -> str:
@@ -121,7 +123,9 @@ def verdict(task: Task, target: Target, rows: dict[tuple[int, str], Row], cores:
         return Verdict(task.name, threads, against, "–", wanted, None)
     ratio = own.median / other.median if target.limit else other.median / own.median
     met = ratio <= target.factor if target.limit else ratio >= target.factor
-    return Verdict(task.name, threads, against, f"{ratio:.2f}×", wanted, met)
+    limits = [row.median for (_, name), row in rows.items() if name.startswith("limit")]
+    bound = f"{other.median / max(limits):.2f}×" if limits and threads == 1 and not target.limit else "–"
+    return Verdict(task.name, threads, against, f"{ratio:.2f}×", wanted, met, bound)
 
 
 def is_rival(task: Task, name: str) -> bool:
@@ -132,14 +136,13 @@ def is_rival(task: Task, name: str) -> bool:
 
 def targets_table(found: list[Verdict]) -> str:
     lines = [
-        "| task | threads | compared with | measured | wanted | |",
-        "|---|---:|---|---:|---:|---|",
+        "| task | threads | compared with | measured | the limit has | wanted | |",
+        "|---|---:|---|---:|---:|---:|---|",
     ]
     words = {True: "met", False: "**not met**", None: "not measured"}
     for one in found:
-        lines.append(
-            f"| `{one.task}` | {one.threads} | {one.against} | {one.measured} | {one.wanted} | {words[one.met]} |"
-        )
+        cells = [f"`{one.task}`", one.threads, one.against, one.measured, one.bound, one.wanted, words[one.met]]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 

@@ -26,18 +26,7 @@ fn pointer(class: &str, content: &[u8]) -> Vec<u8> {
 }
 
 fn element(code: i32, type_name: &str, kind: ElementKind) -> Element {
-    Element {
-        name: "member".into(),
-        title: Vec::new(),
-        bits: 0,
-        code,
-        size: 0,
-        array_length: 0,
-        array_dimensions: 0,
-        max_index: [0; 5],
-        type_name: type_name.into(),
-        kind,
-    }
+    Element::new("member", type_name, code, kind)
 }
 
 /// A class `Class`, version 1, of these members.

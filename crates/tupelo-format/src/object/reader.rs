@@ -300,28 +300,13 @@ impl<'a> Reader<'a> {
                     "TObject" => ElementKind::Base { version: 1 },
                     _ => ElementKind::Basic,
                 };
-                plain(member, "", 0, kind)
+                Element::new(member, "", 0, kind)
             });
             let elements = elements.collect();
             let (title, bits, version, checksum) = (Vec::new(), 0, 1, 0);
             Arc::new(ClassInfo { name: name.to_owned(), title, bits, version, checksum, elements })
         };
         Arc::clone(self.built_in.entry(name).or_insert_with(make))
-    }
-}
-
-fn plain(name: &str, type_name: &str, code: i32, kind: ElementKind) -> Element {
-    Element {
-        name: name.to_owned(),
-        title: Vec::new(),
-        bits: 0,
-        code,
-        size: 0,
-        array_length: 0,
-        array_dimensions: 0,
-        max_index: [0; 5],
-        type_name: type_name.to_owned(),
-        kind,
     }
 }
 
@@ -342,5 +327,5 @@ fn member(name: &str, type_name: &str) -> Result<Element> {
         Type::Pointer => (69, ElementKind::ObjectAnyPointer),
         Type::Sequence(_) | Type::Map(..) | Type::Bits => (300, ElementKind::Stl { container: 0, item: 0 }),
     };
-    Ok(plain(name, type_name, code, kind))
+    Ok(Element::new(name, type_name, code, kind))
 }

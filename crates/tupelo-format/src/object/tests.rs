@@ -8,18 +8,7 @@ use crate::container::{ClassInfo, Counter, Element, ElementKind, Streaming};
 use crate::container::{list_objects, object_bytes, streamer_infos};
 
 fn element(name: &str, code: i32, type_name: &str, kind: ElementKind) -> Element {
-    Element {
-        name: name.into(),
-        title: Vec::new(),
-        bits: 0,
-        code,
-        size: 0,
-        array_length: 0,
-        array_dimensions: 0,
-        max_index: [0; 5],
-        type_name: type_name.into(),
-        kind,
-    }
+    Element::new(name, type_name, code, kind)
 }
 
 fn class(name: &str, version: i32, elements: Vec<Element>) -> ClassInfo {

@@ -67,10 +67,12 @@ impl Cut {
         let mut others = read.decode_fields(&others, &parts, strict)?.into_iter();
         let mut arrays = Vec::with_capacity(seen.len());
         for seen in seen {
-            arrays.push(match (seen, is_sparse) {
+            let other = if seen.is_none() { others.next() } else { None };
+            arrays.push(match (seen, other) {
+                (None, Some(other)) if is_sparse => other,
+                (None, Some(other)) => filter(&other, &kept)?,
                 (Some(seen), _) => filter(seen, &kept)?,
-                (None, true) => others.next().ok_or_else(|| Error::corrupt("a field is missing"))?,
-                (None, false) => filter(&others.next().ok_or_else(|| Error::corrupt("a field is missing"))?, &kept)?,
+                (None, None) => return Err(Error::corrupt("a field is missing")),
             });
         }
         read.batch(arrays, kept.true_count())

@@ -151,6 +151,22 @@ pub struct Counter {
 }
 
 impl Element {
+    /// A member that is no array and has no comment, of ROOT's code of its type.
+    pub fn new(name: &str, type_name: &str, code: i32, kind: ElementKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: Vec::new(),
+            bits: 0,
+            code,
+            size: 0,
+            array_length: 0,
+            array_dimensions: 0,
+            max_index: [0; 5],
+            type_name: type_name.to_owned(),
+            kind,
+        }
+    }
+
     /// Lengths of the dimensions of a fixed array; empty where it is none.
     pub fn dimensions(&self) -> &[i32] {
         let count = usize::try_from(self.array_dimensions).unwrap_or(0);
@@ -174,17 +190,9 @@ impl Element {
 impl StreamerInfos {
     /// The layout of the anchor's class, which every file with an ntuple has.
     pub fn anchor() -> Self {
-        let element = |(name, (type_name, code, size)): (&str, (&str, i32, i32))| Element {
-            name: name.to_owned(),
-            title: Vec::new(),
-            bits: OBJECT_BITS,
-            code,
-            size,
-            array_length: 0,
-            array_dimensions: 0,
-            max_index: [0; 5],
-            type_name: type_name.to_owned(),
-            kind: ElementKind::Basic,
+        let element = |(name, (type_name, code, size)): (&str, (&str, i32, i32))| {
+            let element = Element::new(name, type_name, code, ElementKind::Basic);
+            Element { bits: OBJECT_BITS, size, ..element }
         };
         let mut infos = Self::default();
         infos.push(ClassInfo {
