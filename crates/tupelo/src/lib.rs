@@ -108,6 +108,7 @@
 mod decode;
 mod encode;
 mod error;
+mod expression;
 pub mod ops;
 mod plan;
 mod pool;
@@ -120,6 +121,7 @@ pub mod writer;
 use std::path::Path;
 
 pub use error::{Error, ErrorKind, Result};
+pub use expression::Expression;
 pub use pool::{THREADS_VARIABLE, set_threads, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};
 pub use tupelo_format::compression::{Algorithm, Compression};

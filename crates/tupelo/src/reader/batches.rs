@@ -10,6 +10,7 @@ use super::Ntuple;
 use super::cut::Cut;
 use super::sources::Sources;
 use crate::decode::{self, How};
+use crate::expression::Expression;
 use crate::pool::{self, Ahead};
 use crate::schema::{Field, Schema};
 use crate::source::{Pages, Segment};
@@ -147,6 +148,22 @@ impl Read {
         let fields = self.ntuple.read(patterns)?.with_binary_strings(self.binary_strings);
         self.cut = Some(Arc::new(Cut::new(fields, cut)));
         Ok(self)
+    }
+
+    /// Only the entries for which an expression is true: as [`Read::with_cut`], with the fields that it names.
+    /// ```no_run
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let dimuons = ntuple.read(["Muon_*"])?.with_where(&"nMuon == 2 and sum(Muon_charge) == 0".parse()?)?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for a field that is not there. Reading then gives the errors of
+    /// [`Expression::mask`].
+    pub fn with_where(self, expression: &Expression) -> Result<Self> {
+        let fields: Vec<String> = expression.fields().map(globset::escape).collect();
+        let expression = expression.clone();
+        self.with_cut(fields, move |batch| expression.mask(batch))
     }
 
     /// Single entries, in the order given, which may repeat them; the range of [`Read::entries`] and a cut do not count.

@@ -1,0 +1,526 @@
+//! What operators and functions do with leaves: numbers in one of three lanes, truths and texts.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::DataType;
+
+use super::parse::{Binary, Literal};
+use super::value::{Kind, Operand, describe};
+use crate::{Error, Result};
+
+/// What numbers are computed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    Integer,
+    Single,
+    Double,
+}
+
+impl Lane {
+    /// The one for operands together: literals follow the others.
+    pub(super) fn of(operands: &[Operand], what: &str) -> Result<Self> {
+        let (mut integer, mut single, mut double, mut real_literal) = (false, false, false, false);
+        for operand in operands {
+            let kind = match operand {
+                Operand::Literal(Literal::Real(_)) => {
+                    real_literal = true;
+                    continue;
+                }
+                Operand::Literal(Literal::Integer(_) | Literal::Truth(_)) => continue,
+                Operand::Literal(Literal::Text(_)) => Kind::Text,
+                Operand::Value(value) => value.kind(),
+            };
+            match kind {
+                Kind::Truth | Kind::Integer => integer = true,
+                Kind::Single => single = true,
+                Kind::Double => double = true,
+                Kind::Text | Kind::Other => {
+                    let found = match operand {
+                        Operand::Value(value) => describe(value.leaf.data_type()),
+                        Operand::Literal(_) => "a text".to_owned(),
+                    };
+                    return Err(Error::invalid_argument(format!("{what} takes numbers, not {found}")));
+                }
+            }
+        }
+        Ok(match (double, single, integer) {
+            (false, true, false) => Self::Single,
+            (false, false, _) if !real_literal => Self::Integer,
+            _ => Self::Double,
+        })
+    }
+
+    /// The one for results that have a fraction.
+    pub(super) fn real(self) -> Self {
+        if self == Self::Integer { Self::Double } else { self }
+    }
+
+    /// Leaves in this lane.
+    fn cast<T: ArrowPrimitiveType>(leaf: &ArrayRef) -> Result<PrimitiveArray<T>> {
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let cast = cast_with_options(leaf, &T::DATA_TYPE, &strict);
+        Ok(cast.map_err(|error| Error::invalid_argument(error.to_string()))?.as_primitive::<T>().clone())
+    }
+}
+
+/// Calls a generic function with the Arrow type of a lane.
+macro_rules! in_lane {
+    ($lane:expr, $function:ident($($argument:expr),*)) => {
+        match $lane {
+            Lane::Integer => $function::<Int64Type>($($argument),*),
+            Lane::Single => $function::<Float32Type>($($argument),*),
+            Lane::Double => $function::<Float64Type>($($argument),*),
+        }
+    };
+}
+
+/// A number of a lane.
+pub(super) trait Number: Copy + PartialOrd + Default {
+    fn arithmetic(operator: Binary, a: Self, b: Self) -> Option<Self>;
+    fn to_f64(self) -> f64;
+    fn from_f64(value: f64) -> Self;
+    fn negate(self) -> Option<Self>;
+    fn absolute(self) -> Option<Self>;
+}
+
+impl Number for i64 {
+    fn arithmetic(operator: Binary, a: Self, b: Self) -> Option<Self> {
+        match operator {
+            Binary::Add => a.checked_add(b),
+            Binary::Subtract => a.checked_sub(b),
+            Binary::Multiply => a.checked_mul(b),
+            // As in Python: towards minus infinity, and with the sign of the divisor.
+            Binary::FloorDivide => {
+                let quotient = a.checked_div(b)?;
+                Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
+            }
+            Binary::Remainder => {
+                let rest = a.checked_rem(b)?;
+                Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
+            }
+            Binary::Power => a.checked_pow(u32::try_from(b).ok()?),
+            _ => None,
+        }
+    }
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+    fn from_f64(value: f64) -> Self {
+        value as i64
+    }
+    fn negate(self) -> Option<Self> {
+        self.checked_neg()
+    }
+    fn absolute(self) -> Option<Self> {
+        self.checked_abs()
+    }
+}
+
+macro_rules! real {
+    ($real:ty) => {
+        impl Number for $real {
+            #[inline(always)]
+            fn arithmetic(operator: Binary, a: Self, b: Self) -> Option<Self> {
+                Some(match operator {
+                    Binary::Add => a + b,
+                    Binary::Subtract => a - b,
+                    Binary::Multiply => a * b,
+                    Binary::Divide => a / b,
+                    Binary::FloorDivide => (a / b).floor(),
+                    Binary::Remainder => {
+                        let rest = a % b;
+                        if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+                    }
+                    Binary::Power => a.powf(b),
+                    _ => return None,
+                })
+            }
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            fn from_f64(value: f64) -> Self {
+                value as $real
+            }
+            fn negate(self) -> Option<Self> {
+                Some(-self)
+            }
+            fn absolute(self) -> Option<Self> {
+                Some(self.abs())
+            }
+        }
+    };
+}
+real!(f32);
+real!(f64);
+
+/// `f` of pairs; the one of a literal stands beside all. Where it gives nothing, `fails` says why.
+fn pairs<A: Copy, B: Copy, R: Default>(
+    (a, a_nulls): (&[A], Option<&NullBuffer>),
+    (b, b_nulls): (&[B], Option<&NullBuffer>),
+    count: usize,
+    f: impl Fn(A, B) -> Option<R>,
+    fails: impl Fn(A, B) -> Error,
+) -> Result<(Vec<R>, Option<NullBuffer>)> {
+    let nulls = NullBuffer::union(a_nulls.filter(|_| a.len() == count), b_nulls.filter(|_| b.len() == count));
+    let at = |len: usize, index: usize| if len == count { index } else { 0 };
+    let mut all = Vec::with_capacity(count);
+    for index in 0..count {
+        let (a, b) = (a[at(a.len(), index)], b[at(b.len(), index)]);
+        all.push(match f(a, b) {
+            Some(value) => value,
+            // What is missing holds anything.
+            None if nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) => R::default(),
+            None => return Err(fails(a, b)),
+        });
+    }
+    Ok((all, nulls))
+}
+
+/// `+ - * / // % **`
+pub(super) fn arithmetic(
+    operator: Binary,
+    sign: &str,
+    lane: Lane,
+    leaves: &[ArrayRef],
+    count: usize,
+) -> Result<ArrayRef> {
+    fn run<T: ArrowPrimitiveType>(operator: Binary, sign: &str, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef>
+    where
+        T::Native: Number,
+    {
+        let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
+        let fails = |a: T::Native, b: T::Native| {
+            Error::invalid_argument(format!("{a:?} {sign} {b:?} is no integer of 64 bits"))
+        };
+        let (values, nulls) = (a.values(), b.values());
+        let (values, nulls) = match operator {
+            // Loops of their own, so that they become vectors.
+            Binary::Add => pairs(
+                (values, a.nulls()),
+                (nulls, b.nulls()),
+                count,
+                |a, b| Number::arithmetic(Binary::Add, a, b),
+                fails,
+            ),
+            Binary::Subtract => pairs(
+                (values, a.nulls()),
+                (nulls, b.nulls()),
+                count,
+                |a, b| Number::arithmetic(Binary::Subtract, a, b),
+                fails,
+            ),
+            Binary::Multiply => pairs(
+                (values, a.nulls()),
+                (nulls, b.nulls()),
+                count,
+                |a, b| Number::arithmetic(Binary::Multiply, a, b),
+                fails,
+            ),
+            _ => {
+                pairs((values, a.nulls()), (nulls, b.nulls()), count, |a, b| Number::arithmetic(operator, a, b), fails)
+            }
+        }?;
+        Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
+    }
+    in_lane!(lane, run(operator, sign, leaves, count))
+}
+
+/// Whether numbers, truths or texts compare so.
+pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+    let holds = |ordering: Option<Ordering>| match operator {
+        Binary::Equal => ordering == Some(Ordering::Equal),
+        Binary::NotEqual => ordering != Some(Ordering::Equal),
+        Binary::Less => ordering == Some(Ordering::Less),
+        Binary::LessEqual => matches!(ordering, Some(Ordering::Less | Ordering::Equal)),
+        Binary::Greater => ordering == Some(Ordering::Greater),
+        _ => matches!(ordering, Some(Ordering::Greater | Ordering::Equal)),
+    };
+    fn run<T: ArrowPrimitiveType>(
+        leaves: &[ArrayRef],
+        count: usize,
+        holds: impl Fn(Option<Ordering>) -> bool,
+    ) -> Result<ArrayRef>
+    where
+        T::Native: Number,
+    {
+        let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
+        let all = |a: T::Native, b: T::Native| Some(holds(a.partial_cmp(&b)));
+        let never = |_, _| Error::invalid_argument("numbers that do not compare");
+        let (truths, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, all, never)?;
+        Ok(Arc::new(BooleanArray::new(truths.into(), nulls)))
+    }
+    let is_text = leaves.iter().filter(|leaf| Kind::of(leaf.data_type()) == Kind::Text).count();
+    if is_text == leaves.len() {
+        let (a, b) = (leaves[0].as_string::<i64>(), leaves[1].as_string::<i64>());
+        let at = |array: &arrow_array::LargeStringArray, index: usize| {
+            let index = if array.len() == count { index } else { 0 };
+            (!array.is_null(index)).then(|| array.value(index).to_owned())
+        };
+        let compared = (0..count).map(|index| Some(holds(Some(at(a, index)?.cmp(&at(b, index)?)))));
+        return Ok(Arc::new(compared.collect::<BooleanArray>()));
+    }
+    let lane = Lane::of(operands, "a comparison")?;
+    in_lane!(lane, run(leaves, count, holds))
+}
+
+/// Truths, together with what is missing.
+pub(super) fn truths(leaf: &ArrayRef, what: &str) -> Result<BooleanArray> {
+    leaf.as_boolean_opt().cloned().ok_or_else(|| {
+        let found = describe(leaf.data_type());
+        Error::invalid_argument(format!(
+            "{what} takes truths, not {found}; comparisons stand in parentheses beside & and |"
+        ))
+    })
+}
+
+/// `and`, `or`, `&`, `|` and `^` of truths: false and what is missing is false, true or what is missing is true.
+pub(super) fn logic(operator: Binary, sign: &str, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+    let (a, b) = (truths(&leaves[0], sign)?, truths(&leaves[1], sign)?);
+    let at = |array: &BooleanArray, index: usize| {
+        let index = if array.len() == count { index } else { 0 };
+        (!array.is_null(index)).then(|| array.value(index))
+    };
+    let is_whole = a.null_count() + b.null_count() == 0 && a.len() == count && b.len() == count;
+    let joined: BooleanArray = match operator {
+        Binary::And | Binary::BitAnd if is_whole => BooleanArray::new(a.values() & b.values(), None),
+        Binary::Or | Binary::BitOr if is_whole => BooleanArray::new(a.values() | b.values(), None),
+        _ => (0..count)
+            .map(|index| match (operator, at(&a, index), at(&b, index)) {
+                (Binary::And | Binary::BitAnd, Some(false), _) | (Binary::And | Binary::BitAnd, _, Some(false)) => {
+                    Some(false)
+                }
+                (Binary::Or | Binary::BitOr, Some(true), _) | (Binary::Or | Binary::BitOr, _, Some(true)) => Some(true),
+                (Binary::And | Binary::BitAnd, Some(a), Some(b)) => Some(a & b),
+                (Binary::Or | Binary::BitOr, Some(a), Some(b)) => Some(a | b),
+                (_, Some(a), Some(b)) => Some(a ^ b),
+                _ => None,
+            })
+            .collect(),
+    };
+    Ok(Arc::new(joined))
+}
+
+/// `&`, `|` and `^` of the bits of integers.
+pub(super) fn bits(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+    let (a, b) = (Lane::cast::<Int64Type>(&leaves[0])?, Lane::cast::<Int64Type>(&leaves[1])?);
+    let join = |a: i64, b: i64| {
+        Some(match operator {
+            Binary::BitAnd => a & b,
+            Binary::BitOr => a | b,
+            _ => a ^ b,
+        })
+    };
+    let never = |_, _| Error::invalid_argument("bits that do not join");
+    let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, join, never)?;
+    Ok(Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls)))
+}
+
+/// `-x` and `abs(x)`.
+pub(super) fn signed(is_absolute: bool, lane: Lane, leaf: &ArrayRef) -> Result<ArrayRef> {
+    fn run<T: ArrowPrimitiveType>(is_absolute: bool, leaf: &ArrayRef) -> Result<ArrayRef>
+    where
+        T::Native: Number,
+    {
+        let array = Lane::cast::<T>(leaf)?;
+        let changed = array.iter().map(|value| match (value, is_absolute) {
+            (None, _) => Ok(None),
+            (Some(value), true) => value.absolute().map(Some).ok_or(()),
+            (Some(value), false) => value.negate().map(Some).ok_or(()),
+        });
+        let changed: Result<PrimitiveArray<T>, ()> = changed.collect();
+        Ok(Arc::new(changed.map_err(|()| Error::invalid_argument("-2^63 has no opposite among integers of 64 bits"))?))
+    }
+    in_lane!(lane, run(is_absolute, leaf))
+}
+
+/// Functions of one number, by their names in NumPy.
+pub(super) fn of_one(name: &str) -> Option<fn(f64) -> f64> {
+    Some(match name {
+        "sqrt" => f64::sqrt,
+        "exp" => f64::exp,
+        "expm1" => f64::exp_m1,
+        "log" => f64::ln,
+        "log2" => f64::log2,
+        "log10" => f64::log10,
+        "log1p" => f64::ln_1p,
+        "sin" => f64::sin,
+        "cos" => f64::cos,
+        "tan" => f64::tan,
+        "arcsin" | "asin" => f64::asin,
+        "arccos" | "acos" => f64::acos,
+        "arctan" | "atan" => f64::atan,
+        "sinh" => f64::sinh,
+        "cosh" => f64::cosh,
+        "tanh" => f64::tanh,
+        "floor" => f64::floor,
+        "ceil" => f64::ceil,
+        "round" => f64::round_ties_even,
+        "sign" => |x| if x == 0.0 || x.is_nan() { x } else { x.signum() },
+        _ => return None,
+    })
+}
+
+/// Functions of two numbers. NaN goes through `minimum` and `maximum`, as in NumPy.
+pub(super) fn of_two(name: &str) -> Option<fn(f64, f64) -> f64> {
+    Some(match name {
+        "arctan2" | "atan2" => f64::atan2,
+        "hypot" => f64::hypot,
+        "minimum" | "min" => |a, b| if a.is_nan() || a < b { a } else { b },
+        "maximum" | "max" => |a, b| if a.is_nan() || a > b { a } else { b },
+        _ => return None,
+    })
+}
+
+/// A function of one number for all.
+pub(super) fn apply(f: fn(f64) -> f64, lane: Lane, leaf: &ArrayRef) -> Result<ArrayRef> {
+    fn run<T: ArrowPrimitiveType>(f: fn(f64) -> f64, leaf: &ArrayRef) -> Result<ArrayRef>
+    where
+        T::Native: Number,
+    {
+        let applied = Lane::cast::<T>(leaf)?.unary::<_, T>(|value| T::Native::from_f64(f(value.to_f64())));
+        Ok(Arc::new(applied))
+    }
+    in_lane!(lane, run(f, leaf))
+}
+
+/// A function of two numbers for all pairs.
+pub(super) fn apply_two(f: fn(f64, f64) -> f64, lane: Lane, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+    fn run<T: ArrowPrimitiveType>(f: fn(f64, f64) -> f64, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef>
+    where
+        T::Native: Number,
+    {
+        let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
+        let both = |a: T::Native, b: T::Native| Some(T::Native::from_f64(f(a.to_f64(), b.to_f64())));
+        let never = |_, _| Error::invalid_argument("numbers without a result");
+        let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both, never)?;
+        Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
+    }
+    in_lane!(lane, run(f, leaves, count))
+}
+
+/// Whether numbers are NaN, or finite.
+pub(super) fn test(name: &str, leaf: &ArrayRef) -> Result<ArrayRef> {
+    let array = Lane::cast::<Float64Type>(leaf)?;
+    let truths: Vec<bool> = match name {
+        "isnan" => array.values().iter().map(|value| value.is_nan()).collect(),
+        _ => array.values().iter().map(|value| value.is_finite()).collect(),
+    };
+    Ok(Arc::new(BooleanArray::new(truths.into(), array.nulls().cloned())))
+}
+
+/// One of two numbers for each truth.
+pub(super) fn choose(lane: Lane, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+    fn run<T: ArrowPrimitiveType>(leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+        let which = truths(&leaves[0], "where")?;
+        let (a, b) = (Lane::cast::<T>(&leaves[1])?, Lane::cast::<T>(&leaves[2])?);
+        let at = |array: &PrimitiveArray<T>, index: usize| {
+            let index = if array.len() == count { index } else { 0 };
+            (!array.is_null(index)).then(|| array.value(index))
+        };
+        let truth = |index: usize| if which.len() == count { index } else { 0 };
+        let chosen = (0..count).map(|index| match which.is_null(truth(index)) {
+            true => None,
+            false if which.value(truth(index)) => at(&a, index),
+            false => at(&b, index),
+        });
+        Ok(Arc::new(chosen.collect::<PrimitiveArray<T>>()))
+    }
+    in_lane!(lane, run(leaves, count))
+}
+
+/// What one list of numbers gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reduction {
+    Sum,
+    Product,
+    Min,
+    Max,
+    Mean,
+    ArgMin,
+    ArgMax,
+}
+
+impl Reduction {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "sum" => Self::Sum,
+            "prod" => Self::Product,
+            "min" => Self::Min,
+            "max" => Self::Max,
+            "mean" => Self::Mean,
+            "argmin" => Self::ArgMin,
+            "argmax" => Self::ArgMax,
+            _ => return None,
+        })
+    }
+}
+
+/// A number for each list; what is missing in it does not count.
+pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &OffsetBuffer<i64>, leaf: &ArrayRef) -> Result<ArrayRef> {
+    fn best<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, from: usize, to: usize, is_max: bool) -> Option<usize>
+    where
+        T::Native: Number,
+    {
+        let mut best: Option<usize> = None;
+        for index in (from..to).filter(|&index| !array.is_null(index)) {
+            let value = array.value(index);
+            let is_better = best.is_none_or(|best| {
+                let best = array.value(best);
+                // NaN goes through, as in NumPy: it is unequal to itself.
+                #[expect(clippy::eq_op, reason = "only NaN is unequal to itself")]
+                let (is_nan, was_nan) = (value != value, best != best);
+                !was_nan && (is_nan || if is_max { value > best } else { value < best })
+            });
+            if is_better {
+                best = Some(index);
+            }
+        }
+        best
+    }
+    fn run<T: ArrowPrimitiveType>(reduction: Reduction, lists: &OffsetBuffer<i64>, leaf: &ArrayRef) -> Result<ArrayRef>
+    where
+        T::Native: Number,
+    {
+        let array = Lane::cast::<T>(leaf)?;
+        let windows = || lists.windows(2).map(|window| (window[0] as usize, window[1] as usize));
+        let is_max = matches!(reduction, Reduction::Max | Reduction::ArgMax);
+        if let Reduction::ArgMin | Reduction::ArgMax = reduction {
+            let places = windows().map(|(from, to)| best(&array, from, to, is_max).map(|at| (at - from) as i64));
+            return Ok(Arc::new(places.collect::<PrimitiveArray<Int64Type>>()));
+        }
+        if let Reduction::Min | Reduction::Max = reduction {
+            let extremes = windows().map(|(from, to)| best(&array, from, to, is_max).map(|at| array.value(at)));
+            return Ok(Arc::new(extremes.collect::<PrimitiveArray<T>>()));
+        }
+        let there = |from: usize, to: usize| (from..to).filter(|&at| !array.is_null(at)).map(|at| array.value(at));
+        if T::DATA_TYPE == DataType::Int64 && reduction != Reduction::Mean {
+            let operator = if reduction == Reduction::Sum { Binary::Add } else { Binary::Multiply };
+            let start = T::Native::from_f64(if reduction == Reduction::Sum { 0.0 } else { 1.0 });
+            let all = windows().map(|(from, to)| {
+                there(from, to).try_fold(start, |sum, value| Number::arithmetic(operator, sum, value))
+            });
+            let all: Option<Vec<T::Native>> = all.collect();
+            let all = all.ok_or_else(|| Error::invalid_argument("a sum or product that is no integer of 64 bits"))?;
+            return Ok(Arc::new(PrimitiveArray::<T>::new(all.into(), None)));
+        }
+        // In double precision whatever the lane is.
+        let all = windows().map(|(from, to)| {
+            let count = there(from, to).count();
+            let numbers = there(from, to).map(Number::to_f64);
+            match reduction {
+                Reduction::Sum => Some(T::Native::from_f64(numbers.fold(0.0, |sum, number| sum + number))),
+                Reduction::Product => Some(T::Native::from_f64(numbers.product())),
+                _ => (count > 0)
+                    .then(|| T::Native::from_f64(numbers.fold(0.0, |sum, number| sum + number) / count as f64)),
+            }
+        });
+        Ok(Arc::new(all.collect::<PrimitiveArray<T>>()))
+    }
+    in_lane!(lane, run(reduction, lists, leaf))
+}

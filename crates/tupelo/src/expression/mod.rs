@@ -1,0 +1,117 @@
+//! Expressions over the fields of an entry: what to keep, and what to compute.
+//!
+//! An expression is written as in Python. Its names are fields by their dotted paths; others, as
+//! `` `ElectronsAuxDyn:pt` ``, stand in backticks. Numbers in collections are computed item by item; what has one value
+//! for each entry stands beside every item of a collection.
+//!
+//! | precedence, low to high | |
+//! |---|---|
+//! | `or`, `\|\|` | of truths |
+//! | `and`, `&&` | |
+//! | `not` | |
+//! | `<` `<=` `>` `>=` `==` `!=` | in chains too: `80 < m < 100` |
+//! | `\|`, then `^`, then `&` | of truths, and of the bits of integers |
+//! | `+` `-`, then `*` `/` `//` `%` | |
+//! | `+x` `-x` `~x` `!x` | |
+//! | `**` | |
+//! | `x[0]` `x[-1]` `x[i]` | the item at an index, missing where there is none |
+//! | `x[mask]` | the items where a list of truths is true |
+//! | `x.pt` | a member |
+//!
+//! Functions of numbers: `abs sqrt exp expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh
+//! floor ceil round sign isnan isfinite`, of two `arctan2 hypot minimum maximum`, and `where(truth, a, b)`. Functions of
+//! a collection, over its innermost lists: `sum prod min max mean any all count argmin argmax`; `len` is the number of
+//! items of the outermost. `min` and `max` of nothing are missing. `is_missing(x)` is true where `x` is missing.
+//!
+//! # Types
+//! Integers are computed with 64 bits, and it is an error where they do not hold a result. Single precision stays single
+//! with itself and with literals; all else that has a fraction, and `/`, is double. Nothing is a truth that is not one:
+//! `n & 1 == 1` asks for parentheses. What is missing makes missing what is computed with it, and is not kept by a cut.
+//! Comparisons with NaN are false, but `!=`, as everywhere.
+
+mod evaluate;
+mod functions;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+
+use crate::{Error, Result};
+use parse::{Node, Term};
+
+/// A parsed expression.
+/// ```
+/// let hard: tupelo::Expression = "sum(Muon_pt[abs(Muon_eta) < 2.4]) > 50 and MET_pt < 20".parse()?;
+/// assert_eq!(hard.fields().collect::<Vec<_>>(), ["MET_pt", "Muon_eta", "Muon_pt"]);
+/// let error = "Muon_pt >".parse::<tupelo::Expression>().unwrap_err();
+/// assert_eq!(error.to_string(), "expression 'Muon_pt >': a value is missing at its end");
+/// # Ok::<(), tupelo::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Expression {
+    text: String,
+    root: Term,
+    fields: BTreeSet<String>,
+}
+
+impl FromStr for Expression {
+    type Err = Error;
+
+    /// # Errors
+    /// Invalid argument, with the place in the text, for what is no expression.
+    fn from_str(text: &str) -> Result<Self> {
+        let root = parse::parse(text).map_err(|e| e.within(format!("expression '{text}'")))?;
+        let mut fields = BTreeSet::new();
+        root.visit(&mut |node| {
+            if let Node::Field(path) = node {
+                fields.insert(path.clone());
+            }
+        });
+        Ok(Self { text: text.to_owned(), root, fields })
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Expression {
+    /// Dotted paths of the fields that it names, in alphabetical order.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(String::as_str)
+    }
+
+    /// Its value for each entry of a batch that has these fields: numbers, truths or texts, or lists of them.
+    ///
+    /// # Errors
+    /// Not found, with near names, for a field that is not in the batch; invalid argument, with the part of the
+    /// expression, for types that do not go together, lists of different lengths, and integers that overflow.
+    pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        let value = evaluate::evaluate(&self.text, &self.root, batch);
+        value.map_err(|e| e.within(format!("expression '{}'", self.text)))
+    }
+
+    /// Whether to keep each entry of a batch.
+    ///
+    /// # Errors
+    /// As of [`Expression::evaluate`], and invalid argument where it has not one truth for each entry.
+    pub fn mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let value = self.evaluate(batch)?;
+        let truths = value.as_any().downcast_ref::<BooleanArray>().cloned();
+        truths.ok_or_else(|| {
+            let what = format!("is {} for each entry, and no truth", value::describe(value.data_type()));
+            Error::invalid_argument(format!(
+                "expression '{}': as a cut it must be true or false, but it {what}",
+                self.text
+            ))
+        })
+    }
+}

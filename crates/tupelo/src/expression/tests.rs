@@ -1,0 +1,286 @@
+use std::sync::Arc;
+
+use arrow_array::builder::{Float32Builder, Int32Builder, LargeListBuilder};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int32Array, LargeListArray,
+    LargeStringArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
+};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::{DataType, Field};
+
+use super::Expression;
+
+fn list<T: Copy>(lists: &[&[T]], items: impl Fn(Vec<T>) -> ArrayRef) -> ArrayRef {
+    let offsets = OffsetBuffer::from_lengths(lists.iter().map(|list| list.len()));
+    let items = items(lists.concat());
+    let field = Field::new("item", items.data_type().clone(), false);
+    Arc::new(LargeListArray::new(Arc::new(field), offsets, items, None))
+}
+
+/// Four events: muons, jets with constituents, numbers of every kind, and a text.
+fn events() -> RecordBatch {
+    let pt: ArrayRef = list(&[&[30.0, 20.0], &[], &[50.0], &[5.0, 45.0, 10.0]], |v| Arc::new(Float32Array::from(v)));
+    let eta = list(&[&[0.5, -2.5], &[], &[1.0], &[2.0, -1.0, 3.0]], |v| Arc::new(Float32Array::from(v)));
+    let charge = list(&[&[1, -1], &[], &[1], &[1, 1, -1]], |v| Arc::new(Int32Array::from(v)));
+    let inner = list(&[&[1.0, 2.0], &[3.0], &[], &[4.0], &[5.0, 6.0]], |v| Arc::new(Float64Array::from(v)));
+    let jets = StructArray::from(vec![(Arc::new(Field::new("parts", inner.data_type().clone(), false)), inner)]);
+    let item = Arc::new(Field::new("item", jets.data_type().clone(), false));
+    let jets =
+        LargeListArray::new(item, OffsetBuffer::new(ScalarBuffer::from(vec![0, 2, 2, 3, 5])), Arc::new(jets), None);
+    let item = Arc::new(Field::new("item", DataType::Int32, false));
+    let pair = FixedSizeListArray::new(item, 2, Arc::new(Int32Array::from_iter_values(0..8)), None);
+    let columns: [(&str, ArrayRef); 11] = [
+        ("pt", pt),
+        ("eta", eta),
+        ("charge", charge),
+        ("jets", Arc::new(jets)),
+        ("pair", Arc::new(pair)),
+        ("met", Arc::new(Float64Array::from(vec![10.0, f64::NAN, 30.0, 40.0]))),
+        ("run", Arc::new(UInt32Array::from(vec![1, 2, 3, 3]))),
+        ("big", Arc::new(UInt64Array::from(vec![0, 1, u64::MAX, 1 << 63]))),
+        ("good", Arc::new(BooleanArray::from(vec![true, false, true, true]))),
+        ("name", Arc::new(LargeStringArray::from(vec!["a", "b", "c", "it's"]))),
+        ("maybe", Arc::new(Int32Array::from(vec![Some(1), None, Some(3), None]))),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn evaluate(text: &str) -> ArrayRef {
+    text.parse::<Expression>().and_then(|e| e.evaluate(&events())).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The values, as text.
+fn shown(text: &str) -> String {
+    let array = evaluate(text);
+    let shown = |index| match array.is_null(index) {
+        true => "-".to_owned(),
+        false => array_value_to_string(&array, index).unwrap(),
+    };
+    (0..array.len()).map(shown).collect::<Vec<_>>().join(" ")
+}
+
+fn error(text: &str) -> String {
+    let message = text.parse::<Expression>().and_then(|e| e.evaluate(&events())).map(|_| ()).unwrap_err().to_string();
+    message.strip_prefix(&format!("expression '{text}': ")).unwrap_or(&message).to_owned()
+}
+
+#[test]
+fn operators_bind_as_in_python() {
+    for (text, value) in [
+        ("1 + 2 * 3", "7"),
+        ("(1 + 2) * 3", "9"),
+        ("-2 ** 2", "-4"),
+        ("2 ** -1", "0.5"),
+        ("2 ** 3 ** 2", "512"),
+        ("2 ** 2 * 3", "12"),
+        ("7 // 2 - -7 // 2", "7"),
+        ("-7 % 3", "2"),
+        ("7 % -3", "-2"),
+        ("-7.5 % 2", "0.5"),
+        ("7 / 2", "3.5"),
+        ("10 - 4 - 3", "3"),
+        ("1 < 2 < 3", "true"),
+        ("1 < 3 < 2", "false"),
+        ("3 > 2 > 1 == 1", "true"),
+        ("not 1 == 2", "true"),
+        ("not True or True", "true"),
+        ("True or False and False", "true"),
+        ("!false && true || false", "true"),
+        ("5 & 6 | 8 ^ 12", "4"),
+        ("~5", "-6"),
+        ("0x10 + 1_000", "1016"),
+        ("1e3 + .5", "1000.5"),
+        ("+1 - +1", "0"),
+        ("'a' < 'b'", "true"),
+        ("abs(-3)", "3"),
+        ("min(2, 3.5)", "2.0"),
+        ("maximum(2, 3)", "3"),
+        ("where(1 > 2, 1, 2)", "2"),
+    ] {
+        assert_eq!(shown(text), [value; 4].join(" "), "{text}");
+    }
+}
+
+#[test]
+fn items_are_computed_one_by_one_and_what_an_entry_has_stands_beside_each() {
+    for (text, value) in [
+        ("pt * 2", "[60.0, 40.0] [] [100.0] [10.0, 90.0, 20.0]"),
+        ("pt > run * 10", "[true, true] [] [true] [false, true, false]"),
+        ("pt[abs(eta) < 2.4]", "[30.0] [] [50.0] [5.0, 45.0]"),
+        ("sum(pt[abs(eta) < 2.4 and charge > 0])", "30.0 0.0 50.0 50.0"),
+        ("len(pt)", "2 0 1 3"),
+        ("pt[0]", "30.0 - 50.0 5.0"),
+        ("pt[-1]", "20.0 - 50.0 10.0"),
+        ("pt[1] > 10", "true - - true"),
+        ("pt[argmax(pt)]", "30.0 - 50.0 45.0"),
+        ("argmin(pt)", "1 - 0 0"),
+        ("max(pt) - min(pt)", "10.0 - 0.0 40.0"),
+        ("mean(charge)", "0.0 - 1.0 0.3333333333333333"),
+        ("prod(charge)", "-1 1 1 -1"),
+        ("any(pt > 40)", "false false true true"),
+        ("all(pt > 4)", "true true true true"),
+        ("count(pt)", "2 0 1 3"),
+        ("jets.parts", "[[1.0, 2.0], [3.0]] [] [[]] [[4.0], [5.0, 6.0]]"),
+        ("jets.parts * run", "[[1.0, 2.0], [3.0]] [] [[]] [[12.0], [15.0, 18.0]]"),
+        ("sum(jets.parts)", "[3.0, 3.0] [] [0.0] [4.0, 11.0]"),
+        ("jets.parts + sum(jets.parts)", "[[4.0, 5.0], [6.0]] [] [[]] [[8.0], [16.0, 17.0]]"),
+        ("sum(sum(jets.parts))", "6.0 0.0 0.0 15.0"),
+        ("len(jets.parts)", "2 0 1 2"),
+        ("count(jets.parts)", "[2, 1] [] [0] [1, 2]"),
+        ("jets[0].parts", "[1.0, 2.0] [] [] [4.0]"),
+        ("jets[count(jets.parts) > 1].parts", "[[1.0, 2.0]] [] [] [[5.0, 6.0]]"),
+        ("jets.parts[jets.parts > 2]", "[[], [3.0]] [] [[]] [[4.0], [5.0, 6.0]]"),
+        ("pair[1] - pair[0]", "1 1 1 1"),
+        ("sum(pair)", "1 5 9 13"),
+        ("where(good, run, -1)", "1 -1 3 3"),
+        ("where(pt > 25, pt, 0)", "[30.0, 0.0] [] [50.0] [0.0, 45.0, 0.0]"),
+        ("hypot(pt, 0)", "[30.0, 20.0] [] [50.0] [5.0, 45.0, 10.0]"),
+        ("name == 'c'", "false false true false"),
+        ("name == \"it's\" or name < 'b'", "true false false true"),
+    ] {
+        assert_eq!(shown(text), value, "{text}");
+    }
+}
+
+#[test]
+fn types_are_those_of_numpy_but_integers_have_64_bits() {
+    for (text, wanted) in [
+        ("pt[0] * 2.5", DataType::Float32),
+        ("pt[0] + eta[0]", DataType::Float32),
+        ("sqrt(pt[0])", DataType::Float32),
+        ("sum(pt)", DataType::Float32),
+        ("pt[0] * run", DataType::Float64),
+        ("pt[0] * met", DataType::Float64),
+        ("run + 1", DataType::Int64),
+        ("run + 1.0", DataType::Float64),
+        ("run / 2", DataType::Float64),
+        ("run // 2", DataType::Int64),
+        ("run ** 2", DataType::Int64),
+        ("run ** 0.5", DataType::Float64),
+        ("good + good", DataType::Int64),
+        ("floor(run)", DataType::UInt32),
+        ("floor(met)", DataType::Float64),
+        ("name", DataType::LargeUtf8),
+    ] {
+        assert_eq!(evaluate(text).data_type(), &wanted, "{text}");
+    }
+    // An unsigned number minus a larger one is less than zero.
+    assert_eq!(shown("run - 2"), "-1 0 1 1");
+    assert_eq!(shown("run - 2 < 0"), "true false false false");
+}
+
+#[test]
+fn nan_compares_with_nothing_and_what_is_missing_is_not_kept() {
+    assert_eq!(shown("met > 5"), "true false true true");
+    assert_eq!(shown("met != met"), "false true false false");
+    assert_eq!(shown("isnan(met) or !isfinite(met)"), "false true false false");
+    assert_eq!(shown("maximum(met, 0)"), "10.0 NaN 30.0 40.0");
+    assert_eq!(shown("maybe + 1"), "2 - 4 -");
+    assert_eq!(shown("is_missing(maybe)"), "false true false true");
+    // What is known decides.
+    assert_eq!(shown("maybe > 0 or good"), "true - true true");
+    assert_eq!(shown("maybe > 0 and good"), "true false true -");
+    assert_eq!(shown("-maybe"), "-1 - -3 -");
+    let mask = "maybe > 0".parse::<Expression>().unwrap().mask(&events()).unwrap();
+    assert_eq!(mask, BooleanArray::from(vec![Some(true), None, Some(true), None]));
+    // Missing items do not count.
+    let mut numbers = LargeListBuilder::new(Int32Builder::new());
+    for list in [vec![Some(1), None, Some(3)], vec![None], vec![]] {
+        numbers.append_value(list);
+    }
+    let mut reals = LargeListBuilder::new(Float32Builder::new());
+    for list in [vec![Some(1.0), None, Some(f32::NAN)], vec![None], vec![]] {
+        reals.append_value(list);
+    }
+    let numbers: ArrayRef = Arc::new(numbers.finish());
+    let batch = RecordBatch::try_from_iter([("n", numbers), ("x", Arc::new(reals.finish()))]).unwrap();
+    let all = |text: &str| {
+        let array = text.parse::<Expression>().unwrap().evaluate(&batch).unwrap();
+        let shown = |at| array_value_to_string(&array, at).unwrap();
+        (0..3).map(shown).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!([all("sum(n)"), all("count(n)"), all("max(n)"), all("mean(n)")], ["4 0 0", "2 0 0", "3  ", "2.0  "]);
+    assert_eq!([all("any(n > 2)"), all("all(n > 0)")], ["true false false", "true true true"]);
+    assert_eq!([all("max(x)"), all("sum(x)")], ["NaN  ", "NaN 0.0 0.0"]);
+    assert_eq!(all("n[n > 1]"), "[3] [] []");
+}
+
+#[test]
+fn what_is_no_expression_says_where() {
+    for (text, wanted) in [
+        ("", "a value is missing at its end"),
+        ("pt >", "a value is missing at its end"),
+        ("pt > > 2", "a value is missing in front of '>' at character 6"),
+        ("pt = 2", "one '=' compares nothing; write '==' at character 4"),
+        ("pt 2", "'2' is not expected at character 4"),
+        ("(pt", "')' is missing at its end"),
+        ("pt[1", "']' is missing at its end"),
+        ("sum(pt eta)", "',' is missing at character 8"),
+        ("pt.", "the name of a member is missing at its end"),
+        ("µ + 'x", "a ' is never closed at character 5"),
+        ("pt ? 1", "'?' means nothing at character 4"),
+        ("1.5.2", "'.2' is not expected at character 4"),
+        ("12ab", "'12ab' is no number at character 1"),
+        ("99999999999999999999", "99999999999999999999 is no integer of 64 bits at character 1"),
+        ("and 1", "a value is missing in front of 'and' at character 1"),
+    ] {
+        assert_eq!(error(text), wanted, "{text}");
+    }
+    let deep = format!("{}1{}", "(".repeat(10_000), ")".repeat(10_000));
+    assert!(error(&deep).contains("nested deeper than 128"));
+    assert!(error(&"-".repeat(10_000)).contains("nested deeper than 128"));
+}
+
+#[test]
+fn what_does_not_go_together_says_what() {
+    for (text, wanted) in [
+        ("met + name", "+ takes numbers, not a text"),
+        ("1 < name", "a comparison takes numbers, not a text"),
+        (
+            "run > 1 & met < 2",
+            "'1 & met': & takes truths, not an integer; comparisons stand in parentheses beside & and |",
+        ),
+        ("met and good", "and takes truths, not a real number; comparisons stand in parentheses beside & and |"),
+        ("pt + pair", "lists of different lengths, first 0 and 2, have no common items"),
+        ("sum(met)", "sum() takes a collection, not a real number for each entry"),
+        ("len(1)", "len() takes a collection, not an integer for each entry"),
+        ("met[0]", "a real number for each entry has no items"),
+        ("pt[1.5]", "between brackets stands an integer, or a list of truths"),
+        ("pt[good]", "a mask is a list of truths, one for each item; a cut keeps entries"),
+        ("pt[pair > 1]", "a mask has one truth for each item of a list"),
+        ("pt.x", "field 'pt.x': there is no member 'x' in a real number"),
+        ("jets.part", "field 'jets.part': no member is called 'part' (all of 1: 'parts')"),
+        ("sqrt(met, met)", "sqrt() takes one value, and was given 2"),
+        ("where(good)", "where() takes a truth and two values, and was given 1"),
+        ("~met", "~ takes truths and integers, not a real number"),
+        ("run // 0", "1 // 0 is no integer of 64 bits"),
+        ("run * 9223372036854775807", "2 * 9223372036854775807 is no integer of 64 bits"),
+        ("jets + 1", "+ takes numbers, not a record of parts"),
+    ] {
+        assert_eq!(error(text), wanted, "{text}");
+    }
+    let starts = |text: &str, wanted: &str| assert!(error(text).starts_with(wanted), "{}", error(text));
+    starts("runs", "no field is called 'runs' (nearest of 11: 'run', ");
+    starts("sqr(met)", "no function is called 'sqr' (nearest of 40: 'sqrt', ");
+    assert!(error("big + 1").contains("18446744073709551615"), "{}", error("big + 1"));
+    let cut = |text: &str| text.parse::<Expression>().unwrap().mask(&events()).unwrap_err().to_string();
+    assert_eq!(
+        cut("pt > 5"),
+        "expression 'pt > 5': as a cut it must be true or false, but it is a list of which an item is a truth for each entry, and no truth"
+    );
+}
+
+#[test]
+fn quoted_names_and_slices() {
+    let batch = events();
+    let weird =
+        RecordBatch::try_from_iter([("Aux:pt", batch.column(0).slice(1, 3)), ("a b", batch.column(5).slice(1, 3))]);
+    let weird = weird.unwrap();
+    let text = "sum(`Aux:pt`) + where(isnan(`a b`), 0, `a b`)";
+    let expression: Expression = text.parse().unwrap();
+    assert_eq!(expression.fields().collect::<Vec<_>>(), ["Aux:pt", "a b"]);
+    assert_eq!(expression.to_string(), text);
+    let values = expression.evaluate(&weird).unwrap();
+    assert_eq!(values.as_any().downcast_ref::<Float64Array>().unwrap().values(), &[0.0, 80.0, 100.0]);
+}

@@ -1,0 +1,227 @@
+//! Values of all entries at a time: what is at the bottom, and the lists above it.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeListArray, LargeStringArray, UInt64Array,
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field};
+use arrow_select::take::take;
+
+use super::parse::Literal;
+use crate::{Error, Result};
+
+/// One leaf for each item of the innermost lists; where there are none, for each entry.
+#[derive(Debug, Clone)]
+pub(super) struct Value {
+    /// Offsets of the lists of each level, outermost first, each beginning with zero.
+    pub(super) lists: Vec<OffsetBuffer<i64>>,
+    pub(super) leaf: ArrayRef,
+}
+
+/// What leaves are, as far as expressions care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Truth,
+    Integer,
+    Single,
+    Double,
+    Text,
+    Other,
+}
+
+impl Kind {
+    pub(super) fn of(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::Boolean => Self::Truth,
+            DataType::Float32 => Self::Single,
+            DataType::Float64 => Self::Double,
+            DataType::LargeUtf8 => Self::Text,
+            integer if integer.is_integer() => Self::Integer,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What values are, in words.
+pub(super) fn describe(data_type: &DataType) -> String {
+    match data_type {
+        DataType::LargeList(item) | DataType::List(item) | DataType::FixedSizeList(item, _) => {
+            format!("a list of which an item is {}", describe(item.data_type()))
+        }
+        DataType::Struct(members) => {
+            let names: Vec<_> = members.iter().map(|member| member.name().as_str()).collect();
+            format!("a record of {}", names.join(", "))
+        }
+        other => match Kind::of(other) {
+            Kind::Truth => "a truth".to_owned(),
+            Kind::Integer => "an integer".to_owned(),
+            Kind::Single | Kind::Double => "a real number".to_owned(),
+            Kind::Text => "a text".to_owned(),
+            Kind::Other => format!("a value of Arrow's type {other}"),
+        },
+    }
+}
+
+impl Value {
+    /// An array, with the lists on its outside opened.
+    pub(super) fn of(array: &ArrayRef) -> Result<Self> {
+        let (mut lists, mut leaf) = (Vec::new(), Arc::clone(array));
+        loop {
+            let (offsets, values) = match leaf.data_type() {
+                DataType::LargeList(_) => {
+                    let list = leaf.as_list::<i64>();
+                    (list.offsets().clone(), Arc::clone(list.values()))
+                }
+                DataType::List(_) => {
+                    let list = leaf.as_list::<i32>();
+                    let wide: Vec<i64> = list.offsets().iter().map(|&offset| i64::from(offset)).collect();
+                    (OffsetBuffer::new(wide.into()), Arc::clone(list.values()))
+                }
+                DataType::FixedSizeList(_, _) => {
+                    let list = leaf.as_fixed_size_list();
+                    let size = usize::try_from(list.value_length()).unwrap_or(0);
+                    (OffsetBuffer::from_lengths(std::iter::repeat_n(size, list.len())), Arc::clone(list.values()))
+                }
+                _ => return Ok(Self { lists, leaf }),
+            };
+            let is_missing = |index: usize| leaf.is_null(index) && offsets[index] < offsets[index + 1];
+            if leaf.null_count() > 0 && (0..leaf.len()).any(is_missing) {
+                return Err(Error::unsupported("lists that are missing and hold something"));
+            }
+            let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
+            let values = values.slice(first as usize, (last - first) as usize);
+            let offsets = match first {
+                0 => offsets,
+                _ => OffsetBuffer::new(offsets.iter().map(|offset| offset - first).collect::<Vec<_>>().into()),
+            };
+            lists.push(offsets);
+            leaf = values;
+        }
+    }
+
+    /// As one array.
+    pub(super) fn into_array(self) -> ArrayRef {
+        self.lists.into_iter().rev().fold(self.leaf, |items, offsets| {
+            let item = Field::new("item", items.data_type().clone(), items.null_count() > 0);
+            Arc::new(LargeListArray::new(Arc::new(item), offsets, items, None))
+        })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        Kind::of(self.leaf.data_type())
+    }
+
+    /// A member of the records at the bottom.
+    pub(super) fn member(&self, name: &str) -> Result<Self> {
+        let Some(record) = self.leaf.as_struct_opt() else {
+            let what = format!("there is no member '{name}' in {}", describe(self.leaf.data_type()));
+            return Err(Error::invalid_argument(what));
+        };
+        let Some(member) = record.column_by_name(name) else {
+            return Err(Error::no_such("member", name, record.column_names().into_iter()));
+        };
+        let below = Self::of(member)?;
+        let missing = record.nulls().filter(|nulls| nulls.null_count() > 0);
+        let leaf = match missing {
+            Some(missing) if !below.lists.is_empty() => {
+                let holds = |at: usize| missing.is_null(at) && below.lists[0][at] < below.lists[0][at + 1];
+                if (0..missing.len()).any(holds) {
+                    return Err(Error::unsupported("records that are missing and hold lists"));
+                }
+                below.leaf
+            }
+            Some(missing) => with_nulls(&below.leaf, NullBuffer::union(below.leaf.nulls(), Some(missing)))?,
+            None => below.leaf,
+        };
+        Ok(Self { lists: self.lists.iter().cloned().chain(below.lists).collect(), leaf })
+    }
+}
+
+fn with_nulls(array: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    Ok(arrow_array::make_array(array.to_data().into_builder().nulls(nulls).build()?))
+}
+
+/// A value, or one that has no type of its own yet.
+#[derive(Debug, Clone)]
+pub(super) enum Operand {
+    Literal(Literal),
+    Value(Value),
+}
+
+/// Leaves that stand beside each other. Those of literals are one for all.
+pub(super) struct Aligned {
+    pub(super) lists: Vec<OffsetBuffer<i64>>,
+    pub(super) leaves: Vec<ArrayRef>,
+    /// How many there are of each, but of literals.
+    pub(super) count: usize,
+    /// Whether all are literals.
+    pub(super) is_literal: bool,
+}
+
+impl Literal {
+    pub(super) fn array(&self) -> ArrayRef {
+        match self {
+            Self::Truth(truth) => Arc::new(BooleanArray::from(vec![*truth])),
+            Self::Integer(integer) => Arc::new(Int64Array::from(vec![*integer])),
+            Self::Real(real) => Arc::new(Float64Array::from(vec![*real])),
+            Self::Text(text) => Arc::new(LargeStringArray::from(vec![text.as_str()])),
+        }
+    }
+}
+
+/// Brings operands to the lists of the deepest: what has one value for a list stands beside each of its items.
+pub(super) fn align(operands: &[Operand]) -> Result<Aligned> {
+    let values = || {
+        operands.iter().filter_map(|operand| match operand {
+            Operand::Value(value) => Some(value),
+            Operand::Literal(_) => None,
+        })
+    };
+    let deepest = values().max_by_key(|value| value.lists.len());
+    let lists = deepest.map(|value| value.lists.clone()).unwrap_or_default();
+    let mut leaves = Vec::with_capacity(operands.len());
+    for operand in operands {
+        let value = match operand {
+            Operand::Literal(literal) => {
+                leaves.push(literal.array());
+                continue;
+            }
+            Operand::Value(value) => value,
+        };
+        let depth = value.lists.len();
+        if let Some(level) = (0..depth).find(|&level| value.lists[level] != lists[level]) {
+            return Err(differ(&value.lists[level], &lists[level]));
+        }
+        leaves.push(match &lists[depth..] {
+            [] => Arc::clone(&value.leaf),
+            below => take(&value.leaf, &repeated(below), None)?,
+        });
+    }
+    let count = deepest.map_or(1, |value| value.leaf.len());
+    Ok(Aligned { lists, leaves, count, is_literal: deepest.is_none() })
+}
+
+#[cold]
+fn differ(one: &OffsetBuffer<i64>, other: &OffsetBuffer<i64>) -> Error {
+    let lengths = |offsets: &OffsetBuffer<i64>, at: usize| offsets.get(at + 1).map_or(0, |end| end - offsets[at]);
+    let at = (0..one.len().min(other.len()) - 1).find(|&at| lengths(one, at) != lengths(other, at)).unwrap_or(0);
+    let (one, other) = (lengths(one, at), lengths(other, at));
+    Error::invalid_argument(format!("lists of different lengths, first {one} and {other}, have no common items"))
+}
+
+/// Which value stands beside each item of the innermost of these lists.
+fn repeated(lists: &[OffsetBuffer<i64>]) -> UInt64Array {
+    let mut owners: Option<Vec<u64>> = None;
+    for offsets in lists {
+        let mut next = Vec::with_capacity(offsets[offsets.len() - 1] as usize);
+        for (index, window) in offsets.windows(2).enumerate() {
+            let owner = owners.as_ref().map_or(index as u64, |owners| owners[index]);
+            next.resize(next.len() + (window[1] - window[0]) as usize, owner);
+        }
+        owners = Some(next);
+    }
+    UInt64Array::new(ScalarBuffer::from(owners.unwrap_or_default()), None)
+}
