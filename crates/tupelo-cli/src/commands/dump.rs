@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field as ArrowField};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
+use tupelo::Expression;
 use tupelo::reader::{Batches, Read};
 use tupelo::schema::Schema;
 
@@ -49,6 +50,7 @@ pub(crate) enum Format {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo dump events.root --fields MET_pt,'Muon_*' --entries :100
+  tupelo dump events.root --fields 'Muon_*' --where 'nMuon >= 2 and max(Muon_pt) > 25'
   tupelo dump events.root:Events --format parquet -o events.parquet
   tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
 pub(crate) struct Args {
@@ -57,6 +59,10 @@ pub(crate) struct Args {
     input: String,
     #[command(flatten)]
     choice: Choice,
+    /// Only entries for which this is true, as 'nMuon == 2 and sum(Muon_charge) == 0': written as in Python, see the
+    /// documentation of tupelo::Expression; pages that hold no such entry are not read
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    condition: Option<Expression>,
     /// How to write them
     #[arg(long, default_value = "jsonl")]
     format: Format,
@@ -92,7 +98,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let ntuple = args.reading.open(&args.input, args.choice.attributes.as_deref(), console)?;
     let entries = args.choice.entries.of(ntuple.entries());
-    let read = ntuple.read(patterns(&args.choice.fields))?.entries(entries);
+    let mut read = ntuple.read(patterns(&args.choice.fields))?.entries(entries);
+    if let Some(condition) = &args.condition {
+        read = read.with_where(condition)?;
+    }
     let (output, pending) = match &args.output {
         Some(path) if path.as_os_str() == "-" => (Output::stdout(), None),
         Some(path) if is_same_file(path, &ntuple.file_name()) => {

@@ -169,3 +169,30 @@ fn a_closed_pipe_is_no_complaint() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{format}");
     }
 }
+
+#[test]
+fn a_dump_is_cut_by_an_expression() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let is_hard = |line: &&str| {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        let jets: Vec<f64> = serde_json::from_value(event["Jet_pt"].clone()).expect("numbers");
+        jets.iter().filter(|pt| **pt > 40.0).count() >= 2
+    };
+    let all = tupelo(&["dump", &file]).ok();
+    let kept: Vec<&str> = all.lines().filter(is_hard).collect();
+    assert!(!kept.is_empty() && kept.len() < 500, "{} of 500", kept.len());
+    let cut = tupelo(&["dump", &file, "--where", "count(Jet_pt[Jet_pt > 40]) >= 2"]).ok();
+    assert_eq!(cut.lines().collect::<Vec<_>>(), kept);
+    // Of fields that are not written, too.
+    let cut = tupelo(&["dump", &file, "--fields", "MET_pt", "--where", "count(Jet_pt[Jet_pt > 40]) >= 2"]).ok();
+    assert_eq!(cut.lines().count(), kept.len());
+    assert_eq!(tupelo(&["dump", &file, "--where", "len(Jet_pt) < 0"]).ok(), "");
+    assert_eq!(tupelo(&["dump", &file, "--where", "True"]).ok(), all);
+    let error = tupelo(&["dump", &file, "--where", "Jet_pt >"]).fails(2);
+    assert!(error.contains("expression 'Jet_pt >': a value is missing at its end"), "{error}");
+    let error = tupelo(&["dump", &file, "--where", "Jet_pt > 5"]).fails(2);
+    assert!(error.contains("a cut is one truth for each entry, not a list"), "{error}");
+    let error = tupelo(&["dump", &file, "--where", "Jet_pq > 5"]).fails(1);
+    assert!(error.contains("'Jet_pt'"), "{error}");
+}

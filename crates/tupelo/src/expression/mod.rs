@@ -107,9 +107,9 @@ impl Expression {
         let value = self.evaluate(batch)?;
         let truths = value.as_any().downcast_ref::<BooleanArray>().cloned();
         truths.ok_or_else(|| {
-            let what = format!("is {} for each entry, and no truth", value::describe(value.data_type()));
+            let found = value::describe(value.data_type());
             Error::invalid_argument(format!(
-                "expression '{}': as a cut it must be true or false, but it {what}",
+                "expression '{}': a cut is one truth for each entry, not {found}",
                 self.text
             ))
         })

@@ -267,7 +267,7 @@ fn what_does_not_go_together_says_what() {
     let cut = |text: &str| text.parse::<Expression>().unwrap().mask(&events()).unwrap_err().to_string();
     assert_eq!(
         cut("pt > 5"),
-        "expression 'pt > 5': as a cut it must be true or false, but it is a list of which an item is a truth for each entry, and no truth"
+        "expression 'pt > 5': a cut is one truth for each entry, not a list of which an item is a truth"
     );
 }
 
