@@ -8,6 +8,9 @@ use arrow_array::{
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Field};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
 
 use super::Expression;
 
@@ -284,3 +287,53 @@ fn quoted_names_and_slices() {
     let values = expression.evaluate(&weird).unwrap();
     assert_eq!(values.as_any().downcast_ref::<Float64Array>().unwrap().values(), &[0.0, 80.0, 100.0]);
 }
+
+proptest! {
+    /// Anything is an expression or an error, and so is what it gives.
+    #[test]
+    fn no_text_makes_it_panic(text in "[a-z0-9 .,()\\[\\]'`+*/%<>=!&|^~-]{0,24}", any in "\\PC{0,12}") {
+        for text in [text, any] {
+            if let Ok(expression) = text.parse::<Expression>() {
+                let _ = expression.evaluate(&events());
+            }
+        }
+    }
+
+    #[test]
+    fn known_words_in_any_order(words in vec(select(WORDS.to_vec()), 1..9)) {
+        if let Ok(expression) = words.concat().parse::<Expression>()
+            && let Ok(values) = expression.evaluate(&events())
+        {
+            prop_assert_eq!(values.len(), 4);
+        }
+    }
+}
+
+const WORDS: [&str; 26] = [
+    "pt",
+    "eta",
+    "charge",
+    "jets.parts",
+    "pair",
+    "met",
+    "run",
+    "big",
+    "good",
+    "name",
+    "maybe",
+    "1",
+    "2.5",
+    "(",
+    ")",
+    "[",
+    "]",
+    "+",
+    "//",
+    "%",
+    " and ",
+    "==",
+    "sum(",
+    "max(",
+    "-",
+    ",",
+];
