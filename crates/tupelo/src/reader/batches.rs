@@ -124,7 +124,8 @@ impl Read {
 
     /// Only the entries for which `cut` is true, of those chosen otherwise; null counts as false. It is shown the fields
     /// that the patterns choose, which need not be among those that are read, in batches of any size. Those fields are
-    /// read first; of the others, pages that hold no entry to keep are neither read nor decoded.
+    /// read first; of the others, pages that hold no entry to keep are neither read nor decoded, unless two such entries
+    /// are within 1024 of each other.
     /// ```no_run
     /// use arrow_array::{BooleanArray, cast::AsArray, types::Float32Type};
     ///

@@ -3,17 +3,18 @@
 use std::fmt;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBufferBuilder;
 use arrow_buffer::bit_iterator::BitSliceIterator;
-use arrow_select::filter::filter;
+use arrow_select::filter::{filter, filter_record_batch};
 
 use super::Read;
 use crate::schema::Field;
 use crate::source::Segment;
 use crate::{Error, Result, plan};
 
-/// Runs of entries to keep are read one by one if there is at most one for as many entries as this; where there are
-/// more, all are decoded and then filtered, which costs less than to find so many.
-const SPARSE_ENTRIES: usize = 32;
+/// Entries to keep that are no further apart are read together with those between them: most pages hold more, and are
+/// decoded whole.
+const GAP_ENTRIES: usize = 1024;
 
 /// Which entries of a batch to keep.
 type Keep = dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync;
@@ -50,13 +51,14 @@ impl Cut {
             Some(nulls) => BooleanArray::new(kept.values() & nulls.inner(), None),
             None => kept,
         };
+        let runs = runs(&kept);
+        let parts = plan::parts(segments, &runs);
+        let mut wanted = BooleanBufferBuilder::new(runs.iter().map(|(start, end)| end - start).sum());
         let bits = kept.values();
-        let runs: Vec<(usize, usize)> = BitSliceIterator::new(bits.values(), bits.offset(), bits.len()).collect();
-        let is_sparse = runs.len() * SPARSE_ENTRIES <= kept.len();
-        let parts = if is_sparse { plan::parts(segments, &runs) } else { segments.to_vec() };
+        runs.iter().for_each(|&(start, end)| wanted.append_buffer(&bits.slice(start, end - start)));
+        let wanted = BooleanArray::new(wanted.finish(), None);
         if !read.reads_as(&self.fields) {
-            let batch = read.decode_segments(&parts, strict)?;
-            return if is_sparse { Ok(batch) } else { Ok(arrow_select::filter::filter_record_batch(&batch, &kept)?) };
+            return Ok(filter_record_batch(&read.decode_segments(&parts, strict)?, &wanted)?);
         }
         // What the cut has seen is not read again.
         let index = |field: &Field| self.fields.schema().fields.iter().position(|other| other == field);
@@ -67,14 +69,40 @@ impl Cut {
         let mut others = read.decode_fields(&others, &parts, strict)?.into_iter();
         let mut arrays = Vec::with_capacity(seen.len());
         for seen in seen {
-            let other = if seen.is_none() { others.next() } else { None };
-            arrays.push(match (seen, other) {
-                (None, Some(other)) if is_sparse => other,
-                (None, Some(other)) => filter(&other, &kept)?,
-                (Some(seen), _) => filter(seen, &kept)?,
-                (None, None) => return Err(Error::corrupt("a field is missing")),
+            arrays.push(match seen {
+                Some(seen) => filter(seen, &kept)?,
+                None => filter(&others.next().ok_or_else(|| Error::corrupt("a field is missing"))?, &wanted)?,
             });
         }
         read.batch(arrays, kept.true_count())
+    }
+}
+
+/// Where entries to keep begin and end, those together that are near to each other.
+fn runs(kept: &BooleanArray) -> Vec<(usize, usize)> {
+    let bits = kept.values();
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (start, end) in BitSliceIterator::new(bits.values(), bits.offset(), bits.len()) {
+        match runs.last_mut() {
+            Some((_, last)) if start - *last <= GAP_ENTRIES => *last = end,
+            _ => runs.push((start, end)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_near_is_read_together() {
+        let mut kept = vec![false; 4 * GAP_ENTRIES];
+        assert_eq!(runs(&kept.clone().into()), []);
+        for at in [3, 4, 9, 9 + GAP_ENTRIES + 1, 9 + 2 * GAP_ENTRIES + 3, 4 * GAP_ENTRIES - 1] {
+            kept[at] = true;
+        }
+        let alone = [9 + 2 * GAP_ENTRIES + 3, 4 * GAP_ENTRIES - 1].map(|at| (at, at + 1));
+        assert_eq!(runs(&kept.into()), [(3, 9 + GAP_ENTRIES + 2), alone[0], alone[1]]);
     }
 }
