@@ -198,34 +198,8 @@ pub(super) fn arithmetic(
         let fails = |a: T::Native, b: T::Native| {
             Error::invalid_argument(format!("{a:?} {sign} {b:?} is no integer of 64 bits"))
         };
-        let (values, nulls) = (a.values(), b.values());
-        let (values, nulls) = match operator {
-            // Loops of their own, so that they become vectors.
-            Binary::Add => pairs(
-                (values, a.nulls()),
-                (nulls, b.nulls()),
-                count,
-                |a, b| Number::arithmetic(Binary::Add, a, b),
-                fails,
-            ),
-            Binary::Subtract => pairs(
-                (values, a.nulls()),
-                (nulls, b.nulls()),
-                count,
-                |a, b| Number::arithmetic(Binary::Subtract, a, b),
-                fails,
-            ),
-            Binary::Multiply => pairs(
-                (values, a.nulls()),
-                (nulls, b.nulls()),
-                count,
-                |a, b| Number::arithmetic(Binary::Multiply, a, b),
-                fails,
-            ),
-            _ => {
-                pairs((values, a.nulls()), (nulls, b.nulls()), count, |a, b| Number::arithmetic(operator, a, b), fails)
-            }
-        }?;
+        let both = |a, b| Number::arithmetic(operator, a, b);
+        let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both, fails)?;
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
     }
     in_lane!(lane, run(operator, sign, leaves, count))
