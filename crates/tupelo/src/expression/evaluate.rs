@@ -360,16 +360,11 @@ fn index(value: &Value, by: &Operand) -> Result<Value> {
             if value.lists.len() <= depth || places.lists[..] != value.lists[..depth] {
                 return Err(Error::invalid_argument("an index stands for one item of each list"));
             }
-            let places = integers(&places.leaf)?;
+            let places = Lane::cast::<Int64Type>(&places.leaf)?;
             item(value, depth, |list| (!places.is_null(list)).then(|| places.value(list)))
         }
         _ => Err(Error::invalid_argument("between brackets stands an integer, or a list of truths")),
     }
-}
-
-fn integers(leaf: &ArrayRef) -> Result<Int64Array> {
-    let array = functions::bits(Binary::BitOr, &[Arc::clone(leaf), Literal::Integer(0).array()], leaf.len())?;
-    Ok(array.as_primitive::<Int64Type>().clone())
 }
 
 /// The items where the mask is true.
@@ -384,14 +379,9 @@ fn select(value: &Value, mask: &Value) -> Result<Value> {
     let kept = prep(&truths(&mask.leaf, "a mask")?, false);
     let below = Value { lists: value.lists[depth..].to_vec(), leaf: Arc::clone(&value.leaf) };
     let below = Value::of(&filter(&below.into_array(), &kept)?)?;
-    let mut end = 0;
     let lengths = last.windows(2).map(|window| (window[0]..window[1]).filter(|&at| kept.value(at as usize)).count());
-    let ends = lengths.map(|length| {
-        end += length as i64;
-        end
-    });
-    let offsets: Vec<i64> = std::iter::once(0).chain(ends).collect();
-    let lists = above.iter().cloned().chain([OffsetBuffer::new(offsets.into())]).chain(below.lists).collect();
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    let lists = above.iter().cloned().chain([offsets]).chain(below.lists).collect();
     Ok(Value { lists, leaf: below.leaf })
 }
 

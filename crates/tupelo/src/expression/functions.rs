@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, LargeStringArray, PrimitiveArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
@@ -62,7 +62,7 @@ impl Lane {
     }
 
     /// Leaves in this lane.
-    fn cast<T: ArrowPrimitiveType>(leaf: &ArrayRef) -> Result<PrimitiveArray<T>> {
+    pub(super) fn cast<T: ArrowPrimitiveType>(leaf: &ArrayRef) -> Result<PrimitiveArray<T>> {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let cast = cast_with_options(leaf, &T::DATA_TYPE, &strict);
         Ok(cast.map_err(|error| Error::invalid_argument(error.to_string()))?.as_primitive::<T>().clone())
@@ -159,24 +159,26 @@ macro_rules! real {
 real!(f32);
 real!(f64);
 
-/// `f` of pairs; the one of a literal stands beside all. Where it gives nothing, `fails` says why.
+/// Where the value at an index is: the one of a literal stands beside all.
+fn place(len: usize, count: usize, index: usize) -> usize {
+    if len == count { index } else { 0 }
+}
+
+/// `f` of pairs.
 fn pairs<A: Copy, B: Copy, R: Default>(
     (a, a_nulls): (&[A], Option<&NullBuffer>),
     (b, b_nulls): (&[B], Option<&NullBuffer>),
     count: usize,
-    f: impl Fn(A, B) -> Option<R>,
-    fails: impl Fn(A, B) -> Error,
+    f: impl Fn(A, B) -> Result<R>,
 ) -> Result<(Vec<R>, Option<NullBuffer>)> {
     let nulls = NullBuffer::union(a_nulls.filter(|_| a.len() == count), b_nulls.filter(|_| b.len() == count));
-    let at = |len: usize, index: usize| if len == count { index } else { 0 };
     let mut all = Vec::with_capacity(count);
     for index in 0..count {
-        let (a, b) = (a[at(a.len(), index)], b[at(b.len(), index)]);
-        all.push(match f(a, b) {
-            Some(value) => value,
+        all.push(match f(a[place(a.len(), count, index)], b[place(b.len(), count, index)]) {
+            Ok(value) => value,
             // What is missing holds anything.
-            None if nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) => R::default(),
-            None => return Err(fails(a, b)),
+            Err(_) if nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) => R::default(),
+            Err(error) => return Err(error),
         });
     }
     Ok((all, nulls))
@@ -195,11 +197,11 @@ pub(super) fn arithmetic(
         T::Native: Number,
     {
         let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
-        let fails = |a: T::Native, b: T::Native| {
-            Error::invalid_argument(format!("{a:?} {sign} {b:?} is no integer of 64 bits"))
+        let both = |a: T::Native, b: T::Native| {
+            let fails = || Error::invalid_argument(format!("{a:?} {sign} {b:?} is no integer of 64 bits"));
+            Number::arithmetic(operator, a, b).ok_or_else(fails)
         };
-        let both = |a, b| Number::arithmetic(operator, a, b);
-        let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both, fails)?;
+        let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both)?;
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
     }
     in_lane!(lane, run(operator, sign, leaves, count))
@@ -224,19 +226,18 @@ pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef
         T::Native: Number,
     {
         let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
-        let all = |a: T::Native, b: T::Native| Some(holds(a.partial_cmp(&b)));
-        let never = |_, _| Error::invalid_argument("numbers that do not compare");
-        let (truths, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, all, never)?;
+        let both = |a: T::Native, b: T::Native| Ok(holds(a.partial_cmp(&b)));
+        let (truths, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both)?;
         Ok(Arc::new(BooleanArray::new(truths.into(), nulls)))
     }
     let is_text = leaves.iter().filter(|leaf| Kind::of(leaf.data_type()) == Kind::Text).count();
     if is_text == leaves.len() {
         let (a, b) = (leaves[0].as_string::<i64>(), leaves[1].as_string::<i64>());
-        let at = |array: &arrow_array::LargeStringArray, index: usize| {
-            let index = if array.len() == count { index } else { 0 };
-            (!array.is_null(index)).then(|| array.value(index).to_owned())
-        };
-        let compared = (0..count).map(|index| Some(holds(Some(at(a, index)?.cmp(&at(b, index)?)))));
+        fn at(array: &LargeStringArray, index: usize) -> Option<&str> {
+            (!array.is_null(index)).then(|| array.value(index))
+        }
+        let both = |index| (at(a, place(a.len(), count, index)), at(b, place(b.len(), count, index)));
+        let compared = (0..count).map(both).map(|(a, b)| Some(holds(Some(a?.cmp(b?)))));
         return Ok(Arc::new(compared.collect::<BooleanArray>()));
     }
     let lane = Lane::of(operands, "a comparison")?;
@@ -257,7 +258,7 @@ pub(super) fn truths(leaf: &ArrayRef, what: &str) -> Result<BooleanArray> {
 pub(super) fn logic(operator: Binary, sign: &str, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
     let (a, b) = (truths(&leaves[0], sign)?, truths(&leaves[1], sign)?);
     let at = |array: &BooleanArray, index: usize| {
-        let index = if array.len() == count { index } else { 0 };
+        let index = place(array.len(), count, index);
         (!array.is_null(index)).then(|| array.value(index))
     };
     let is_whole = a.null_count() + b.null_count() == 0 && a.len() == count && b.len() == count;
@@ -284,14 +285,13 @@ pub(super) fn logic(operator: Binary, sign: &str, leaves: &[ArrayRef], count: us
 pub(super) fn bits(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
     let (a, b) = (Lane::cast::<Int64Type>(&leaves[0])?, Lane::cast::<Int64Type>(&leaves[1])?);
     let join = |a: i64, b: i64| {
-        Some(match operator {
+        Ok(match operator {
             Binary::BitAnd => a & b,
             Binary::BitOr => a | b,
             _ => a ^ b,
         })
     };
-    let never = |_, _| Error::invalid_argument("bits that do not join");
-    let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, join, never)?;
+    let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, join)?;
     Ok(Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls)))
 }
 
@@ -370,9 +370,8 @@ pub(super) fn apply_two(f: fn(f64, f64) -> f64, lane: Lane, leaves: &[ArrayRef],
         T::Native: Number,
     {
         let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
-        let both = |a: T::Native, b: T::Native| Some(T::Native::from_f64(f(a.to_f64(), b.to_f64())));
-        let never = |_, _| Error::invalid_argument("numbers without a result");
-        let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both, never)?;
+        let both = |a: T::Native, b: T::Native| Ok(T::Native::from_f64(f(a.to_f64(), b.to_f64())));
+        let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both)?;
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
     }
     in_lane!(lane, run(f, leaves, count))
@@ -394,10 +393,10 @@ pub(super) fn choose(lane: Lane, leaves: &[ArrayRef], count: usize) -> Result<Ar
         let which = truths(&leaves[0], "where")?;
         let (a, b) = (Lane::cast::<T>(&leaves[1])?, Lane::cast::<T>(&leaves[2])?);
         let at = |array: &PrimitiveArray<T>, index: usize| {
-            let index = if array.len() == count { index } else { 0 };
+            let index = place(array.len(), count, index);
             (!array.is_null(index)).then(|| array.value(index))
         };
-        let truth = |index: usize| if which.len() == count { index } else { 0 };
+        let truth = |index: usize| place(which.len(), count, index);
         let chosen = (0..count).map(|index| match which.is_null(truth(index)) {
             true => None,
             false if which.value(truth(index)) => at(&a, index),
