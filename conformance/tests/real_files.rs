@@ -35,7 +35,7 @@ fn copied(ntuple: &Ntuple) -> tupelo::Result<Bytes> {
     let file = FileWriter::over(Box::new(MemorySink::create(&target)), "copy.root")?;
     let options = WriteOptions::default().with_compression(Compression::NONE).with_page_bytes(1000);
     let mut go_on = |_| ControlFlow::Continue(());
-    copy::<&str>(ntuple, &[], 0..ntuple.entries(), &file, memory::NAME, options, &mut go_on)?;
+    copy(ntuple.read_all(), &file, memory::NAME, options, &mut go_on)?;
     file.finish()?;
     Ok(target.bytes().expect("its bytes"))
 }

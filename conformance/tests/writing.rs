@@ -88,7 +88,7 @@ fn a_set_called_metadata_of_another_schema_stays_as_it_is() {
             let other = folder.path().join("copy.root");
             let file = tupelo::create(&other).unwrap();
             let mut go_on = |_| ControlFlow::Continue(());
-            copy(&open(&path), &["n"], 0..20, &file, "n", options(), &mut go_on).unwrap();
+            copy(open(&path).read(["n"]).unwrap().entries(0..20), &file, "n", options(), &mut go_on).unwrap();
             file.finish().unwrap();
             assert_eq!(content(&other), said);
         }

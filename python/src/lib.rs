@@ -26,7 +26,7 @@ mod _core {
     #[pymodule_export]
     use super::file::{File, parse_location};
     #[pymodule_export]
-    use super::ntuple::{Batches, Ntuple};
+    use super::ntuple::{Batches, Ntuple, expression_names};
     #[pymodule_export]
     use super::objects::Objects;
     #[pymodule_export]

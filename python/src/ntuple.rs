@@ -31,21 +31,53 @@ impl From<tupelo::Ntuple> for Ntuple {
     }
 }
 
+/// What to read, and how: the attributes of `tupelo._select.Request`.
+#[derive(Debug, FromPyObject)]
+pub(crate) struct Request {
+    /// Dotted paths or globs, of which none means all fields; `None` means none.
+    patterns: Option<Vec<String>>,
+    /// Columns by name and expression.
+    computed: Vec<(String, String)>,
+    /// Names that expressions may use, and their expressions.
+    aliases: Vec<(String, String)>,
+    cut: Option<String>,
+    entry_start: u64,
+    entry_stop: u64,
+    /// The name of a last column with the numbers of the entries.
+    entry_numbers: Option<String>,
+    binary_strings: bool,
+    schema: Option<PySchema>,
+}
+
 impl Ntuple {
-    fn select(
-        &self,
-        patterns: &[String],
-        entry_start: u64,
-        entry_stop: u64,
-        binary_strings: bool,
-        schema: Option<PySchema>,
-    ) -> tupelo::Result<Read> {
-        let mut read = self.inner.read(patterns)?;
-        if let Some(schema) = schema {
+    fn select(&self, request: Request) -> tupelo::Result<Read> {
+        let mut read = match request.patterns {
+            Some(patterns) => self.inner.read(patterns)?,
+            None => self.inner.read_all().without_fields(),
+        };
+        if let Some(schema) = request.schema {
             read = read.with_schema(&Schema::from_arrow(&schema.into_inner())?)?;
         }
-        Ok(read.entries(entry_start..entry_stop).with_binary_strings(binary_strings))
+        let parsed = |(name, text): (String, String)| Ok((name, text.parse()?));
+        read = read.with_aliases(request.aliases.into_iter().map(parsed).collect::<tupelo::Result<Vec<_>>>()?)?;
+        for (name, text) in request.computed {
+            read = read.with_computed(&name, &text.parse()?)?;
+        }
+        if let Some(cut) = request.cut {
+            read = read.with_where(&cut.parse()?)?;
+        }
+        if let Some(name) = request.entry_numbers {
+            read = read.with_entry_numbers(&name);
+        }
+        Ok(read.entries(request.entry_start..request.entry_stop).with_binary_strings(request.binary_strings))
     }
+}
+
+/// The names in an expression.
+#[pyfunction]
+pub(crate) fn expression_names(py: Python<'_>, text: &str) -> PyResult<Vec<String>> {
+    let expression: tupelo::Expression = text.parse().or_raise(py)?;
+    Ok(expression.fields().map(str::to_owned).collect())
 }
 
 #[pymethods]
@@ -151,14 +183,9 @@ impl Ntuple {
         py.detach(|| self.inner.metadata()).or_raise(py)
     }
 
-    /// The `pyarrow.Schema` of the chosen fields.
-    fn arrow_schema<'py>(
-        &self,
-        py: Python<'py>,
-        patterns: Vec<String>,
-        binary_strings: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let select = || Ok(self.select(&patterns, 0, 0, binary_strings, None)?.arrow_schema());
+    /// The `pyarrow.Schema` of what is chosen.
+    fn arrow_schema<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
+        let select = || Ok(self.select(request)?.arrow_schema());
         let schema = py.detach(select).or_raise(py)?;
         PySchema::new(schema).into_pyarrow(py)
     }
@@ -172,19 +199,9 @@ impl Ntuple {
         Ok(py.detach(ruled).or_raise(py)?.into())
     }
 
-    /// The chosen entries of the chosen fields as one `pyarrow.RecordBatch`; those of another schema, where one is
-    /// given.
-    fn read<'py>(
-        &self,
-        py: Python<'py>,
-        patterns: Vec<String>,
-        entry_start: u64,
-        entry_stop: u64,
-        binary_strings: bool,
-        schema: Option<PySchema>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let read = || self.select(&patterns, entry_start, entry_stop, binary_strings, schema)?.to_batch();
-        let batch = py.detach(read).or_raise(py)?;
+    /// What is chosen as one `pyarrow.RecordBatch`.
+    fn read<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
+        let batch = py.detach(|| self.select(request)?.to_batch()).or_raise(py)?;
         PyRecordBatch::new(batch).into_pyarrow(py)
     }
 
@@ -207,27 +224,23 @@ impl Ntuple {
         Ok(Some((counts, metrics.to_string())))
     }
 
-    /// Single entries of the chosen fields as one `pyarrow.RecordBatch`, in the order given.
-    fn take<'py>(&self, py: Python<'py>, patterns: Vec<String>, entries: Vec<u64>) -> PyResult<Bound<'py, PyAny>> {
-        let batch = py.detach(|| self.inner.read(&patterns)?.take(&entries)).or_raise(py)?;
+    /// Single entries of what is chosen as one `pyarrow.RecordBatch`, in the order given.
+    fn take<'py>(&self, py: Python<'py>, request: Request, entries: Vec<u64>) -> PyResult<Bound<'py, PyAny>> {
+        let batch = py.detach(|| self.select(request)?.take(&entries)).or_raise(py)?;
         PyRecordBatch::new(batch).into_pyarrow(py)
     }
 
-    /// The same in batches of `batch_entries` entries, or of about `batch_bytes` bytes where that is given.
-    #[expect(clippy::too_many_arguments, reason = "the package over this gives them names and defaults")]
+    /// What is chosen in batches of `batch_entries` entries, or of about `batch_bytes` bytes where that is given; a cut
+    /// leaves what it keeps of so many.
     fn batches(
         &self,
         py: Python<'_>,
-        patterns: Vec<String>,
-        entry_start: u64,
-        entry_stop: u64,
+        request: Request,
         batch_entries: u64,
         batch_bytes: Option<u64>,
-        binary_strings: bool,
-        schema: Option<PySchema>,
     ) -> PyResult<Batches> {
         let batches = || {
-            let read = self.select(&patterns, entry_start, entry_stop, binary_strings, schema)?;
+            let read = self.select(request)?;
             match batch_bytes {
                 Some(bytes) => read.batches_of_bytes(bytes),
                 None => read.batches(batch_entries),
@@ -236,15 +249,15 @@ impl Ntuple {
         Ok(Batches { inner: Mutex::new(py.detach(batches).or_raise(py)?) })
     }
 
-    /// The same as an Arrow C stream, in a capsule. Decoding needs no interpreter.
+    /// What is chosen as an Arrow C stream, in a capsule. Decoding needs no interpreter.
     fn stream<'py>(
         &self,
         py: Python<'py>,
-        patterns: Vec<String>,
+        request: Request,
         batch_entries: u64,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batches = || self.inner.read(&patterns)?.batches(batch_entries);
+        let batches = || self.select(request)?.batches(batch_entries);
         let reader: Box<dyn RecordBatchReader + Send> = Box::new(py.detach(batches).or_raise(py)?.into_arrow());
         Bound::new(py, PyRecordBatchReader::new(reader))?.call_method1("__arrow_c_stream__", (requested_schema,))
     }
@@ -282,7 +295,8 @@ fn kind(field: &Field) -> &'static str {
     }
 }
 
-/// Batches of one reading request, in entry order: an iterator of first entry and `pyarrow.RecordBatch`.
+/// Batches of one reading request, in entry order: an iterator of first entry, the one behind the last, and
+/// `pyarrow.RecordBatch`.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Batches {
@@ -295,16 +309,16 @@ impl Batches {
         this
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, Bound<'py, PyAny>)>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, u64, Bound<'py, PyAny>)>> {
         let next = || {
             // A panic elsewhere leaves the batches where they were: each call either advances or does not.
             let mut batches = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let position = batches.position();
-            batches.next().map(|batch| batch.map(|batch| (position, batch)))
+            let start = batches.position();
+            batches.next().map(|batch| batch.map(|batch| (start, batches.position(), batch)))
         };
         match py.detach(next).transpose().or_raise(py)? {
             None => Ok(None),
-            Some((position, batch)) => Ok(Some((position, PyRecordBatch::new(batch).into_pyarrow(py)?))),
+            Some((start, stop, batch)) => Ok(Some((start, stop, PyRecordBatch::new(batch).into_pyarrow(py)?))),
         }
     }
 }

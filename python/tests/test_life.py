@@ -577,7 +577,7 @@ def test_times_that_are_none(value: Any) -> None:
 
 def test_fields_are_not_chosen_by_numbers() -> None:
     write()
-    with pytest.raises(tupelo.InvalidArgumentError, match="not by 5"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="expressions are texts, not 5"):
         opened().arrays(5)  # type: ignore[arg-type]
 
 

@@ -219,7 +219,7 @@ fn copied(ntuple: &Ntuple, options: WriteOptions) -> Bytes {
     let target = MemoryFile::new();
     let file = FileWriter::over(Box::new(MemorySink::create(&target)), "copy.root").expect("a file");
     let mut go_on = |_| ControlFlow::Continue(());
-    copy::<&str>(ntuple, &[], 0..ntuple.entries(), &file, memory::NAME, options, &mut go_on).expect("a copy");
+    copy(ntuple.read_all(), &file, memory::NAME, options, &mut go_on).expect("a copy");
     file.finish().expect("a file");
     target.bytes().expect("its bytes")
 }

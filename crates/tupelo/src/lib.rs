@@ -101,6 +101,7 @@
 //! | `plan` | which pages a request needs |
 //! | `decode` | sealed pages to Arrow arrays |
 //! | `encode` | Arrow arrays to sealed pages |
+//! | `expression` | [`Expression`]: over the fields of an entry |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |
 //! | [`ops`] | copy, verify, inspect, layout |

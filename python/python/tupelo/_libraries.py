@@ -8,8 +8,9 @@ Library = Literal["ak", "np", "arrow", "pd"]
 """What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas."""
 
 
-def hand_out(batch: Any, library: str, entries: range | list[int]) -> Any:
-    """A `pyarrow.RecordBatch` of these entries as the library's arrays; what `Ntuple.arrays` says of each."""
+def hand_out(batch: Any, library: str, entries: Any) -> Any:
+    """A `pyarrow.RecordBatch` of these entries (a range or their numbers) as the library's arrays; what `Ntuple.arrays`
+    says of each."""
     if library == "arrow":
         return pa.Table.from_batches([batch])
     if library == "np":

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 
-def to_pandas(batch: Any, entries: range | list[int]) -> Any:
+def to_pandas(batch: Any, entries: Any) -> Any:
     """A data frame whose index are the entry numbers.
 
     Numbers and booleans that cannot be missing are NumPy columns, and strings are what pandas makes of strings;

@@ -3,10 +3,11 @@
 import fnmatch
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
+from . import _core
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
@@ -23,18 +24,15 @@ _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE
 _NOT_YET = {
     "access_log": "reading is not lazy",
     "ak_add_doc": "the descriptions are in the metadata of `arrow_schema` and in `Field.description`",
-    "aliases": "select fields and give the columns new names afterwards",
     "array_cache": "nothing is cached",
     "backend": "arrays are made in main memory; ak.to_backend moves them",
-    "cut": "select entries of the arrays afterwards, as in a[a.x > 1]",
     "decompression_executor": "the engine decompresses by itself",
-    "expressions": "give names or globs of fields as `names` and compute afterwards",
     "filter_branch": "give a function of the name as `filter_name`",
     "filter_field": "give a function of the name as `filter_name`",
     "how": "take the fields of the result apart afterwards",
     "interpretation_executor": "the engine decodes by itself",
     "interpreter": "the engine decodes by itself",
-    "language": "expressions are not computed",
+    "language": "expressions are written as `Ntuple.arrays` says",
     "virtual": "reading is not lazy; name the fields that you need",
 }
 
@@ -105,23 +103,107 @@ def _compiled(text: str) -> Callable[[str], object]:
     return re.compile(fnmatch.translate(text)).match
 
 
-def patterns(names: str | Iterable[str] | None) -> list[str]:
-    """Names or globs as a list, of which none means all.
+@dataclass
+class Request:
+    """What to read of an ntuple, and how: what the engine takes."""
+
+    patterns: list[str] | None = field(default_factory=list)
+    """Dotted paths or globs, of which none means all fields; None means that no field is handed out."""
+    computed: list[tuple[str, str]] = field(default_factory=list)
+    """Columns by name and expression."""
+    aliases: list[tuple[str, str]] = field(default_factory=list)
+    """Names that expressions may use, and their expressions."""
+    cut: str | None = None
+    entry_start: int = 0
+    entry_stop: int = 0
+    entry_numbers: str | None = None
+    """The name of a last column with the numbers of the entries."""
+    binary_strings: bool = False
+    schema: Any = None
+
+    def add(self, name: str, known: Mapping[str, object]) -> None:
+        """Adds what a caller calls by an alias, a field's path, an expression or a glob.
+
+        Raises `InvalidArgumentError` for what is neither, and `NotFoundError` for an expression over no field.
+        """
+        aliases = dict(self.aliases)
+        if len(name) > 1 and name.startswith("/") and name.endswith("/") and name not in known:
+            raise NotFoundError(f"no field is called {name!r}; regular expressions are given as `filter_name`")
+        if name in aliases:
+            self.computed.append((name, f"`{name}`"))
+        elif name in known:
+            self._add_pattern(literal(name))
+        elif self._is_expression(name, {*aliases, *known}):
+            self.computed.append((name, name))
+        else:
+            self._add_pattern(name)
+
+    def _add_pattern(self, pattern: str) -> None:
+        if self.patterns is None:
+            self.patterns = []
+        self.patterns.append(pattern)
+
+    @staticmethod
+    def _is_expression(text: str, known: Collection[str]) -> bool:
+        """Whether a text is an expression over what is known; ``x*y`` may be a glob too, ``x_*`` cannot be else."""
+        try:
+            names = _core.expression_names(text)
+        except InvalidArgumentError:
+            if is_glob(text):
+                return False
+            raise
+        if all(name in known or any(name.startswith(f"{path}.") for path in known) for name in names):
+            return True
+        # One name alone is no expression: it is a field that is not there.
+        return names != [text] and not (is_glob(text) and fnmatch.filter(known, text))
+
+
+def texts(what: str, given: str | Iterable[str] | None) -> list[str]:
+    """One text or several as a list.
 
     Raises `InvalidArgumentError` where they are not texts, or where there are none although some were announced.
     """
-    if names is None:
+    if given is None:
         return []
-    if not isinstance(names, Iterable):
-        raise InvalidArgumentError(f"fields are chosen by names or globs, not by {names!r}")
-    several = [names] if isinstance(names, str) else list(names)
-    for name in several:
-        if not isinstance(name, str):
-            raise InvalidArgumentError(f"fields are chosen by names or globs, not by {name!r}")
-        check_text(name, "the name of a field")
+    if not isinstance(given, Iterable):
+        raise InvalidArgumentError(f"{what} are texts, not {given!r}")
+    several = [given] if isinstance(given, str) else list(given)
+    for text in several:
+        if not isinstance(text, str):
+            raise InvalidArgumentError(f"{what} are texts, not {text!r}")
+        check_text(text, what)
     if not several:
-        raise InvalidArgumentError("no field is chosen: the list of names is empty")
+        raise InvalidArgumentError(f"no field is chosen: the list of {what} is empty")
     return several
+
+
+def aliases(given: object) -> list[tuple[str, str]]:
+    """Names and expressions.
+
+    Raises `InvalidArgumentError` for what is none, and for a name that expressions cannot spell.
+    """
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"aliases are a mapping of names to expressions, not {given!r}")
+    for name, text in given.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise InvalidArgumentError(f"aliases are a mapping of names to expressions, not of {name!r} to {text!r}")
+        if not name or "`" in name:
+            raise InvalidArgumentError(f"{name!r} cannot be the name of an alias")
+        check_text(name, "the name of an alias")
+        check_text(text, "an expression")
+    return list(given.items())
+
+
+def cut(given: object) -> str | None:
+    """The text of a cut.
+
+    Raises `InvalidArgumentError` for all else.
+    """
+    if given is not None and not isinstance(given, str):
+        raise InvalidArgumentError(f"a cut is an expression as 'pt > 20', not {given!r}; masks go to the arrays")
+    return None if given is None else check_text(given, "a cut")
 
 
 def is_glob(name: str) -> bool:
@@ -136,28 +218,6 @@ def literal(name: str) -> str:
     ('jets.pt', 'a[[]0[]]')
     """
     return re.sub(r"[*?\[\]{}]", r"[\g<0>]", name)
-
-
-_IS_COMPUTED = re.compile(r"[-+/%&|<>=()!\s]|\*")
-
-
-def expression_hint(name: str) -> str:
-    """What to add to "no such field" where the name looks like something to compute."""
-    if len(name) > 1 and name.startswith("/") and name.endswith("/"):
-        return "; regular expressions are given as `filter_name`"
-    return "; expressions are not computed, only names and globs are known" if _IS_COMPUTED.search(name) else ""
-
-
-@contextmanager
-def hinting(wanted: list[str]) -> Iterator[None]:
-    """Adds to "no such field" that expressions are not computed, where it looks as if they should be."""
-    try:
-        yield
-    except NotFoundError as error:
-        hints = [expression_hint(name) for name in wanted if f"'{name}'" in str(error)]
-        if not any(hints):
-            raise
-        raise NotFoundError(f"{error}{max(hints)}") from None
 
 
 def entry_range(start: SupportsIndex | None, stop: SupportsIndex | None, count: int) -> tuple[int, int]:

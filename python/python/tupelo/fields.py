@@ -1,14 +1,14 @@
 """Fields of ntuples that are read."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Self, SupportsIndex, TextIO
 
 import numpy as np
 import pyarrow as pa
 
-from . import _arrow, _core, _declare, _objects, _select
+from . import _arrow, _core, _objects, _select
 from ._libraries import Library, hand_out
 from ._select import Filter
 from ._texts import check_text
@@ -71,7 +71,8 @@ class Field:
         _select.refuse("array", unknown)
         _select.check_library(library)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        batch = self._ntuple._read([_select.literal(self.path)], start, stop, False)
+        request = _select.Request([_select.literal(self.path)], entry_start=start, entry_stop=stop)
+        batch = self._ntuple._core.read(request)
         names = self._names()
         field, column = _arrow.drill(batch.schema.field(0), batch.column(0), names[1:])
         if library == "arrow":
@@ -298,23 +299,10 @@ class Fields:
             return InvalidArgumentError(f"fields are called by names, not by {name!r}; read entries by arrays()")
         check_text(name, "the name of a field")
         try:
-            self._core.arrow_schema([name], False)
-        except NotFoundError as error:
-            return NotFoundError(f"{error}{_select.expression_hint(name)}")
-        except InvalidArgumentError as error:
+            self._core.arrow_schema(_select.Request([name]))
+        except (InvalidArgumentError, NotFoundError) as error:
             return error
         text = (
             f"'{name}' is a pattern; read it by arrays()" if _select.is_glob(name) else f"'{name}' cannot be read alone"
         )
         return NotFoundError(f"{self.file_path}: ntuple '{self._path}': {text}")
-
-    def _read(
-        self,
-        wanted: list[str],
-        start: int,
-        stop: int,
-        binary_strings: bool,
-        schema: Mapping[str, Any] | pa.Schema | None = None,
-    ) -> Any:
-        with _select.hinting(wanted):
-            return self._core.read(wanted, start, stop, binary_strings, _declare.read_as(schema))

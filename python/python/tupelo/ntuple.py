@@ -137,14 +137,16 @@ class Ntuple(Fields):
     @property
     def arrow_schema(self) -> Any:
         """The `pyarrow.Schema` of all fields. C++ types stand in the field metadata under ``rntuple.type``."""
-        return self._core.arrow_schema([], False)
+        return self._core.arrow_schema(_select.Request())
 
     # Its entries.
 
     def arrays(
         self,
-        names: str | Iterable[str] | None = None,
+        expressions: str | Iterable[str] | None = None,
+        cut: str | None = None,
         *,
+        aliases: Mapping[str, str] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
         library: Library = "ak",
@@ -153,12 +155,25 @@ class Ntuple(Fields):
         schema: Mapping[str, Any] | pa.Schema | None = None,
         **unknown: object,
     ) -> Any:
-        """Reads fields in a range of entries, by default everything.
+        """Reads fields, and computes expressions over them, in a range of entries, by default everything.
 
-        ``names`` are dotted paths or globs (``"Muon_pt"``, ``"Muon_*"``, ``"jets.pt"``; in a glob ``*`` stays within
-        one name and ``**`` does not). A path stands for everything below it, and what is above it stays around it as a
-        frame. Instead of names, filters choose as in `keys`. Columns come in the order of the file. Entries are counted
-        as in Python's slices, so ``entry_start=-10`` means the last ten. Only the pages that hold them are read.
+        ``expressions`` are dotted paths, globs (``"Muon_pt"``, ``"Muon_*"``, ``"jets.pt"``; in a glob ``*`` stays
+        within one name and ``**`` does not) and what is computed (``"Muon_pt * cos(Muon_phi)"``). A path stands for
+        everything below it, and what is above it stays around it as a frame. Instead of expressions, filters choose
+        as in `keys`. Fields come first, in the order of the file; what is computed comes behind them, under its text
+        as its name. Entries are counted as in Python's slices, so ``entry_start=-10`` means the last ten. Only the
+        pages that hold them are read.
+
+        ``cut`` is an expression too: only the entries for which it is true are given. What it needs is read first; of
+        the rest, pages without such an entry are not read. ``aliases`` name expressions, for use in the others.
+
+        Expressions are written as in Python: names of fields by their dotted paths (in backticks where they are not
+        made of letters, digits and ``_``), arithmetic ``+ - * / // % **``, comparisons (also ``80 < mass < 100``),
+        ``and or not`` or ``& | ~``, items ``Jet_pt[0]`` and ``Jet_pt[Jet_eta < 2]``; ``abs sqrt exp log sin cos tan
+        arctan2 hypot minimum maximum where floor ceil round isnan`` and so on of numbers; ``sum prod min max mean any
+        all count argmin argmax`` of the innermost lists, ``len`` of the outermost. Numbers in collections are computed
+        item by item, and what an entry has one of stands beside each. Integers have 64 bits, and it is an error where
+        they do not hold a result; ``min`` of nothing, and ``x[0]`` where there is none, are missing.
 
         ``library`` says what the columns become:
 
@@ -171,15 +186,16 @@ class Ntuple(Fields):
           `pandas.ArrowDtype` for what is nested or may be missing
 
         ``schema`` reads the data as other types than those on disk, by the rules of ROOT's schema evolution: a mapping
-        of the names of top-level fields to C++ types, or a `pyarrow.Schema`. It takes the place of names and filters.
-        Integers and enums become other integers, a ``double`` a ``float``, ``T`` an optional, a set, an array or an
-        optional a vector, and so on; the members of records are matched by name, those that are not on disk are zero,
-        empty or None, and those that are not wanted are not read.
+        of the names of top-level fields to C++ types, or a `pyarrow.Schema`. It takes the place of expressions and
+        filters; a cut sees the fields as they are on disk. Integers and enums become other integers, a ``double`` a
+        ``float``, ``T`` an optional, a set, an array or an optional a vector, and so on; the members of records are
+        matched by name, those that are not on disk are zero, empty or None, and those that are not wanted are not read.
 
         Raises `NotFoundError` (a `KeyError`) with near names for a name or glob that no field has,
-        `InvalidArgumentError` for a type that a field cannot be read as and for a value that does not fit its new type,
-        with the entry, `CorruptError` with field, cluster, page and offset where data are damaged, `UnsupportedError`
-        for what is not done yet, such as ``cut`` or expressions.
+        `InvalidArgumentError` for what is no expression, with the place in it, for types and lists that do not go
+        together, for a type that a field cannot be read as and for a value that does not fit its new type, with the
+        entry, `CorruptError` with field, cluster, page and offset where data are damaged, `UnsupportedError` for what
+        is not done yet.
 
         >>> import tupelo
         >>> with tupelo.recreate("arrays.root") as file:
@@ -187,25 +203,33 @@ class Ntuple(Fields):
         >>> ntuple = tupelo.open("arrays.root:Events")
         >>> ntuple.arrays(library="np")["x"]
         array([1.5, 2.5])
+        >>> ntuple.arrays(["x", "sum(y) * k"], cut="x > 2", aliases={"k": "x + 0.5"}).tolist()
+        [{'x': 2.5, 'sum(y) * k': 15.0}]
         >>> ntuple.arrays("y", library="arrow")["y"].to_pylist()
         [[1], [2, 3]]
         >>> print(ntuple.arrays(schema={"y": "ROOT::RVec<short>", "x": "std::optional<float>"}).type)
         2 * {y: var * int16, x: ?float32}
-        >>> ntuple.arrays("x*2")
+        >>> ntuple.arrays("x +")
         Traceback (most recent call last):
-        tupelo.errors.NotFoundError: ... expressions are not computed, only names and globs are known
+        tupelo.errors.InvalidArgumentError: expression 'x +': a value is missing at its end
         """
         _select.refuse("arrays", unknown)
         _select.check_library(library)
-        wanted = self._wanted(names, filter_name, filter_typename, schema)
-        start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        return hand_out(self._read(wanted, start, stop, False, schema), library, range(start, stop))
+        request = self._request(expressions, cut, aliases, filter_name, filter_typename, schema)
+        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        if cut is None:
+            entries = range(request.entry_start, request.entry_stop)
+            return hand_out(self._core.read(request), library, entries)
+        batch, numbers = _numbered(self._core.read(_with_numbers(request)))
+        return hand_out(batch, library, numbers)
 
     def iterate(
         self,
-        names: str | Iterable[str] | None = None,
+        expressions: str | Iterable[str] | None = None,
+        cut: str | None = None,
         *,
         step_size: SupportsIndex | str = DEFAULT_STEP,
+        aliases: Mapping[str, str] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
         library: Library = "ak",
@@ -218,9 +242,11 @@ class Ntuple(Fields):
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
 
-        ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``.
-        With ``report`` each piece comes with a `Report` of where it is from. With ``binary_strings`` strings come as
-        bytes, which is needed where some are not UTF-8: all pieces have the same type. ``schema`` is that of `arrays`.
+        ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``;
+        with a ``cut``, a piece has what is left of so many, which may be nothing. With ``report`` each piece comes with
+        a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
+        not UTF-8: all pieces have the same type. ``expressions``, ``cut``, ``aliases`` and ``schema`` are those of
+        `arrays`.
 
         >>> import tupelo
         >>> with tupelo.recreate("iterate.root") as file:
@@ -234,28 +260,29 @@ class Ntuple(Fields):
         # Not a generator itself, so that what is wrong is said at once.
         _select.refuse("iterate", unknown)
         _select.check_library(library)
-        wanted = self._wanted(names, filter_name, filter_typename, schema)
-        start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        request = self._request(expressions, cut, aliases, filter_name, filter_typename, schema)
+        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        request.binary_strings = binary_strings
         size = _select.step(step_size)
         step_bytes = parse_bytes(size) if isinstance(size, str) else None
         step_entries = size if isinstance(size, int) else 1
-        with _select.hinting(wanted):
-            other = _declare.read_as(schema)
-            batches = self._core.batches(wanted, start, stop, step_entries, step_bytes, binary_strings, other)
-        return self._pieces(batches, library, report)
+        batches = self._core.batches(request if cut is None else _with_numbers(request), step_entries, step_bytes)
+        return self._pieces(batches, library, report, cut is not None)
 
     def take(
         self,
         entries: Iterable[SupportsIndex],
-        names: str | Iterable[str] | None = None,
+        expressions: str | Iterable[str] | None = None,
         *,
+        aliases: Mapping[str, str] | None = None,
         library: Library = "ak",
         filter_name: Filter = None,
         filter_typename: Filter = None,
     ) -> Any:
         """Reads single entries, in the order given, which may repeat them; -1 is the last one.
 
-        Only the pages that hold them are read. ``names``, filters and ``library`` are those of `arrays`.
+        Only the pages that hold them are read. ``expressions``, ``aliases``, filters and ``library`` are those of
+        `arrays`.
 
         Raises `InvalidArgumentError` for an entry that is not there, and what `arrays` raises.
 
@@ -266,24 +293,23 @@ class Ntuple(Fields):
         array([4, 1, 5])
         """
         _select.check_library(library)
-        wanted = self._wanted(names, filter_name, filter_typename, None)
+        request = self._request(expressions, None, aliases, filter_name, filter_typename, None)
         chosen = _select.single_entries(entries, self.num_entries)
-        with _select.hinting(wanted):
-            batch = self._core.take(wanted, chosen)
-        return hand_out(batch, library, chosen)
+        return hand_out(self._core.take(request, chosen), library, chosen)
 
-    def _pieces(self, batches: "_core.Batches", library: str, report: bool) -> Iterator[Any]:
-        for position, batch in batches:
-            stop = position + batch.num_rows
-            piece = hand_out(batch, library, range(position, stop))
-            yield (piece, Report(position, stop, self.file_path, self.object_path)) if report else piece
+    def _pieces(self, batches: "_core.Batches", library: str, report: bool, is_cut: bool) -> Iterator[Any]:
+        for start, stop, batch in batches:
+            rest, index = _numbered(batch) if is_cut else (batch, range(start, stop))
+            piece = hand_out(rest, library, index)
+            yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
 
     def __arrow_c_schema__(self) -> object:
         return self.arrow_schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All entries as a stream of Arrow batches, decoded while they are asked for."""
-        return self._core.stream([], _core.DEFAULT_BATCH_ENTRIES, requested_schema)
+        request = _select.Request(entry_stop=self.num_entries)
+        return self._core.stream(request, _core.DEFAULT_BATCH_ENTRIES, requested_schema)
 
     def with_rules(self, rules: ReadRule | Iterable[ReadRule]) -> "Ntuple":
         """The same ntuple with the members that rules compute, see `ReadRule`.
@@ -315,33 +341,59 @@ class Ntuple(Fields):
 
     # Under the hood.
 
-    def _wanted(
+    def _request(
         self,
-        names: str | Iterable[str] | None,
+        expressions: str | Iterable[str] | None,
+        cut: str | None,
+        aliases: Mapping[str, str] | None,
         filter_name: Filter,
         filter_typename: Filter,
         schema: Mapping[str, Any] | pa.Schema | None,
-    ) -> list[str]:
+    ) -> _select.Request:
+        """What is asked for, of no entries yet."""
+        request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
+        is_filtered = filter_name is not None or filter_typename is not None
         if schema is not None:
-            if names is not None or filter_name is not None or filter_typename is not None:
+            if expressions is not None or is_filtered:
                 raise InvalidArgumentError(
-                    "a schema says itself which fields are read; give no names or filters with it"
+                    "a schema says itself which fields are read; give no expressions or filters with it"
                 )
-            return []
-        if filter_name is None and filter_typename is None:
-            wanted = _select.patterns(names)
-            for name in wanted:
-                if name not in self._by_path and not _select.is_glob(name):
-                    raise self._no_such_field(name)
-            return [_select.literal(name) if name in self._by_path else name for name in wanted]
-        if names is not None:
-            raise InvalidArgumentError("fields are chosen by names or by filters, not by both")
-        wanted = self.keys(filter_name=filter_name, filter_typename=filter_typename)
-        if not wanted:
-            raise NotFoundError(
-                f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields passes the filters"
-            )
-        return [_select.literal(name) for name in wanted]
+            request.schema = _declare.read_as(schema)
+        elif is_filtered:
+            if expressions is not None:
+                raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
+            wanted = self.keys(filter_name=filter_name, filter_typename=filter_typename)
+            if not wanted:
+                raise NotFoundError(
+                    f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields passes the filters"
+                )
+            request.patterns = [_select.literal(name) for name in wanted]
+        elif expressions is not None:
+            request.patterns = None
+            for text in _select.texts("expressions", expressions):
+                request.add(text, self._by_path)
+            patterns: list[str] | None = request.patterns
+            for pattern in patterns or []:
+                if not _select.is_glob(pattern) and pattern not in self._by_path:
+                    raise self._no_such_field(pattern)
+        return request
+
+
+_ENTRY = "entry"
+
+
+def _with_numbers(request: _select.Request) -> _select.Request:
+    """The same with a last column for `_numbered`."""
+    return replace(request, entry_numbers=_ENTRY)
+
+
+def _numbered(batch: Any) -> tuple[Any, Any]:
+    """Takes the numbers of the entries off a batch."""
+    last = batch.num_columns - 1
+    # Not by its name, which a field may have too; and the number of entries must stay where no other column is left.
+    columns, fields = batch.columns[:last], list(batch.schema)[:last]
+    rest = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
+    return rest, batch.column(last).to_numpy()
 
 
 def _reopen(origin: Origin, rules: tuple[ReadRule, ...] = ()) -> Ntuple:

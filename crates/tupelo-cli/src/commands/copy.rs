@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use tupelo::reader::Location;
+use tupelo::reader::{Location, Read};
 use tupelo::writer::Written;
-use tupelo::{Compression, FileWriter, Ntuple, WriteOptions, ops};
+use tupelo::{Compression, FileWriter, WriteOptions, ops};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -17,11 +17,13 @@ use crate::table::{bytes, things};
 /// Decode ntuples and write them again: fewer fields or entries, another codec, other page and cluster sizes
 ///
 /// Without NAME all ntuples of IN are copied, in their newest cycle. C++ types, descriptions and column encodings stay as
-/// they are. Attribute sets and metadata go along; where --entries chooses some, what attributes say is cut to these.
+/// they are. Attribute sets and metadata go along; where --entries or --where chooses some, what attributes say is cut to
+/// these.
 /// Trees and histograms are left behind. OUT appears when it is complete.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
+  tupelo copy events.root dimuons.root --where 'nMuon == 2 and sum(Muon_charge) == 0'
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7")]
 pub(crate) struct Args {
     /// What to copy, as FILE or FILE:NAME
@@ -36,6 +38,8 @@ pub(crate) struct Args {
     /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
     entries: Entries,
+    #[command(flatten)]
+    condition: super::Condition,
     #[command(flatten)]
     storage: Storage,
     #[command(flatten)]
@@ -137,15 +141,17 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     // All is opened before anything is written.
     let ntuples = names.iter().map(|name| file.ntuple(Some(name))).collect::<tupelo::Result<Vec<_>>>()?;
     let fields = patterns(&args.fields);
+    let mut chosen = Vec::with_capacity(ntuples.len());
     for ntuple in &ntuples {
         super::warn(ntuple, console);
-        ntuple.read(&fields)?;
+        let read = ntuple.read(&fields)?.entries(args.entries.of(ntuple.entries()));
+        chosen.push((ntuple, args.condition.apply(read)?));
     }
     args.target.write(&to.path, |writer, interrupt| {
-        for ntuple in &ntuples {
+        for (ntuple, read) in chosen {
             let path = ntuple.path().split(';').next().unwrap_or_default();
             let name = to.object.as_deref().unwrap_or(path);
-            let Some(written) = copy(ntuple, name, &fields, args, writer, interrupt, console)? else {
+            let Some(written) = copy(read, name, args, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
             };
             summarise(name, &written, console);
@@ -155,22 +161,20 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 }
 
 fn copy(
-    ntuple: &Ntuple,
+    read: Read,
     name: &str,
-    fields: &[String],
     args: &Args,
     writer: &FileWriter,
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Option<Written>, Failure> {
-    let entries = args.entries.of(ntuple.entries());
-    let mut progress = console.progress(name, entries.end - entries.start, "entries");
+    let mut progress = console.progress(name, read.count(), "entries");
     let options = args.storage.options();
     let mut told = |done| {
         progress.set(done);
         if interrupt.is_there() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    Ok(ops::copy::copy(ntuple, fields, entries, writer, name, options, &mut told)?)
+    Ok(ops::copy::copy(read, writer, name, options, &mut told)?)
 }
 
 /// One line about what was written.

@@ -6,12 +6,12 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field as ArrowField};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use tupelo::Expression;
 use tupelo::reader::{Batches, Read};
 use tupelo::schema::Schema;
 
@@ -59,10 +59,8 @@ pub(crate) struct Args {
     input: String,
     #[command(flatten)]
     choice: Choice,
-    /// Only entries for which this is true, as 'nMuon == 2 and sum(Muon_charge) == 0': written as in Python, see the
-    /// documentation of tupelo::Expression; pages that hold no such entry are not read
-    #[arg(long = "where", value_name = "EXPRESSION")]
-    condition: Option<Expression>,
+    #[command(flatten)]
+    condition: super::Condition,
     /// How to write them
     #[arg(long, default_value = "jsonl")]
     format: Format,
@@ -98,10 +96,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let ntuple = args.reading.open(&args.input, args.choice.attributes.as_deref(), console)?;
     let entries = args.choice.entries.of(ntuple.entries());
-    let mut read = ntuple.read(patterns(&args.choice.fields))?.entries(entries);
-    if let Some(condition) = &args.condition {
-        read = read.with_where(condition)?;
-    }
+    let read = args.condition.apply(ntuple.read(patterns(&args.choice.fields))?.entries(entries))?;
     let (output, pending) = match &args.output {
         Some(path) if path.as_os_str() == "-" => (Output::stdout(), None),
         Some(path) if is_same_file(path, &ntuple.file_name()) => {
@@ -115,7 +110,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let shown = args.output.is_some() || !io::stdout().is_terminal();
     let mut progress = console.progress("dump", if shown { read.count() } else { 0 }, "entries");
     match args.format {
-        Format::Jsonl | Format::Csv => text(args.format, read, output, console, &mut progress),
+        Format::Jsonl | Format::Csv => {
+            let schema = read.schema().clone();
+            // Strings as bytes: whether they are UTF-8 is asked of each one, and those that are not are not lost.
+            let batches = batches(read.with_binary_strings(true), BATCH_BYTES)?;
+            text(args.format, &schema, batches, output, console, &mut progress)
+        }
         Format::Arrow => arrow(read.with_binary_strings(args.binary_strings), output, &mut progress),
         Format::Parquet => parquet(read.with_binary_strings(args.binary_strings), output, &mut progress),
     }?;
@@ -131,20 +131,19 @@ fn batches(read: Read, bytes: u64) -> Result<Batches, Failure> {
     Ok(read.batches_of_bytes(bytes)?)
 }
 
-/// JSON lines or CSV. While one batch is put into words, by several threads, the next one is decoded.
+/// JSON lines or CSV, of batches whose strings are bytes. While one batch is put into words, by several threads, the next
+/// one is decoded.
 pub(super) fn text(
     format: Format,
-    read: Read,
+    schema: &Schema,
+    batches: impl Iterator<Item = tupelo::Result<RecordBatch>> + Send,
     mut output: Output,
     console: &Console,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let schema = read.schema().clone();
     if format == Format::Csv {
-        output.write_all(&csv_head(&schema).bytes)?;
+        output.write_all(&csv_head(schema).bytes)?;
     }
-    // Strings as bytes: whether they are UTF-8 is asked of each one, and those that are not are not lost.
-    let batches = batches(read.with_binary_strings(true), BATCH_BYTES)?;
     let mut odd_strings = 0;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -159,7 +158,7 @@ pub(super) fn text(
         let mut done = 0;
         for batch in receiver {
             let batch = batch?;
-            for text in in_words(format, &JsonEntries::new(&schema, &batch)?, batch.num_rows()) {
+            for text in in_words(format, &JsonEntries::new(schema, &batch)?, batch.num_rows()) {
                 odd_strings += text.odd_strings;
                 output.write_all(&text.bytes)?;
             }

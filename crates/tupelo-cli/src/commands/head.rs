@@ -1,6 +1,10 @@
 //! `tupelo head`: the first entries, to look at.
 
-use tupelo::reader::Read;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use tupelo::reader::{DEFAULT_BATCH_ENTRIES, Read};
+use tupelo::schema::Schema;
 
 use super::dump::{self, Format};
 use crate::console::{Console, Output, Style, terminal_width};
@@ -19,8 +23,9 @@ const GAP: usize = 2;
 /// Nested values are shown as JSON, cut where they are long. Fields that do not fit the terminal are left out; into a
 /// pipe or file all fields are written.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
-  tupelo head -n 5 events.root --fields MET_pt,Muon_pt")]
+#[command(after_help = "Examples:
+  tupelo head -n 5 events.root --fields MET_pt,Muon_pt
+  tupelo head events.root --where 'any(Muon_pt > 100)'")]
 pub(crate) struct Args {
     /// The ntuple, as FILE or FILE:NAME
     #[arg(value_name = "FILE[:NAME]")]
@@ -31,6 +36,8 @@ pub(crate) struct Args {
     /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
     fields: Vec<Patterns>,
+    #[command(flatten)]
+    condition: super::Condition,
     /// Read the attribute set of this name that is linked to the ntuple
     #[arg(long, value_name = "SET")]
     attributes: Option<String>,
@@ -51,25 +58,43 @@ fn text_format(name: &str) -> Result<Format, String> {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
-    let read = ntuple.read(patterns(&args.fields))?.entries(..args.number);
+    let read = ntuple.read(patterns(&args.fields))?.with_binary_strings(true);
+    let numbers = match args.condition.is_there() {
+        true => first(args.condition.apply(read.clone())?, args.number)?,
+        false => (0..args.number.min(ntuple.entries())).collect(),
+    };
+    let batch = read.take(&numbers)?;
     match args.format {
         Some(format) => {
             let mut progress = console.progress("head", 0, "entries");
-            dump::text(format, read, Output::stdout(), console, &mut progress)
+            let batches = std::iter::once(Ok(batch));
+            dump::text(format, read.schema(), batches, Output::stdout(), console, &mut progress)
         }
-        None => table(&read.with_binary_strings(true), ntuple.entries(), console),
+        None => table(read.schema(), &batch, &numbers, ntuple.entries(), console),
     }
 }
 
-fn table(read: &Read, entries: u64, console: &Console) -> Result<(), Failure> {
+/// The numbers of the first entries that a cut keeps.
+fn first(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
+    let mut numbers: Vec<u64> = Vec::new();
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    for batch in read.without_fields().with_entry_numbers("entry").batches(DEFAULT_BATCH_ENTRIES)? {
+        let batch = batch?;
+        let found = batch.column(0).as_primitive::<UInt64Type>().values();
+        numbers.extend(found.iter().take(count - numbers.len()));
+        if numbers.len() == count {
+            break;
+        }
+    }
+    Ok(numbers)
+}
+
+fn table(schema: &Schema, batch: &RecordBatch, entries: &[u64], all: u64, console: &Console) -> Result<(), Failure> {
     let terminal = terminal_width();
-    let schema = read.schema();
-    let batch = read.to_batch()?;
-    let values = Entries::new(schema, &batch)?;
-    let index = |entry: Option<usize>| entry.map_or_else(String::new, |entry| entry.to_string());
-    let numbers = batch.num_rows().saturating_sub(1).to_string().len();
-    let mut lines: Vec<String> = std::iter::once(index(None))
-        .chain((0..batch.num_rows()).map(|e| index(Some(e))))
+    let values = Entries::new(schema, batch)?;
+    let numbers = entries.last().unwrap_or(&0).to_string().len();
+    let mut lines: Vec<String> = std::iter::once(String::new())
+        .chain(entries.iter().map(u64::to_string))
         .map(|number| pad(&number, numbers, true))
         .collect();
     let mut used = numbers;
@@ -105,8 +130,8 @@ fn table(read: &Read, entries: u64, console: &Console) -> Result<(), Failure> {
     if left_out > 0 {
         console.note(&format!("{left_out} more fields do not fit; choose with --fields, or use --format jsonl"));
     }
-    if batch.num_rows() as u64 == entries {
-        console.note(&format!("that is all: {}", things(entries, "entry")));
+    if entries.len() as u64 == all {
+        console.note(&format!("that is all: {}", things(all, "entry")));
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ mod schema;
 mod verify;
 
 use clap::Subcommand;
-use tupelo::reader::Location;
-use tupelo::{File, Ntuple};
+use tupelo::reader::{Location, Read};
+use tupelo::{Expression, File, Ntuple};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -73,6 +73,28 @@ impl Reading {
         };
         warn(&ntuple, console);
         Ok(ntuple)
+    }
+}
+
+/// Which entries, by what they hold.
+#[derive(Debug, clap::Args)]
+struct Condition {
+    /// Only entries for which this is true, as 'nMuon == 2 and sum(Muon_charge) == 0': written as in Python, see the
+    /// documentation of tupelo::Expression; pages that hold no such entry are not read
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    expression: Option<Expression>,
+}
+
+impl Condition {
+    fn is_there(&self) -> bool {
+        self.expression.is_some()
+    }
+
+    fn apply(&self, read: Read) -> Result<Read, Failure> {
+        match &self.expression {
+            None => Ok(read),
+            Some(expression) => Ok(read.with_where(expression)?),
+        }
     }
 }
 

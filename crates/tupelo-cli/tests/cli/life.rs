@@ -59,8 +59,16 @@ fn copies_keep_what_is_said_of_entries() {
     tupelo(&["verify", &copy]).ok();
     tupelo(&["copy", &file, &copy, "--force", "--entries", "2:9"]).ok();
     assert_eq!(rows(&copy), [json!([0, 1, 1, "good"]), json!([1, 5, 2, "bad"]), json!([6, 1, 3, "good"])]);
+    tupelo(&["copy", &file, &copy, "--force", "--where", "x % 4 == 0 or x == 7"]).ok();
+    assert_eq!(tupelo(&["dump", &copy]).ok(), "{\"x\":0}\n{\"x\":4}\n{\"x\":7}\n{\"x\":8}\n");
+    assert_eq!(rows(&copy), [json!([0, 1, 1, "good"]), json!([1, 2, 2, "bad"]), json!([3, 1, 3, "good"])]);
+    tupelo(&["copy", &file, &copy, "--force", "--entries", "4:", "--where", "x < 6"]).ok();
+    assert_eq!(rows(&copy), [json!([0, 2, 2, "bad"])]);
     let listed = tupelo(&["ls", &copy, "--json"]).json();
     assert_eq!(listed["ntuples"][0]["metadata"], json!({ "generator": "pythia\n8.3" }));
+    let error = tupelo(&["copy", &file, &copy, "--force", "--where", "y > 6"]).fails(1);
+    assert!(error.contains("expression 'y > 6': no field is called 'y'"), "{error}");
+    assert_eq!(rows(&copy).len(), 1);
     tupelo(&["verify", &copy]).ok();
 }
 

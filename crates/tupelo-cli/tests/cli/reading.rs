@@ -196,3 +196,22 @@ fn a_dump_is_cut_by_an_expression() {
     let error = tupelo(&["dump", &file, "--where", "Jet_pq > 5"]).fails(1);
     assert!(error.contains("'Jet_pt'"), "{error}");
 }
+
+#[test]
+fn head_shows_the_first_entries_that_a_cut_keeps() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let cut = ["--where", "count(Jet_pt[Jet_pt > 40]) >= 2", "--fields", "MET_pt"];
+    let dumped = tupelo(&[&["dump", &file], &cut[..]].concat()).ok();
+    let head = tupelo(&[&["head", &file, "-n", "3", "--format", "jsonl"], &cut[..]].concat()).ok();
+    assert_eq!(head.lines().collect::<Vec<_>>(), dumped.lines().take(3).collect::<Vec<_>>());
+    // The table has the numbers of the entries, by which they are found again.
+    let table = tupelo(&[&["head", &file, "-n", "3"], &cut[..]].concat()).ok();
+    let numbers: Vec<&str> = table.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    for (number, line) in numbers.into_iter().zip(head.lines()) {
+        assert_eq!(tupelo(&["dump", &file, "--fields", "MET_pt", "--entries", number]).ok().trim_end(), line);
+    }
+    let none = tupelo(&["head", &file, "--fields", "MET_pt", "--where", "MET_pt < 0"]).ok();
+    assert_eq!(none.lines().count(), 1);
+    assert_eq!(tupelo(&["head", &file, "-n", "0", "--fields", "MET_pt", "--where", "True"]).ok().lines().count(), 1);
+}

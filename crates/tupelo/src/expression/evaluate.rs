@@ -59,15 +59,14 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 /// The value for each entry of a batch.
-pub(super) fn evaluate(text: &str, root: &Term, batch: &RecordBatch) -> Result<ArrayRef> {
-    let value = match (Evaluator { text, batch }).operand(root)? {
-        Operand::Value(value) => value,
+pub(super) fn evaluate(text: &str, root: &Term, batch: &RecordBatch) -> Result<Value> {
+    match (Evaluator { text, batch }).operand(root)? {
+        Operand::Value(value) => Ok(value),
         Operand::Literal(literal) => {
             let first = UInt64Array::from(vec![0; batch.num_rows()]);
-            Value { lists: Vec::new(), leaf: take(&literal.array(), &first, None)? }
+            Ok(Value { lists: Vec::new(), leaf: take(&literal.array(), &first, None)?, is_optional: false })
         }
-    };
-    Ok(value.into_array())
+    }
 }
 
 struct Evaluator<'e> {
@@ -122,15 +121,15 @@ impl Evaluator<'_> {
     /// The longest name in front that is a field, and members of it.
     fn field(&self, path: &str) -> Result<Value> {
         let mut ends = std::iter::once(path.len()).chain(path.rmatch_indices('.').map(|(at, _)| at));
-        let found = ends.find_map(|end| Some((end, self.batch.column_by_name(&path[..end])?)));
-        let Some((end, array)) = found else {
-            let schema = self.batch.schema();
+        let schema = self.batch.schema();
+        let found = ends.find_map(|end| Some((end, schema.column_with_name(&path[..end])?)));
+        let Some((end, (index, field))) = found else {
             let known: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
             return Err(Error::no_such("field", path, known.iter().map(String::as_str)));
         };
         let members = path[end..].split('.').skip(1);
         members
-            .fold(Value::of(array), |value, name| value?.member(name))
+            .fold(Value::of(self.batch.column(index), field.is_nullable()), |value, name| value?.member(name))
             .map_err(|e| e.within(format!("field '{path}'")))
     }
 }
@@ -138,7 +137,7 @@ impl Evaluator<'_> {
 /// A leaf for all of what was aligned; a literal where all were.
 fn joined(aligned: Aligned, leaf: ArrayRef) -> Operand {
     if !aligned.is_literal {
-        return Operand::Value(Value { lists: aligned.lists, leaf });
+        return Operand::Value(Value { lists: aligned.lists, leaf, is_optional: aligned.is_optional });
     }
     Operand::Literal(match leaf.as_boolean_opt() {
         Some(truths) => Literal::Truth(truths.value(0)),
@@ -237,10 +236,12 @@ fn call(name: &str, operands: &[Operand]) -> Result<Operand> {
             let lane = Lane::of(operands, &what)?;
             let lane = if reduction == Reduction::Mean { lane.real() } else { lane };
             let leaf = functions::reduce(reduction, lane, last, &value.leaf)?;
-            Ok(Operand::Value(Value { lists: above.to_vec(), leaf }))
+            let is_optional = !matches!(reduction, Reduction::Sum | Reduction::Product);
+            Ok(Operand::Value(Value { lists: above.to_vec(), leaf, is_optional }))
         }
         ("abs" | "isnan" | "isfinite" | "is_missing", [operand]) => {
-            let aligned = align(operands)?;
+            let mut aligned = align(operands)?;
+            aligned.is_optional &= name != "is_missing";
             let leaf = &aligned.leaves[0];
             let leaf: ArrayRef = match name {
                 "is_missing" => match leaf.nulls() {
@@ -293,7 +294,9 @@ fn call(name: &str, operands: &[Operand]) -> Result<Operand> {
 /// The smaller or the larger of two integers: doubles do not hold all of them.
 fn extreme_integers(name: &str, aligned: &Aligned) -> Result<ArrayRef> {
     let operator = if name.starts_with("min") { Binary::Less } else { Binary::Greater };
-    let value = |leaf: &ArrayRef| Operand::Value(Value { lists: Vec::new(), leaf: Arc::clone(leaf) });
+    let value = |leaf: &ArrayRef| {
+        Operand::Value(Value { lists: Vec::new(), leaf: Arc::clone(leaf), is_optional: aligned.is_optional })
+    };
     let operands: Vec<Operand> = aligned.leaves.iter().map(value).collect();
     let first = functions::compare(operator, &operands, &aligned.leaves, aligned.count)?;
     let leaves = [first, Arc::clone(&aligned.leaves[0]), Arc::clone(&aligned.leaves[1])];
@@ -318,7 +321,7 @@ fn over_lists(name: &str, value: &Value) -> Result<Value> {
     let leaf: ArrayRef = match name {
         "len" => {
             let lengths: Vec<i64> = first.windows(2).map(|window| window[1] - window[0]).collect();
-            return Ok(Value { lists: Vec::new(), leaf: Arc::new(Int64Array::from(lengths)) });
+            return Ok(Value { lists: Vec::new(), leaf: Arc::new(Int64Array::from(lengths)), is_optional: false });
         }
         "count" => {
             let there = |from: i64, to: i64| (from..to).filter(|&at| value.leaf.is_valid(at as usize)).count() as i64;
@@ -334,7 +337,7 @@ fn over_lists(name: &str, value: &Value) -> Result<Value> {
             Arc::new(BooleanArray::from(found.collect::<Vec<bool>>()))
         }
     };
-    Ok(Value { lists: above.to_vec(), leaf })
+    Ok(Value { lists: above.to_vec(), leaf, is_optional: false })
 }
 
 /// Truths in which what is missing counts as `missing`.
@@ -377,12 +380,12 @@ fn select(value: &Value, mask: &Value) -> Result<Value> {
         return Err(Error::invalid_argument("a mask has one truth for each item of a list"));
     }
     let kept = prep(&truths(&mask.leaf, "a mask")?, false);
-    let below = Value { lists: value.lists[depth..].to_vec(), leaf: Arc::clone(&value.leaf) };
-    let below = Value::of(&filter(&below.into_array(), &kept)?)?;
+    let below = Value { lists: value.lists[depth..].to_vec(), ..value.clone() };
+    let below = Value::of(&filter(&below.into_array(), &kept)?, value.is_optional)?;
     let lengths = last.windows(2).map(|window| (window[0]..window[1]).filter(|&at| kept.value(at as usize)).count());
     let offsets = OffsetBuffer::from_lengths(lengths);
     let lists = above.iter().cloned().chain([offsets]).chain(below.lists).collect();
-    Ok(Value { lists, leaf: below.leaf })
+    Ok(Value { lists, ..below })
 }
 
 /// One item of each list of a level, from its front or, below zero, from its end; missing where there is none.
@@ -393,7 +396,7 @@ fn item(value: &Value, level: usize, place: impl Fn(usize) -> Option<i64>) -> Re
         (window[0]..window[1]).contains(&at).then_some(at as u64)
     });
     let places: UInt64Array = places.collect();
-    let below = Value { lists: value.lists[level + 1..].to_vec(), leaf: Arc::clone(&value.leaf) };
-    let below = Value::of(&take(&below.into_array(), &places, None)?)?;
-    Ok(Value { lists: value.lists[..level].iter().cloned().chain(below.lists).collect(), leaf: below.leaf })
+    let below = Value { lists: value.lists[level + 1..].to_vec(), ..value.clone() };
+    let below = Value::of(&take(&below.into_array(), &places, None)?, true)?;
+    Ok(Value { lists: value.lists[..level].iter().cloned().chain(below.lists).collect(), ..below })
 }

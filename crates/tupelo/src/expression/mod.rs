@@ -41,6 +41,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_schema::Field;
 
 use crate::{Error, Result};
 use parse::{Node, Term};
@@ -95,8 +96,17 @@ impl Expression {
     /// Not found, with near names, for a field that is not in the batch; invalid argument, with the part of the
     /// expression, for types that do not go together, lists of different lengths, and integers that overflow.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        self.column(batch).map(|(_, array)| array)
+    }
+
+    /// The same, with a field of its type. It is nullable where values may be missing, whether some are or not: so each
+    /// batch of an ntuple gives the same.
+    pub(crate) fn column(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
         let value = evaluate::evaluate(&self.text, &self.root, batch);
-        value.map_err(|e| e.within(format!("expression '{}'", self.text)))
+        let value = value.map_err(|e| e.within(format!("expression '{}'", self.text)))?;
+        let is_nullable = value.is_optional && value.lists.is_empty();
+        let array = value.into_array();
+        Ok((Field::new(&self.text, array.data_type().clone(), is_nullable), array))
     }
 
     /// Whether to keep each entry of a batch.
@@ -104,7 +114,11 @@ impl Expression {
     /// # Errors
     /// As of [`Expression::evaluate`], and invalid argument where it has not one truth for each entry.
     pub fn mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
-        let value = self.evaluate(batch)?;
+        self.truths(&self.evaluate(batch)?)
+    }
+
+    /// A value of the expression as what to keep.
+    pub(crate) fn truths(&self, value: &ArrayRef) -> Result<BooleanArray> {
         let truths = value.as_any().downcast_ref::<BooleanArray>().cloned();
         truths.ok_or_else(|| {
             let found = value::describe(value.data_type());

@@ -337,3 +337,28 @@ const WORDS: [&str; 26] = [
     "-",
     ",",
 ];
+
+/// Whether the items of a list were optional hung on the values of a batch: pieces of one ntuple had several types.
+#[test]
+fn the_type_does_not_hang_on_the_values() {
+    for text in [
+        "pt[0]",
+        "max(pt)",
+        "pt * 2",
+        "maybe + 1",
+        "is_missing(maybe)",
+        "where(good, met, 0)",
+        "pt[pt > 20]",
+        "jets.parts * 2",
+    ] {
+        let expression: Expression = text.parse().unwrap();
+        let events = events();
+        let (field, all) = expression.column(&events).unwrap();
+        assert_eq!(field.is_nullable(), ["pt[0]", "max(pt)", "maybe + 1"].contains(&text), "{text}");
+        for entry in 0..events.num_rows() {
+            let (one, array) = expression.column(&events.slice(entry, 1)).unwrap();
+            assert_eq!((&one, array.as_ref()), (&field, all.slice(entry, 1).as_ref()), "{text}");
+        }
+        assert_eq!(expression.column(&events.slice(0, 0)).unwrap().0, field, "{text}");
+    }
+}

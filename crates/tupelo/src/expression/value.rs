@@ -19,6 +19,8 @@ pub(super) struct Value {
     /// Offsets of the lists of each level, outermost first, each beginning with zero.
     pub(super) lists: Vec<OffsetBuffer<i64>>,
     pub(super) leaf: ArrayRef,
+    /// Whether leaves may be missing; what is computed has the same type whether some are or not.
+    pub(super) is_optional: bool,
 }
 
 /// What leaves are, as far as expressions care.
@@ -67,8 +69,8 @@ pub(super) fn describe(data_type: &DataType) -> String {
 
 impl Value {
     /// An array, with the lists on its outside opened.
-    pub(super) fn of(array: &ArrayRef) -> Result<Self> {
-        let (mut lists, mut leaf) = (Vec::new(), Arc::clone(array));
+    pub(super) fn of(array: &ArrayRef, is_optional: bool) -> Result<Self> {
+        let (mut lists, mut leaf, mut is_optional) = (Vec::new(), Arc::clone(array), is_optional);
         loop {
             let (offsets, values) = match leaf.data_type() {
                 DataType::LargeList(_) => {
@@ -85,8 +87,13 @@ impl Value {
                     let size = usize::try_from(list.value_length()).unwrap_or(0);
                     (OffsetBuffer::from_lengths(std::iter::repeat_n(size, list.len())), Arc::clone(list.values()))
                 }
-                _ => return Ok(Self { lists, leaf }),
+                _ => return Ok(Self { lists, leaf, is_optional }),
             };
+            if let DataType::LargeList(item) | DataType::List(item) | DataType::FixedSizeList(item, _) =
+                leaf.data_type()
+            {
+                is_optional = item.is_nullable();
+            }
             let is_missing = |index: usize| leaf.is_null(index) && offsets[index] < offsets[index + 1];
             if leaf.null_count() > 0 && (0..leaf.len()).any(is_missing) {
                 return Err(Error::unsupported("lists that are missing and hold something"));
@@ -104,8 +111,10 @@ impl Value {
 
     /// As one array.
     pub(super) fn into_array(self) -> ArrayRef {
+        let mut is_optional = self.is_optional;
         self.lists.into_iter().rev().fold(self.leaf, |items, offsets| {
-            let item = Field::new("item", items.data_type().clone(), items.null_count() > 0);
+            // Lists are never missing.
+            let item = Field::new("item", items.data_type().clone(), std::mem::take(&mut is_optional));
             Arc::new(LargeListArray::new(Arc::new(item), offsets, items, None))
         })
     }
@@ -120,10 +129,10 @@ impl Value {
             let what = format!("there is no member '{name}' in {}", describe(self.leaf.data_type()));
             return Err(Error::invalid_argument(what));
         };
-        let Some(member) = record.column_by_name(name) else {
+        let Some((index, field)) = record.fields().find(name) else {
             return Err(Error::no_such("member", name, record.column_names().into_iter()));
         };
-        let below = Self::of(member)?;
+        let below = Self::of(record.column(index), self.is_optional || field.is_nullable())?;
         let missing = record.nulls().filter(|nulls| nulls.null_count() > 0);
         let leaf = match missing {
             Some(missing) if !below.lists.is_empty() => {
@@ -136,7 +145,8 @@ impl Value {
             Some(missing) => with_nulls(&below.leaf, NullBuffer::union(below.leaf.nulls(), Some(missing)))?,
             None => below.leaf,
         };
-        Ok(Self { lists: self.lists.iter().cloned().chain(below.lists).collect(), leaf })
+        let is_optional = self.is_optional || below.is_optional;
+        Ok(Self { lists: self.lists.iter().cloned().chain(below.lists).collect(), leaf, is_optional })
     }
 }
 
@@ -159,6 +169,8 @@ pub(super) struct Aligned {
     pub(super) count: usize,
     /// Whether all are literals.
     pub(super) is_literal: bool,
+    /// Whether some may be missing.
+    pub(super) is_optional: bool,
 }
 
 impl Literal {
@@ -201,7 +213,8 @@ pub(super) fn align(operands: &[Operand]) -> Result<Aligned> {
         });
     }
     let count = deepest.map_or(1, |value| value.leaf.len());
-    Ok(Aligned { lists, leaves, count, is_literal: deepest.is_none() })
+    let is_optional = values().any(|value| value.is_optional);
+    Ok(Aligned { lists, leaves, count, is_literal: deepest.is_none(), is_optional })
 }
 
 #[cold]

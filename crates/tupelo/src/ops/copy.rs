@@ -2,53 +2,108 @@
 
 use std::ops::{ControlFlow, Range};
 
+use arrow_array::UInt64Array;
+use arrow_array::cast::AsArray;
+use arrow_schema::Schema as ArrowSchema;
 use tupelo_format::container;
 
 use crate::Result;
-use crate::reader::{METADATA_SET, Ntuple};
+use crate::reader::{METADATA_SET, Ntuple, Read};
+use crate::schema::Schema;
 use crate::writer::{FileWriter, NtupleWriter, WriteOptions, Written};
 
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// Copies the chosen fields and entries of an ntuple. C++ types, descriptions and encodings stay as they are; the
-/// description of the ntuple too, unless the options give another. The layouts of classes that the source's file
-/// describes go into the new file, beside those that it has. Attribute sets go along: where not all entries are copied,
-/// what rows say of the others is left out, and rows that speak of no copied entry too. `progress` is told how many
-/// entries are done, and may break off: then there is no answer, and the file can only be given up.
+/// Copies what is chosen of an ntuple: fields, entries, those that a cut keeps, and computed columns. C++ types,
+/// descriptions and encodings stay as they are; the description of the ntuple too, unless the options give another. The
+/// layouts of classes that the source's file describes go into the new file, beside those that it has. Attribute sets
+/// go along: what rows say of entries that are not copied is left out, and rows that speak of no copied entry too.
+/// `progress` is told how many of the chosen entries are done, and may break off: then there is no answer, and the file
+/// can only be given up.
 ///
 /// # Errors
 /// Those of reading and of writing.
-pub fn copy<S: AsRef<str>>(
-    ntuple: &Ntuple,
-    patterns: &[S],
-    entries: Range<u64>,
+pub fn copy(
+    read: Read,
     file: &FileWriter,
     path: &str,
     options: WriteOptions,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<Written>> {
-    let read = ntuple.read(patterns)?.entries(entries.clone()).with_binary_strings(true);
+    let (ntuple, entries) = (read.ntuple().clone(), read.range());
     let options = match options.description().is_empty() {
         true => options.with_description(ntuple.description()),
         false => options,
     };
     let options = options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec());
-    let schema = ntuple.explicit_encodings(read.schema());
     let infos = ntuple.source().file().attempt(container::streamer_infos);
     file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
-    let mut writer = file.ntuple(path, &schema, options)?;
-    for batch in read.batches_of_bytes(BATCH_BYTES)? {
-        writer.write(&batch?)?;
-        if progress(writer.entries()).is_break() {
+    let read = read.with_binary_strings(true);
+    let mut writer = file.ntuple(path, &schema(&read)?, options)?;
+    let mut places = Places::of(&ntuple, entries.clone())?;
+    // The numbers of the entries are the last column.
+    let mut batches = read.with_entry_numbers("").batches_of_bytes(BATCH_BYTES)?;
+    while let Some(batch) = batches.next() {
+        let mut batch = batch?;
+        let numbers = batch.remove_column(batch.num_columns() - 1);
+        places.pass(numbers.as_primitive());
+        writer.write(&batch)?;
+        if progress(batches.position() - entries.start).is_break() {
             return Ok(None);
         }
     }
-    copy_attributes(ntuple, &entries, &mut writer)?;
+    copy_attributes(&ntuple, &places, &mut writer)?;
     writer.finish().map(Some)
 }
 
-fn copy_attributes(ntuple: &Ntuple, entries: &Range<u64>, writer: &mut NtupleWriter) -> Result<()> {
+/// What is written.
+fn schema(read: &Read) -> Result<Schema> {
+    let mut schema = read.ntuple().explicit_encodings(read.schema());
+    let arrow = read.arrow_schema();
+    let computed: Vec<_> = arrow.fields().iter().skip(schema.fields.len()).cloned().collect();
+    schema.fields.extend(Schema::from_arrow(&ArrowSchema::new(computed))?.fields);
+    Ok(schema)
+}
+
+/// Where entries go of which attributes speak.
+struct Places {
+    /// Where ranges of entries begin or end, ascending.
+    bounds: Vec<u64>,
+    /// How many copied entries come before each bound, as far as that is known.
+    before: Vec<u64>,
+    copied: u64,
+}
+
+impl Places {
+    fn of(ntuple: &Ntuple, entries: Range<u64>) -> Result<Self> {
+        let mut bounds = vec![entries.start, entries.end];
+        for name in ntuple.attribute_sets() {
+            let rows = ntuple.attribute_set(name)?.rows(true)?;
+            bounds.extend(rows.ranges().iter().flat_map(|range| [range.start, range.end]));
+        }
+        bounds.sort_unstable();
+        bounds.dedup();
+        Ok(Self { bounds, before: Vec::new(), copied: 0 })
+    }
+
+    /// The numbers of the next entries that are copied.
+    fn pass(&mut self, numbers: &UInt64Array) {
+        while let Some(bound) =
+            self.bounds.get(self.before.len()).filter(|bound| numbers.values().last() >= Some(bound))
+        {
+            self.before.push(self.copied + numbers.values().partition_point(|number| number < bound) as u64);
+        }
+        self.copied += numbers.len() as u64;
+    }
+
+    fn place(&self, bound: u64) -> u64 {
+        let known = self.bounds.binary_search(&bound).ok().and_then(|index| self.before.get(index));
+        known.copied().unwrap_or(self.copied)
+    }
+}
+
+fn copy_attributes(ntuple: &Ntuple, places: &Places, writer: &mut NtupleWriter) -> Result<()> {
     let metadata = ntuple.own_metadata()?;
     for name in ntuple.attribute_sets() {
         if let Some(metadata) = metadata.as_ref().filter(|_| name == METADATA_SET) {
@@ -57,7 +112,7 @@ fn copy_attributes(ntuple: &Ntuple, entries: &Range<u64>, writer: &mut NtupleWri
         }
         let set = ntuple.attribute_set(name)?;
         let rows = set.rows(true)?;
-        let rows = if *entries == (0..ntuple.entries()) { rows } else { rows.cut(entries)? };
+        let rows = if places.copied == ntuple.entries() { rows } else { rows.moved(|bound| places.place(bound))? };
         writer.attribute_set(name, &set.user_schema()?)?.write(rows.ranges(), rows.values())?;
     }
     Ok(())

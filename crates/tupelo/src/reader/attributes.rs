@@ -76,13 +76,12 @@ impl Attributes {
         self.filter(|range| entries.start <= range.start && range.end <= entries.end)
     }
 
-    /// The rows that speak of some entries of a range, as what they say of these alone, counted from its start.
-    pub(crate) fn cut(&self, entries: &Range<u64>) -> Result<Self> {
-        let mut cut = self.overlapping(entries.clone())?;
-        for range in &mut cut.ranges {
-            *range = range.start.max(entries.start) - entries.start..range.end.min(entries.end) - entries.start;
-        }
-        Ok(cut)
+    /// The rows of which entries are left, where an entry comes to stand at another place.
+    pub(crate) fn moved(&self, place: impl Fn(u64) -> u64) -> Result<Self> {
+        let moved = |range: &Range<u64>| place(range.start)..place(range.end);
+        let mut left = self.filter(|range| !moved(range).is_empty())?;
+        left.ranges.iter_mut().for_each(|range| *range = moved(range));
+        Ok(left)
     }
 
     /// The texts of `key` and `value` of a set that has no other columns.

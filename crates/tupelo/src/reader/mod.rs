@@ -2,11 +2,13 @@
 
 mod attributes;
 mod batches;
-mod cut;
+mod computed;
+mod decoded;
 mod file;
 mod location;
 mod ntuple;
 mod objects;
+mod read;
 mod rules;
 mod sources;
 mod transform;
@@ -14,7 +16,7 @@ mod transform;
 pub use crate::source::Metrics;
 pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
-pub use batches::{ArrowBatches, Batches, DEFAULT_BATCH_ENTRIES, Read};
+pub use batches::{ArrowBatches, Batches};
 pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
     OpenOptions,
@@ -22,5 +24,6 @@ pub use file::{
 pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
+pub use read::{DEFAULT_BATCH_ENTRIES, Read};
 pub use rules::ReadRule;
 pub use tupelo_storage::adapter::Time;

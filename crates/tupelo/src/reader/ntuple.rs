@@ -181,13 +181,14 @@ impl Ntuple {
     /// # Errors
     /// Not found, with near names, for a pattern that fits no field.
     pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
-        let schema = self.schema().select(patterns.as_ref()).map_err(|e| self.context(e))?;
+        self.select(patterns).map_err(|e| self.context(e))
+    }
+
+    pub(super) fn select<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
+        let schema = self.schema().select(patterns.as_ref())?;
         let sources = match self.rules {
             None => None,
-            Some(_) => {
-                let sources = Sources::of(self.disk_schema(), &self.evolution(), &schema);
-                Some(Arc::new(sources.map_err(|e| self.context(e))?))
-            }
+            Some(_) => Some(Arc::new(Sources::of(self.disk_schema(), &self.evolution(), &schema)?)),
         };
         Ok(Read::new(self.clone(), schema, sources))
     }

@@ -8,8 +8,7 @@ use super::Ntuple;
 use super::transform::Transformer;
 use crate::schema::evolution::{Evolved, Rules, Transform};
 use crate::schema::{Field, Schema};
-use crate::source::Segment;
-use crate::{Error, Result, plan};
+use crate::{Error, Result};
 
 /// The top-level fields to read, and what to make of each.
 #[derive(Debug, Default)]
@@ -38,20 +37,19 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Makes of an array of a field of [`Sources::fields`] what is wanted; the segments are where its
-    /// entries come from.
+    /// Makes of an array of a field of [`Sources::fields`] what is wanted; `number` gives the number of an entry.
     pub(super) fn evolve(
         &self,
         ntuple: &Ntuple,
         field: usize,
         array: ArrayRef,
         binary_strings: bool,
-        segments: &[Segment],
+        number: impl Fn(usize) -> u64,
     ) -> Result<ArrayRef> {
         let (rules, compressed) = (ntuple.rules(), ntuple.is_compressed());
         let transformer = Transformer { rules, compressed, binary_strings };
         transformer.apply(&self.transforms[field], array).map_err(|fault| match fault.element {
-            Some(element) => fault.error.within(format!("entry {}", plan::entry(segments, element as u64))),
+            Some(element) => fault.error.within(format!("entry {}", number(element))),
             None => fault.error.within(format!("field '{}'", self.fields[field].name)),
         })
     }

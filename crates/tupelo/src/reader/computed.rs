@@ -1,0 +1,136 @@
+//! What is computed of fields: columns, and which entries to keep.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
+
+use super::decoded::Decoded;
+use super::{Ntuple, Read};
+use crate::expression::Expression;
+use crate::schema::Schema;
+use crate::{Error, Result};
+
+/// A named expression.
+#[derive(Debug)]
+pub(super) struct Computed {
+    pub(super) name: String,
+    expression: Expression,
+    /// The fields that it names.
+    fields: Read,
+    /// The aliases that it names.
+    aliases: Vec<Arc<Computed>>,
+}
+
+impl Computed {
+    /// # Errors
+    /// Not found for a name that is neither a field nor an alias; invalid argument for types that do not go together.
+    pub(super) fn new(name: &str, expression: &Expression, ntuple: &Ntuple, known: &[Arc<Self>]) -> Result<Self> {
+        let (mut fields, mut aliases) = (Vec::new(), Vec::new());
+        for path in expression.fields() {
+            let alias = known.iter().filter(|alias| names(path, &alias.name)).max_by_key(|alias| alias.name.len());
+            match alias {
+                None => fields.push(globset::escape(path)),
+                Some(alias) if aliases.iter().any(|other| Arc::ptr_eq(other, alias)) => {}
+                Some(alias) => aliases.push(Arc::clone(alias)),
+            }
+        }
+        let fields = match fields.is_empty() {
+            true => Read::new(ntuple.clone(), Schema { fields: Vec::new() }, None),
+            false => {
+                let select = ntuple.select(fields);
+                select.map_err(|e| e.within(format!("expression '{expression}'")))?
+            }
+        };
+        let computed = Self { name: name.to_owned(), expression: expression.clone(), fields, aliases };
+        // Types are told before anything is read.
+        computed.column(&mut Decoded::new(ntuple, Vec::new(), false, true))?;
+        Ok(computed)
+    }
+
+    /// The value for each entry, and its type.
+    pub(super) fn column(&self, decoded: &mut Decoded<'_>) -> Result<(ArrowField, ArrayRef)> {
+        // Aliases first: they stand before fields of the same name.
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for alias in &self.aliases {
+            let (field, array) = alias.column(decoded)?;
+            fields.push(Arc::new(field));
+            arrays.push(array);
+        }
+        let seen = self.fields.batch(decoded)?;
+        fields.extend(seen.schema().fields().iter().cloned());
+        arrays.extend(seen.columns().iter().cloned());
+        let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
+        let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?;
+        let (field, array) = self.expression.column(&batch)?;
+        Ok((field.with_name(&self.name), array))
+    }
+
+    /// Shows what is read for it.
+    pub(super) fn reads<'c>(&'c self, see: &mut dyn FnMut(&'c Read)) {
+        see(&self.fields);
+        self.aliases.iter().for_each(|alias| alias.reads(see));
+    }
+}
+
+/// Whether a path is that of an alias, or of a member of it.
+pub(super) fn names(path: &str, alias: &str) -> bool {
+    path.strip_prefix(alias).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Which entries of a batch to keep.
+type Keep = dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync;
+
+/// Entries to keep, decided by some fields before the others are read.
+pub(super) enum Cut {
+    Function { fields: Read, keep: Box<Keep> },
+    Where(Computed),
+}
+
+impl fmt::Debug for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Function { fields, .. } => f.debug_struct("Cut").field("fields", fields).finish_non_exhaustive(),
+            Self::Where(computed) => computed.fmt(f),
+        }
+    }
+}
+
+impl Cut {
+    /// By an expression.
+    pub(super) fn of(computed: Computed, ntuple: &Ntuple) -> Result<Self> {
+        let cut = Self::Where(computed);
+        cut.decide(&mut Decoded::new(ntuple, Vec::new(), false, true))?;
+        Ok(cut)
+    }
+
+    /// Shows what is read for it.
+    pub(super) fn reads<'c>(&'c self, see: &mut dyn FnMut(&'c Read)) {
+        match self {
+            Self::Function { fields, .. } => see(fields),
+            Self::Where(computed) => computed.reads(see),
+        }
+    }
+
+    /// Which of the entries to keep, and leaves only these.
+    pub(super) fn decide(&self, decoded: &mut Decoded<'_>) -> Result<BooleanArray> {
+        let kept = match self {
+            Self::Function { fields, keep } => keep(&fields.batch(decoded)?)?,
+            Self::Where(computed) => {
+                let (_, array) = computed.column(decoded)?;
+                computed.expression.truths(&array)?
+            }
+        };
+        if kept.len() != decoded.len() {
+            let (answers, entries) = (kept.len(), decoded.len());
+            return Err(Error::invalid_argument(format!("a cut gave {answers} answers for {entries} entries")));
+        }
+        let kept = match kept.nulls() {
+            Some(nulls) => BooleanArray::new(kept.values() & nulls.inner(), None),
+            None => kept,
+        };
+        decoded.keep(&kept)?;
+        Ok(kept)
+    }
+}

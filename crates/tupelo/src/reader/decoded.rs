@@ -1,0 +1,144 @@
+//! Fields of some entries, each decoded once, whoever asks for it.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, UInt64Array};
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_buffer::bit_iterator::BitSliceIterator;
+use arrow_select::filter::filter;
+
+use super::Ntuple;
+use crate::decode::{self, How};
+use crate::schema::{Field, Kind};
+use crate::source::Segment;
+use crate::{Result, plan};
+
+/// Entries to keep that are no further apart are read together with those between them: most pages hold more, and are
+/// decoded whole.
+const GAP_ENTRIES: usize = 1024;
+
+/// What is known of the entries of one request.
+pub(super) struct Decoded<'n> {
+    ntuple: &'n Ntuple,
+    segments: Vec<Segment>,
+    /// Which entries of the segments are wanted, where these are not all.
+    wanted: Option<BooleanArray>,
+    /// Whether values have to stay within the memory budget.
+    strict: bool,
+    /// Whether fields may be asked for twice.
+    is_shared: bool,
+    /// Top-level fields, whether their strings are bytes, and their values.
+    fields: Vec<(Field, bool, ArrayRef)>,
+}
+
+impl<'n> Decoded<'n> {
+    pub(super) fn new(ntuple: &'n Ntuple, segments: Vec<Segment>, strict: bool, is_shared: bool) -> Self {
+        Self { ntuple, segments, wanted: None, strict, is_shared, fields: Vec::new() }
+    }
+
+    /// Number of entries.
+    pub(super) fn len(&self) -> usize {
+        match &self.wanted {
+            None => self.segments.iter().map(|segment| segment.count as usize).sum(),
+            Some(wanted) => wanted.true_count(),
+        }
+    }
+
+    /// Values of top-level fields as they are on disk.
+    pub(super) fn fields(&mut self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
+        if !self.is_shared {
+            return self.decode(fields, binary_strings);
+        }
+        let as_bytes = |field: &Field| binary_strings && holds_strings(field);
+        let known_at = |known: &[(Field, bool, ArrayRef)], field: &Field| {
+            known.iter().position(|(other, bytes, _)| other == field && *bytes == as_bytes(field))
+        };
+        let new = fields.iter().filter(|field| known_at(&self.fields, field).is_none());
+        let new: Vec<Field> = new.cloned().collect();
+        let arrays = self.decode(&new, binary_strings)?;
+        let new = new.into_iter().zip(arrays).map(|(field, array)| (as_bytes(&field), field, array));
+        self.fields.extend(new.map(|(bytes, field, array)| (field, bytes, array)));
+        let all = fields.iter().filter_map(|field| known_at(&self.fields, field));
+        Ok(all.map(|index| Arc::clone(&self.fields[index].2)).collect())
+    }
+
+    fn decode(&self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
+        let source = self.ntuple.source();
+        let request = || if self.strict { source.request().strict() } else { source.request() };
+        let how = How { compressed: self.ntuple.is_compressed(), binary_strings };
+        let arrays = source.counters().elapsed(|| decode::fields(source, request, fields, &self.segments, how))?;
+        match &self.wanted {
+            None => Ok(arrays),
+            Some(wanted) => Ok(arrays.iter().map(|array| filter(array, wanted)).collect::<Result<_, _>>()?),
+        }
+    }
+
+    /// From now on only the entries where a truth is true.
+    pub(super) fn keep(&mut self, kept: &BooleanArray) -> Result<()> {
+        for (_, _, array) in &mut self.fields {
+            *array = filter(array, kept)?;
+        }
+        let runs = runs(kept);
+        self.segments = plan::parts(&self.segments, &runs);
+        let mut wanted = BooleanBufferBuilder::new(runs.iter().map(|(start, end)| end - start).sum());
+        let bits = kept.values();
+        runs.iter().for_each(|&(start, end)| wanted.append_buffer(&bits.slice(start, end - start)));
+        self.wanted = Some(BooleanArray::new(wanted.finish(), None));
+        Ok(())
+    }
+
+    /// The number in the ntuple of each entry.
+    pub(super) fn numbers(&self) -> Result<ArrayRef> {
+        let all = self.segments.iter().flat_map(|segment| {
+            let first = segment.cluster.first_entry + segment.start;
+            first..first + segment.count
+        });
+        let all = UInt64Array::from_iter_values(all);
+        match &self.wanted {
+            None => Ok(Arc::new(all)),
+            Some(wanted) => Ok(filter(&all, wanted)?),
+        }
+    }
+
+    /// The number in the ntuple of one entry.
+    pub(super) fn number(&self, index: usize) -> u64 {
+        let index = match &self.wanted {
+            None => index,
+            Some(wanted) => wanted.values().set_indices().nth(index).unwrap_or(index),
+        };
+        plan::entry(&self.segments, index as u64)
+    }
+}
+
+fn holds_strings(field: &Field) -> bool {
+    matches!(field.kind, Kind::String) || field.children().iter().any(holds_strings)
+}
+
+/// Where entries to keep begin and end, those together that are near to each other.
+fn runs(kept: &BooleanArray) -> Vec<(usize, usize)> {
+    let bits = kept.values();
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (start, end) in BitSliceIterator::new(bits.values(), bits.offset(), bits.len()) {
+        match runs.last_mut() {
+            Some((_, last)) if start - *last <= GAP_ENTRIES => *last = end,
+            _ => runs.push((start, end)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_near_is_read_together() {
+        let mut kept = vec![false; 4 * GAP_ENTRIES];
+        assert_eq!(runs(&kept.clone().into()), []);
+        for at in [3, 4, 9, 9 + GAP_ENTRIES + 1, 9 + 2 * GAP_ENTRIES + 3, 4 * GAP_ENTRIES - 1] {
+            kept[at] = true;
+        }
+        let alone = [9 + 2 * GAP_ENTRIES + 3, 4 * GAP_ENTRIES - 1].map(|at| (at, at + 1));
+        assert_eq!(runs(&kept.into()), [(3, 9 + GAP_ENTRIES + 2), alone[0], alone[1]]);
+    }
+}

@@ -1,0 +1,391 @@
+//! A choice of fields and entries.
+
+use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
+
+use super::computed::{Computed, Cut, names};
+use super::decoded::Decoded;
+use super::sources::Sources;
+use super::{Batches, Ntuple};
+use crate::expression::Expression;
+use crate::schema::{Field, Schema};
+use crate::source::{Pages, Segment};
+use crate::{Error, Result, plan};
+
+/// Entries in a batch unless told otherwise.
+pub const DEFAULT_BATCH_ENTRIES: u64 = 65_536;
+/// Clusters that are looked at to guess how many bytes an entry has.
+const SAMPLED_CLUSTERS: usize = 16;
+
+/// Which fields and entries to read, and how.
+#[derive(Debug, Clone)]
+pub struct Read {
+    ntuple: Ntuple,
+    schema: Schema,
+    /// What is read instead of the schema's fields, and what is made of it.
+    sources: Option<Arc<Sources>>,
+    entries: Range<u64>,
+    binary_strings: bool,
+    /// What expressions may name besides fields.
+    aliases: Vec<Arc<Computed>>,
+    /// Columns behind those of the schema.
+    computed: Vec<Arc<Computed>>,
+    /// The name of a last column with the numbers of the entries.
+    numbers: Option<String>,
+    /// Which of the entries to keep.
+    cut: Option<Arc<Cut>>,
+}
+
+impl Read {
+    /// Reads a schema; where that is not a part of what is on disk, from those sources.
+    pub(super) fn new(ntuple: Ntuple, schema: Schema, sources: Option<Arc<Sources>>) -> Self {
+        let entries = 0..ntuple.entries();
+        let (aliases, computed) = (Vec::new(), Vec::new());
+        Self { ntuple, schema, sources, entries, binary_strings: false, aliases, computed, numbers: None, cut: None }
+    }
+
+    /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules stand
+    /// [here](crate::schema#reading-as-another-schema). It takes the place of what was chosen. Its top-level fields are found
+    /// by name, and so are the members of records; what it leaves out is not read, and members that are not on disk
+    /// are zero, empty or null. Names, order, types, nullability and metadata of what is read are those of the schema.
+    ///
+    /// Values that do not fit their new type are errors when they are read, of the kind
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), with field and entry.
+    /// ```no_run
+    /// use arrow_schema::{DataType, Field, Schema};
+    ///
+    /// let wanted = Schema::new(vec![Field::new("pt", DataType::Float64, false)]);
+    /// let wanted = tupelo::schema::Schema::from_arrow(&wanted)?;
+    /// let batch = tupelo::open("events.root:Events").open()?.read_all().with_schema(&wanted)?.to_batch()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for a top-level field that is not there; invalid argument, with field, types and
+    /// rule, for one that cannot be read as what is wanted.
+    pub fn with_schema(mut self, wanted: &Schema) -> Result<Self> {
+        let sources = Sources::of(self.ntuple.disk_schema(), &self.ntuple.evolution(), wanted);
+        self.sources = Some(Arc::new(sources.map_err(|e| self.ntuple.context(e))?));
+        self.schema = wanted.clone();
+        Ok(self)
+    }
+
+    /// What is read from disk.
+    pub(super) fn disk_fields(&self) -> &[Field] {
+        self.sources.as_ref().map_or(&self.schema.fields, |sources| &sources.fields)
+    }
+
+    /// The chosen fields, without what is computed.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The Arrow schema of the batches.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        let schema = self.ntuple.to_arrow(&self.schema);
+        if !self.binary_strings && self.computed.is_empty() && self.numbers.is_none() {
+            return schema.into();
+        }
+        // The types then come from the decoder: nested strings change all types above them.
+        match self.decode(0..0) {
+            Ok(batch) => batch.schema(),
+            Err(_) => schema.into(),
+        }
+    }
+
+    /// Only these entries; a range that reaches behind the last entry ends there.
+    #[must_use]
+    pub fn entries(mut self, range: impl RangeBounds<u64>) -> Self {
+        let last = self.ntuple.entries();
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&start) => start.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&end) => end.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => last,
+        };
+        let end = end.min(last);
+        self.entries = start.min(end)..end;
+        self
+    }
+
+    /// Strings as `LargeBinary` instead of `LargeUtf8`, for data that are not UTF-8. Without this a column whose
+    /// strings are not UTF-8 comes as `LargeBinary` from [`Read::to_batch`] and is an error in a stream of batches,
+    /// whose schema is promised beforehand.
+    #[must_use]
+    pub fn with_binary_strings(mut self, binary: bool) -> Self {
+        self.binary_strings = binary;
+        self
+    }
+
+    /// Only the entries for which `cut` is true, of those chosen otherwise; null counts as false. It takes the place of an
+    /// earlier cut. It is shown the fields that the patterns choose, which need not be among those that are read, in
+    /// batches of any size. Those fields are read first; of the others, pages that hold no entry to keep are neither read
+    /// nor decoded, unless two such entries are within 1024 of each other.
+    /// ```no_run
+    /// use arrow_array::{BooleanArray, cast::AsArray, types::Float32Type};
+    ///
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let hard = ntuple.read(["Muon_*"])?.with_cut(["MET_pt"], |batch| {
+    ///     let met = batch.column(0).as_primitive::<Float32Type>();
+    ///     Ok(BooleanArray::from_unary(met, |met| met > 200.0))
+    /// })?;
+    /// let batch = hard.to_batch()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for a pattern that fits no field. Reading then gives the errors of `cut`, and invalid
+    /// argument where its answer is not as long as the batch.
+    pub fn with_cut<S: AsRef<str>>(
+        mut self,
+        patterns: impl AsRef<[S]>,
+        cut: impl Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let fields = self.ntuple.read(patterns)?.with_binary_strings(self.binary_strings);
+        self.cut = Some(Arc::new(Cut::Function { fields, keep: Box::new(cut) }));
+        Ok(self)
+    }
+
+    /// Only the entries for which an expression is true: as [`Read::with_cut`], with the fields and aliases that it names.
+    /// ```no_run
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let dimuons = ntuple.read(["Muon_*"])?.with_where(&"nMuon == 2 and sum(Muon_charge) == 0".parse()?)?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for what is neither a field nor an alias, and those of [`Expression::mask`] that are
+    /// about types. Reading then gives the others.
+    pub fn with_where(mut self, expression: &Expression) -> Result<Self> {
+        let computed = self.compute("", expression)?;
+        let cut = Cut::of(computed, &self.ntuple).map_err(|e| self.ntuple.context(e))?;
+        self.cut = Some(Arc::new(cut));
+        Ok(self)
+    }
+
+    fn compute(&self, name: &str, expression: &Expression) -> Result<Computed> {
+        Computed::new(name, expression, &self.ntuple, &self.aliases).map_err(|e| self.ntuple.context(e))
+    }
+
+    /// Names for expressions, which those of [`Read::with_computed`] and [`Read::with_where`] that come after may use as if
+    /// they were fields, before fields of the same name. They may name each other, in any order.
+    ///
+    /// # Errors
+    /// Invalid argument for aliases that need each other, and for two of the same name; those of [`Read::with_computed`].
+    pub fn with_aliases(mut self, aliases: impl IntoIterator<Item = (String, Expression)>) -> Result<Self> {
+        let mut open: Vec<(String, Expression)> = aliases.into_iter().collect();
+        while !open.is_empty() {
+            let is_open = |path: &str| open.iter().any(|(name, _)| names(path, name));
+            let ready = open.iter().position(|(_, expression)| !expression.fields().any(is_open));
+            let (name, expression) = open.remove(ready.unwrap_or(0));
+            let alias = match ready {
+                None => Err(Error::invalid_argument("it needs itself")),
+                Some(_) if self.aliases.iter().any(|alias| alias.name == name) => {
+                    Err(Error::invalid_argument("there is another of that name"))
+                }
+                Some(_) => Computed::new(&name, &expression, &self.ntuple, &self.aliases),
+            };
+            let alias = alias.map_err(|e| self.ntuple.context(e.within(format!("alias '{name}'"))))?;
+            self.aliases.push(Arc::new(alias));
+        }
+        Ok(self)
+    }
+
+    /// Another column, computed for each entry that is kept; such columns come after those of the fields.
+    /// ```no_run
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let batch = ntuple.read(["run"])?.with_computed("ht", &"sum(Jet_pt)".parse()?)?.to_batch()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for what is neither a field nor an alias, and those of [`Expression::evaluate`] that
+    /// are about types. Reading then gives the others.
+    pub fn with_computed(mut self, name: &str, expression: &Expression) -> Result<Self> {
+        self.computed.push(Arc::new(self.compute(name, expression)?));
+        Ok(self)
+    }
+
+    /// Another column, the last one, with the number of each entry in the ntuple as `UInt64`.
+    #[must_use]
+    pub fn with_entry_numbers(mut self, name: &str) -> Self {
+        self.numbers = Some(name.to_owned());
+        self
+    }
+
+    /// Only what is computed: no field is handed out for itself.
+    #[must_use]
+    pub fn without_fields(mut self) -> Self {
+        (self.schema, self.sources) = (Schema { fields: Vec::new() }, None);
+        self
+    }
+
+    /// Single entries, in the order given, which may repeat them; the range of [`Read::entries`] and a cut do not count.
+    /// Only the pages that hold them are read, in one request of many ranges where the source is far.
+    ///
+    /// # Errors
+    /// Invalid argument for an entry behind the last one, and those of [`Read::to_batch`].
+    pub fn take(&self, entries: &[u64]) -> Result<RecordBatch> {
+        let take = || {
+            let count = self.ntuple.entries();
+            if let Some(beyond) = entries.iter().find(|&&entry| entry >= count) {
+                return Err(Error::invalid_argument(format!("entry {beyond} of an ntuple with {count} entries")));
+            }
+            let mut sorted = entries.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            let source = self.ntuple.source();
+            let range = sorted.first().copied().unwrap_or(0)..sorted.last().map_or(0, |last| last + 1);
+            let segments = plan::single_entries(&source.clusters(range)?, &sorted);
+            let batch = self.batch(&mut self.decoded(segments, false))?;
+            if sorted == entries {
+                return Ok(batch);
+            }
+            let place = |entry: &u64| sorted.partition_point(|other| other < entry) as u64;
+            let places: UInt64Array = entries.iter().map(place).collect::<Vec<_>>().into();
+            Ok(arrow_select::take::take_record_batch(&batch, &places)?)
+        };
+        take().map_err(|e| self.ntuple.context(e))
+    }
+
+    /// What is read.
+    pub(crate) fn ntuple(&self) -> &Ntuple {
+        &self.ntuple
+    }
+
+    /// The chosen entries, before a cut.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.entries.clone()
+    }
+
+    /// Whether a cut or rule calls a function of the user's, who may not expect to be called by another thread.
+    pub(super) fn calls_back(&self) -> bool {
+        matches!(self.cut.as_deref(), Some(Cut::Function { .. })) || self.sources.is_some()
+    }
+
+    /// Number of chosen entries, before a cut.
+    pub fn count(&self) -> u64 {
+        self.entries.end - self.entries.start
+    }
+
+    /// Everything chosen, in one batch.
+    ///
+    /// # Errors
+    /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
+    pub fn to_batch(&self) -> Result<RecordBatch> {
+        self.decode(self.entries.clone())
+    }
+
+    /// Batches of `count` entries, the last one perhaps of fewer. With a cut they hold what it keeps of so many, which may
+    /// be nothing.
+    ///
+    /// # Errors
+    /// Invalid argument for 0.
+    pub fn batches(self, count: u64) -> Result<Batches> {
+        if count == 0 {
+            return Err(Error::invalid_argument("a batch must have at least one entry"));
+        }
+        Batches::new(self, count)
+    }
+
+    /// Batches of about `bytes` bytes in memory.
+    ///
+    /// # Errors
+    /// Corrupt where the page lists are damaged.
+    pub fn batches_of_bytes(self, bytes: u64) -> Result<Batches> {
+        let entries = (bytes as f64 / self.bytes_per_entry()?.max(1e-9)) as u64;
+        self.batches(entries.max(1))
+    }
+
+    /// What an entry takes in memory on average, in bytes, judged by the first clusters.
+    ///
+    /// # Errors
+    /// Corrupt where the page lists are damaged.
+    pub fn bytes_per_entry(&self) -> Result<f64> {
+        let mut fields: Vec<&Field> = self.disk_fields().iter().collect();
+        self.computed.iter().for_each(|computed| computed.reads(&mut |read| fields.extend(read.disk_fields())));
+        self.estimate(&fields)
+    }
+
+    /// The same with what a cut looks at.
+    pub(super) fn decoded_bytes_per_entry(&self) -> Result<f64> {
+        let mut fields: Vec<&Field> = Vec::new();
+        self.cut.iter().for_each(|cut| cut.reads(&mut |read| fields.extend(read.disk_fields())));
+        let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
+        Ok(self.bytes_per_entry()? + self.estimate(&fields)? + numbers as f64)
+    }
+
+    fn estimate(&self, fields: &[&Field]) -> Result<f64> {
+        let source = self.ntuple.source();
+        let estimate = || {
+            let clusters = source.clusters(self.entries.clone())?;
+            let request = source.request();
+            let mut pages = Pages::new(source, &request);
+            let (mut bytes, mut entries) = (0.0, 0u64);
+            for cluster in clusters.iter().take(SAMPLED_CLUSTERS) {
+                entries += cluster.entries;
+                for (field, k) in fields.iter().copied().flat_map(plan::columns) {
+                    bytes += pages.unpacked_bytes(field, k, cluster)?;
+                }
+            }
+            Ok(bytes / entries.max(1) as f64)
+        };
+        estimate().map_err(|e| self.ntuple.context(e))
+    }
+
+    fn decode(&self, entries: Range<u64>) -> Result<RecordBatch> {
+        self.decode_columns(&entries, false).map(|(batch, _)| batch).map_err(|e| self.ntuple.context(e))
+    }
+
+    fn decoded(&self, segments: Vec<Segment>, strict: bool) -> Decoded<'_> {
+        let is_shared = self.cut.is_some() || !self.computed.is_empty();
+        Decoded::new(&self.ntuple, segments, strict, is_shared)
+    }
+
+    /// The entries that the cut keeps, and which they are; `strict` keeps the values within the memory budget too.
+    pub(super) fn decode_columns(
+        &self,
+        entries: &Range<u64>,
+        strict: bool,
+    ) -> Result<(RecordBatch, Option<BooleanArray>)> {
+        let segments = plan::segments(&self.ntuple.source().clusters(entries.clone())?, entries);
+        let mut decoded = self.decoded(segments, strict);
+        let kept = self.cut.as_ref().map(|cut| cut.decide(&mut decoded)).transpose()?;
+        Ok((self.batch(&mut decoded)?, kept))
+    }
+
+    /// Columns of decoded entries, which are cut already.
+    pub(super) fn batch(&self, decoded: &mut Decoded<'_>) -> Result<RecordBatch> {
+        let mut arrays = decoded.fields(self.disk_fields(), self.binary_strings)?;
+        if let Some(sources) = &self.sources {
+            for (index, array) in arrays.iter_mut().enumerate() {
+                let (stored, number) = (Arc::clone(array), |entry| decoded.number(entry));
+                *array = sources.evolve(&self.ntuple, index, stored, self.binary_strings, number)?;
+            }
+        }
+        let promised = self.ntuple.to_arrow(&self.schema);
+        let of_array = |(field, array): (&Arc<ArrowField>, &ArrayRef)| {
+            field.as_ref().clone().with_data_type(array.data_type().clone())
+        };
+        let mut fields: Vec<_> = promised.fields().iter().zip(&arrays).map(of_array).collect();
+        for computed in &self.computed {
+            let (field, array) = computed.column(decoded)?;
+            fields.push(field);
+            arrays.push(array);
+        }
+        if let Some(name) = &self.numbers {
+            fields.push(ArrowField::new(name, DataType::UInt64, false));
+            arrays.push(decoded.numbers()?);
+        }
+        let schema = ArrowSchema::new(fields).with_metadata(promised.metadata().clone());
+        let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
+        Ok(RecordBatch::try_new_with_options(schema.into(), arrays, &options)?)
+    }
+}

@@ -1,0 +1,149 @@
+"""Expressions, cuts and aliases, against the same computed by Awkward from the whole arrays."""
+
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pytest
+
+import tupelo
+
+ENTRIES = 5000
+
+
+@pytest.fixture
+def ntuple() -> tupelo.Ntuple:
+    random = np.random.default_rng(7)
+    counts = random.poisson(2.0, ENTRIES)
+    jagged = {
+        "pt": random.exponential(20, counts.sum()).astype(np.float32),
+        "eta": random.normal(0, 2, counts.sum()).astype(np.float32),
+        "charge": random.choice([-1, 1], counts.sum()).astype(np.int32),
+    }
+    muons = {name: ak.unflatten(values, counts) for name, values in jagged.items()}
+    with tupelo.recreate("f.root") as file:
+        columns = {
+            "met": random.exponential(30, ENTRIES),
+            "run": np.repeat(np.arange(50), ENTRIES // 50).astype(np.uint32),
+            "trigger": random.random(ENTRIES) < 0.3,
+            "muons": ak.zip(muons),
+            **{f"Muon_{name}": values for name, values in muons.items()},
+        }
+        # Several clusters of several pages.
+        parts = [{name: values[i : i + 1000] for name, values in columns.items()} for i in range(0, ENTRIES, 1000)]
+        with file.mkrntuple("Events", parts[0], cluster_bytes=60_000, page_bytes=4_000) as writer:
+            for part in parts[1:]:
+                writer.extend(part)
+    return tupelo.open("f.root:Events")
+
+
+EXPRESSIONS = {
+    "met * 2 + run": lambda a: a.met * 2 + a.run,
+    "sqrt(met) / (run + 1)": lambda a: np.sqrt(a.met) / (a.run + 1),
+    "Muon_pt * cosh(Muon_eta)": lambda a: a.Muon_pt * np.cosh(a.Muon_eta),
+    "Muon_pt + met": lambda a: a.Muon_pt + a.met,
+    "sum(Muon_charge)": lambda a: ak.sum(a.Muon_charge, axis=1),
+    "max(Muon_pt)": lambda a: ak.max(a.Muon_pt, axis=1),
+    "len(Muon_pt)": lambda a: ak.num(a.Muon_pt),
+    "any(Muon_pt > 40) or trigger": lambda a: ak.any(a.Muon_pt > 40, axis=1) | a.trigger,
+    "all(abs(Muon_eta) < 2.4) & ~trigger": lambda a: ak.all(abs(a.Muon_eta) < 2.4, axis=1) & ~a.trigger,
+    "Muon_pt[abs(Muon_eta) < 2.4]": lambda a: a.Muon_pt[abs(a.Muon_eta) < 2.4],
+    "Muon_pt[0]": lambda a: ak.firsts(a.Muon_pt),
+    "muons.pt * muons.charge": lambda a: a.muons.pt * a.muons.charge,
+    "where(trigger, met, -met)": lambda a: ak.where(a.trigger, a.met, -a.met),
+    "10 < met < 20": lambda a: (a.met > 10) & (a.met < 20),
+    "run // 7 % 3": lambda a: a.run // 7 % 3,
+}
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_an_expression_is_what_awkward_computes(ntuple: tupelo.Ntuple, text: str) -> None:
+    computed = ntuple.arrays(text)
+    assert computed.fields == [text]
+    expected = EXPRESSIONS[text](ntuple.arrays())
+    got, want = ak.to_list(computed[text]), ak.to_list(expected)
+    assert ak.almost_equal(ak.Array(got), ak.Array(want), rtol=1e-6)
+    # Pieces have the same values, and each the same type.
+    pieces = list(ntuple.iterate([text], step_size=777))
+    assert len({str(piece.type).partition("*")[2] for piece in pieces}) == 1
+    assert ak.to_list(ak.concatenate(pieces)[text]) == got
+
+
+CUTS = {
+    "run == 7": lambda a: a.run == 7,
+    "met > 150": lambda a: a.met > 150,
+    "any(Muon_pt > 60) and met > 20": lambda a: ak.any(a.Muon_pt > 60, axis=1) & (a.met > 20),
+    "Muon_pt[0] > 30": lambda a: ak.fill_none(ak.firsts(a.Muon_pt) > 30, False),
+    "met < 0": lambda a: a.met < 0,
+    "met >= 0": lambda a: a.met >= 0,
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_cut_is_a_mask(ntuple: tupelo.Ntuple, cut: str) -> None:
+    everything = ntuple.arrays()
+    mask = CUTS[cut](everything)
+    assert ntuple.arrays(cut=cut).tolist() == everything[mask].tolist()
+    assert ntuple.arrays(["met", "run * 2"], cut).met.tolist() == everything.met[mask].tolist()
+    assert ntuple.arrays("muons.pt", cut).muons.pt.tolist() == everything.muons.pt[mask].tolist()
+    pieces = list(ntuple.iterate("run", cut, step_size=600, report=True))
+    assert [(report.start, report.stop) for _, report in pieces] == [
+        (start, min(start + 600, ENTRIES)) for start in range(0, ENTRIES, 600)
+    ]
+    for piece, report in pieces:
+        assert (
+            piece.run.tolist() == everything.run[report.start : report.stop][mask[report.start : report.stop]].tolist()
+        )
+    frame = ntuple.arrays(["met"], cut, library="pd")
+    assert frame.index.tolist() == np.flatnonzero(mask).tolist()
+    assert [
+        number for piece in ntuple.iterate("met", cut, library="pd") for number in piece.index
+    ] == frame.index.tolist()
+    some = ntuple.arrays("met", cut, entry_start=1234, entry_stop=-99, library="np")["met"]
+    assert some.tolist() == everything.met[1234:-99][mask[1234:-99]].tolist()
+
+
+def test_aliases_in_any_order(ntuple: tupelo.Ntuple) -> None:
+    a = ntuple.arrays()
+    aliases = {"scaled": "factor * met", "factor": "run + 1", "run": "`Muon_charge`[0]", "run.odd": "met"}
+    got = ntuple.arrays(["scaled", "run.odd", "factor", "scaled - factor"], "scaled > 60", aliases=aliases)
+    factor = ak.firsts(a.Muon_charge) + 1
+    mask = ak.fill_none(factor * a.met > 60, False)
+    assert got.fields == ["scaled", "run.odd", "factor", "scaled - factor"]
+    assert got.scaled.tolist() == (factor * a.met)[mask].tolist()
+    assert got["run.odd"].tolist() == a.met[mask].tolist()
+    assert got["scaled - factor"].tolist() == (factor * a.met - factor)[mask].tolist()
+
+
+def test_what_may_be_a_glob_or_a_product() -> None:
+    with tupelo.recreate("g.root") as file:
+        file["n"] = {"x": [1, 2], "y": [3, 4], "xy": [5, 6], "a[0]": [7, 8], "a": [[9], [10]]}
+    ntuple = tupelo.open("g.root:n")
+    assert ntuple.arrays("x*y").fields == ["x*y"]
+    assert ntuple.arrays("x*").fields == ["x", "xy"]
+    assert ntuple.arrays("a[0]").tolist() == [{"a[0]": 7}, {"a[0]": 8}]
+    assert ntuple.arrays("a[-1]").tolist() == [{"a[-1]": 9}, {"a[-1]": 10}]
+    assert ntuple.arrays(["x*", "x + y"]).fields == ["x", "xy", "x + y"]
+
+
+def test_only_pages_with_survivors_are_read() -> None:
+    with tupelo.recreate("p.root") as file:
+        columns = {"key": np.arange(100_000), "value": np.random.default_rng(1).random(100_000)}
+        file.mkrntuple("n", columns, page_bytes=8_000, compression="none").close()
+
+    def read(**how: Any) -> int:
+        with tupelo.open("p.root", metrics=True) as opened:
+            ntuple = opened["n"]
+            ntuple.arrays("value", **how)
+            assert ntuple.metrics is not None
+            return ntuple.metrics.page_bytes
+
+    whole = read()
+    keys = read(cut="key < 0")
+    assert read(cut="key == 50_000") - keys < whole / 50
+
+
+def test_take_computes_too(ntuple: tupelo.Ntuple) -> None:
+    got = ntuple.take([4, 2, -1], ["met * k"], aliases={"k": "run + 1"}, library="np")["met * k"]
+    a = ntuple.arrays(["met", "run"], library="np")
+    assert got.tolist() == [a["met"][i] * (a["run"][i] + 1) for i in (4, 2, -1)]
