@@ -103,7 +103,7 @@
 //! | `encode` | Arrow arrays to sealed pages |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |
-//! | [`ops`] | copy, verify, inspect, layout |
+//! | [`ops`] | copy, verify, inspect, layout, index |
 
 mod decode;
 mod encode;
@@ -120,7 +120,7 @@ pub mod writer;
 
 use std::path::Path;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Place, Result};
 pub use expression::Expression;
 pub use pool::{THREADS_VARIABLE, set_threads, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};

@@ -12,6 +12,8 @@ __all__ = [
     "DEFAULT_CHECKPOINT_SECONDS",
     "DEFAULT_PAGE_CHECKSUMS",
     "ERROR_KINDS",
+    "MANIFEST_FORMAT",
+    "MANIFEST_VERSION",
     "VERSION",
     "AttributeSetWriter",
     "Attributes",
@@ -19,10 +21,13 @@ __all__ = [
     "File",
     "FileWriter",
     "FillContext",
+    "Manifest",
     "Ntuple",
     "NtupleWriter",
     "Objects",
     "parse_location",
+    "schema_choose",
+    "schema_fields",
     "set_threads",
     "threads",
     "tighten",
@@ -34,9 +39,13 @@ DEFAULT_CHECKPOINT_BYTES: Final[int]
 DEFAULT_CHECKPOINT_SECONDS: Final[float]
 DEFAULT_PAGE_CHECKSUMS: Final[bool]
 ERROR_KINDS: Final[tuple[str, ...]]
+MANIFEST_FORMAT: Final[str]
+MANIFEST_VERSION: Final[int]
 VERSION: Final[str]
 
 def parse_location(text: str) -> tuple[str, str | None]: ...
+def schema_choose(schema: Any, patterns: list[str], binary_strings: bool) -> Any: ...
+def schema_fields(schema: Any) -> list[tuple[str, int | None, str, str, str, str]]: ...
 def tighten(data: Any) -> Any: ...
 def type_names(schema: Any) -> list[str]: ...
 
@@ -70,6 +79,8 @@ class Ntuple:
     def num_clusters(self) -> int: ...
     @property
     def warnings(self) -> list[str]: ...
+    def identity(self) -> str: ...
+    def clusters(self) -> list[tuple[int, int, int]]: ...
     def fields(self) -> list[tuple[str, int | None, str, str, str, str]]: ...
     def attribute_sets(self) -> list[str]: ...
     def attribute_set(self, name: str) -> Ntuple: ...
@@ -96,6 +107,12 @@ class Ntuple:
         schema: Any,
     ) -> Batches: ...
     def stream(self, patterns: list[str], batch_entries: int, requested_schema: object | None) -> Any: ...
+
+@final
+class Manifest:
+    def __new__(cls) -> Self: ...
+    def add(self, ntuple: Ntuple) -> None: ...
+    def to_json(self) -> str: ...
 
 @final
 class Objects:

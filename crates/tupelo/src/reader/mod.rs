@@ -23,4 +23,5 @@ pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
 pub use rules::ReadRule;
+pub(crate) use transform::binary_type;
 pub use tupelo_storage::adapter::Time;
