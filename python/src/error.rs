@@ -36,6 +36,18 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         classes.get_item(kind)?.call1((error.to_string(),))
     };
     let exception = raise().map_or_else(|failure| failure, PyErr::from_value);
+    let place = error.place();
+    let value = exception.value(py);
+    // What is not known stays what the class says: nothing.
+    let located = [
+        place.field.as_ref().map(|field| value.setattr(intern!(py, "field"), field)),
+        place.column.map(|column| value.setattr(intern!(py, "column"), column)),
+        place.cluster.map(|cluster| value.setattr(intern!(py, "cluster"), cluster)),
+        place.page.map(|page| value.setattr(intern!(py, "page"), page)),
+    ];
+    if let Some(failure) = located.into_iter().flatten().find_map(PyResult::err) {
+        return failure;
+    }
     if let Some(raised) = raised {
         exception.set_cause(py, Some(raised.cause(py).unwrap_or_else(|| raised.clone_ref(py))));
     }

@@ -26,7 +26,7 @@ mod _core {
     #[pymodule_export]
     use super::file::{File, parse_location};
     #[pymodule_export]
-    use super::ntuple::{Batches, Ntuple, expression_names};
+    use super::ntuple::{Batches, Manifest, Ntuple, expression_names, schema_choose, schema_fields};
     #[pymodule_export]
     use super::objects::Objects;
     #[pymodule_export]
@@ -52,6 +52,8 @@ mod _core {
         module.add("DEFAULT_BATCH_ENTRIES", tupelo::reader::DEFAULT_BATCH_ENTRIES)?;
         module.add("DEFAULT_CHECKPOINT_BYTES", tupelo::writer::DEFAULT_CHECKPOINT_BYTES)?;
         module.add("DEFAULT_CHECKPOINT_SECONDS", tupelo::writer::DEFAULT_CHECKPOINT_TIME.as_secs_f64())?;
+        module.add("MANIFEST_FORMAT", tupelo::ops::index::MANIFEST_FORMAT)?;
+        module.add("MANIFEST_VERSION", tupelo::ops::index::MANIFEST_VERSION)?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }

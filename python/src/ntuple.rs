@@ -124,6 +124,17 @@ impl Ntuple {
         self.inner.clusters()
     }
 
+    /// What tells this state of the file from any other.
+    fn identity(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.inner.identity()).or_raise(py)
+    }
+
+    /// First entry, number of entries and stored bytes of each cluster that has entries.
+    fn clusters(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
+        let clusters = py.detach(|| tupelo::ops::index::clusters(&self.inner)).or_raise(py)?;
+        Ok(clusters.iter().map(|cluster| (cluster.first_entry, cluster.entries, cluster.stored_bytes)).collect())
+    }
+
     /// One sentence for each field that this version cannot read.
     #[getter]
     fn warnings(&self) -> Vec<String> {
@@ -133,27 +144,7 @@ impl Ntuple {
     /// All fields that can be read, parents first. The alternatives of a variant are not there: they only make sense
     /// together.
     fn fields(&self) -> Vec<FieldRow> {
-        let paths = self.inner.schema().paths();
-        // Parents come first, so the nearest field above is the last one whose path is a prefix.
-        let mut above: Vec<(usize, String)> = Vec::new();
-        let mut fields = Vec::with_capacity(paths.len());
-        let mut variant = None;
-        for (path, field) in paths {
-            if variant.as_ref().is_some_and(|variant: &String| path.starts_with(variant)) {
-                continue;
-            }
-            variant = holds_variant(field).then(|| format!("{path}."));
-            let index = fields.len();
-            let is_below = |parent: &str| path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'));
-            while above.last().is_some_and(|(_, parent)| !is_below(parent)) {
-                above.pop();
-            }
-            let parent = above.last().map(|(index, _)| *index);
-            above.push((index, path.clone()));
-            let type_name = field.display_type().to_owned();
-            fields.push((path, parent, field.name.clone(), type_name, field.description.clone(), kind(field)));
-        }
-        fields
+        field_rows(self.inner.schema())
     }
 
     /// Names of the linked attribute sets.
@@ -260,6 +251,76 @@ impl Ntuple {
         let batches = || self.select(request)?.batches(batch_entries);
         let reader: Box<dyn RecordBatchReader + Send> = Box::new(py.detach(batches).or_raise(py)?.into_arrow());
         Bound::new(py, PyRecordBatchReader::new(reader))?.call_method1("__arrow_c_stream__", (requested_schema,))
+    }
+}
+
+/// One row a field, parents first.
+fn field_rows(schema: &Schema) -> Vec<FieldRow> {
+    let paths = schema.paths();
+    // Parents come first, so the nearest field above is the last one whose path is a prefix.
+    let mut above: Vec<(usize, String)> = Vec::new();
+    let mut fields = Vec::with_capacity(paths.len());
+    let mut variant = None;
+    for (path, field) in paths {
+        if variant.as_ref().is_some_and(|variant: &String| path.starts_with(variant)) {
+            continue;
+        }
+        variant = holds_variant(field).then(|| format!("{path}."));
+        let index = fields.len();
+        let is_below = |parent: &str| path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'));
+        while above.last().is_some_and(|(_, parent)| !is_below(parent)) {
+            above.pop();
+        }
+        let parent = above.last().map(|(index, _)| *index);
+        above.push((index, path.clone()));
+        let type_name = field.display_type().to_owned();
+        fields.push((path, parent, field.name.clone(), type_name, field.description.clone(), kind(field)));
+    }
+    fields
+}
+
+/// The rows of [`Ntuple::fields`], of what reading gives: of an ntuple that is not open.
+#[pyfunction]
+pub(crate) fn schema_fields(py: Python<'_>, schema: PySchema) -> PyResult<Vec<FieldRow>> {
+    let read = || Ok(field_rows(&Schema::from_arrow(&schema.into_inner())?));
+    read().or_raise(py)
+}
+
+/// What reading the fields that patterns choose gives, as a `pyarrow.RecordBatch` without entries: of the schema of an
+/// ntuple that is not open.
+#[pyfunction]
+pub(crate) fn schema_choose(
+    py: Python<'_>,
+    schema: PySchema,
+    patterns: Vec<String>,
+    binary_strings: bool,
+) -> PyResult<Bound<'_, PyAny>> {
+    let batch = tupelo::ops::index::choose(&schema.into_inner(), &patterns, binary_strings).or_raise(py)?;
+    PyRecordBatch::new(batch).into_pyarrow(py)
+}
+
+/// What planners of many processes need to know of ntuples.
+#[pyclass(module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    inner: tupelo::ops::index::Manifest,
+}
+
+#[pymethods]
+impl Manifest {
+    #[new]
+    fn new() -> Self {
+        Self { inner: tupelo::ops::index::Manifest::new() }
+    }
+
+    /// Adds an ntuple, which is not kept.
+    fn add(&mut self, py: Python<'_>, ntuple: &Ntuple) -> PyResult<()> {
+        py.detach(|| self.inner.add(&ntuple.inner)).or_raise(py)
+    }
+
+    /// The JSON document.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        self.inner.to_json().or_raise(py)
     }
 }
 

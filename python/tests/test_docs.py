@@ -4,6 +4,7 @@ import doctest
 import importlib
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,13 @@ def test_examples_in_docstrings(name: str) -> None:
     options = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=options)
     assert failed == 0
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "guide").glob("*.md")), ids=lambda page: page.stem)
+def test_python_in_the_guide(page: Path) -> None:
+    """The blocks of a page are one program."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": page.stem})
 
 
 def test_dimuon_example(tmp_path: Path) -> None:

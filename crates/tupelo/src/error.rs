@@ -26,6 +26,19 @@ impl ErrorKind {
         [Self::NotFound, Self::Corrupt, Self::Unsupported, Self::Limit, Self::InvalidArgument, Self::Storage];
 }
 
+/// Where in an ntuple something went wrong, as far as the error knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Dotted path of the field.
+    pub field: Option<String>,
+    /// Number of the column in the file.
+    pub column: Option<u32>,
+    /// Number of the cluster, counted through all cluster groups.
+    pub cluster: Option<u64>,
+    /// Number of the page in its column and cluster.
+    pub page: Option<u64>,
+}
+
 /// The result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -37,6 +50,7 @@ struct Inner {
     message: String,
     /// Innermost first.
     context: Vec<String>,
+    place: Place,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -44,7 +58,13 @@ impl Error {
     #[cold]
     #[inline(never)]
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), context: Vec::new(), source: None }))
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            context: Vec::new(),
+            place: Place::default(),
+            source: None,
+        }))
     }
 
     #[cold]
@@ -108,6 +128,26 @@ impl Error {
     pub(crate) fn within(mut self, outer: impl fmt::Display) -> Self {
         self.0.context.push(outer.to_string());
         self
+    }
+
+    /// The same error, of a page.
+    #[must_use]
+    pub(crate) fn at_page(mut self, column: u32, cluster: u64, page: u64) -> Self {
+        let place = &mut self.0.place;
+        (place.column, place.cluster, place.page) = (Some(column), Some(cluster), Some(page));
+        self
+    }
+
+    /// The same error, of a field; its path is put in front.
+    #[must_use]
+    pub(crate) fn in_field(mut self, path: &str) -> Self {
+        self.0.place.field.get_or_insert_with(|| path.to_owned());
+        self.within(format!("field '{path}'"))
+    }
+
+    /// Where in the ntuple it went wrong, for programs: the text says it too.
+    pub fn place(&self) -> &Place {
+        &self.0.place
     }
 
     /// What kind of thing went wrong.

@@ -104,7 +104,7 @@
 //! | `expression` | [`Expression`]: over the fields of an entry |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |
-//! | [`ops`] | copy, verify, inspect, layout |
+//! | [`ops`] | copy, verify, inspect, layout, index |
 
 mod decode;
 mod encode;
@@ -121,7 +121,7 @@ pub mod writer;
 
 use std::path::Path;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Place, Result};
 pub use expression::Expression;
 pub use pool::{THREADS_VARIABLE, set_threads, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ._core import VERSION as __version__
 from ._core import set_threads, threads
 from .errors import (
+    ChangedFileError,
     CorruptError,
     Error,
     InvalidArgumentError,
@@ -33,7 +34,10 @@ from .errors import (
 
 if TYPE_CHECKING:
     from ._cpp import record
+    from ._dask import dask, dask_dataframe
+    from ._manifest import index
     from ._objects import Instance, OpaqueObject
+    from ._partitions import Partition, PartitionReport, partitions
     from .attributes import AttributeSet, AttributeSetWriter
     from .fields import Field
     from .filling import FillContext, Metadata, NtupleWriter
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AttributeSet",
     "AttributeSetWriter",
+    "ChangedFileError",
     "CorruptError",
     "Error",
     "Field",
@@ -63,6 +68,8 @@ __all__ = [
     "Ntuple",
     "NtupleWriter",
     "OpaqueObject",
+    "Partition",
+    "PartitionReport",
     "ReadRule",
     "Report",
     "StorageError",
@@ -70,7 +77,11 @@ __all__ = [
     "UnsupportedError",
     "WritableFile",
     "__version__",
+    "dask",
+    "dask_dataframe",
+    "index",
     "open",
+    "partitions",
     "record",
     "recreate",
     "set_threads",
@@ -92,10 +103,16 @@ _MODULE_OF = {
     "Ntuple": "ntuple",
     "NtupleWriter": "filling",
     "OpaqueObject": "_objects",
+    "Partition": "_partitions",
+    "PartitionReport": "_partitions",
     "ReadRule": "rules",
     "Report": "ntuple",
     "WritableFile": "writing",
+    "dask": "_dask",
+    "dask_dataframe": "_dask",
+    "index": "_manifest",
     "open": "reading",
+    "partitions": "_partitions",
     "record": "_cpp",
     "recreate": "writing",
     "update": "writing",

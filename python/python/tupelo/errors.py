@@ -10,6 +10,15 @@ import builtins
 class Error(Exception):
     """What all exceptions of Tupelo are. The text names file, ntuple, field and place, from the outside in."""
 
+    field: str | None = None
+    """Dotted path of the field in which data could not be read, where it was one."""
+    column: int | None = None
+    """Number of the column, where it was one."""
+    cluster: int | None = None
+    """Number of the cluster, where it was one."""
+    page: int | None = None
+    """Number of the page in its column and cluster, where it was one."""
+
     def __str__(self) -> str:
         # KeyError would put quotes around it.
         return str(self.args[0]) if self.args else ""
@@ -41,6 +50,10 @@ class InvalidArgumentError(Error, ValueError):
 
 class StorageError(Error, OSError):
     """The storage under the file failed: permissions, disk full, a read error."""
+
+
+class ChangedFileError(StorageError):
+    """A file that is another one than when the work on it was planned."""
 
 
 class TupeloWarning(UserWarning):

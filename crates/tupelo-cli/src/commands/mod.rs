@@ -4,6 +4,7 @@ mod copy;
 mod dump;
 mod generate;
 mod head;
+mod index;
 mod layout;
 mod ls;
 mod schema;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Layout(layout::Args),
     Verify(verify::Args),
     Copy(copy::Args),
+    Index(index::Args),
     Generate(generate::Args),
 }
 
@@ -40,6 +42,7 @@ impl Command {
             Self::Layout(args) => layout::run(&args, console),
             Self::Verify(args) => verify::run(&args, console),
             Self::Copy(args) => copy::run(&args, console),
+            Self::Index(args) => index::run(&args, console),
             Self::Generate(args) => generate::run(&args, console),
         }
     }

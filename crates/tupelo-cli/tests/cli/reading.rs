@@ -10,7 +10,7 @@ use super::{Place, command, tupelo};
 #[test]
 fn help_and_version_go_to_standard_output() {
     assert!(tupelo(&["--version"]).ok().starts_with("tupelo 0."));
-    for name in ["ls", "schema", "head", "dump", "layout", "verify", "copy", "generate"] {
+    for name in ["ls", "schema", "head", "dump", "layout", "verify", "copy", "index", "generate"] {
         let help = tupelo(&[name, "--help"]).ok();
         assert!(help.contains("Example"), "{name} has an example");
     }
@@ -214,4 +214,36 @@ fn head_shows_the_first_entries_that_a_cut_keeps() {
     let none = tupelo(&["head", &file, "--fields", "MET_pt", "--where", "MET_pt < 0"]).ok();
     assert_eq!(none.lines().count(), 1);
     assert_eq!(tupelo(&["head", &file, "-n", "0", "--fields", "MET_pt", "--where", "True"]).ok().lines().count(), 1);
+}
+
+#[test]
+fn an_index_is_a_manifest_of_all_files() {
+    let place = Place::new();
+    let (decays, events) = (place.b2hhh(), place.nanoaod());
+    let manifest = tupelo(&["index", &decays, &format!("{events}:Events"), &decays]).json();
+    assert_eq!((&manifest["format"], &manifest["version"]), (&json!("tupelo-manifest"), &json!(1)));
+    assert_eq!(manifest["schemas"].as_array().expect("schemas").len(), 2);
+    let files = manifest["files"].as_array().expect("files");
+    assert_eq!(files[0], files[2]);
+    assert_eq!(
+        (&files[1]["uri"], &files[1]["ntuple"], &files[1]["entries"]),
+        (&json!(events), &json!("Events"), &json!(500))
+    );
+    let listed = tupelo(&["ls", &decays, "--json"]).json();
+    let clusters = files[0]["clusters"].as_array().expect("clusters");
+    assert!(clusters.len() > 1 && listed["ntuples"][0]["clusters"] == json!(clusters.len()), "{clusters:?}");
+    let stored: u64 = clusters.iter().map(|cluster| cluster[2].as_u64().expect("bytes")).sum();
+    assert_eq!(listed["ntuples"][0]["stored_bytes"], json!(stored));
+    let entries: u64 = clusters.iter().map(|cluster| cluster[1].as_u64().expect("entries")).sum();
+    assert_eq!(entries, 3000);
+
+    let output = place.path("manifest.json");
+    assert_eq!(tupelo(&["index", "-o", &output, &decays, &events, &decays]).ok(), "");
+    let written = std::fs::read_to_string(&output).expect("a manifest");
+    assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), manifest);
+    // What cannot be read is named, and the manifest of before stays.
+    let error = tupelo(&["index", "-o", &output, &decays, &place.path("none.root")]).fails(1);
+    assert!(error.contains("none.root"), "{error}");
+    assert_eq!(std::fs::read_to_string(&output).expect("a manifest"), written);
+    tupelo(&["index"]).fails(2);
 }

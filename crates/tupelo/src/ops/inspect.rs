@@ -8,7 +8,7 @@ use tupelo_format::descriptor::{Column, ColumnId, Descriptor, FieldId};
 
 use crate::Result;
 use crate::reader::Ntuple;
-use crate::source::PageSource;
+use crate::source::{Cluster, PageSource};
 
 /// What pages take, added up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -207,7 +207,7 @@ pub fn columns(ntuple: &Ntuple) -> Result<Vec<ColumnInfo>> {
 }
 
 /// The top-level field to which a column belongs.
-fn top_level(descriptor: &Descriptor, column: &Column) -> Result<FieldId> {
+pub(super) fn top_level(descriptor: &Descriptor, column: &Column) -> Result<FieldId> {
     let mut id = column.field;
     while let Some(parent) = descriptor.field(id)?.parent {
         id = parent;
@@ -221,19 +221,25 @@ fn column_sizes(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
 
 /// By column id.
 fn add_up(source: &PageSource) -> Result<Vec<Sizes>> {
+    let mut sizes = vec![Sizes::default(); source.descriptor().columns().len()];
+    each_column(source, |_, column, own| sizes[column.index()] += &own)?;
+    Ok(sizes)
+}
+
+/// Tells what each column takes in each cluster that stores it, clusters in order.
+pub(super) fn each_column(source: &PageSource, mut tell: impl FnMut(&Cluster, ColumnId, Sizes)) -> Result<()> {
     let descriptor = source.descriptor();
-    let mut sizes = vec![Sizes::default(); descriptor.columns().len()];
     let mut seen = HashSet::new();
     for group in 0..descriptor.cluster_groups().len() {
         for cluster in source.group_clusters(group)? {
             // Pages are shared within a cluster only.
             seen.clear();
-            for ((id, column), sizes) in (0u32..).zip(descriptor.columns()).zip(&mut sizes) {
-                let Some(pages) = source.column_pages(&cluster, ColumnId::from(id))? else { continue };
+            for (id, column) in (0u32..).map(ColumnId::from).zip(descriptor.columns()) {
+                let Some(pages) = source.column_pages(&cluster, id)? else { continue };
                 if pages.first_element.is_none() {
                     continue;
                 }
-                sizes.compression.insert(pages.compression);
+                let mut sizes = Sizes { compression: BTreeSet::from([pages.compression]), ..Sizes::default() };
                 for page in &pages.pages {
                     sizes.pages += 1;
                     sizes.elements += u64::from(page.elements);
@@ -246,8 +252,9 @@ fn add_up(source: &PageSource) -> Result<Vec<Sizes>> {
                         sizes.unpacked_bytes += unpacked.unwrap_or(0);
                     }
                 }
+                tell(&cluster, id, sizes);
             }
         }
     }
-    Ok(sizes)
+    Ok(())
 }

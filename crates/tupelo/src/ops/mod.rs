@@ -1,6 +1,7 @@
 //! Operations on whole ntuples and files.
 
 pub mod copy;
+pub mod index;
 pub mod inspect;
 pub mod layout;
 pub mod repair;

@@ -26,4 +26,5 @@ pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
 pub use read::{DEFAULT_BATCH_ENTRIES, Read};
 pub use rules::ReadRule;
+pub(crate) use transform::binary_type;
 pub use tupelo_storage::adapter::Time;

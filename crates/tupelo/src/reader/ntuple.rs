@@ -113,6 +113,16 @@ impl Ntuple {
         self.descriptor().clusters()
     }
 
+    /// What tells this state of the file from any other: 16 hexadecimal digits that are different after the file was
+    /// written anew or something was added to it, and the same for a copy. They come from the file's header, its size,
+    /// the ntuple's anchor and its footer; no page is read.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn identity(&self) -> Result<String> {
+        self.source().identity().map(|identity| format!("{identity:016x}")).map_err(|e| self.context(e))
+    }
+
     /// The fields, with what read rules compute.
     pub fn schema(&self) -> &Schema {
         self.rules.as_ref().map_or(&self.inner.schema, |rules| &rules.schema)

@@ -393,7 +393,8 @@ fn binary(array: ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-fn binary_type(data_type: &DataType) -> DataType {
+/// The type with strings as bytes.
+pub(crate) fn binary_type(data_type: &DataType) -> DataType {
     let field =
         |field: &Arc<ArrowField>| Arc::new(field.as_ref().clone().with_data_type(binary_type(field.data_type())));
     match data_type {

@@ -34,6 +34,8 @@ pub const MAX_PAGE_BYTES: u64 = 1 << 30;
 const MAX_EXPANSION: u64 = 1 << 15;
 /// A file that sends its reader further round than this is going in circles.
 const MAX_ROUNDS: usize = 10_000;
+/// The header of a ROOT file in its longer layout, with the UUID behind it, in bytes.
+const FILE_HEADER_BYTES: u64 = 93;
 /// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names not
 /// counted, in bytes.
 const FIELD_MEMORY: u64 = 4096;
@@ -200,6 +202,18 @@ impl PageSource {
         let list =
             self.file.attempt_to_keep(|fetched| open::page_list(fetched, &self.anchor, &self.descriptor, group))?;
         Ok(&slot.get_or_init(|| list).0)
+    }
+
+    /// XXH3 of what is different when the ntuple or the file around it is written anew: the file's header with its
+    /// UUID, its size, the anchor, and the footer as it is stored. Page lists and pages are not read.
+    pub(crate) fn identity(&self) -> Result<u64> {
+        let (size, anchor) = (self.file.size(), &self.anchor);
+        let footer_bytes = anchor.nbytes_footer.min(size.saturating_sub(anchor.seek_footer));
+        let parts = |fetched: &Fetched| {
+            Ok((fetched.get(0, FILE_HEADER_BYTES.min(size))?, fetched.get(anchor.seek_footer, footer_bytes)?))
+        };
+        let (head, footer) = self.file.attempt(parts)?;
+        Ok(xxh3(&[&head[..], &size.to_le_bytes(), &anchor.write(), &footer[..]].concat()))
     }
 
     pub(crate) fn counters(&self) -> &Counters {

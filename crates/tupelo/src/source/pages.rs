@@ -83,7 +83,8 @@ impl Column {
     /// Puts the place of a page in front of an error.
     #[cold]
     fn within(&self, cluster: &Cluster, page: usize, error: Error) -> Error {
-        error.within(format!(
+        let located = error.at_page(self.id.index() as u32, cluster.number, page as u64);
+        located.within(format!(
             "column {} ({}), cluster {}, page {page} ({})",
             self.id,
             self.encoding.column_type().name(),
@@ -293,7 +294,7 @@ impl<'s> Pages<'s> {
     /// Puts the path of the field in front of an error.
     pub(crate) fn named(&self, field: &Field, error: Error) -> Error {
         let path = field.id.map_or_else(|| field.name.clone(), |id| self.source.descriptor().path(id));
-        error.within(format!("field '{path}'"))
+        error.in_field(&path)
     }
 
     /// The pages of a column that hold elements of a stored range.

@@ -1,0 +1,48 @@
+//! `tupelo index`: what planners of many processes need to know of files.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use tupelo::ops::index::Manifest;
+
+use crate::console::{Console, Output, Pending};
+use crate::failure::Failure;
+
+/// Write a manifest of ntuples, with which work on them is planned without opening the files
+///
+/// One JSON document: size and identity of each file, its clusters with first entry, number of entries and stored bytes,
+/// its fields with what each takes, and the schemas, each once. tupelo.partitions and tupelo.dask in Python take it as
+/// manifest=. No page is read. A file that cannot be read is an error, and there is no manifest then.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo index run*.root > manifest.json
+  tupelo index -o manifest.json a.root:Events b.root:Events
+  tupelo index run*.root | jq '[.files[].entries] | add'")]
+pub(crate) struct Args {
+    /// The ntuples, each as FILE or FILE:NAME
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    inputs: Vec<String>,
+    /// Write to this file, replacing it, instead of to standard output (-)
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    reading: super::Reading,
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let mut progress = console.progress("index", args.inputs.len() as u64, "files");
+    let mut manifest = Manifest::new();
+    for (done, input) in (1..).zip(&args.inputs) {
+        manifest.add(&args.reading.open(input, None, console)?)?;
+        progress.set(done);
+    }
+    progress.finish();
+    let text = manifest.to_json()? + "\n";
+    let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") else {
+        return console.print(&text);
+    };
+    let (mut output, pending) = Output::file(path)?;
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))?;
+    pending.map_or(Ok(()), Pending::publish)
+}

@@ -1,0 +1,96 @@
+"""What planners must know of files, so that they need not open them."""
+
+import base64
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from . import _core, reading
+from ._files import Files, expand
+from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
+
+Source = Mapping[str, Any] | str | os.PathLike[str]
+"""A manifest, or the file in which it is."""
+
+
+def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """Makes a manifest: what `partitions`, `dask` and `dask_dataframe` need to know of files, so that they open none.
+
+    ``files`` are named as in `partitions`. The manifest is a dict of numbers, texts and lists, and with ``output`` it
+    is written there as JSON too, as the command ``tupelo index`` does. For each file it has ``uri``, ``ntuple``,
+    ``size_bytes``, ``identity``, ``entries``, ``clusters`` (first entry, number of entries, stored bytes),
+    ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
+
+    Raises what `open` raises, for the first file that cannot be read.
+
+    >>> import tupelo
+    >>> with tupelo.recreate("index.root") as file:
+    ...     file["Events"] = {"x": [1.5, 2.5]}
+    >>> manifest = tupelo.index("index.root")
+    >>> manifest["files"][0]["ntuple"], manifest["files"][0]["entries"], manifest["schemas"][0]["fields"]
+    ('Events', 2, [['x', 'double']])
+    """
+    core = _core.Manifest()
+    for path, name in expand(files):
+        file = reading._reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
+        # Opened by name it warns of what cannot be read.
+        core.add(file[file._core.ntuple(None).path if name is None else name]._core)
+    text = core.to_json()
+    if output is not None:
+        Path(output).write_text(text + "\n", encoding="utf-8")
+    manifest: dict[str, Any] = json.loads(text)
+    return manifest
+
+
+def load(source: Source) -> dict[str, Any]:
+    """A manifest, whichever way it is given.
+
+    Raises `InvalidArgumentError` for what is none, `UnsupportedError` for one of a later version.
+    """
+    manifest: Any
+    if isinstance(source, Mapping):
+        manifest, name = dict(source), "the manifest"
+    elif isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        try:
+            manifest = json.loads(Path(source).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InvalidArgumentError(f"{name} is no manifest: {error}") from error
+    else:
+        raise InvalidArgumentError(f"a manifest is a dict or the name of a file, not {source!r}")
+    if not isinstance(manifest, dict) or manifest.get("format") != _core.MANIFEST_FORMAT:
+        raise InvalidArgumentError(f"{name} is no manifest: `tupelo index` and tupelo.index make one")
+    if manifest.get("version") != _core.MANIFEST_VERSION:
+        raise UnsupportedError(
+            f"{name} has version {manifest.get('version')!r} of manifests, this version of Tupelo knows "
+            f"{_core.MANIFEST_VERSION}: make it anew by `tupelo index`"
+        )
+    return dict(manifest)
+
+
+def chosen(manifest: dict[str, Any], files: Files) -> dict[str, Any]:
+    """The manifest of only these files, in this order.
+
+    Raises `NotFoundError` for one that is not in it.
+    """
+    of_uri: dict[str, list[dict[str, Any]]] = {}
+    for file in manifest["files"]:
+        of_uri.setdefault(file["uri"], []).append(file)
+    found = []
+    for path, name in expand(files):
+        fits = [file for file in of_uri.get(os.path.abspath(path), []) if name in (None, file["ntuple"])]
+        if not fits:
+            what = path if name is None else f"{path}:{name}"
+            raise NotFoundError(f"{what} is not in the manifest, which has {len(manifest['files'])} files")
+        found += fits
+    return {**manifest, "files": found}
+
+
+def arrow_schema(manifest: dict[str, Any], number: int) -> Any:
+    """The `pyarrow.Schema` of all fields of a file whose ``schema`` is this number."""
+    stream = base64.b64decode(manifest["schemas"][number]["arrow"])
+    return pa.ipc.open_stream(stream).schema

@@ -1,0 +1,357 @@
+"""Plans: what is divided, how evenly, how small a partition is, and that each finds its own file again."""
+
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pytest
+
+import tupelo
+from tupelo import _partitions
+
+
+def write(path: str | Path, clusters: Iterable[int], seed: int = 0, name: str = "Events") -> ak.Array:
+    """A file with clusters of so many entries; what is in it."""
+    rng = np.random.default_rng(seed)
+    pieces = []
+    with tupelo.recreate(path, compression="none") as file:
+        fields = {"x": "double", "y": "std::vector<float>", "n": "int"}
+        with file.mkrntuple(name, fields) as ntuple:
+            for size in clusters:
+                lengths = rng.integers(0, 4, size)
+                values = rng.normal(size=int(lengths.sum())).astype("f4")
+                piece = {
+                    "x": rng.normal(size=size),
+                    "y": ak.unflatten(values, lengths),
+                    "n": np.arange(size, dtype="i4"),
+                }
+                ntuple.extend(ak.Array(piece))
+                ntuple.flush_cluster()
+                pieces.append(ak.Array(piece))
+    return ak.concatenate(pieces)
+
+
+def check_laws(plan: list[tupelo.Partition], paths: list[Path]) -> None:
+    """Every entry once, in order, in whole clusters."""
+    at = 0
+    for path in paths:
+        with tupelo.open({path: "Events"}) as ntuple:
+            borders = {0, *(first + count for first, count, _ in ntuple._core.clusters())}
+            entry = 0
+            while entry < ntuple.num_entries:
+                partition = plan[at]
+                assert partition.uri == str(path)
+                assert partition.entry_start == entry
+                assert partition.entry_stop > entry
+                assert partition.entry_stop in borders
+                entry, at = partition.entry_stop, at + 1
+    assert at == len(plan)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"run{run}.root" for run in range(3)]
+    for seed, (path, clusters) in enumerate(zip(paths, ([100] * 12, [1000, 10, 10, 400], [7]), strict=True)):
+        write(path, clusters, seed)
+    return paths
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"step_size": "2 kB"}, {"step_size": "1 B"}, {"step_size": 250}, {"step_size": 1}]
+    + [{"clusters_per_partition": most} for most in (1, 5, 100)],
+)
+def test_plans_cover_every_entry_once(files: list[Path], how: dict[str, Any]) -> None:
+    plan = tupelo.partitions("run*.root", **how)
+    check_laws(plan, files)
+    whole = ak.concatenate([tupelo.open({path: "Events"}).arrays() for path in files])
+    assert ak.array_equal(ak.concatenate([partition.arrays() for partition in plan]), whole)
+    assert sum(partition.num_entries for partition in plan) == len(whole)
+
+
+def test_steps_are_what_is_aimed_at(files: list[Path]) -> None:
+    assert [p.num_entries for p in tupelo.partitions(files[0], step_size=300)] == [300] * 4
+    assert [p.num_entries for p in tupelo.partitions(files[0], clusters_per_partition=5)] == [400] * 3
+    assert len(tupelo.partitions(files)) == len(files)
+    # No leftovers: 12 clusters in partitions of at most 11 are 6 and 6.
+    assert [p.num_entries for p in tupelo.partitions(files[0], clusters_per_partition=11)] == [600, 600]
+    sizes = [size for _, _, size in tupelo.index(files[0])["files"][0]["clusters"]]
+    # Of one field of several there is less, so that fewer partitions do.
+    all_fields = tupelo.partitions(files[0], step_size=f"{sum(sizes) // 6} B")
+    one_field = tupelo.partitions(files[0], step_size=f"{sum(sizes) // 6} B", names="x")
+    assert 6 <= len(all_fields) <= 7
+    assert 1 < len(one_field) < len(all_fields)
+
+
+def test_runs_are_balanced() -> None:
+    chance = random.Random(5)
+    for _ in range(3000):
+        sizes = [chance.choice([0, 1, 10, 1000]) * chance.randint(0, 9) for _ in range(chance.randint(1, 30))]
+        wanted = chance.randint(1, 35)
+        runs = _partitions.runs(sizes, wanted)
+        assert [place for run in runs for place in range(*run)] == list(range(len(sizes)))
+        assert len(runs) == min(wanted, len(sizes))
+        assert all(start < stop for start, stop in runs)
+        assert max(sum(sizes[start:stop]) for start, stop in runs) <= sum(sizes) / len(runs) + max(sizes)
+
+
+def test_partitions_are_small_when_pickled(tmp_path: Path) -> None:
+    """All 1500 fields of a NanoAOD-like file, a pattern, or 100 of them by name."""
+    fields = {
+        f"{kind}_{what}{i}": [1.0] for kind in ("Muon", "Jet", "HLT") for what in ("pt", "isTight") for i in range(250)
+    }
+    with tupelo.recreate("wide.root") as file:
+        file["a/rather/long/path/to/Events"] = fields
+    hundred = list(fields)[:100]
+    for how in (
+        {},
+        {"names": ["Muon_*", "Jet_pt1"]},
+        {"names": hundred},
+        {"filter_name": lambda name: name in hundred},
+    ):
+        (partition,) = tupelo.partitions("wide.root", **how)  # type: ignore[arg-type]
+        pickled = pickle.dumps(partition)
+        assert len(pickled) < 1000
+        assert pickle.loads(pickled) == partition
+    assert set(partition.arrays().fields) == set(hundred)
+
+
+def test_a_manifest_plans_without_a_file(files: list[Path], tmp_path: Path) -> None:
+    manifest = tupelo.index("run*.root", tmp_path / "manifest.json")
+    assert json.loads((tmp_path / "manifest.json").read_text()) == manifest
+    ways: list[dict[str, Any]] = [
+        {},
+        {"step_size": "2 kB"},
+        {"step_size": 100, "names": ["x", "y"]},
+        {"filter_typename": "*int*"},
+    ]
+    plans = [tupelo.partitions("run*.root", **how) for how in ways]
+    one = tupelo.partitions(files[1])
+    away = tmp_path / "away"
+    away.mkdir()
+    for path in files:
+        path.rename(away / path.name)
+    for how, plan in zip(ways, plans, strict=True):
+        assert tupelo.partitions(manifest=manifest, **how) == plan
+        assert tupelo.partitions(manifest="manifest.json", **how) == plan
+    assert tupelo.partitions(files[1], manifest=manifest) == one
+    with pytest.raises(tupelo.MissingFileError, match="run1"):
+        one[0].arrays()
+    with pytest.raises(tupelo.NotFoundError, match=r"run7.root is not in the manifest, which has 3 files"):
+        tupelo.partitions("run7.root", manifest=manifest)
+    # The identity is that of the content, wherever it lies.
+    for path in files:
+        shutil.copy(away / path.name, path)
+    assert len(one[0].arrays()) == 1420
+
+
+def test_what_is_no_manifest(files: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "text.json").write_text("{")
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"text.json is no manifest"):
+        tupelo.partitions(manifest="text.json")
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"is no manifest: `tupelo index`"):
+        tupelo.partitions(manifest={"files": []})
+    with pytest.raises(tupelo.UnsupportedError, match="version 2 of manifests"):
+        tupelo.partitions(manifest={**tupelo.index(files), "version": 2})
+    with pytest.raises(tupelo.InvalidArgumentError, match="name files"):
+        tupelo.partitions()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_file_that_changed_is_refused(tmp_path: Path, is_open: bool) -> None:
+    """Rewritten with other values of the same size, in place or under its name."""
+    path = tmp_path / "f.root"
+    write(path, [50, 50], 1)
+    (partition,) = tupelo.partitions(path)
+    if is_open:
+        partition.arrays()
+    other = tmp_path / "g.root"
+    write(other, [50, 50], 2)
+    path.write_bytes(other.read_bytes())
+    with pytest.raises(
+        tupelo.ChangedFileError, match=r"f.root: ntuple 'Events' is not the one .* plan again"
+    ) as caught:
+        partition.arrays()
+    assert isinstance(caught.value, OSError)
+    arrays, report = partition.arrays(report=True)
+    assert arrays is None
+    assert report.error == "ChangedFileError"
+    assert report.cluster is None
+    with tupelo.update(path) as file:
+        file["more"] = {"x": [1]}
+    (again,) = tupelo.partitions({path: "Events"})
+    assert again.identity != partition.identity
+    assert len(again.arrays()) == 100
+
+
+def damage(path: Path, values: Any) -> None:
+    """Turns a bit in the page of these values."""
+    content = bytearray(path.read_bytes())
+    place = content.find(np.asarray(values).tobytes())
+    assert place > 0
+    content[place + 3] ^= 0x10
+    path.write_bytes(bytes(content))
+
+
+def test_errors_are_reported_by_partition(tmp_path: Path) -> None:
+    path = tmp_path / "f.root"
+    whole = write(path, [100, 100, 100])
+    damage(path, whole.x[100:200])
+    plan = tupelo.partitions(path, clusters_per_partition=1)
+    results = [partition.arrays(report=True) for partition in plan]
+    for place in (0, 2):
+        arrays, report = results[place]
+        assert ak.array_equal(arrays, whole[100 * place : 100 * place + 100])
+        assert report == tupelo.PartitionReport(str(path), "Events", 100 * place, 100 * place + 100)
+    arrays, report = results[1]
+    assert arrays is None
+    assert (report.file, report.entry_start, report.entry_stop) == (str(path), 100, 200)
+    assert (report.cluster, report.column, report.error) == (1, "x", "CorruptError")
+    assert "page checksum mismatch" in report.cause
+    with pytest.raises(tupelo.CorruptError) as caught:
+        plan[1].arrays()
+    assert (caught.value.field, caught.value.cluster, caught.value.page) == ("x", 1, 0)
+    assert pickle.loads(pickle.dumps(caught.value)).cluster == 1
+    # What is not read is not damaged.
+    assert ak.array_equal(plan[1].with_columns(["y", "n"]).arrays().y, whole.y[100:200])
+    assert len(tupelo.partitions(path, page_checksums=False)[0].arrays()) == 300
+
+
+def test_plain_processes_give_the_same(files: list[Path]) -> None:
+    plan = tupelo.partitions(files, clusters_per_partition=2)
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        found = ak.concatenate(list(pool.map(tupelo.Partition.arrays, plan)))
+    assert ak.array_equal(found, ak.concatenate([tupelo.open({path: "Events"}).arrays() for path in files]))
+
+
+def test_a_partition_is_read_in_every_library(files: list[Path]) -> None:
+    partition = tupelo.partitions(files[0], step_size=600, names=["x", "n"])[1]
+    assert partition.columns == ("x", "n")
+    with tupelo.open({files[0]: "Events"}) as ntuple:
+        want = ntuple.arrays(["x", "n"], entry_start=600, library="pd")
+    assert partition.arrays(library="pd").equals(want)
+    assert partition.arrays(library="np")["x"].tolist() == want.x.tolist()
+    assert partition.arrays(library="arrow").column_names == ["x", "n"]
+    assert partition.arrays() is not partition.arrays()
+    with pytest.raises(tupelo.UnsupportedError, match="'spark' is none of"):
+        partition.arrays(library="spark")  # type: ignore[arg-type]
+
+
+def test_few_ntuples_stay_open(tmp_path: Path) -> None:
+    count = _partitions.OPEN_NTUPLES + 5
+    for number in range(count):
+        write(tmp_path / f"{number:02}.root", [10], number)
+    for partition in tupelo.partitions(str(tmp_path / "*.root")):
+        partition.arrays()
+    if not Path("/proc/self/fd").exists():
+        return
+    links = [
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{fd}")
+    ]
+    assert 0 < sum(link.startswith(str(tmp_path)) for link in links) <= _partitions.OPEN_NTUPLES
+
+
+def test_files_are_named_in_many_ways(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [str(path) for path in files]
+    for ways in (
+        names,
+        files,
+        "run*.root",
+        "run?.root:Events",
+        {"run*.root": "Events"},
+        dict.fromkeys(files, "Events"),
+        [{"run[01].root": "Events"}, Path("run2.root")],
+        ["run0.root:Events", "run[12].root"],
+        f"{files[0].parent}/**/run*.root",
+    ):
+        assert [partition.uri for partition in tupelo.partitions(ways)] == names  # type: ignore[arg-type]
+    shutil.copy("run0.root", "run[0].root")
+    assert tupelo.partitions("run[0].root")[0].uri.endswith("run[0].root")
+    with pytest.raises(tupelo.MissingFileError, match=r"no file fits 'walk\*.root'"):
+        tupelo.partitions("walk*.root")
+    with pytest.raises(tupelo.MissingFileError, match="run9"):
+        tupelo.partitions("run9.root")
+    for wrong in (3, [3], [["run0.root"]]):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"not (by )?(3|\['run0)"):
+            tupelo.partitions(wrong)  # type: ignore[arg-type]
+    with pytest.raises(tupelo.InvalidArgumentError, match="no files"):
+        tupelo.partitions([])
+
+
+def test_files_must_agree(files: list[Path]) -> None:
+    for name, columns in {"int.root": {"x": [1], "n": [2]}, "less.root": {"x": [1.5]}}.items():
+        with tupelo.recreate(name) as file:
+            file["Events"] = columns
+    wrong = r"int.root: ntuple 'Events' differs from .*run0.root: ntuple 'Events': its field 'x' is a std::int64_t, not"
+    with pytest.raises(tupelo.InvalidArgumentError, match=wrong):
+        tupelo.partitions([files[0], "int.root"], names="x")
+    with pytest.raises(tupelo.InvalidArgumentError, match="it lacks the field 'y'"):
+        tupelo.partitions([files[0], "less.root"])
+    with pytest.raises(tupelo.InvalidArgumentError, match="only it has the field 'y'"):
+        tupelo.partitions(["less.root", files[0]])
+    with pytest.raises(tupelo.NotFoundError, match=r"less.root: ntuple 'Events': no field"):
+        tupelo.partitions([files[0], "less.root"], names="n")
+    assert len(tupelo.partitions([files[0], "less.root"], names="x")) == 2
+
+
+def test_wrong_calls_are_refused(files: list[Path]) -> None:
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"step_size": 0}, "at least one entry"),
+        ({"step_size": "much"}, "is no size"),
+        ({"clusters_per_partition": 0}, "at least one cluster"),
+        ({"clusters_per_partition": 1.5}, "clusters_per_partition is a number of clusters"),
+        ({"clusters_per_partition": 1, "step_size": 1}, "not both"),
+        ({"names": "x", "filter_name": "x"}, "not by both"),
+        ({"names": []}, "no field is chosen"),
+        ({"memory_budget": -1}, "memory_budget"),
+    ]
+    for how, text in wrongs:
+        with pytest.raises(tupelo.InvalidArgumentError, match=text):
+            tupelo.partitions(files, **how)
+    with pytest.raises(tupelo.NotFoundError, match="none of 3 fields passes"):
+        tupelo.partitions(files, filter_name="z*")
+    with pytest.raises(tupelo.NotFoundError, match=r"no field .*'xs'.*'x'"):
+        tupelo.partitions(files, names="xs")
+    with pytest.raises(tupelo.NotFoundError, match="'xs'"):
+        tupelo.partitions(files)[0].with_columns("xs").arrays()
+
+
+def test_strings_have_one_type_in_all_partitions() -> None:
+    with tupelo.recreate("texts.root") as file, file.mkrntuple("Events", {"s": "std::string"}) as ntuple:
+        for texts in (["a", "b"], [b"\xff", b"c"]):
+            ntuple.extend({"s": texts})
+            ntuple.flush_cluster()
+    first, second = tupelo.partitions("texts.root", clusters_per_partition=1)
+    assert first.arrays().s.tolist() == ["a", "b"]
+    with pytest.raises(tupelo.UnsupportedError, match="are not UTF-8; read them with binary strings"):
+        second.arrays()
+    first, second = tupelo.partitions("texts.root", clusters_per_partition=1, binary_strings=True)
+    assert first.arrays().s.tolist() + second.arrays().s.tolist() == [b"a", b"b", b"\xff", b"c"]
+
+
+def test_ntuples_without_entries_have_no_partitions(files: list[Path]) -> None:
+    with tupelo.recreate("empty.root") as file:
+        file.mkrntuple("Events", {"x": "double", "y": "std::vector<float>", "n": "int"}).close()
+    assert tupelo.partitions("empty.root") == []
+    assert len(tupelo.partitions(["empty.root", files[2]])) == 1
+
+
+def test_planning_loads_no_dask() -> None:
+    write("f.root", [10])
+    program = (
+        "import sys, tupelo; tupelo.partitions('f.root')[0].arrays(); tupelo.dask; sys.exit('dask' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
