@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from . import _core, _select
@@ -11,9 +12,9 @@ from .errors import UnsupportedError
 if TYPE_CHECKING:
     from .ntuple import Ntuple
 
-DENSE = 4
-"""Of which one entry in so many survives a predicate, entries are read together with those between them: most pages
-have to be decoded anyway, and reading single entries costs more for each."""
+GAP_ENTRIES = 1024
+"""Entries that survive a predicate and are no further apart are read together with those between them: most pages hold
+more, and are decoded whole."""
 
 _PLACE = "\0place"
 """Name of a column with the number of an entry in its batch. No field is called so: it is no C++ name."""
@@ -84,14 +85,19 @@ class _Source:
 
     def _survivors(self, columns: list[str], position: int, places: Any) -> Any:
         """Columns of the entries at these places behind a position."""
+        places = places.to_numpy().astype(np.int64)
+        last = np.append(np.flatnonzero(np.diff(places) > GAP_ENTRIES), len(places) - 1)
+        first = np.append(0, last[:-1] + 1)
+        runs = [np.arange(places[a], places[b] + 1) for a, b in zip(first, last, strict=True)]
+        entries = np.concatenate(runs)
         core, wanted = self.ntuple._core, self._wanted(columns)
-        low, high = places[0], places[-1] + 1
-        if len(places) * DENSE >= high - low:
-            batch = core.read(wanted, position + low, position + high, self.binary_strings, None)
-            frame = to_polars(batch)
-            frame = frame if len(places) == high - low else frame[places - low]
+        if len(runs) == 1:
+            batch = core.read(wanted, position + entries[0], position + entries[-1] + 1, self.binary_strings, None)
         else:
-            frame = to_polars(core.take(wanted, [position + place for place in places.to_list()]))
+            batch = core.take(wanted, (entries + position).tolist())
+        frame = to_polars(batch)
+        if len(entries) > len(places):
+            frame = frame[np.searchsorted(entries, places)]
         # Strings of single entries come as texts or as bytes by what they hold.
         return frame.select(columns).cast({name: self.schema[name] for name in columns})
 

@@ -23,7 +23,7 @@ def steps(batches: Iterable[tuple[int, Any]], progress: Progress, start: int, st
     Raises `InvalidArgumentError` at once for what is no progress.
     """
     _check(progress)
-    return _steps(batches, progress, start, stop) if progress else batches
+    return batches if _is_silent(progress) else _steps(batches, progress, start, stop)
 
 
 def _steps(batches: Iterable[tuple[int, Any]], progress: Progress, start: int, stop: int) -> Iterator[tuple[int, Any]]:
@@ -45,7 +45,7 @@ def telling(progress: Progress) -> Iterator[Tell]:
     """
     _check(progress)
     if progress is not True:
-        yield _adapted(progress) if progress else _silent
+        yield _silent if _is_silent(progress) else _adapted(progress)
     elif sys.stderr is None or not sys.stderr.isatty():
         yield _silent
     else:
@@ -60,6 +60,11 @@ def _check(progress: Progress) -> None:
             f"progress is True, None, a function of the entries that are done and of all, or a bar of rich or tqdm, "
             f"not {progress!r}"
         )
+
+
+def _is_silent(progress: Progress) -> bool:
+    # Bars have truths of their own.
+    return progress is None or progress is False
 
 
 def _silent(done: int, total: int) -> None:

@@ -294,8 +294,8 @@ class Ntuple(Fields):
         Only the columns of the query are read, and those of its predicates first: of the others, only pages with
         entries that survive. Arguments are those of `iterate`; without names, all fields are there to be asked for.
 
-        Raises what `arrays` raises; `ImportError` where polars is not installed, `UnsupportedError` for fields that
-        polars cannot hold. Errors of reading are polars' ``ComputeError`` with the same text.
+        Raises `ImportError` where polars is not installed, `UnsupportedError` for fields that polars cannot hold; what
+        `arrays` raises comes, as it is, where the query is collected.
 
         >>> import polars, tupelo
         >>> with tupelo.recreate("scan.root") as file:
