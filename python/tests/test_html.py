@@ -72,9 +72,9 @@ def test_no_page_is_read() -> None:
 
 
 def test_fields_types_sizes_and_codecs() -> None:
-    with tupelo.recreate("f.root", compression="none") as file:
-        with file.mkrntuple("dir/Events", {"x": "float", "jets": "std::vector<std::pair<int, double>>"}) as ntuple:
-            ntuple.extend({"x": np.zeros(1000, "f4"), "jets": [[(1, 0.5)]] * 1000})
+    fields = {"x": "float", "jets": "std::vector<std::pair<int, double>>"}
+    with tupelo.recreate("f.root", compression="none") as file, file.mkrntuple("dir/Events", fields) as ntuple:
+        ntuple.extend({"x": np.zeros(1000, "f4"), "jets": [[(1, 0.5)]] * 1000})
     with tupelo.open("f.root:dir/Events") as opened:
         stored, unpacked, codec = opened._core.sizes()[2]["x"]
         assert (unpacked, codec) == (4000, "none")

@@ -238,9 +238,8 @@ def test_names_with_wildcards_in_them() -> None:
 
 
 def test_texts_that_are_not_utf8() -> None:
-    with tupelo.recreate("f.root") as file:
-        with file.mkrntuple("Events", {"i": "int", "s": "std::string"}) as out:
-            out.extend({"i": [1, 2, 3], "s": [b"a", b"\xff", b"c"]})
+    with tupelo.recreate("f.root") as file, file.mkrntuple("Events", {"i": "int", "s": "std::string"}) as out:
+        out.extend({"i": [1, 2, 3], "s": [b"a", b"\xff", b"c"]})
     ntuple = tupelo.open("f.root:Events")
     assert isinstance(ntuple, tupelo.Ntuple)
     frame = ntuple.scan(binary_strings=True)
@@ -262,7 +261,7 @@ def test_damage_is_said(ntuple: tupelo.Ntuple) -> None:
     damaged = tupelo.open("damaged.root:Events")
     assert isinstance(damaged, tupelo.Ntuple)
     for engine in ("in-memory", "streaming"):
-        with pytest.raises(tupelo.CorruptError, match="damaged.root: ntuple 'Events': field"):
+        with pytest.raises(tupelo.CorruptError, match=r"damaged\.root: ntuple 'Events': field"):
             damaged.scan().collect(engine=engine)
 
 
