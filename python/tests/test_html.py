@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import tupelo
@@ -99,6 +102,21 @@ def test_projected_and_computed_fields_take_nothing() -> None:
     sizes = tupelo.open("f.root:Events")._core.sizes()[2]
     assert sizes["n_hits"] == (0, 0, "")
     assert sizes["hits"][1] == 16 + 24
+
+    metadata = {"rntuple.type": "Point", "rntuple.version": "1"}
+    point = pa.field("point", pa.struct([pa.field("x", pa.int32(), False)]), False, metadata=metadata)
+    with tupelo.recreate("g.root") as file:
+        file.mkrntuple("Events", pa.schema([point])).extend({"point": [{"x": 1}, {"x": 2}]})
+    plain = tupelo.open("g.root:Events")
+    assert isinstance(plain, tupelo.Ntuple)
+    ruled = plain.with_rules(tupelo.ReadRule("Point", ["x"], {"twice": "int"}, lambda x: pc.multiply(x, 2)))
+    assert "twice std::int32_t" in parsed(ruled).text
+    assert ruled._core.sizes()[2]["point.twice"] == (0, 0, "")
+    assert ruled._core.sizes()[2]["point.x"][1] == 8
+    # It is a field as all others, for polars and histograms too.
+    twice = pl.col("point").struct.field("twice")
+    assert ruled.scan().filter(twice > 2).collect().rows() == [({"x": 2, "twice": 4},)]
+    assert ruled.hist("point.twice", bins=2).values().tolist() == [1, 1]
 
 
 def test_texts_are_escaped() -> None:

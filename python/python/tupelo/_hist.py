@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 DEFAULT_BINS = 100
 """Number of bins of an axis."""
 
+DEFAULT_STEP = "16 MB"
+"""Size in memory of what is filled at once: what is larger is not faster, and takes as much more memory."""
+
 NARROWEST = 2.0**-40
 """Half the width of a range around values that are all the same, as a part of them; 0.5 where that is more."""
 

@@ -319,7 +319,7 @@ class Ntuple(Fields):
         aliases: Mapping[str, str] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
-        step_size: SupportsIndex | str = DEFAULT_STEP,
+        step_size: SupportsIndex | str = _hist.DEFAULT_STEP,
         progress: Progress = None,
     ) -> Any:
         """Fills a histogram with one axis for each expression, without holding the data: they are read as by `iterate`.
