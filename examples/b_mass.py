@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import hist
 import numpy as np
-from spectrum import draw, save
+from spectrum import show
 
 import tupelo
 
@@ -90,7 +91,7 @@ def main() -> int:
 
     opened = tupelo.open(location)
     ntuple = only(opened) if isinstance(opened, tupelo.File) else opened
-    counts, edges = np.zeros(BINS, dtype=np.int64), np.linspace(LOWEST, HIGHEST, BINS + 1)
+    histogram = hist.Hist(hist.axis.Regular(BINS, LOWEST, HIGHEST, label="mass of KKK (MeV)"))
     kept = read_bytes = 0
     reading = 0.0
     begin = time.perf_counter()
@@ -104,16 +105,15 @@ def main() -> int:
         read_bytes += sum(column.nbytes for column in events.values())
         masses = selected_masses(events)
         kept += len(masses)
-        counts += np.histogram(masses, edges)[0]
+        histogram.fill(masses)
     whole = time.perf_counter() - begin
 
     print(f"\nmass of three kaons, {LOWEST:.0f} to {HIGHEST:.0f} MeV\n")
-    draw(counts, edges, "MeV", {"B±": B_MASS})
-    save(folder / "b_mass.png", counts, edges, "mass of KKK (MeV)", "B± → K± K± K∓")
+    show(histogram, folder / "b_mass.png", "B± → K± K± K∓", {"B±": B_MASS})
     megabytes = read_bytes / 1e6
     top = len(ntuple.keys(recursive=False))
     report = (
-        f"{ntuple.num_entries} events, {kept} with three kaons, {counts.sum()} of them in the picture\n"
+        f"{ntuple.num_entries} events, {kept} with three kaons, {histogram.sum():.0f} of them in the picture\n"
         f"read {len(COLUMNS)} of {top} columns, {megabytes:.1f} MB uncompressed: "
         f"{megabytes / reading:.0f} MB/s read, decompressed and decoded; {megabytes / whole:.0f} MB/s with the analysis"
     )

@@ -1,4 +1,4 @@
-"""Draws the mass spectrum of pairs of muons with opposite charges, in the terminal and as a picture.
+"""Draws the mass spectrum of all pairs of muons with opposite charges, in the terminal and as a picture.
 
     python examples/dimuon.py ../shared/data/cms_run2012_dimuon_ntuple.root
 
@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import awkward as ak
+import hist
 import numpy as np
-from spectrum import draw, save
+from spectrum import RESONANCES, mass_axis, show
 
 import tupelo
-
-LOWEST, HIGHEST, BINS = 0.25, 300.0, 60
-"""Masses in GeV, on a logarithmic scale."""
-RESONANCES = {"η": 0.548, "ρ,ω": 0.775, "φ": 1.019, "J/ψ": 3.097, "ψ'": 3.686, "Υ": 9.46, "Z": 91.19}
-"""What may be seen in such a spectrum, in GeV."""
 
 
 def masses(events: ak.Array) -> Any:
@@ -55,11 +51,11 @@ def main() -> int:
     ntuple = opened["Events"] if isinstance(opened, tupelo.File) else opened
     events = ntuple.arrays("Muon_*")
     pairs = masses(events)
-    counts, edges = np.histogram(pairs, np.geomspace(LOWEST, HIGHEST, BINS + 1))
+    histogram = hist.Hist(mass_axis("mass of μ⁺μ⁻ (GeV)"))
+    histogram.fill(pairs)
 
     print(f"{ntuple.num_entries} events, {len(pairs)} pairs of muons with opposite charges\n")
-    draw(counts, edges, "GeV", RESONANCES)
-    save(arguments.output, counts, edges, "mass of μ⁺μ⁻ (GeV)", "Pairs of muons in CMS open data", logarithmic=True)
+    show(histogram, arguments.output, "Pairs of muons in CMS open data", RESONANCES, "log")
     return 0
 
 

@@ -1,36 +1,55 @@
-"""Histograms in the terminal and as pictures, for the examples."""
+"""Draws the mass spectrum of events with two muons of opposite charges, in the terminal and as a picture.
 
+    python examples/spectrum.py ../shared/data/cms_run2012_dimuon_ntuple.root:Events
+
+Nothing but the histogram is held: the file may be as large as it likes. It holds jagged muons, as CMS's open data do:
+Muon_pt (GeV), Muon_eta, Muon_phi, Muon_charge. `show` draws any histogram, for the other examples too.
+"""
+
+import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-BARS = " ▏▎▍▌▋▊▉█"
-WIDTH = 60
+import hist
+
+import tupelo
+
+TWO_MUONS = "len(Muon_pt) == 2 and Muon_charge[0] != Muon_charge[1]"
+MASS = "sqrt(2 * Muon_pt[0] * Muon_pt[1] * (cosh(Muon_eta[0] - Muon_eta[1]) - cos(Muon_phi[0] - Muon_phi[1])))"
+"""In GeV, of two muons that weigh nothing."""
+RESONANCES = {"η": 0.548, "ρ,ω": 0.775, "φ": 1.019, "J/ψ": 3.097, "ψ'": 3.686, "Υ": 9.46, "Z": 91.19}
+"""What may be seen in such a spectrum, in GeV."""
 
 
-def draw(counts: Any, edges: Any, unit: str, marks: Mapping[str, float] | None = None) -> None:
-    """Prints one line per bin: its lower edge, a bar, its count, and what is known to be there."""
-    most = max(int(counts.max()), 1)
-    for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
-        eighths = round(int(count) * WIDTH * 8 / most)
-        bar = BARS[8] * (eighths // 8) + BARS[eighths % 8].strip()
-        names = ", ".join(name for name, value in (marks or {}).items() if low <= value < high)
-        print(f"{low:9.4g} {unit} {bar} {count}{f'  ← {names}' if names else ''}")
+def mass_axis(label: str) -> Any:
+    """Masses in GeV, on a logarithmic scale."""
+    return hist.axis.Regular(60, 0.25, 300, transform=hist.axis.transform.log, label=label)
 
 
-def save(path: Path, counts: Any, edges: Any, axis: str, title: str, *, logarithmic: bool = False) -> None:
-    """Saves a picture, or says why there is none."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print(f"\nno picture: matplotlib is not installed (pip install matplotlib), so {path} is not drawn")
-        return
+def show(histogram: Any, path: Path, title: str, marks: Mapping[str, float], scale: str = "linear") -> None:
+    """Prints a histogram, and saves a picture with what is known to be there."""
+    import mplhep
+    from matplotlib.figure import Figure
+
+    print(histogram)
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
-    axes.stairs(counts, edges, fill=True, color="#4c72b0")
-    axes.set(xlabel=axis, ylabel="entries", title=title, xlim=(edges[0], edges[-1]))
-    if logarithmic:
-        axes.set_xscale("log")
+    mplhep.histplot(histogram, ax=axes, histtype="fill")
+    axes.set(title=title, ylabel="entries", xscale=scale)
+    for name, value in marks.items():
+        axes.axvline(value, color="grey", linewidth=0.5)
+        axes.text(value, 0.98, name, transform=axes.get_xaxis_transform(), ha="right", va="top", rotation=90)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     print(f"\nsaved {path}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("file", help="FILE:NTUPLE with CMS-like muons")
+    parser.add_argument("--output", type=Path, default=Path("demo/spectrum.png"), help="where the picture goes")
+    arguments = parser.parse_args()
+    with tupelo.open(arguments.file) as ntuple:
+        spectrum = ntuple.hist(MASS, bins=mass_axis("mass of μ⁺μ⁻ (GeV)"), cut=TWO_MUONS, progress=True)
+    show(spectrum, arguments.output, "Events with two muons", RESONANCES, "log")

@@ -7,6 +7,7 @@ use arrow_array::RecordBatchReader;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
+use tupelo::ops::inspect::{self, Sizes};
 use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind, Schema};
 
@@ -17,6 +18,9 @@ use crate::rules::{self, RuleRow};
 
 /// Dotted path, index of the parent in the list, name, C++ type, description and kind.
 type FieldRow = (String, Option<usize>, String, String, String, &'static str);
+
+/// Stored bytes, bytes before compression, and the codecs in use.
+type SizesRow = (u64, u64, String);
 
 /// One open ntuple.
 #[pyclass(frozen, module = "tupelo._core")]
@@ -145,6 +149,18 @@ impl Ntuple {
     /// together.
     fn fields(&self) -> Vec<FieldRow> {
         field_rows(self.inner.schema())
+    }
+
+    /// What is stored, from metadata alone: bytes of anchor, header, footer and page lists, then what all pages take, and
+    /// what each field takes with all below it, by dotted path.
+    fn sizes(&self, py: Python<'_>) -> PyResult<(u64, SizesRow, BTreeMap<String, SizesRow>)> {
+        let sizes = || {
+            let summary = inspect::summary(&self.inner)?;
+            let paths = self.inner.schema().paths().into_iter().map(|(path, _)| path);
+            let fields = paths.zip(inspect::paths(&self.inner)?.iter().map(sizes_row)).collect();
+            Ok((summary.metadata_bytes, sizes_row(&summary.sizes), fields))
+        };
+        py.detach(sizes).or_raise(py)
     }
 
     /// Names of the linked attribute sets.
@@ -335,6 +351,10 @@ fn holds_variant(field: &Field) -> bool {
         | Kind::Optional(item) => holds_variant(item),
         _ => false,
     }
+}
+
+fn sizes_row(sizes: &Sizes) -> SizesRow {
+    (sizes.stored_bytes, sizes.unpacked_bytes, sizes.codec())
 }
 
 /// What a field is, in one word.

@@ -42,6 +42,15 @@ def test_dimuon_example(tmp_path: Path) -> None:
     assert (tmp_path / "dimuon.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_spectrum_example(tmp_path: Path) -> None:
+    path = DATA / "cms_run2012_dimuon_ntuple.root"
+    if not path.exists():
+        return
+    out = run(ROOT / "examples" / "spectrum.py", f"{path}:Events", "--output", str(tmp_path / "spectrum.png"))
+    assert out.count("█") > 100
+    assert (tmp_path / "spectrum.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_b_mass_example(tmp_path: Path) -> None:
     """On a small file of its own making, with the shape of the real one."""
     import numpy as np

@@ -84,7 +84,7 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
     (tupelo.UnsupportedError, "'how'", lambda n: n.arrays(how="zip")),
     (tupelo.UnsupportedError, "'virtual'", lambda n: n.arrays(virtual=True)),
     (tupelo.UnsupportedError, "library='cp' is none of 'ak'", lambda n: n.arrays(library="cp")),  # type: ignore[arg-type]
-    (tupelo.UnsupportedError, "library='pl'", lambda n: n["n"].array(library="pl")),  # type: ignore[arg-type]
+    (tupelo.UnsupportedError, "library='cudf'", lambda n: n["n"].array(library="cudf")),  # type: ignore[arg-type]
     (TypeError, "unexpected keyword argument 'entry_stopp'", lambda n: n.arrays(entry_stopp=3)),
     (tupelo.InvalidArgumentError, "entries are counted by integers", lambda n: n.arrays(entry_stop=1.5)),  # type: ignore[arg-type]
     (tupelo.InvalidArgumentError, "at least one entry", lambda n: n.iterate(step_size=0)),

@@ -8,7 +8,21 @@ import pytest
 
 import tupelo
 
-HEAVY = {"awkward", "dask", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "uproot"}
+HEAVY = {
+    "awkward",
+    "boost_histogram",
+    "dask",
+    "duckdb",
+    "hist",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "tqdm",
+    "uproot",
+}
 # PyArrow loads pandas, where it is installed, as soon as it converts something.
 BY_ITSELF = {"numpy", "pyarrow", "pandas"}
 
@@ -30,7 +44,7 @@ def test_the_import_loads_no_other_package() -> None:
 def test_reading_loads_what_it_hands_out() -> None:
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"x": [1.5]}
-    libraries: dict[str, set[str]] = {"np": set(), "arrow": set(), "pd": set(), "ak": {"awkward"}}
+    libraries: dict[str, set[str]] = {"np": set(), "arrow": set(), "pd": set(), "pl": {"polars"}, "ak": {"awkward"}}
     for library, own in libraries.items():
         found = loaded_by(f"import tupelo; tupelo.open('f.root:Events').arrays(library={library!r})")
         assert found - BY_ITSELF == own

@@ -26,21 +26,21 @@ pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segmen
         .collect()
 }
 
-/// Single entries, which ascend, as segments.
-pub(crate) fn single_entries(clusters: &[Cluster], entries: &[u64]) -> Vec<Segment> {
+/// Runs of entries, which ascend, as segments.
+pub(crate) fn runs_of_entries(clusters: &[Cluster], runs: &[Range<u64>]) -> Vec<Segment> {
     let mut clusters = clusters.iter();
     let mut cluster = clusters.next();
     let mut segments: Vec<Segment> = Vec::new();
-    for run in entries.chunk_by(|a, b| a + 1 == *b) {
-        let (mut next, end) = (run[0], run[0] + run.len() as u64);
-        while let Some(current) = cluster.filter(|_| next < end) {
+    for run in runs {
+        let mut next = run.start;
+        while let Some(current) = cluster.filter(|_| next < run.end) {
             let range = current.entry_range();
             if next >= range.end {
                 cluster = clusters.next();
                 continue;
             }
-            segments.extend(self::segments(std::slice::from_ref(current), &(next..end)));
-            next = range.end.min(end);
+            segments.extend(self::segments(std::slice::from_ref(current), &(next..run.end)));
+            next = range.end.min(run.end);
         }
     }
     segments

@@ -9,9 +9,9 @@
 [[31.5, 7.25], [], [12.0]]
 
 `open` gives a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields), whose
-`Ntuple.arrays` and `Ntuple.iterate` hand entries out as Awkward, NumPy, Arrow or pandas. `recreate` and `update` give
-a `WritableFile`. What goes wrong is an `Error` of a class that says what kind, and nothing that is asked for is
-silently left out: what Tupelo cannot do, it says.
+`Ntuple.arrays` and `Ntuple.iterate` hand entries out as Awkward, NumPy, Arrow, pandas or polars. `recreate` and
+`update` give a `WritableFile`. What goes wrong is an `Error` of a class that says what kind, and nothing that is asked
+for is silently left out: what Tupelo cannot do, it says.
 """
 
 from importlib import import_module

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-Library = Literal["ak", "np", "arrow", "pd"]
-"""What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas."""
+Library = Literal["ak", "np", "arrow", "pd", "pl"]
+"""What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas, polars."""
 
 
 def hand_out(batch: Any, library: str, entries: Any) -> Any:
@@ -22,6 +22,10 @@ def hand_out(batch: Any, library: str, entries: Any) -> Any:
         from ._pandas import to_pandas
 
         return to_pandas(batch, entries)
+    if library == "pl":
+        from ._polars import to_polars
+
+        return to_polars(batch)
     from ._awkward import to_awkward
 
     return to_awkward(batch)

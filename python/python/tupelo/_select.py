@@ -15,7 +15,7 @@ Filter = str | Callable[[str], bool] | Iterable[str | Callable[[str], bool]] | N
 """A glob (`*` also stands for dots), a regular expression as ``"/pattern/i"``, a function of a text, several of these
 of which one must fit, or None for everything."""
 
-LIBRARIES = {"ak": "Awkward Array", "np": "NumPy", "arrow": "PyArrow", "pd": "pandas"}
+LIBRARIES = {"ak": "Awkward Array", "np": "NumPy", "arrow": "PyArrow", "pd": "pandas", "pl": "polars"}
 """What ``library`` may be."""
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}

@@ -28,6 +28,20 @@ def parse_bytes(text: str) -> int:
     return max(1, round(size))
 
 
+def bytes_text(size: int) -> str:
+    """A number of bytes for people, to three digits, as `tupelo ls` shows it.
+
+    >>> bytes_text(999), bytes_text(1024), bytes_text(123_456_789)
+    ('999 B', '1.00 KiB', '118 MiB')
+    """
+    value, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    unit = 0
+    while value >= 999.5 and unit + 1 < len(units):
+        value, unit = value / 1024, unit + 1
+    digits = 0 if unit == 0 or value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:.{digits}f} {units[unit]}"
+
+
 def optional_bytes(what: str, size: SupportsIndex | str | None) -> int | None:
     """The same for what may also be a plain number, or nothing; ``what`` is what has the size.
 

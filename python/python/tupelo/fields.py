@@ -66,7 +66,8 @@ class Field:
 
         The first axis are the entries. A subfield of a collection comes as a collection of its values:
         ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. `Ntuple.arrays` says what the libraries mean;
-        the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array` or `pandas.Series`.
+        the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array`, `pandas.Series` or
+        `polars.Series`.
         """
         _select.refuse("array", unknown)
         _select.check_library(library)

@@ -8,8 +8,9 @@ from typing import Any, SupportsIndex
 
 import pyarrow as pa
 
-from . import _core, _declare, _select
+from . import _core, _declare, _hist, _html, _polars, _progress, _select
 from ._libraries import Library, hand_out
+from ._progress import Progress
 from ._select import Filter
 from ._sizes import parse_bytes
 from ._texts import check_name
@@ -184,6 +185,7 @@ class Ntuple(Fields):
         - ``"arrow"``: a `pyarrow.Table`
         - ``"pd"``: a `pandas.DataFrame` with the entry numbers as index, NumPy columns for numbers, and
           `pandas.ArrowDtype` for what is nested or may be missing
+        - ``"pl"``: a `polars.DataFrame`; lists, structs and fixed-size arrays as polars has them, no variants
 
         ``schema`` reads the data as other types than those on disk, by the rules of ROOT's schema evolution: a mapping
         of the names of top-level fields to C++ types, or a `pyarrow.Schema`. It takes the place of expressions and
@@ -238,6 +240,7 @@ class Ntuple(Fields):
         report: bool = False,
         binary_strings: bool = False,
         schema: Mapping[str, Any] | pa.Schema | None = None,
+        progress: Progress = None,
         **unknown: object,
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
@@ -247,6 +250,10 @@ class Ntuple(Fields):
         a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
         not UTF-8: all pieces have the same type. ``expressions``, ``cut``, ``aliases`` and ``schema`` are those of
         `arrays`.
+
+        ``progress=True`` shows a bar (rich's or tqdm's, where one is installed) while the pieces are asked for, on the
+        standard error stream, if that is a terminal. A function is told how many entries are done, and of how many: 0
+        with the first piece, all of them behind the last one. Bars of rich and tqdm that are there already will do too.
 
         >>> import tupelo
         >>> with tupelo.recreate("iterate.root") as file:
@@ -267,7 +274,8 @@ class Ntuple(Fields):
         step_bytes = parse_bytes(size) if isinstance(size, str) else None
         step_entries = size if isinstance(size, int) else 1
         batches = self._core.batches(request if cut is None else _with_numbers(request), step_entries, step_bytes)
-        return self._pieces(batches, library, report, cut is not None)
+        steps = _progress.steps(batches, progress, request.entry_start, request.entry_stop)
+        return self._pieces(steps, library, report, cut is not None)
 
     def take(
         self,
@@ -297,7 +305,92 @@ class Ntuple(Fields):
         chosen = _select.single_entries(entries, self.num_entries)
         return hand_out(self._core.take(request, chosen), library, chosen)
 
-    def _pieces(self, batches: "_core.Batches", library: str, report: bool, is_cut: bool) -> Iterator[Any]:
+    def scan(
+        self,
+        names: str | Iterable[str] | None = None,
+        *,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        binary_strings: bool = False,
+    ) -> Any:
+        """A `polars.LazyFrame` of the entries, which reads what a query needs, and when it is collected.
+
+        Only the columns of the query are read, and those of its predicates first: of the others, only pages with
+        entries that survive. Arguments are those of `iterate`; without names, all fields are there to be asked for.
+
+        Raises `ImportError` where polars is not installed, `UnsupportedError` for fields that polars cannot hold; what
+        `arrays` raises comes, as it is, where the query is collected.
+
+        >>> import polars, tupelo
+        >>> with tupelo.recreate("scan.root") as file:
+        ...     file["Events"] = {"x": [1, 2, 3, 4], "y": [[1.5], [], [2.5, 3.5], []]}
+        >>> frame = tupelo.open("scan.root:Events").scan()
+        >>> frame.filter(polars.col("x") > 2).select("y").collect().rows()
+        [([2.5, 3.5],), ([],)]
+        """
+        request = self._request(names, None, None, filter_name, filter_typename, None)
+        if request.computed:
+            raise InvalidArgumentError(
+                f"scan() has fields; {request.computed[0][0]!r} is computed by polars afterwards"
+            )
+        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        request.binary_strings = binary_strings
+        return _polars.scan(self, request)
+
+    def hist(
+        self,
+        *expressions: str,
+        bins: Any = _hist.DEFAULT_BINS,
+        range: Any = None,
+        cut: str | None = None,
+        weight: str | None = None,
+        aliases: Mapping[str, str] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        step_size: SupportsIndex | str = _hist.DEFAULT_STEP,
+        progress: Progress = None,
+    ) -> Any:
+        """Fills a histogram with one axis for each expression, without holding the data: they are read as by `iterate`.
+
+        What comes is a `hist.Hist` where hist is installed, else a `boost_histogram.Histogram`: both print themselves,
+        and speak UHI, so that mplhep and others draw them. With a weight, bins have values and variances.
+
+        ``bins`` is for each axis a number of bins, their edges, or an axis of boost-histogram or hist; several axes
+        take one number for all, or a list with one of these for each. ``range`` is a pair of the lower and the upper
+        edge, or for several axes a list of pairs. Without it the data are read once more before, for the smallest and
+        the largest of their finite values. As always in boost-histogram, bins do not contain their upper edge, what
+        lies outside is counted in the bins beside (``flow=True``), and NaN counts as too large.
+
+        Each item of a collection is one value. Collections beside each other must be of equal lengths in each entry;
+        what has one value for each entry, such as a weight, counts for every item. What is missing on one axis, or has
+        no weight, is left out. ``cut`` keeps entries, ``aliases`` are names of expressions to be used in expressions,
+        and ``progress`` is that of `iterate`, of both readings together.
+
+        Raises `ImportError` where neither hist nor boost-histogram is installed, `InvalidArgumentError` for bins and
+        ranges that are none, for collections of different lengths, and for what is no number, and what `iterate`
+        raises.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("hist.root") as file:
+        ...     file["Events"] = {"pt": [[31.5, 7.25], [], [12.0]], "weight": [1.0, 1.0, 0.5]}
+        >>> ntuple = tupelo.open("hist.root:Events")
+        >>> ntuple.hist("pt", bins=4, range=(0, 40)).values().tolist()
+        [1.0, 1.0, 0.0, 1.0]
+        >>> ntuple.hist("pt", bins=[0, 10, 50], weight="weight").values().tolist()
+        [1.0, 1.5]
+        """
+        start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        reading = _hist.Reading(self, cut, aliases, start, stop, step_size)
+        return _hist.fill(reading, expressions, bins, range, weight, progress)
+
+    def _repr_html_(self) -> str:
+        return _html.of_ntuple(self)
+
+    def _pieces(
+        self, batches: Iterable[tuple[int, int, Any]], library: str, report: bool, is_cut: bool
+    ) -> Iterator[Any]:
         for start, stop, batch in batches:
             rest, index = _numbered(batch) if is_cut else (batch, range(start, stop))
             piece = hand_out(rest, library, index)

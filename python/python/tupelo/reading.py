@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-from . import _core
+from . import _core, _html
 from ._sizes import optional_bytes
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError
@@ -154,6 +154,9 @@ class File(Mapping[str, Ntuple]):
 
     def _ipython_key_completions_(self) -> list[str]:
         return self.keys()
+
+    def _repr_html_(self) -> str:
+        return _html.of_file(self)
 
     def __repr__(self) -> str:
         return f"<tupelo.File {self._file_path!r}{' (closed)' if self._open_core is None else ''}>"

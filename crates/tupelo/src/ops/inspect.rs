@@ -8,6 +8,7 @@ use tupelo_format::descriptor::{Column, ColumnId, Descriptor, FieldId};
 
 use crate::Result;
 use crate::reader::Ntuple;
+use crate::schema::Field;
 use crate::source::{Cluster, PageSource};
 
 /// What pages take, added up.
@@ -177,6 +178,25 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
         field.sizes += sizes;
     }
     Ok(fields)
+}
+
+/// What each field of [`Schema::paths`](crate::schema::Schema::paths) of [`Ntuple::schema`] takes with all below it, in
+/// that order: nothing for fields that are projected or computed.
+///
+/// # Errors
+/// Corrupt if a page list is damaged.
+pub fn paths(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
+    let descriptor = ntuple.descriptor();
+    let mut sizes = vec![Sizes::default(); descriptor.fields().len()];
+    for (column, own) in descriptor.columns().iter().zip(&column_sizes(ntuple)?) {
+        let mut next = Some(column.field);
+        while let Some(id) = next {
+            sizes[id.index()] += own;
+            next = descriptor.field(id)?.parent;
+        }
+    }
+    let of = |field: &Field| field.id.map_or_else(Sizes::default, |id| sizes[id.index()].clone());
+    Ok(ntuple.schema().paths().into_iter().map(|(_, field)| of(field)).collect())
 }
 
 /// The physical columns, by id.

@@ -20,6 +20,10 @@ pub const DEFAULT_BATCH_ENTRIES: u64 = 65_536;
 /// Clusters that are looked at to guess how many bytes an entry has.
 const SAMPLED_CLUSTERS: usize = 16;
 
+/// Single entries that are no further apart are read together with those between them: that is sooner done than to begin
+/// anew.
+const NEAR_ENTRIES: u64 = 64;
+
 /// Which fields and entries to read, and how.
 #[derive(Debug, Clone)]
 pub struct Read {
@@ -241,14 +245,21 @@ impl Read {
             let mut sorted = entries.to_vec();
             sorted.sort_unstable();
             sorted.dedup();
-            let source = self.ntuple.source();
+            let runs = near(&sorted);
             let range = sorted.first().copied().unwrap_or(0)..sorted.last().map_or(0, |last| last + 1);
-            let segments = plan::single_entries(&source.clusters(range)?, &sorted);
+            let segments = plan::runs_of_entries(&self.ntuple.source().clusters(range)?, &runs);
             let batch = self.batch(&mut self.decoded(segments, false))?;
-            if sorted == entries {
+            if batch.num_rows() == entries.len() && sorted == entries {
                 return Ok(batch);
             }
-            let place = |entry: &u64| sorted.partition_point(|other| other < entry) as u64;
+            // Where each run begins in the batch.
+            let begin =
+                |before: &mut u64, run: &Range<u64>| Some(std::mem::replace(before, *before + run.end - run.start));
+            let begins: Vec<u64> = runs.iter().scan(0, begin).collect();
+            let place = |entry: &u64| {
+                let run = runs.partition_point(|run| run.end <= *entry);
+                begins[run] + entry - runs[run].start
+            };
             let places: UInt64Array = entries.iter().map(place).collect::<Vec<_>>().into();
             Ok(arrow_select::take::take_record_batch(&batch, &places)?)
         };
@@ -387,5 +398,21 @@ impl Read {
         let schema = ArrowSchema::new(fields).with_metadata(promised.metadata().clone());
         let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
         Ok(RecordBatch::try_new_with_options(schema.into(), arrays, &options)?)
+    }
+}
+
+/// Entries, which ascend, in runs of those that are near to each other.
+fn near(entries: &[u64]) -> Vec<Range<u64>> {
+    entries.chunk_by(|a, b| b - a <= NEAR_ENTRIES).map(|run| run[0]..run[run.len() - 1] + 1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_near_is_taken_together() {
+        assert_eq!(near(&[]), []);
+        assert_eq!(near(&[0, 1, 65, 200, 264, 1000]), [0..66, 200..265, 1000..1001]);
     }
 }

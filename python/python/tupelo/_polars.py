@@ -1,0 +1,124 @@
+"""Arrow batches as polars' data frames, and ntuples as its lazy ones."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from . import _core, _select
+from .errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from .ntuple import Ntuple
+
+_PLACE = "\0place"
+"""Name of a column with the number of an entry in its batch. No field is called so: it is no C++ name."""
+
+
+def to_polars(batch: Any) -> Any:
+    """A `polars.DataFrame`: lists, structs and fixed-size arrays are polars' ``List``, ``Struct`` and ``Array``.
+
+    Raises `ImportError` where polars is not installed, `UnsupportedError` for a field that holds variants.
+    """
+    return _from_arrow(pa.Table.from_batches([batch]))
+
+
+def scan(ntuple: "Ntuple", request: _select.Request) -> Any:
+    """What `Ntuple.scan` gives: the patterns of a request (none stands for all fields), and its range of entries."""
+    pl = _polars()
+    from polars.io.plugins import register_io_source
+
+    schema = ntuple._core.arrow_schema(request)
+    patterns = _patterns_of_columns(ntuple, schema.names, request.patterns or [])
+    empty = _from_arrow(pa.Table.from_batches([], schema))
+    source = _Source(ntuple, patterns, request, empty.schema)
+    return register_io_source(source.frames, schema=pl.Schema(empty.schema), is_pure=True, validate_schema=True)
+
+
+class _Source:
+    """Reads what polars asks for."""
+
+    def __init__(
+        self, ntuple: "Ntuple", patterns: Mapping[str, list[str]], request: _select.Request, schema: Mapping[str, Any]
+    ) -> None:
+        self.ntuple = ntuple
+        self.patterns = patterns
+        self.request = request
+        self.schema = schema
+
+    def frames(
+        self, columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[Any]:
+        """The columns of the entries for which the predicate holds, of the first ``n_rows`` before that.
+
+        polars evaluates the predicate itself, on the columns that it needs. The others are read only where entries
+        survive. (A translation of the predicate for the engine would read as little, and could not be exact: for
+        polars NaN equals itself and is larger than all numbers, and its integers wrap around.)
+        """
+        columns = list(self.patterns) if columns is None else columns
+        stop = self.request.entry_stop
+        stop = stop if n_rows is None else min(stop, self.request.entry_start + n_rows)
+        step = batch_size or _core.DEFAULT_BATCH_ENTRIES
+        first = [] if predicate is None else [name for name in self.patterns if name in predicate.meta.root_names()]
+        others = [name for name in columns if name not in first] if first else []
+        seen = first or columns
+        for position, _, batch in self.ntuple._core.batches(self._reading(seen, stop), step, None):
+            frame = to_polars(batch)
+            if predicate is not None:
+                frame = frame.with_row_index(_PLACE).filter(predicate)
+                if others and not frame.is_empty():
+                    frame = frame.hstack(self._survivors(others, position, frame.get_column(_PLACE)))
+            if not frame.is_empty():
+                yield frame.select(columns)
+
+    def _survivors(self, columns: list[str], position: int, places: Any) -> Any:
+        """Columns of the entries at these places behind a position."""
+        entries = (places.to_numpy().astype(np.int64) + position).tolist()
+        frame = to_polars(self.ntuple._core.take(self._reading(columns, self.request.entry_stop), entries))
+        # Strings of single entries come as texts or as bytes by what they hold.
+        return frame.select(columns).cast({name: self.schema[name] for name in columns})
+
+    def _reading(self, columns: list[str], stop: int) -> _select.Request:
+        """What is read for columns: each pattern once, in an order that does not matter."""
+        patterns = list(dict.fromkeys(pattern for name in columns for pattern in self.patterns[name]))
+        return replace(self.request, patterns=patterns, entry_stop=stop)
+
+
+def _patterns_of_columns(ntuple: "Ntuple", columns: list[str], wanted: list[str]) -> dict[str, list[str]]:
+    """What to read for each column alone."""
+    patterns: dict[str, list[str]] = {name: [] for name in columns}
+    for pattern in wanted or ["*"]:
+        # A glob without dots chooses whole columns, each of which can be read by its name.
+        is_whole = "." not in pattern and "**" not in pattern
+        for name in ntuple._core.arrow_schema(_select.Request([pattern])).names:
+            patterns[name].append(_select.literal(name) if is_whole else pattern)
+    return patterns
+
+
+def _from_arrow(table: Any) -> Any:
+    pl = _polars()
+    for field in table.schema:
+        if _holds_union(field.type):
+            raise UnsupportedError(
+                f"field '{field.name}' holds variants, which polars does not have; choose other fields, or another "
+                "library, such as 'arrow'"
+            )
+    return pl.from_arrow(table)
+
+
+def _holds_union(kind: Any) -> bool:
+    """Whether values of an Arrow type are variants, or have some in them."""
+    return pa.types.is_union(kind) or any(_holds_union(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _polars() -> Any:
+    try:
+        import polars
+    except ImportError as missing:
+        raise ImportError(
+            "library='pl' and scan() need polars, which is not installed: pip install 'tupelo[polars]', or choose "
+            "another library"
+        ) from missing
+    return polars

@@ -1,0 +1,256 @@
+"""Histograms against NumPy's, of the same data held whole."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import boost_histogram as bh
+import hist
+import numpy as np
+import pytest
+
+import tupelo
+
+ENTRIES = 3000
+DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    rng = np.random.default_rng(11)
+    counts = rng.integers(0, 4, ENTRIES)
+    total = int(counts.sum())
+    return {
+        "x": rng.normal(0, 1, ENTRIES),
+        "n": rng.integers(-5, 6, ENTRIES).astype("i4"),
+        "w": rng.uniform(0, 2, ENTRIES),
+        "flag": rng.integers(0, 2, ENTRIES).astype(bool),
+        "jets": ak.zip(
+            {
+                "pt": ak.unflatten(rng.exponential(30, total).astype("f4"), counts),
+                "eta": ak.unflatten(rng.normal(0, 2, total), counts),
+            }
+        ),
+        "hits": ak.unflatten(rng.normal(0, 1, ENTRIES), rng.multinomial(ENTRIES, [1 / ENTRIES] * ENTRIES)),
+        "matrix": rng.normal(0, 1, (ENTRIES, 2, 3)),
+        "name": [f"kind {i % 3}" for i in range(ENTRIES)],
+        "maybe": ak.Array([None if i % 3 == 0 else float(i) for i in range(ENTRIES)]),
+        "odd": np.where(np.arange(ENTRIES) % 2, np.nan, np.where(np.arange(ENTRIES) % 4, np.inf, 0.5)),
+    }
+
+
+@pytest.fixture
+def ntuple(data: dict[str, Any]) -> tupelo.Ntuple:
+    with tupelo.recreate("events.root", cluster_bytes=8000, page_bytes=512) as file:
+        file["Events"] = data
+    opened = tupelo.open("events.root:Events", metrics=True)
+    assert isinstance(opened, tupelo.Ntuple)
+    assert opened.num_clusters > 3
+    return opened
+
+
+@pytest.mark.parametrize("step_size", [7, 1000, "1 kB", "100 MB"])
+def test_the_same_as_numpy(ntuple: tupelo.Ntuple, data: dict[str, Any], step_size: int | str) -> None:
+    histogram = ntuple.hist("x", bins=20, range=(-2, 2), step_size=step_size)
+    assert isinstance(histogram, hist.Hist)
+    assert isinstance(histogram, bh.Histogram)
+    counts, edges = np.histogram(data["x"], 20, (-2, 2))
+    np.testing.assert_array_equal(histogram.values(), counts)
+    np.testing.assert_allclose(histogram.axes[0].edges, edges, atol=1e-15)
+    outside = histogram.values(flow=True)[[0, -1]]
+    assert outside.tolist() == [(data["x"] < -2).sum(), (data["x"] >= 2).sum()]
+    assert (histogram.axes[0].name, histogram.axes[0].label) == ("x", "x")
+
+
+@pytest.mark.parametrize("field", ["x", "n", "jets.pt", "matrix", "flag"])
+def test_ranges_from_the_data_hold_all_of_them(ntuple: tupelo.Ntuple, data: dict[str, Any], field: str) -> None:
+    values = data["jets"]["pt"] if field == "jets.pt" else data[field]
+    values = np.asarray(ak.flatten(ak.Array(values), axis=None)).astype("f8")
+    histogram = ntuple.hist(field, bins=10, step_size=500)
+    counts, edges = np.histogram(values, 10)
+    np.testing.assert_allclose(histogram.axes[0].edges, edges, rtol=1e-9)
+    assert histogram.values(flow=True)[[0, -1]].tolist() == [0, 0]
+    assert histogram.sum() == len(values)
+    assert histogram.values().tolist() == counts.tolist()
+
+
+def test_the_default_number_of_bins(ntuple: tupelo.Ntuple) -> None:
+    assert len(ntuple.hist("x").axes[0]) == 100
+
+
+def test_values_that_are_all_the_same_and_none(ntuple: tupelo.Ntuple) -> None:
+    with tupelo.recreate("same.root") as file:
+        file["Events"] = {"same": np.full(4, 3.0), "big": np.full(4, 1e300), "lists": [[1.0], [], [], []]}
+    same = tupelo.open("same.root:Events")
+    assert same.hist("same", bins=2).axes[0].edges.tolist() == [2.5, 3.0, 3.5]
+    assert same.hist("big", bins=1).values().tolist() == [4]
+    assert same.hist("same", bins=1, entry_stop=0).axes[0].edges.tolist()[0] == 0
+    assert same.hist("lists", bins=3, entry_start=1).sum(flow=True) == 0
+
+
+def test_nan_counts_as_too_large_and_is_no_limit(ntuple: tupelo.Ntuple) -> None:
+    histogram = ntuple.hist("odd", bins=1)
+    assert histogram.axes[0].edges.tolist() == [0.0, 1.0]
+    assert histogram.values(flow=True).tolist() == [0, ENTRIES / 4, ENTRIES * 3 / 4]
+
+
+def test_what_is_missing_is_left_out(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    known = np.asarray(ak.drop_none(data["maybe"]))
+    assert (
+        ntuple.hist("maybe", bins=5, range=(0, 4000)).values().tolist() == np.histogram(known, 5, (0, 4000))[0].tolist()
+    )
+    both = ntuple.hist("jets.pt", "maybe", bins=[3, 2], range=[(0, 100), (0, ENTRIES)])
+    counts = np.asarray(ak.num(data["jets"]))
+    assert both.sum(flow=True) == counts[np.arange(ENTRIES) % 3 != 0].sum()
+    assert ntuple.hist("x", bins=3, weight="maybe").sum(flow=True).value == known.sum()
+
+
+def test_several_dimensions(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    edges = np.array([-2.0, -1.0, 0.5, 2.0])
+    histogram = ntuple.hist(
+        "jets.pt", "jets.eta", "x", bins=[4, edges, 2], range=[(0, 100), None, (-3, 3)], step_size=99
+    )
+    counts = np.asarray(ak.num(data["jets"]))
+    values = [ak.flatten(data["jets"]["pt"]), ak.flatten(data["jets"]["eta"]), np.repeat(data["x"], counts)]
+    expected, _ = np.histogramdd(
+        [np.asarray(v) for v in values], [np.linspace(0, 100, 5), edges, np.linspace(-3, 3, 3)]
+    )
+    np.testing.assert_array_equal(histogram.values(), expected)
+    assert [axis.name for axis in histogram.axes] == ["", "", "x"]
+    assert [axis.label for axis in histogram.axes] == ["jets.pt", "jets.eta", "x"]
+
+
+def test_weights(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    weights = np.repeat(data["w"], np.asarray(ak.num(data["jets"])))
+    pt = np.asarray(ak.flatten(data["jets"]["pt"]), dtype="f8")
+    histogram = ntuple.hist("jets.pt", bins=10, range=(0, 100), weight="w", step_size=77)
+    np.testing.assert_allclose(histogram.values(), np.histogram(pt, 10, (0, 100), weights=weights)[0])
+    np.testing.assert_allclose(histogram.variances(), np.histogram(pt, 10, (0, 100), weights=weights**2)[0])
+    items = ntuple.hist("jets.pt", bins=10, range=(0, 100), weight="jets.eta")
+    eta = np.asarray(ak.flatten(data["jets"]["eta"]))
+    np.testing.assert_allclose(items.values(), np.histogram(pt, 10, (0, 100), weights=eta)[0], atol=1e-9)
+    assert ntuple.hist("w", bins=3, weight="w").sum().value == pytest.approx(data["w"].sum())
+
+
+def test_axes_of_the_caller(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    logarithmic = hist.axis.Regular(5, 1, 100, transform=hist.axis.transform.log, name="pt", label="$p_T$")
+    histogram = ntuple.hist("jets.pt", bins=logarithmic)
+    assert histogram.axes[0] == logarithmic
+    pt = np.asarray(ak.flatten(data["jets"]["pt"]), dtype="f8")
+    assert histogram.sum() == ((pt >= 1) & (pt < 100)).sum()
+    names = ntuple.hist("name", "n", bins=[bh.axis.StrCategory([], growth=True), bh.axis.Integer(-5, 6)])
+    assert names.values().sum(axis=1).tolist() == [ENTRIES / 3] * 3
+    assert names.values().sum(axis=0).tolist() == np.bincount(data["n"] + 5).tolist()
+
+
+def test_entries_by_range(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    histogram = ntuple.hist("x", bins=8, range=(-2, 2), entry_start=-100, entry_stop=2990)
+    assert histogram.values().tolist() == np.histogram(data["x"][-100:2990], 8, (-2, 2))[0].tolist()
+
+
+def test_two_names_for_one_thing(ntuple: tupelo.Ntuple) -> None:
+    histogram = ntuple.hist("x", "x", bins=3, range=[(-2, 2)] * 2)
+    assert [axis.name for axis in histogram.axes] == ["x", ""]
+    assert np.count_nonzero(histogram.values() - np.diag(np.diag(histogram.values()))) == 0
+    with tupelo.recreate("weight.root") as file:
+        file["Events"] = {"weight": [1.0]}
+    assert tupelo.open("weight.root:Events").hist("weight").axes[0].label == "weight"
+
+
+def test_only_what_is_asked_for_is_read(ntuple: tupelo.Ntuple) -> None:
+    ntuple.hist("x", bins=5, range=(0, 1))
+    assert ntuple.metrics is not None
+    assert ntuple.metrics.unpacked_bytes == 8 * ENTRIES
+    ntuple.hist("x", bins=5)
+    assert ntuple.metrics.unpacked_bytes == 3 * 8 * ENTRIES
+
+
+def test_expressions_are_axes(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    doubled = ntuple.hist("2 * jets.pt", bins=10, range=(0, 200), cut="x > 0 and len(jets.pt) > 1", step_size=100)
+    kept = data["jets"]["pt"][(data["x"] > 0) & (ak.num(data["jets"]) > 1)]
+    values = 2 * np.asarray(ak.flatten(kept), dtype="f8")
+    assert doubled.values().tolist() == np.histogram(values, 10, (0, 200))[0].tolist()
+    assert doubled.axes[0].label == "2 * jets.pt"
+    assert ntuple.hist("x", bins=4, cut="x > 1").axes[0].edges[0] == data["x"][data["x"] > 1].min()
+    assert ntuple.hist("x", bins=4, cut="x > 1000").sum(flow=True) == 0
+
+
+def test_aliases_and_weights_are_expressions(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    histogram = ntuple.hist(
+        "square", "n", bins=[4, 11], range=[(0, 4), (-5.5, 5.5)], weight="w * w", aliases={"square": "x**2"}
+    )
+    edges = [np.linspace(0, 4, 5), np.linspace(-5.5, 5.5, 12)]
+    expected, _ = np.histogramdd([data["x"] ** 2, data["n"]], edges, weights=data["w"] ** 2)
+    np.testing.assert_allclose(histogram.values(), expected)
+    assert histogram.axes[0].name == "square"
+
+
+def test_one_field_and_one_expression_of_a_collection(ntuple: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    histogram = ntuple.hist("jets.pt", "abs(jets.eta)", bins=[2, 3], range=[(0, 50), (0, 3)])
+    values = [np.asarray(ak.flatten(v), dtype="f8") for v in (data["jets"]["pt"], abs(data["jets"]["eta"]))]
+    expected, _ = np.histogramdd(values, [np.linspace(0, 50, 3), np.linspace(0, 3, 4)])
+    np.testing.assert_array_equal(histogram.values(), expected)
+
+
+@pytest.mark.parametrize(
+    ("expressions", "options", "text"),
+    [
+        ([], {}, "a histogram needs an expression for each of its axes"),
+        ([3], {}, "expressions are texts, not 3"),
+        (["x"], {"bins": 0}, "an axis of 'x' with 0 bins"),
+        (["x"], {"bins": True}, "an axis of 'x' with True bins"),
+        (["x"], {"bins": [1, 1]}, "bins are their number, increasing edges, or an axis"),
+        (["x"], {"bins": "many"}, "for 'x' they are 'many'"),
+        (["x"], {"range": (1, 1)}, "a range is a pair of a lower and an upper edge"),
+        (["x"], {"range": (0, np.inf)}, "a range is a pair"),
+        (["x"], {"range": 5}, "for 'x' it is 5"),
+        (["x", "n"], {"range": (0, 1)}, "for 'x' it is 0"),
+        (["x", "n"], {"bins": [1, 2, 3]}, "bins are given for 3 axes, and there are 2"),
+        (["jets.pt", "hits"], {"range": [(0, 1)] * 2}, "'jets.pt' and 'hits' have different numbers of items"),
+        (["x"], {"range": (0, 1), "weight": "name"}, "'name' has the type string, and not numbers"),
+        (["jets"], {"range": (0, 1)}, r"'jets' has the type \{pt: float32, eta: float64\}, and not numbers"),
+        (["jets.*"], {"range": (0, 1)}, "is several fields"),
+        (["x"], {"progress": 3}, "progress is True, None, a function"),
+    ],
+)
+def test_what_is_refused(ntuple: tupelo.Ntuple, expressions: list[Any], options: dict[str, Any], text: str) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match=text):
+        ntuple.hist(*expressions, **options)
+
+
+def test_unknown_fields_are_named(ntuple: tupelo.Ntuple) -> None:
+    with pytest.raises(tupelo.NotFoundError, match=r"jets\.pz"):
+        ntuple.hist("jets.pz")
+
+
+def test_without_hist(ntuple: tupelo.Ntuple, data: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hist", None)
+    histogram = ntuple.hist("x", "jets.pt", bins=[3, [0, 10, 20]], range=[(-1, 1), None])
+    assert type(histogram) is bh.Histogram
+    assert [axis.metadata for axis in histogram.axes] == ["x", "jets.pt"]
+    monkeypatch.setitem(sys.modules, "boost_histogram", None)
+    with pytest.raises(ImportError, match=r"hist\(\) needs hist or boost-histogram.*pip install 'tupelo\[hist\]'"):
+        ntuple.hist("x")
+
+
+def test_progress_goes_over_both_readings(ntuple: tupelo.Ntuple) -> None:
+    told: list[tuple[int, int]] = []
+    ntuple.hist("x", bins=3, step_size=1000, progress=lambda done, total: told.append((done, total)))
+    assert [done for done, _ in told] == [0, 1000, 2000, 3000, 3000, 4000, 5000, 6000]
+    assert {total for _, total in told} == {6000}
+    told.clear()
+    ntuple.hist("x", bins=3, range=(0, 1), step_size=1000, progress=lambda done, total: told.append((done, total)))
+    assert told == [(0, 3000), (1000, 3000), (2000, 3000), (3000, 3000)]
+
+
+def test_real_muons() -> None:
+    path = DATA / "cms_run2012_dimuon_ntuple.root"
+    if not path.exists():
+        return
+    ntuple = tupelo.open(f"{path}:Events")
+    pt = ak.flatten(ntuple["Muon_pt"].array())
+    histogram = ntuple.hist("Muon_pt", bins=50, range=(0, 100), step_size=100)
+    assert histogram.values().tolist() == np.histogram(np.asarray(pt, dtype="f8"), 50, (0, 100))[0].tolist()
+    assert "█" in str(histogram)
