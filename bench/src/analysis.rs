@@ -6,6 +6,7 @@
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type};
+use tupelo::reader::DEFAULT_BATCH_BYTES;
 
 use crate::timing::{self, Report};
 use crate::{Result, digest, open};
@@ -15,7 +16,6 @@ const KAON_MASS: f64 = 493.677;
 const LOWEST: f64 = 5000.0;
 const BIN_WIDTH: f64 = 10.0;
 const BINS: usize = 60;
-const BATCH_ENTRIES: u64 = 65_536;
 const MEMBERS: [&str; 6] = ["PX", "PY", "PZ", "ProbK", "ProbPi", "isMuon"];
 
 /// One of the three particles in a batch.
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &[&str], repeat: usize) -> Result<Report> {
         let read = open(file, ntuple)?.read(&columns)?;
         let schema = read.arrow_schema();
         let order = columns.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
-        for batch in read.batches(BATCH_ENTRIES)? {
+        for batch in read.batches_of_bytes(DEFAULT_BATCH_BYTES)? {
             fill(&batch?.project(&order)?, &mut counts)?;
         }
         Ok(counts)

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use arrow_array::{ArrayRef, Float32Array, LargeListArray, RecordBatch};
 use bytes::Bytes;
@@ -213,4 +214,60 @@ fn damage_elsewhere_does_not_hurt_a_range() {
     let error = damaged.read_all().to_batch().expect_err("damage").to_string();
     assert!(error.contains("field 'x': column 0 (Real32), cluster 0, page 0 (1024 bytes at offset "), "{error}");
     assert!(error.contains("page checksum mismatch"), "{error}");
+}
+
+/// `a` and `b` have the same offsets everywhere, and `c` in the first cluster only. Pages are large enough to be worth it.
+fn members() -> Bytes {
+    let batch = |cluster: u64| {
+        let entries = cluster * CLUSTER_ENTRIES..(cluster + 1) * CLUSTER_ENTRIES;
+        let lists = |times: f32, more: u64| {
+            let lists =
+                entries.clone().map(|entry| Some((0..items(entry) + more).map(move |i| Some(times * i as f32))));
+            Arc::new(LargeListArray::from_iter_primitive::<Float32Type, _, _>(lists)) as ArrayRef
+        };
+        let columns = [("a", lists(1.0, 0)), ("b", lists(2.0, 0)), ("c", lists(3.0, u64::from(cluster > 0)))];
+        RecordBatch::try_from_iter(columns).expect("a batch")
+    };
+    let batches: Vec<_> = (0..CLUSTERS).map(batch).collect();
+    let schema = Schema::from_arrow(&tighten(&batches[0])).expect("a schema");
+    let options = WriteOptions::default().with_compression(Compression::NONE).with_page_bytes(16 << 10);
+    memory::write(&schema, &batches, options, true).expect("a file")
+}
+
+#[test]
+fn the_same_offsets_are_read_once() {
+    // Of two threads that come at the same time neither waits for the other.
+    tupelo::set_threads(1);
+    let bytes = members();
+    let ntuple = memory::near_ntuple(&bytes).expect("an ntuple");
+    let read =
+        |ntuple: &Ntuple, names: &[&str], range: Range<u64>| ntuple.read(names).unwrap().entries(range).to_batch();
+    for range in [0..CLUSTERS * CLUSTER_ENTRIES, 0..CLUSTER_ENTRIES, 3000..9000, 7..8] {
+        let all = read(&ntuple, &[], range.clone()).unwrap();
+        for (index, name) in ["a", "b", "c"].into_iter().enumerate() {
+            assert_eq!(all.column(index), read(&ntuple, &[name], range.clone()).unwrap().column(0), "{name} {range:?}");
+        }
+        let offsets = |index: usize| all.column(index).as_list::<i64>().offsets().inner().inner().as_ptr();
+        assert_eq!(offsets(0), offsets(1), "{range:?}");
+        assert_eq!(offsets(0) == offsets(2), range.end <= CLUSTER_ENTRIES, "{range:?}");
+    }
+
+    // The columns are the index of `a`, its items, the index of `b` and so on.
+    let damaged_bytes = |column: usize| {
+        let mut damaged = bytes.to_vec();
+        let (_, page) = pages(&bytes, 2, column).remove(1);
+        damaged[page.start as usize + 100] ^= 1;
+        Bytes::from(damaged)
+    };
+    let damaged = |column: usize| memory::near_ntuple(&damaged_bytes(column)).expect("an ntuple");
+    let everything = 0..CLUSTERS * CLUSTER_ENTRIES;
+    let whole = read(&ntuple, &["a", "b"], everything.clone()).unwrap();
+    // What nobody reads harms nobody, and is found by who reads it.
+    assert_eq!(read(&damaged(2), &["a", "b"], everything.clone()).unwrap(), whole);
+    for (column, names) in [(2, &["b"][..]), (0, &["a", "b"]), (4, &["a", "b", "c"])] {
+        let error = read(&damaged(column), names, everything.clone()).unwrap_err();
+        assert!(error.to_string().contains("checksum"), "{error}");
+    }
+    let file = memory::file(&damaged_bytes(2)).expect("a file");
+    assert_eq!(tupelo::ops::verify::verify(&file, None, &mut |_| {}).expect("a report").damages.len(), 1);
 }

@@ -261,10 +261,10 @@ impl Ntuple {
         &self,
         py: Python<'py>,
         request: Request,
-        batch_entries: u64,
+        batch_bytes: u64,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batches = || self.select(request)?.batches(batch_entries);
+        let batches = || self.select(request)?.batches_of_bytes(batch_bytes);
         let reader: Box<dyn RecordBatchReader + Send> = Box::new(py.detach(batches).or_raise(py)?.into_arrow());
         Bound::new(py, PyRecordBatchReader::new(reader))?.call_method1("__arrow_c_stream__", (requested_schema,))
     }

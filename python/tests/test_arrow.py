@@ -124,7 +124,7 @@ def test_streams_are_read_piece_by_piece() -> None:
     reader = pa.RecordBatchReader.from_stream(large)
     assert large.metrics.pages == 0
     first = reader.read_next_batch()
-    assert first.num_rows == 65_536
+    assert 4 << 20 < first.nbytes < 16 << 20
     assert 0 < large.metrics.unpacked_bytes < 8 * count * 0.7
     assert first.num_rows + sum(batch.num_rows for batch in reader) == count
     assert large.metrics.unpacked_bytes >= 8 * count

@@ -7,7 +7,7 @@
 //! Open `FILE` or `FILE:NAME`, choose fields by dotted path or glob and a range of entries, take one batch or many:
 //! ```no_run
 //! let ntuple = tupelo::open("events.root:Events").open()?;
-//! for batch in ntuple.read(["Muon_*", "MET_pt"])?.entries(0..100_000).batches(65_536)? {
+//! for batch in ntuple.read(["Muon_*", "MET_pt"])?.entries(0..100_000).batches_of_bytes(8 << 20)? {
 //!     println!("{} entries", batch?.num_rows());
 //! }
 //! # Ok::<(), tupelo::Error>(())

@@ -1,9 +1,15 @@
 //! Which pages a request needs: known in advance wherever the metadata tell, so that they are fetched together.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::Result;
 use crate::schema::{Field, Kind};
-use crate::source::{Cluster, Segment};
+use crate::source::{Cluster, Pages, Segment};
+
+/// Columns whose pages are looked at to find out where pages end.
+const SAMPLED_COLUMNS: usize = 32;
 
 /// Stands for "as many as there are".
 const ALL: u64 = u64::MAX / 2;
@@ -110,6 +116,51 @@ fn principal<'f>(field: &'f Field, segment: Segment, wanted: &mut Vec<(&'f Field
         Kind::Array { .. } | Kind::Bitset { .. } => {}
         _ => wanted.push((field, 0, segment)),
     }
+}
+
+/// The entry behind which reading best ends, so that few pages have to be decoded again by what goes on from there. It is
+/// in the window, near its middle, if most columns have a page that ends there; else the first one behind the window where
+/// they have, before the limit; else that in the window where at least some have. `place` moves an entry to one before it
+/// that will do.
+pub(crate) fn good_end(
+    pages: &mut Pages<'_>,
+    clusters: &[Cluster],
+    fields: &[&Field],
+    window: &Range<u64>,
+    limit: u64,
+    place: impl Fn(u64) -> u64,
+) -> Result<Option<u64>> {
+    let whole = |cluster: &Cluster| Segment {
+        cluster: *cluster,
+        start: 0,
+        count: cluster.entries,
+        total: Some(cluster.entries),
+        per_entry: Some(1),
+    };
+    let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut most = 0;
+    for cluster in clusters {
+        let mut wanted = Vec::new();
+        fields.iter().for_each(|field| principal(field, whole(cluster), &mut wanted));
+        wanted.truncate(SAMPLED_COLUMNS);
+        most = wanted.len() / 2 + 1;
+        for (field, k, _) in wanted {
+            for end in pages.ends(field, k, cluster)?.into_iter().map(&place) {
+                if (window.start..limit).contains(&end) {
+                    *votes.entry(end).or_default() += 1;
+                }
+            }
+        }
+        // All that is asked for is known.
+        if cluster.entry_range().end >= window.end && votes.values().any(|&votes| votes >= most) {
+            break;
+        }
+    }
+    let middle = window.start.midpoint(window.end);
+    let near = votes.range(window.clone()).max_by_key(|&(end, votes)| (votes, Reverse(end.abs_diff(middle))));
+    let far = || votes.range(window.end..).find(|&(_, &votes)| votes >= most);
+    let found = near.filter(|&(_, &votes)| votes >= most).or_else(far).or(near);
+    Ok(found.map(|(&end, _)| end))
 }
 
 /// Every column of a field and of those below it, with its number among the columns of its field.

@@ -9,7 +9,7 @@ from typing import Any, Final, Self, final
 from ._select import Request
 
 __all__ = [
-    "DEFAULT_BATCH_ENTRIES",
+    "DEFAULT_BATCH_BYTES",
     "DEFAULT_CHECKPOINT_BYTES",
     "DEFAULT_CHECKPOINT_SECONDS",
     "DEFAULT_PAGE_CHECKSUMS",
@@ -37,7 +37,7 @@ __all__ = [
     "type_names",
 ]
 
-DEFAULT_BATCH_ENTRIES: Final[int]
+DEFAULT_BATCH_BYTES: Final[int]
 DEFAULT_CHECKPOINT_BYTES: Final[int]
 DEFAULT_CHECKPOINT_SECONDS: Final[float]
 DEFAULT_PAGE_CHECKSUMS: Final[bool]
@@ -100,7 +100,7 @@ class Ntuple:
     def metrics(self) -> tuple[dict[str, Any], str] | None: ...
     def take(self, request: Request, entries: list[int]) -> Any: ...
     def batches(self, request: Request, batch_entries: int, batch_bytes: int | None) -> Batches: ...
-    def stream(self, request: Request, batch_entries: int, requested_schema: object | None) -> Any: ...
+    def stream(self, request: Request, batch_bytes: int, requested_schema: object | None) -> Any: ...
 
 @final
 class Manifest:

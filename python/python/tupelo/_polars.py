@@ -60,11 +60,11 @@ class _Source:
         columns = list(self.patterns) if columns is None else columns
         stop = self.request.entry_stop
         stop = stop if n_rows is None else min(stop, self.request.entry_start + n_rows)
-        step = batch_size or _core.DEFAULT_BATCH_ENTRIES
+        step_bytes = None if batch_size else _core.DEFAULT_BATCH_BYTES
         first = [] if predicate is None else [name for name in self.patterns if name in predicate.meta.root_names()]
         others = [name for name in columns if name not in first] if first else []
         seen = first or columns
-        for position, _, batch in self.ntuple._core.batches(self._reading(seen, stop), step, None):
+        for position, _, batch in self.ntuple._core.batches(self._reading(seen, stop), batch_size or 1, step_bytes):
             frame = to_polars(batch)
             if predicate is not None:
                 frame = frame.with_row_index(_PLACE).filter(predicate)

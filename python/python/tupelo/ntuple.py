@@ -402,7 +402,7 @@ class Ntuple(Fields):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All entries as a stream of Arrow batches, decoded while they are asked for."""
         request = _select.Request(entry_stop=self.num_entries)
-        return self._core.stream(request, _core.DEFAULT_BATCH_ENTRIES, requested_schema)
+        return self._core.stream(request, _core.DEFAULT_BATCH_BYTES, requested_schema)
 
     def with_rules(self, rules: ReadRule | Iterable[ReadRule]) -> "Ntuple":
         """The same ntuple with the members that rules compute, see `ReadRule`.

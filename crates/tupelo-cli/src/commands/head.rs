@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use tupelo::reader::{DEFAULT_BATCH_ENTRIES, Read};
+use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
 
 use super::dump::{self, Format};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 fn first(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
     let mut numbers: Vec<u64> = Vec::new();
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    for batch in read.without_fields().with_entry_numbers("entry").batches(DEFAULT_BATCH_ENTRIES)? {
+    for batch in read.without_fields().with_entry_numbers("entry").batches_of_bytes(DEFAULT_BATCH_BYTES)? {
         let batch = batch?;
         let found = batch.column(0).as_primitive::<UInt64Type>().values();
         numbers.extend(found.iter().take(count - numbers.len()));

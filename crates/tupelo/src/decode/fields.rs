@@ -2,7 +2,7 @@
 
 use arrow_array::ArrayRef;
 
-use super::Decoder;
+use super::{Decoder, Known};
 use crate::schema::Field;
 use crate::source::{Missing, PageSource, Pages, Request, Segment};
 use crate::{ErrorKind, Result, plan, pool};
@@ -27,7 +27,10 @@ pub(crate) fn fields(
     segments: &[Segment],
     how: How,
 ) -> Result<Vec<ArrayRef>> {
-    let attempt = |parallel| Batch { source, request: &request(), fields, segments, how, parallel }.decode();
+    let attempt = |parallel| {
+        let (request, known) = (&request(), &Known::default());
+        Batch { source, request, known, fields, segments, how, parallel }.decode()
+    };
     match attempt(true) {
         Err(error) if error.kind() == ErrorKind::Limit && pool::threads() > 1 => attempt(false),
         done => done,
@@ -38,6 +41,7 @@ pub(crate) fn fields(
 struct Batch<'a> {
     source: &'a PageSource,
     request: &'a Request,
+    known: &'a Known,
     fields: &'a [Field],
     segments: &'a [Segment],
     how: How,
@@ -62,7 +66,7 @@ impl<'a> Batch<'a> {
         let (mut decoders, mut missing) = (Vec::new(), Vec::new());
         let (mut fetched, mut touched, room) = (0, 0.0, self.request.room());
         for field in fields {
-            let mut decoder = Decoder::new(Pages::new(self.source, self.request), self.how, self.parallel);
+            let mut decoder = Decoder::new(Pages::new(self.source, self.request), self.known, self.how, self.parallel);
             let pages = decoder.pages.missing(plan::wanted(field, self.segments).into_iter())?;
             let bytes: u64 = pages.iter().map(|page| page.bytes).sum();
             if fetched + bytes > room && !decoders.is_empty() {

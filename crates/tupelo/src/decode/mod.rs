@@ -27,6 +27,7 @@ use crate::schema::{Field, Kind, Primitive};
 use crate::source::{Pages, Segment, Touch};
 use crate::{Error, Result};
 pub(crate) use fields::{How, fields};
+use offsets::Known;
 use values::Values;
 
 /// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.
@@ -38,6 +39,8 @@ const MAX_UNSTORED: u64 = 1 << 32;
 /// Decodes one field of a reading request.
 struct Decoder<'s> {
     pages: Pages<'s>,
+    /// What other fields of the request have decoded.
+    known: &'s Known,
     how: How,
     nested_deferred: bool,
     /// Whether other threads may help.
@@ -47,10 +50,10 @@ struct Decoder<'s> {
 }
 
 impl<'s> Decoder<'s> {
-    fn new(pages: Pages<'s>, how: How, parallel: bool) -> Self {
+    fn new(pages: Pages<'s>, known: &'s Known, how: How, parallel: bool) -> Self {
         let flags = pages.source().descriptor().feature_flags();
         let nested_deferred = flags.bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS);
-        Self { pages, how, nested_deferred, parallel, is_large: false }
+        Self { pages, known, how, nested_deferred, parallel, is_large: false }
     }
 
     /// The field's values over the segments, one after the other.

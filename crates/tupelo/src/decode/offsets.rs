@@ -1,5 +1,8 @@
 //! Index columns to Arrow offsets.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use tupelo_format::encoding::{self, Encoding};
 
@@ -13,7 +16,24 @@ const SEGMENT_MEMORY: u64 = 2 * size_of::<Segment>() as u64;
 /// Offsets of Arrow are signed, and two of them can be added.
 const MAX_ITEMS: u64 = 1 << 62;
 
+/// Offsets that are decoded, for fields that turn out to have the same. Members that are written as collections of their
+/// own, as `Muon_pt` and `Muon_eta`, store the same offsets again and again: pages of the same checksum and size are
+/// neither read nor decoded twice, and arrays that have the same offsets have them in common.
+#[derive(Default)]
+pub(super) struct Known(Mutex<HashMap<Vec<u64>, Offsets>>);
+
+impl Known {
+    fn get(&self, fingerprint: &[u64]) -> Option<Offsets> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(fingerprint).cloned()
+    }
+
+    fn put(&self, fingerprint: Vec<u64>, offsets: &Offsets) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(fingerprint, offsets.clone());
+    }
+}
+
 /// End offsets of a collection's items in the output, and where the items lie.
+#[derive(Clone)]
 pub(super) struct Offsets {
     pub(super) buffer: OffsetBuffer<i64>,
     pub(super) items: Vec<Segment>,
@@ -34,6 +54,10 @@ impl Decoder<'_> {
             })
             .collect();
         self.check(field, 0, &widened)?;
+        let fingerprint = self.fingerprint(field, segments, &widened)?;
+        if let Some(known) = fingerprint.as_deref().and_then(|fingerprint| self.known.get(fingerprint)) {
+            return Ok(known);
+        }
         self.pages.memory().take(SEGMENT_MEMORY * segments.len() as u64, "parts of clusters")?;
         let stored = total(field, &widened)?;
         let mut out = self.values(field, stored + 1, size_of::<u64>())?;
@@ -68,10 +92,31 @@ impl Decoder<'_> {
             (base, from, to) = (end, from + count, to + count);
         }
         out.truncate((count + 1) * size_of::<u64>());
-        match rising(ScalarBuffer::from(Buffer::from(out))) {
-            Ok(buffer) => Ok(Offsets { buffer, items }),
-            Err(numbers) => Err(self.where_it_falls(field, segments, &items, &numbers[1..])),
+        let offsets = match rising(ScalarBuffer::from(Buffer::from(out))) {
+            Ok(buffer) => Offsets { buffer, items },
+            Err(numbers) => return Err(self.where_it_falls(field, segments, &items, &numbers[1..])),
+        };
+        if let Some(fingerprint) = fingerprint {
+            self.known.put(fingerprint, &offsets);
         }
+        Ok(offsets)
+    }
+
+    /// What tells the offsets of a field from others.
+    fn fingerprint(&mut self, field: &Field, segments: &[Segment], widened: &[Segment]) -> Result<Option<Vec<u64>>> {
+        // Where columns below may be deferred, more of the column is looked at than the segments.
+        if self.nested_deferred {
+            return Ok(None);
+        }
+        let touches = self.pages.touches(field, 0, widened)?;
+        let fingerprint = self.pages.fingerprint(&touches).map_err(|e| self.pages.named(field, e))?;
+        Ok(fingerprint.map(|mut numbers| {
+            for segment in segments {
+                let total = segment.total.unwrap_or(u64::MAX);
+                numbers.extend([segment.cluster.number, segment.start, segment.count, total]);
+            }
+            numbers
+        }))
     }
 
     /// How many items a collection has in the whole cluster, where the segment tells. Where columns below may be deferred

@@ -11,14 +11,15 @@ use crate::{Error, ErrorKind, Result};
 
 /// Batches are cut from larger pieces that are decoded at once, of about this many bytes in memory.
 const CHUNK_BYTES: u64 = 32 << 20;
+/// Pieces are as large as this where pages are so large that smaller ones would decode them again and again.
+const MAX_CHUNK_BYTES: u64 = 8 * CHUNK_BYTES;
 
 /// Batches of one reading request, in entry order.
 #[derive(Debug)]
 pub struct Batches {
     read: Arc<Read>,
     schema: SchemaRef,
-    batch_entries: u64,
-    chunk_entries: u64,
+    size: Size,
     position: u64,
     /// What was decoded last.
     chunk: Option<Chunk>,
@@ -40,21 +41,29 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Entries from `start` on: several batches at once where they are small, and no more than the memory budget allows
-    /// unless one batch alone is more.
-    fn decode(read: &Read, start: u64, entries: u64, batch_entries: u64) -> Result<Self> {
-        let end = |entries: u64| start.saturating_add(entries).min(read.range().end);
-        let at_once = end(entries);
-        let (end, decoded) = match read.decode_columns(&(start..at_once), true) {
+    /// Some entries from `start` on, and no more than the memory budget allows unless one batch alone is more.
+    fn decode(read: &Read, start: u64, size: Size) -> Result<Self> {
+        let end = size.end(read, start);
+        let (end, decoded) = match read.decode_columns(&(start..end), true) {
             // A cluster may be much larger than those by which the number of entries was chosen.
             Err(error) if error.kind() == ErrorKind::Limit => {
-                let end = end(batch_entries);
+                let end = start.saturating_add(size.batch_entries).min(read.range().end);
                 (end, read.decode_columns(&(start..end), false))
             }
-            decoded => (at_once, decoded),
+            decoded => (end, decoded),
         };
         let (batch, kept) = decoded.map_err(|e| read.ntuple().context(e))?;
         Ok(Self { batch, kept, start, end, given: 0 })
+    }
+
+    /// Where the batch ends that begins with an entry: all of a chunk are about equally large.
+    fn batch_end(&self, start: u64, size: Size) -> u64 {
+        let entries = self.end - self.start;
+        let batch = match size.is_exact {
+            true => size.batch_entries,
+            false => entries.div_ceil((entries.saturating_add(size.batch_entries / 2) / size.batch_entries).max(1)),
+        };
+        start.saturating_add(batch).min(self.end)
     }
 
     /// What is kept of the entries from `start` to `end`, which come after those that are handed out.
@@ -70,13 +79,49 @@ impl Chunk {
     }
 }
 
+/// How many entries are decoded and handed out at once.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    batch_entries: u64,
+    /// Whether batches have exactly as many, but the last one.
+    is_exact: bool,
+    /// About as many are decoded at once.
+    chunk_entries: u64,
+}
+
+impl Size {
+    /// Where to stop for a while.
+    fn end(self, read: &Read, start: u64) -> u64 {
+        let (last, half) = (read.range().end, self.chunk_entries / 2);
+        let behind = |entries: u64| start.saturating_add(entries);
+        let window = behind(half + 1)..behind(self.chunk_entries + half + 1);
+        if last < window.end {
+            return last;
+        }
+        let limit = behind(self.chunk_entries.saturating_mul(MAX_CHUNK_BYTES / CHUNK_BYTES)).clamp(window.end, last);
+        let place = |end: u64| match self.is_exact {
+            true => start + end.saturating_sub(start) / self.batch_entries * self.batch_entries,
+            false => end,
+        };
+        // Nothing is known where page lists are damaged: who reads the entries is told.
+        let end = read.good_end(&window, limit, place).ok().flatten();
+        end.unwrap_or(behind(self.chunk_entries)).min(last)
+    }
+
+    /// Decodes at once what takes so many bytes, if each entry takes so many.
+    fn fit(&mut self, bytes_per_entry: f64) {
+        let at_once = (CHUNK_BYTES as f64 / bytes_per_entry.max(1.0)) as u64;
+        let batches = (at_once / self.batch_entries).max(1);
+        self.chunk_entries = self.batch_entries.saturating_mul(batches);
+    }
+}
+
 impl Batches {
-    pub(super) fn new(read: Read, batch_entries: u64) -> Result<Self> {
-        let at_once = (CHUNK_BYTES as f64 / read.decoded_bytes_per_entry()?.max(1.0)) as u64;
-        let chunk_entries = batch_entries.saturating_mul((at_once / batch_entries).max(1));
+    pub(super) fn new(read: Read, batch_entries: u64, is_exact: bool) -> Result<Self> {
+        let mut size = Size { batch_entries, is_exact, chunk_entries: batch_entries };
+        size.fit(read.decoded_bytes_per_entry()?);
         let (schema, position) = (read.arrow_schema(), read.range().start);
-        let read = Arc::new(read);
-        Ok(Self { read, schema, batch_entries, chunk_entries, position, chunk: None, ahead: None })
+        Ok(Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None })
     }
 
     /// First entry of the next batch.
@@ -86,20 +131,17 @@ impl Batches {
 
     /// The next entries; another thread then begins with those behind them.
     fn next_chunk(&mut self) -> Result<Chunk> {
-        let (start, one) = (self.position, self.batch_entries);
         let ahead = self.ahead.take().and_then(Ahead::wait);
-        let chunk = ahead.unwrap_or_else(|| Chunk::decode(&self.read, start, self.chunk_entries, one))?;
-        // The next entries will be as large as these.
-        let bytes = chunk.batch.get_array_memory_size().max(1) as u64;
-        let entries = (u128::from(CHUNK_BYTES) * u128::from(chunk.end - start) / u128::from(bytes)) as u64;
+        let chunk = ahead.unwrap_or_else(|| Chunk::decode(&self.read, self.position, self.size))?;
+        let (bytes, entries) = (chunk.batch.get_array_memory_size(), chunk.end - chunk.start);
+        // The next entries will be as large as these. What a cut keeps says nothing of the fields by which it decides.
         match &chunk.kept {
-            None => self.chunk_entries = one.saturating_mul((entries / one).max(1)),
-            // What is kept says nothing of the fields by which that was decided.
-            Some(_) => self.chunk_entries = self.chunk_entries.min((chunk.end - start).max(one)),
+            None => self.size.fit(bytes as f64 / entries as f64),
+            Some(_) => self.size.chunk_entries = self.size.chunk_entries.min(entries.max(self.size.batch_entries)),
         }
-        if bytes <= 2 * CHUNK_BYTES && chunk.end < self.read.range().end && !self.read.calls_back() {
-            let (read, start, entries) = (Arc::clone(&self.read), chunk.end, self.chunk_entries);
-            self.ahead = pool::ahead(move || Chunk::decode(&read, start, entries, one));
+        if bytes as u64 <= 2 * CHUNK_BYTES && chunk.end < self.read.range().end && !self.read.calls_back() {
+            let (read, start, size) = (Arc::clone(&self.read), chunk.end, self.size);
+            self.ahead = pool::ahead(move || Chunk::decode(&read, start, size));
         }
         Ok(chunk)
     }
@@ -119,8 +161,7 @@ impl Batches {
                 chunk.start, chunk.end
             ))));
         }
-        // Chunks are of whole batches.
-        let end = self.position.saturating_add(self.batch_entries).min(chunk.end);
+        let end = chunk.batch_end(self.position, self.size);
         let batch = chunk.take(self.position, end);
         (self.position, self.chunk) = (end, Some(chunk).filter(|chunk| end < chunk.end));
         Ok(Some(batch))

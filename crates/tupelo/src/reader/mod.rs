@@ -24,7 +24,7 @@ pub use file::{
 pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
-pub use read::{DEFAULT_BATCH_ENTRIES, Read};
+pub use read::{DEFAULT_BATCH_BYTES, Read};
 pub use rules::ReadRule;
 pub(crate) use transform::binary_type;
 pub use tupelo_storage::adapter::Time;

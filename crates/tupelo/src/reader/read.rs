@@ -15,8 +15,8 @@ use crate::schema::{Field, Schema};
 use crate::source::{Pages, Segment};
 use crate::{Error, Result, plan};
 
-/// Entries in a batch unless told otherwise.
-pub const DEFAULT_BATCH_ENTRIES: u64 = 65_536;
+/// Memory of a batch for those who do not say how large they want it, in bytes: 8 MiB.
+pub const DEFAULT_BATCH_BYTES: u64 = 8 << 20;
 /// Clusters that are looked at to guess how many bytes an entry has.
 const SAMPLED_CLUSTERS: usize = 16;
 
@@ -303,16 +303,17 @@ impl Read {
         if count == 0 {
             return Err(Error::invalid_argument("a batch must have at least one entry"));
         }
-        Batches::new(self, count)
+        Batches::new(self, count, true)
     }
 
-    /// Batches of about `bytes` bytes in memory.
+    /// Batches of about `bytes` bytes in memory, with what a cut looks at before it keeps some. They end where pages end
+    /// as far as that can be, so that no page is decoded twice.
     ///
     /// # Errors
     /// Corrupt where the page lists are damaged.
     pub fn batches_of_bytes(self, bytes: u64) -> Result<Batches> {
-        let entries = (bytes as f64 / self.bytes_per_entry()?.max(1e-9)) as u64;
-        self.batches(entries.max(1))
+        let entries = (bytes as f64 / self.decoded_bytes_per_entry()?.max(1.0)) as u64;
+        Batches::new(self, entries.max(1), false)
     }
 
     /// What an entry takes in memory on average, in bytes, judged by the first clusters.
@@ -327,10 +328,23 @@ impl Read {
 
     /// The same with what a cut looks at.
     pub(super) fn decoded_bytes_per_entry(&self) -> Result<f64> {
+        let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
+        Ok(self.bytes_per_entry()? + self.estimate(&self.cut_fields())? + numbers as f64)
+    }
+
+    fn cut_fields(&self) -> Vec<&Field> {
         let mut fields: Vec<&Field> = Vec::new();
         self.cut.iter().for_each(|cut| cut.reads(&mut |read| fields.extend(read.disk_fields())));
-        let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
-        Ok(self.bytes_per_entry()? + self.estimate(&fields)? + numbers as f64)
+        fields
+    }
+
+    /// Where to stop reading for a while: see [`plan::good_end`].
+    pub(super) fn good_end(&self, window: &Range<u64>, limit: u64, place: impl Fn(u64) -> u64) -> Result<Option<u64>> {
+        let source = self.ntuple.source();
+        let request = source.request();
+        let clusters = source.clusters(window.start..limit)?;
+        let fields: Vec<&Field> = self.disk_fields().iter().chain(self.cut_fields()).collect();
+        plan::good_end(&mut Pages::new(source, &request), &clusters, &fields, window, limit, place)
     }
 
     fn estimate(&self, fields: &[&Field]) -> Result<f64> {
