@@ -1,6 +1,7 @@
 //! Engine errors as the exception classes that `tupelo.errors` defines, one for each kind.
 
 use std::error::Error as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyException;
 use pyo3::intern;
@@ -63,5 +64,18 @@ pub(crate) trait OrRaise<T> {
 impl<T> OrRaise<T> for tupelo::Result<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T> {
         self.map_err(|error| to_python(py, &error))
+    }
+}
+
+/// Does work without the interpreter. Handlers of signals run in between, and what they raise ends it: Ctrl-C need not wait.
+pub(crate) fn stoppable<R: Send>(py: Python<'_>, work: impl FnOnce() -> tupelo::Result<R> + Send) -> PyResult<R> {
+    let raised = Arc::new(Mutex::new(None));
+    let handler = Arc::clone(&raised);
+    let keep = move |error| *handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    let ask = move || Python::attach(|py| py.check_signals()).map_err(&keep).is_err();
+    let done = py.detach(|| tupelo::stoppable(ask, work));
+    match raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(raised) => Err(raised),
+        None => done.or_raise(py),
     }
 }

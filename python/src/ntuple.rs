@@ -12,7 +12,7 @@ use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind, Schema};
 
 use crate::attributes::Attributes;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, stoppable};
 use crate::objects::Objects;
 use crate::rules::{self, RuleRow};
 
@@ -208,7 +208,7 @@ impl Ntuple {
 
     /// What is chosen as one `pyarrow.RecordBatch`.
     fn read<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
-        let batch = py.detach(|| self.select(request)?.to_batch()).or_raise(py)?;
+        let batch = stoppable(py, || self.select(request)?.to_batch())?;
         PyRecordBatch::new(batch).into_pyarrow(py)
     }
 
@@ -233,7 +233,7 @@ impl Ntuple {
 
     /// Single entries of what is chosen as one `pyarrow.RecordBatch`, in the order given.
     fn take<'py>(&self, py: Python<'py>, request: Request, entries: Vec<u64>) -> PyResult<Bound<'py, PyAny>> {
-        let batch = py.detach(|| self.select(request)?.take(&entries)).or_raise(py)?;
+        let batch = stoppable(py, || self.select(request)?.take(&entries))?;
         PyRecordBatch::new(batch).into_pyarrow(py)
     }
 
@@ -395,9 +395,10 @@ impl Batches {
             // A panic elsewhere leaves the batches where they were: each call either advances or does not.
             let mut batches = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             let start = batches.position();
-            batches.next().map(|batch| batch.map(|batch| (start, batches.position(), batch)))
+            let next = batches.next().transpose()?;
+            Ok(next.map(|batch| (start, batches.position(), batch)))
         };
-        match py.detach(next).transpose().or_raise(py)? {
+        match stoppable(py, next)? {
             None => Ok(None),
             Some((start, stop, batch)) => Ok(Some((start, stop, PyRecordBatch::new(batch).into_pyarrow(py)?))),
         }

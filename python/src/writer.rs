@@ -12,7 +12,7 @@ use tupelo::Error;
 use tupelo::schema::Schema;
 
 use crate::attributes::AttributeSetWriter;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, stoppable};
 use crate::options::Options;
 
 /// A ROOT file that is being written; nothing is visible before it is finished.
@@ -87,7 +87,7 @@ impl NtupleWriter {
         py: Python<'_>,
         call: impl FnOnce(&mut tupelo::NtupleWriter) -> tupelo::Result<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| call(lock(&self.inner).as_mut().ok_or_else(|| closed("ntuple"))?)).or_raise(py)
+        stoppable(py, || call(lock(&self.inner).as_mut().ok_or_else(|| closed("ntuple"))?))
     }
 }
 
@@ -187,7 +187,7 @@ impl FillContext {
         py: Python<'_>,
         call: impl FnOnce(&mut tupelo::writer::FillContext) -> tupelo::Result<()> + Send,
     ) -> PyResult<()> {
-        py.detach(|| call(lock(&self.inner).as_mut().ok_or_else(|| closed("fill context"))?)).or_raise(py)
+        stoppable(py, || call(lock(&self.inner).as_mut().ok_or_else(|| closed("fill context"))?))
     }
 }
 

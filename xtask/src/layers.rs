@@ -59,12 +59,12 @@ const CRATES: &[Crate] = &[
         uses: &["tupelo-format", "tupelo-storage"],
         rooms: &[
             "error",
+            "pool",
             "expression",
             "schema",
             "source",
             "sink",
             "plan",
-            "pool",
             "decode",
             "encode",
             "reader",

@@ -95,13 +95,14 @@
 //! | room | what it is |
 //! |---|---|
 //! | `error` | the one [`Error`] |
+//! | `pool` | threads, and being stopped |
+//! | `expression` | [`Expression`]: over the fields of an entry |
 //! | [`schema`] | the field tree; from descriptors, to and from Arrow; projections |
 //! | `source` | metadata and sealed pages of an ntuple, over a byte source |
 //! | `sink` | blobs of a ROOT file that is being written |
 //! | `plan` | which pages a request needs |
 //! | `decode` | sealed pages to Arrow arrays |
 //! | `encode` | Arrow arrays to sealed pages |
-//! | `expression` | [`Expression`]: over the fields of an entry |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |
 //! | [`ops`] | copy, verify, inspect, layout, index |
@@ -123,7 +124,7 @@ use std::path::Path;
 
 pub use error::{Error, ErrorKind, Place, Result};
 pub use expression::Expression;
-pub use pool::{THREADS_VARIABLE, set_threads, threads};
+pub use pool::{THREADS_VARIABLE, set_threads, stoppable, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};
 pub use tupelo_format::compression::{Algorithm, Compression};
 pub use tupelo_format::container::StreamerInfos;

@@ -3,19 +3,25 @@
 //! The pool belongs to the process. It is made when it is first needed, and anew in a forked child, where the threads
 //! of the parent are gone.
 
-use std::sync::mpsc::{self, Receiver};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 
 /// Environment variable with the number of threads, for programs that do not call [`set_threads`].
 pub const THREADS_VARIABLE: &str = "TUPELO_THREADS";
 /// Bytes below which work is not cut, because waking a thread costs more.
 const SMALL_BYTES: u64 = 256 << 10;
+/// How long work goes on before a caller who may stop it is asked.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 static POOL: Mutex<State> = Mutex::new(State { wanted: None, made: None });
 
@@ -64,13 +70,111 @@ fn pool() -> Option<Arc<ThreadPool>> {
     pool
 }
 
+/// Lets a caller stop work in between: `ask` is called on this thread, every 20 milliseconds at most, and if it answers
+/// true, what is under way ends with an error of the kind [`Storage`](crate::ErrorKind::Storage), as if a disk had failed:
+/// a writer that is stopped can only be given up.
+/// ```
+/// let ntuple = "events.root:Events";
+/// let read = tupelo::stoppable(|| true, || tupelo::open(ntuple).open()?.read_all().to_batch());
+/// assert!(read.is_err());
+/// ```
+pub fn stoppable<R>(ask: impl Fn() -> bool + 'static, work: impl FnOnce() -> R) -> R {
+    let asker = Asker { ask: Box::new(ask), asked: Cell::new(Instant::now()) };
+    Stop { is_stopped: Arc::new(AtomicBool::new(false)), asker: Some(Rc::new(asker)) }.over(work)
+}
+
+thread_local! {
+    static STOP: RefCell<Option<Stop>> = const { RefCell::new(None) };
+}
+
+/// Whether to go on.
+#[derive(Clone)]
+struct Stop {
+    is_stopped: Arc<AtomicBool>,
+    /// Only on the thread of the caller.
+    asker: Option<Rc<Asker>>,
+}
+
+struct Asker {
+    ask: Box<dyn Fn() -> bool>,
+    asked: Cell<Instant>,
+}
+
+impl Stop {
+    fn current() -> Option<Self> {
+        STOP.with_borrow(Clone::clone)
+    }
+
+    /// Does work that asks.
+    fn over<R>(self, work: impl FnOnce() -> R) -> R {
+        struct Before(Option<Stop>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                STOP.set(self.0.take());
+            }
+        }
+        let _before = Before(STOP.replace(Some(self)));
+        work()
+    }
+
+    fn check(&self) -> Result<()> {
+        if let Some(asker) = self.asker.as_ref().filter(|asker| asker.asked.get().elapsed() >= PATIENCE) {
+            asker.asked.set(Instant::now());
+            self.is_stopped.fetch_or((asker.ask)(), Ordering::Relaxed);
+        }
+        match self.is_stopped.load(Ordering::Relaxed) {
+            true => Err(Error::new(ErrorKind::Storage, "stopped by the caller")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// An error if the caller wants no more.
+pub(crate) fn check() -> Result<()> {
+    STOP.with_borrow(|stop| stop.as_ref().map_or(Ok(()), Stop::check))
+}
+
+/// What comes through a channel, while the caller is asked whether to go on; nothing if he does not, or the other end is
+/// gone.
+fn wait<T>(done: &Receiver<T>) -> Option<T> {
+    loop {
+        match done.recv_timeout(PATIENCE) {
+            Ok(done) => return Some(done),
+            Err(RecvTimeoutError::Timeout) => check().ok()?,
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
 /// Does all tasks, which are about `bytes` of work together, and gives what they made in their order, or
 /// the first error in that order.
 pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let pool = if tasks.len() > 1 && bytes >= SMALL_BYTES { pool() } else { None };
-    let Some(pool) = pool else { return tasks.into_iter().map(work).collect() };
-    let done: Vec<Result<R>> = pool.install(|| tasks.into_par_iter().with_max_len(1).map(&work).collect());
-    done.into_iter().collect()
+    let Some(pool) = pool else { return tasks.into_iter().map(|task| check().and_then(|()| work(task))).collect() };
+    let Some(stop) = Stop::current() else {
+        let done: Vec<Result<R>> = pool.install(|| tasks.into_par_iter().with_max_len(1).map(&work).collect());
+        return done.into_iter().collect();
+    };
+    let is_stopped = &stop.is_stopped;
+    let work = |task| {
+        let stop = Stop { is_stopped: Arc::clone(is_stopped), asker: None };
+        stop.check()?;
+        stop.over(|| work(task))
+    };
+    let all = || tasks.into_par_iter().with_max_len(1).map(work).collect::<Vec<Result<R>>>();
+    let done = match rayon::current_thread_index() {
+        Some(_) => Some(pool.install(all)),
+        // The caller asks while others work.
+        None => pool.in_place_scope(|scope| {
+            let (sender, done) = mpsc::sync_channel(1);
+            scope.spawn(move |_| drop(sender.send(all())));
+            wait(&done)
+        }),
+    };
+    match done {
+        Some(done) => done.into_iter().collect(),
+        None => Err(check().err().unwrap_or_else(|| Error::new(ErrorKind::Storage, "a thread is gone"))),
+    }
 }
 
 /// Work that another thread does meanwhile.
@@ -90,8 +194,32 @@ pub(crate) fn ahead<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 }
 
 impl<T> Ahead<T> {
-    /// What came of it; nothing in a forked child, where the thread is gone.
+    /// What came of it; nothing in a forked child, where the thread is gone, and where the caller wants no more.
     pub(crate) fn wait(self) -> Option<T> {
-        if self.process == std::process::id() { self.done.recv().ok() } else { None }
+        if self.process == std::process::id() { wait(&self.done) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is stopped is stopped soon, wherever it is done, and what comes after it is not.
+    #[test]
+    fn work_is_stopped_in_between() {
+        for bytes in [0, u64::MAX] {
+            let began = Instant::now();
+            let slow = |task: usize| {
+                thread::sleep(Duration::from_millis(5));
+                check().map(|()| task)
+            };
+            let error = stoppable(|| true, || map((0..10_000).collect(), bytes, slow)).unwrap_err();
+            assert!(error.to_string().contains("stopped"), "{error}");
+            assert!(began.elapsed() < Duration::from_secs(10));
+            let nested = |task: usize| map(vec![task, 1, 2], bytes, Ok).map(|numbers| numbers[0]);
+            let all: Vec<usize> = (0..100).collect();
+            assert_eq!(stoppable(|| false, || map(all.clone(), bytes, nested)).unwrap(), all);
+            assert_eq!(map(all.clone(), bytes, nested).unwrap(), all);
+        }
     }
 }

@@ -12,7 +12,7 @@ use arrow_select::take::take;
 use super::functions::{self, Lane, Reduction, truths};
 use super::parse::{Binary, Literal, Node, Term, Unary};
 use super::value::{Aligned, Kind, Operand, Value, align, describe};
-use crate::{Error, Result};
+use crate::{Error, Result, pool};
 
 /// Functions, for those who misspell one.
 const FUNCTIONS: &[&str] = &[
@@ -76,6 +76,7 @@ struct Evaluator<'e> {
 
 impl Evaluator<'_> {
     fn operand(&self, term: &Term) -> Result<Operand> {
+        pool::check()?;
         match &term.node {
             Node::Literal(literal) => Ok(Operand::Literal(literal.clone())),
             Node::Field(path) => self.field(path).map(Operand::Value),

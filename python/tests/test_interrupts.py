@@ -1,0 +1,84 @@
+"""Ctrl-C ends what is under way, and leaves nothing half-written."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tupelo
+
+PATIENCE_SECONDS = 5.0
+"""What it takes at most here, where many tests share few cores; what is stopped would take several times as long."""
+
+READ = """
+import tupelo
+ntuple = tupelo.open("zeros.root:Events")
+tupelo.set_threads({threads})
+print("ready", flush=True)
+ntuple.arrays("x", cut=" + ".join(["sin(x) * exp(cos(x))"] * 40) + " > 100")
+"""
+
+WRITE = """
+import numpy, tupelo
+tupelo.set_threads({threads})
+with tupelo.recreate("new.root", compression="lzma:9") as file:
+    data = {{"x": numpy.random.default_rng(1).random(30_000_000)}}
+    print("ready", flush=True)
+    file["Events"] = data
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("program", [READ, WRITE], ids=["read", "write"])
+def test_ctrl_c_ends_it(program: str, threads: int) -> None:
+    with tupelo.recreate("zeros.root") as file:
+        file["Events"] = {"x": np.zeros(5_000_000)}
+    child = subprocess.Popen(
+        [sys.executable, "-c", program.format(threads=threads)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.7)
+        assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, errors = child.communicate(timeout=60)
+        assert time.monotonic() - began < PATIENCE_SECONDS
+    finally:
+        child.kill()
+    assert errors.rstrip().endswith("KeyboardInterrupt"), errors
+    assert sorted(path.name for path in Path().iterdir()) == ["zeros.root"]
+
+
+def test_a_handler_may_raise_what_it_wants() -> None:
+    """Not only Ctrl-C: alarms, for instance. Where a handler raises nothing, work goes on."""
+    with tupelo.recreate("zeros.root") as file:
+        file["Events"] = {"x": np.zeros(3_000_000)}
+    ntuple = tupelo.open("zeros.root:Events")
+    heard = []
+
+    def handler(number: int, _: object) -> None:
+        heard.append(number)
+        if len(heard) == 2:
+            raise TimeoutError("too long")
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        with pytest.raises(TimeoutError, match="too long"):
+            ntuple.arrays("x", cut=" + ".join(["sin(x) * exp(cos(x))"] * 60) + " > 100")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(heard) == 2
+    assert len(ntuple.arrays("x", entry_stop=10)) == 10
