@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any, SupportsIndex, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict
 
 from . import _core, _manifest, _select
 from ._files import Files
@@ -16,6 +16,9 @@ from ._libraries import Library, hand_out
 from ._select import Filter
 from ._sizes import count, optional_bytes, parse_bytes
 from .errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 DEFAULT_STEP = "100 MB"
 """Stored bytes of the chosen fields that a partition has, about; uncompressed it is two to five times as much."""
@@ -245,7 +248,7 @@ class Plan:
     """Such a partition."""
 
 
-def plan(files: Files | None = None, **how: Unpack[Planning]) -> Plan:
+def plan(files: Files | None = None, **how: "Unpack[Planning]") -> Plan:
     """What `partitions` says."""
     source = how.get("manifest")
     if files is None and source is None:

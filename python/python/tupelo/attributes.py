@@ -38,7 +38,7 @@ class AttributeSet:
         self._name = name
         self._open_ntuple = open_ntuple
         starts, stops = core.ranges()
-        self._ranges = np.array([starts, stops], dtype=np.uint64).reshape(2, -1).T
+        self._ranges: np.ndarray[Any, np.dtype[np.uint64]] = np.array([starts, stops], np.uint64).reshape(2, -1).T
 
     @property
     def name(self) -> str:

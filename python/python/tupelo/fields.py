@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Self, SupportsIndex, TextIO
+from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,9 @@ from ._libraries import Library, hand_out
 from ._select import Filter
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Field:
@@ -271,7 +274,7 @@ class Fields:
         """Lets go of the file. Arrays that were read stay."""
         self._open_core = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, *exception: object) -> None:

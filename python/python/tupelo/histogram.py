@@ -219,7 +219,7 @@ class Histogram:
     def _shaped(self, flat: Numbers, flow: bool) -> Numbers:
         # In ROOT the bins of the x axis lie side by side.
         shape = tuple(len(axis) + 2 for axis in self.axes)
-        shaped = np.reshape(flat, shape[::-1]).T
+        shaped: Numbers = np.reshape(flat, shape[::-1]).T
         return shaped if flow else shaped[(slice(1, -1),) * len(shape)]
 
 
