@@ -44,7 +44,7 @@ say = @printf '\n== %s\n'
 
 .PHONY: demo build wheel bench
 demo: build ## Write, read and draw a B mass peak; FILE=… does so with your own file
-	$(PYTHON) examples/b_mass.py $(if $(FILE),--file '$(FILE)')
+	.ci/demo $(VENV)/bin/python '$(FILE)'
 
 build: command package ## target/release/tupelo, and the Python package in .venv
 
