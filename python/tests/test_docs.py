@@ -19,6 +19,7 @@ import tupelo
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("TUPELO_DATA") or ROOT.parent / "shared" / "data")
+RUN_PAGE = Path(__file__).with_name("run_page.py")
 
 MODULES = ["tupelo", *(f"tupelo.{module.name}" for module in pkgutil.iter_modules(tupelo.__path__))]
 
@@ -31,10 +32,26 @@ def test_examples_in_docstrings(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "guide").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.usefixtures("demo_folder")
 def test_python_in_the_guide(page: Path) -> None:
-    """The blocks of a page are one program."""
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": page.stem})
+    """The blocks of a page are one program, and print what the page says."""
+    run(RUN_PAGE, page)
+
+
+@pytest.mark.parametrize(
+    ("page", "fault"),
+    [
+        ("```python\nprint(1)\n```\n", "line 1: printed"),
+        ("```python\nx = 1\n```\n\n```python\nprint(x)\n```\n\n```text\n2\n```\n", "line 5: printed\n1\n\nand not\n2"),
+        ("```python\n1 / 0\n```\n", "ZeroDivisionError"),
+        ("```python\nprint(1, 2)\n```\n\n```text\n1 ...\n```\n\n```sh\nfalse\n```\n", None),
+    ],
+)
+def test_pages_are_held_to_what_they_say(page: str, fault: str | None) -> None:
+    Path("page.md").write_text(page)
+    done = subprocess.run([sys.executable, RUN_PAGE, "page.md"], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (fault is None)
+    assert (fault or "") in done.stderr
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "examples").glob("*.py")), ids=lambda page: page.stem)
