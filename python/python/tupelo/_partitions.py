@@ -31,9 +31,13 @@ class PartitionReport:
     """How reading a partition went. What is None is not known, or was not."""
 
     file: str
+    """The file, by its absolute path."""
     ntuple: str
+    """Path of the ntuple in it."""
     entry_start: int
+    """First entry of the partition."""
     entry_stop: int
+    """The entry behind its last one."""
     cluster: int | None = None
     """Number of the cluster in which it failed."""
     column: str | None = None
@@ -86,7 +90,10 @@ class Partition:
         return self.entry_stop - self.entry_start
 
     def with_columns(self, names: str | Iterable[str] | None) -> "Partition":
-        """The same entries of other fields, by dotted paths or globs; None means all."""
+        """The same entries of other fields: ``names`` are dotted paths or globs; None means all.
+
+        Raises `InvalidArgumentError` for what is no text.
+        """
         return replace(self, columns=None if names is None else tuple(_select.texts("names", names)))
 
     def arrays(self, library: Library = "ak", *, report: bool = False) -> Any:
@@ -207,8 +214,9 @@ def partitions(
     ``clusters_per_partition`` says how many clusters a partition has at most. Partitions cover every entry once, in
     order.
 
-    ``names`` and filters choose fields as in `Ntuple.arrays`; those must have the same names and types in all files.
-    ``page_checksums`` and ``memory_budget`` are those of `open`, ``binary_strings`` that of `Ntuple.iterate`.
+    ``names`` choose fields as in `Ntuple.arrays`, or ``filter_name`` and ``filter_typename`` as in `Ntuple.keys`;
+    those must have the same names and types in all files. ``page_checksums`` and ``memory_budget`` are those of `open`,
+    ``binary_strings`` that of `Ntuple.iterate`.
 
     Raises `InvalidArgumentError` where files differ in the chosen fields, saying how, and what `open` raises.
 

@@ -147,7 +147,10 @@ class Histogram:
         return variances
 
     def counts(self, flow: bool = False) -> Numbers:
-        """How many entries each bin has; of weighted histograms, how many without weights would say as much."""
+        """How many entries each bin has; of weighted histograms, how many without weights would say as much.
+
+        ``flow`` is that of `values`.
+        """
         if self.kind == "COUNT" and not self.is_weighted:
             return self.values(flow).astype(np.float64)
         sums, squares = ("fBinEntries", "fBinSumw2") if self.kind == "MEAN" else ("fArray", "fSumw2")

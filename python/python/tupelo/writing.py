@@ -208,7 +208,7 @@ class WritableFile:
     ) -> "NtupleWriter":
         """Begins an ntuple under ``"dir/name"`` and gives what extends it.
 
-        ``what`` are the fields or the first entries:
+        ``description`` is free text. ``what`` are the fields or the first entries:
 
         - a mapping of names to types: C++ names (``"float"``, ``"std::vector<std::pair<int, double>>"``; in texts C++
           comes first, so ``"float"`` has 32 bits), NumPy dtypes (``np.float32``, ``"i8"``, ``("f4", 3)``),
