@@ -44,7 +44,7 @@ say = @printf '\n== %s\n'
 
 .PHONY: demo build wheel bench
 demo: build ## Write, read and draw a B mass peak; FILE=… does so with your own file
-	.ci/demo $(VENV)/bin/python '$(FILE)'
+	.ci/demo $(VENV)/bin/python demo '$(FILE)'
 
 build: command package ## target/release/tupelo, and the Python package in .venv
 

@@ -40,9 +40,10 @@ for events in ntuple.iterate(COLUMNS, step_size="64 MB", library="np", progress=
     histogram.fill(np.sqrt(np.maximum(energy**2 - (momenta.sum(axis=0) ** 2).sum(axis=0), 0)))
 speed = column_bytes / 1e6 / (time.perf_counter() - begin)
 
-print(histogram)
+print(f"{histogram.axes[0].label}\n{histogram}")
 print(f"{ntuple.num_entries} events, {histogram.sum(flow=True):.0f} with three kaons")
-print(f"{len(COLUMNS)} of {len(ntuple.keys(recursive=False))} columns, {column_bytes / 1e6:.1f} MB, {speed:.0f} MB/s")
+print(f"{len(COLUMNS)} of {len(ntuple.keys(recursive=False))} columns read: ", end="")
+print(f"{column_bytes / 1e6:.1f} MB, {speed:.0f} MB/s with the analysis")
 
 axes = Figure(figsize=(8, 5), layout="constrained").add_subplot(title="B± → K± K± K∓", ylabel="events")
 mplhep.histplot(histogram, ax=axes, histtype="fill")

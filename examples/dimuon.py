@@ -42,7 +42,7 @@ spectrum = hist.Hist(axis)
 with tupelo.open(arguments.file) as events:
     for piece in events.iterate([f"Muon_{name}" for name in MEMBERS], progress=True):
         spectrum.fill(masses(ak.zip({name: piece[f"Muon_{name}"] for name in MEMBERS})))
-    print(spectrum)
+    print(f"{axis.label}\n{spectrum}")
     print(f"{events.num_entries} events, {spectrum.sum(flow=True):.0f} pairs of muons with opposite charges")
 
 axes = Figure(figsize=(8, 5), layout="constrained").add_subplot(

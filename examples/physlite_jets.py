@@ -30,8 +30,8 @@ with tupelo.open({arguments.file: "EventData"}, metrics=True) as events:
     leading = events.hist(
         "max(pt)", bins=hist.axis.Regular(40, 0, 400, label="pt of the hardest jet (GeV)"), aliases=JETS
     )
-    print(multiplicity)
-    print(leading)
+    for histogram in (multiplicity, leading):
+        print(f"{histogram.axes[0].label}\n{histogram}")
     print(f"{events.num_entries} events, {leading.sum(flow=True):.0f} with jets")
     print(f"{events.metrics.page_bytes / 1e3:.0f} kB read of {Path(arguments.file).stat().st_size / 1e3:.0f} kB")
 

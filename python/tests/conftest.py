@@ -46,11 +46,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that `make demo` writes, made small: its first entries are the same."""
+def command() -> str:
+    """The command `tupelo`."""
     places = os.environ.get("TUPELO_BIN"), ROOT / "target/release/tupelo", ROOT / "target/debug/tupelo"
-    command = next((str(place) for place in places if place and Path(place).exists()), None)
-    assert command is not None, "the command is missing: run make build"
+    found = next((str(place) for place in places if place and Path(place).exists()), None)
+    assert found is not None, "the command is missing: run make build"
+    return found
+
+
+@pytest.fixture(scope="session")
+def demo_file(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that `make demo` writes, made small: its first entries are the same."""
     path = tmp_path_factory.mktemp("demo") / "b2hhh.root"
     subprocess.run([command, "generate", "b2hhh", "--quiet", "--events", "10000", "--seed", "1", path], check=True)
     return path

@@ -103,7 +103,7 @@ def test_b_mass_example(tmp_path: Path) -> None:
     out = run_example("b_mass", tmp_path / "b.root", tmp_path)
     kept = np.all([columns[f"H{h}_ProbK"] > 0.5 for h in (1, 2, 3)], axis=0)
     assert f"5000 events, {kept.sum()} with three kaons" in out
-    assert "18 of 21 columns" in out
+    assert "18 of 21 columns read: 0.7 MB" in out
     # One event at a time, from energies and momenta.
     masses = [
         math.sqrt(sum(math.hypot(*track, 493.677) for track in event) ** 2 - sum(event.sum(axis=0) ** 2))
@@ -111,6 +111,24 @@ def test_b_mass_example(tmp_path: Path) -> None:
     ]
     inside = sum(5270 <= mass < 5280 for mass in masses)
     assert re.search(rf"\[5270, 5280\) {inside} ", out)
+
+
+def test_demo(command: str, demo_file: Path, tmp_path: Path) -> None:
+    """What it ran and said is kept."""
+    folder = tmp_path / "a demo"
+    done = subprocess.run(
+        [ROOT / ".ci" / "demo", sys.executable, folder, demo_file],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TUPELO_BIN": command},
+    )
+    assert done.returncode == 0, done.stderr
+    kept = (folder / "README.txt").read_text()
+    assert f"$ {command} schema {demo_file}\n" in kept
+    assert re.search(r"10000 events, \d+ with three kaons\n18 of 26 columns read: 1.3 MB, \d+ MB/s", kept)
+    assert done.stdout.startswith(kept)
+    assert (folder / "b_mass.png").read_bytes().startswith(b"\x89PNG")
 
 
 def run_example(name: str, file: object, folder: Path) -> str:
