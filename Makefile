@@ -44,7 +44,7 @@ say = @printf '\n== %s\n'
 
 .PHONY: demo build wheel bench
 demo: build ## Write, read and draw a B mass peak; FILE=… does so with your own file
-	$(PYTHON) examples/b_mass.py $(if $(FILE),--file '$(FILE)')
+	.ci/demo $(VENV)/bin/python demo '$(FILE)'
 
 build: command package ## target/release/tupelo, and the Python package in .venv
 
@@ -58,7 +58,7 @@ bench: build ## Tupelo beside its rivals, answers asserted; ROWS=read-flat-zstd,
 ##@ Work on it
 
 .PHONY: test lint format fuzz mutants sanitize big clean help
-test: begin lint test-rust build stubs test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
+test: begin lint test-rust build stubs reference test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
 lint: check-format layers tidy clippy types docs ## All that needs no tests: format, layers, tidy, clippy, mypy, rustdoc
 
@@ -99,7 +99,7 @@ help: ## This list
 
 ##@ Single steps of test
 
-.PHONY: begin check-format layers tidy clippy types docs test-rust stubs test-python summary
+.PHONY: begin check-format layers tidy clippy types docs test-rust stubs reference test-python summary
 begin: tools root
 	@rm -rf '$(TUPELO_SUMMARY)' && mkdir -p '$(TUPELO_SUMMARY)'
 
@@ -140,7 +140,11 @@ stubs: package ## The stubs say what the extension module has
 	$(say) 'stubs: stubtest'
 	cd python && $(PYTHON) -m mypy.stubtest tupelo._core
 
-test-python: build root ## Python: the package, and the judges in conformance/
+reference: package ## The reference of the Python package as HTML, in target/python-docs; every warning an error
+	$(say) 'docs: pdoc'
+	$(PYTHON) -W error -m pdoc --output-directory target/python-docs tupelo
+
+test-python: build wheel root ## Python: the package, and the judges in conformance/
 	$(say) 'tests: Python'
 	$(PYTHON) -m pytest -c python/pyproject.toml --rootdir=. $(wildcard python/tests conformance)
 

@@ -9,6 +9,7 @@ import contextlib
 import gc
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -96,7 +97,7 @@ CONTESTANTS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def load(job: Job) -> Answer:
+def columns_of(job: Job) -> Answer:
     """The columns that are to be written, read by Tupelo."""
     tupelo = Tupelo(1)
     return tupelo.answer(tupelo.read(Path(job.source), job.ntuple, job.columns, job.start, job.stop))
@@ -179,13 +180,13 @@ def make(job: Job, contestant: Any, outcome: Outcome) -> None:
 def prepare(job: Job, contestant: Any, outcome: Outcome) -> None:
     """The same data for another contestant."""
     more = {"small_groups": True} if job.more.get("small_groups") else {}
-    contestant.write(Path(job.path), load(job), job.codec, **more)
+    contestant.write(Path(job.path), columns_of(job), job.codec, **more)
 
 
 def read(job: Job, contestant: Any, outcome: Outcome) -> None:
     path = Path(job.path)
     if isinstance(contestant, Limit):
-        measure(job, outcome, contestant.memcpy(size(load(job))))
+        measure(job, outcome, contestant.memcpy(size(columns_of(job))))
         return
     result = measure(job, outcome, lambda: contestant.read(path, job.ntuple, job.columns, job.start, job.stop))
     take(outcome, contestant.answer(result))
@@ -197,7 +198,7 @@ def write(job: Job, contestant: Any, outcome: Outcome) -> None:
     if isinstance(contestant, Limit):
         measure(job, outcome, contestant.write(job), remove)
     else:
-        columns = load(job)
+        columns = columns_of(job)
         measure(job, outcome, lambda: contestant.write(path, columns, job.codec), remove)
         # What RNTuple writers wrote is read by another: Tupelo's by uproot, the rest by Tupelo.
         reader = contestant
@@ -216,6 +217,26 @@ def names(job: Job, contestant: Any, outcome: Outcome) -> None:
 def first(job: Job, contestant: Any, outcome: Outcome) -> None:
     result = measure(job, outcome, lambda: contestant.first(Path(job.path), job.ntuple, job.columns[0]))
     outcome.answer = {"first": repr(result)}
+
+
+def everything(job: Job, contestant: Any, outcome: Outcome) -> None:
+    result = measure(job, outcome, lambda: contestant.everything(Path(job.path), job.ntuple))
+    take(outcome, contestant.answer(result))
+
+
+def touch(job: Job, contestant: Any, outcome: Outcome) -> None:
+    result = measure(job, outcome, lambda: contestant.touch(Path(job.path), job.ntuple, job.columns))
+    take(outcome, contestant.answer(result))
+
+
+def load(job: Job, contestant: Any, outcome: Outcome) -> None:
+    """The time of the import alone, each in an interpreter of its own."""
+    program = f"from time import perf_counter as now; begin = now(); import {contestant.package}; print(now() - begin)"
+    command = [sys.executable, "-c", program]
+    for _ in range(1 + job.repeat):
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        outcome.seconds.append(float(done.stdout))
+    del outcome.seconds[0]
 
 
 def random(job: Job, contestant: Any, outcome: Outcome) -> None:
@@ -278,6 +299,9 @@ KINDS: dict[str, Callable[[Job, Any, Outcome], None]] = {
     "write": write,
     "names": names,
     "first": first,
+    "everything": everything,
+    "touch": touch,
+    "load": load,
     "random": random,
     "cut": cut,
     "analysis": analysis,

@@ -116,6 +116,15 @@ class Tupelo(Arrays):
             values: np.ndarray = file[ntuple].take(entries, [column], library="np")[column]
         return values
 
+    def everything(self, path: Path, ntuple: str) -> Any:
+        with self.tupelo.open(path) as file:
+            return file[ntuple].arrays()
+
+    def touch(self, path: Path, ntuple: str, columns: list[str]) -> dict[str, np.ndarray]:
+        with self.tupelo.open(path) as file:
+            whole = file[ntuple].arrays(virtual=True)
+            return {name: np.asarray(whole[name]) for name in columns}
+
     def stream(self, path: Path, ntuple: str, columns: list[str], step_entries: int) -> int:
         with self.tupelo.open(path) as file:
             return positive(file[ntuple].iterate(columns, step_size=step_entries, library="np"))
@@ -181,6 +190,15 @@ class Uproot(Arrays):
     def first(self, path: Path, ntuple: str, column: str) -> float:
         with self.open(path) as file:
             return float(file[ntuple].arrays([column], entry_stop=1, library="np")[column][0])
+
+    def everything(self, path: Path, ntuple: str) -> Any:
+        with self.open(path) as file:
+            return file[ntuple].arrays()
+
+    def touch(self, path: Path, ntuple: str, columns: list[str]) -> dict[str, np.ndarray]:
+        with self.open(path) as file:
+            whole = file[ntuple].arrays(virtual=True)
+            return {name: np.asarray(whole[name]) for name in columns}
 
     def stream(self, path: Path, ntuple: str, columns: list[str], step_entries: int) -> int:
         with self.open(path) as file:
@@ -342,6 +360,9 @@ def from_numpy_or_awkward(result: Any) -> Answer:
     answer: Answer = {}
     for name in result.fields:
         layout = ak.to_packed(result[name]).layout
+        if layout.is_numpy:
+            answer[name] = (np.asarray(layout.data),)
+            continue
         offsets = np.asarray(layout.offsets.data)
         answer[name] = offsets, np.asarray(layout.content.data)[: offsets[-1]]
     return answer

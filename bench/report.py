@@ -105,7 +105,7 @@ def verdicts(rows: list[Row], tasks: list[Task], cores: int) -> list[Verdict]:
 
 
 def verdict(task: Task, target: Target, rows: dict[tuple[int, str], Row], cores: int) -> Verdict:
-    threads = cores if target.against == ONE_THREAD else 1
+    threads = cores if target.against == ONE_THREAD or target.all_cores else 1
     own, other, against = rows.get((threads, task.ours)), None, target.against
     if against == ONE_THREAD:
         other = rows.get((1, task.ours)) if cores > 1 else None
@@ -114,7 +114,7 @@ def verdict(task: Task, target: Target, rows: dict[tuple[int, str], Row], cores:
         other = min(others, key=lambda row: row.median, default=None)
         against = f"{BEST_OTHER}, {other.contestant}" if other else BEST_OTHER
     elif against:
-        other = rows.get((1, against))
+        other = rows.get((threads, against)) or rows.get((1, against))
     if not target.against:
         wanted, measured = f"≤ {amount(task, target.factor)}", amount(task, own.median) if own else "–"
         return Verdict(task.name, threads, "–", measured, wanted, own.median <= target.factor if own else None)

@@ -43,6 +43,7 @@ from tasks import (
     RANGE_ENTRIES,
     STEP_ENTRIES,
     TASKS,
+    TOUCHED,
     WIDE_COLUMNS,
     Task,
 )
@@ -167,6 +168,8 @@ class Bench:
             return [*(ALL_26 if whole or task.kind == "write" else EIGHTEEN), *more]
         if task.dataset == "floats":
             return ["x"]
+        if task.kind == "touch":
+            return TOUCHED
         if task.dataset == "wide":
             return [f"f{WIDE_COLUMNS // 2:04}"]
         if task.dataset == "atlas":
@@ -200,6 +203,10 @@ class Bench:
         if task.kind == "write_floats":
             for contestant in task.parts(threads):
                 yield self.job(task.kind, contestant, threads, ntuple="Floats", **written, **common)
+            return
+        if task.kind == "load":
+            for contestant in task.parts(threads):
+                yield self.job(task.kind, contestant, threads, ntuple="", path=written["path"])
             return
         common |= {"ntuple": NTUPLES.get(task.dataset, "EventData"), "columns": self.columns(task)}
         if task.ranged:

@@ -20,6 +20,8 @@ FLOATS = 17
 CUT_VALUE = 42
 """One of a hundred runs."""
 WIDE_COLUMNS = 1500
+TOUCHED = [f"f{i:04}" for i in range(0, WIDE_COLUMNS, WIDE_COLUMNS // 5)]
+"""Those of the wide ntuple that are looked at where arrays are virtual."""
 CLUSTER_BYTES = 128 << 20
 """Compressed size of a cluster where memory of writing is measured: what Tupelo and ROOT have by default."""
 BATCH_BYTES = 4 << 20
@@ -40,6 +42,8 @@ class Target:
     factor: float
     """At least so many times better where ``limit`` is false, at most so many times worse where it is true."""
     limit: bool = False
+    all_cores: bool = False
+    """Whether Tupelo has all cores; a rival that has no use for them has one."""
 
 
 BEST_OTHER = "the best other"
@@ -187,7 +191,10 @@ TASKS = [
         "analysis",
         ("Tupelo", "ROOT views", "ROOT RDataFrame", "uproot", "Parquet", "HDF5"),
         codec="zstd",
-        targets=targets(4, 2),
+        targets=(
+            *targets(4, 2, rivals={"uproot": 3, "Parquet": 2}),
+            Target("uproot", 5, all_cores=True),
+        ),
     ),
     Task(
         "random-100",
@@ -227,6 +234,32 @@ TASKS = [
         tuple(OPENERS),
         "wide",
         targets=(Target("uproot", 100), Target("", 0.020, limit=True)),
+        is_parallel=False,
+    ),
+    Task(
+        "arrays-1500",
+        f"open a file, arrays() of its {WIDE_COLUMNS} columns",
+        "everything",
+        ("Tupelo", "uproot"),
+        "wide",
+        targets=(Target("", 0.3, limit=True),),
+        is_parallel=False,
+    ),
+    Task(
+        "virtual-1500",
+        f"open a file, arrays(virtual=True) of its {WIDE_COLUMNS} columns, look at {len(TOUCHED)} of them",
+        "touch",
+        ("Tupelo", "uproot"),
+        "wide",
+        targets=(Target("", 0.030, limit=True),),
+        is_parallel=False,
+    ),
+    Task(
+        "import",
+        "import the package in a new interpreter",
+        "load",
+        ("Tupelo", "uproot", "Parquet", "HDF5"),
+        targets=(Target("", 0.060, limit=True),),
         is_parallel=False,
     ),
     Task("open-atlas", "open an ATLAS file, list its 854 fields", "names", tuple(OPENERS), "atlas", is_parallel=False),

@@ -1,63 +1,54 @@
-"""Draws the mass spectrum of all pairs of muons with opposite charges, in the terminal and as a picture.
+"""The mass spectrum of all pairs of muons with opposite charges, in CMS's open data.
 
-    python examples/dimuon.py ../shared/data/cms_run2012_dimuon_ntuple.root
+    python examples/dimuon.py ../shared/data/cms_run2012_dimuon_ntuple.root:Events
 
-The file holds jagged muons, as CMS's open data do: Muon_pt (GeV), Muon_eta, Muon_phi, Muon_mass (GeV), Muon_charge.
+Muons are jagged: Muon_pt (GeV), Muon_eta, Muon_phi, Muon_mass (GeV), Muon_charge, as many as an event has.
+Awkward makes the pairs, piece by piece, so that the file may be as large as it likes.
 """
 
 import argparse
-import sys
-from pathlib import Path
 from typing import Any
 
 import awkward as ak
 import hist
+import mplhep
 import numpy as np
-from spectrum import RESONANCES, mass_axis, show
+from matplotlib.figure import Figure
 
 import tupelo
 
-
-def masses(events: ak.Array) -> Any:
-    """Invariant masses in GeV of all pairs of muons with opposite charges, as one flat array."""
-    names = ("pt", "eta", "phi", "mass", "charge")
-    muons = ak.zip({name: events[f"Muon_{name}"] for name in names})
-    first, second = ak.unzip(ak.combinations(muons, 2))
-    are_opposite = first.charge != second.charge
-    first, second = first[are_opposite], second[are_opposite]
-
-    def energy(muon: ak.Array) -> Any:
-        return np.sqrt((muon.pt * np.cosh(muon.eta)) ** 2 + muon.mass**2)
-
-    def square(component: Any) -> Any:
-        return (component(first) + component(second)) ** 2
-
-    mass2 = (
-        square(energy)
-        - square(lambda muon: muon.pt * np.cos(muon.phi))
-        - square(lambda muon: muon.pt * np.sin(muon.phi))
-        - square(lambda muon: muon.pt * np.sinh(muon.eta))
-    )
-    return ak.to_numpy(ak.flatten(np.sqrt(np.maximum(mass2, 0.0))))
+MEMBERS = ("pt", "eta", "phi", "mass", "charge")
+KNOWN = {"η": 0.548, "ρ,ω": 0.775, "φ": 1.019, "J/ψ": 3.097, "Υ": 9.46, "Z": 91.19}
+"""What may be seen in such a spectrum, in GeV."""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("file", help="FILE or FILE:NTUPLE with CMS-like muons")
-    parser.add_argument("--output", type=Path, default=Path("demo/dimuon.png"), help="where the picture goes")
-    arguments = parser.parse_args()
-
-    opened = tupelo.open(arguments.file)
-    ntuple = opened["Events"] if isinstance(opened, tupelo.File) else opened
-    events = ntuple.arrays("Muon_*")
-    pairs = masses(events)
-    histogram = hist.Hist(mass_axis("mass of μ⁺μ⁻ (GeV)"))
-    histogram.fill(pairs)
-
-    print(f"{ntuple.num_entries} events, {len(pairs)} pairs of muons with opposite charges\n")
-    show(histogram, arguments.output, "Pairs of muons in CMS open data", RESONANCES, "log")
-    return 0
+def masses(muons: Any) -> Any:
+    """Masses in GeV of the pairs with opposite charges, as one flat array."""
+    pairs = ak.combinations(muons, 2, axis=1)
+    one, two = ak.unzip(pairs[pairs["0"].charge != pairs["1"].charge])
+    energies = [np.sqrt((muon.pt * np.cosh(muon.eta)) ** 2 + muon.mass**2) for muon in (one, two)]
+    along = one.pt * np.sinh(one.eta) + two.pt * np.sinh(two.eta)
+    across = one.pt**2 + two.pt**2 + 2 * one.pt * two.pt * np.cos(one.phi - two.phi)
+    return ak.flatten(np.sqrt(np.maximum(sum(energies) ** 2 - along**2 - across, 0)))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("file", help="FILE:NTUPLE")
+parser.add_argument("--output", default="dimuon.png", help="where the picture goes")
+arguments = parser.parse_args()
+
+axis = hist.axis.Regular(60, 0.25, 300, transform=hist.axis.transform.log, label="mass of μ⁺μ⁻ (GeV)")
+spectrum = hist.Hist(axis)
+with tupelo.open(arguments.file) as events:
+    for piece in events.iterate([f"Muon_{name}" for name in MEMBERS], progress=True):
+        spectrum.fill(masses(ak.zip({name: piece[f"Muon_{name}"] for name in MEMBERS})))
+    print(f"{axis.label}\n{spectrum}")
+    print(f"{events.num_entries} events, {spectrum.sum(flow=True):.0f} pairs of muons with opposite charges")
+
+axes = Figure(figsize=(8, 5), layout="constrained").add_subplot(
+    title="Pairs of muons in CMS open data", ylabel="pairs", xscale="log"
+)
+mplhep.histplot(spectrum, ax=axes, histtype="fill")
+for name, mass in KNOWN.items():
+    axes.text(mass, 0.98, name, transform=axes.get_xaxis_transform(), ha="center", va="top")
+axes.figure.savefig(arguments.output, dpi=150)

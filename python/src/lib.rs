@@ -34,6 +34,8 @@ mod _core {
     use super::*;
 
     /// Sets the number of threads that decode and encode; 0 stands for as many as there are cores.
+    ///
+    /// Raises `OverflowError` for a number below 0.
     #[pyfunction]
     fn set_threads(threads: usize) {
         tupelo::set_threads(threads);

@@ -1,6 +1,7 @@
 """Where the real files are, and what is said about how many of them were covered."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,31 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if folder := os.environ.get("TUPELO_SUMMARY"):
         Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / "python-package.txt").write_text(text + "\n")
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    """The command `tupelo`."""
+    places = os.environ.get("TUPELO_BIN"), ROOT / "target/release/tupelo", ROOT / "target/debug/tupelo"
+    found = next((str(place) for place in places if place and Path(place).exists()), None)
+    assert found is not None, "the command is missing: run make build"
+    return found
+
+
+@pytest.fixture(scope="session")
+def demo_file(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that `make demo` writes, made small: its first entries are the same."""
+    path = tmp_path_factory.mktemp("demo") / "b2hhh.root"
+    subprocess.run([command, "generate", "b2hhh", "--quiet", "--events", "10000", "--seed", "1", path], check=True)
+    return path
+
+
+@pytest.fixture
+def demo_folder(demo_file: Path, tmp_path: Path) -> Path:
+    """A folder in which the file is where the guide has it."""
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "b2hhh.root").symlink_to(demo_file)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,9 @@ Entry numbers are absolute.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Self, final
+from typing import Any, Final, final
+
+from typing_extensions import Self
 
 from ._select import Request
 

@@ -89,7 +89,7 @@ def field_of(name: str, declared: Any) -> Any:
 def record(
     type_name: str, members: Mapping[str, Any], *, version: int | None = None, checksum: int | None = None
 ) -> Any:
-    """A declaration of a C++ class by its members, for `WritableFile.mkrntuple` and wherever else types are declared.
+    """Declares the C++ class ``type_name`` by its ``members``, for `WritableFile.mkrntuple` and wherever types go.
 
     ``version`` and ``checksum`` are those of ROOT's dictionary of the class (``Class_Version()``, ``GetCheckSum()``); a
     reader that has a dictionary compares them. A base class is a member called ``":_0"``, ``":_1"`` and so on. The

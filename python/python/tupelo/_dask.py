@@ -6,7 +6,7 @@ Dask is loaded when a collection is made, not before.
 from collections.abc import Iterable
 from importlib import import_module
 from itertools import accumulate
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,6 +17,9 @@ from ._pandas import to_pandas
 from ._partitions import Partition, Plan, Planning, plan
 from .errors import Error, InvalidArgumentError
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 LABEL = "tupelo"
 """What tasks that read are called."""
 
@@ -25,7 +28,7 @@ def dask(
     files: Files | None = None,
     *,
     allow_read_errors_with_report: bool | tuple[type[BaseException], ...] = False,
-    **how: Unpack[Planning],
+    **how: "Unpack[Planning]",
 ) -> Any:
     """The entries of many files as a `dask_awkward.Array`, one partition a `Partition`.
 
@@ -57,7 +60,7 @@ def dask(
     return dak.from_map(read, pieces, label=LABEL, divisions=None if catch else tuple(starts))
 
 
-def dask_dataframe(files: Files | None = None, **how: Unpack[Planning]) -> Any:
+def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any:
     """The entries of many files as a `dask.dataframe.DataFrame`, one partition a `Partition`; for flat fields only.
 
     Arguments are those of `partitions`. The index counts entries through all files, and its divisions are known.

@@ -15,8 +15,11 @@ class OpaqueObject:
     """An object that cannot be decoded: its class, its streamed bytes, and why."""
 
     class_name: str
+    """Its C++ class."""
     bytes: bytes = field(repr=False)
+    """As they are stored."""
     reason: str
+    """Why it cannot be decoded."""
 
 
 class Instance(Mapping[str, Any]):
@@ -27,7 +30,9 @@ class Instance(Mapping[str, Any]):
 
     def __init__(self, class_name: str, version: int, bases: dict[str, Any], members: dict[str, Any]) -> None:
         self.class_name = class_name
+        """Its C++ class."""
         self.version = version
+        """Version of the class by which it was written."""
         self._bases = bases
         self._members = members
 
@@ -55,7 +60,10 @@ class Instance(Mapping[str, Any]):
         return f"<tupelo.Instance of {self.class_name}: {', '.join(self)}>"
 
     def stored(self, name: str) -> Any:
-        """A member before it is made to look like Python's own types: objects of all classes as `Instance`."""
+        """A member by its ``name`` before it is made to look like Python's own types: all objects as `Instance`.
+
+        Raises `KeyError` where there is none.
+        """
         if name in self._members:
             return self._members[name]
         for base in self._bases.values():

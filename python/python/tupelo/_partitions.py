@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any, SupportsIndex, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict
 
 from . import _core, _manifest, _select
 from ._files import Files
@@ -16,6 +16,9 @@ from ._libraries import Library, hand_out
 from ._select import Filter
 from ._sizes import count, optional_bytes, parse_bytes
 from .errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 DEFAULT_STEP = "100 MB"
 """Stored bytes of the chosen fields that a partition has, about; uncompressed it is two to five times as much."""
@@ -28,9 +31,13 @@ class PartitionReport:
     """How reading a partition went. What is None is not known, or was not."""
 
     file: str
+    """The file, by its absolute path."""
     ntuple: str
+    """Path of the ntuple in it."""
     entry_start: int
+    """First entry of the partition."""
     entry_stop: int
+    """The entry behind its last one."""
     cluster: int | None = None
     """Number of the cluster in which it failed."""
     column: str | None = None
@@ -83,7 +90,10 @@ class Partition:
         return self.entry_stop - self.entry_start
 
     def with_columns(self, names: str | Iterable[str] | None) -> "Partition":
-        """The same entries of other fields, by dotted paths or globs; None means all."""
+        """The same entries of other fields: ``names`` are dotted paths or globs; None means all.
+
+        Raises `InvalidArgumentError` for what is no text.
+        """
         return replace(self, columns=None if names is None else tuple(_select.texts("names", names)))
 
     def arrays(self, library: Library = "ak", *, report: bool = False) -> Any:
@@ -204,8 +214,9 @@ def partitions(
     ``clusters_per_partition`` says how many clusters a partition has at most. Partitions cover every entry once, in
     order.
 
-    ``names`` and filters choose fields as in `Ntuple.arrays`; those must have the same names and types in all files.
-    ``page_checksums`` and ``memory_budget`` are those of `open`, ``binary_strings`` that of `Ntuple.iterate`.
+    ``names`` choose fields as in `Ntuple.arrays`, or ``filter_name`` and ``filter_typename`` as in `Ntuple.keys`;
+    those must have the same names and types in all files. ``page_checksums`` and ``memory_budget`` are those of `open`,
+    ``binary_strings`` that of `Ntuple.iterate`.
 
     Raises `InvalidArgumentError` where files differ in the chosen fields, saying how, and what `open` raises.
 
@@ -245,7 +256,7 @@ class Plan:
     """Such a partition."""
 
 
-def plan(files: Files | None = None, **how: Unpack[Planning]) -> Plan:
+def plan(files: Files | None = None, **how: "Unpack[Planning]") -> Plan:
     """What `partitions` says."""
     source = how.get("manifest")
     if files is None and source is None:

@@ -38,7 +38,7 @@ class AttributeSet:
         self._name = name
         self._open_ntuple = open_ntuple
         starts, stops = core.ranges()
-        self._ranges = np.array([starts, stops], dtype=np.uint64).reshape(2, -1).T
+        self._ranges: np.ndarray[Any, np.dtype[np.uint64]] = np.array([starts, stops], np.uint64).reshape(2, -1).T
 
     @property
     def name(self) -> str:
@@ -56,25 +56,37 @@ class AttributeSet:
         return self._ranges
 
     def arrays(self, library: Library = "ak") -> Any:
-        """What the rows say, in their order; `Ntuple.arrays` says what the libraries mean."""
+        """What the rows say, in their order; ``library`` is that of `Ntuple.arrays`."""
         _select.check_library(library)
         values = self._core.values()
         return hand_out(values, library, range(values.num_rows))
 
     def of_entry(self, entry: SupportsIndex) -> "AttributeSet":
-        """The rows that speak of an entry."""
+        """The rows that speak of an entry, counted from 0; none where it does not exist.
+
+        Raises `InvalidArgumentError` for what is no number, or below 0.
+        """
         return self._with(self._core.of_entry(_entry(entry)))
 
     def containing(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
-        """The rows that speak of at least all entries of a range, whose last one is not included."""
+        """The rows that speak of at least all entries from ``entry_start`` to ``entry_stop``, which is not included.
+
+        Raises as `of_entry`.
+        """
         return self._with(self._core.containing(_entry(entry_start), _entry(entry_stop)))
 
     def overlapping(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
-        """The rows that speak of some entries of a range."""
+        """The rows that speak of some of the entries from ``entry_start`` to ``entry_stop``, which is not included.
+
+        Raises as `of_entry`.
+        """
         return self._with(self._core.overlapping(_entry(entry_start), _entry(entry_stop)))
 
     def within(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
-        """The rows that speak of nothing but entries of a range."""
+        """The rows that speak of nothing but entries from ``entry_start`` to ``entry_stop``, which is not included.
+
+        Raises as `of_entry`.
+        """
         return self._with(self._core.within(_entry(entry_start), _entry(entry_stop)))
 
     def __len__(self) -> int:
@@ -127,6 +139,8 @@ class AttributeSetWriter:
 
     def add(self, start: SupportsIndex, stop: SupportsIndex, **values: Any) -> None:
         """Appends one row that speaks of the entries from ``start`` to ``stop``, which is not included.
+
+        What it says is given by the names of its fields. Raises as `extend`.
 
         >>> import tupelo
         >>> with tupelo.recreate("add.root") as file:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Self, SupportsIndex, TextIO
+from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,17 @@ from ._select import Filter
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class Field:
-    """One field of an ntuple: what it is, and a way to read it."""
+    """One field of an ntuple: what it is, and a way to read it. An ntuple is a mapping from paths to fields.
+
+    ``path`` is its dotted path and ``name`` the last part of it, ``typename`` its C++ type (empty where there is none),
+    ``description`` a free text, and ``kind`` how it is built: ``"record"``, ``"collection"`` and so on. Subfields are
+    its items.
+    """
 
     def __init__(self, ntuple: "Fields", index: int) -> None:
         self._ntuple = ntuple
@@ -62,12 +70,15 @@ class Field:
         library: Library = "ak",
         **unknown: object,
     ) -> Any:
-        """The values of the field in a range of entries, by default all.
+        """The values of the field in the entries from ``entry_start`` to ``entry_stop``, by default all.
 
-        The first axis are the entries. A subfield of a collection comes as a collection of its values:
-        ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. `Ntuple.arrays` says what the libraries mean;
-        the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array`, `pandas.Series` or
-        `polars.Series`.
+        Entries are counted as in Python's slices. The first axis are the entries. A subfield of a collection comes
+        as a collection of its values: ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. ``library``
+        is that of `Ntuple.arrays`, but the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array`,
+        `pandas.Series` or `polars.Series`.
+
+        Raises `CorruptError` with field, cluster, page and offset where data are damaged, `UnsupportedError` for types
+        that the library cannot hold, `InvalidArgumentError` for arguments that are none.
         """
         _select.refuse("array", unknown)
         _select.check_library(library)
@@ -89,8 +100,9 @@ class Field:
     def objects(
         self, entry_start: SupportsIndex | None = None, entry_stop: SupportsIndex | None = None, **unknown: object
     ) -> list[Any]:
-        """The C++ objects of a streamer field in a range of entries, by default all: one for each entry, or a list of
-        them for fields below collections.
+        """The C++ objects of a streamer field in the entries from ``entry_start`` to ``entry_stop``, by default all.
+
+        Entries are counted as in Python's slices. It is one object for each, or a list for fields below collections.
 
         ``TString``, ``TObjString`` and ``std::string`` come as `str`, ``TObjArray``, ``TList`` and sequences as lists
         (NumPy arrays, if of numbers), maps as dicts, ``TArrayD`` and its like as NumPy arrays, ``std::pair`` as tuples,
@@ -166,7 +178,10 @@ class Fields:
         """Dotted paths of the fields, parents first; only those at the top where ``recursive`` is false.
 
         The items of collections, arrays and optionals have no name: ``jets.pt`` is the ``pt`` of the items of
-        ``jets``. Filters are globs, ``"/regular expressions/"``, functions of the text, or several of these.
+        ``jets``. ``filter_name`` chooses by the path, ``filter_typename`` by the C++ type: a glob, a
+        ``"/regular expression/"``, a function of the text, or several of these, of which one must fit.
+
+        Raises `InvalidArgumentError` for a filter that is none of these.
         """
         return list(
             self.typenames(recursive=recursive, filter_name=filter_name, filter_typename=filter_typename, **unknown)
@@ -185,7 +200,10 @@ class Fields:
         }
 
     def show(self, *, recursive: bool = True, file: TextIO | None = None, max_width: int = 120) -> None:
-        """Prints the tree of fields with their types and descriptions, by default to standard output.
+        """Prints the tree of fields with their types and descriptions.
+
+        Without ``recursive`` only those at the top. It goes to ``file``, by default the standard output, and what is
+        longer than ``max_width`` signs is cut. Raises what writing to the file does.
 
         >>> import tupelo
         >>> with tupelo.recreate("show.root") as out:
@@ -255,7 +273,7 @@ class Fields:
         return [(path, Field(self, index)) for path, index in self._by_path.items()]
 
     def get(self, name: str, default: Field | None = None) -> Field | None:
-        """The field of a dotted path, or the default where there is none."""
+        """The field of a dotted path (``name``), or ``default`` where there is none. Raises nothing."""
         return Field(self, self._by_path[name]) if name in self else default
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -271,7 +289,7 @@ class Fields:
         """Lets go of the file. Arrays that were read stay."""
         self._open_core = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, *exception: object) -> None:

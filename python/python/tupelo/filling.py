@@ -1,7 +1,7 @@
 """Ntuples that are written, and how they grow."""
 
 from collections.abc import Iterator, MutableMapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -11,6 +11,9 @@ from ._storage import Projections, Storage
 from ._texts import check_name, check_text
 from .attributes import AttributeSetWriter
 from .errors import InvalidArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class NtupleWriter:
@@ -169,7 +172,7 @@ class NtupleWriter:
             self._entries, *_ = self._open_core.finish()
             self._open_core = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
@@ -231,7 +234,7 @@ class FillContext:
         """
         self._core.finish()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:

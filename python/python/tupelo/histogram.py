@@ -147,7 +147,10 @@ class Histogram:
         return variances
 
     def counts(self, flow: bool = False) -> Numbers:
-        """How many entries each bin has; of weighted histograms, how many without weights would say as much."""
+        """How many entries each bin has; of weighted histograms, how many without weights would say as much.
+
+        ``flow`` is that of `values`.
+        """
         if self.kind == "COUNT" and not self.is_weighted:
             return self.values(flow).astype(np.float64)
         sums, squares = ("fBinEntries", "fBinSumw2") if self.kind == "MEAN" else ("fArray", "fSumw2")
@@ -219,7 +222,7 @@ class Histogram:
     def _shaped(self, flat: Numbers, flow: bool) -> Numbers:
         # In ROOT the bins of the x axis lie side by side.
         shape = tuple(len(axis) + 2 for axis in self.axes)
-        shaped = np.reshape(flat, shape[::-1]).T
+        shaped: Numbers = np.reshape(flat, shape[::-1]).T
         return shaped if flow else shaped[(slice(1, -1),) * len(shape)]
 
 

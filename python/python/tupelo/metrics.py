@@ -59,7 +59,7 @@ class Metrics:
 
     @classmethod
     def of(cls, counts: dict[str, Any], text: str) -> "Metrics":
-        """From what the engine counted."""
+        """Of the ``counts`` and the ``text`` of the engine, for `Ntuple.metrics`. Raises no error of its own."""
         for name in ("read", "decompress", "decode"):
             counts[name] = Time(*counts[name])
         return cls(**counts, text=text)

@@ -26,7 +26,10 @@ DEFAULT_STEP = "100 MB"
 
 @dataclass(frozen=True)
 class Report:
-    """Where a piece of `Ntuple.iterate` comes from: entries ``start`` to ``stop`` (not included)."""
+    """Where a piece of `Ntuple.iterate` comes from: entries ``start`` to ``stop`` (not included) of an ntuple.
+
+    It has the path ``object_path`` in the file ``file_path``.
+    """
 
     start: int
     stop: int
@@ -162,8 +165,8 @@ class Ntuple(Fields):
         within one name and ``**`` does not) and what is computed (``"Muon_pt * cos(Muon_phi)"``). A path stands for
         everything below it, and what is above it stays around it as a frame. Instead of expressions, filters choose
         as in `keys`. Fields come first, in the order of the file; what is computed comes behind them, under its text
-        as its name. Entries are counted as in Python's slices, so ``entry_start=-10`` means the last ten. Only the
-        pages that hold them are read.
+        as its name. ``entry_start`` and ``entry_stop`` are those of a slice, so ``entry_start=-10`` means the last ten.
+        Only the pages that hold them are read.
 
         ``cut`` is an expression too: only the entries for which it is true are given. What it needs is read first; of
         the rest, pages without such an entry are not read. ``aliases`` name expressions, for use in the others.

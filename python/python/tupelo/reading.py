@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import TYPE_CHECKING
 
 from . import _core, _html
 from ._sizes import optional_bytes
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError
 from .ntuple import Ntuple, Origin
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _NTUPLE_CLASSES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
 
@@ -165,7 +168,7 @@ class File(Mapping[str, Ntuple]):
         """Lets go of the file."""
         self._open_core = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, *exception: object) -> None:

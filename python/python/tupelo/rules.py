@@ -15,13 +15,13 @@ from .errors import InvalidArgumentError
 class ReadRule:
     """How members of a class are computed when it is read, as ROOT's I/O customisation rules (``#pragma read``) do.
 
-    A rule holds wherever a record of the class stands, however deep in collections. ``sources`` are members of the
-    class or of its base classes, ``targets`` the names and types (as for `WritableFile.mkrntuple`) of the members that
-    are computed; a target that has the name of a member takes its place. The function is called with a
-    `pyarrow.Array` for each source, over all records of a field in a piece, and gives the array of the only target, a
-    tuple in the order of the targets, or a dict. Arrow, NumPy and Awkward arrays are taken (those of more dimensions
-    for fixed-size arrays), and numbers converted to the types of the targets where nothing is lost but digits of a
-    float. It may be called from another thread, and with no records.
+    A rule holds wherever a record of the class ``type_name`` stands, however deep in collections. ``sources`` are
+    members of the class or of its base classes, ``targets`` the names and types (as for `WritableFile.mkrntuple`)
+    of the members that are computed; a target that has the name of a member takes its place. ``function`` is called
+    with a `pyarrow.Array` for each source, over all records of a field in a piece, and gives the array of the only
+    target, a tuple in the order of the targets, or a dict. Arrow, NumPy and Awkward arrays are taken (those of more
+    dimensions for fixed-size arrays), and numbers converted to the types of the targets where nothing is lost but
+    digits of a float. It may be called from another thread, and with no records.
 
     ``versions``, a ``range`` or a number, and ``checksum`` say for which versions of the class the rule is; without
     both, for all. With ``hide_sources`` the sources disappear from the fields.

@@ -4,7 +4,7 @@ import contextlib
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,6 +14,9 @@ from ._storage import Projections, Storage
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
 from .filling import NtupleWriter
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _NTUPLE_CLASS = "ROOT::RNTuple"
 
@@ -205,7 +208,7 @@ class WritableFile:
     ) -> "NtupleWriter":
         """Begins an ntuple under ``"dir/name"`` and gives what extends it.
 
-        ``what`` are the fields or the first entries:
+        ``description`` is free text. ``what`` are the fields or the first entries:
 
         - a mapping of names to types: C++ names (``"float"``, ``"std::vector<std::pair<int, double>>"``; in texts C++
           comes first, so ``"float"`` has 32 bits), NumPy dtypes (``np.float32``, ``"i8"``, ``("f4", 3)``),
@@ -278,7 +281,7 @@ class WritableFile:
         core, self._core = self._core, None
         return None if core is None else core.abort()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:

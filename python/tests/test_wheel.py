@@ -1,0 +1,80 @@
+"""The wheel that `make wheel` makes, installed where nothing else is: the tour of the guide runs there."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "python" / "tupelo"
+TOUR = ROOT / "docs" / "guide" / "python.md"
+RUN_PAGE = Path(__file__).with_name("run_page.py")
+EXTRAS = "hist,pandas,polars"
+"""What the tour needs besides what the package always needs, and DuckDB."""
+
+
+def note(text: str) -> None:
+    if folder := os.environ.get("TUPELO_SUMMARY"):
+        (Path(folder) / "wheel.txt").write_text(text + "\n")
+
+
+@pytest.fixture
+def wheel() -> Path | None:
+    """The wheel of this state of the sources; None, with a line in the summary, where none was made."""
+    found = sorted((ROOT / "target" / "wheels").glob("tupelo-*.whl"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        note("not tested: there is none (make wheel)")
+        return None
+    with zipfile.ZipFile(found[-1]) as packed:
+        for source in PACKAGE.glob("*.py*"):
+            assert packed.read(f"tupelo/{source.name}") == source.read_bytes(), "the wheel is out of date: make wheel"
+    return found[-1]
+
+
+def oldest_python() -> str:
+    """CPython 3.10 where the machine has it, alone or by pyenv; else the one that runs this."""
+    kept = (Path.home() / ".pyenv" / "versions").glob("3.10.*/bin/python3.10")
+    for name in (shutil.which("python3.10"), *map(str, kept)):
+        if name and subprocess.run([name, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
+            return name
+    return sys.executable
+
+
+def test_the_tour_in_an_empty_environment(wheel: Path | None, demo_folder: Path) -> None:
+    if wheel is None:
+        return
+    assert "-cp310-abi3-" in wheel.name
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TUPELO"))}
+    subprocess.run([oldest_python(), "-m", "venv", demo_folder / "venv"], check=True, env=alone)
+    python = demo_folder / "venv" / "bin" / "python"
+
+    def run(*command: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [python, *map(str, command)], capture_output=True, text=True, check=False, cwd=demo_folder, env=alone
+        )
+
+    def install(*what: object) -> subprocess.CompletedProcess[str]:
+        options = ("--quiet", "--no-input", "--no-compile", "--disable-pip-version-check")
+        return run("-m", "pip", "install", *options, *what)
+
+    done = install("--no-deps", wheel)
+    assert done.returncode == 0, done.stderr
+    # With nothing beside it, it says what it is.
+    done = run("-I", "-c", "import sys, tupelo; print(tupelo.__version__, tupelo.__file__, *sys.version_info[:2])")
+    assert done.returncode == 0, done.stderr
+    version, place, *python_version = done.stdout.split()
+    assert version in wheel.name
+    assert Path(place).is_relative_to(demo_folder)
+
+    done = install(f"tupelo[{EXTRAS}] @ {wheel.as_uri()}", "duckdb")
+    if done.returncode != 0:
+        assert "tupelo" not in done.stderr.splitlines()[-1], done.stderr
+        note(f"it loads, but the tour did not run: what it needs cannot be installed ({done.stderr.splitlines()[-1]})")
+        return
+    done = run("-I", RUN_PAGE, TOUR)
+    assert done.returncode == 0, done.stderr
+    note(f"{wheel.name} runs the tour in an empty environment of Python {'.'.join(python_version)}")
