@@ -1,7 +1,7 @@
 """Fields of ntuples that are read."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Self, SupportsIndex, TextIO
 
@@ -160,27 +160,51 @@ class Fields:
         return self._core.num_entries
 
     def keys(
-        self, *, recursive: bool = True, filter_name: Filter = None, filter_typename: Filter = None, **unknown: object
+        self,
+        *,
+        recursive: bool = True,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
+        **unknown: object,
     ) -> list[str]:
         """Dotted paths of the fields, parents first; only those at the top where ``recursive`` is false.
 
         The items of collections, arrays and optionals have no name: ``jets.pt`` is the ``pt`` of the items of
-        ``jets``. Filters are globs, ``"/regular expressions/"``, functions of the text, or several of these.
+        ``jets``. Filters are globs, ``"/regular expressions/"``, functions of the text, or several of these;
+        ``filter_field`` is a function of the `Field`.
         """
         return list(
-            self.typenames(recursive=recursive, filter_name=filter_name, filter_typename=filter_typename, **unknown)
+            self.typenames(
+                recursive=recursive,
+                filter_name=filter_name,
+                filter_typename=filter_typename,
+                filter_field=filter_field,
+                **unknown,
+            )
         )
 
     def typenames(
-        self, *, recursive: bool = True, filter_name: Filter = None, filter_typename: Filter = None, **unknown: object
+        self,
+        *,
+        recursive: bool = True,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
+        **unknown: object,
     ) -> dict[str, str]:
         """C++ types by dotted path, as in `keys`; ``struct`` and ``collection`` where there is no C++ type."""
         _select.refuse("keys", unknown)
         fits_name, fits_type = _select.matcher(filter_name), _select.matcher(filter_typename)
+        if filter_field is not None and not callable(filter_field):
+            raise InvalidArgumentError(f"filter_field is a function of a field, not {filter_field!r}")
         return {
             path: self._fields[index][3]
             for path, index in self._by_path.items()
-            if (recursive or self._fields[index][1] is None) and fits_name(path) and fits_type(self._fields[index][3])
+            if (recursive or self._fields[index][1] is None)
+            and fits_name(path)
+            and fits_type(self._fields[index][3])
+            and (filter_field is None or filter_field(Field(self, index)))
         }
 
     def show(self, *, recursive: bool = True, file: TextIO | None = None, max_width: int = 120) -> None:

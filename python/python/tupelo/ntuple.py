@@ -2,20 +2,23 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, SupportsIndex
 
+import numpy as np
 import pyarrow as pa
 
-from . import _core, _declare, _select
-from ._libraries import Library, hand_out
+from . import _core, _declare, _select, _virtual
+from ._awkward import AddDoc, Style
+from ._libraries import How, Library, check_how, hand_out
 from ._select import Filter
 from ._sizes import parse_bytes
 from ._texts import check_name
 from .attributes import AttributeSet
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
-from .fields import Fields
+from .fields import Field, Fields
 from .metrics import Metrics
 from .rules import ReadRule
 
@@ -25,12 +28,37 @@ DEFAULT_STEP = "100 MB"
 
 @dataclass(frozen=True)
 class Report:
-    """Where a piece of `Ntuple.iterate` comes from: entries ``start`` to ``stop`` (not included)."""
+    """Where a piece of `Ntuple.iterate` or `iterate` comes from: entries ``start`` to ``stop`` (not included).
+
+    They are counted through all files; ``tree_entry_start`` and ``tree_entry_stop`` count from the start of the ntuple.
+    """
 
     start: int
     stop: int
     file_path: str
     object_path: str
+    global_offset: int = 0
+    """Number of entries in the files before."""
+
+    @property
+    def tree_entry_start(self) -> int:
+        """The first entry, counted in its ntuple."""
+        return self.start - self.global_offset
+
+    @property
+    def tree_entry_stop(self) -> int:
+        """The entry behind the last one, counted in its ntuple."""
+        return self.stop - self.global_offset
+
+    @property
+    def global_entry_start(self) -> int:
+        """The same as ``start``."""
+        return self.start
+
+    @property
+    def global_entry_stop(self) -> int:
+        """The same as ``stop``."""
+        return self.stop
 
 
 @dataclass(frozen=True)
@@ -43,6 +71,8 @@ class Origin:
     page_checksums: bool
     memory_budget: int | None
     metrics: bool
+    in_memory: bool = False
+    """Whether it came from a file object, of which nothing can be found again."""
 
     @property
     def file_arguments(self) -> tuple[str, bool, int | None, bool]:
@@ -101,6 +131,21 @@ class Ntuple(Fields):
         return self._core.num_clusters
 
     @property
+    def cluster_boundaries(self) -> Any:
+        """The first entry of each cluster that has entries, and the number of all behind them: a NumPy array.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("boundaries.root") as file:
+        ...     events = file.mkrntuple("Events", {"x": "int"})
+        ...     for _ in range(3):
+        ...         events.extend({"x": [1, 2]})
+        ...         events.flush_cluster()
+        >>> tupelo.open("boundaries.root:Events").cluster_boundaries
+        array([0, 2, 4, 6])
+        """
+        return np.array([*(first for first, _, _ in self._core.clusters()), self.num_entries], dtype=np.int64)
+
+    @property
     def metadata(self) -> dict[str, str]:
         """What the program that wrote it says of the whole of it; see `NtupleWriter.metadata`.
 
@@ -152,7 +197,12 @@ class Ntuple(Fields):
         library: Library = "ak",
         filter_name: Filter = None,
         filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
         schema: Mapping[str, Any] | pa.Schema | None = None,
+        how: How = None,
+        ak_add_doc: AddDoc = False,
+        virtual: bool = False,
+        access_log: Any = None,
         **unknown: object,
     ) -> Any:
         """Reads fields, and computes expressions over them, in a range of entries, by default everything.
@@ -185,6 +235,20 @@ class Ntuple(Fields):
         - ``"pd"``: a `pandas.DataFrame` with the entry numbers as index, NumPy columns for numbers, and
           `pandas.ArrowDtype` for what is nested or may be missing
 
+        ``how`` puts the columns together otherwise: a ``dict``, ``list`` or ``tuple`` (the classes themselves) of them,
+        or for Awkward ``"zip"``, which makes one list of records of all lists that have the same lengths: ``Muon_pt``
+        and ``Muon_eta`` become ``Muon.pt`` and ``Muon.eta``.
+
+        ``ak_add_doc`` gives Awkward arrays parameters: with True, ``__doc__`` is the description of the field or the
+        ntuple, where there is one; as ``{parameter: attribute}``, each field has them, and the attribute is
+        ``"description"``, ``"typename"`` or ``"name"``. ``{"__record__": "typename"}`` names records by their C++
+        classes, by which behaviors go.
+
+        With ``virtual`` nothing is read now: the Awkward array reads what is touched of it, field by field, when it is
+        touched first, and keeps it. Members of records are read by themselves. As its type cannot depend on values,
+        variants have one more alternative for what has none. To ``access_log``, a list, comes an entry for each buffer
+        that is made (field, buffer, entries).
+
         ``schema`` reads the data as other types than those on disk, by the rules of ROOT's schema evolution: a mapping
         of the names of top-level fields to C++ types, or a `pyarrow.Schema`. It takes the place of expressions and
         filters; a cut sees the fields as they are on disk. Integers and enums become other integers, a ``double`` a
@@ -215,13 +279,19 @@ class Ntuple(Fields):
         """
         _select.refuse("arrays", unknown)
         _select.check_library(library)
-        request = self._request(expressions, cut, aliases, filter_name, filter_typename, schema)
+        check_how(how, library)
+        other = None if library == "ak" else library
+        _virtual.check(access_log, virtual, how=how, library=other, cut=cut, aliases=aliases, schema=schema)
+        style = Style(ak_add_doc)
+        request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        if virtual:
+            return _virtual.virtual_arrays(self._core, request, style, access_log)
         if cut is None:
             entries = range(request.entry_start, request.entry_stop)
-            return hand_out(self._core.read(request), library, entries)
+            return hand_out(self._core.read(request), library, entries, style, how)
         batch, numbers = _numbered(self._core.read(_with_numbers(request)))
-        return hand_out(batch, library, numbers)
+        return hand_out(batch, library, numbers, style, how)
 
     def iterate(
         self,
@@ -235,9 +305,12 @@ class Ntuple(Fields):
         library: Library = "ak",
         filter_name: Filter = None,
         filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
         report: bool = False,
         binary_strings: bool = False,
         schema: Mapping[str, Any] | pa.Schema | None = None,
+        how: How = None,
+        ak_add_doc: AddDoc = False,
         **unknown: object,
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
@@ -245,8 +318,7 @@ class Ntuple(Fields):
         ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``;
         with a ``cut``, a piece has what is left of so many, which may be nothing. With ``report`` each piece comes with
         a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
-        not UTF-8: all pieces have the same type. ``expressions``, ``cut``, ``aliases`` and ``schema`` are those of
-        `arrays`.
+        not UTF-8: all pieces have the same type. All else is as in `arrays`.
 
         >>> import tupelo
         >>> with tupelo.recreate("iterate.root") as file:
@@ -260,14 +332,17 @@ class Ntuple(Fields):
         # Not a generator itself, so that what is wrong is said at once.
         _select.refuse("iterate", unknown)
         _select.check_library(library)
-        request = self._request(expressions, cut, aliases, filter_name, filter_typename, schema)
+        check_how(how, library)
+        style = Style(ak_add_doc)
+        request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         request.binary_strings = binary_strings
         size = _select.step(step_size)
         step_bytes = parse_bytes(size) if isinstance(size, str) else None
         step_entries = size if isinstance(size, int) else 1
         batches = self._core.batches(request if cut is None else _with_numbers(request), step_entries, step_bytes)
-        return self._pieces(batches, library, report, cut is not None)
+        hand = partial(hand_out, library=library, style=style, how=how)
+        return self._pieces(batches, hand, report, cut is not None)
 
     def take(
         self,
@@ -278,6 +353,7 @@ class Ntuple(Fields):
         library: Library = "ak",
         filter_name: Filter = None,
         filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
     ) -> Any:
         """Reads single entries, in the order given, which may repeat them; -1 is the last one.
 
@@ -293,14 +369,35 @@ class Ntuple(Fields):
         array([4, 1, 5])
         """
         _select.check_library(library)
-        request = self._request(expressions, None, aliases, filter_name, filter_typename, None)
+        request = self._request(expressions, None, aliases, filter_name, filter_typename, filter_field, None)
         chosen = _select.single_entries(entries, self.num_entries)
         return hand_out(self._core.take(request, chosen), library, chosen)
 
-    def _pieces(self, batches: "_core.Batches", library: str, report: bool, is_cut: bool) -> Iterator[Any]:
+    def _batch(
+        self,
+        expressions: str | Iterable[str] | None,
+        cut: str | None,
+        aliases: Mapping[str, str] | None,
+        filters: tuple[Filter, Filter, Callable[[Field], object] | None],
+        entries: tuple[int, int],
+        binary_strings: bool,
+    ) -> tuple[Any, Any]:
+        """Entries as one `pyarrow.RecordBatch` whose type does not depend on them, and their numbers."""
+        request = self._request(expressions, cut, aliases, *filters, None)
+        request.entry_start, request.entry_stop = entries
+        request.binary_strings = binary_strings
+        if cut is not None:
+            request = _with_numbers(request)
+        if entries[0] == entries[1]:
+            batch = self._core.read(request)
+        else:
+            _, _, batch = next(self._core.batches(request, entries[1] - entries[0], None))
+        return (batch, range(*entries)) if cut is None else _numbered(batch)
+
+    def _pieces(self, batches: "_core.Batches", hand: Callable[..., Any], report: bool, is_cut: bool) -> Iterator[Any]:
         for start, stop, batch in batches:
             rest, index = _numbered(batch) if is_cut else (batch, range(start, stop))
-            piece = hand_out(rest, library, index)
+            piece = hand(rest, entries=index)
             yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
 
     def __arrow_c_schema__(self) -> object:
@@ -336,6 +433,11 @@ class Ntuple(Fields):
 
     def __reduce__(self) -> tuple[Any, ...]:
         origin = self._origin
+        if origin.in_memory:
+            raise InvalidArgumentError(
+                f"{origin.file_path}: ntuple '{self._path}' is read from a file object and cannot be pickled: no other "
+                "process finds it; open the file by its path"
+            )
         place = replace(origin, file_path=os.path.abspath(origin.file_path))
         return _reopen, (place, self._rules)
 
@@ -348,11 +450,17 @@ class Ntuple(Fields):
         aliases: Mapping[str, str] | None,
         filter_name: Filter,
         filter_typename: Filter,
+        filter_field: Callable[[Field], object] | None,
         schema: Mapping[str, Any] | pa.Schema | None,
     ) -> _select.Request:
         """What is asked for, of no entries yet."""
         request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
-        is_filtered = filter_name is not None or filter_typename is not None
+        filters: dict[str, Any] = {
+            "filter_name": filter_name,
+            "filter_typename": filter_typename,
+            "filter_field": filter_field,
+        }
+        is_filtered = any(one is not None for one in filters.values())
         if schema is not None:
             if expressions is not None or is_filtered:
                 raise InvalidArgumentError(
@@ -362,7 +470,7 @@ class Ntuple(Fields):
         elif is_filtered:
             if expressions is not None:
                 raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
-            wanted = self.keys(filter_name=filter_name, filter_typename=filter_typename)
+            wanted = self.keys(**filters)
             if not wanted:
                 raise NotFoundError(
                     f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields passes the filters"
