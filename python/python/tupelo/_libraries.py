@@ -24,12 +24,16 @@ def check_how(how: object, library: str) -> None:
 def hand_out(batch: Any, library: str, entries: Any, style: Style | None = None, how: How = None) -> Any:
     """A `pyarrow.RecordBatch` of these entries (a range or their numbers) as the library's arrays; what `Ntuple.arrays`
     says of each."""
-    arrays = _columns(batch, library, entries, style or Style())
+    return group(_columns(batch, library, entries, style or Style()), batch.schema.names, how)
+
+
+def group(arrays: Any, names: list[str], how: How) -> Any:
+    """Columns put together otherwise; what `Ntuple.arrays` says of ``how``."""
     if how is None:
         return arrays
     if how == "zip":
         return _zipped(arrays)
-    columns = {name: arrays[name] for name in batch.schema.names}
+    columns = {name: arrays[name] for name in names}
     return columns if how is dict else how(columns.values())
 
 

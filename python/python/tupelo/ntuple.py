@@ -4,7 +4,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -287,11 +286,8 @@ class Ntuple(Fields):
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         if virtual:
             return _virtual.virtual_arrays(self._core, request, style, access_log)
-        if cut is None:
-            entries = range(request.entry_start, request.entry_stop)
-            return hand_out(self._core.read(request), library, entries, style, how)
-        batch, numbers = _numbered(self._core.read(_with_numbers(request)))
-        return hand_out(batch, library, numbers, style, how)
+        batch, entries = self._whole(request)
+        return hand_out(batch, library, entries, style, how)
 
     def iterate(
         self,
@@ -337,12 +333,14 @@ class Ntuple(Fields):
         request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         request.binary_strings = binary_strings
-        size = _select.step(step_size)
-        step_bytes = parse_bytes(size) if isinstance(size, str) else None
-        step_entries = size if isinstance(size, int) else 1
-        batches = self._core.batches(request if cut is None else _with_numbers(request), step_entries, step_bytes)
-        hand = partial(hand_out, library=library, style=style, how=how)
-        return self._pieces(batches, hand, report, cut is not None)
+        batches = self._batches(request, step_size)
+
+        def pieces() -> Iterator[Any]:
+            for start, stop, batch, entries in batches:
+                piece = hand_out(batch, library, entries, style, how)
+                yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
+
+        return pieces()
 
     def take(
         self,
@@ -373,6 +371,12 @@ class Ntuple(Fields):
         chosen = _select.single_entries(entries, self.num_entries)
         return hand_out(self._core.take(request, chosen), library, chosen)
 
+    def _whole(self, request: _select.Request) -> tuple[Any, Any]:
+        """What is asked for as one `pyarrow.RecordBatch`, and the numbers of its entries."""
+        if request.cut is None:
+            return self._core.read(request), range(request.entry_start, request.entry_stop)
+        return _numbered(self._core.read(_with_numbers(request)))
+
     def _batch(
         self,
         expressions: str | Iterable[str] | None,
@@ -394,11 +398,17 @@ class Ntuple(Fields):
             _, _, batch = next(self._core.batches(request, entries[1] - entries[0], None))
         return (batch, range(*entries)) if cut is None else _numbered(batch)
 
-    def _pieces(self, batches: "_core.Batches", hand: Callable[..., Any], report: bool, is_cut: bool) -> Iterator[Any]:
-        for start, stop, batch in batches:
-            rest, index = _numbered(batch) if is_cut else (batch, range(start, stop))
-            piece = hand(rest, entries=index)
-            yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
+    def _batches(self, request: _select.Request, step_size: SupportsIndex | str) -> Iterator[tuple[int, int, Any, Any]]:
+        """What is asked for, piece by piece: its range, the `pyarrow.RecordBatch`, and the numbers of its entries."""
+        size = _select.step(step_size)
+        step_bytes = parse_bytes(size) if isinstance(size, str) else None
+        step_entries = size if isinstance(size, int) else 1
+        is_cut = request.cut is not None
+        batches = self._core.batches(_with_numbers(request) if is_cut else request, step_entries, step_bytes)
+        return (
+            (start, stop, *(_numbered(batch) if is_cut else (batch, range(start, stop))))
+            for start, stop, batch in batches
+        )
 
     def __arrow_c_schema__(self) -> object:
         return self.arrow_schema.__arrow_c_schema__()
