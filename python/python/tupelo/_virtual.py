@@ -187,6 +187,9 @@ class _Reader:
             case kinds.RegularArray():
                 items = inner(length.times(template.size))
                 made = kinds.RegularArray(items, template.size, length.shape, length.finder, parameters=parameters)
+            case kinds.IndexedOptionArray() if template.content.is_unknown and template.length:
+                # What stands in variants for no value is the same everywhere.
+                made = template
             case kinds.IndexedOptionArray():
                 index = ak.index.Index64(buffer("index", np.int64))
                 made = kinds.IndexedOptionArray(index, inner(_Length()), parameters=parameters)

@@ -23,15 +23,16 @@ _MEMBER = re.compile("_[0-9]+")
 
 
 def flatten(arrays: Any, ntuple: "RNTuple") -> Any:
-    """Records of classes whose members, and those of their base classes, stand side by side: as uproot has them."""
+    """Records as uproot has them: the members of base classes stand beside those of the class, and records whose
+    members have numbers are tuples.
+    """
     import awkward as ak
 
-    if not any(field.is_base for field in ntuple.all_fields):
-        return arrays
     layout = arrays.layout
-    tops = {field.name: field for field in ntuple.fields}
+    if ntuple.uneven.keys().isdisjoint(layout.fields):
+        return arrays
     contents = [
-        _flattened(content, tops[name]) if name in tops else content
+        _flattened(content, ntuple.uneven[name]) if name in ntuple.uneven else content
         for name, content in zip(layout.fields, layout.contents, strict=True)
     ]
     return ak.Array(layout.copy(contents=contents))
@@ -42,7 +43,13 @@ def _flattened(layout: Any, field: "RField") -> Any:
         is_leaf = layout.is_union or not hasattr(layout, "content") or not field.core_fields
         return layout if is_leaf else layout.copy(content=_flattened(layout.content, field))
     if layout.is_tuple:
-        return layout
+        below = [member for member, _ in members(field)]
+        pairs = zip(layout.contents, below, strict=True)
+        return (
+            layout.copy(contents=[_flattened(*pair) for pair in pairs])
+            if len(below) == len(layout.contents)
+            else layout
+        )
     found: dict[str, Any] = {}
     for member, way in members(field):
         inner = layout
@@ -50,7 +57,8 @@ def _flattened(layout: Any, field: "RField") -> Any:
             inner = inner.content(name) if inner is not None and name in inner.fields else None
         if inner is not None:
             found[member.name] = _flattened(inner, member)
-    return layout.copy(contents=list(found.values()), fields=list(found))
+    is_tuple = found and list(found) == [str(place) for place in range(len(found))]
+    return layout.copy(contents=list(found.values()), fields=None if is_tuple else list(found))
 
 
 class ClusterSummary(NamedTuple):
@@ -433,6 +441,7 @@ class RNTuple(HasFields):
     """An ntuple; `core` is the `tupelo.Ntuple` that does the work."""
 
     classname = "ROOT::RNTuple"
+    """Its class."""
     path = "."
 
     def __init__(self, core: Ntuple, directory: Any) -> None:
@@ -489,12 +498,25 @@ class RNTuple(HasFields):
         return made
 
     @cached_property
+    def uneven(self) -> dict[str, "RField"]:
+        """The fields at the top, by name, in which there are base classes, or members that have numbers."""
+        return {
+            field.core_path.partition(".")[0]: self.all_fields[self.core._by_path[field.core_path.partition(".")[0]]]
+            for field in self.all_fields
+            if field.is_base or (field.core_name.removeprefix("_").isdecimal() and "." in field.core_path)
+        }
+
+    @cached_property
     def schema(self) -> Any:
         """The `pyarrow.Schema`."""
         return self.core.arrow_schema
 
     def _patterns(self) -> list[str]:
         return []
+
+    def patterns(self, **which: Any) -> list[str]:
+        """Paths in Tupelo of the fields that filters choose."""
+        return [field.core_path for field in self.values(**which)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.arrays(library="np"), dtype)
@@ -607,9 +629,11 @@ class RField(HasFields):
         """The values of the field in a range of entries."""
         check_options("array", others)
         if (short := library_name(library)) != "ak" and not virtual:
-            return self.ntuple.core[self.core_path].array(entry_start, entry_stop, short)
+            column = self.ntuple.core[self.core_path]
+            return column.array(entry_start, entry_stop, short)  # type: ignore[arg-type]
         which: dict[str, Any] = {"entry_start": entry_start, "entry_stop": entry_stop, "library": library}
-        return self.arrays(**which, ak_add_doc=ak_add_doc, virtual=virtual, access_log=access_log)[self.name]
+        arrays = self.arrays(**which, ak_add_doc=ak_add_doc, virtual=virtual, access_log=access_log)
+        return arrays[_spelt(arrays, self.name)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.array(library="np"), dtype)
@@ -620,7 +644,7 @@ class RField(HasFields):
     def _from_top(self, arrays: Any) -> Any:
         arrays = flatten(arrays, self.ntuple)
         for name in self.path.split(".")[:-1]:
-            arrays = arrays[name]
+            arrays = arrays[_spelt(arrays, name)]
         return arrays
 
     def _columns(self, batch: Any, library: str, entries: Any, how: How) -> Any:
@@ -632,6 +656,11 @@ class RField(HasFields):
     def __repr__(self) -> str:
         below = f" ({len(self)} subfields)" if len(self) else ""
         return f"<RField {self.name!r}{below} in RNTuple {self.ntuple.name!r}>"
+
+
+def _spelt(arrays: Any, name: str) -> str:
+    """The name of a member: of a tuple of which not all is there, Tupelo makes a record with the names on disk."""
+    return name if name in arrays.fields else f"_{name}"
 
 
 def members(field: RField) -> list[tuple[RField, list[str]]]:

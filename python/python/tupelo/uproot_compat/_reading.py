@@ -31,8 +31,9 @@ class _Object(NamedTuple):
 
 
 def open(path: Any, **options: Any) -> "ReadOnlyDirectory | RNTuple | RField":
-    """Opens a file, or an object in it: ``"f.root"``, ``"f.root:name"``, ``{"f.root": "name"}``, a path or a file object.
+    """Opens a file, or an object in it.
 
+    Files are named as ``"f.root"``, ``"f.root:name"``, ``{"f.root": "name"}``, or given as a path or a file object.
     Options that make no difference to what is read are taken and do nothing.
     """
     check_options("open", options)
@@ -295,8 +296,8 @@ def concatenate(
     for ntuple in ntuples:
         first, last = max(start - offset, 0), min(stop - offset, ntuple.num_entries)
         if first < last or (not pieces and ntuple is ntuples[-1]):
-            which = {"entry_start": min(first, ntuple.num_entries), "entry_stop": max(last, 0)}
-            piece = ntuple.arrays(expressions, cut, library=library, **which, **how)
+            how["entry_start"], how["entry_stop"] = min(first, ntuple.num_entries), max(last, 0)
+            piece = ntuple.arrays(expressions, cut, library=library, **how)
             _count_from(piece, offset, short)
             pieces.append(piece)
         offset += ntuple.num_entries
@@ -314,7 +315,9 @@ def _joined(pieces: list[Any], library: str) -> Any:
         return type(pieces[0])(_joined(list(several), library) for several in zip(*pieces, strict=True))
     if library == "np":
         masked = any(isinstance(piece, np.ma.MaskedArray) for piece in pieces)
-        return np.ma.concatenate(pieces) if masked else np.concatenate(pieces)
+        if masked:
+            return np.ma.concatenate(pieces)  # type: ignore[no-untyped-call]
+        return np.concatenate(pieces)
     if library == "ak":
         import awkward as ak
 
@@ -342,7 +345,7 @@ def num_entries(paths: Any) -> Iterator[tuple[str, str, int]]:
         yield ntuple.file_path, ntuple.object_path, ntuple.num_entries
 
 
-def _ntuples(files: Any, allow_missing: bool) -> Iterator[HasFields | Any]:
+def _ntuples(files: Any, allow_missing: bool) -> Iterator[Any]:
     is_one = isinstance(files, str | Mapping) or not isinstance(files, Iterable)
     for one in [files] if is_one or isinstance(files, HasFields) else files:
         if isinstance(one, HasFields):
@@ -361,11 +364,23 @@ def _ntuples(files: Any, allow_missing: bool) -> Iterator[HasFields | Any]:
             yield found
 
 
+def first_ntuple(files: Any) -> RNTuple:
+    """The first of many.
+
+    Raises `NotFoundError` where there is none.
+    """
+    for ntuple in _ntuples(files, False):
+        found: RNTuple = ntuple
+        return found
+    raise NotFoundError("no files are named")
+
+
 __all__ = [
     "ReadOnlyDirectory",
     "ReadOnlyFile",
     "Report",
     "concatenate",
+    "first_ntuple",
     "iterate",
     "num_entries",
     "open",

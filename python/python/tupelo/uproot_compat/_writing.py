@@ -270,16 +270,47 @@ class WritableNTuple:
     def extend(self, data: Any, accept_new_fields: bool = False) -> None:
         """Appends entries, columns of the declared names and of the same length, as one cluster."""
         if isinstance(data, Mapping):
-            missing = [name for name in self.core.arrow_schema.names if name not in data]
-            if missing:
+            known = self.core.arrow_schema.names
+            if missing := [name for name in known if name not in data]:
                 raise InvalidArgumentError(f"'{self.object_path}' wants the fields {missing} too")
+            new = [name for name in data if name not in known]
+            if new and not accept_new_fields:
+                text = f"'{self.object_path}': {new} are not in this RNTuple; accept_new_fields=True adds them"
+                raise InvalidArgumentError(text)
+            data = {name: _column(values) for name, values in data.items()}
         self.core.extend(data, accept_new_fields=accept_new_fields)
         self.core.flush_cluster()
 
     def add_fields(self, new_fields: Any) -> None:
-        """Adds fields of types; they are zero or empty in the entries before."""
+        """Adds fields of types; they are zero or empty in the entries before. Dotted names are members of records."""
         schema, _ = _schema_and_data(new_fields)
-        self.core.add_fields(schema)
+        for field in schema:
+            self._check_new(field.name)
+        tops = [field for field in schema if "." not in field.name]
+        if tops:
+            self.core.add_fields(pa.schema(tops))
+        for field in schema:
+            parent, _, name = field.name.rpartition(".")
+            if parent:
+                self.core.add_members(parent, pa.schema([field.with_name(name)]))
+
+    def _check_new(self, path: str) -> None:
+        """Raises `InvalidArgumentError` for a field that exists, and for a member of what is no record."""
+        members, above = self.core.arrow_schema, []
+        *parents, last = path.split(".")
+        for name in parents:
+            above.append(name)
+            here = ".".join(above)
+            if name not in members.names:
+                raise InvalidArgumentError(f"'{self.object_path}': '{path}': a field '{here}' is not found")
+            members = members.field(name).type
+            if pa.types.is_union(members):
+                raise UnsupportedError(f"'{self.object_path}': '{path}': '{here}' is a variant and gets no members")
+            if not pa.types.is_struct(members):
+                text = f"'{self.object_path}': '{path}': '{here}' is not a record, but of the type {members}"
+                raise InvalidArgumentError(text)
+        if last in (members.names if parents == [] else [member.name for member in members]):
+            raise InvalidArgumentError(f"'{self.object_path}': a field '{path}' already exists")
 
     @property
     def closed(self) -> bool:
@@ -318,16 +349,18 @@ def _schema_and_data(what: Any) -> tuple[Any, Any]:
         return _schema(what.layout.form), what
     if isinstance(what, Mapping):
         columns = {name: _column(column) for name, column in what.items()}
-        return _schema(ak.forms.RecordForm([c.layout.form for c in columns.values()], list(columns))), what
+        forms = [ak.Array(column).layout.form for column in columns.values()]
+        return _schema(ak.forms.RecordForm(forms, list(columns))), columns
     schema, tables = schema_and_data(what)
     whole = list(tables)
     return _intake.plain_schema(schema), pa.concat_tables(whole) if whole else None
 
 
 def _column(values: Any) -> Any:
+    """Lists as uproot sees them, in which items may be of several types."""
     import awkward as ak
 
-    return ak.Array(values)
+    return ak.Array(values) if isinstance(values, list | tuple) else values
 
 
 def _form(name: str, spec: Any) -> Any:
@@ -349,6 +382,8 @@ def _schema(form: Any) -> Any:
     """Fields of an Awkward form, with its documentation as descriptions."""
     import awkward as ak
 
+    while form.is_indexed and not form.is_option:
+        form = form.content
     if not form.is_record or form.is_tuple:
         raise TypeError(f"an ntuple has named fields, which {form.type} has not")
     fields = []
@@ -364,7 +399,7 @@ def _described(field: Any, form: Any) -> Any:
     """A field with descriptions, its own and those of what is below."""
     text, kind = form.parameters.get("__doc__"), field.type
     below = form
-    while not (below.is_list or below.is_record) and hasattr(below, "content"):
+    while below.is_option or (below.is_indexed and not below.is_list):
         below = below.content
         text = text or below.parameters.get("__doc__")
     if pa.types.is_large_list(kind) and below.is_list:
