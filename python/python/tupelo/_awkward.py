@@ -52,6 +52,9 @@ class Style:
         if self.add_doc is True:
             text = _ATTRIBUTES["description"](field)
             return {_DOC: text} if text else None
+        if not field.metadata and not pa.types.is_nested(field.type):
+            # The bits of a bitset, which are no field.
+            return None
         return {key: _ATTRIBUTES[attribute](field) for key, attribute in self.add_doc.items() if key != RECORD}
 
     def record(self, field: Any) -> dict[str, str] | None:

@@ -24,7 +24,7 @@ _MEMBER = re.compile("_[0-9]+")
 
 def flatten(arrays: Any, ntuple: "RNTuple") -> Any:
     """Records as uproot has them: the members of base classes stand beside those of the class, and records whose
-    members have numbers are tuples.
+    members have numbers, or that have none, are tuples.
     """
     import awkward as ak
 
@@ -40,7 +40,7 @@ def flatten(arrays: Any, ntuple: "RNTuple") -> Any:
 
 def _flattened(layout: Any, field: "RField") -> Any:
     if not layout.is_record:
-        is_leaf = layout.is_union or not hasattr(layout, "content") or not field.core_fields
+        is_leaf = layout.is_union or not hasattr(layout, "content")
         return layout if is_leaf else layout.copy(content=_flattened(layout.content, field))
     if layout.is_tuple:
         below = [member for member, _ in members(field)]
@@ -51,13 +51,13 @@ def _flattened(layout: Any, field: "RField") -> Any:
             else layout
         )
     found: dict[str, Any] = {}
-    for member, way in members(field):
+    for member, way in members(field, bases_last=True):
         inner = layout
         for name in way:
             inner = inner.content(name) if inner is not None and name in inner.fields else None
         if inner is not None:
             found[member.name] = _flattened(inner, member)
-    is_tuple = found and list(found) == [str(place) for place in range(len(found))]
+    is_tuple = list(found) == [str(place) for place in range(len(found))]
     return layout.copy(contents=list(found.values()), fields=None if is_tuple else list(found))
 
 
@@ -493,18 +493,20 @@ class RNTuple(HasFields):
     def all_fields(self) -> list["RField"]:
         """Every field, parents first."""
         made: list[RField] = []
-        for path, parent, name, _, description, _ in self.core._fields:
-            made.append(RField(self, self if parent is None else made[parent], path, name, description))
+        for path, parent, name, _, description, kind in self.core._fields:
+            made.append(RField(self, self if parent is None else made[parent], path, name, description, kind))
         return made
 
     @cached_property
     def uneven(self) -> dict[str, "RField"]:
-        """The fields at the top, by name, in which there are base classes, or members that have numbers."""
-        return {
-            field.core_path.partition(".")[0]: self.all_fields[self.core._by_path[field.core_path.partition(".")[0]]]
-            for field in self.all_fields
-            if field.is_base or (field.core_name.removeprefix("_").isdecimal() and "." in field.core_path)
-        }
+        """The fields at the top, by name, in which `flatten` has something to do."""
+        found: dict[str, RField] = {}
+        for field in self.all_fields:
+            is_numbered = field.core_name.removeprefix("_").isdecimal() and "." in field.core_path
+            if field.is_base or is_numbered or (field.core_kind == "record" and not field.core_fields):
+                top = field.core_path.partition(".")[0]
+                found[top] = self.all_fields[self.core._by_path[top]]
+        return found
 
     @cached_property
     def schema(self) -> Any:
@@ -538,13 +540,15 @@ class RNTuple(HasFields):
 class RField(HasFields):
     """A field. Those that stand for base classes are not seen: their members are members of the class."""
 
-    def __init__(self, ntuple: RNTuple, parent: HasFields, path: str, name: str, description: str) -> None:
+    def __init__(self, ntuple: RNTuple, parent: HasFields, path: str, name: str, description: str, kind: str) -> None:
         self.ntuple = ntuple
         self._above = parent
         self.core_path = path
         """Its path in Tupelo."""
         self.core_name = name
         """Its name in Tupelo."""
+        self.core_kind = kind
+        """What it is in Tupelo."""
         self._description = description
         self.core_fields: list[RField] = []
         """The fields below it in Tupelo."""
@@ -663,21 +667,27 @@ def _spelt(arrays: Any, name: str) -> str:
     return name if name in arrays.fields else f"_{name}"
 
 
-def members(field: RField) -> list[tuple[RField, list[str]]]:
-    """The members of a class and of its base classes, these first, each with the names in Tupelo that lead to it.
+def members(field: RField, bases_last: bool = False) -> list[tuple[RField, list[str]]]:
+    """The members of a class and of its base classes, each with the names in Tupelo that lead to it.
 
-    Where several have the same name, the names of as many of the classes between are put before as it takes.
+    The base classes stand where they are in the class, as in uproot's keys, or behind it, as in uproot's arrays. Where
+    several members have the same name, the names of as many of the classes between are put before as it takes.
     """
     found: list[tuple[RField, list[str], list[str]]] = []
+    rest: list[tuple[RField, list[str], list[str]]] = [(field, [], [])]
 
     def visit(one: RField, way: list[str], classes: list[str]) -> None:
         for lower in one.core_fields:
-            if lower.is_base:
-                visit(lower, [*way, lower.core_name], [*classes, lower.typename])
+            below = lower, [*way, lower.core_name], classes
+            if not lower.is_base:
+                found.append(below)
+            elif bases_last:
+                rest.append((*below[:2], [*classes, lower.typename]))
             else:
-                found.append((lower, [*way, lower.core_name], classes))
+                visit(*below[:2], [*classes, lower.typename])
 
-    visit(field, [], [])
+    while rest:
+        visit(*rest.pop())
     own = [lower.core_name for lower, _, _ in found]
     for lower, _, classes in found:
         if classes and own.count(lower.core_name) > 1:
