@@ -54,10 +54,10 @@ def _flattened(layout: Any, field: "RField") -> Any:
     for member, way in members(field, bases_last=True):
         inner = layout
         for name in way:
-            inner = inner.content(name) if inner is not None and name in inner.fields else None
+            inner = inner.contents[inner.fields.index(name)] if inner is not None and name in inner.fields else None
         if inner is not None:
             found[member.name] = _flattened(inner, member)
-    is_tuple = list(found) == [str(place) for place in range(len(found))]
+    is_tuple = all(name.isdecimal() for name in found)
     return layout.copy(contents=list(found.values()), fields=None if is_tuple else list(found))
 
 
@@ -663,8 +663,8 @@ class RField(HasFields):
 
 
 def _spelt(arrays: Any, name: str) -> str:
-    """The name of a member: of a tuple of which not all is there, Tupelo makes a record with the names on disk."""
-    return name if name in arrays.fields else f"_{name}"
+    """The name of a member: that of a tuple of which nothing else was read is 0."""
+    return "0" if name.isdecimal() and arrays.fields == ["0"] else name
 
 
 def members(field: RField, bases_last: bool = False) -> list[tuple[RField, list[str]]]:
