@@ -268,10 +268,9 @@ def test_written_and_read_by_uproot(real_ntuple: tuple[Path, str]) -> None:
             grown.extend(arrays)
             grown.extend({key: arrays[key][:2] for key in names})
             assert set(file.keys(cycle=False)) == {"a", "dir", "dir/b"}
-        with module.update("made.root") as file:
-            file["a"].add_fields({"late": np.int32})
         # Tupelo used to refuse what uproot adds here: it counts the elements of late columns from 0.
         with module.update("made.root") as file:
+            file["a"].add_fields({"late": np.int32})
             file["a"].extend({**{key: arrays[key][:1] for key in names}, "late": np.array([7], dtype=np.int32)})
         for reader in (uproot, compat):
             with reader.open("made.root") as file:
