@@ -154,6 +154,22 @@ def test_how(files: list[str], library: Any) -> None:
         assert all(isinstance(column, KINDS[library]) for column in pair)
 
 
+def test_fields_chosen_by_a_function(files: list[str]) -> None:
+    ntuple = tupelo.open("run0.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+
+    def is_list(field: tupelo.Field) -> bool:
+        return field.kind == "collection"
+
+    assert ntuple.keys(filter_field=is_list) == ["y"]
+    assert ntuple.arrays(filter_field=is_list).fields == ["y"]
+    assert next(ntuple.iterate(filter_field=is_list)).fields == ["y"]
+    assert ntuple.take([0], filter_field=is_list).fields == ["y"]
+    assert tupelo.concatenate(files, filter_field=is_list).fields == ["y"]
+    with pytest.raises(tupelo.InvalidArgumentError, match="filter_field is a function"):
+        ntuple.keys(filter_field="y")  # type: ignore[arg-type]
+
+
 def test_zip() -> None:
     with tupelo.recreate("zip.root") as file:
         file["Events"] = {

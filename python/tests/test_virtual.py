@@ -89,6 +89,17 @@ def test_operations_of_awkward(ntuple: tupelo.Ntuple) -> None:
     assert ak.concatenate([virtual, eager]).tolist() == eager.tolist() * 2
 
 
+def test_single_fields(ntuple: tupelo.Ntuple) -> None:
+    for path in ntuple:
+        log: list[Accessed] = []
+        values = ntuple[path].array(virtual=True, access_log=log)
+        # To look into a list, Awkward asks where it ends.
+        assert (len(values), {one.buffer for one in log} - {"offsets"}) == (12, set())
+        assert values.tolist() == ntuple[path].array().tolist()
+        assert all(field.startswith(path) for field in fields(log))
+    assert ntuple["x"].array(ak_add_doc={"typename": "typename"}).layout.parameters == {"typename": "double"}
+
+
 def test_variants_may_be_without_a_value() -> None:
     with tupelo.recreate("variants.root") as file:
         file["Events"] = {"v": ak.Array([1, "two", 3]), "x": np.array([1, 2, 3], dtype="i4")}

@@ -54,7 +54,8 @@ def _columns(batch: Any, library: str, entries: Any, style: Style) -> Any:
 
 def _zipped(arrays: Any) -> Any:
     """One list of records in place of all columns of lists of the same lengths, called by what their names begin with
-    in common, up to ``_``, ``.`` or ``/``; ``jagged0`` and so on where that is nothing or taken. They come last.
+    in common, up to ``_``, ``.`` or ``/``; ``jagged0`` and so on where that is nothing or taken. They come last. Lists
+    of records stay as they are.
     """
     import awkward as ak
 
@@ -62,7 +63,7 @@ def _zipped(arrays: Any) -> Any:
     groups: list[tuple[Any, dict[str, Any]]] = []
     for name in arrays.fields:
         column = arrays[name]
-        if not column.layout.is_list or column.layout.is_regular or column.layout.parameter("__array__") is not None:
+        if not _is_jagged(column.layout):
             alone[name] = column
             continue
         counts = ak.num(column, axis=1)
@@ -82,3 +83,9 @@ def _zipped(arrays: Any) -> Any:
             together = f"jagged{number}"
         alone[together] = ak.zip(members, depth_limit=2)
     return ak.Array(alone)
+
+
+def _is_jagged(layout: Any) -> bool:
+    """Whether a column has lists of any length, of values that are no records."""
+    is_list = layout.is_list and not layout.is_regular and layout.parameter("__array__") is None
+    return is_list and not layout.content.is_record

@@ -1,12 +1,13 @@
 """Awkward arrays whose buffers are read when they are touched first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from . import _arrow, _core, _select
 from ._awkward import Style, content, to_awkward
@@ -77,8 +78,11 @@ def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Style,
 
 def _templates(core: "_core.Ntuple", request: _select.Request, schema: Any, style: Style) -> list[Any]:
     """What becomes of each field, without entries."""
-    # Thousands of fields have few types.
-    keys = [(_arrow.whole_type_name(field) or index, field.type, field.nullable) for index, field in enumerate(schema)]
+    # Thousands of fields have few types. Those of nested ones say more than Arrow's.
+    keys = [
+        ((_arrow.whole_type_name(field) or index) if pa.types.is_nested(field.type) else "", field.type, field.nullable)
+        for index, field in enumerate(schema)
+    ]
     if style.add_doc is False and not request.patterns:
         firsts = list({key: schema.field(index).name for index, key in reversed(list(enumerate(keys)))}.values())
         request = replace(request, patterns=[_select.literal(name) for name in firsts])
@@ -142,6 +146,9 @@ class _Reader:
     """Makes buffers when they are touched, from fields that are read once."""
 
     def __init__(self, read: Read, style: Style, access_log: Any, start: int, stop: int) -> None:
+        import awkward as ak
+
+        self._awkward = ak
         try:
             from awkward._nplikes.numpy import Numpy
             from awkward._nplikes.virtual import VirtualNDArray
@@ -160,10 +167,13 @@ class _Reader:
 
         What can be read for it is appended to ``leaves``.
         """
-        import awkward as ak
-
-        kinds = ak.contents
+        ak, kinds = self._awkward, self._awkward.contents
         parameters = template.parameters
+        if template.is_numpy:
+            # First and without more ado: there may be thousands.
+            leaves.append(path)
+            data = self._buffer((path,), steps, "data", template.dtype, length)
+            return kinds.NumpyArray(data, parameters=parameters)
         below: list[str] = []
 
         def buffer(name: str, dtype: Any, length: _Length = length) -> Any:
@@ -174,9 +184,6 @@ class _Reader:
             return self.twin(child, path, (*steps, step), length, below, split)
 
         match template:
-            case kinds.NumpyArray():
-                below.append(path)
-                made = kinds.NumpyArray(buffer("data", template.dtype), parameters=parameters)
             case kinds.EmptyArray():
                 below.append(path)
                 made = template
@@ -219,7 +226,7 @@ class _Reader:
         leaves += below
         return made
 
-    def _buffer(self, paths: list[str], steps: Steps, name: str, dtype: Any, length: _Length) -> Any:
+    def _buffer(self, paths: Sequence[str], steps: Steps, name: str, dtype: Any, length: _Length) -> Any:
         """One buffer of what is some steps below the top in each of these fields."""
 
         def generate() -> Any:

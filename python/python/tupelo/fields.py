@@ -8,7 +8,8 @@ from typing import Any, Self, SupportsIndex, TextIO
 import numpy as np
 import pyarrow as pa
 
-from . import _arrow, _core, _objects, _select
+from . import _arrow, _core, _objects, _select, _virtual
+from ._awkward import AddDoc, Style
 from ._libraries import Library, hand_out
 from ._select import Filter
 from ._texts import check_text
@@ -60,25 +61,35 @@ class Field:
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
         library: Library = "ak",
+        *,
+        ak_add_doc: AddDoc = False,
+        virtual: bool = False,
+        access_log: Any = None,
         **unknown: object,
     ) -> Any:
         """The values of the field in a range of entries, by default all.
 
         The first axis are the entries. A subfield of a collection comes as a collection of its values:
-        ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. `Ntuple.arrays` says what the libraries mean;
+        ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. `Ntuple.arrays` says what the keywords mean;
         the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array` or `pandas.Series`.
         """
         _select.refuse("array", unknown)
         _select.check_library(library)
+        _virtual.check(access_log, virtual, library=None if library == "ak" else library)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         request = _select.Request([_select.literal(self.path)], entry_start=start, entry_stop=stop)
+        names, style = self._names(), Style(ak_add_doc)
+        if virtual:
+            values = _virtual.virtual_arrays(self._ntuple._core, request, style, access_log)
+            for name in names:
+                values = values[name]
+            return values
         batch = self._ntuple._core.read(request)
-        names = self._names()
         field, column = _arrow.drill(batch.schema.field(0), batch.column(0), names[1:])
         if library == "arrow":
             return column
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.path)]))
-        arrays = hand_out(alone, library, range(start, stop))
+        arrays = hand_out(alone, library, range(start, stop), style)
         return arrays[self.path]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
