@@ -170,11 +170,17 @@ class _Reader:
         ak, kinds = self._awkward, self._awkward.contents
         parameters = template.parameters
         if template.is_numpy:
-            # First and without more ado: there may be thousands.
+            # These and lists first, and without more ado: there may be thousands.
             leaves.append(path)
             data = self._buffer((path,), steps, "data", template.dtype, length)
             return kinds.NumpyArray(data, parameters=parameters)
         below: list[str] = []
+        if template.is_list and not template.is_regular:
+            offsets = self._buffer(below, steps, "offsets", np.int64, length.plus(1))
+            items = _Length(None, lambda: int(offsets[-1]))
+            content = self.twin(template.content, path, (*steps, None), items, below, may_split)
+            leaves += below
+            return kinds.ListOffsetArray(ak.index.Index64(offsets), content, parameters=parameters)
 
         def buffer(name: str, dtype: Any, length: _Length = length) -> Any:
             return self._buffer(below, steps, name, dtype, length)
@@ -187,10 +193,6 @@ class _Reader:
             case kinds.EmptyArray():
                 below.append(path)
                 made = template
-            case kinds.ListOffsetArray():
-                offsets = buffer("offsets", np.int64, length.plus(1))
-                items = _Length(None, lambda: int(offsets[-1]))
-                made = kinds.ListOffsetArray(ak.index.Index64(offsets), inner(items), parameters=parameters)
             case kinds.RegularArray():
                 items = inner(length.times(template.size))
                 made = kinds.RegularArray(items, template.size, length.shape, length.finder, parameters=parameters)
