@@ -1,6 +1,7 @@
 //! ROOT files, for reading.
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use tupelo::reader::Location;
 
 use crate::error::OrRaise;
@@ -41,6 +42,24 @@ impl File {
                 Some(bytes) => options.with_memory_budget(bytes).open_file(),
                 None => options.open_file(),
             }
+        };
+        Ok(Self { inner: py.detach(open).or_raise(py)? })
+    }
+
+    /// Opens a file that is in memory, called `name` in errors; otherwise as `new`.
+    #[staticmethod]
+    fn of_bytes(
+        py: Python<'_>,
+        name: &str,
+        data: PyBackedBytes,
+        page_checksums: bool,
+        memory_budget: Option<u64>,
+        metrics: bool,
+    ) -> PyResult<Self> {
+        let open = || {
+            let file = tupelo::File::of_bytes(name, data)?.with_page_checksums(page_checksums);
+            let file = if metrics { file.with_metrics() } else { file };
+            Ok(memory_budget.map_or(file.clone(), |bytes| file.with_memory_budget(bytes)))
         };
         Ok(Self { inner: py.detach(open).or_raise(py)? })
     }

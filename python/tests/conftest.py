@@ -36,9 +36,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ran = terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", [])
-    of_files = [report.nodeid.partition("[")[2] for report in ran if "test_real_files.py" in report.nodeid]
-    files = {parameters.rpartition("-")[0] for parameters in of_files if parameters}
-    text = f"{len(files)} real files read by the Python package"
+
+    def files(module: str) -> int:
+        tests = [report.nodeid.partition("[")[2] for report in ran if module in report.nodeid]
+        return sum(any(test.startswith(f"{path.stem}-") for test in tests) for path in DATA.glob("*.root"))
+
+    text = (
+        f"{files('test_real_files.py')} real files read by the Python package, "
+        f"{files('test_uproot_verbs.py')} compared verb by verb with uproot"
+    )
     terminalreporter.write_line(text)
     if folder := os.environ.get("TUPELO_SUMMARY"):
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -81,8 +81,16 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
     (tupelo.NotFoundError, "alias 'a': expression 'b': no field is called 'b'", lambda n: n.arrays(aliases={"a": "b"})),
     (tupelo.InvalidArgumentError, "needs itself", lambda n: n.arrays(aliases={"a": "b + 1", "b": "a"})),
     (tupelo.InvalidArgumentError, "mapping of names", lambda n: n.arrays(aliases=["n"])),
-    (tupelo.UnsupportedError, "'how'", lambda n: n.arrays(how="zip")),
-    (tupelo.UnsupportedError, "'virtual'", lambda n: n.arrays(virtual=True)),
+    (tupelo.UnsupportedError, "'backend'", lambda n: n.arrays(backend="cuda")),
+    (tupelo.InvalidArgumentError, "how is None", lambda n: n.arrays(how="unzip")),
+    (tupelo.InvalidArgumentError, "not columns of library='np'", lambda n: n.arrays(how="zip", library="np")),
+    (
+        tupelo.InvalidArgumentError,
+        "'cut' cannot be used with 'virtual=True'",
+        lambda n: n.arrays(cut="1", virtual=True),
+    ),
+    (tupelo.InvalidArgumentError, "'access_log' cannot be", lambda n: n.arrays(access_log=[])),
+    (tupelo.InvalidArgumentError, "ak_add_doc", lambda n: n.arrays(ak_add_doc={"a": "size"})),
     (tupelo.UnsupportedError, "library='cp' is none of 'ak'", lambda n: n.arrays(library="cp")),  # type: ignore[arg-type]
     (tupelo.UnsupportedError, "library='cudf'", lambda n: n["n"].array(library="cudf")),  # type: ignore[arg-type]
     (TypeError, "unexpected keyword argument 'entry_stopp'", lambda n: n.arrays(entry_stopp=3)),

@@ -124,3 +124,18 @@ def test_the_plain_line_ends(capsys: pytest.CaptureFixture[str], monkeypatch: py
     with _progress.telling(True) as tell:
         tell(3, 4)
     assert capsys.readouterr().err == "\r3 of 4 entries\n"
+
+
+def test_arrays_tell_too() -> None:
+    with tupelo.recreate("whole.root") as file:
+        file["Events"] = {"x": np.arange(40_000_000, dtype=np.float64), "n": np.arange(40_000_000) % 7}
+    ntuple = tupelo.open("whole.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    told: list[tuple[int, int]] = []
+    columns = ntuple.arrays(cut="n == 3", library="pd", progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (0, 40_000_000)
+    assert told[-1] == (40_000_000, 40_000_000)
+    assert len(told) > 3
+    assert columns.equals(ntuple.arrays(cut="n == 3", library="pd"))
+    assert len(ntuple.arrays(entry_stop=0, progress=True)) == 0
+    assert len(ntuple.arrays(cut="n == 8", progress=lambda done, total: None)) == 0

@@ -14,7 +14,7 @@ import tupelo
 
 OTHERS = {"ak": "awkward", "pandas": "pandas", "polars": "polars", "pyarrow": "pyarrow", "hist": "hist"}
 OTHERS |= {"boost_histogram": "boost_histogram", "pathlib": "pathlib", "dask_awkward": "dask_awkward"}
-OTHERS |= {"dask": "dask.dataframe", "rich": "rich.progress", "np": "numpy"}
+OTHERS |= {"dask": "dask.dataframe", "rich": "rich.progress", "np": "numpy", "io": "io"}
 """Modules of others by the names under which docstrings speak of them."""
 
 

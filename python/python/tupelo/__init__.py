@@ -9,9 +9,9 @@
 [[31.5, 7.25], [], [12.0]]
 
 `open` gives a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields), whose
-`Ntuple.arrays` and `Ntuple.iterate` hand entries out as Awkward, NumPy, Arrow, pandas or polars. `recreate` and
-`update` give a `WritableFile`. What goes wrong is an `Error` of a class that says what kind, and nothing that is asked
-for is silently left out: what Tupelo cannot do, it says.
+`Ntuple.arrays` and `Ntuple.iterate` hand entries out as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
+`concatenate` do so over many files. `recreate` and `update` give a `WritableFile`. What goes wrong is an `Error` of a
+class that says what kind, and nothing that is asked for is silently left out: what Tupelo cannot do, it says.
 """
 
 from importlib import import_module
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ._cpp import record
     from ._dask import dask, dask_dataframe
     from ._manifest import index
+    from ._many import concatenate, iterate, num_entries
     from ._objects import Instance, OpaqueObject
     from ._partitions import Partition, PartitionReport, partitions
     from .attributes import AttributeSet, AttributeSetWriter
@@ -77,9 +78,12 @@ __all__ = [
     "UnsupportedError",
     "WritableFile",
     "__version__",
+    "concatenate",
     "dask",
     "dask_dataframe",
     "index",
+    "iterate",
+    "num_entries",
     "open",
     "partitions",
     "record",
@@ -108,9 +112,12 @@ _MODULE_OF = {
     "ReadRule": "rules",
     "Report": "ntuple",
     "WritableFile": "writing",
+    "concatenate": "_many",
     "dask": "_dask",
     "dask_dataframe": "_dask",
     "index": "_manifest",
+    "iterate": "_many",
+    "num_entries": "_many",
     "open": "reading",
     "partitions": "_partitions",
     "record": "_cpp",

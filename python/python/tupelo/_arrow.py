@@ -12,7 +12,7 @@ VERSION = "rntuple.version"
 CHECKSUM = "rntuple.checksum"
 """Key of the field metadata under which ROOT's checksum of the C++ class stands."""
 DESCRIPTION = "rntuple.description"
-"""Key of the schema metadata under which the description of the ntuple stands."""
+"""Key of the metadata under which descriptions stand: of a field, and on the schema that of the ntuple."""
 
 _OPTIONALS = ("std::optional", "std::unique_ptr")
 
@@ -27,6 +27,19 @@ def type_name(field: Any) -> str:
     while (found := metadata.get(key.encode())) is not None:
         name, key = found.decode(), key + "/0"
     return name
+
+
+def whole_type_name(field: Any) -> str:
+    """The C++ type of a `pyarrow.Field`, with what is around its values.
+
+    Empty for untyped records and collections, and where the field does not come from an ntuple.
+    """
+    return str((field.metadata or {}).get(TYPE.encode(), b"").decode())
+
+
+def description(described: Any) -> str:
+    """Of a `pyarrow.Field`, or of the ntuple if it is a `pyarrow.Schema`; empty where there is none."""
+    return str((described.metadata or {}).get(DESCRIPTION.encode(), b"").decode())
 
 
 def is_tuple(field: Any) -> bool:

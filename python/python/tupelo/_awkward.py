@@ -1,14 +1,79 @@
 """Arrow arrays as Awkward arrays, without copies but for booleans."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from . import _arrow
+from .errors import InvalidArgumentError
+
+AddDoc = bool | Mapping[str, str]
+"""What ``ak_add_doc`` may be; see `Ntuple.arrays`."""
+
+RECORD = "__record__"
+"""Awkward's name of the parameter that names a record, by which behaviors go."""
+_DOC = "__doc__"
 
 
-def to_awkward(batch: Any) -> Any:
+@dataclass(frozen=True)
+class Style:
+    """What an Awkward array has besides values."""
+
+    add_doc: AddDoc = False
+    """Which parameters."""
+    fixed_types: bool = False
+    """Whether its type depends on the fields alone. Else that of a variant says whether a value is missing."""
+
+    def __post_init__(self) -> None:
+        """Raises `InvalidArgumentError` for what is no ``ak_add_doc``."""
+        if isinstance(self.add_doc, bool):
+            return
+        if not isinstance(self.add_doc, Mapping):
+            raise InvalidArgumentError(f"ak_add_doc is True, False or {{parameter: attribute}}, not {self.add_doc!r}")
+        for key, attribute in self.add_doc.items():
+            if attribute not in _ATTRIBUTES:
+                known = ", ".join(map(repr, _ATTRIBUTES))
+                raise InvalidArgumentError(f"ak_add_doc: {key!r} cannot be {attribute!r} of a field, only {known}")
+
+    def whole(self, schema: Any) -> dict[str, str] | None:
+        """The parameters of the array of entries."""
+        if self.add_doc is not True:
+            return None
+        text = _arrow.description(schema)
+        return {_DOC: text} if text else None
+
+    def parameters(self, field: Any) -> dict[str, str] | None:
+        """The parameters of what becomes of a field."""
+        if self.add_doc is False:
+            return None
+        if self.add_doc is True:
+            text = _ATTRIBUTES["description"](field)
+            return {_DOC: text} if text else None
+        if not field.metadata and not pa.types.is_nested(field.type):
+            # The bits of a bitset, which are no field.
+            return None
+        return {key: _ATTRIBUTES[attribute](field) for key, attribute in self.add_doc.items() if key != RECORD}
+
+    def record(self, field: Any) -> dict[str, str] | None:
+        """The parameters of a record itself, below what may be around it."""
+        if isinstance(self.add_doc, bool) or RECORD not in self.add_doc:
+            return None
+        name = _ATTRIBUTES[self.add_doc[RECORD]](field)
+        return {RECORD: name} if name else None
+
+
+_ATTRIBUTES: dict[str, Callable[[Any], str]] = {
+    "typename": _arrow.whole_type_name,
+    "description": _arrow.description,
+    "name": lambda field: str(field.name),
+}
+_PLAIN = Style()
+
+
+def to_awkward(batch: Any, style: Style = _PLAIN) -> Any:
     """A record array of the columns of a `pyarrow.RecordBatch`.
 
     Fields that cannot be missing have types without an option; pairs and tuples are tuples; the items of maps are
@@ -16,19 +81,20 @@ def to_awkward(batch: Any) -> Any:
     """
     import awkward as ak
 
-    columns = [_content(field, column) for field, column in zip(batch.schema, batch.columns, strict=True)]
-    return ak.Array(ak.contents.RecordArray(columns, batch.schema.names, length=batch.num_rows))
+    columns = [content(field, column, style) for field, column in zip(batch.schema, batch.columns, strict=True)]
+    parameters = style.whole(batch.schema)
+    return ak.Array(ak.contents.RecordArray(columns, batch.schema.names, length=batch.num_rows, parameters=parameters))
 
 
-def column_to_awkward(field: Any, array: Any) -> Any:
-    """One column."""
-    import awkward as ak
-
-    return ak.Array(_content(field, array))
-
-
-def _content(field: Any, array: Any) -> Any:
+def content(field: Any, array: Any, style: Style) -> Any:
     """An Awkward layout of an Arrow array."""
+    layout = _content(field, array, style)
+    parameters = style.parameters(field)
+    return layout.copy(parameters={**layout.parameters, **parameters}) if parameters else layout
+
+
+def _content(field: Any, array: Any, style: Style) -> Any:
+    """The same without parameters of its own."""
     import awkward as ak
 
     if pa.types.is_null(array.type):
@@ -37,36 +103,36 @@ def _content(field: Any, array: Any) -> Any:
     if _arrow.is_optional_list(field):
         ends = _arrow.offsets(array)
         places = np.where(ends[1:] > ends[:-1], ends[:-1], -1)
-        inner = _content(array.type.value_field, array.values)
+        inner = content(array.type.value_field, array.values, style)
         return ak.contents.IndexedOptionArray.simplified(ak.index.Index64(places), inner)
     if pa.types.is_union(array.type):
-        return _union(array)
+        return _union(array, style)
     if not field.nullable:
         # Below something that is missing, values are marked as missing too.
-        return _values(field, _arrow.without_nulls(array))
+        return _values(field, _arrow.without_nulls(array), style)
     mask = ak.index.Index8(_arrow.nulls(array).view(np.int8))
-    values = _values(field, _arrow.without_nulls(array))
+    values = _values(field, _arrow.without_nulls(array), style)
     return ak.contents.ByteMaskedArray.simplified(mask, values, valid_when=False)
 
 
-def _values(field: Any, array: Any) -> Any:
+def _values(field: Any, array: Any, style: Style) -> Any:
     """The same for an array in which nothing is missing."""
     import awkward as ak
 
     kind = array.type
     if pa.types.is_struct(kind):
-        members = [_content(kind.field(i), array.field(i)) for i in range(kind.num_fields)]
+        members = [content(kind.field(i), array.field(i), style) for i in range(kind.num_fields)]
         names = None if _arrow.is_tuple(field) else kind.names
-        return ak.contents.RecordArray(members, names, length=len(array))
+        return ak.contents.RecordArray(members, names, length=len(array), parameters=style.record(field))
     if pa.types.is_large_string(kind):
         return _text(array, "char", "string")
     if pa.types.is_large_binary(kind):
         return _text(array, "byte", "bytestring")
     if pa.types.is_large_list(kind):
-        inner = _content(kind.value_field, array.values)
+        inner = content(kind.value_field, array.values, style)
         return ak.contents.ListOffsetArray(ak.index.Index64(_arrow.offsets(array)), inner)
     if pa.types.is_fixed_size_list(kind):
-        inner = _content(kind.value_field, _arrow.fixed_values(array))
+        inner = content(kind.value_field, _arrow.fixed_values(array), style)
         return ak.contents.RegularArray(inner, kind.list_size, zeros_length=len(array))
     return ak.contents.NumpyArray(array.to_numpy(zero_copy_only=not pa.types.is_boolean(kind)))
 
@@ -81,14 +147,24 @@ def _text(array: Any, item: str, whole: str) -> Any:
     return ak.contents.ListOffsetArray(ends, inner, parameters={"__array__": whole})
 
 
-def _union(array: Any) -> Any:
+def _union(array: Any, style: Style) -> Any:
     """A variant. The alternative that stands for "no value" becomes an option around the others."""
     import awkward as ak
 
-    children = [_content(array.type.field(i), array.field(i)) for i in range(1, array.type.num_fields)]
+    children = [content(array.type.field(i), array.field(i), style) for i in range(1, array.type.num_fields)]
     tags = array.type_codes.to_numpy() - np.int8(1)
     places = array.offsets.to_numpy()
     there = tags >= 0
+    if style.fixed_types:
+        # What has no value is an alternative of its own, the first, as uproot has it.
+        nothing = ak.contents.IndexedOptionArray(ak.index.Index64(np.array([-1])), ak.contents.EmptyArray())
+        options = [
+            child if child.is_option or child.is_union else ak.contents.UnmaskedArray(child) for child in children
+        ]
+        index = np.where(there, places, 0).astype(np.int64)
+        tags = ak.index.Index8((tags + np.int8(1)).astype(np.int8))
+        union = ak.contents.UnionArray.simplified if any(map(_is_nested, children)) else ak.contents.UnionArray
+        return union(tags, ak.index.Index64(index), [nothing, *options])
     if len(children) == 1:
         index = np.where(there, places, -1).astype(np.int64)
         kind = ak.contents.IndexedArray if there.all() else ak.contents.IndexedOptionArray
@@ -102,6 +178,10 @@ def _union(array: Any) -> Any:
     if any(child.is_option for child in children):
         children = [child if child.is_option else ak.contents.UnmaskedArray.simplified(child) for child in children]
     # Not simplified where that can be: an integer beside a float would become one.
-    is_nested = any(child.is_union or (child.is_indexed and not child.is_option) for child in children)
-    union = ak.contents.UnionArray.simplified if is_nested else ak.contents.UnionArray
+    union = ak.contents.UnionArray.simplified if any(map(_is_nested, children)) else ak.contents.UnionArray
     return union(ak.index.Index8(np.ascontiguousarray(tags)), ak.index.Index32(np.ascontiguousarray(places)), children)
+
+
+def _is_nested(child: Any) -> bool:
+    """Whether a union may not have such an alternative."""
+    return bool(child.is_union or (child.is_indexed and not child.is_option))

@@ -4,13 +4,40 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from ._awkward import Style, to_awkward
+from .errors import InvalidArgumentError
+
 Library = Literal["ak", "np", "arrow", "pd", "pl"]
 """What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas, polars."""
+How = type[tuple[Any, ...]] | type[list[Any]] | type[dict[Any, Any]] | Literal["zip"] | None
+"""How columns are put together; see `Ntuple.arrays`."""
 
 
-def hand_out(batch: Any, library: str, entries: Any) -> Any:
+def check_how(how: object, library: str) -> None:
+    """Raises `InvalidArgumentError` for what a library's columns cannot be put together by."""
+    if how == "zip" and library != "ak":
+        raise InvalidArgumentError(f"how='zip' makes Awkward records, not columns of library={library!r}")
+    if how not in (None, tuple, list, dict, "zip"):
+        raise InvalidArgumentError(f"how is None, dict, list, tuple (the classes themselves) or 'zip', not {how!r}")
+
+
+def hand_out(batch: Any, library: str, entries: Any, style: Style | None = None, how: How = None) -> Any:
     """A `pyarrow.RecordBatch` of these entries (a range or their numbers) as the library's arrays; what `Ntuple.arrays`
     says of each."""
+    return group(_columns(batch, library, entries, style or Style()), batch.schema.names, how)
+
+
+def group(arrays: Any, names: list[str], how: How) -> Any:
+    """Columns put together otherwise; what `Ntuple.arrays` says of ``how``."""
+    if how is None:
+        return arrays
+    if how == "zip":
+        return _zipped(arrays)
+    columns = {name: arrays[name] for name in names}
+    return columns if how is dict else how(columns.values())
+
+
+def _columns(batch: Any, library: str, entries: Any, style: Style) -> Any:
     if library == "arrow":
         return pa.Table.from_batches([batch])
     if library == "np":
@@ -26,6 +53,43 @@ def hand_out(batch: Any, library: str, entries: Any) -> Any:
         from ._polars import to_polars
 
         return to_polars(batch)
-    from ._awkward import to_awkward
+    return to_awkward(batch, style)
 
-    return to_awkward(batch)
+
+def _zipped(arrays: Any) -> Any:
+    """One list of records in place of all columns of lists of the same lengths, called by what their names begin with
+    in common, up to ``_``, ``.`` or ``/``; ``jagged0`` and so on where that is nothing or taken. They come last. Lists
+    of records stay as they are.
+    """
+    import awkward as ak
+
+    alone: dict[str, Any] = {}
+    groups: list[tuple[Any, dict[str, Any]]] = []
+    for name in arrays.fields:
+        column = arrays[name]
+        if not _is_jagged(column.layout):
+            alone[name] = column
+            continue
+        counts = ak.num(column, axis=1)
+        fitting = (members for known, members in groups if ak.array_equal(known, counts))
+        if (group := next(fitting, None)) is None:
+            groups.append((counts, {name: column}))
+        else:
+            group[name] = column
+    for number, (_, members) in enumerate(groups):
+        first, last = min(members), max(members)
+        same = next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+        cut = max(first.rfind(mark, 0, same) for mark in "_./") + 1
+        together = first[:cut].strip("_./")
+        if together and together not in alone:
+            members = {name[cut:].strip("_./"): column for name, column in members.items()}
+        else:
+            together = f"jagged{number}"
+        alone[together] = ak.zip(members, depth_limit=2)
+    return ak.Array(alone)
+
+
+def _is_jagged(layout: Any) -> bool:
+    """Whether a column has lists of any length, of values that are no records."""
+    is_list = layout.is_list and not layout.is_regular and layout.parameter("__array__") is None
+    return is_list and not layout.content.is_record

@@ -36,7 +36,7 @@ def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[st
     """
     core = _core.Manifest()
     for path, name in expand(files):
-        file = reading._reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
+        file = reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
         # Opened by name it warns of what cannot be read.
         core.add(file[file._core.ntuple(None).path if name is None else name]._core)
     text = core.to_json()

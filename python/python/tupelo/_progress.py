@@ -27,7 +27,7 @@ def steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) -
     Raises `InvalidArgumentError` at once for what is no progress.
     """
     _check(progress)
-    return batches if _is_silent(progress) else _steps(batches, progress, start, stop)
+    return batches if is_silent(progress) else _steps(batches, progress, start, stop)
 
 
 def _steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) -> Iterator[Batch]:
@@ -49,7 +49,7 @@ def telling(progress: Progress) -> Iterator[Tell]:
     """
     _check(progress)
     if progress is not True:
-        yield _silent if _is_silent(progress) else _adapted(progress)
+        yield _silent if is_silent(progress) else _adapted(progress)
     elif sys.stderr is None or not sys.stderr.isatty():
         yield _silent
     else:
@@ -66,7 +66,8 @@ def _check(progress: Progress) -> None:
         )
 
 
-def _is_silent(progress: Progress) -> bool:
+def is_silent(progress: Progress) -> bool:
+    """Whether nobody is to be told."""
     # Bars have truths of their own.
     return progress is None or progress is False
 

@@ -22,18 +22,13 @@ _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE
 
 # What uproot's methods of the same names take (some of it for trees only), and what to do instead.
 _NOT_YET = {
-    "access_log": "reading is not lazy",
-    "ak_add_doc": "the descriptions are in the metadata of `arrow_schema` and in `Field.description`",
     "array_cache": "nothing is cached",
     "backend": "arrays are made in main memory; ak.to_backend moves them",
     "decompression_executor": "the engine decompresses by itself",
-    "filter_branch": "give a function of the name as `filter_name`",
-    "filter_field": "give a function of the name as `filter_name`",
-    "how": "take the fields of the result apart afterwards",
+    "filter_branch": "an ntuple has fields; give a function of the field as `filter_field`",
     "interpretation_executor": "the engine decodes by itself",
     "interpreter": "the engine decodes by itself",
     "language": "expressions are written as `Ntuple.arrays` says",
-    "virtual": "reading is not lazy; name the fields that you need",
 }
 
 

@@ -1,14 +1,15 @@
 """Fields of ntuples that are read."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
 
 import numpy as np
 import pyarrow as pa
 
-from . import _arrow, _core, _objects, _select
+from . import _arrow, _core, _objects, _select, _virtual
+from ._awkward import AddDoc, Style
 from ._libraries import Library, hand_out
 from ._select import Filter
 from ._texts import check_text
@@ -68,13 +69,17 @@ class Field:
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
         library: Library = "ak",
+        *,
+        ak_add_doc: AddDoc = False,
+        virtual: bool = False,
+        access_log: Any = None,
         **unknown: object,
     ) -> Any:
         """The values of the field in the entries from ``entry_start`` to ``entry_stop``, by default all.
 
         Entries are counted as in Python's slices. The first axis are the entries. A subfield of a collection comes
-        as a collection of its values: ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. ``library``
-        is that of `Ntuple.arrays`, but the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array`,
+        as a collection of its values: ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. The keywords
+        are those of `Ntuple.arrays`, but the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array`,
         `pandas.Series` or `polars.Series`.
 
         Raises `CorruptError` with field, cluster, page and offset where data are damaged, `UnsupportedError` for types
@@ -82,15 +87,21 @@ class Field:
         """
         _select.refuse("array", unknown)
         _select.check_library(library)
+        _virtual.check(access_log, virtual, library=None if library == "ak" else library)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         request = _select.Request([_select.literal(self.path)], entry_start=start, entry_stop=stop)
+        names, style = self._names(), Style(ak_add_doc)
+        if virtual:
+            values = _virtual.virtual_arrays(self._ntuple._core, request, style, access_log)
+            for name in names:
+                values = values[name]
+            return values
         batch = self._ntuple._core.read(request)
-        names = self._names()
         field, column = _arrow.drill(batch.schema.field(0), batch.column(0), names[1:])
         if library == "arrow":
             return column
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.path)]))
-        arrays = hand_out(alone, library, range(start, stop))
+        arrays = hand_out(alone, library, range(start, stop), style)
         return arrays[self.path]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -173,30 +184,54 @@ class Fields:
         return self._core.num_entries
 
     def keys(
-        self, *, recursive: bool = True, filter_name: Filter = None, filter_typename: Filter = None, **unknown: object
+        self,
+        *,
+        recursive: bool = True,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
+        **unknown: object,
     ) -> list[str]:
         """Dotted paths of the fields, parents first; only those at the top where ``recursive`` is false.
 
         The items of collections, arrays and optionals have no name: ``jets.pt`` is the ``pt`` of the items of
         ``jets``. ``filter_name`` chooses by the path, ``filter_typename`` by the C++ type: a glob, a
         ``"/regular expression/"``, a function of the text, or several of these, of which one must fit.
+        ``filter_field`` is a function of the `Field`.
 
         Raises `InvalidArgumentError` for a filter that is none of these.
         """
         return list(
-            self.typenames(recursive=recursive, filter_name=filter_name, filter_typename=filter_typename, **unknown)
+            self.typenames(
+                recursive=recursive,
+                filter_name=filter_name,
+                filter_typename=filter_typename,
+                filter_field=filter_field,
+                **unknown,
+            )
         )
 
     def typenames(
-        self, *, recursive: bool = True, filter_name: Filter = None, filter_typename: Filter = None, **unknown: object
+        self,
+        *,
+        recursive: bool = True,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
+        **unknown: object,
     ) -> dict[str, str]:
         """C++ types by dotted path, as in `keys`; ``struct`` and ``collection`` where there is no C++ type."""
         _select.refuse("keys", unknown)
         fits_name, fits_type = _select.matcher(filter_name), _select.matcher(filter_typename)
+        if filter_field is not None and not callable(filter_field):
+            raise InvalidArgumentError(f"filter_field is a function of a field, not {filter_field!r}")
         return {
             path: self._fields[index][3]
             for path, index in self._by_path.items()
-            if (recursive or self._fields[index][1] is None) and fits_name(path) and fits_type(self._fields[index][3])
+            if (recursive or self._fields[index][1] is None)
+            and fits_name(path)
+            and fits_type(self._fields[index][3])
+            and (filter_field is None or filter_field(Field(self, index)))
         }
 
     def show(self, *, recursive: bool = True, file: TextIO | None = None, max_width: int = 120) -> None:

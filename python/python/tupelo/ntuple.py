@@ -2,21 +2,23 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
+import numpy as np
 import pyarrow as pa
 
-from . import _core, _declare, _hist, _html, _polars, _progress, _select
-from ._libraries import Library, hand_out
+from . import _core, _declare, _hist, _html, _polars, _progress, _select, _virtual
+from ._awkward import AddDoc, Style
+from ._libraries import How, Library, check_how, hand_out
 from ._progress import Progress
 from ._select import Filter
 from ._sizes import parse_bytes
 from ._texts import check_name
 from .attributes import AttributeSet
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
-from .fields import Fields
+from .fields import Field, Fields
 from .metrics import Metrics
 from .rules import ReadRule
 
@@ -26,15 +28,38 @@ DEFAULT_STEP = "100 MB"
 
 @dataclass(frozen=True)
 class Report:
-    """Where a piece of `Ntuple.iterate` comes from: entries ``start`` to ``stop`` (not included) of an ntuple.
+    """Where a piece of `Ntuple.iterate` or `iterate` comes from: entries ``start`` to ``stop`` (not included).
 
-    It has the path ``object_path`` in the file ``file_path``.
+    They are counted through all files; ``tree_entry_start`` and ``tree_entry_stop`` count from the start of the ntuple,
+    which has the path ``object_path`` in the file ``file_path``.
     """
 
     start: int
     stop: int
     file_path: str
     object_path: str
+    global_offset: int = 0
+    """Number of entries in the files before."""
+
+    @property
+    def tree_entry_start(self) -> int:
+        """The first entry, counted in its ntuple."""
+        return self.start - self.global_offset
+
+    @property
+    def tree_entry_stop(self) -> int:
+        """The entry behind the last one, counted in its ntuple."""
+        return self.stop - self.global_offset
+
+    @property
+    def global_entry_start(self) -> int:
+        """The same as ``start``."""
+        return self.start
+
+    @property
+    def global_entry_stop(self) -> int:
+        """The same as ``stop``."""
+        return self.stop
 
 
 @dataclass(frozen=True)
@@ -47,6 +72,8 @@ class Origin:
     page_checksums: bool
     memory_budget: int | None
     metrics: bool
+    in_memory: bool = False
+    """Whether it came from a file object, of which nothing can be found again."""
 
     @property
     def file_arguments(self) -> tuple[str, bool, int | None, bool]:
@@ -105,6 +132,21 @@ class Ntuple(Fields):
         return self._core.num_clusters
 
     @property
+    def cluster_boundaries(self) -> Any:
+        """The first entry of each cluster that has entries, and the number of all behind them: a NumPy array.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("boundaries.root") as file:
+        ...     events = file.mkrntuple("Events", {"x": "int"})
+        ...     for _ in range(3):
+        ...         events.extend({"x": [1, 2]})
+        ...         events.flush_cluster()
+        >>> tupelo.open("boundaries.root:Events").cluster_boundaries
+        array([0, 2, 4, 6])
+        """
+        return np.array([*(first for first, _, _ in self._core.clusters()), self.num_entries], dtype=np.int64)
+
+    @property
     def metadata(self) -> dict[str, str]:
         """What the program that wrote it says of the whole of it; see `NtupleWriter.metadata`.
 
@@ -156,7 +198,13 @@ class Ntuple(Fields):
         library: Library = "ak",
         filter_name: Filter = None,
         filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
         schema: Mapping[str, Any] | pa.Schema | None = None,
+        how: How = None,
+        ak_add_doc: AddDoc = False,
+        virtual: bool = False,
+        access_log: Any = None,
+        progress: Progress = None,
         **unknown: object,
     ) -> Any:
         """Reads fields, and computes expressions over them, in a range of entries, by default everything.
@@ -190,6 +238,23 @@ class Ntuple(Fields):
           `pandas.ArrowDtype` for what is nested or may be missing
         - ``"pl"``: a `polars.DataFrame`; lists, structs and fixed-size arrays as polars has them, no variants
 
+        ``how`` puts the columns together otherwise: a ``dict``, ``list`` or ``tuple`` (the classes themselves) of them,
+        or for Awkward ``"zip"``, which makes one list of records of all lists that have the same lengths: ``Muon_pt``
+        and ``Muon_eta`` become ``Muon.pt`` and ``Muon.eta``.
+
+        ``ak_add_doc`` gives Awkward arrays parameters: with True, ``__doc__`` is the description of the field or the
+        ntuple, where there is one; as ``{parameter: attribute}``, each field has them, and the attribute is
+        ``"description"``, ``"typename"`` or ``"name"``. ``{"__record__": "typename"}`` names records by their C++
+        classes, by which behaviors go.
+
+        With ``virtual`` nothing is read now: the Awkward array reads what is touched of it, field by field, when it is
+        touched first, and keeps it. Members of records are read by themselves. As its type cannot depend on values,
+        variants have one more alternative for what has none. To ``access_log``, a list, comes an entry for each buffer
+        that is made (field, buffer, entries).
+
+        ``progress`` is that of `iterate`: the entries are then read piece by piece and put together at the end, which
+        takes twice the memory for a moment.
+
         ``schema`` reads the data as other types than those on disk, by the rules of ROOT's schema evolution: a mapping
         of the names of top-level fields to C++ types, or a `pyarrow.Schema`. It takes the place of expressions and
         filters; a cut sees the fields as they are on disk. Integers and enums become other integers, a ``double`` a
@@ -220,13 +285,16 @@ class Ntuple(Fields):
         """
         _select.refuse("arrays", unknown)
         _select.check_library(library)
-        request = self._request(expressions, cut, aliases, filter_name, filter_typename, schema)
+        check_how(how, library)
+        other = None if library == "ak" else library
+        _virtual.check(access_log, virtual, how=how, library=other, cut=cut, aliases=aliases, schema=schema)
+        style = Style(ak_add_doc)
+        request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        if cut is None:
-            entries = range(request.entry_start, request.entry_stop)
-            return hand_out(self._core.read(request), library, entries)
-        batch, numbers = _numbered(self._core.read(_with_numbers(request)))
-        return hand_out(batch, library, numbers)
+        if virtual:
+            return _virtual.virtual_arrays(self._core, request, style, access_log)
+        batch, entries = self._whole(request, progress)
+        return hand_out(batch, library, entries, style, how)
 
     def iterate(
         self,
@@ -240,10 +308,13 @@ class Ntuple(Fields):
         library: Library = "ak",
         filter_name: Filter = None,
         filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
         report: bool = False,
         binary_strings: bool = False,
         schema: Mapping[str, Any] | pa.Schema | None = None,
         progress: Progress = None,
+        how: How = None,
+        ak_add_doc: AddDoc = False,
         **unknown: object,
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
@@ -251,8 +322,7 @@ class Ntuple(Fields):
         ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``;
         with a ``cut``, a piece has what is left of so many, which may be nothing. With ``report`` each piece comes with
         a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
-        not UTF-8: all pieces have the same type. ``expressions``, ``cut``, ``aliases`` and ``schema`` are those of
-        `arrays`.
+        not UTF-8: all pieces have the same type. All else is as in `arrays`.
 
         ``progress=True`` shows a bar (rich's or tqdm's, where one is installed) while the pieces are asked for, on the
         standard error stream, if that is a terminal. A function is told how many entries are done, and of how many: 0
@@ -270,15 +340,19 @@ class Ntuple(Fields):
         # Not a generator itself, so that what is wrong is said at once.
         _select.refuse("iterate", unknown)
         _select.check_library(library)
-        request = self._request(expressions, cut, aliases, filter_name, filter_typename, schema)
+        check_how(how, library)
+        style = Style(ak_add_doc)
+        request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         request.binary_strings = binary_strings
-        size = _select.step(step_size)
-        step_bytes = parse_bytes(size) if isinstance(size, str) else None
-        step_entries = size if isinstance(size, int) else 1
-        batches = self._core.batches(request if cut is None else _with_numbers(request), step_entries, step_bytes)
-        steps = _progress.steps(batches, progress, request.entry_start, request.entry_stop)
-        return self._pieces(steps, library, report, cut is not None)
+        batches = self._batches(request, step_size, progress)
+
+        def pieces() -> Iterator[Any]:
+            for start, stop, batch, entries in batches:
+                piece = hand_out(batch, library, entries, style, how)
+                yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
+
+        return pieces()
 
     def take(
         self,
@@ -289,6 +363,7 @@ class Ntuple(Fields):
         library: Library = "ak",
         filter_name: Filter = None,
         filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
     ) -> Any:
         """Reads single entries, in the order given, which may repeat them; -1 is the last one.
 
@@ -304,7 +379,7 @@ class Ntuple(Fields):
         array([4, 1, 5])
         """
         _select.check_library(library)
-        request = self._request(expressions, None, aliases, filter_name, filter_typename, None)
+        request = self._request(expressions, None, aliases, filter_name, filter_typename, filter_field, None)
         chosen = _select.single_entries(entries, self.num_entries)
         return hand_out(self._core.take(request, chosen), library, chosen)
 
@@ -333,7 +408,7 @@ class Ntuple(Fields):
         >>> frame.filter(polars.col("x") > 2).select("y").collect().rows()
         [([2.5, 3.5],), ([],)]
         """
-        request = self._request(names, None, None, filter_name, filter_typename, None)
+        request = self._request(names, None, None, filter_name, filter_typename, None, None)
         if request.computed:
             raise InvalidArgumentError(
                 f"scan() has fields; {request.computed[0][0]!r} is computed by polars afterwards"
@@ -391,13 +466,50 @@ class Ntuple(Fields):
     def _repr_html_(self) -> str:
         return _html.of_ntuple(self)
 
-    def _pieces(
-        self, batches: Iterable[tuple[int, int, Any]], library: str, report: bool, is_cut: bool
-    ) -> Iterator[Any]:
-        for start, stop, batch in batches:
-            rest, index = _numbered(batch) if is_cut else (batch, range(start, stop))
-            piece = hand_out(rest, library, index)
-            yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
+    def _whole(self, request: _select.Request, progress: Progress = None) -> tuple[Any, Any]:
+        """What is asked for as one `pyarrow.RecordBatch`, and the numbers of its entries."""
+        if pieces := [] if _progress.is_silent(progress) else list(self._batches(request, DEFAULT_STEP, progress)):
+            _, _, batches, entries = zip(*pieces, strict=True)
+            (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
+            return batch, np.concatenate(entries)
+        if request.cut is None:
+            return self._core.read(request), range(request.entry_start, request.entry_stop)
+        return _numbered(self._core.read(_with_numbers(request)))
+
+    def _batch(
+        self,
+        expressions: str | Iterable[str] | None,
+        cut: str | None,
+        aliases: Mapping[str, str] | None,
+        filters: tuple[Filter, Filter, Callable[[Field], object] | None],
+        entries: tuple[int, int],
+        binary_strings: bool,
+    ) -> tuple[Any, Any]:
+        """Entries as one `pyarrow.RecordBatch` whose type does not depend on them, and their numbers."""
+        request = self._request(expressions, cut, aliases, *filters, None)
+        request.entry_start, request.entry_stop = entries
+        request.binary_strings = binary_strings
+        if cut is not None:
+            request = _with_numbers(request)
+        if entries[0] == entries[1]:
+            batch = self._core.read(request)
+        else:
+            _, _, batch = next(self._core.batches(request, entries[1] - entries[0], None))
+        return (batch, range(*entries)) if cut is None else _numbered(batch)
+
+    def _batches(
+        self, request: _select.Request, step_size: SupportsIndex | str, progress: Progress = None
+    ) -> Iterator[tuple[int, int, Any, Any]]:
+        """What is asked for, piece by piece: its range, the `pyarrow.RecordBatch`, and the numbers of its entries."""
+        size = _select.step(step_size)
+        step_bytes = parse_bytes(size) if isinstance(size, str) else None
+        step_entries = size if isinstance(size, int) else 1
+        is_cut = request.cut is not None
+        batches = self._core.batches(_with_numbers(request) if is_cut else request, step_entries, step_bytes)
+        return (
+            (start, stop, *(_numbered(batch) if is_cut else (batch, range(start, stop))))
+            for start, stop, batch in _progress.steps(batches, progress, request.entry_start, request.entry_stop)
+        )
 
     def __arrow_c_schema__(self) -> object:
         return self.arrow_schema.__arrow_c_schema__()
@@ -432,6 +544,11 @@ class Ntuple(Fields):
 
     def __reduce__(self) -> tuple[Any, ...]:
         origin = self._origin
+        if origin.in_memory:
+            raise InvalidArgumentError(
+                f"{origin.file_path}: ntuple '{self._path}' is read from a file object and cannot be pickled: no other "
+                "process finds it; open the file by its path"
+            )
         place = replace(origin, file_path=os.path.abspath(origin.file_path))
         return _reopen, (place, self._rules)
 
@@ -444,11 +561,17 @@ class Ntuple(Fields):
         aliases: Mapping[str, str] | None,
         filter_name: Filter,
         filter_typename: Filter,
+        filter_field: Callable[[Field], object] | None,
         schema: Mapping[str, Any] | pa.Schema | None,
     ) -> _select.Request:
         """What is asked for, of no entries yet."""
         request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
-        is_filtered = filter_name is not None or filter_typename is not None
+        filters: dict[str, Any] = {
+            "filter_name": filter_name,
+            "filter_typename": filter_typename,
+            "filter_field": filter_field,
+        }
+        is_filtered = any(one is not None for one in filters.values())
         if schema is not None:
             if expressions is not None or is_filtered:
                 raise InvalidArgumentError(
@@ -458,7 +581,7 @@ class Ntuple(Fields):
         elif is_filtered:
             if expressions is not None:
                 raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
-            wanted = self.keys(filter_name=filter_name, filter_typename=filter_typename)
+            wanted = self.keys(**filters)
             if not wanted:
                 raise NotFoundError(
                     f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields passes the filters"

@@ -1,8 +1,9 @@
 """Opening files."""
 
+import glob
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html
 from ._sizes import optional_bytes
@@ -17,7 +18,7 @@ _NTUPLE_CLASSES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
 
 
 def open(
-    where: str | os.PathLike[str] | Mapping[str, str | None] | Mapping[os.PathLike[str], str | None],
+    where: str | os.PathLike[str] | Mapping[str, str | None] | Mapping[os.PathLike[str], str | None] | BinaryIO,
     *,
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
@@ -29,6 +30,9 @@ def open(
     names in which colons would confuse, and a `pathlib.Path` is a file name whole. With ``page_checksums=False`` the
     checksums of pages are not compared; those of metadata always are.
 
+    A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) gives a `File` too. All its bytes are read into
+    memory at once, from its start, and stay there as long as the `File` and its ntuples; these cannot be pickled.
+
     ``memory_budget`` is the memory that the file may make its reader take beyond the values that are asked for, in
     bytes or as a text such as ``"2 GB"`` (default 1 GiB). Requests that need more are read in parts; where that does
     not help they are refused with a `LimitError`.
@@ -36,7 +40,8 @@ def open(
     With ``metrics`` what reading costs is counted, for `Ntuple.metrics`.
 
     Raises `MissingFileError` (a `FileNotFoundError`) where there is no such file, `NotFoundError` (a `KeyError`) with
-    near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object,
+    near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object, and where
+    wildcards name several files (`iterate`, `concatenate` and `partitions` take these),
     `CorruptError` where it is no ROOT file or damaged, `UnsupportedError` for remote files.
 
     >>> import tupelo
@@ -48,6 +53,8 @@ def open(
     """
     name: str | None = None
     budget = optional_bytes("memory_budget", memory_budget)
+    if hasattr(where, "read"):
+        return _of_bytes(where, page_checksums, budget, metrics)
     if isinstance(where, Mapping):
         if len(where) != 1:
             raise InvalidArgumentError(f"a mapping names one file and the object in it, not {len(where)} files")
@@ -57,7 +64,12 @@ def open(
         path = check_path(where)
         if isinstance(where, str):
             path, name = _core.parse_location(path)
-    file = _reopen(path, page_checksums, budget, metrics)
+            if glob.has_magic(path) and not os.path.exists(path) and (found := glob.glob(path, recursive=True)):
+                raise InvalidArgumentError(
+                    f"{path!r} names {len(found)} files, and one can be opened: tupelo.iterate, tupelo.concatenate and "
+                    "tupelo.partitions take several"
+                )
+    file = reopen(path, page_checksums, budget, metrics)
     return file if name is None else file[name]
 
 
@@ -83,7 +95,9 @@ class File(Mapping[str, Ntuple]):
         page_checksums: bool,
         memory_budget: int | None = None,
         metrics: bool = False,
+        in_memory: bool = False,
     ) -> None:
+        self._in_memory = in_memory
         self._open_core: _core.File | None = core
         self._file_path = file_path
         self._page_checksums = page_checksums
@@ -127,7 +141,16 @@ class File(Mapping[str, Ntuple]):
         except Exception as error:
             self._refuse_other_class(name, error)
             raise
-        return Ntuple(core, Origin(self._file_path, (name,), self._page_checksums, self._memory_budget, self._metrics))
+        how = self._page_checksums, self._memory_budget, self._metrics, self._in_memory
+        return Ntuple(core, Origin(self._file_path, (name,), *how))
+
+    def only(self) -> Ntuple:
+        """The ntuple, of a file that has no other.
+
+        Raises `NotFoundError` (a `KeyError`) where there is none, `InvalidArgumentError` with the names where there are
+        several.
+        """
+        return self[self._core.ntuple(None).path]
 
     def _refuse_other_class(self, name: str, error: Exception) -> None:
         class_name = self.classnames(cycle=";" in name).get(name.strip("/"))
@@ -175,7 +198,9 @@ class File(Mapping[str, Ntuple]):
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (os.path.abspath(self._file_path), self._page_checksums, self._memory_budget, self._metrics)
+        if self._in_memory:
+            raise InvalidArgumentError(f"{self._file_path} is read from a file object and cannot be pickled")
+        return reopen, (os.path.abspath(self._file_path), self._page_checksums, self._memory_budget, self._metrics)
 
     @property
     def _core(self) -> "_core.File":
@@ -184,7 +209,20 @@ class File(Mapping[str, Ntuple]):
         return self._open_core
 
 
-def _reopen(path: str, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
+def reopen(path: str, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
     """What opening and unpickling call."""
     core = _core.File(path, page_checksums, memory_budget, metrics)
     return File(core, path, page_checksums, memory_budget, metrics)
+
+
+def _of_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
+    """What opening a file object calls."""
+    if hasattr(source, "seek"):
+        source.seek(0)
+    data = source.read()
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidArgumentError(f"{source!r} gives {type(data).__name__}, not bytes; open it in binary mode")
+    path = getattr(source, "name", None) or getattr(source, "path", None)
+    name = path if isinstance(path, str) else f"<{type(source).__name__}>"
+    core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)
+    return File(core, name, page_checksums, memory_budget, metrics, True)

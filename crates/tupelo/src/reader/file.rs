@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tupelo_format::container::StreamerInfos;
 use tupelo_format::{container, open};
 use tupelo_storage::ByteSource;
+use tupelo_storage::local::memory::MemorySource;
 use tupelo_storage::local::{FileSource, temporaries_of};
 
 use super::{Location, Ntuple};
@@ -135,6 +137,17 @@ impl File {
             Ok(Self { file, page_checksums })
         };
         open().map_err(|e: Error| e.within(name))
+    }
+
+    /// A file whose bytes are in memory, called `name` in errors. They are not copied.
+    ///
+    /// # Errors
+    /// Corrupt if it is no ROOT file.
+    pub fn of_bytes<T>(name: &str, bytes: T) -> Result<Self>
+    where
+        T: AsRef<[u8]> + Send + 'static,
+    {
+        Self::new(Arc::new(MemorySource::new(Bytes::from_owner(bytes)).with_name(name)), DEFAULT_PAGE_CHECKSUMS)
     }
 
     /// Whether to compare the checksums of pages of the ntuples that are opened from now on.

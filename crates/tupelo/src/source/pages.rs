@@ -201,8 +201,9 @@ impl<'s> Pages<'s> {
                 segment.cluster.number
             ))
         };
+        let is_deferred = self.source.descriptor().column(id)?.is_deferred();
         let missing = match segment.total {
-            Some(total) if self.source.descriptor().column(id)?.is_deferred() => {
+            Some(total) if is_deferred => {
                 let missing = total.checked_sub(stored).ok_or_else(|| misfit(total))?;
                 self.check_deferred(column, &segment.cluster, total, missing)?;
                 missing
@@ -212,8 +213,11 @@ impl<'s> Pages<'s> {
         };
         let expected = segment.per_entry.and_then(|times| segment.cluster.first_entry.checked_mul(times));
         let first = column.info.first_element.unwrap_or_default();
+        // Behind the clusters that lack a deferred column, uproot 5.7 counts from 0 again. ROOT does not look
+        // (`RClusterDescriptorBuilder::AddExtendedColumnRanges`).
+        let is_uncounted = is_deferred && first == 0;
         if let Some(expected) = expected.and_then(|expected| expected.checked_add(missing))
-            && (stored > 0 && first != expected)
+            && (stored > 0 && first != expected && !is_uncounted)
         {
             return Err(Error::corrupt(format!(
                 "column {id} begins at element {first} in cluster {}, not {expected}",

@@ -1,0 +1,98 @@
+"""A pytest plugin under which uproot's own tests test `tupelo.uproot_compat`: what they import as uproot is that.
+
+Their files are looked for in TUPELO_DATA. In place of some that are not there stand files with the same fields that
+Tupelo writes; a test whose file cannot be had is skipped.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pytest
+
+import tupelo
+import tupelo.uproot_compat
+
+# What files of scikit-hep-testdata are called there.
+OTHER_NAMES = {
+    "Run2012BC_DoubleMuParked_Muons_1000evts_rntuple_v1-0-0-0.root": "cms_run2012_dimuon_ntuple.root",
+    "uproot-physlite-rntuple_v1-0-0-0.root": "atlas_daod_physlite_ntuple.root",
+    "ntpl001_staff_rntuple_v1-0-0-0.root": "ntpl001_staff_rntuple_v1-0-1-0.root",
+}
+
+
+def integers(bits: int) -> list[int]:
+    """The edges of a signed integer."""
+    return [0, 1, -1, 2 ** (bits - 2), -(2 ** (bits - 2)), 2 ** (bits - 1) - 1, -(2 ** (bits - 1))]
+
+
+def vectors(count: int) -> Any:
+    """Lorentz vectors."""
+    return ak.zip({name: np.arange(count, dtype="f4") for name in ("pt", "eta", "phi", "mass")})
+
+
+def nested(count: int) -> Any:
+    """Records in records."""
+    i = np.arange(count, dtype="i4")
+    v = ak.values_astype([list(range(n)) for n in range(count)], np.int32)
+    inner = ak.zip({"i": i, "v": v}, depth_limit=1)
+    return ak.zip({"i": i, "sub_struct": ak.zip({"i": i, "sub_sub_struct": inner}, depth_limit=1)}, depth_limit=1)
+
+
+# Columns of ntuples called "ntuple".
+STAND_INS: dict[str, Any] = {
+    "test_int_float_rntuple_v1-0-0-0.root": lambda: {
+        "one_integers": np.arange(9, -1, -1, dtype="i4"),
+        "two_floats": np.arange(9, -1, -1, dtype="f4"),
+    },
+    "test_int_5e4_rntuple_v1-0-0-0.root": lambda: {"one_integers": np.arange(50_000, 0, -1, dtype="i4")},
+    "test_bit_rntuple_v1-0-0-0.root": lambda: {"one_bit": np.arange(10) % 3 == 0},
+    "test_splitint_rntuple_v1-0-1-0.root": lambda: {
+        f"int{bits}": np.array(integers(bits), dtype=f"i{bits // 8}") for bits in (16, 32, 64)
+    },
+    "test_nested_structs_rntuple_v1-0-0-0.root": lambda: {"my_struct": nested(10)},
+    "test_int_vfloat_tlv_vtlv_rntuple_v1-0-0-0.root": lambda: {
+        "one_integers": np.arange(10, dtype="i4"),
+        "two_v_floats": ak.values_astype([[0.5] * n for n in range(10)], np.float32),
+        "three_LV": vectors(10),
+        "four_v_LVs": ak.unflatten(vectors(20), [2] * 10),
+    },
+}
+_MADE: dict[str, str] = {}
+
+
+def stand_in(filename: str) -> str:
+    """Writes one, once."""
+    if filename not in _MADE:
+        path = Path(tempfile.mkdtemp(prefix="tupelo-stand-in-")) / filename
+        with tupelo.recreate(path) as file:
+            file["ntuple"] = STAND_INS[filename]()
+        _MADE[filename] = str(path)
+    return _MADE[filename]
+
+
+def data_path(filename: str, raise_missing: bool = True, cache_dir: object = None) -> str:
+    """As `skhep_testdata.data_path`."""
+    path = Path(os.environ["TUPELO_DATA"]) / OTHER_NAMES.get(filename, filename)
+    if filename in STAND_INS and not path.exists():
+        return stand_in(filename)
+    if not path.exists():
+        pytest.skip(f"no file {filename}", allow_module_level=True)
+    return str(path)
+
+
+def pytest_configure() -> None:
+    """Before any test is imported."""
+    testdata = ModuleType("skhep_testdata")
+    testdata.__spec__ = importlib.machinery.ModuleSpec("skhep_testdata", None)
+    testdata.data_path = data_path  # type: ignore[attr-defined]
+    sys.modules["skhep_testdata"] = testdata
+    sys.modules["uproot"] = tupelo.uproot_compat

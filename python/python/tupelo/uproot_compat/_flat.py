@@ -1,0 +1,80 @@
+"""Records as uproot has them: base classes, pairs and tuples."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._ntuple import RField, RNTuple
+
+
+def flatten(arrays: Any, ntuple: "RNTuple") -> Any:
+    """Records as uproot has them: the members of base classes stand beside those of the class, and records whose
+    members have numbers, or that have none, are tuples.
+    """
+    import awkward as ak
+
+    layout = arrays.layout
+    if ntuple.uneven.keys().isdisjoint(layout.fields):
+        return arrays
+    contents = [
+        _flattened(content, ntuple.uneven[name]) if name in ntuple.uneven else content
+        for name, content in zip(layout.fields, layout.contents, strict=True)
+    ]
+    return ak.Array(layout.copy(contents=contents))
+
+
+def _flattened(layout: Any, field: "RField") -> Any:
+    if not layout.is_record:
+        is_leaf = layout.is_union or not hasattr(layout, "content")
+        return layout if is_leaf else layout.copy(content=_flattened(layout.content, field))
+    if layout.is_tuple:
+        below = [member for member, _ in members(field)]
+        pairs = zip(layout.contents, below, strict=True)
+        return (
+            layout.copy(contents=[_flattened(*pair) for pair in pairs])
+            if len(below) == len(layout.contents)
+            else layout
+        )
+    found: dict[str, Any] = {}
+    for member, way in members(field, bases_last=True):
+        inner = layout
+        for name in way:
+            inner = inner.contents[inner.fields.index(name)] if inner is not None and name in inner.fields else None
+        if inner is not None:
+            found[member.name] = _flattened(inner, member)
+    is_tuple = all(name.isdecimal() for name in found)
+    return layout.copy(contents=list(found.values()), fields=None if is_tuple else list(found))
+
+
+def spelt(arrays: Any, name: str) -> str:
+    """The name of a member: that of a tuple of which nothing else was read is 0."""
+    return "0" if name.isdecimal() and arrays.fields == ["0"] else name
+
+
+def members(field: "RField", bases_last: bool = False) -> list[tuple["RField", list[str]]]:
+    """The members of a class and of its base classes, each with the names in Tupelo that lead to it.
+
+    The base classes stand where they are in the class, as in uproot's keys, or behind it, as in uproot's arrays. Where
+    several members have the same name, the names of as many of the classes between are put before as it takes.
+    """
+    found: list[tuple[RField, list[str], list[str]]] = []
+    rest: list[tuple[RField, list[str], list[str]]] = [(field, [], [])]
+
+    def visit(one: "RField", way: list[str], classes: list[str]) -> None:
+        for lower in one.core_fields:
+            below = lower, [*way, lower.core_name], classes
+            if not lower.is_base:
+                found.append(below)
+            elif bases_last:
+                rest.append((*below[:2], [*classes, lower.typename]))
+            else:
+                visit(*below[:2], [*classes, lower.typename])
+
+    while rest:
+        visit(*rest.pop())
+    own = [lower.core_name for lower, _, _ in found]
+    for lower, _, classes in found:
+        if classes and own.count(lower.core_name) > 1:
+            alike = [other for one, _, other in found if one.core_name == lower.core_name]
+            count = next((n for n in range(1, len(classes)) if [o[:n] for o in alike].count(classes[:n]) == 1), None)
+            lower.unique_name = "::".join([*classes[:count], lower.core_name])
+    return [(lower, way) for lower, way, _ in found]

@@ -1,0 +1,123 @@
+"""uproot's keywords, as Tupelo takes them."""
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from .._select import Filter
+from ..errors import InvalidArgumentError, UnsupportedError
+
+_LIBRARIES = {
+    "ak": ("awkward", "Awkward", "AWKWARD", "awkward1", "Awkward1", "AWKWARD1"),
+    "np": ("numpy", "Numpy", "NumPy", "NUMPY"),
+    "pd": ("pandas", "Pandas", "PANDAS"),
+    "arrow": (),
+}
+
+# Values that make no difference to the result. Of the rest, some choose what Tupelo does not have.
+_HARMLESS: dict[str, Callable[[Any], bool]] = {
+    "array_cache": lambda value: True,
+    "backend": lambda value: value == "cpu",
+    "begin_chunk_size": lambda value: True,
+    "custom_classes": lambda value: not value,
+    "decompression_executor": lambda value: True,
+    "handler": lambda value: value is None,
+    "http_max_header_bytes": lambda value: True,
+    "interpretation": lambda value: value is None,
+    "interpretation_executor": lambda value: True,
+    "interpreter": lambda value: value == "cpu",
+    "language": lambda value: value is None,
+    "max_num_elements": lambda value: True,
+    "minimal_ttree_metadata": lambda value: True,
+    "num_fallback_workers": lambda value: True,
+    "num_workers": lambda value: True,
+    "object_cache": lambda value: True,
+    "timeout": lambda value: True,
+    "use_threads": lambda value: True,
+}
+
+
+def check_options(method: str, given: dict[str, Any]) -> None:
+    """Lets through what uproot has and what makes no difference.
+
+    Raises `UnsupportedError` for what would make one, and `TypeError` for what uproot has not.
+    """
+    for name, value in given.items():
+        if name not in _HARMLESS:
+            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+        if not _HARMLESS[name](value):
+            raise UnsupportedError(f"{method}(): {name}={value!r} is not there in Tupelo; leave it out")
+
+
+def library_name(library: object) -> str:
+    """Tupelo's name of a library; uproot's objects of the class ``Library`` have it too.
+
+    Raises `ValueError` for one that is not there.
+    """
+    name = getattr(library, "name", library)
+    for short, long in _LIBRARIES.items():
+        if name == short or name in long:
+            return short
+    raise InvalidArgumentError(
+        f"library {library!r} is none of {', '.join(map(repr, _LIBRARIES))} and their long forms"
+    )
+
+
+_REGEX = re.compile("/(.*)/([imsx]*)")
+
+
+def matcher(wanted: Filter) -> Callable[[str], object]:
+    """What a filter means in uproot: a name is the whole name, and expressions are matched from its start."""
+    if wanted is None:
+        return lambda text: True
+    if isinstance(wanted, str):
+        if (regex := _REGEX.fullmatch(wanted)) is not None:
+            flags = f"(?{regex[2]})" if regex[2] else ""
+            return re.compile(flags + regex[1]).match
+        if any(letter in wanted for letter in "*?["):
+            return re.compile(fnmatch.translate(wanted)).match
+        return lambda text: text == wanted
+    if callable(wanted):
+        return wanted
+    if isinstance(wanted, Iterable):
+        several = [matcher(one) for one in wanted]
+        return lambda text: any(one(text) for one in several)
+    raise TypeError(f"a filter is None, a function, '/regex/', a glob or several of these, not {wanted!r}")
+
+
+class Compression(SimpleNamespace):
+    """A codec and its level."""
+
+    _codec = ""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level=level)
+
+    def __str__(self) -> str:
+        return f"{self._codec}:{self.level}" if self.level else "none"
+
+
+class ZLIB(Compression):
+    """Deflate."""
+
+    _codec = "zlib"
+
+
+class LZMA(Compression):
+    """LZMA."""
+
+    _codec = "lzma"
+
+
+class LZ4(Compression):
+    """LZ4."""
+
+    _codec = "lz4"
+
+
+class ZSTD(Compression):
+    """Zstandard."""
+
+    _codec = "zstd"

@@ -1,0 +1,412 @@
+"""Files that are written, with the methods that they have in uproot."""
+
+import os
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .. import _arrow, _intake, writing
+from .._declare import schema_and_data
+from .._select import Filter
+from ..errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from ..filling import NtupleWriter
+from ._options import Compression, matcher
+
+_NTUPLE = "ROOT::RNTuple"
+_IGNORED = "initial_directory_bytes", "initial_streamers_bytes", "uuid_function"
+
+
+def create(file_path: Any, **options: Any) -> "WritableDirectory":
+    """As `recreate`, for a file that does not exist.
+
+    Raises `OSError` where it does.
+    """
+    if os.path.exists(file_path):
+        raise FileExistsError(f"{os.fspath(file_path)} exists already; recreate() replaces it")
+    return recreate(file_path, **options)
+
+
+def recreate(file_path: Any, **options: Any) -> "WritableDirectory":
+    """Begins a new file, in place of one that exists."""
+    return _directory(writing.recreate(file_path, **_options("recreate", options)))
+
+
+def update(file_path: Any, **options: Any) -> "WritableDirectory":
+    """Opens a file to add to it."""
+    return _directory(writing.update(file_path, **_options("update", options)))
+
+
+def _options(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    chosen = {}
+    for name, value in given.items():
+        if name == "compression":
+            chosen[name] = "none" if value is None else str(value) if isinstance(value, Compression) else value
+        elif name not in _IGNORED:
+            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+    return chosen
+
+
+def _directory(core: writing.WritableFile) -> "WritableDirectory":
+    return WritableFile(core).root_directory
+
+
+class WritableFile:
+    """A file that is being written."""
+
+    def __init__(self, core: writing.WritableFile) -> None:
+        self.core = core
+        self.file_path = core.file_path
+        self.closed = False
+        self.made: set[str] = set()
+        """Directories that were made, and may be empty."""
+        self.ntuples: dict[str, WritableNTuple] = {}
+        self.root_directory = WritableDirectory(self, "")
+
+    def close(self) -> None:
+        """Finishes the file, which is visible from now on."""
+        self.closed = True
+        self.core.close()
+
+    def __enter__(self) -> "WritableFile":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.closed = True
+        self.core.__exit__(*exception)
+
+    def __repr__(self) -> str:
+        return f"<WritableFile {self.file_path!r}>"
+
+
+class WritableDirectory(MutableMapping[str, Any]):
+    """A directory of a file that is being written: ``directory["name"] = data`` writes an ntuple."""
+
+    classname = "TDirectory"
+
+    def __init__(self, file: WritableFile, inside: str) -> None:
+        self.file = file
+        self._inside = inside
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the directories around it, and its own."""
+        return tuple(name for name in self._inside.split("/") if name)
+
+    @property
+    def object_path(self) -> str:
+        """The same as a text: ``"/dir"``."""
+        return "/" + self._inside
+
+    @property
+    def file_path(self) -> str:
+        """Path of the file."""
+        return self.file.file_path
+
+    def _whole(self, name: str) -> str:
+        name = name.strip("/")
+        return f"{self._inside}/{name}" if self._inside else name
+
+    def _objects(self) -> dict[str, str]:
+        """Classes by path and cycle: what was there, and what was begun."""
+        before: dict[str, str] = {}
+        for path, class_name in self.file.core._writer().objects():
+            before[path] = class_name
+        for path in self.file.ntuples:
+            before[path] = _NTUPLE
+        found: dict[str, str] = {}
+        for path, class_name in [*before.items(), *((path, "TDirectory") for path in self.file.made)]:
+            names = path.split("/")
+            for depth in range(1, len(names)):
+                found.setdefault("/".join(names[:depth]), "TDirectory")
+            found[path] = class_name
+        lead = self._inside + "/" if self._inside else ""
+        return {path.removeprefix(lead): name for path, name in found.items() if path.startswith(lead)}
+
+    def iterclassnames(
+        self,
+        *,
+        recursive: bool = True,
+        cycle: bool = True,
+        filter_name: Filter = None,
+        filter_classname: Filter = None,
+    ) -> Iterator[tuple[str, str]]:
+        """Pairs of name, with ``;1`` unless told otherwise, and class."""
+        fits_name, fits_class = matcher(filter_name), matcher(filter_classname)
+        for path, class_name in self._objects().items():
+            fits = (fits_name(path) or fits_name(path.rpartition("/")[2])) and fits_class(class_name)
+            if fits and (recursive or "/" not in path):
+                yield (f"{path};1" if cycle else path), class_name
+
+    def classnames(self, **which: Any) -> dict[str, str]:
+        """Classes by name."""
+        return dict(self.iterclassnames(**which))
+
+    def iterkeys(self, **which: Any) -> Iterator[str]:
+        """Names of what is in it."""
+        return (key for key, _ in self.iterclassnames(**which))
+
+    def keys(self, **which: Any) -> list[str]:  # type: ignore[override]
+        """`iterkeys` as a list."""
+        return list(self.iterkeys(**which))
+
+    def __iter__(self) -> Iterator[str]:
+        return self.iterkeys()
+
+    def __len__(self) -> int:
+        return len(self._objects())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, where: object) -> bool:
+        return isinstance(where, str) and where.partition(";")[0].strip("/") in self._objects()
+
+    def __getitem__(self, where: str) -> Any:
+        """An ntuple to go on with, or a directory."""
+        path = where.partition(";")[0].strip("/")
+        class_name = self._class_of(where)
+        if class_name.startswith("TDirectory"):
+            return WritableDirectory(self.file, self._whole(path))
+        if class_name != _NTUPLE:
+            raise UnsupportedError(f"{self.file_path}: '{path}' is a {class_name}, and only RNTuples can be changed")
+        whole = self._whole(path)
+        if whole not in self.file.ntuples:
+            self.file.ntuples[whole] = WritableNTuple(self.file, whole, self.file.core[whole])
+        return self.file.ntuples[whole]
+
+    def _class_of(self, where: str) -> str:
+        found = self._objects()
+        if (class_name := found.get(where.partition(";")[0].strip("/"))) is None:
+            names = ", ".join(map(repr, found)) or "none"
+            raise NotFoundError(f"{self.file_path}: no object is called {where!r} (there are: {names})")
+        return class_name
+
+    def __setitem__(self, where: str, what: Any) -> None:
+        if _is_types(what):
+            raise ValueError(f"{where!r}: these are types, not data; begin it by mkrntuple()")
+        whole = self._whole(where)
+        if (begun := self.file.ntuples.pop(whole, None)) is not None:
+            begun.close()
+        self.mkrntuple(where, what)
+
+    def __delitem__(self, where: str) -> None:
+        class_name = self._class_of(where)
+        raise UnsupportedError(f"{self.file_path}: {where!r}, a {class_name}, cannot be deleted; copy what shall stay")
+
+    def mkdir(self, name: str, **options: Any) -> "WritableDirectory":
+        """A directory in this one. It is there as soon as something is in it."""
+        _options("mkdir", options)
+        self.file.made.add(self._whole(name))
+        return WritableDirectory(self.file, self._whole(name))
+
+    def mkrntuple(self, name: str, type_spec_or_data: Any, description: str = "") -> "WritableNTuple":
+        """Begins an ntuple of types, an Awkward form, or first entries."""
+        schema, data = _schema_and_data(type_spec_or_data)
+        text = description or _arrow.description(schema)
+        whole = self._whole(name)
+        writer = self.file.core.mkrntuple(whole, schema, description=text)
+        if data is not None:
+            writer.extend(data)
+        self.file.ntuples[whole] = made = WritableNTuple(self.file, whole, writer)
+        return made
+
+    def mktree(self, name: str, *args: Any, **options: Any) -> Any:
+        """Tupelo writes no trees."""
+        raise UnsupportedError(f"{self.file_path}: '{name}' cannot be a TTree; only RNTuples are written: mkrntuple()")
+
+    def copy_from(self, source: Any, **options: Any) -> None:
+        """Tupelo copies with its command."""
+        raise UnsupportedError("objects are copied by the command `tupelo copy`")
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file was closed."""
+        return self.file.closed
+
+    def close(self) -> None:
+        """Finishes the file, which is visible from now on."""
+        self.file.close()
+
+    def __enter__(self) -> "WritableDirectory":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.file.__exit__(*exception)
+
+    def __repr__(self) -> str:
+        return f"<WritableDirectory {self.object_path!r}>"
+
+
+class WritableNTuple:
+    """An ntuple that is being written; `core` is the `tupelo.NtupleWriter` that does the work."""
+
+    def __init__(self, file: WritableFile, path: str, core: NtupleWriter) -> None:
+        self.file = file
+        self.object_path = path
+        self.core = core
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the directories around it, and its own."""
+        return tuple(self.object_path.split("/"))
+
+    @property
+    def name(self) -> str:
+        """Its name, without directories."""
+        return self.path[-1]
+
+    @property
+    def file_path(self) -> str:
+        """Path of the file."""
+        return self.file.file_path
+
+    @property
+    def num_entries(self) -> int:
+        """Entries so far."""
+        return self.core.num_entries
+
+    def extend(self, data: Any, accept_new_fields: bool = False) -> None:
+        """Appends entries, columns of the declared names and of the same length, as one cluster."""
+        if isinstance(data, Mapping):
+            known = self.core.arrow_schema.names
+            if missing := [name for name in known if name not in data]:
+                raise InvalidArgumentError(f"'{self.object_path}' wants the fields {missing} too")
+            new = [name for name in data if name not in known]
+            if new and not accept_new_fields:
+                text = f"'{self.object_path}': {new} are not in this RNTuple; accept_new_fields=True adds them"
+                raise InvalidArgumentError(text)
+            data = {name: _column(values) for name, values in data.items()}
+        self.core.extend(data, accept_new_fields=accept_new_fields)
+        self.core.flush_cluster()
+
+    def add_fields(self, new_fields: Any) -> None:
+        """Adds fields of types; they are zero or empty in the entries before. Dotted names are members of records."""
+        schema, _ = _schema_and_data(new_fields)
+        for field in schema:
+            self._check_new(field.name)
+        tops = [field for field in schema if "." not in field.name]
+        if tops:
+            self.core.add_fields(pa.schema(tops))
+        for field in schema:
+            parent, _, name = field.name.rpartition(".")
+            if parent:
+                self.core.add_members(parent, pa.schema([field.with_name(name)]))
+
+    def _check_new(self, path: str) -> None:
+        """Raises `InvalidArgumentError` for a field that exists, and for a member of what is no record."""
+        members, above = self.core.arrow_schema, []
+        *parents, last = path.split(".")
+        for name in parents:
+            above.append(name)
+            here = ".".join(above)
+            if name not in members.names:
+                raise InvalidArgumentError(f"'{self.object_path}': '{path}': a field '{here}' is not found")
+            members = members.field(name).type
+            if pa.types.is_union(members):
+                raise UnsupportedError(f"'{self.object_path}': '{path}': '{here}' is a variant and gets no members")
+            if not pa.types.is_struct(members):
+                text = f"'{self.object_path}': '{path}': '{here}' is not a record, but of the type {members}"
+                raise InvalidArgumentError(text)
+        if last in (members.names if parents == [] else [member.name for member in members]):
+            raise InvalidArgumentError(f"'{self.object_path}': a field '{path}' already exists")
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self.core.is_closed
+
+    def close(self) -> None:
+        """Writes what is pending."""
+        self.core.close()
+
+    def __enter__(self) -> "WritableNTuple":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.core.__exit__(*exception)
+
+    def __repr__(self) -> str:
+        return f"<WritableNTuple {'/' + self.object_path!r}>"
+
+
+def _is_types(what: Any) -> bool:
+    return isinstance(what, Mapping) and bool(what) and all(isinstance(v, str | type | np.dtype) for v in what.values())
+
+
+def _schema_and_data(what: Any) -> tuple[Any, Any]:
+    """The `pyarrow.Schema` of what uproot would make fields of, and the first entries, if there are some."""
+    import awkward as ak
+
+    if isinstance(what, ak.forms.Form):
+        return _schema(what), None
+    if isinstance(what, ak.contents.Content):
+        what = ak.Array(what)
+    if _is_types(what):
+        return _schema(ak.forms.RecordForm([_form(name, spec) for name, spec in what.items()], list(what))), None
+    if isinstance(what, ak.Array):
+        return _schema(what.layout.form), what
+    if isinstance(what, Mapping):
+        columns = {name: _column(column) for name, column in what.items()}
+        forms = [ak.Array(column).layout.form for column in columns.values()]
+        return _schema(ak.forms.RecordForm(forms, list(columns))), columns
+    schema, tables = schema_and_data(what)
+    whole = list(tables)
+    return _intake.plain_schema(schema), pa.concat_tables(whole) if whole else None
+
+
+def _column(values: Any) -> Any:
+    """Lists as uproot sees them, in which items may be of several types."""
+    import awkward as ak
+
+    return ak.Array(values) if isinstance(values, list | tuple) else values
+
+
+def _form(name: str, spec: Any) -> Any:
+    """The Awkward form of a type: a NumPy dtype, or what Awkward calls it."""
+    import awkward as ak
+
+    if not isinstance(spec, str):
+        return ak.forms.from_dtype(np.dtype(spec))
+    try:
+        return ak.forms.from_type(ak.types.from_datashape(spec, highlevel=False))
+    except Exception:
+        try:
+            return ak.forms.from_dtype(np.dtype(spec))
+        except TypeError:
+            raise InvalidArgumentError(f"field '{name}': {spec!r} is no type of NumPy or Awkward") from None
+
+
+def _schema(form: Any) -> Any:
+    """Fields of an Awkward form, with its documentation as descriptions."""
+    import awkward as ak
+
+    while form.is_indexed and not form.is_option:
+        form = form.content
+    if not form.is_record or form.is_tuple:
+        raise TypeError(f"an ntuple has named fields, which {form.type} has not")
+    fields = []
+    for name, inner in zip(form.fields, form.contents, strict=True):
+        empty = ak.Array(inner.length_zero_array(highlevel=False))
+        field = _intake._named_tuples(name, _intake.to_array(empty))[0].with_nullable(inner.is_option)
+        fields.append(_described(field, inner))
+    text = form.parameters.get("__doc__")
+    return pa.schema(fields, metadata={_arrow.DESCRIPTION: text} if text else None)
+
+
+def _described(field: Any, form: Any) -> Any:
+    """A field with descriptions, its own and those of what is below."""
+    text, kind = form.parameters.get("__doc__"), field.type
+    below = form
+    while below.is_option or (below.is_indexed and not below.is_list):
+        below = below.content
+        text = text or below.parameters.get("__doc__")
+    if pa.types.is_large_list(kind) and below.is_list:
+        field = field.with_type(pa.large_list(_described(kind.value_field, below.content)))
+    elif pa.types.is_struct(kind) and below.is_record:
+        pairs = zip(kind, below.contents, strict=True)
+        field = field.with_type(pa.struct([_described(member, inner) for member, inner in pairs]))
+    if not text:
+        return field
+    return field.with_metadata({**(field.metadata or {}), _arrow.DESCRIPTION: text})

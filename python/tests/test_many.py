@@ -1,0 +1,231 @@
+"""Many files at once, file objects, and the shapes in which columns are handed out."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import vector
+
+import tupelo
+
+
+@pytest.fixture
+def files() -> list[str]:
+    """Three files, one of them without entries."""
+    for run, entries in enumerate((4, 0, 3)):
+        with tupelo.recreate(f"run{run}.root") as file:
+            events = file.mkrntuple("Events", {"x": "int", "y": "std::vector<float>"})
+            events.extend({"x": [10 * run + i for i in range(entries)], "y": [[0.5] * i for i in range(entries)]})
+    return [f"run{run}.root" for run in range(3)]
+
+
+WHOLE = [0, 1, 2, 3, 20, 21, 22]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "run*.root",
+        "run?.root:Events",
+        {"run*.root": "Events"},
+        [{"run0.root": "Events"}, Path("run1.root"), "run2.root"],
+    ],
+)
+def test_all_ways_to_name_files(files: list[str], place: Any) -> None:
+    assert tupelo.concatenate(place).x.tolist() == WHOLE
+    assert [piece.x.tolist() for piece in tupelo.iterate(place, step_size=3)] == [[0, 1, 2], [3], [20, 21, 22]]
+    assert list(tupelo.num_entries(place)) == [(file, "Events", n) for file, n in zip(files, (4, 0, 3), strict=True)]
+
+
+def test_ntuples_that_are_open(files: list[str]) -> None:
+    ntuples = [tupelo.open(f"{file}:Events") for file in files]
+    assert tupelo.concatenate(ntuples, "x", library="np")["x"].tolist() == WHOLE  # type: ignore[arg-type]
+    assert list(tupelo.num_entries(ntuples[0])) == [("run0.root", "Events", 4)]  # type: ignore[arg-type]
+
+
+def test_reports_count_through_all_files(files: list[str]) -> None:
+    reports = [report for _, report in tupelo.iterate(files, step_size=2, report=True)]
+    assert [(one.start, one.stop, one.tree_entry_start, one.tree_entry_stop, one.file_path) for one in reports] == [
+        (0, 2, 0, 2, "run0.root"),
+        (2, 4, 2, 4, "run0.root"),
+        (4, 6, 0, 2, "run2.root"),
+        (6, 7, 2, 3, "run2.root"),
+    ]
+    assert {(one.global_entry_start, one.global_entry_stop) == (one.start, one.stop) for one in reports} == {True}
+
+
+def test_frames_count_through_all_files(files: list[str]) -> None:
+    assert list(tupelo.concatenate(files, library="pd").index) == list(range(7))
+    assert list(tupelo.concatenate(files, cut="x % 2 == 1", library="pd").index) == [1, 3, 5]
+    frames = list(tupelo.iterate(files, "x", library="pd", step_size=3))
+    assert [list(frame.index) for frame in frames] == [[0, 1, 2], [3], [4, 5, 6]]
+    pieces = tupelo.iterate(files, "x", library="pd", step_size=3, how=dict)
+    assert [list(piece["x"].index) for piece in pieces] == [[0, 1, 2], [3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize("entries", [(None, None), (1, 5), (-2, None), (4, 4), (5, 100), (0, 2), (100, 200)])
+def test_ranges_count_through_all_files(files: list[str], entries: tuple[int, int]) -> None:
+    start, stop = entries
+    got = tupelo.concatenate(files, ["x"], entry_start=start, entry_stop=stop, library="arrow")
+    assert got["x"].to_pylist() == WHOLE[start:stop]
+
+
+def test_cuts_and_expressions(files: list[str]) -> None:
+    got = tupelo.concatenate(files, ["z", "sum(y)"], cut="len(y) > 1", aliases={"z": "x * 2"})
+    assert got.tolist() == [
+        {"z": 4, "sum(y)": 1.0},
+        {"z": 6, "sum(y)": 1.5},
+        {"z": 44, "sum(y)": 1.0},
+    ]
+
+
+def test_files_that_differ(files: list[str]) -> None:
+    with tupelo.recreate("run3.root") as file:
+        file["Events"] = {"x": np.array([1.5]), "y": [[1.0]]}
+    with pytest.raises(tupelo.InvalidArgumentError, match="'x' is a double, not a int32"):
+        tupelo.concatenate("run*.root")
+    with tupelo.recreate("run3.root") as file:
+        file["Other"] = {"x": [1]}
+    with pytest.raises(tupelo.NotFoundError, match="Events"):
+        tupelo.concatenate("run*.root:Events")
+    assert tupelo.concatenate("run*.root:Events", allow_missing=True).x.tolist() == WHOLE
+    with pytest.raises(tupelo.MissingFileError):
+        tupelo.concatenate(["nothing.root:Events"], allow_missing=True)
+    with pytest.raises(tupelo.InvalidArgumentError, match="no ntuple"):
+        tupelo.concatenate("run*.root:Nothing", allow_missing=True)
+
+
+def test_several_files_are_not_opened(files: list[str]) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"names 3 files.*tupelo\.iterate"):
+        tupelo.open("run*.root:Events")
+    with pytest.raises(tupelo.MissingFileError):
+        tupelo.open("walk*.root:Events")
+
+
+def test_file_objects(files: list[str]) -> None:
+    content = Path("run0.root").read_bytes()
+    stream = io.BytesIO(content)
+    stream.seek(17)
+    opened = tupelo.open(stream, metrics=True)
+    assert isinstance(opened, tupelo.File)
+    stream.close()
+    assert opened["Events"].arrays().x.tolist() == [0, 1, 2, 3]
+    assert opened.size_bytes == len(content)
+    with open("run0.root", "rb") as own:
+        assert repr(tupelo.open(own)) == "<tupelo.File 'run0.root'>"
+    with open("run0.root", encoding="latin-1") as text, pytest.raises(tupelo.InvalidArgumentError, match="binary mode"):
+        tupelo.open(text)  # type: ignore[arg-type]
+    with pytest.raises(tupelo.CorruptError, match="memory:<BytesIO>"):
+        tupelo.open(io.BytesIO(b"nothing at all"))
+
+
+def test_file_objects_of_fsspec(files: list[str]) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/f.root", Path("run2.root").read_bytes())
+    with memory.open("/f.root", "rb") as stream:
+        opened = tupelo.open(stream)
+    assert isinstance(opened, tupelo.File)
+    assert opened["Events"].arrays("x").x.tolist() == [20, 21, 22]
+
+
+KINDS = {"ak": ak.Array, "np": np.ndarray, "pd": pd.Series, "arrow": pa.ChunkedArray}
+
+
+@pytest.mark.parametrize("library", list(KINDS))
+def test_how(files: list[str], library: Any) -> None:
+    ntuple = tupelo.open("run0.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    for columns in (
+        ntuple.arrays(library=library, how=dict),
+        next(ntuple.iterate(library=library, how=dict)),
+        tupelo.concatenate("run0.root", library=library, how=dict),
+    ):
+        assert list(columns) == ["x", "y"]
+        assert all(isinstance(column, KINDS[library]) for column in columns.values())
+    for how in (list, tuple):
+        pair = ntuple.arrays(library=library, how=how)
+        assert type(pair) is how
+        assert all(isinstance(column, KINDS[library]) for column in pair)
+
+
+def test_fields_chosen_by_a_function(files: list[str]) -> None:
+    ntuple = tupelo.open("run0.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+
+    def is_list(field: tupelo.Field) -> bool:
+        return field.kind == "collection"
+
+    assert ntuple.keys(filter_field=is_list) == ["y"]
+    assert ntuple.arrays(filter_field=is_list).fields == ["y"]
+    assert next(ntuple.iterate(filter_field=is_list)).fields == ["y"]
+    assert ntuple.take([0], filter_field=is_list).fields == ["y"]
+    assert tupelo.concatenate(files, filter_field=is_list).fields == ["y"]
+    with pytest.raises(tupelo.InvalidArgumentError, match="filter_field is a function"):
+        ntuple.keys(filter_field="y")  # type: ignore[arg-type]
+
+
+def test_zip() -> None:
+    with tupelo.recreate("zip.root") as file:
+        file["Events"] = {
+            "run": [1, 1],
+            "Muon_pt": [[1.5, 2.5], []],
+            "Muon_eta": [[0.5, 0.25], []],
+            "Muon_hits": [[[1], [2, 3]], []],
+            "Jet_pt": [[], [9.5]],
+            "a": [[1], [1]],
+            "b": [[2], [2]],
+            "name": ["one", "two"],
+        }
+    ntuple = tupelo.open("zip.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    events = ntuple.arrays(how="zip")
+    assert events.fields == ["run", "name", "Muon", "Jet", "jagged2"]
+    assert events.Muon.fields == ["pt", "eta", "hits"]
+    assert events.tolist()[0] == {
+        "run": 1,
+        "name": "one",
+        "Muon": [{"pt": 1.5, "eta": 0.5, "hits": [1]}, {"pt": 2.5, "eta": 0.25, "hits": [2, 3]}],
+        "Jet": [],
+        "jagged2": [{"a": 1, "b": 2}],
+    }
+
+
+def test_record_names_bring_behaviors() -> None:
+    vector.register_awkward()
+    momentum = tupelo.record("Momentum4D", {"pt": "float", "eta": "float", "phi": "float", "mass": "float"})
+    muons = ak.zip({"pt": [[3.0, 4.0]], "eta": [[0.0, 0.0]], "phi": [[0.0, 0.0]], "mass": [[4.0, 3.0]]})
+    with tupelo.recreate("vectors.root") as file:
+        events = file.mkrntuple("Events", {"first": momentum, "muons": pa.large_list(momentum)})
+        events.extend({"first": muons[:, 0], "muons": muons})
+    ntuple = tupelo.open("vectors.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    for virtual in (False, True):
+        named = ntuple.arrays(ak_add_doc={"__record__": "typename", "typename": "typename"}, virtual=virtual)
+        assert named.muons.energy.tolist() == [[5.0, 5.0]]
+        assert (named.first + named.muons[:, 1]).mass.tolist() == pytest.approx([51**0.5])
+        assert named.muons.layout.parameters == {"typename": "std::vector<Momentum4D>"}
+        assert ak.with_name(ntuple.arrays("muons").muons, "Momentum4D").energy.tolist() == [[5.0, 5.0]]
+
+
+def test_descriptions() -> None:
+    schema = pa.schema(
+        [
+            pa.field("x", pa.int32(), False, metadata={"rntuple.description": "a number"}),
+            pa.field("y", pa.int32(), False),
+        ]
+    )
+    with tupelo.recreate("described.root") as file:
+        file.mkrntuple("Events", schema, description="what happened").extend({"x": [1], "y": [2]})
+    ntuple = tupelo.open("described.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    for virtual in (False, True):
+        events = ntuple.arrays(ak_add_doc=True, virtual=virtual)
+        assert events.layout.parameters == {"__doc__": "what happened"}
+        assert [content.parameters for content in events.layout.contents] == [{"__doc__": "a number"}, {}]
+    assert ntuple.arrays().layout.parameters == {}

@@ -1,0 +1,132 @@
+"""What `tupelo.uproot_compat` does otherwise than uproot, as its documentation says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pytest
+import uproot
+
+import tupelo
+import tupelo.uproot_compat as compat
+
+
+@pytest.fixture
+def events() -> Any:
+    with compat.recreate("events.root") as file:
+        file["Events"] = {"x": np.arange(6.0), "jets": [[{"pt": 0.5 * i}] * (i % 3) for i in range(6)]}
+    return compat.open("events.root:Events")
+
+
+def test_cuts_and_expressions_do_what_they_say(events: Any) -> None:
+    assert events.arrays(["x"], cut="x > 3").x.tolist() == [4.0, 5.0]
+    assert events.arrays(["double", "x"], aliases={"double": "x * 2"}).fields == ["x", "double"]
+    got = events.arrays("sum(jets.pt) + x", entry_start=4)
+    assert got["sum(jets.pt) + x"].tolist() == [6.0, 10.0]
+    pieces = list(events.iterate("x", cut="x > 3", step_size=4, report=True))
+    assert [(piece.x.tolist(), report.start, report.stop) for piece, report in pieces] == [
+        ([], 0, 4),
+        ([4.0, 5.0], 4, 6),
+    ]
+    frame = compat.concatenate(["events.root:Events"] * 2, "x", cut="x > 4", library="pd")
+    assert (list(frame.index), list(frame.x)) == ([5, 11], [5.0, 5.0])
+
+
+def test_zip_works(events: Any) -> None:
+    assert events.arrays(how="zip").fields == ["x", "jets"]
+
+
+REFUSED: list[tuple[type[Exception], str, Callable[[Any], object]]] = [
+    (compat.KeyInFileError, "nothing", lambda n: n["nothing"]),
+    (KeyError, "y", lambda n: n.arrays("y")),
+    (KeyError, "none of 3 fields passes", lambda n: n.arrays(filter_name="y*")),
+    (tupelo.UnsupportedError, "backend='cuda'", lambda n: n.arrays(backend="cuda")),
+    (tupelo.UnsupportedError, "interpreter='gpu'", lambda n: n["x"].array(interpreter="gpu")),
+    (tupelo.UnsupportedError, "language", lambda n: next(n.iterate(language="C++"))),
+    (TypeError, "unexpected keyword argument 'colour'", lambda n: n.arrays(colour=1)),
+    (ValueError, "library 'pl'", lambda n: n.arrays(library="pl")),
+    (ValueError, "cannot be used with 'virtual=True'", lambda n: n.arrays(virtual=True, library="pandas")),
+    (ValueError, "both", lambda n: n.arrays("x", filter_name="x")),
+    (TypeError, "filter_field", lambda n: n.keys(filter_field="x")),
+    (TypeError, "a filter is", lambda n: n.keys(filter_name=5)),
+    (TypeError, "integer or a string", lambda n: n[1.5]),
+    (tupelo.UnsupportedError, "handler", lambda n: compat.open("events.root", handler=object)),
+    (tupelo.UnsupportedError, "tupelo.dask_dataframe", lambda n: compat.dask("events.root", library="np")),
+    (TypeError, "steps_per_file", lambda n: compat.dask("events.root", steps_per_file=3)),
+    (FileExistsError, "exists already", lambda n: compat.create("events.root")),
+    (TypeError, "'chunk'", lambda n: compat.recreate("other.root", chunk=1)),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "call"), REFUSED, ids=[text for _, text, _ in REFUSED])
+def test_what_is_refused(events: Any, kind: type[Exception], text: str, call: Callable[[Any], object]) -> None:
+    with pytest.raises(kind) as caught:
+        call(events)
+    assert text in str(caught.value)
+
+
+def test_options_without_effect_are_taken(events: Any) -> None:
+    file = compat.open("events.root", object_cache=None, array_cache="10 MB", num_workers=4, timeout=30, handler=None)
+    assert file["Events"].arrays(array_cache=None, decompression_executor=None, backend="cpu").tolist() == (
+        events.arrays().tolist()
+    )
+
+
+def test_nothing_is_visible_before_the_end() -> None:
+    with compat.recreate("kept.root", compression=compat.ZLIB(1)) as file:
+        file["a"] = {"x": [1]}
+
+    def fail() -> None:
+        with compat.recreate("kept.root", compression=None) as file:
+            file["b"] = {"x": [1]}
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert compat.open("kept.root").keys(cycle=False) == ["a"]
+
+
+def test_what_is_written_is_refused_by_name() -> None:
+    with compat.recreate("writing.root", compression=compat.ZSTD(3)) as file:
+        sub = file.mkdir("dir")
+        sub["a"] = {"x": [1]}
+        assert (sub.path, sub.keys(), file.keys(cycle=False)) == (("dir",), ["a;1"], ["dir", "dir/a"])
+        with pytest.raises(tupelo.UnsupportedError, match="TTree"):
+            file.mktree("t", {"x": "i4"})
+        with pytest.raises(tupelo.UnsupportedError, match="cannot be deleted"):
+            del file["dir/a"]
+        with pytest.raises(KeyError, match="nothing"):
+            del file["nothing"]
+        with pytest.raises(tupelo.InvalidArgumentError, match="is not a record"):
+            file["dir/a"].add_fields({"x.y": np.int32})
+        with pytest.raises(tupelo.InvalidArgumentError, match="no type"):
+            file.mkrntuple("b", {"x": "colour"})
+
+
+def test_descriptions_are_written_and_read_by_uproot() -> None:
+    data = ak.Array({"x": [1, 2], "r": [{"a": 1}, {"a": 2}]})
+    data.layout.parameters["__doc__"] = "everything"
+    data.layout.contents[0].parameters["__doc__"] = "a number"
+    data.layout.contents[1].contents[0].parameters["__doc__"] = "a member"
+    for module in (uproot, compat):
+        with module.recreate("described.root") as file:
+            file.mkrntuple("a", data)
+        for reader in (uproot, compat):
+            with reader.open("described.root") as file:
+                ntuple = file["a"]
+                texts = [ntuple.description, ntuple["x"].description, ntuple["r.a"].description]
+                assert texts == ["everything", "a number", "a member"]
+                assert ntuple.arrays(ak_add_doc=True).layout.parameters == {"__doc__": "everything"}
+
+
+def test_damage_is_found() -> None:
+    with compat.recreate("damaged.root", compression=None) as file:
+        file["a"] = {"x": np.full(1000, 0xEFEFEFEFEFEFEFEF, dtype="u8")}
+    content = bytearray(Path("damaged.root").read_bytes())
+    content[content.index(b"\xef" * 8000)] ^= 1
+    Path("damaged.root").write_bytes(content)
+    with pytest.raises(tupelo.CorruptError):
+        compat.open("damaged.root:a").arrays()
+    assert len(uproot.open("damaged.root:a").arrays()) == 1000

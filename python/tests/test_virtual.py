@@ -1,0 +1,157 @@
+"""Virtual arrays: what is read when, that it is the same, and what it costs where there are many fields."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pytest
+
+import tupelo
+from tupelo._virtual import Accessed
+
+WIDE = 1500
+"""Fields of the wide ntuple: NanoAOD has as many."""
+SLOWEST = 2.0
+"""Seconds in which five of them must be there, on any machine; usually it takes less than a fiftieth of that."""
+
+
+@pytest.fixture
+def ntuple() -> tupelo.Ntuple:
+    jets = ak.Array([[{"pt": 1.5, "hits": [1, 2]}, {"pt": 2.5, "hits": []}], [], [{"pt": 3.5, "hits": [3]}]] * 4)
+    with tupelo.recreate("v.root", page_bytes=64) as file:
+        events = file.mkrntuple(
+            "Events",
+            {
+                "jets": jets,
+                "x": np.arange(12.0),
+                "text": [f"n{i}" for i in range(12)],
+                "maybe": [None if i % 3 else i for i in range(12)],
+                "record": [{"a": i, "b": {"c": [i] * (i % 2)}} for i in range(12)],
+                "matrix": np.arange(72).reshape(12, 2, 3),
+            },
+        )
+        events.flush_cluster()
+    opened = tupelo.open("v.root:Events")
+    assert isinstance(opened, tupelo.Ntuple)
+    return opened
+
+
+def fields(log: list[Accessed]) -> set[str]:
+    return {one.field_name for one in log}
+
+
+def test_nothing_is_read_before_it_is_touched(ntuple: tupelo.Ntuple) -> None:
+    log: list[Accessed] = []
+    events = ntuple.arrays(virtual=True, access_log=log)
+    assert (len(events), events.fields) == (12, ntuple.keys(recursive=False))
+    assert str(events.type) == str(ntuple.arrays().type)
+    assert log == []
+    assert ak.sum(events.x) == 66.0
+    assert log == [Accessed("x", "data", 0, 12)]
+    assert ak.sum(events.x * 2) == 132.0
+    assert len(log) == 1
+
+
+def test_members_are_read_by_themselves(ntuple: tupelo.Ntuple) -> None:
+    log: list[Accessed] = []
+    events = ntuple.arrays(virtual=True, access_log=log)
+    assert ak.sum(events.record.a) == 66
+    assert fields(log) == {"record.a"}
+    assert ak.num(events.jets).tolist() == [2, 0, 1] * 4
+    assert fields(log) == {"record.a", "jets.pt"}
+    assert ak.sum(events.jets.pt) == 30.0
+    assert fields(log) == {"record.a", "jets.pt"}
+    assert ak.sum(events.jets.hits) == 24
+    assert fields(log) == {"record.a", "jets.pt", "jets.hits"}
+    # The ends of lists came with the first of their members.
+    assert [one.buffer for one in log if one.field_name == "jets.hits"] == ["offsets", "data"]
+
+
+@pytest.mark.parametrize("selection", [None, ["jets.pt", "record.b"], "jets.hits", ["x", "m*"]])
+@pytest.mark.parametrize("entries", [(None, None), (2, 7), (-3, None), (5, 5)])
+def test_it_is_what_arrays_gives(ntuple: tupelo.Ntuple, selection: Any, entries: tuple[int, int]) -> None:
+    how: dict[str, Any] = {"expressions": selection, "entry_start": entries[0], "entry_stop": entries[1]}
+    eager, virtual = ntuple.arrays(**how), ntuple.arrays(**how, virtual=True)
+    assert str(virtual.type) == str(eager.type)
+    assert ak.materialize(virtual).layout.form == eager.layout.form
+    assert virtual.tolist() == eager.tolist()
+
+
+def test_operations_of_awkward(ntuple: tupelo.Ntuple) -> None:
+    eager, virtual = ntuple.arrays(), ntuple.arrays(virtual=True)
+    assert virtual[virtual.x > 5].tolist() == eager[eager.x > 5].tolist()
+    assert virtual[3].tolist() == eager[3].tolist()
+    assert ak.to_packed(virtual[["x", "maybe"]]).tolist() == eager[["x", "maybe"]].tolist()
+    zipped = ak.zip({"pt": virtual.jets.pt, "n": ak.num(virtual.jets.hits, axis=2)})
+    assert zipped.n.tolist() == ak.num(eager.jets.hits, axis=2).tolist()
+    assert ak.concatenate([virtual, eager]).tolist() == eager.tolist() * 2
+
+
+def test_single_fields(ntuple: tupelo.Ntuple) -> None:
+    for path in ntuple:
+        log: list[Accessed] = []
+        values = ntuple[path].array(virtual=True, access_log=log)
+        # To look into a list, Awkward asks where it ends.
+        assert (len(values), {one.buffer for one in log} - {"offsets"}) == (12, set())
+        assert values.tolist() == ntuple[path].array().tolist()
+        assert all(field.startswith(path) for field in fields(log))
+    assert ntuple["x"].array(ak_add_doc={"typename": "typename"}).layout.parameters == {"typename": "double"}
+
+
+def test_variants_may_be_without_a_value() -> None:
+    with tupelo.recreate("variants.root") as file:
+        file["Events"] = {"v": ak.Array([1, "two", 3]), "x": np.array([1, 2, 3], dtype="i4")}
+    ntuple = tupelo.open("variants.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    log: list[Accessed] = []
+    events = ntuple.arrays(virtual=True, access_log=log)
+    assert str(events.type) == "3 * {v: union[?unknown, ?int64, ?string], x: int32}"
+    assert log == []
+    assert events.v.tolist() == [1, "two", 3]
+    assert fields(log) == {"v"}
+
+
+def test_damage_is_found_when_it_is_touched() -> None:
+    with tupelo.recreate("damaged.root", compression="none") as file:
+        file["Events"] = {"x": np.arange(1000, dtype="i8"), "y": np.full(1000, 0xEFEFEFEFEFEFEFEF, dtype="u8")}
+    content = bytearray(Path("damaged.root").read_bytes())
+    ntuple = tupelo.open("damaged.root:Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    events = ntuple.arrays(virtual=True)
+    content[content.index(b"\xef" * 8000)] ^= 1
+    Path("damaged.root").write_bytes(content)
+    assert ak.sum(events.x) == 499_500
+    with pytest.raises(tupelo.CorruptError, match="checksum"):
+        ak.sum(events.y)
+
+
+def test_many_fields_cost_little() -> None:
+    with tupelo.recreate("wide.root") as file:
+        file["Events"] = {f"f{i}": np.full(16, i, dtype="f4") for i in range(WIDE)}
+    start = time.perf_counter()
+    ntuple = tupelo.open("wide.root:Events", metrics=True)
+    assert isinstance(ntuple, tupelo.Ntuple)
+    events = ntuple.arrays(virtual=True)
+    assert [ak.sum(events[f"f{i}"]) for i in range(0, WIDE, 300)] == [16 * i for i in range(0, WIDE, 300)]
+    assert time.perf_counter() - start < SLOWEST
+    assert ntuple.metrics is not None
+    assert ntuple.metrics.pages == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "keywords"),
+    [
+        ("'how' cannot be used", {"how": dict}),
+        ("'library' cannot be used", {"library": "np"}),
+        ("'cut' cannot be used", {"cut": "x > 1"}),
+        ("'aliases' cannot be used", {"aliases": {"y": "x"}}),
+        ("'schema' cannot be used", {"schema": {"x": "float"}}),
+        ("'x \\* 2' is computed", {"expressions": "x * 2"}),
+        ("access_log", {"access_log": 5}),
+    ],
+)
+def test_what_does_not_go_together(ntuple: tupelo.Ntuple, text: str, keywords: dict[str, Any]) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match=text):
+        ntuple.arrays(virtual=True, **keywords)
