@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, LargeStringArray, PrimitiveArray};
-use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
@@ -164,24 +164,33 @@ fn place(len: usize, count: usize, index: usize) -> usize {
     if len == count { index } else { 0 }
 }
 
-/// `f` of pairs.
-fn pairs<A: Copy, B: Copy, R: Default>(
-    (a, a_nulls): (&[A], Option<&NullBuffer>),
-    (b, b_nulls): (&[B], Option<&NullBuffer>),
-    count: usize,
-    f: impl Fn(A, B) -> Result<R>,
-) -> Result<(Vec<R>, Option<NullBuffer>)> {
-    let nulls = NullBuffer::union(a_nulls.filter(|_| a.len() == count), b_nulls.filter(|_| b.len() == count));
-    let mut all = Vec::with_capacity(count);
-    for index in 0..count {
-        all.push(match f(a[place(a.len(), count, index)], b[place(b.len(), count, index)]) {
-            Ok(value) => value,
-            // What is missing holds anything.
-            Err(_) if nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) => R::default(),
-            Err(error) => return Err(error),
-        });
+/// `f` of pairs, of which the one of a literal stands beside all.
+fn pairs<A: Copy, B: Copy, R>(a: &[A], b: &[B], count: usize, mut f: impl FnMut(A, B) -> R) -> Vec<R> {
+    match (a, b) {
+        (a, b) if a.len() == count && b.len() == count => a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect(),
+        (a, &[b]) if a.len() == count => a.iter().map(|&a| f(a, b)).collect(),
+        (&[a], b) if b.len() == count => b.iter().map(|&b| f(a, b)).collect(),
+        _ => (0..count).map(|index| f(a[place(a.len(), count, index)], b[place(b.len(), count, index)])).collect(),
     }
-    Ok((all, nulls))
+}
+
+/// Truths as bits.
+fn packed(truths: &[bool]) -> BooleanBuffer {
+    // Arrow's own way takes as long as ten comparisons. The product moves the lowest bits of eight bytes into its highest
+    // byte, the first one lowest.
+    let eight = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        (u64::from_le_bytes(word).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+    };
+    let bits: Vec<u8> = bytemuck::cast_slice(truths).chunks(8).map(eight).collect();
+    BooleanBuffer::new(bits.into(), 0, truths.len())
+}
+
+/// What of two is missing, of which the one of a literal stands beside all.
+fn nulls_of(a: &dyn Array, b: &dyn Array, count: usize) -> Option<NullBuffer> {
+    let nulls = |array: &dyn Array| array.nulls().filter(|nulls| nulls.len() == count).cloned();
+    NullBuffer::union(nulls(a).as_ref(), nulls(b).as_ref())
 }
 
 /// `+ - * / // % **`
@@ -197,11 +206,31 @@ pub(super) fn arithmetic(
         T::Native: Number,
     {
         let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
-        let both = |a: T::Native, b: T::Native| {
-            let fails = || Error::invalid_argument(format!("{a:?} {sign} {b:?} is no integer of 64 bits"));
-            Number::arithmetic(operator, a, b).ok_or_else(fails)
-        };
-        let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both)?;
+        let mut is_whole = true;
+        // A loop for each, of which the compiler knows what it does.
+        macro_rules! each {
+            ($($known:ident)*) => {
+                match operator {
+                    $(Binary::$known => pairs(a.values(), b.values(), count, |a, b| {
+                        let value = <T::Native as Number>::arithmetic(Binary::$known, a, b);
+                        is_whole &= value.is_some();
+                        value.unwrap_or_default()
+                    }),)*
+                    _ => return Err(Error::invalid_argument(format!("numbers have no {sign}"))),
+                }
+            };
+        }
+        let values = each!(Add Subtract Multiply Divide FloorDivide Remainder Power);
+        let nulls = nulls_of(&a, &b, count);
+        // What is missing holds anything.
+        let is_there = |index: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
+        if !is_whole {
+            let pair = |index| (a.value(place(a.len(), count, index)), b.value(place(b.len(), count, index)));
+            let mut known = (0..count).filter(|&index| is_there(index)).map(pair);
+            if let Some((a, b)) = known.find(|&(a, b)| <T::Native as Number>::arithmetic(operator, a, b).is_none()) {
+                return Err(Error::invalid_argument(format!("{a:?} {sign} {b:?} is no integer of 64 bits")));
+            }
+        }
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
     }
     in_lane!(lane, run(operator, sign, leaves, count))
@@ -209,26 +238,19 @@ pub(super) fn arithmetic(
 
 /// Whether numbers, truths or texts compare so.
 pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
-    let holds = |ordering: Option<Ordering>| match operator {
-        Binary::Equal => ordering == Some(Ordering::Equal),
-        Binary::NotEqual => ordering != Some(Ordering::Equal),
-        Binary::Less => ordering == Some(Ordering::Less),
-        Binary::LessEqual => matches!(ordering, Some(Ordering::Less | Ordering::Equal)),
-        Binary::Greater => ordering == Some(Ordering::Greater),
-        _ => matches!(ordering, Some(Ordering::Greater | Ordering::Equal)),
-    };
-    fn run<T: ArrowPrimitiveType>(
-        leaves: &[ArrayRef],
-        count: usize,
-        holds: impl Fn(Option<Ordering>) -> bool,
-    ) -> Result<ArrayRef>
-    where
-        T::Native: Number,
-    {
+    /// With a loop for each operator, of which the compiler knows what it does.
+    fn run<T: ArrowPrimitiveType>(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
         let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
-        let both = |a: T::Native, b: T::Native| Ok(holds(a.partial_cmp(&b)));
-        let (truths, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both)?;
-        Ok(Arc::new(BooleanArray::new(truths.into(), nulls)))
+        let (x, y) = (a.values(), b.values());
+        let truths = match operator {
+            Binary::Equal => pairs(x, y, count, |a, b| a == b),
+            Binary::NotEqual => pairs(x, y, count, |a, b| a != b),
+            Binary::Less => pairs(x, y, count, |a, b| a < b),
+            Binary::LessEqual => pairs(x, y, count, |a, b| a <= b),
+            Binary::Greater => pairs(x, y, count, |a, b| a > b),
+            _ => pairs(x, y, count, |a, b| a >= b),
+        };
+        Ok(Arc::new(BooleanArray::new(packed(&truths), nulls_of(&a, &b, count))))
     }
     let is_text = leaves.iter().filter(|leaf| Kind::of(leaf.data_type()) == Kind::Text).count();
     if is_text == leaves.len() {
@@ -236,12 +258,20 @@ pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef
         fn at(array: &LargeStringArray, index: usize) -> Option<&str> {
             (!array.is_null(index)).then(|| array.value(index))
         }
+        let holds = |ordering: Ordering| match operator {
+            Binary::Equal => ordering.is_eq(),
+            Binary::NotEqual => ordering.is_ne(),
+            Binary::Less => ordering.is_lt(),
+            Binary::LessEqual => ordering.is_le(),
+            Binary::Greater => ordering.is_gt(),
+            _ => ordering.is_ge(),
+        };
         let both = |index| (at(a, place(a.len(), count, index)), at(b, place(b.len(), count, index)));
-        let compared = (0..count).map(both).map(|(a, b)| Some(holds(Some(a?.cmp(b?)))));
+        let compared = (0..count).map(both).map(|(a, b)| Some(holds(a?.cmp(b?))));
         return Ok(Arc::new(compared.collect::<BooleanArray>()));
     }
     let lane = Lane::of(operands, "a comparison")?;
-    in_lane!(lane, run(leaves, count, holds))
+    in_lane!(lane, run(operator, leaves, count))
 }
 
 /// Truths, together with what is missing.
@@ -284,15 +314,12 @@ pub(super) fn logic(operator: Binary, sign: &str, leaves: &[ArrayRef], count: us
 /// `&`, `|` and `^` of the bits of integers.
 pub(super) fn bits(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
     let (a, b) = (Lane::cast::<Int64Type>(&leaves[0])?, Lane::cast::<Int64Type>(&leaves[1])?);
-    let join = |a: i64, b: i64| {
-        Ok(match operator {
-            Binary::BitAnd => a & b,
-            Binary::BitOr => a | b,
-            _ => a ^ b,
-        })
-    };
-    let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, join)?;
-    Ok(Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls)))
+    let values = pairs(a.values(), b.values(), count, |a, b| match operator {
+        Binary::BitAnd => a & b,
+        Binary::BitOr => a | b,
+        _ => a ^ b,
+    });
+    Ok(Arc::new(PrimitiveArray::<Int64Type>::new(values.into(), nulls_of(&a, &b, count))))
 }
 
 /// `-x` and `abs(x)`.
@@ -370,9 +397,8 @@ pub(super) fn apply_two(f: fn(f64, f64) -> f64, lane: Lane, leaves: &[ArrayRef],
         T::Native: Number,
     {
         let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
-        let both = |a: T::Native, b: T::Native| Ok(T::Native::from_f64(f(a.to_f64(), b.to_f64())));
-        let (values, nulls) = pairs((a.values(), a.nulls()), (b.values(), b.nulls()), count, both)?;
-        Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
+        let values = pairs(a.values(), b.values(), count, |a, b| T::Native::from_f64(f(a.to_f64(), b.to_f64())));
+        Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls_of(&a, &b, count))))
     }
     in_lane!(lane, run(f, leaves, count))
 }
@@ -496,4 +522,19 @@ pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &OffsetBuffer<i64>
         Ok(Arc::new(all.collect::<PrimitiveArray<T>>()))
     }
     in_lane!(lane, run(reduction, lists, leaf))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_truths_in_order() {
+        for count in 0..70 {
+            for step in 1..9 {
+                let truths: Vec<bool> = (0..count).map(|index| index % step == 0).collect();
+                assert_eq!(packed(&truths), BooleanBuffer::from(truths.as_slice()));
+            }
+        }
+    }
 }
