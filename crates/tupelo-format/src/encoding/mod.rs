@@ -28,6 +28,9 @@ pub use decode::{
 };
 pub use encode::{encode_bits, encode_f32, encode_f64, encode_fixed, encode_index, encode_switch};
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use crate::{Error, Result};
 
 /// How the elements of one column lie in its pages.
@@ -95,6 +98,28 @@ impl Encoding {
             Byte | Char | Int8 | UInt8 | Int16 | UInt16 | Int32 | UInt32 | Int64 | UInt64 | Real32 | Real64 | Index64
         );
         is_plain && cfg!(target_endian = "little")
+    }
+
+    /// The page that some elements of a page of `elements` would be alone, for those who want few of many; none where one
+    /// element hangs on others (split indexes) or they share bytes, and for a page that is not as long as it must be.
+    pub fn part<'p>(&self, packed: &'p [u8], elements: usize, wanted: Range<usize>) -> Option<Cow<'p, [u8]>> {
+        let width = usize::from(self.bits / 8);
+        if self.bits % 8 != 0 || self.check_page(packed, elements).is_err() || wanted.end > elements {
+            return None;
+        }
+        let is_split = self.column_type.unsplit() != self.column_type;
+        match (is_split, self.column_type) {
+            (true, ty) if ty.is_index() => None,
+            (_, ColumnType::Switch) => None,
+            (false, _) => packed.get(width * wanted.start..width * wanted.end).map(Cow::Borrowed),
+            (true, _) => {
+                let planes = packed.chunks_exact(elements.max(1));
+                planes
+                    .map(|plane| plane.get(wanted.clone()))
+                    .collect::<Option<Vec<_>>>()
+                    .map(|p| Cow::Owned(p.concat()))
+            }
+        }
     }
 
     fn check_page(&self, packed: &[u8], elements: usize) -> Result<()> {

@@ -401,4 +401,30 @@ proptest! {
             prop_assert_eq!(bit(&page, index), if index < count { bit(&from, skip + index) } else { 0 });
         }
     }
+
+    #[test]
+    fn a_part_of_a_page_is_a_page(page in vec(any::<u8>(), 8 * 70), elements in 0_usize..=70, start in 0_usize..=70, take in 0_usize..=70) {
+        let start = start.min(elements);
+        let wanted = start..(start + take).min(elements);
+        for column_type in [
+            Byte, Char, Int8, UInt16, Int32, UInt64, Real32, Real64, SplitInt16, SplitUInt16, SplitInt32, SplitUInt32,
+            SplitInt64, SplitUInt64, SplitReal32, SplitReal64,
+        ] {
+            let encoding = of(column_type);
+            let width = usize::from(encoding.bits() / 8);
+            let packed = &page[..elements * width];
+            let part = encoding.part(packed, elements, wanted.clone()).expect("a part");
+            let (mut whole, mut alone) = (vec![0; elements * width], vec![0; wanted.len() * width]);
+            decode_fixed(&encoding, packed, &mut whole).unwrap();
+            decode_fixed(&encoding, &part, &mut alone).unwrap();
+            prop_assert_eq!(&whole[wanted.start * width..wanted.end * width], alone);
+            prop_assert!(encoding.part(&page[..elements * width + 1], elements, wanted.clone()).is_none());
+            prop_assert!(encoding.part(packed, elements, start..elements + 1).is_none());
+        }
+        for column_type in [SplitIndex32, SplitIndex64, Bit, Switch] {
+            let encoding = of(column_type);
+            let packed = &page[..encoding.packed_bytes(8).unwrap() as usize];
+            prop_assert!(encoding.part(packed, 8, 1..3).is_none());
+        }
+    }
 }

@@ -42,13 +42,21 @@ impl Decoder<'_> {
                     {
                         return Ok(decode(encoding, packed, mine)?);
                     }
-                    spare.resize((elements * width).div_ceil(size_of::<u64>()), 0);
-                    let spare = &mut bytemuck::cast_slice_mut(&mut spare)[..elements * width];
-                    decode(encoding, packed, spare)?;
+                    let mut is_decoded = false;
                     for touch in touches {
                         let (to, others) = mine.split_at_mut(touch.take * width);
-                        to.copy_from_slice(&spare[touch.skip * width..][..touch.take * width]);
                         mine = others;
+                        let wanted = touch.skip..touch.skip + touch.take;
+                        if let Some(part) = encoding.part(packed, elements, wanted.clone()) {
+                            decode(encoding, &part, to)?;
+                            continue;
+                        }
+                        if !is_decoded {
+                            spare.resize((elements * width).div_ceil(size_of::<u64>()), 0);
+                            decode(encoding, packed, &mut bytemuck::cast_slice_mut(&mut spare)[..elements * width])?;
+                            is_decoded = true;
+                        }
+                        to.copy_from_slice(&bytemuck::cast_slice(&spare)[wanted.start * width..wanted.end * width]);
                     }
                     Ok(())
                 })
