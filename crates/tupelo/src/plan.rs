@@ -145,7 +145,9 @@ pub(crate) fn good_end(
         wanted.truncate(SAMPLED_COLUMNS);
         most = wanted.len() / 2 + 1;
         for (field, k, _) in wanted {
-            for end in pages.ends(field, k, cluster)?.into_iter().map(&place) {
+            let mut ends: Vec<u64> = pages.ends(field, k, cluster)?.into_iter().map(&place).collect();
+            ends.dedup();
+            for end in ends {
                 if (window.start..limit).contains(&end) {
                     *votes.entry(end).or_default() += 1;
                 }

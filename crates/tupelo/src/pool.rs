@@ -72,15 +72,18 @@ fn pool() -> Option<Arc<ThreadPool>> {
 
 /// Lets a caller stop work in between: `ask` is called on this thread, every 20 milliseconds at most, and if it answers
 /// true, what is under way ends with an error of the kind [`Storage`](crate::ErrorKind::Storage), as if a disk had failed:
-/// a writer that is stopped can only be given up.
-/// ```
-/// let ntuple = "events.root:Events";
-/// let read = tupelo::stoppable(|| true, || tupelo::open(ntuple).open()?.read_all().to_batch());
-/// assert!(read.is_err());
+/// a writer that is stopped can only be given up. `ask` may use the engine itself, but not what the work is using.
+/// ```no_run
+/// use std::time::{Duration, Instant};
+///
+/// let began = Instant::now();
+/// let is_late = move || began.elapsed() > Duration::from_secs(10);
+/// let batch = tupelo::stoppable(is_late, || tupelo::open("events.root:Events").open()?.read_all().to_batch())?;
+/// # Ok::<(), tupelo::Error>(())
 /// ```
 pub fn stoppable<R>(ask: impl Fn() -> bool + 'static, work: impl FnOnce() -> R) -> R {
     let asker = Asker { ask: Box::new(ask), asked: Cell::new(Instant::now()) };
-    Stop { is_stopped: Arc::new(AtomicBool::new(false)), asker: Some(Rc::new(asker)) }.over(work)
+    over(Some(Stop { is_stopped: Arc::new(AtomicBool::new(false)), asker: Some(Rc::new(asker)) }), work)
 }
 
 thread_local! {
@@ -100,21 +103,26 @@ struct Asker {
     asked: Cell<Instant>,
 }
 
+/// Does work that asks whether to go on, or work that does not, whatever the thread does else.
+fn over<R>(stop: Option<Stop>, work: impl FnOnce() -> R) -> R {
+    struct Before(Option<Stop>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            STOP.set(self.0.take());
+        }
+    }
+    let _before = Before(STOP.replace(stop));
+    work()
+}
+
 impl Stop {
     fn current() -> Option<Self> {
         STOP.with_borrow(Clone::clone)
     }
 
-    /// Does work that asks.
-    fn over<R>(self, work: impl FnOnce() -> R) -> R {
-        struct Before(Option<Stop>);
-        impl Drop for Before {
-            fn drop(&mut self) {
-                STOP.set(self.0.take());
-            }
-        }
-        let _before = Before(STOP.replace(Some(self)));
-        work()
+    /// The same for threads that work for the caller: only he is asked.
+    fn elsewhere(is_stopped: Option<&Arc<AtomicBool>>) -> Option<Self> {
+        is_stopped.map(|is_stopped| Self { is_stopped: Arc::clone(is_stopped), asker: None })
     }
 
     fn check(&self) -> Result<()> {
@@ -131,7 +139,8 @@ impl Stop {
 
 /// An error if the caller wants no more.
 pub(crate) fn check() -> Result<()> {
-    STOP.with_borrow(|stop| stop.as_ref().map_or(Ok(()), Stop::check))
+    // Not borrowed while somebody is asked, who may use the engine himself.
+    Stop::current().map_or(Ok(()), |stop| stop.check())
 }
 
 /// What comes through a channel, while the caller is asked whether to go on; nothing if he does not, or the other end is
@@ -151,21 +160,21 @@ fn wait<T>(done: &Receiver<T>) -> Option<T> {
 pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let pool = if tasks.len() > 1 && bytes >= SMALL_BYTES { pool() } else { None };
     let Some(pool) = pool else { return tasks.into_iter().map(|task| check().and_then(|()| work(task))).collect() };
-    let Some(stop) = Stop::current() else {
-        let done: Vec<Result<R>> = pool.install(|| tasks.into_par_iter().with_max_len(1).map(&work).collect());
-        return done.into_iter().collect();
-    };
-    let is_stopped = &stop.is_stopped;
+    let stop = Stop::current();
+    let is_stopped = stop.as_ref().map(|stop| &stop.is_stopped);
+    // A thread that waits takes whatever there is to do: each task brings its own caller.
     let work = |task| {
-        let stop = Stop { is_stopped: Arc::clone(is_stopped), asker: None };
-        stop.check()?;
-        stop.over(|| work(task))
+        over(Stop::elsewhere(is_stopped), || {
+            check()?;
+            work(task)
+        })
     };
     let all = || tasks.into_par_iter().with_max_len(1).map(work).collect::<Vec<Result<R>>>();
-    let done = match rayon::current_thread_index() {
-        Some(_) => Some(pool.install(all)),
+    let is_asked = stop.as_ref().is_some_and(|stop| stop.asker.is_some());
+    let done = match is_asked && pool.current_thread_index().is_none() {
+        false => Some(pool.install(all)),
         // The caller asks while others work.
-        None => pool.in_place_scope(|scope| {
+        true => pool.in_place_scope(|scope| {
             let (sender, done) = mpsc::sync_channel(1);
             scope.spawn(move |_| drop(sender.send(all())));
             wait(&done)
@@ -189,7 +198,7 @@ pub(crate) struct Ahead<T> {
 pub(crate) fn ahead<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<Ahead<T>> {
     let (sender, done) = mpsc::sync_channel(1);
     // Nobody may be waiting any more.
-    pool()?.spawn(move || drop(sender.send(work())));
+    pool()?.spawn(move || drop(sender.send(over(None, work))));
     Some(Ahead { process: std::process::id(), done })
 }
 
@@ -221,5 +230,40 @@ mod tests {
             assert_eq!(stoppable(|| false, || map(all.clone(), bytes, nested)).unwrap(), all);
             assert_eq!(map(all.clone(), bytes, nested).unwrap(), all);
         }
+    }
+
+    /// Who asked while the engine was in use by the work could not use it: the question was borrowed.
+    #[test]
+    fn who_asks_may_work_too() {
+        let work =
+            || map((0..20).collect(), 0, |task: usize| Ok(thread::sleep(Duration::from_millis(5))).map(|()| task));
+        let asked = Rc::new(Cell::new(0));
+        let count = Rc::clone(&asked);
+        let ask = move || {
+            count.set(count.get() + 1);
+            stoppable(|| false, || map(vec![1, 2], u64::MAX, Ok)).unwrap() != [1, 2]
+        };
+        assert_eq!(stoppable(ask, work).unwrap().len(), 20);
+        assert!(asked.get() > 0);
+    }
+
+    /// A thread that waited for its own work did that of others, and these were stopped with it.
+    #[test]
+    fn only_the_work_of_the_caller_is_stopped() {
+        let slow = |task: usize| {
+            let inner = |number: usize| {
+                thread::sleep(Duration::from_millis(1));
+                check().map(|()| number)
+            };
+            map(vec![task, 1, 2, 3], u64::MAX, inner).map(|numbers| numbers[0])
+        };
+        let all: Vec<usize> = (0..100).collect();
+        thread::scope(|scope| {
+            let other = scope.spawn(|| (0..5).all(|_| map(all.clone(), u64::MAX, slow).is_ok()));
+            for _ in 0..5 {
+                assert!(stoppable(|| true, || map((0..1000).collect(), u64::MAX, slow)).is_err());
+            }
+            assert!(other.join().unwrap());
+        });
     }
 }

@@ -55,10 +55,10 @@ impl Decoder<'_> {
             .collect();
         self.check(field, 0, &widened)?;
         let fingerprint = self.fingerprint(field, segments, &widened)?;
+        self.pages.memory().take(SEGMENT_MEMORY * segments.len() as u64, "parts of clusters")?;
         if let Some(known) = fingerprint.as_deref().and_then(|fingerprint| self.known.get(fingerprint)) {
             return Ok(known);
         }
-        self.pages.memory().take(SEGMENT_MEMORY * segments.len() as u64, "parts of clusters")?;
         let stored = total(field, &widened)?;
         let mut out = self.values(field, stored + 1, size_of::<u64>())?;
         // What is stored comes behind the first place, and moves to the front where offsets before are dropped.
@@ -97,6 +97,7 @@ impl Decoder<'_> {
             Err(numbers) => return Err(self.where_it_falls(field, segments, &items, &numbers[1..])),
         };
         if let Some(fingerprint) = fingerprint {
+            self.pages.memory().take(size_of_val(&fingerprint[..]) as u64, "what tells offsets apart")?;
             self.known.put(fingerprint, &offsets);
         }
         Ok(offsets)

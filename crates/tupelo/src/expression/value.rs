@@ -13,6 +13,9 @@ use arrow_select::take::take;
 use super::parse::Literal;
 use crate::{Error, Result};
 
+/// Texts that are repeated beside items take at most so many bytes: 256 MiB.
+const MAX_TEXT_BYTES: u64 = 256 << 20;
+
 /// One leaf for each item of the innermost lists; where there are none, for each entry.
 #[derive(Debug, Clone)]
 pub(super) struct Value {
@@ -62,6 +65,9 @@ pub(super) fn describe(data_type: &DataType) -> String {
             Kind::Integer => "an integer".to_owned(),
             Kind::Single | Kind::Double => "a real number".to_owned(),
             Kind::Text => "a text".to_owned(),
+            Kind::Other if *other == DataType::LargeBinary => {
+                "bytes (texts that are not UTF-8, or an object)".to_owned()
+            }
             Kind::Other => format!("a value of Arrow's type {other}"),
         },
     }
@@ -209,12 +215,29 @@ pub(super) fn align(operands: &[Operand]) -> Result<Aligned> {
         }
         leaves.push(match &lists[depth..] {
             [] => Arc::clone(&value.leaf),
-            below => take(&value.leaf, &repeated(below), None)?,
+            below => {
+                let owners = repeated(below);
+                check_texts(&value.leaf, &owners)?;
+                take(&value.leaf, &owners, None)?
+            }
         });
     }
     let count = deepest.map_or(1, |value| value.leaf.len());
     let is_optional = values().any(|value| value.is_optional);
     Ok(Aligned { lists, leaves, count, is_literal: deepest.is_none(), is_optional })
+}
+
+/// Texts may be long, and stand beside many items.
+fn check_texts(leaf: &ArrayRef, owners: &UInt64Array) -> Result<()> {
+    let Some(texts) = leaf.as_string_opt::<i64>() else { return Ok(()) };
+    let bytes = owners.values().iter().fold(0, |sum: u64, &owner| {
+        let (start, end) = (texts.offsets()[owner as usize], texts.offsets()[owner as usize + 1]);
+        sum.saturating_add(end.abs_diff(start))
+    });
+    match bytes <= MAX_TEXT_BYTES {
+        true => Ok(()),
+        false => Err(Error::limit(format!("texts beside each item of lists would take {bytes} bytes"))),
+    }
 }
 
 #[cold]

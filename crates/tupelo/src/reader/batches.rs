@@ -94,7 +94,7 @@ impl Size {
     fn end(self, read: &Read, start: u64) -> u64 {
         let (last, half) = (read.range().end, self.chunk_entries / 2);
         let behind = |entries: u64| start.saturating_add(entries);
-        let window = behind(half + 1)..behind(self.chunk_entries + half + 1);
+        let window = behind(half.saturating_add(1))..behind(self.chunk_entries.saturating_add(half).saturating_add(1));
         if last < window.end {
             return last;
         }
