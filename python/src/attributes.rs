@@ -11,7 +11,7 @@ use tupelo::reader;
 use tupelo::writer;
 
 use crate::error::OrRaise;
-use crate::writer::lock;
+use crate::error::lock;
 
 /// Rows of an attribute set that was read.
 #[pyclass(frozen, module = "tupelo._core")]
@@ -82,7 +82,7 @@ impl AttributeSetWriter {
             let batches = reader.collect::<Result<Vec<_>, _>>()?;
             let rows = arrow_select::concat::concat_batches(&schema, &batches)?;
             let ranges: Vec<Range<u64>> = starts.into_iter().zip(stops).map(|(start, stop)| start..stop).collect();
-            lock(&self.inner).write(&ranges, &rows)
+            lock(&self.inner)?.write(&ranges, &rows)
         };
         py.detach(write).or_raise(py)
     }

@@ -1,7 +1,8 @@
 //! Engine errors as the exception classes that `tupelo.errors` defines, one for each kind.
 
+use std::cell::Cell;
 use std::error::Error as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::exceptions::PyException;
 use pyo3::intern;
@@ -67,12 +68,37 @@ impl<T> OrRaise<T> for tupelo::Result<T> {
     }
 }
 
+thread_local! {
+    /// Whether a handler of a signal runs, in the midst of work of this thread.
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a mutex guards. A panic under it needs no poison: the engine says itself when something is of no use any more.
+///
+/// # Errors
+/// Where a handler of a signal wants what is in use, perhaps by the very work that it interrupts: it would wait for ever.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> tupelo::Result<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) if ASKING.get() => Err(Error::invalid_argument(
+            "it is in use by what this handler of a signal interrupts; use it when that is over",
+        )),
+        Err(TryLockError::WouldBlock) => Ok(mutex.lock().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
+
 /// Does work without the interpreter. Handlers of signals run in between, and what they raise ends it: Ctrl-C need not wait.
 pub(crate) fn stoppable<R: Send>(py: Python<'_>, work: impl FnOnce() -> tupelo::Result<R> + Send) -> PyResult<R> {
     let raised = Arc::new(Mutex::new(None));
     let handler = Arc::clone(&raised);
     let keep = move |error| *handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-    let ask = move || Python::attach(|py| py.check_signals()).map_err(&keep).is_err();
+    let ask = move || {
+        ASKING.set(true);
+        let answer = Python::attach(|py| py.check_signals());
+        ASKING.set(false);
+        answer.map_err(&keep).is_err()
+    };
     let done = py.detach(|| tupelo::stoppable(ask, work));
     match raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(raised) => Err(raised),

@@ -1,7 +1,7 @@
 //! Ntuples and what is read from them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow_array::RecordBatchReader;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind, Schema};
 
 use crate::attributes::Attributes;
-use crate::error::{OrRaise, stoppable};
+use crate::error::{OrRaise, lock, stoppable};
 use crate::objects::Objects;
 use crate::rules::{self, RuleRow};
 
@@ -393,7 +393,7 @@ impl Batches {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, u64, Bound<'py, PyAny>)>> {
         let next = || {
             // A panic elsewhere leaves the batches where they were: each call either advances or does not.
-            let mut batches = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut batches = lock(&self.inner)?;
             let start = batches.position();
             let next = batches.next().transpose()?;
             Ok(next.map(|batch| (start, batches.position(), batch)))

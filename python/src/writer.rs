@@ -1,7 +1,7 @@
 //! Writing files and ntuples.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema as ArrowSchema, UnionFields};
@@ -12,7 +12,7 @@ use tupelo::Error;
 use tupelo::schema::Schema;
 
 use crate::attributes::AttributeSetWriter;
-use crate::error::{OrRaise, stoppable};
+use crate::error::{OrRaise, lock, stoppable};
 use crate::options::Options;
 
 /// A ROOT file that is being written; nothing is visible before it is finished.
@@ -46,20 +46,20 @@ impl FileWriter {
 
     /// Paths and C++ classes of what was in the file before, all cycles.
     fn objects(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        let objects = || lock(&self.inner).as_ref().ok_or_else(|| closed("file"))?.objects();
+        let objects = || lock(&self.inner)?.as_ref().ok_or_else(|| closed("file"))?.objects();
         let objects = py.detach(objects).or_raise(py)?;
         Ok(objects.into_iter().map(|object| (object.path, object.class_name)).collect())
     }
 
     /// Makes the file visible. Every ntuple must be finished.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| lock(&self.inner).take().ok_or_else(|| closed("file"))?.finish()).or_raise(py)
+        py.detach(|| lock(&self.inner)?.take().ok_or_else(|| closed("file"))?.finish()).or_raise(py)
     }
 
     /// Gives the file up: what was there before, or at the last checkpoint, stays. Gives the name of the file that keeps
     /// the last checkpoint, if it is another one. Does nothing to a file that is finished.
     fn abort(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        py.detach(|| lock(&self.inner).take().map_or(Ok(None), tupelo::FileWriter::abort)).or_raise(py)
+        py.detach(|| lock(&self.inner)?.take().map_or(Ok(None), tupelo::FileWriter::abort)).or_raise(py)
     }
 }
 
@@ -69,7 +69,7 @@ impl FileWriter {
         py: Python<'_>,
         begin: impl FnOnce(&tupelo::FileWriter) -> tupelo::Result<tupelo::NtupleWriter> + Send,
     ) -> PyResult<NtupleWriter> {
-        let begin = || begin(lock(&self.inner).as_ref().ok_or_else(|| closed("file"))?);
+        let begin = || begin(lock(&self.inner)?.as_ref().ok_or_else(|| closed("file"))?);
         Ok(NtupleWriter { inner: Mutex::new(Some(py.detach(begin).or_raise(py)?)) })
     }
 }
@@ -87,7 +87,7 @@ impl NtupleWriter {
         py: Python<'_>,
         call: impl FnOnce(&mut tupelo::NtupleWriter) -> tupelo::Result<T> + Send,
     ) -> PyResult<T> {
-        stoppable(py, || call(lock(&self.inner).as_mut().ok_or_else(|| closed("ntuple"))?))
+        stoppable(py, || call(lock(&self.inner)?.as_mut().ok_or_else(|| closed("ntuple"))?))
     }
 }
 
@@ -95,8 +95,8 @@ impl NtupleWriter {
 impl NtupleWriter {
     /// Entries written so far; 0 once it is finished.
     #[getter]
-    fn num_entries(&self, py: Python<'_>) -> u64 {
-        py.detach(|| lock(&self.inner).as_ref().map_or(0, tupelo::NtupleWriter::entries))
+    fn num_entries(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| Ok(lock(&self.inner)?.as_ref().map_or(0, tupelo::NtupleWriter::entries))).or_raise(py)
     }
 
     /// The `pyarrow.Schema` of what is to be written: all fields but those that are projected.
@@ -169,7 +169,7 @@ impl NtupleWriter {
     /// is as it was: a fill context may have been open.
     fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
         let written = self.with(py, tupelo::NtupleWriter::finish)?;
-        py.detach(|| drop(lock(&self.inner).take()));
+        py.detach(|| lock(&self.inner).map(|mut writer| drop(writer.take()))).or_raise(py)?;
         Ok((written.entries, written.clusters, written.stored_bytes, written.unpacked_bytes))
     }
 }
@@ -187,7 +187,7 @@ impl FillContext {
         py: Python<'_>,
         call: impl FnOnce(&mut tupelo::writer::FillContext) -> tupelo::Result<()> + Send,
     ) -> PyResult<()> {
-        stoppable(py, || call(lock(&self.inner).as_mut().ok_or_else(|| closed("fill context"))?))
+        stoppable(py, || call(lock(&self.inner)?.as_mut().ok_or_else(|| closed("fill context"))?))
     }
 }
 
@@ -206,12 +206,12 @@ impl FillContext {
 
     /// Ends the context.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| lock(&self.inner).take().ok_or_else(|| closed("fill context"))?.finish()).or_raise(py)
+        py.detach(|| lock(&self.inner)?.take().ok_or_else(|| closed("fill context"))?.finish()).or_raise(py)
     }
 
     /// Gives up what is not written yet.
-    fn abort(&self, py: Python<'_>) {
-        py.detach(|| drop(lock(&self.inner).take()));
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| lock(&self.inner).map(|mut context| drop(context.take()))).or_raise(py)
     }
 }
 
@@ -267,9 +267,4 @@ fn combine_field(a: &FieldRef, b: &FieldRef, nullable: fn(bool, bool) -> bool) -
 #[cold]
 fn closed(what: &str) -> Error {
     Error::invalid_argument(format!("the {what} is closed"))
-}
-
-/// The engine says itself when a writer is of no use any more, so a panic under the lock needs no poison.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -82,3 +82,32 @@ def test_a_handler_may_raise_what_it_wants() -> None:
         signal.signal(signal.SIGALRM, before)
     assert len(heard) == 2
     assert len(ntuple.arrays("x", entry_stop=10)) == 10
+
+
+def test_a_handler_does_not_wait_for_what_it_interrupts() -> None:
+    """A handler that looked at the writer whose call it interrupted waited for ever."""
+    said: list[object] = []
+
+    def handler(number: int, _: object) -> None:
+        try:
+            said.append(writer.num_entries)
+        except tupelo.InvalidArgumentError as error:
+            said.append(str(error))
+        # Other things can be used.
+        said.append(tupelo.open("zeros.root:Events")["x"].array(entry_stop=1, library="np").tolist())
+
+    with tupelo.recreate("zeros.root") as file:
+        file["Events"] = {"x": np.zeros(1000)}
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with tupelo.recreate("new.root", compression="zstd:9") as file:
+            writer = file.mkrntuple("Events", {"x": "double"})
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            data = np.random.default_rng(1).random(3_000_000)
+            while not said:
+                writer.extend({"x": data})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert said[1] == [0.0]
+    assert isinstance(said[0], int) or "in use" in str(said[0])

@@ -235,8 +235,12 @@ mod tests {
     /// Who asked while the engine was in use by the work could not use it: the question was borrowed.
     #[test]
     fn who_asks_may_work_too() {
-        let work =
-            || map((0..20).collect(), 0, |task: usize| Ok(thread::sleep(Duration::from_millis(5))).map(|()| task));
+        let work = || {
+            map((0..20).collect(), 0, |task: usize| {
+                thread::sleep(Duration::from_millis(5));
+                Ok(task)
+            })
+        };
         let asked = Rc::new(Cell::new(0));
         let count = Rc::clone(&asked);
         let ask = move || {

@@ -21,7 +21,7 @@ use crate::json::{Entries as JsonEntries, Text};
 use crate::parse::{Entries, Patterns, patterns};
 
 /// Batches that are decoded at once, in bytes of memory.
-const BATCH_BYTES: u64 = 8 << 20;
+pub(super) const BATCH_BYTES: u64 = 8 << 20;
 /// Record batches of Arrow and row groups of Parquet hold about so many bytes.
 const COLUMNAR_BATCH_BYTES: u64 = 64 << 20;
 /// Threads that put entries into words.
@@ -107,7 +107,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         None => (Output::stdout(), None),
     };
     // A bar and lines of text would overwrite each other.
-    let shown = args.output.is_some() || !io::stdout().is_terminal();
+    // How many a cut leaves is not known before.
+    let shown = (args.output.is_some() || !io::stdout().is_terminal()) && !args.condition.is_there();
     let mut progress = console.progress("dump", if shown { read.count() } else { 0 }, "entries");
     match args.format {
         Format::Jsonl | Format::Csv => {
@@ -127,7 +128,7 @@ fn is_same_file(one: &Path, other: &str) -> bool {
 }
 
 /// Batches of about so many bytes.
-fn batches(read: Read, bytes: u64) -> Result<Batches, Failure> {
+pub(super) fn batches(read: Read, bytes: u64) -> Result<Batches, Failure> {
     Ok(read.batches_of_bytes(bytes)?)
 }
 

@@ -59,23 +59,38 @@ fn text_format(name: &str) -> Result<Format, String> {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
     let read = ntuple.read(patterns(&args.fields))?.with_binary_strings(true);
+    if let Some(format) = args.format {
+        let mut progress = console.progress("head", 0, "entries");
+        let schema = read.schema().clone();
+        let read = if args.condition.is_there() { read } else { read.entries(..args.number) };
+        let batches = dump::batches(args.condition.apply(read)?, dump::BATCH_BYTES)?;
+        return dump::text(format, &schema, first(batches, args.number), Output::stdout(), console, &mut progress);
+    }
     let numbers = match args.condition.is_there() {
-        true => first(args.condition.apply(read.clone())?, args.number)?,
+        true => numbers(args.condition.apply(read.clone())?, args.number)?,
         false => (0..args.number.min(ntuple.entries())).collect(),
     };
-    let batch = read.take(&numbers)?;
-    match args.format {
-        Some(format) => {
-            let mut progress = console.progress("head", 0, "entries");
-            let batches = std::iter::once(Ok(batch));
-            dump::text(format, read.schema(), batches, Output::stdout(), console, &mut progress)
-        }
-        None => table(read.schema(), &batch, &numbers, ntuple.entries(), console),
-    }
+    table(read.schema(), &read.take(&numbers)?, &numbers, ntuple.entries(), console)
+}
+
+/// The first entries of batches.
+fn first(
+    mut batches: impl Iterator<Item = tupelo::Result<RecordBatch>>,
+    count: u64,
+) -> impl Iterator<Item = tupelo::Result<RecordBatch>> {
+    let mut left = usize::try_from(count).unwrap_or(usize::MAX);
+    std::iter::from_fn(move || {
+        let next = if left > 0 { batches.next()? } else { return None };
+        Some(next.map(|batch| {
+            let batch = batch.slice(0, batch.num_rows().min(left));
+            left -= batch.num_rows();
+            batch
+        }))
+    })
 }
 
 /// The numbers of the first entries that a cut keeps.
-fn first(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
+fn numbers(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
     let mut numbers: Vec<u64> = Vec::new();
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     for batch in read.without_fields().with_entry_numbers("entry").batches_of_bytes(DEFAULT_BATCH_BYTES)? {

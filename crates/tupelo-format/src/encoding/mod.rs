@@ -104,7 +104,7 @@ impl Encoding {
     /// element hangs on others (split indexes) or they share bytes, and for a page that is not as long as it must be.
     pub fn part<'p>(&self, packed: &'p [u8], elements: usize, wanted: Range<usize>) -> Option<Cow<'p, [u8]>> {
         let width = usize::from(self.bits / 8);
-        if self.bits % 8 != 0 || self.check_page(packed, elements).is_err() || wanted.end > elements {
+        if !self.bits.is_multiple_of(8) || self.check_page(packed, elements).is_err() || wanted.end > elements {
             return None;
         }
         let is_split = self.column_type.unsplit() != self.column_type;

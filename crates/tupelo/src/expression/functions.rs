@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, LargeStringArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
@@ -271,7 +271,30 @@ pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef
         return Ok(Arc::new(compared.collect::<BooleanArray>()));
     }
     let lane = Lane::of(operands, "a comparison")?;
+    if lane == Lane::Integer && leaves.iter().any(|leaf| leaf.data_type() == &DataType::UInt64) {
+        return compare_wide(operator, leaves, count);
+    }
     in_lane!(lane, run(operator, leaves, count))
+}
+
+/// Integers of which some may be too large for 64 bits with a sign.
+fn compare_wide(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+    let wide = |leaf: &ArrayRef| match leaf.as_primitive_opt::<UInt64Type>() {
+        Some(unsigned) => Ok(unsigned.values().iter().map(|&value| i128::from(value)).collect::<Vec<_>>()),
+        None => {
+            Ok::<_, Error>(Lane::cast::<Int64Type>(leaf)?.values().iter().map(|&value| i128::from(value)).collect())
+        }
+    };
+    let (a, b) = (wide(&leaves[0])?, wide(&leaves[1])?);
+    let truths = pairs(&a, &b, count, |a, b| match operator {
+        Binary::Equal => a == b,
+        Binary::NotEqual => a != b,
+        Binary::Less => a < b,
+        Binary::LessEqual => a <= b,
+        Binary::Greater => a > b,
+        _ => a >= b,
+    });
+    Ok(Arc::new(BooleanArray::new(packed(&truths), nulls_of(&leaves[0], &leaves[1], count))))
 }
 
 /// Truths, together with what is missing.

@@ -27,7 +27,8 @@
 //! Integers are computed with 64 bits, and it is an error where they do not hold a result. Single precision stays single
 //! with itself and with literals; all else that has a fraction, and `/`, is double. Nothing is a truth that is not one:
 //! `n & 1 == 1` asks for parentheses. What is missing makes missing what is computed with it, and is not kept by a cut.
-//! Comparisons with NaN are false, but `!=`, as everywhere.
+//! Comparisons with NaN are false, but `!=`, as everywhere; `min`, `max`, `argmin` and `argmax` of lists with NaN give it, as
+//! in NumPy. Unsigned integers over 2⁶³ are compared, and are an error where they are computed with.
 
 mod evaluate;
 mod functions;

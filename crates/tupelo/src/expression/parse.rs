@@ -259,6 +259,7 @@ impl<'t> Parser<'t> {
             left = match chained.take().filter(|_| operator.is_comparison()) {
                 None => binary(left, right.clone()),
                 Some(middle) => {
+                    self.check_middle(&middle)?;
                     let next = binary(middle, right.clone());
                     Term { node: Node::Binary(Binary::And, Box::new(left), Box::new(next)), at }
                 }
@@ -267,6 +268,25 @@ impl<'t> Parser<'t> {
         }
         self.depth -= 1;
         Ok(left)
+    }
+
+    /// `a > 1 & b < 3` is a chain through `1 & b`, as in Python, and never what is meant.
+    fn check_middle(&self, middle: &Term) -> Result<()> {
+        let Node::Binary(Binary::BitAnd | Binary::BitOr | Binary::BitXor, _, _) = middle.node else { return Ok(()) };
+        let text = &self.text[middle.at.clone()];
+        let mut depth = 0;
+        let closes = text.char_indices().find(|&(_, sign)| {
+            depth += i32::from(sign == '(') - i32::from(sign == ')');
+            depth == 0
+        });
+        if closes.is_some_and(|(at, sign)| sign == ')' && at + 1 == text.len()) {
+            return Ok(());
+        }
+        let what = format!(
+            "'{text}' stands between two comparisons, which &, | and ^ bind more strongly than; put each comparison in \
+             parentheses, or write 'and' or 'or',"
+        );
+        Err(error(&what, self.text, middle.at.start))
     }
 
     fn operator(&self) -> Option<Binary> {

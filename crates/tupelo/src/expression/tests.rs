@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{Float32Builder, Int32Builder, LargeListBuilder};
+use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int32Array, LargeListArray,
     LargeStringArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
@@ -240,10 +241,7 @@ fn what_does_not_go_together_says_what() {
     for (text, wanted) in [
         ("met + name", "+ takes numbers, not a text"),
         ("1 < name", "a comparison takes numbers, not a text"),
-        (
-            "run > 1 & met < 2",
-            "'1 & met': & takes truths, not an integer; comparisons stand in parentheses beside & and |",
-        ),
+        ("run > 1 & met", "'1 & met': & takes truths, not an integer; comparisons stand in parentheses beside & and |"),
         ("met and good", "and takes truths, not a real number; comparisons stand in parentheses beside & and |"),
         ("pt + pair", "lists of different lengths, first 0 and 2, have no common items"),
         ("sum(met)", "sum() takes a collection, not a real number for each entry"),
@@ -361,4 +359,26 @@ fn the_type_does_not_hang_on_the_values() {
         }
         assert_eq!(expression.column(&events.slice(0, 0)).unwrap().0, field, "{text}");
     }
+}
+
+/// `a > 1 & b < 3` was a chain of comparisons through `1 & b`, and kept the wrong entries.
+#[test]
+fn bits_between_comparisons_ask_for_parentheses() {
+    for text in ["run > 1 & run < 3", "run == 1 | run == 3", "1 < (run) & run < 5", "1 < (run) & (run) < 5"] {
+        let error = text.parse::<Expression>().unwrap_err().to_string();
+        assert!(error.contains("stands between two comparisons"), "{error}");
+    }
+    assert_eq!(shown("(run > 1) & (run < 3)"), shown("run == 2"));
+    assert_eq!(shown("run & 1 == 1"), shown("run != 2"));
+    assert_eq!(shown("0 < (run & 3) < 3"), shown("run < 3"));
+}
+
+/// Comparisons of large unsigned integers were errors.
+#[test]
+fn large_unsigned_integers_compare() {
+    assert_eq!(shown("big > 5"), shown("big >= 6"));
+    let truths = |text: &str| evaluate(text).as_boolean().iter().collect::<Vec<_>>();
+    assert_eq!(truths("big > 5"), [Some(false), Some(false), Some(true), Some(true)]);
+    assert_eq!(truths("big > run"), [Some(false), Some(false), Some(true), Some(true)]);
+    assert_eq!(truths("-1 < big"), [Some(true); 4]);
 }

@@ -36,6 +36,8 @@ struct Chunk {
     /// All of them.
     start: u64,
     end: u64,
+    /// Whether there was no memory for more.
+    is_too_much: bool,
     /// How many of the batch are handed out.
     given: usize,
 }
@@ -44,16 +46,18 @@ impl Chunk {
     /// Some entries from `start` on, and no more than the memory budget allows unless one batch alone is more.
     fn decode(read: &Read, start: u64, size: Size) -> Result<Self> {
         let end = size.end(read, start);
-        let (end, decoded) = match read.decode_columns(&(start..end), true) {
+        let (mut is_too_much, at_once) = (false, read.decode_columns(&(start..end), true));
+        let (end, decoded) = match at_once {
             // A cluster may be much larger than those by which the number of entries was chosen.
             Err(error) if error.kind() == ErrorKind::Limit => {
+                is_too_much = true;
                 let end = start.saturating_add(size.batch_entries).min(read.range().end);
                 (end, read.decode_columns(&(start..end), false))
             }
             decoded => (end, decoded),
         };
         let (batch, kept) = decoded.map_err(|e| read.ntuple().context(e))?;
-        Ok(Self { batch, kept, start, end, given: 0 })
+        Ok(Self { batch, kept, start, end, is_too_much, given: 0 })
     }
 
     /// Where the batch ends that begins with an entry: all of a chunk are about equally large.
@@ -134,10 +138,12 @@ impl Batches {
         let ahead = self.ahead.take().and_then(Ahead::wait);
         let chunk = ahead.unwrap_or_else(|| Chunk::decode(&self.read, self.position, self.size))?;
         let (bytes, entries) = (chunk.batch.get_array_memory_size(), chunk.end - chunk.start);
-        // The next entries will be as large as these. What a cut keeps says nothing of the fields by which it decides.
-        match &chunk.kept {
-            None => self.size.fit(bytes as f64 / entries as f64),
-            Some(_) => self.size.chunk_entries = self.size.chunk_entries.min(entries.max(self.size.batch_entries)),
+        match (chunk.is_too_much, self.read.computes()) {
+            (true, _) => self.size.chunk_entries = self.size.batch_entries,
+            // The next entries will be as large as these.
+            (false, false) => self.size.fit(bytes as f64 / entries as f64),
+            // What is handed out says nothing of what is read.
+            (false, true) => {}
         }
         if bytes as u64 <= 2 * CHUNK_BYTES && chunk.end < self.read.range().end && !self.read.calls_back() {
             let (read, start, size) = (Arc::clone(&self.read), chunk.end, self.size);

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
+use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 
 use super::decoded::Decoded;
 use super::{Ntuple, Read};
 use crate::expression::Expression;
-use crate::schema::Schema;
+use crate::schema::{Field, Schema};
 use crate::{Error, Result};
 
 /// A named expression.
@@ -21,6 +21,10 @@ pub(super) struct Computed {
     fields: Read,
     /// The aliases that it names.
     aliases: Vec<Arc<Computed>>,
+    /// All that is read for it, and for its aliases.
+    read_fields: Vec<Field>,
+    /// Its type, whatever the values are.
+    pub(super) field: ArrowField,
 }
 
 impl Computed {
@@ -43,10 +47,23 @@ impl Computed {
                 select.map_err(|e| e.within(format!("expression '{expression}'")))?
             }
         };
-        let computed = Self { name: name.to_owned(), expression: expression.clone(), fields, aliases };
+        let mut read_fields = fields.disk_fields().to_vec();
+        for field in aliases.iter().flat_map(|alias| &alias.read_fields) {
+            if !read_fields.contains(field) {
+                read_fields.push(field.clone());
+            }
+        }
+        let field = ArrowField::new(name, DataType::Null, true);
+        let (name, expression) = (name.to_owned(), expression.clone());
+        let mut computed = Self { name, expression, fields, aliases, read_fields, field };
         // Types are told before anything is read.
-        computed.column(&mut Decoded::new(ntuple, Vec::new(), false, true))?;
+        (computed.field, _) = computed.column(&mut Decoded::new(ntuple, Vec::new(), false, true))?;
         Ok(computed)
+    }
+
+    /// All that is read for it.
+    pub(super) fn read_fields(&self) -> &[Field] {
+        &self.read_fields
     }
 
     /// The value for each entry, and its type.
@@ -54,7 +71,10 @@ impl Computed {
         // Aliases first: they stand before fields of the same name.
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for alias in &self.aliases {
-            let (field, array) = alias.column(decoded)?;
+            // Computed once, whoever names them.
+            let known = decoded.alias(&alias.name);
+            let (field, array) = known.map_or_else(|| alias.column(decoded), Ok)?;
+            decoded.put_alias(&alias.name, (field.clone(), Arc::clone(&array)));
             fields.push(Arc::new(field));
             arrays.push(array);
         }
@@ -65,12 +85,6 @@ impl Computed {
         let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?;
         let (field, array) = self.expression.column(&batch)?;
         Ok((field.with_name(&self.name), array))
-    }
-
-    /// Shows what is read for it.
-    pub(super) fn reads<'c>(&'c self, see: &mut dyn FnMut(&'c Read)) {
-        see(&self.fields);
-        self.aliases.iter().for_each(|alias| alias.reads(see));
     }
 }
 
@@ -85,7 +99,7 @@ type Keep = dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync;
 /// Entries to keep, decided by some fields before the others are read.
 pub(super) enum Cut {
     Function { fields: Read, keep: Box<Keep> },
-    Where(Computed),
+    Where(Box<Computed>),
 }
 
 impl fmt::Debug for Cut {
@@ -100,16 +114,16 @@ impl fmt::Debug for Cut {
 impl Cut {
     /// By an expression.
     pub(super) fn of(computed: Computed, ntuple: &Ntuple) -> Result<Self> {
-        let cut = Self::Where(computed);
+        let cut = Self::Where(Box::new(computed));
         cut.decide(&mut Decoded::new(ntuple, Vec::new(), false, true))?;
         Ok(cut)
     }
 
-    /// Shows what is read for it.
-    pub(super) fn reads<'c>(&'c self, see: &mut dyn FnMut(&'c Read)) {
+    /// All that is read for it.
+    pub(super) fn read_fields(&self) -> &[Field] {
         match self {
-            Self::Function { fields, .. } => see(fields),
-            Self::Where(computed) => computed.reads(see),
+            Self::Function { fields, .. } => fields.disk_fields(),
+            Self::Where(computed) => computed.read_fields(),
         }
     }
 

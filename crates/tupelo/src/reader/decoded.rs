@@ -1,11 +1,14 @@
 //! Fields of some entries, each decoded once, whoever asks for it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, UInt64Array};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_buffer::bit_iterator::BitSliceIterator;
+use arrow_schema::Field as ArrowField;
 use arrow_select::filter::filter;
+use tupelo_format::descriptor::FieldId;
 
 use super::Ntuple;
 use crate::decode::{self, How};
@@ -28,12 +31,15 @@ pub(super) struct Decoded<'n> {
     /// Whether fields may be asked for twice.
     is_shared: bool,
     /// Top-level fields, whether their strings are bytes, and their values.
-    fields: Vec<(Field, bool, ArrayRef)>,
+    fields: HashMap<Option<FieldId>, Vec<(Field, bool, ArrayRef)>>,
+    /// Columns of aliases by name.
+    aliases: HashMap<String, (ArrowField, ArrayRef)>,
 }
 
 impl<'n> Decoded<'n> {
     pub(super) fn new(ntuple: &'n Ntuple, segments: Vec<Segment>, strict: bool, is_shared: bool) -> Self {
-        Self { ntuple, segments, wanted: None, strict, is_shared, fields: Vec::new() }
+        let (fields, aliases) = (HashMap::new(), HashMap::new());
+        Self { ntuple, segments, wanted: None, strict, is_shared, fields, aliases }
     }
 
     /// Number of entries.
@@ -50,16 +56,27 @@ impl<'n> Decoded<'n> {
             return self.decode(fields, binary_strings);
         }
         let as_bytes = |field: &Field| binary_strings && holds_strings(field);
-        let known_at = |known: &[(Field, bool, ArrayRef)], field: &Field| {
-            known.iter().position(|(other, bytes, _)| other == field && *bytes == as_bytes(field))
-        };
-        let new = fields.iter().filter(|field| known_at(&self.fields, field).is_none());
-        let new: Vec<Field> = new.cloned().collect();
+        let new: Vec<Field> =
+            fields.iter().filter(|field| self.known(field, as_bytes(field)).is_none()).cloned().collect();
         let arrays = self.decode(&new, binary_strings)?;
-        let new = new.into_iter().zip(arrays).map(|(field, array)| (as_bytes(&field), field, array));
-        self.fields.extend(new.map(|(bytes, field, array)| (field, bytes, array)));
-        let all = fields.iter().filter_map(|field| known_at(&self.fields, field));
-        Ok(all.map(|index| Arc::clone(&self.fields[index].2)).collect())
+        for (field, array) in new.into_iter().zip(arrays) {
+            self.fields.entry(field.id).or_default().push((field.clone(), as_bytes(&field), array));
+        }
+        Ok(fields.iter().filter_map(|field| self.known(field, as_bytes(field))).collect())
+    }
+
+    fn known(&self, field: &Field, as_bytes: bool) -> Option<ArrayRef> {
+        let mut alike = self.fields.get(&field.id)?.iter();
+        alike.find(|(other, bytes, _)| *bytes == as_bytes && other == field).map(|(_, _, array)| Arc::clone(array))
+    }
+
+    /// What was computed of an alias.
+    pub(super) fn alias(&self, name: &str) -> Option<(ArrowField, ArrayRef)> {
+        self.aliases.get(name).cloned()
+    }
+
+    pub(super) fn put_alias(&mut self, name: &str, column: (ArrowField, ArrayRef)) {
+        self.aliases.insert(name.to_owned(), column);
     }
 
     fn decode(&self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
@@ -75,7 +92,8 @@ impl<'n> Decoded<'n> {
 
     /// From now on only the entries where a truth is true.
     pub(super) fn keep(&mut self, kept: &BooleanArray) -> Result<()> {
-        for (_, _, array) in &mut self.fields {
+        let fields = self.fields.values_mut().flatten().map(|(_, _, array)| array);
+        for array in fields.chain(self.aliases.values_mut().map(|(_, array)| array)) {
             *array = filter(array, kept)?;
         }
         let runs = runs(kept);

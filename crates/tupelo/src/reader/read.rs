@@ -1,5 +1,6 @@
 //! A choice of fields and entries.
 
+use std::collections::HashSet;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
@@ -89,15 +90,18 @@ impl Read {
 
     /// The Arrow schema of the batches.
     pub fn arrow_schema(&self) -> SchemaRef {
-        let schema = self.ntuple.to_arrow(&self.schema);
-        if !self.binary_strings && self.computed.is_empty() && self.numbers.is_none() {
-            return schema.into();
+        let mut schema = self.ntuple.to_arrow(&self.schema);
+        if self.binary_strings {
+            // The types then come from the decoder: nested strings change all types above them.
+            let alone = Self { cut: None, computed: Vec::new(), numbers: None, ..self.clone() };
+            if let Ok(batch) = alone.decode(0..0) {
+                schema = batch.schema().as_ref().clone();
+            }
         }
-        // The types then come from the decoder: nested strings change all types above them.
-        match self.decode(0..0) {
-            Ok(batch) => batch.schema(),
-            Err(_) => schema.into(),
-        }
+        let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+        fields.extend(self.computed.iter().map(|computed| Arc::new(computed.field.clone())));
+        fields.extend(self.numbers.iter().map(|name| Arc::new(ArrowField::new(name, DataType::UInt64, false))));
+        ArrowSchema::new(fields).with_metadata(schema.metadata().clone()).into()
     }
 
     /// Only these entries; a range that reaches behind the last entry ends there.
@@ -321,21 +325,28 @@ impl Read {
     /// # Errors
     /// Corrupt where the page lists are damaged.
     pub fn bytes_per_entry(&self) -> Result<f64> {
-        let mut fields: Vec<&Field> = self.disk_fields().iter().collect();
-        self.computed.iter().for_each(|computed| computed.reads(&mut |read| fields.extend(read.disk_fields())));
-        self.estimate(&fields)
+        self.estimate(&[self.disk_fields(), &self.computed_fields()].concat())
     }
 
     /// The same with what a cut looks at.
     pub(super) fn decoded_bytes_per_entry(&self) -> Result<f64> {
         let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
-        Ok(self.bytes_per_entry()? + self.estimate(&self.cut_fields())? + numbers as f64)
+        Ok(self.estimate(&self.read_fields())? + numbers as f64)
     }
 
-    fn cut_fields(&self) -> Vec<&Field> {
-        let mut fields: Vec<&Field> = Vec::new();
-        self.cut.iter().for_each(|cut| cut.reads(&mut |read| fields.extend(read.disk_fields())));
-        fields
+    fn computed_fields(&self) -> Vec<Field> {
+        self.computed.iter().flat_map(|computed| computed.read_fields()).cloned().collect()
+    }
+
+    /// All that is read, some of it perhaps twice.
+    fn read_fields(&self) -> Vec<Field> {
+        let cut = self.cut.iter().flat_map(|cut| cut.read_fields()).cloned();
+        self.disk_fields().iter().cloned().chain(self.computed_fields()).chain(cut).collect()
+    }
+
+    /// Whether more is read than is handed out.
+    pub(super) fn computes(&self) -> bool {
+        self.cut.is_some() || !self.computed.is_empty()
     }
 
     /// Where to stop reading for a while: see [`plan::good_end`].
@@ -343,11 +354,11 @@ impl Read {
         let source = self.ntuple.source();
         let request = source.request();
         let clusters = source.clusters(window.start..limit)?;
-        let fields: Vec<&Field> = self.disk_fields().iter().chain(self.cut_fields()).collect();
+        let fields = self.read_fields();
         plan::good_end(&mut Pages::new(source, &request), &clusters, &fields, window, limit, place)
     }
 
-    fn estimate(&self, fields: &[&Field]) -> Result<f64> {
+    fn estimate(&self, fields: &[Field]) -> Result<f64> {
         let source = self.ntuple.source();
         let estimate = || {
             let clusters = source.clusters(self.entries.clone())?;
@@ -356,7 +367,10 @@ impl Read {
             let (mut bytes, mut entries) = (0.0, 0u64);
             for cluster in clusters.iter().take(SAMPLED_CLUSTERS) {
                 entries += cluster.entries;
-                for (field, k) in fields.iter().copied().flat_map(plan::columns) {
+                let mut known = HashSet::new();
+                for (field, k) in
+                    fields.iter().flat_map(plan::columns).filter(|(field, k)| known.insert((field.id, *k)))
+                {
                     bytes += pages.unpacked_bytes(field, k, cluster)?;
                 }
             }
@@ -370,8 +384,7 @@ impl Read {
     }
 
     fn decoded(&self, segments: Vec<Segment>, strict: bool) -> Decoded<'_> {
-        let is_shared = self.cut.is_some() || !self.computed.is_empty();
-        Decoded::new(&self.ntuple, segments, strict, is_shared)
+        Decoded::new(&self.ntuple, segments, strict, self.computes())
     }
 
     /// The entries that the cut keeps, and which they are; `strict` keeps the values within the memory budget too.
