@@ -51,6 +51,7 @@ def dask(
     >>> print((events.x + events.y).compute(scheduler="sync"))
     [[2.5], [4.5, 5.5]]
     """
+    _check("dask", how)
     dak = _load("dask_awkward", "tupelo.dask")
     made = plan(files, **how)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
@@ -76,6 +77,7 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     >>> float(frame[frame.run > 1].x.sum().compute(scheduler="sync"))
     2.5
     """
+    _check("dask_dataframe", how)
     dd = _load("dask.dataframe", "tupelo.dask_dataframe")
     made = plan(files, **how)
     for field in made.empty.schema:
@@ -88,6 +90,11 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     divisions = (*starts[:-1], starts[-1] - 1) if made.partitions else None
     meta = to_pandas(made.empty, range(0))
     return dd.from_map(_read_frame, pieces, starts[:-1], meta=meta, divisions=divisions, label=LABEL)
+
+
+def _check(function: str, how: "Planning") -> None:
+    """Raises for keywords that `partitions` does not have, as a function does that lists its own."""
+    _select.refuse(function, {name: value for name, value in how.items() if name not in Planning.__annotations__})
 
 
 def _load(module: str, what: str) -> Any:
