@@ -1,6 +1,9 @@
 """What people tried and got, without a word, something else than they meant."""
 
+import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import awkward as ak
@@ -48,9 +51,12 @@ def test_subfields_are_a_whole_mapping() -> None:
     assert [(name, field.path) for name, field in jets.items()] == [("pt", "jets.pt"), ("n", "jets.n")]
     assert [field.path for field in jets.values()] == ["jets.pt", "jets.n"]
     found = jets.get("pt")
-    assert found is not None and found.path == "jets.pt"
-    assert jets.get("eta") is None and jets["pt"].get("x", jets) is jets
-    assert "pt" in jets and "eta" not in jets and "x" not in jets["pt"]
+    assert found is not None
+    assert found.path == "jets.pt"
+    assert jets.get("eta") is None
+    assert jets["pt"].get("x", jets) is jets
+    assert [name in jets for name in ("pt", "eta")] == [True, False]
+    assert "x" not in jets["pt"]
 
 
 def test_maps_have_types_in_uproots_words() -> None:
@@ -63,3 +69,70 @@ def test_maps_have_types_in_uproots_words() -> None:
     assert {types[name] for name in types if name.startswith("m.")} == {"std::int32_t", "float"}
     ntuple.show()
     assert ntuple.keys(filter_typename="float") == [name for name in types if types[name] == "float"]
+
+
+@pytest.mark.parametrize("data", [pd.DataFrame({"x": [1, np.nan]}), {"x": pd.Series([1, np.nan])}])
+def test_nan_of_numpy_is_a_value(data: Any) -> None:
+    """NaN in a data frame was taken for missing, and the field for std::optional<double>."""
+    ntuple = written(data)
+    assert ntuple["x"].typename == "double"
+    assert np.isnan(ntuple["x"].array(library="np")).tolist() == [False, True]
+
+
+def test_nan_of_numpy_under_names_that_are_alike_and_in_the_index() -> None:
+    """As above, for floats of other sizes, and for levels of the index."""
+    frame = pd.DataFrame({"s": ["a", None], "f": np.array([1, np.nan], "f4")}).set_index(
+        pd.Index([np.nan, 2.5], name="at")
+    )
+    assert written(frame).typenames() == {"s": "std::optional<std::string>", "f": "float", "at": "double"}
+
+
+@pytest.mark.parametrize("kind", ["Float64", "Int64", "double[pyarrow]"])
+def test_what_is_missing_in_pandas_own_types_stays_missing(kind: str) -> None:
+    """These types have a value for what is missing besides NaN."""
+    column = pd.Series([1, None], dtype=kind)  # type: ignore[call-overload]
+    for data in pd.DataFrame({"x": column}), {"x": column}:
+        assert written(data).arrays().tolist() == [{"x": 1}, {"x": None}]
+
+
+def test_entries_that_a_cut_keeps_are_signed() -> None:
+    """The index was uint64, so that differences of entries were huge."""
+    ntuple = written({"x": [1, 2, 3]})
+    frame = ntuple.arrays("x", cut="x > 1", library="pd")
+    assert frame.index.dtype == np.dtype("int64")
+    assert frame.index.tolist() == [1, 2]
+    assert [piece.index.dtype for piece in ntuple.iterate("x", cut="x > 1", library="pd")] == [np.dtype("int64")]
+
+
+def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The text "~/f.root" was a file in a folder called ~."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with tupelo.recreate("~/f.root") as file:
+        file["E"] = {"x": [1]}
+    with tupelo.update("~/f.root") as file:
+        file["E"].extend({"x": [2]})
+    assert (tmp_path / "f.root").exists()
+    assert tupelo.open("~/f.root:E").num_entries == tupelo.open({"~/f.root": "E"}).num_entries == 2
+    assert tupelo.concatenate("~/*.root:E", library="np")["x"].tolist() == [1, 2]
+    (tmp_path / "m.json").write_text(json.dumps(tupelo.index("~/f.root:E")))
+    assert [part.num_entries for part in tupelo.partitions(manifest="~/m.json")] == [2]
+    with pytest.raises(FileExistsError):
+        compat.create("~/f.root")
+    with pytest.raises(tupelo.MissingFileError):
+        tupelo.open(Path("~/f.root"))
+
+
+@pytest.mark.parametrize(("module", "library"), [("pandas", "pd"), ("polars", "pl")])
+def test_why_a_package_cannot_be_loaded(module: str, library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is installed and does not work was said to be not installed."""
+    ntuple = written({"x": [1]})
+    monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr("tupelo._optional.import_module", broken)
+    with pytest.raises(ImportError, match=rf"cannot be loaded \(libfoo is too old\): pip install 'tupelo\[{module}\]'"):
+        ntuple.arrays(library=library)
+    with pytest.raises(ImportError, match=r"hist\(\) needs boost_histogram.*libfoo is too old"):
+        ntuple.hist("x")
+
+
+def broken(module: str) -> None:
+    raise ImportError("libfoo is too old")

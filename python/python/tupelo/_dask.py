@@ -4,13 +4,12 @@ Dask is loaded when a collection is made, not before.
 """
 
 from collections.abc import Iterable
-from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _select
+from . import _optional, _select
 from ._awkward import to_awkward
 from ._files import Files
 from ._pandas import to_pandas
@@ -52,7 +51,7 @@ def dask(
     [[2.5], [4.5, 5.5]]
     """
     _check("dask", how)
-    dak = _load("dask_awkward", "tupelo.dask")
+    dak = _optional.load("dask_awkward", "tupelo.dask", "dask")
     made = plan(files, **how)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     read = _Read(to_awkward(made.empty).layout.form, None, catch)
@@ -78,7 +77,7 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     2.5
     """
     _check("dask_dataframe", how)
-    dd = _load("dask.dataframe", "tupelo.dask_dataframe")
+    dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "dask")
     made = plan(files, **how)
     for field in made.empty.schema:
         if pa.types.is_nested(field.type):
@@ -95,15 +94,6 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
 def _check(function: str, how: "Planning") -> None:
     """Raises for keywords that `partitions` does not have, as a function does that lists its own."""
     _select.refuse(function, {name: value for name, value in how.items() if name not in Planning.__annotations__})
-
-
-def _load(module: str, what: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as missing:
-        raise ImportError(
-            f"{what} needs {module}, which cannot be loaded ({missing}): pip install 'tupelo[dask]'"
-        ) from missing
 
 
 def _pieces(made: Plan) -> tuple[list[Partition], list[int]]:

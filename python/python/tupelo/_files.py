@@ -18,7 +18,7 @@ def expand(files: Files) -> list[tuple[str, str | None]]:
     """Files in order, each with the name of the ntuple in it, or None for the only one.
 
     In texts ``*``, ``?``, ``[…]`` and ``**`` (any folders) are wildcards, unless there is a file of that very name;
-    what fits comes sorted. A `pathlib.Path` is a file name whole.
+    what fits comes sorted. A `pathlib.Path` is a file name whole. ``~`` is the home folder.
 
     Raises `MissingFileError` for a pattern that no file fits, `InvalidArgumentError` for what names no file.
     """

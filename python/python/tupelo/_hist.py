@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from . import _optional
 from ._progress import Progress, Tell, telling
 from .errors import InvalidArgumentError
 
@@ -268,10 +269,4 @@ def _hist() -> Any:
 
 
 def _boost_histogram() -> Any:
-    try:
-        import boost_histogram
-    except ImportError as missing:
-        raise ImportError(
-            "hist() needs hist or boost-histogram, which are not installed: pip install 'tupelo[hist]'"
-        ) from missing
-    return boost_histogram
+    return _optional.load("boost_histogram", "hist()", "hist")

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from . import _core, reading
 from ._files import Files, expand
+from ._texts import check_path
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
 Source = Mapping[str, Any] | str | os.PathLike[str]
@@ -57,7 +58,7 @@ def load(source: Source) -> dict[str, Any]:
     elif isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         try:
-            manifest = json.loads(Path(source).read_text(encoding="utf-8"))
+            manifest = json.loads(Path(check_path(source)).read_text(encoding="utf-8"))
         except ValueError as error:
             raise InvalidArgumentError(f"{name} is no manifest: {error}") from error
     else:

@@ -52,7 +52,7 @@ def check_texts(texts: object, what: str) -> dict[str, Any]:
 
 
 def check_path(path: object) -> str:
-    """The name of a local file.
+    """The name of a local file; in texts ``~`` is the home of the user, as in a shell.
 
     Raises `InvalidArgumentError` for what is no name of a file, and `UnsupportedError` for a remote one.
     """
@@ -61,4 +61,4 @@ def check_path(path: object) -> str:
     name = check_text(os.fspath(path), "the name of the file")
     if _REMOTE.match(name):
         raise UnsupportedError(f"{name}: only local files can be read and written yet")
-    return name
+    return os.path.expanduser(name) if isinstance(path, str) else name

@@ -61,7 +61,7 @@ class Field:
         return [(name, self[name]) for name in self.keys()]
 
     def get(self, name: str, default: "Field | None" = None) -> "Field | None":
-        """The subfield of a name or a dotted path below this one, or ``default`` where there is none. Raises nothing."""
+        """The subfield of a name or a dotted path below this one, or ``default``. Raises nothing."""
         return self._ntuple.get(f"{self.path}.{name}", default)
 
     def _ipython_key_completions_(self) -> list[str]:

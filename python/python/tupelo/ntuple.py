@@ -612,7 +612,8 @@ def _numbered(batch: Any) -> tuple[Any, Any]:
     # Not by its name, which a field may have too; and the number of entries must stay where no other column is left.
     columns, fields = batch.columns[:last], list(batch.schema)[:last]
     rest = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
-    return rest, batch.column(last).to_numpy()
+    # Signed, as all that counts in NumPy and pandas.
+    return rest, batch.column(last).to_numpy().view(np.int64)
 
 
 def _reopen(origin: Origin, rules: tuple[ReadRule, ...] = ()) -> Ntuple:
