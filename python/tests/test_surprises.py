@@ -136,3 +136,21 @@ def test_why_a_package_cannot_be_loaded(module: str, library: Any, monkeypatch: 
 
 def broken(module: str) -> None:
     raise ImportError("libfoo is too old")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda given: tupelo.open(given),
+        lambda given: written({"x": [1]}).arrays(given),
+        lambda given: written({"x": [1]}).arrays(cut=[given]),
+        lambda given: written({"x": [1]}).arrays(library=[given] * 9),
+        lambda given: written({"x": [1]})[given],
+        lambda given: tupelo.partitions(manifest=[given]),
+    ],
+)
+def test_errors_do_not_show_megabytes(call: Callable[[Any], object]) -> None:
+    """Errors had the whole of an argument in them: of the bytes of a file for instance."""
+    with pytest.raises(tupelo.Error) as caught:
+        call(b"root" * 100_000)
+    assert len(str(caught.value)) < 1000

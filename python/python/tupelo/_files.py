@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from . import _core
+from ._short import short
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, MissingFileError
 
@@ -27,11 +28,11 @@ def expand(files: Files) -> list[tuple[str, str | None]]:
     if isinstance(files, Mapping):
         return [pair for path, name in files.items() for pair in _one(path, name)]
     if not isinstance(files, Iterable):
-        raise InvalidArgumentError(f"files are texts, paths, {{path: name}} or several of these, not {files!r}")
+        raise InvalidArgumentError(f"files are texts, paths, {{path: name}} or several of these, not {short(files)}")
     found = []
     for one in files:
         if not isinstance(one, str | os.PathLike | Mapping):
-            raise InvalidArgumentError(f"a file is named by a text, a path or {{path: name}}, not by {one!r}")
+            raise InvalidArgumentError(f"a file is named by a text, a path or {{path: name}}, not by {short(one)}")
         found += expand(one)
     return found
 

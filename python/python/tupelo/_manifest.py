@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from . import _core, reading
 from ._files import Files, expand
+from ._short import short
 from ._texts import check_path
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
@@ -62,7 +63,7 @@ def load(source: Source) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidArgumentError(f"{name} is no manifest: {error}") from error
     else:
-        raise InvalidArgumentError(f"a manifest is a dict or the name of a file, not {source!r}")
+        raise InvalidArgumentError(f"a manifest is a dict or the name of a file, not {short(source)}")
     if not isinstance(manifest, dict) or manifest.get("format") != _core.MANIFEST_FORMAT:
         raise InvalidArgumentError(f"{name} is no manifest: `tupelo index` and tupelo.index make one")
     if manifest.get("version") != _core.MANIFEST_VERSION:

@@ -12,6 +12,7 @@ from . import _arrow, _core, _objects, _select, _virtual
 from ._awkward import AddDoc, Style
 from ._libraries import Library, hand_out
 from ._select import Filter
+from ._short import short
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError
 
@@ -49,7 +50,7 @@ class Field:
 
     def __getitem__(self, name: str) -> "Field":
         if not isinstance(name, str):
-            raise InvalidArgumentError(f"subfields are called by names, not by {name!r}; read entries by array()")
+            raise InvalidArgumentError(f"subfields are called by names, not by {short(name)}; read entries by array()")
         return self._ntuple[f"{self.path}.{name}"]
 
     def values(self) -> list["Field"]:
@@ -259,7 +260,7 @@ class Fields:
         _select.refuse("keys", unknown)
         fits_name, fits_type = _select.matcher(filter_name), _select.matcher(filter_typename)
         if filter_field is not None and not callable(filter_field):
-            raise InvalidArgumentError(f"filter_field is a function of a field, not {filter_field!r}")
+            raise InvalidArgumentError(f"filter_field is a function of a field, not {short(filter_field)}")
         return {
             path: self._fields[index][3]
             for path, index in self._by_path.items()
@@ -385,7 +386,7 @@ class Fields:
 
     def _no_such_field(self, name: object) -> Exception:
         if not isinstance(name, str):
-            return InvalidArgumentError(f"fields are called by names, not by {name!r}; read entries by arrays()")
+            return InvalidArgumentError(f"fields are called by names, not by {short(name)}; read entries by arrays()")
         check_text(name, "the name of a field")
         try:
             self._core.arrow_schema(_select.Request([name]))

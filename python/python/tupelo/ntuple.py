@@ -14,6 +14,7 @@ from ._awkward import AddDoc, Style
 from ._libraries import How, Library, check_how, hand_out
 from ._progress import Progress
 from ._select import Filter
+from ._short import short
 from ._sizes import parse_bytes
 from ._texts import check_name
 from .attributes import AttributeSet
@@ -532,11 +533,11 @@ class Ntuple(Fields):
         twice.
         """
         if isinstance(rules, str) or not isinstance(rules, Iterable | ReadRule):
-            raise InvalidArgumentError(f"rules are of the class ReadRule, not {rules!r}")
+            raise InvalidArgumentError(f"rules are of the class ReadRule, not {short(rules)}")
         rules = (rules,) if isinstance(rules, ReadRule) else tuple(rules)
         for rule in rules:
             if not isinstance(rule, ReadRule):
-                raise InvalidArgumentError(f"rules are of the class ReadRule, not {rule!r}")
+                raise InvalidArgumentError(f"rules are of the class ReadRule, not {short(rule)}")
         core = self._core.with_rules([rule._row() for rule in rules])
         return Ntuple(core, self._origin, self._rules + rules)
 
