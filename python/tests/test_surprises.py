@@ -154,3 +154,37 @@ def test_errors_do_not_show_megabytes(call: Callable[[Any], object]) -> None:
     with pytest.raises(tupelo.Error) as caught:
         call(b"root" * 100_000)
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("library", ["ak", "np", "arrow", "pd", "pl"])
+def test_columns_come_in_the_order_asked_for(library: Any) -> None:
+    """They came in the order of the file, so that ``b, a = arrays(["b", "a"], how=tuple)`` exchanged them."""
+    ntuple = written({"a": [1, 2], "b": [3, 4], "j": ak.Array([[{"pt": 5, "n": 1}], []])})
+    for wanted, names in [
+        (["b", "a"], ["b", "a"]),
+        (["b", "a + b", "a", "b"], ["b", "a + b", "a"]),
+        (["twice", "a"], ["twice", "a"]),
+        (["j.n", "b", "j.pt", "a"], ["j", "b", "a"]),
+        (["b", "[a]"], ["a", "b"]),
+    ]:
+        how: dict[str, Any] = {"aliases": {"twice": "a * 2"}, "library": library}
+        expected = [ntuple.arrays(wanted, how=dict, **how)[name] for name in names]
+        for cut in None, "a > 0":
+            assert list(ntuple.arrays(wanted, cut, how=dict, **how)) == names
+            (piece,) = ntuple.iterate(wanted, cut, how=dict, **how)
+            assert list(piece) == names
+            assert list(tupelo.concatenate(ntuple, wanted, cut, how=dict, **how)) == names
+        columns = ntuple.arrays(wanted, how=tuple, **how)
+        assert [list(map(str, column)) for column in columns] == [list(map(str, column)) for column in expected]
+        taken = ntuple.take([0], wanted, **how)
+        spelling = {"ak": "fields", "arrow": "column_names", "pd": "columns", "pl": "columns"}
+        assert list(taken if library == "np" else getattr(taken, spelling[library])) == names
+
+
+def test_virtual_columns_come_in_the_order_asked_for() -> None:
+    """As above, and nothing is read for it."""
+    log: list[Any] = []
+    array = written({"a": [1, 2], "b": [3, 4]}).arrays(["b", "a"], virtual=True, access_log=log)
+    assert array.fields == ["b", "a"]
+    assert log == []
+    assert array.b.tolist() == [3, 4]

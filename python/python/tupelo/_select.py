@@ -116,6 +116,12 @@ class Request:
     """The name of a last column with the numbers of the entries."""
     binary_strings: bool = False
     schema: Any = None
+    order: list[str] = field(default_factory=list)
+    """Names of columns as they were asked for; none where fields come in the order of the file."""
+
+    def ordered(self, batch: Any) -> Any:
+        """A `pyarrow.RecordBatch` of what was read, with its columns in the order asked for."""
+        return batch.select(self.order) if self.order and batch.schema.names != self.order else batch
 
     def add(self, name: str, known: Mapping[str, object]) -> None:
         """Adds what a caller calls by an alias, a field's path, an expression or a glob.
