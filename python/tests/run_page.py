@@ -21,7 +21,7 @@ def faults(page: Path) -> list[str]:
     """What is not as the page says. A block that raises ends it."""
     text = page.read_text(encoding="utf-8")
     blocks = [(found[1], found[2], 1 + text.count("\n", 0, found.start())) for found in BLOCK.finditer(text)]
-    variables: dict[str, Any] = {"__name__": page.stem}
+    variables: dict[str, Any] = {"__name__": "__main__"}
     found = []
     for index, (language, code, line) in enumerate(blocks):
         if language != "python":

@@ -45,6 +45,16 @@ def entries(size: int, seed: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("make", [tupelo.dask, tupelo.dask_dataframe])
+@pytest.mark.parametrize("unknown", ["cut", "nonsense", "library"])
+def test_unknown_keywords_are_refused(make: Any, unknown: str) -> None:
+    """Any keyword was taken, and a cut for instance did nothing."""
+    with tupelo.recreate("unknown.root") as file:
+        file["Events"] = {"x": [1]}
+    with pytest.raises(TypeError, match=rf"{make.__name__}\(\) got an unexpected keyword argument '{unknown}'"):
+        make("unknown.root", **{unknown: "x > 1"})
+
+
 def write(path: Path, clusters: list[int], seed: int, fields: list[str] | None = None) -> None:
     with tupelo.recreate(path, compression="none") as file:
         ntuple = None

@@ -38,6 +38,15 @@ def test_python_in_the_guide(page: Path) -> None:
     run(RUN_PAGE, page)
 
 
+def test_the_block_that_starts_processes_works_as_a_script() -> None:
+    """Without a guard, the processes that it spawns started processes themselves, which is an error."""
+    page = ROOT / "docs" / "guide" / "dask.md"
+    run(RUN_PAGE, page)
+    *_, last = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    Path("script.py").write_text(f"import tupelo\n\n{last}", encoding="utf-8")
+    run("script.py")
+
+
 @pytest.mark.parametrize(
     ("page", "fault"),
     [

@@ -120,7 +120,7 @@ def test_show(ntuple: tupelo.Ntuple) -> None:
 
 def test_projection_keeps_the_frame(ntuple: tupelo.Ntuple) -> None:
     arrays = ntuple.arrays(["jets.pt", "i"])
-    assert str(arrays.type) == f"{ENTRIES} * {{i: int32, jets: var * {{pt: float32}}}}"
+    assert str(arrays.type) == f"{ENTRIES} * {{jets: var * {{pt: float32}}, i: int32}}"
     assert ntuple.arrays("j*").fields == ["jets"]
     assert ntuple.arrays(filter_name=["x", "maybe"], entry_stop=1).tolist() == [{"x": 0.0, "maybe": 0}]
 

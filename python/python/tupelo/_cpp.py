@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ._arrow import CHECKSUM, TYPE, VERSION
+from ._short import short
 from ._texts import check_name, check_text
 from .errors import InvalidArgumentError
 
@@ -82,7 +83,7 @@ def field_of(name: str, declared: Any) -> Any:
             raise InvalidArgumentError(f"field '{name}': {unknown}") from None
     field = _field_of_dtype(name, declared)
     if field is None:
-        raise InvalidArgumentError(f"field '{name}': {declared!r} is no C++ type name, NumPy dtype or Arrow type")
+        raise InvalidArgumentError(f"field '{name}': {short(declared)} is no C++ type name, NumPy dtype or Arrow type")
     return field
 
 
@@ -110,14 +111,16 @@ def record(
         raise InvalidArgumentError(f"a C++ class is called by a name, not by {type_name!r}")
     check_text(name, "the name of a C++ class")
     if not isinstance(members, Mapping):
-        raise InvalidArgumentError(f"the members of {type_name} are a mapping of names to types, not {members!r}")
+        raise InvalidArgumentError(f"the members of {type_name} are a mapping of names to types, not {short(members)}")
     metadata = {TYPE: name.strip()}
     numbers: dict[str, object] = {VERSION: version, CHECKSUM: checksum}
     for key, number in numbers.items():
         if number is not None:
             if not isinstance(number, int) or not 0 <= number < 2**32:
                 what = key.rpartition(".")[2]
-                raise InvalidArgumentError(f"the {what} of {type_name} is a number from 0 to 2³²−1, not {number!r}")
+                raise InvalidArgumentError(
+                    f"the {what} of {type_name} is a number from 0 to 2³²−1, not {short(number)}"
+                )
             metadata[key] = str(number)
     struct = pa.struct([field_of(name, declared) for name, declared in members.items()])
     return pa.field("item", struct, nullable=False, metadata=metadata)

@@ -4,13 +4,12 @@ Dask is loaded when a collection is made, not before.
 """
 
 from collections.abc import Iterable
-from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _select
+from . import _optional, _select
 from ._awkward import to_awkward
 from ._files import Files
 from ._pandas import to_pandas
@@ -51,7 +50,8 @@ def dask(
     >>> print((events.x + events.y).compute(scheduler="sync"))
     [[2.5], [4.5, 5.5]]
     """
-    dak = _load("dask_awkward", "tupelo.dask")
+    _check("dask", how)
+    dak = _optional.load("dask_awkward", "tupelo.dask", "dask")
     made = plan(files, **how)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     read = _Read(to_awkward(made.empty).layout.form, None, catch)
@@ -76,7 +76,8 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     >>> float(frame[frame.run > 1].x.sum().compute(scheduler="sync"))
     2.5
     """
-    dd = _load("dask.dataframe", "tupelo.dask_dataframe")
+    _check("dask_dataframe", how)
+    dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "dask")
     made = plan(files, **how)
     for field in made.empty.schema:
         if pa.types.is_nested(field.type):
@@ -90,13 +91,9 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     return dd.from_map(_read_frame, pieces, starts[:-1], meta=meta, divisions=divisions, label=LABEL)
 
 
-def _load(module: str, what: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as missing:
-        raise ImportError(
-            f"{what} needs {module}, which cannot be loaded ({missing}): pip install 'tupelo[dask]'"
-        ) from missing
+def _check(function: str, how: "Planning") -> None:
+    """Raises for keywords that `partitions` does not have, as a function does that lists its own."""
+    _select.refuse(function, {name: value for name, value in how.items() if name not in Planning.__annotations__})
 
 
 def _pieces(made: Plan) -> tuple[list[Partition], list[int]]:

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from . import _cpp, _intake
+from ._short import short
 from .errors import InvalidArgumentError
 
 
@@ -28,7 +29,7 @@ def read_as(what: Any) -> Any:
     if what is None:
         return None
     if not isinstance(what, Mapping | pa.Schema):
-        raise InvalidArgumentError(f"a schema is a mapping of names to types or a pyarrow.Schema, not {what!r}")
+        raise InvalidArgumentError(f"a schema is a mapping of names to types or a pyarrow.Schema, not {short(what)}")
     if len(what) == 0:
         raise InvalidArgumentError("no field is chosen: the schema is empty; without one, everything is read as it is")
     return what if isinstance(what, pa.Schema) else _schema_of(what)

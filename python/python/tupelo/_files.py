@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from . import _core
+from ._short import short
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, MissingFileError
 
@@ -18,7 +19,7 @@ def expand(files: Files) -> list[tuple[str, str | None]]:
     """Files in order, each with the name of the ntuple in it, or None for the only one.
 
     In texts ``*``, ``?``, ``[…]`` and ``**`` (any folders) are wildcards, unless there is a file of that very name;
-    what fits comes sorted. A `pathlib.Path` is a file name whole.
+    what fits comes sorted. A `pathlib.Path` is a file name whole. ``~`` is the home folder.
 
     Raises `MissingFileError` for a pattern that no file fits, `InvalidArgumentError` for what names no file.
     """
@@ -27,11 +28,11 @@ def expand(files: Files) -> list[tuple[str, str | None]]:
     if isinstance(files, Mapping):
         return [pair for path, name in files.items() for pair in _one(path, name)]
     if not isinstance(files, Iterable):
-        raise InvalidArgumentError(f"files are texts, paths, {{path: name}} or several of these, not {files!r}")
+        raise InvalidArgumentError(f"files are texts, paths, {{path: name}} or several of these, not {short(files)}")
     found = []
     for one in files:
         if not isinstance(one, str | os.PathLike | Mapping):
-            raise InvalidArgumentError(f"a file is named by a text, a path or {{path: name}}, not by {one!r}")
+            raise InvalidArgumentError(f"a file is named by a text, a path or {{path: name}}, not by {short(one)}")
         found += expand(one)
     return found
 

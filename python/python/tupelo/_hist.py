@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from . import _optional
 from ._progress import Progress, Tell, telling
+from ._short import short
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class Reading:
             return piece[expression]
         if expression in self.ntuple:
             return piece[tuple(self.ntuple[expression]._names())]
-        raise InvalidArgumentError(f"{expression!r} is several fields; an axis has the values of one expression")
+        raise InvalidArgumentError(f"{short(expression)} is several fields; an axis has the values of one expression")
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def fill(
     wanted = [*expressions, *([] if weight is None else [weight])]
     for expression in wanted:
         if not isinstance(expression, str):
-            raise InvalidArgumentError(f"expressions are texts, not {expression!r}")
+            raise InvalidArgumentError(f"expressions are texts, not {short(expression)}")
     given = zip(expressions, _each(bins, expressions, "bins"), _each(limits, expressions, "range"), strict=True)
     names = iter(_names(expressions))
     dimensions = [Dimension(e, _bins(own, e), _limits(pair, e), next(names)) for e, own, pair in given]
@@ -168,7 +170,9 @@ def _fillable(column: Any, expression: str, axis: Any) -> Any:
         return column.tolist()
     layout = ak.to_packed(column).layout
     if is_text or layout.is_record or layout.is_union or not (layout.is_numpy or layout.is_unknown):
-        raise InvalidArgumentError(f"{expression!r} has the type {column.type.content}, and not numbers to be filled")
+        raise InvalidArgumentError(
+            f"{short(expression)} has the type {column.type.content}, and not numbers to be filled"
+        )
     values = ak.to_numpy(layout)
     return values.astype(np.uint8) if values.dtype == np.bool_ else values
 
@@ -216,7 +220,7 @@ def _bins(bins: Any, expression: str) -> Any:
         pass
     else:
         if isinstance(bins, bool) or number < 1:
-            raise InvalidArgumentError(f"an axis of {expression!r} with {bins!r} bins")
+            raise InvalidArgumentError(f"an axis of {short(expression)} with {short(bins)} bins")
         return number
     try:
         edges = np.asarray(bins, dtype=np.float64)
@@ -224,8 +228,8 @@ def _bins(bins: Any, expression: str) -> Any:
         edges = np.empty(0)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise InvalidArgumentError(
-            f"bins are their number, increasing edges, or an axis of boost-histogram; for {expression!r} they are "
-            f"{bins!r}"
+            f"bins are their number, increasing edges, or an axis of boost-histogram; for {short(expression)} they are "
+            f"{short(bins)}"
         )
     return edges
 
@@ -239,7 +243,7 @@ def _limits(limits: Any, expression: str) -> tuple[float, float] | None:
         low = high = np.nan
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidArgumentError(
-            f"a range is a pair of a lower and an upper edge; for {expression!r} it is {limits!r}"
+            f"a range is a pair of a lower and an upper edge; for {short(expression)} it is {short(limits)}"
         )
     return low, high
 
@@ -268,10 +272,4 @@ def _hist() -> Any:
 
 
 def _boost_histogram() -> Any:
-    try:
-        import boost_histogram
-    except ImportError as missing:
-        raise ImportError(
-            "hist() needs hist or boost-histogram, which are not installed: pip install 'tupelo[hist]'"
-        ) from missing
-    return boost_histogram
+    return _optional.load("boost_histogram", "hist()", "hist")

@@ -197,10 +197,20 @@ def _table_of_pandas(data: Any) -> Any:
     try:
         named = [name for name in data.index.names if name is not None]
         columns = [*data.columns, *named]
-        table = pa.Table.from_pandas(data.reset_index(level=named)[columns] if named else data, preserve_index=False)
+        frame = data.reset_index(level=named)[columns] if named else data
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        for index, kind in enumerate(frame.dtypes):
+            if _is_numpy_float(kind):
+                values = _from_numpy(frame.iloc[:, index].to_numpy())
+                table = table.set_column(index, pa.field(table.field(index).name, values.type), values)
     except _ARROW_ERRORS as error:
         raise InvalidArgumentError(f"the data frame cannot be written: {_text(error)}") from error
     return table.replace_schema_metadata(None)
+
+
+def _is_numpy_float(kind: Any) -> bool:
+    """Whether a column of pandas has NumPy's floats, of which NaN is one. In others it stands for what is missing."""
+    return isinstance(kind, np.dtype) and kind.kind == "f"
 
 
 def _column(name: str, column: Any, want: Any) -> Any:
@@ -227,6 +237,8 @@ def to_array(values: Any, want: Any = None) -> Any:
             return _from_awkward(values)
         if isinstance(values, np.ndarray):
             return _from_numpy(values, want)
+        if _is_numpy_float(getattr(values, "dtype", None)) and hasattr(values, "to_numpy"):
+            return _from_numpy(values.to_numpy())
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         return _from_objects(values, want)

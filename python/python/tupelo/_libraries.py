@@ -5,6 +5,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ._awkward import Style, to_awkward
+from ._short import short
 from .errors import InvalidArgumentError
 
 Library = Literal["ak", "np", "arrow", "pd", "pl"]
@@ -18,7 +19,9 @@ def check_how(how: object, library: str) -> None:
     if how == "zip" and library != "ak":
         raise InvalidArgumentError(f"how='zip' makes Awkward records, not columns of library={library!r}")
     if how not in (None, tuple, list, dict, "zip"):
-        raise InvalidArgumentError(f"how is None, dict, list, tuple (the classes themselves) or 'zip', not {how!r}")
+        raise InvalidArgumentError(
+            f"how is None, dict, list, tuple (the classes themselves) or 'zip', not {short(how)}"
+        )
 
 
 def hand_out(batch: Any, library: str, entries: Any, style: Style | None = None, how: How = None) -> Any:

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from . import _core, reading
 from ._files import Files, expand
+from ._short import short
+from ._texts import check_path
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
 Source = Mapping[str, Any] | str | os.PathLike[str]
@@ -57,11 +59,11 @@ def load(source: Source) -> dict[str, Any]:
     elif isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         try:
-            manifest = json.loads(Path(source).read_text(encoding="utf-8"))
+            manifest = json.loads(Path(check_path(source)).read_text(encoding="utf-8"))
         except ValueError as error:
             raise InvalidArgumentError(f"{name} is no manifest: {error}") from error
     else:
-        raise InvalidArgumentError(f"a manifest is a dict or the name of a file, not {source!r}")
+        raise InvalidArgumentError(f"a manifest is a dict or the name of a file, not {short(source)}")
     if not isinstance(manifest, dict) or manifest.get("format") != _core.MANIFEST_FORMAT:
         raise InvalidArgumentError(f"{name} is no manifest: `tupelo index` and tupelo.index make one")
     if manifest.get("version") != _core.MANIFEST_VERSION:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from . import _optional
+
 
 def to_pandas(batch: Any, entries: Any) -> Any:
     """A data frame whose index are the entry numbers.
@@ -13,13 +15,7 @@ def to_pandas(batch: Any, entries: Any) -> Any:
 
     Raises `ImportError` where pandas is not installed.
     """
-    try:
-        import pandas as pd
-    except ImportError as missing:
-        raise ImportError(
-            "library='pd' needs pandas, which is not installed: pip install 'tupelo[pandas]', or choose another library"
-        ) from missing
-
+    pd = _optional.load("pandas", "library='pd'", "pandas", ", or choose another library")
     index = pd.RangeIndex(entries) if isinstance(entries, range) else pd.Index(entries)
     columns: dict[str, Any] = {}
     for field, array in zip(batch.schema, batch.columns, strict=True):
@@ -29,6 +25,6 @@ def to_pandas(batch: Any, entries: Any) -> Any:
         elif pa.types.is_large_string(field.type) and not field.nullable:
             columns[field.name] = pd.Series(array.to_numpy(zero_copy_only=False), index=index)
         else:
-            wrapped = pd.arrays.ArrowExtensionArray(pa.chunked_array([array]))  # type: ignore[attr-defined, unused-ignore]
+            wrapped = pd.arrays.ArrowExtensionArray(pa.chunked_array([array]))
             columns[field.name] = pd.Series(wrapped, index=index)
     return pd.DataFrame(columns, index=index, copy=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from . import _core, _select
+from . import _core, _optional, _select
 from .errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -114,11 +114,4 @@ def _holds_union(kind: Any) -> bool:
 
 
 def _polars() -> Any:
-    try:
-        import polars
-    except ImportError as missing:
-        raise ImportError(
-            "library='pl' and scan() need polars, which is not installed: pip install 'tupelo[polars]', or choose "
-            "another library"
-        ) from missing
-    return polars
+    return _optional.load("polars", "library='pl', as scan(),", "polars", ", or choose another library")

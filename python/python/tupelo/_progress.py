@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ._short import short
 from .errors import InvalidArgumentError
 
 Progress = bool | Callable[[int, int], object] | Any | None
@@ -62,7 +63,7 @@ def _check(progress: Progress) -> None:
     if not (progress is None or isinstance(progress, bool) or callable(progress) or is_bar):
         raise InvalidArgumentError(
             f"progress is True, None, a function of the entries that are done and of all, or a bar of rich or tqdm, "
-            f"not {progress!r}"
+            f"not {short(progress)}"
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
 from . import _core
+from ._short import short
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
@@ -39,8 +40,8 @@ def refuse(method: str, unknown: Mapping[str, object]) -> None:
     """
     for name in unknown:
         if name in _NOT_YET:
-            raise UnsupportedError(f"{method}() does not have {name!r}: {_NOT_YET[name]}")
-        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+            raise UnsupportedError(f"{method}() does not have {short(name)}: {_NOT_YET[name]}")
+        raise TypeError(f"{method}() got an unexpected keyword argument {short(name)}")
 
 
 def single_entries(entries: Iterable[SupportsIndex], count: int) -> list[int]:
@@ -49,12 +50,12 @@ def single_entries(entries: Iterable[SupportsIndex], count: int) -> list[int]:
     Raises `InvalidArgumentError` for what is no number or no entry.
     """
     if isinstance(entries, str | bytes) or not isinstance(entries, Iterable):
-        raise InvalidArgumentError(f"entries are a list of numbers, not {entries!r}")
+        raise InvalidArgumentError(f"entries are a list of numbers, not {short(entries)}")
     chosen = []
     for entry in entries:
         if isinstance(entry, bool) or type(entry).__name__ in {"bool", "bool_"} or not isinstance(entry, SupportsIndex):
             raise InvalidArgumentError(
-                f"entries are whole numbers, not {entry!r}; numpy.flatnonzero gives those of a mask"
+                f"entries are whole numbers, not {short(entry)}; numpy.flatnonzero gives those of a mask"
             )
         index = operator.index(entry)
         if not -count <= index < count:
@@ -66,8 +67,8 @@ def single_entries(entries: Iterable[SupportsIndex], count: int) -> list[int]:
 def check_library(library: object) -> None:
     """Raises `UnsupportedError` for a library that arrays cannot be handed to."""
     if not isinstance(library, str) or library not in LIBRARIES:
-        known = ", ".join(f"{name!r} ({what})" for name, what in LIBRARIES.items())
-        raise UnsupportedError(f"library={library!r} is none of {known}; others take what 'arrow' gives")
+        known = ", ".join(f"{short(name)} ({what})" for name, what in LIBRARIES.items())
+        raise UnsupportedError(f"library={short(library)} is none of {known}; others take what 'arrow' gives")
 
 
 def matcher(wanted: Filter) -> Callable[[str], bool]:
@@ -85,7 +86,7 @@ def matcher(wanted: Filter) -> Callable[[str], bool]:
     if isinstance(wanted, Iterable):
         several = [matcher(one) for one in wanted]
         return lambda text: any(fits(text) for fits in several)
-    raise InvalidArgumentError(f"a filter is a glob, '/regex/', a function or several of these, not {wanted!r}")
+    raise InvalidArgumentError(f"a filter is a glob, '/regex/', a function or several of these, not {short(wanted)}")
 
 
 def _compiled(text: str) -> Callable[[str], object]:
@@ -94,7 +95,7 @@ def _compiled(text: str) -> Callable[[str], object]:
         try:
             return re.compile(body, sum(_FLAGS[flag] for flag in set(flags))).search
         except re.error as error:
-            raise InvalidArgumentError(f"{text!r} is no valid regular expression: {error}") from None
+            raise InvalidArgumentError(f"{short(text)} is no valid regular expression: {error}") from None
     return re.compile(fnmatch.translate(text)).match
 
 
@@ -115,6 +116,12 @@ class Request:
     """The name of a last column with the numbers of the entries."""
     binary_strings: bool = False
     schema: Any = None
+    order: list[str] = field(default_factory=list)
+    """Names of columns as they were asked for; none where fields come in the order of the file."""
+
+    def ordered(self, batch: Any) -> Any:
+        """A `pyarrow.RecordBatch` of what was read, with its columns in the order asked for."""
+        return batch.select(self.order) if self.order and batch.schema.names != self.order else batch
 
     def add(self, name: str, known: Mapping[str, object]) -> None:
         """Adds what a caller calls by an alias, a field's path, an expression or a glob.
@@ -123,7 +130,7 @@ class Request:
         """
         aliases = dict(self.aliases)
         if len(name) > 1 and name.startswith("/") and name.endswith("/") and name not in known:
-            raise NotFoundError(f"no field is called {name!r}; regular expressions are given as `filter_name`")
+            raise NotFoundError(f"no field is called {short(name)}; regular expressions are given as `filter_name`")
         if name in aliases:
             self.computed.append((name, f"`{name}`"))
         elif name in known:
@@ -161,11 +168,11 @@ def texts(what: str, given: str | Iterable[str] | None) -> list[str]:
     if given is None:
         return []
     if not isinstance(given, Iterable):
-        raise InvalidArgumentError(f"{what} are texts, not {given!r}")
+        raise InvalidArgumentError(f"{what} are texts, not {short(given)}")
     several = [given] if isinstance(given, str) else list(given)
     for text in several:
         if not isinstance(text, str):
-            raise InvalidArgumentError(f"{what} are texts, not {text!r}")
+            raise InvalidArgumentError(f"{what} are texts, not {short(text)}")
         check_text(text, what)
     if not several:
         raise InvalidArgumentError(f"no field is chosen: the list of {what} is empty")
@@ -180,12 +187,14 @@ def aliases(given: object) -> list[tuple[str, str]]:
     if given is None:
         return []
     if not isinstance(given, Mapping):
-        raise InvalidArgumentError(f"aliases are a mapping of names to expressions, not {given!r}")
+        raise InvalidArgumentError(f"aliases are a mapping of names to expressions, not {short(given)}")
     for name, text in given.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise InvalidArgumentError(f"aliases are a mapping of names to expressions, not of {name!r} to {text!r}")
+            raise InvalidArgumentError(
+                f"aliases are a mapping of names to expressions, not of {short(name)} to {short(text)}"
+            )
         if not name or "`" in name:
-            raise InvalidArgumentError(f"{name!r} cannot be the name of an alias")
+            raise InvalidArgumentError(f"{short(name)} cannot be the name of an alias")
         check_text(name, "the name of an alias")
         check_text(text, "an expression")
     return list(given.items())
@@ -197,7 +206,7 @@ def cut(given: object) -> str | None:
     Raises `InvalidArgumentError` for all else.
     """
     if given is not None and not isinstance(given, str):
-        raise InvalidArgumentError(f"a cut is an expression as 'pt > 20', not {given!r}; masks go to the arrays")
+        raise InvalidArgumentError(f"a cut is an expression as 'pt > 20', not {short(given)}; masks go to the arrays")
     return None if given is None else check_text(given, "a cut")
 
 
@@ -224,7 +233,9 @@ def entry_range(start: SupportsIndex | None, stop: SupportsIndex | None, count: 
     try:
         first, last, _ = slice(start, stop).indices(count)
     except TypeError:
-        raise InvalidArgumentError(f"entries are counted by integers, not by {start!r} and {stop!r}") from None
+        raise InvalidArgumentError(
+            f"entries are counted by integers, not by {short(start)} and {short(stop)}"
+        ) from None
     return first, max(first, last)
 
 
@@ -235,7 +246,9 @@ def step(size: SupportsIndex | str) -> int | str:
     try:
         entries: Any = operator.index(size)
     except TypeError:
-        raise InvalidArgumentError(f"a step is a number of entries or a text such as '100 MB', not {size!r}") from None
+        raise InvalidArgumentError(
+            f"a step is a number of entries or a text such as '100 MB', not {short(size)}"
+        ) from None
     if not 1 <= entries < 2**63:
         raise InvalidArgumentError(f"a step must have at least one entry and at most 2⁶³−1, not {entries}")
     return int(entries)

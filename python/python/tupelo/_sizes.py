@@ -4,6 +4,7 @@ import operator
 import re
 from typing import SupportsIndex
 
+from ._short import short
 from .errors import InvalidArgumentError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -21,10 +22,12 @@ def parse_bytes(text: str) -> int:
     """
     match = _SIZE.fullmatch(text)
     if match is None or match[2].upper() not in _UNITS:
-        raise InvalidArgumentError(f"{text!r} is no size: write a number and B, kB, MB, GB, TB, KiB, MiB, GiB or TiB")
+        raise InvalidArgumentError(
+            f"{short(text)} is no size: write a number and B, kB, MB, GB, TB, KiB, MiB, GiB or TiB"
+        )
     size = float(match[1]) * _UNITS[match[2].upper()]
     if size >= _END:
-        raise InvalidArgumentError(f"{text!r} is no size: it is more than 2⁶³−1 bytes")
+        raise InvalidArgumentError(f"{short(text)} is no size: it is more than 2⁶³−1 bytes")
     return max(1, round(size))
 
 
@@ -70,5 +73,5 @@ def count(what: str, allowed: str, number: SupportsIndex) -> int:
     except TypeError:
         index = -1
     if not 0 <= index < _END:
-        raise InvalidArgumentError(f"{what} is a number of {allowed}, not {number!r}")
+        raise InvalidArgumentError(f"{what} is a number of {allowed}, not {short(number)}")
     return index

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ._short import short
 from ._sizes import count, optional_bytes
 from ._texts import check_text, check_texts
 from .errors import InvalidArgumentError
@@ -63,7 +64,7 @@ def _seconds(seconds: float | None) -> float:
     try:
         return 0.0 if seconds is None else float(seconds)
     except (TypeError, ValueError):
-        raise InvalidArgumentError(f"checkpoint_seconds is a number of seconds, not {seconds!r}") from None
+        raise InvalidArgumentError(f"checkpoint_seconds is a number of seconds, not {short(seconds)}") from None
 
 
 def _projection(name: Any, source: Any) -> tuple[str, str, str | None]:
@@ -74,7 +75,8 @@ def _projection(name: Any, source: Any) -> tuple[str, str, str | None]:
     texts: tuple[object, ...] = (name, path, type_name or "")
     if not all(isinstance(text, str) for text in texts):
         raise InvalidArgumentError(
-            f"projection {name!r}: its source is a dotted path, '#path' for sizes, or (path, type), not {source!r}"
+            f"projection {short(name)}: its source is a dotted path, '#path' for sizes, or (path, type), "
+            f"not {short(source)}"
         )
     for text in (path, type_name or ""):
         check_text(text, f"projection '{name}': its source")

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from . import _arrow, _core, _select
 from ._awkward import Style, content, to_awkward
+from ._short import short
 from .errors import InvalidArgumentError
 
 Read = Callable[[str], Any]
@@ -40,7 +41,7 @@ def check(access_log: Any, virtual: bool, **others: object) -> None:
         if value is not None:
             raise InvalidArgumentError(f"'{name}' cannot be used with 'virtual=True'")
     if access_log is not None and not hasattr(access_log, "__iadd__"):
-        raise InvalidArgumentError(f"access_log is a list or what else has '+=', not {access_log!r}")
+        raise InvalidArgumentError(f"access_log is a list or what else has '+=', not {short(access_log)}")
 
 
 def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Style, access_log: Any) -> Any:

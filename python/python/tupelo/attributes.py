@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _core, _intake, _select
 from ._libraries import Library, hand_out
+from ._short import short
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _entry(entry: SupportsIndex) -> int:
     try:
         number = operator.index(entry)
     except TypeError:
-        raise InvalidArgumentError(f"entries are counted by integers, not by {entry!r}") from None
+        raise InvalidArgumentError(f"entries are counted by integers, not by {short(entry)}") from None
     if not 0 <= number < 2**64:
         raise InvalidArgumentError(f"entry {number} does not exist: entries are counted from 0")
     return number

@@ -12,6 +12,7 @@ from . import _arrow, _core, _objects, _select, _virtual
 from ._awkward import AddDoc, Style
 from ._libraries import Library, hand_out
 from ._select import Filter
+from ._short import short
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError
 
@@ -49,17 +50,43 @@ class Field:
 
     def __getitem__(self, name: str) -> "Field":
         if not isinstance(name, str):
-            raise InvalidArgumentError(f"subfields are called by names, not by {name!r}; read entries by array()")
+            raise InvalidArgumentError(f"subfields are called by names, not by {short(name)}; read entries by array()")
         return self._ntuple[f"{self.path}.{name}"]
 
+    def values(self) -> list["Field"]:
+        """The subfields that `keys` lists."""
+        return [self[name] for name in self.keys()]
+
+    def items(self) -> list[tuple[str, "Field"]]:
+        """Pairs of names and subfields."""
+        return [(name, self[name]) for name in self.keys()]
+
+    def get(self, name: str, default: "Field | None" = None) -> "Field | None":
+        """The subfield of a name or a dotted path below this one, or ``default``. Raises nothing."""
+        return self._ntuple.get(f"{self.path}.{name}", default)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.keys()
+
     def __len__(self) -> int:
-        return len(self.keys())
+        return len(self._mapped())
 
     def __bool__(self) -> bool:
         return True
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
+        return iter(self._mapped())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and f"{self.path}.{name}" in self._ntuple
+
+    def _mapped(self) -> list[str]:
+        """Names of the subfields. Without any, who asks takes the field for its values, and would find none."""
+        if names := self.keys():
+            return names
+        raise InvalidArgumentError(
+            f"field '{self.path}' has no subfields, and is not the sequence of its values: read it by .array()"
+        )
 
     def __repr__(self) -> str:
         return f"<tupelo.Field {self.path!r}: {self.typename or self.kind}>"
@@ -107,6 +134,15 @@ class Field:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """What NumPy and all that is built on it (``plt.hist(ntuple["x"])``) take: ``array(library="np")``."""
         return np.asarray(self.array(library="np"), dtype)
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """What ``pyarrow.array(field)`` and ``ak.Array(field)`` take: ``array(library="arrow")``."""
+        column = self.array(library="arrow")
+        return column if type is None else column.cast(type)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All values as a stream, for ``pyarrow.chunked_array(field)`` and ``polars.Series(field)``."""
+        return pa.chunked_array([self.array(library="arrow")]).__arrow_c_stream__(requested_schema)
 
     def objects(
         self, entry_start: SupportsIndex | None = None, entry_stop: SupportsIndex | None = None, **unknown: object
@@ -224,7 +260,7 @@ class Fields:
         _select.refuse("keys", unknown)
         fits_name, fits_type = _select.matcher(filter_name), _select.matcher(filter_typename)
         if filter_field is not None and not callable(filter_field):
-            raise InvalidArgumentError(f"filter_field is a function of a field, not {filter_field!r}")
+            raise InvalidArgumentError(f"filter_field is a function of a field, not {short(filter_field)}")
         return {
             path: self._fields[index][3]
             for path, index in self._by_path.items()
@@ -350,7 +386,7 @@ class Fields:
 
     def _no_such_field(self, name: object) -> Exception:
         if not isinstance(name, str):
-            return InvalidArgumentError(f"fields are called by names, not by {name!r}; read entries by arrays()")
+            return InvalidArgumentError(f"fields are called by names, not by {short(name)}; read entries by arrays()")
         check_text(name, "the name of a field")
         try:
             self._core.arrow_schema(_select.Request([name]))

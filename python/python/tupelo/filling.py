@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from . import _core, _intake
 from ._declare import declared
+from ._short import short
 from ._storage import Projections, Storage
 from ._texts import check_name, check_text
 from .attributes import AttributeSetWriter
@@ -261,7 +262,7 @@ class Metadata(MutableMapping[str, str]):
     def __setitem__(self, key: str, value: str) -> None:
         pair: tuple[object, object] = (key, value)
         if not all(isinstance(text, str) for text in pair):
-            raise InvalidArgumentError(f"metadata are texts by text, not {value!r} by {key!r}")
+            raise InvalidArgumentError(f"metadata are texts by text, not {short(value)} by {short(key)}")
         check_text(key, f"ntuple '{self._writer.name}': a key of the metadata")
         check_text(value, f"ntuple '{self._writer.name}': the metadata of the key '{key}'")
         self._writer._core.set_metadata(key, value)
@@ -282,7 +283,7 @@ class Metadata(MutableMapping[str, str]):
 
     def _no_such(self, key: str) -> NotFoundError:
         known = ", ".join(map(repr, self._pairs())) or "none"
-        return NotFoundError(f"ntuple '{self._writer.name}': no metadata are called {key!r} (there are: {known})")
+        return NotFoundError(f"ntuple '{self._writer.name}': no metadata are called {short(key)} (there are: {known})")
 
     def _pairs(self) -> dict[str, str]:
         return self._writer._core.metadata()

@@ -1,6 +1,5 @@
 """ROOT's histograms, as they come out of streamer fields."""
 
-import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .errors import UnsupportedError
+from . import _optional
 
 Numbers = npt.NDArray[Any]
 
@@ -163,9 +162,9 @@ class Histogram:
     def to_boost(self) -> Any:
         """The same as a `boost_histogram.Histogram`, with underflow and overflow.
 
-        Raises `UnsupportedError` where the package boost-histogram is not installed.
+        Raises `ImportError` where the package boost-histogram cannot be loaded.
         """
-        bh = _package("boost_histogram", "boost-histogram", "to_boost()")
+        bh = _optional.load("boost_histogram", "to_boost()", "hist")
 
         def axis(of: Axis) -> Any:
             if of.traits.discrete:
@@ -207,9 +206,9 @@ class Histogram:
     def to_hist(self) -> Any:
         """The same as a `hist.Hist`, with underflow and overflow.
 
-        Raises `UnsupportedError` where the package hist is not installed.
+        Raises `ImportError` where the package hist cannot be loaded.
         """
-        hist = _package("hist", "hist", "to_hist()")
+        hist = _optional.load("hist", "to_hist()", "hist")
         made = hist.Hist(self.to_boost(), name=self.name, label=self.title)
         for to, axis in zip(made.axes, self.axes, strict=True):
             to.label = axis.title
@@ -224,13 +223,6 @@ class Histogram:
         shape = tuple(len(axis) + 2 for axis in self.axes)
         shaped: Numbers = np.reshape(flat, shape[::-1]).T
         return shaped if flow else shaped[(slice(1, -1),) * len(shape)]
-
-
-def _package(module: str, package: str, use: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(f"{use} needs the package {package}: pip install {package}") from error
 
 
 def of(instance: Any) -> Histogram | None:

@@ -14,6 +14,7 @@ from ._awkward import AddDoc, Style
 from ._libraries import How, Library, check_how, hand_out
 from ._progress import Progress
 from ._select import Filter
+from ._short import short
 from ._sizes import parse_bytes
 from ._texts import check_name
 from .attributes import AttributeSet
@@ -212,8 +213,9 @@ class Ntuple(Fields):
         ``expressions`` are dotted paths, globs (``"Muon_pt"``, ``"Muon_*"``, ``"jets.pt"``; in a glob ``*`` stays
         within one name and ``**`` does not) and what is computed (``"Muon_pt * cos(Muon_phi)"``). A path stands for
         everything below it, and what is above it stays around it as a frame. Instead of expressions, filters choose
-        as in `keys`. Fields come first, in the order of the file; what is computed comes behind them, under its text
-        as its name. ``entry_start`` and ``entry_stop`` are those of a slice, so ``entry_start=-10`` means the last ten.
+        as in `keys`. Columns come in the order of the expressions; with globs or filters fields come first, in that of
+        the file, and what is computed behind them. The name of what is computed is its text. ``entry_start`` and
+        ``entry_stop`` are those of a slice, so ``entry_start=-10`` means the last ten.
         Only the pages that hold them are read.
 
         ``cut`` is an expression too: only the entries for which it is true are given. What it needs is read first; of
@@ -292,9 +294,10 @@ class Ntuple(Fields):
         request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         if virtual:
-            return _virtual.virtual_arrays(self._core, request, style, access_log)
+            arrays = _virtual.virtual_arrays(self._core, request, style, access_log)
+            return arrays[request.order] if request.order else arrays
         batch, entries = self._whole(request, progress)
-        return hand_out(batch, library, entries, style, how)
+        return hand_out(request.ordered(batch), library, entries, style, how)
 
     def iterate(
         self,
@@ -349,7 +352,7 @@ class Ntuple(Fields):
 
         def pieces() -> Iterator[Any]:
             for start, stop, batch, entries in batches:
-                piece = hand_out(batch, library, entries, style, how)
+                piece = hand_out(request.ordered(batch), library, entries, style, how)
                 yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
 
         return pieces()
@@ -381,7 +384,7 @@ class Ntuple(Fields):
         _select.check_library(library)
         request = self._request(expressions, None, aliases, filter_name, filter_typename, filter_field, None)
         chosen = _select.single_entries(entries, self.num_entries)
-        return hand_out(self._core.take(request, chosen), library, chosen)
+        return hand_out(request.ordered(self._core.take(request, chosen)), library, chosen)
 
     def scan(
         self,
@@ -495,7 +498,10 @@ class Ntuple(Fields):
             batch = self._core.read(request)
         else:
             _, _, batch = next(self._core.batches(request, entries[1] - entries[0], None))
-        return (batch, range(*entries)) if cut is None else _numbered(batch)
+        numbers: Any = range(*entries)
+        if cut is not None:
+            batch, numbers = _numbered(batch)
+        return request.ordered(batch), numbers
 
     def _batches(
         self, request: _select.Request, step_size: SupportsIndex | str, progress: Progress = None
@@ -532,11 +538,11 @@ class Ntuple(Fields):
         twice.
         """
         if isinstance(rules, str) or not isinstance(rules, Iterable | ReadRule):
-            raise InvalidArgumentError(f"rules are of the class ReadRule, not {rules!r}")
+            raise InvalidArgumentError(f"rules are of the class ReadRule, not {short(rules)}")
         rules = (rules,) if isinstance(rules, ReadRule) else tuple(rules)
         for rule in rules:
             if not isinstance(rule, ReadRule):
-                raise InvalidArgumentError(f"rules are of the class ReadRule, not {rule!r}")
+                raise InvalidArgumentError(f"rules are of the class ReadRule, not {short(rule)}")
         core = self._core.with_rules([rule._row() for rule in rules])
         return Ntuple(core, self._origin, self._rules + rules)
 
@@ -589,13 +595,29 @@ class Ntuple(Fields):
             request.patterns = [_select.literal(name) for name in wanted]
         elif expressions is not None:
             request.patterns = None
-            for text in _select.texts("expressions", expressions):
+            asked = _select.texts("expressions", expressions)
+            for text in asked:
                 request.add(text, self._by_path)
             patterns: list[str] | None = request.patterns
             for pattern in patterns or []:
                 if not _select.is_glob(pattern) and pattern not in self._by_path:
                     raise self._no_such_field(pattern)
+            request.order = self._order(asked, request)
         return request
+
+    def _order(self, asked: list[str], request: _select.Request) -> list[str]:
+        """Names of the columns in the order in which they are asked for first; none where a glob says no order."""
+        computed = {name for name, _ in request.computed}
+        if not all(text in computed or text in self._by_path for text in asked):
+            return []
+        return list(dict.fromkeys(text if text in computed else self._top_name(text) for text in asked))
+
+    def _top_name(self, path: str) -> str:
+        """The name of the top-level field that a field is, or is below of."""
+        index = self._by_path[path]
+        while (parent := self._fields[index][1]) is not None:
+            index = parent
+        return self._fields[index][2]
 
 
 _ENTRY = "entry"
@@ -612,7 +634,8 @@ def _numbered(batch: Any) -> tuple[Any, Any]:
     # Not by its name, which a field may have too; and the number of entries must stay where no other column is left.
     columns, fields = batch.columns[:last], list(batch.schema)[:last]
     rest = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
-    return rest, batch.column(last).to_numpy()
+    # Signed, as all that counts in NumPy and pandas.
+    return rest, batch.column(last).to_numpy().view(np.int64)
 
 
 def _reopen(origin: Origin, rules: tuple[ReadRule, ...] = ()) -> Ntuple:

@@ -27,7 +27,8 @@ def open(
     """Opens a ROOT file, or an ntuple in it.
 
     ``"f.root"`` gives a `File`, ``"f.root:dir/Events"`` the `Ntuple`; ``{"f.root": "dir/Events"}`` does so too, for
-    names in which colons would confuse, and a `pathlib.Path` is a file name whole. With ``page_checksums=False`` the
+    names in which colons would confuse, and a `pathlib.Path` is a file name whole. In texts ``~`` is the home
+    folder. With ``page_checksums=False`` the
     checksums of pages are not compared; those of metadata always are.
 
     A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) gives a `File` too. All its bytes are read into

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from . import _cpp, _intake
+from ._short import short
 from ._texts import check_text, check_texts
 from .errors import InvalidArgumentError
 
@@ -69,14 +70,16 @@ class ReadRule:
         wanted = range(versions, versions + 1) if isinstance(versions, int) else versions
         if not isinstance(wanted, range) or wanted.step != 1 or not 0 <= wanted.start < wanted.stop <= 2**32:
             raise InvalidArgumentError(
-                f"{self._name()}: versions are a number or a range, from 0 to 2³²−1, not {versions!r}"
+                f"{self._name()}: versions are a number or a range, from 0 to 2³²−1, not {short(versions)}"
             )
         return wanted.start, wanted.stop - 1
 
     def _checksum(self) -> int | None:
         checksum: Any = self.checksum
         if checksum is not None and not (isinstance(checksum, int) and 0 <= checksum < 2**32):
-            raise InvalidArgumentError(f"{self._name()}: the checksum is a number from 0 to 2³²−1, not {checksum!r}")
+            raise InvalidArgumentError(
+                f"{self._name()}: the checksum is a number from 0 to 2³²−1, not {short(checksum)}"
+            )
         return checksum
 
     def _call(self, sources: list[Any], count: int) -> list[Any]:

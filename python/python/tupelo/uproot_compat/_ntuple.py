@@ -579,7 +579,8 @@ class RField(HasFields):
         kind = self._above._arrow_field.type
         while not pa.types.is_struct(kind):
             kind = kind.value_type
-        return kind.field(self.core_name)
+        # By its place: Arrow calls the members of a map otherwise than the file does.
+        return kind.field(self._above.core_fields.index(self))
 
     def array(
         self,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from .. import _arrow, _intake, writing
 from .._declare import schema_and_data
 from .._select import Filter
+from .._texts import check_path
 from ..errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from ..filling import NtupleWriter
 from ._options import Compression, matcher
@@ -23,7 +24,7 @@ def create(file_path: Any, **options: Any) -> "WritableDirectory":
 
     Raises `OSError` where it does.
     """
-    if os.path.exists(file_path):
+    if os.path.exists(check_path(file_path)):
         raise FileExistsError(f"{os.fspath(file_path)} exists already; recreate() replaces it")
     return recreate(file_path, **options)
 

@@ -1,0 +1,22 @@
+"""Values in messages."""
+
+import reprlib
+
+LONGEST = 120
+"""Signs of a value that a message shows at most."""
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = LONGEST
+
+
+def short(value: object) -> str:
+    """The `repr` of a value for a message: of long ones the beginning and the end, of containers the first items.
+
+    >>> short("x" * 1000) == "'" + "x" * 57 + "..." + "x" * 58 + "'"
+    True
+    """
+    # `reprlib` goes by the name of a class, and calls the repr of what it does not know whole.
+    if isinstance(value, bytes | bytearray | memoryview) and len(value) > LONGEST:
+        return f"{bytes(value[: LONGEST // 4])!r}... ({len(value)} bytes)"
+    text = _REPR.repr(value)
+    return text if len(text) <= 2 * LONGEST else f"{text[: 2 * LONGEST]}..."
