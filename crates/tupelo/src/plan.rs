@@ -125,7 +125,7 @@ fn principal<'f>(field: &'f Field, segment: Segment, wanted: &mut Vec<(&'f Field
 pub(crate) fn good_end(
     pages: &mut Pages<'_>,
     clusters: &[Cluster],
-    fields: &[Field],
+    fields: &[&Field],
     window: &Range<u64>,
     limit: u64,
     place: impl Fn(u64) -> u64,

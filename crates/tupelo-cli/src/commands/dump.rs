@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field as ArrowField};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use tupelo::reader::{Batches, Read};
+use tupelo::reader::Read;
 use tupelo::schema::Schema;
 
 use crate::console::{Console, Output, Pending, Progress};
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Format::Jsonl | Format::Csv => {
             let schema = read.schema().clone();
             // Strings as bytes: whether they are UTF-8 is asked of each one, and those that are not are not lost.
-            let batches = batches(read.with_binary_strings(true), BATCH_BYTES)?;
+            let batches = read.with_binary_strings(true).batches_of_bytes(BATCH_BYTES)?;
             text(args.format, &schema, batches, output, console, &mut progress)
         }
         Format::Arrow => arrow(read.with_binary_strings(args.binary_strings), output, &mut progress),
@@ -125,11 +125,6 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 
 fn is_same_file(one: &Path, other: &str) -> bool {
     matches!((one.canonicalize(), Path::new(other).canonicalize()), (Ok(one), Ok(other)) if one == other)
-}
-
-/// Batches of about so many bytes.
-pub(super) fn batches(read: Read, bytes: u64) -> Result<Batches, Failure> {
-    Ok(read.batches_of_bytes(bytes)?)
 }
 
 /// JSON lines or CSV, of batches whose strings are bytes. While one batch is put into words, by several threads, the next
@@ -254,7 +249,7 @@ fn arrow(read: Read, output: Output, progress: &mut Progress) -> Result<(), Fail
     let schema = read.arrow_schema();
     let mut writer = StreamWriter::try_new(BufWriter::new(output), &schema).map_err(Failure::new)?;
     let mut done = 0;
-    for batch in batches(read, COLUMNAR_BATCH_BYTES)? {
+    for batch in read.batches_of_bytes(COLUMNAR_BATCH_BYTES)? {
         let batch = batch.map_err(not_utf8)?;
         writer.write(&batch).map_err(Failure::new)?;
         done += batch.num_rows() as u64;
@@ -275,7 +270,7 @@ fn parquet(read: Read, output: Output, progress: &mut Progress) -> Result<(), Fa
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     let mut writer = ArrowWriter::try_new(output, schema, Some(properties)).map_err(Failure::new)?;
     let mut done = 0;
-    for batch in batches(read, COLUMNAR_BATCH_BYTES)? {
+    for batch in read.batches_of_bytes(COLUMNAR_BATCH_BYTES)? {
         let batch = batch.map_err(not_utf8)?;
         writer.write(&batch).map_err(Failure::new)?;
         done += batch.num_rows() as u64;

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let mut progress = console.progress("head", 0, "entries");
         let schema = read.schema().clone();
         let read = if args.condition.is_there() { read } else { read.entries(..args.number) };
-        let batches = dump::batches(args.condition.apply(read)?, dump::BATCH_BYTES)?;
+        let batches = args.condition.apply(read)?.batches_of_bytes(dump::BATCH_BYTES)?;
         return dump::text(format, &schema, first(batches, args.number), Output::stdout(), console, &mut progress);
     }
     let numbers = match args.condition.is_there() {

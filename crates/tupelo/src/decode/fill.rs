@@ -23,9 +23,22 @@ impl Decoder<'_> {
         out: &mut [u8],
         decode: Decode,
     ) -> Result<()> {
+        let touches = self.pages.touches(field, k, segments)?;
+        self.fill_touches(field, &touches, width, out, decode)
+    }
+
+    /// The same where the parts of pages are known that hold the elements.
+    pub(super) fn fill_touches(
+        &mut self,
+        field: &Field,
+        touches: &[Touch],
+        width: usize,
+        out: &mut [u8],
+        decode: Decode,
+    ) -> Result<()> {
         let mut slots = Slots { rest: out, at: 0, width };
         let parallel = self.parallel;
-        self.rounds(field, k, segments, |pages, runs| {
+        self.rounds(field, touches, |pages, runs| {
             let taken: usize = runs.iter().copied().flatten().map(|touch| touch.take).sum();
             let places = runs.iter().map(|run| slots.of(run)).collect::<Result<Vec<_>>>()?;
             let bytes = if parallel { (taken * width) as u64 } else { 0 };
@@ -76,7 +89,8 @@ impl Decoder<'_> {
         segments: &[Segment],
         mut visit: impl FnMut(&Touch, &Encoding, usize, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        self.rounds(field, k, segments, |pages, runs| {
+        let touches = self.pages.touches(field, k, segments)?;
+        self.rounds(field, &touches, |pages, runs| {
             runs.into_iter().try_for_each(|run| {
                 pages.unseal(field, run, |touches, encoding, elements, packed| {
                     touches.iter().try_for_each(|touch| visit(touch, encoding, elements, packed))
@@ -85,16 +99,14 @@ impl Decoder<'_> {
         })
     }
 
-    /// Gives all runs of pages that hold elements of the segments to `work`, in order, as many at once as there is room for.
+    /// Gives all runs of these pages to `work`, in order, as many at once as there is room for.
     fn rounds(
         &mut self,
         field: &Field,
-        k: usize,
-        segments: &[Segment],
+        touches: &[Touch],
         mut work: impl FnMut(&Pages<'_>, Vec<&[Touch]>) -> Result<()>,
     ) -> Result<()> {
-        let touches = self.pages.touches(field, k, segments)?;
-        let mut rest = &touches[..];
+        let mut rest = touches;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(self.pages.provide(field, rest)?.max(1));
             work(&self.pages, self.pages.runs(now))?;

@@ -8,7 +8,7 @@ use tupelo_format::encoding::{self, Encoding};
 
 use super::{Decoder, total};
 use crate::schema::Field;
-use crate::source::Segment;
+use crate::source::{Segment, Touch};
 use crate::{Error, Result};
 
 /// Memory of a list of segments for each of them and each field, in bytes: as they are, and with the offset before.
@@ -54,7 +54,8 @@ impl Decoder<'_> {
             })
             .collect();
         self.check(field, 0, &widened)?;
-        let fingerprint = self.fingerprint(field, segments, &widened)?;
+        let touches = self.pages.touches(field, 0, &widened)?;
+        let fingerprint = self.fingerprint(field, segments, &touches)?;
         self.pages.memory().take(SEGMENT_MEMORY * segments.len() as u64, "parts of clusters")?;
         if let Some(known) = fingerprint.as_deref().and_then(|fingerprint| self.known.get(fingerprint)) {
             return Ok(known);
@@ -62,7 +63,7 @@ impl Decoder<'_> {
         let stored = total(field, &widened)?;
         let mut out = self.values(field, stored + 1, size_of::<u64>())?;
         // What is stored comes behind the first place, and moves to the front where offsets before are dropped.
-        self.fill(field, 0, &widened, size_of::<u64>(), &mut out.bytes_mut()[size_of::<u64>()..], index)?;
+        self.fill_touches(field, &touches, size_of::<u64>(), &mut out.bytes_mut()[size_of::<u64>()..], index)?;
         let numbers = out.numbers_mut::<u64>();
         numbers[0] = 0;
         let mut items: Vec<Segment> = Vec::with_capacity(segments.len());
@@ -104,13 +105,12 @@ impl Decoder<'_> {
     }
 
     /// What tells the offsets of a field from others.
-    fn fingerprint(&mut self, field: &Field, segments: &[Segment], widened: &[Segment]) -> Result<Option<Vec<u64>>> {
+    fn fingerprint(&self, field: &Field, segments: &[Segment], touches: &[Touch]) -> Result<Option<Vec<u64>>> {
         // Where columns below may be deferred, more of the column is looked at than the segments.
         if self.nested_deferred {
             return Ok(None);
         }
-        let touches = self.pages.touches(field, 0, widened)?;
-        let fingerprint = self.pages.fingerprint(&touches).map_err(|e| self.pages.named(field, e))?;
+        let fingerprint = self.pages.fingerprint(touches).map_err(|e| self.pages.named(field, e))?;
         Ok(fingerprint.map(|mut numbers| {
             for segment in segments {
                 let total = segment.total.unwrap_or(u64::MAX);

@@ -238,19 +238,9 @@ pub(super) fn arithmetic(
 
 /// Whether numbers, truths or texts compare so.
 pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
-    /// With a loop for each operator, of which the compiler knows what it does.
-    fn run<T: ArrowPrimitiveType>(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+    fn run<T: ArrowPrimitiveType>(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<Vec<bool>> {
         let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
-        let (x, y) = (a.values(), b.values());
-        let truths = match operator {
-            Binary::Equal => pairs(x, y, count, |a, b| a == b),
-            Binary::NotEqual => pairs(x, y, count, |a, b| a != b),
-            Binary::Less => pairs(x, y, count, |a, b| a < b),
-            Binary::LessEqual => pairs(x, y, count, |a, b| a <= b),
-            Binary::Greater => pairs(x, y, count, |a, b| a > b),
-            _ => pairs(x, y, count, |a, b| a >= b),
-        };
-        Ok(Arc::new(BooleanArray::new(packed(&truths), nulls_of(&a, &b, count))))
+        Ok(holds(operator, a.values(), b.values(), count))
     }
     let is_text = leaves.iter().filter(|leaf| Kind::of(leaf.data_type()) == Kind::Text).count();
     if is_text == leaves.len() {
@@ -258,7 +248,7 @@ pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef
         fn at(array: &LargeStringArray, index: usize) -> Option<&str> {
             (!array.is_null(index)).then(|| array.value(index))
         }
-        let holds = |ordering: Ordering| match operator {
+        let fits = |ordering: Ordering| match operator {
             Binary::Equal => ordering.is_eq(),
             Binary::NotEqual => ordering.is_ne(),
             Binary::Less => ordering.is_lt(),
@@ -267,34 +257,35 @@ pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef
             _ => ordering.is_ge(),
         };
         let both = |index| (at(a, place(a.len(), count, index)), at(b, place(b.len(), count, index)));
-        let compared = (0..count).map(both).map(|(a, b)| Some(holds(a?.cmp(b?))));
+        let compared = (0..count).map(both).map(|(a, b)| Some(fits(a?.cmp(b?))));
         return Ok(Arc::new(compared.collect::<BooleanArray>()));
     }
     let lane = Lane::of(operands, "a comparison")?;
-    if lane == Lane::Integer && leaves.iter().any(|leaf| leaf.data_type() == &DataType::UInt64) {
-        return compare_wide(operator, leaves, count);
+    let truths = match leaves.iter().any(|leaf| leaf.data_type() == &DataType::UInt64) {
+        true if lane == Lane::Integer => holds(operator, &wide(&leaves[0])?, &wide(&leaves[1])?, count),
+        _ => in_lane!(lane, run(operator, leaves, count))?,
+    };
+    Ok(Arc::new(BooleanArray::new(packed(&truths), nulls_of(&leaves[0], &leaves[1], count))))
+}
+
+/// Whether pairs compare so: a loop for each operator, of which the compiler knows what it does.
+fn holds<T: Copy + PartialOrd>(operator: Binary, a: &[T], b: &[T], count: usize) -> Vec<bool> {
+    match operator {
+        Binary::Equal => pairs(a, b, count, |a, b| a == b),
+        Binary::NotEqual => pairs(a, b, count, |a, b| a != b),
+        Binary::Less => pairs(a, b, count, |a, b| a < b),
+        Binary::LessEqual => pairs(a, b, count, |a, b| a <= b),
+        Binary::Greater => pairs(a, b, count, |a, b| a > b),
+        _ => pairs(a, b, count, |a, b| a >= b),
     }
-    in_lane!(lane, run(operator, leaves, count))
 }
 
 /// Integers of which some may be too large for 64 bits with a sign.
-fn compare_wide(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
-    let wide = |leaf: &ArrayRef| match leaf.as_primitive_opt::<UInt64Type>() {
-        Some(unsigned) => Ok(unsigned.values().iter().map(|&value| i128::from(value)).collect::<Vec<_>>()),
-        None => {
-            Ok::<_, Error>(Lane::cast::<Int64Type>(leaf)?.values().iter().map(|&value| i128::from(value)).collect())
-        }
-    };
-    let (a, b) = (wide(&leaves[0])?, wide(&leaves[1])?);
-    let truths = pairs(&a, &b, count, |a, b| match operator {
-        Binary::Equal => a == b,
-        Binary::NotEqual => a != b,
-        Binary::Less => a < b,
-        Binary::LessEqual => a <= b,
-        Binary::Greater => a > b,
-        _ => a >= b,
-    });
-    Ok(Arc::new(BooleanArray::new(packed(&truths), nulls_of(&leaves[0], &leaves[1], count))))
+fn wide(leaf: &ArrayRef) -> Result<Vec<i128>> {
+    match leaf.as_primitive_opt::<UInt64Type>() {
+        Some(unsigned) => Ok(unsigned.values().iter().map(|&value| value.into()).collect()),
+        None => Ok(Lane::cast::<Int64Type>(leaf)?.values().iter().map(|&value| value.into()).collect()),
+    }
 }
 
 /// Truths, together with what is missing.

@@ -1,6 +1,6 @@
 //! Decode and write again: other fields, entries, codec, page and cluster size.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use arrow_array::UInt64Array;
 use arrow_array::cast::AsArray;
@@ -8,9 +8,9 @@ use arrow_schema::Schema as ArrowSchema;
 use tupelo_format::container;
 
 use crate::Result;
-use crate::reader::{METADATA_SET, Ntuple, Read};
+use crate::reader::{Attributes, METADATA_SET, Ntuple, Read};
 use crate::schema::Schema;
-use crate::writer::{FileWriter, NtupleWriter, WriteOptions, Written};
+use crate::writer::{FileWriter, WriteOptions, Written};
 
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
 const BATCH_BYTES: u64 = 16 << 20;
@@ -31,7 +31,7 @@ pub fn copy(
     options: WriteOptions,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<Written>> {
-    let (ntuple, entries) = (read.ntuple().clone(), read.range());
+    let (ntuple, first) = (read.ntuple().clone(), read.range().start);
     let options = match options.description().is_empty() {
         true => options.with_description(ntuple.description()),
         false => options,
@@ -41,7 +41,9 @@ pub fn copy(
     file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
     let read = read.with_binary_strings(true);
     let mut writer = file.ntuple(path, &schema(&read)?, options)?;
-    let mut places = Places::of(&ntuple, entries.clone())?;
+    let metadata = ntuple.own_metadata()?;
+    let sets = attribute_sets(&ntuple, metadata.is_some())?;
+    let mut places = Places::of(&sets);
     // The numbers of the entries are the last column.
     let mut batches = read.with_entry_numbers("").batches_of_bytes(BATCH_BYTES)?;
     while let Some(batch) = batches.next() {
@@ -49,12 +51,31 @@ pub fn copy(
         let numbers = batch.remove_column(batch.num_columns() - 1);
         places.pass(numbers.as_primitive());
         writer.write(&batch)?;
-        if progress(batches.position() - entries.start).is_break() {
+        if progress(batches.position() - first).is_break() {
             return Ok(None);
         }
     }
-    copy_attributes(&ntuple, &places, &mut writer)?;
+    for (name, set, rows) in &sets {
+        let moves = places.copied < ntuple.entries();
+        let moved = moves.then(|| rows.moved(|bound| places.place(bound))).transpose()?;
+        let rows = moved.as_ref().unwrap_or(rows);
+        writer.attribute_set(name, &set.user_schema()?)?.write(rows.ranges(), rows.values())?;
+    }
+    for (key, value) in metadata.unwrap_or_default() {
+        writer.set_metadata(&key, &value)?;
+    }
     writer.finish().map(Some)
+}
+
+/// Names, fields and rows of the attribute sets, without that of metadata where it is nothing else.
+fn attribute_sets(ntuple: &Ntuple, has_own_metadata: bool) -> Result<Vec<(&str, Ntuple, Attributes)>> {
+    let names = ntuple.attribute_sets().filter(|&name| !(has_own_metadata && name == METADATA_SET));
+    let read = |name| {
+        let set = ntuple.attribute_set(name)?;
+        let rows = set.rows(true)?;
+        Ok((name, set, rows))
+    };
+    names.map(read).collect()
 }
 
 /// What is written.
@@ -76,15 +97,12 @@ struct Places {
 }
 
 impl Places {
-    fn of(ntuple: &Ntuple, entries: Range<u64>) -> Result<Self> {
-        let mut bounds = vec![entries.start, entries.end];
-        for name in ntuple.attribute_sets() {
-            let rows = ntuple.attribute_set(name)?.rows(true)?;
-            bounds.extend(rows.ranges().iter().flat_map(|range| [range.start, range.end]));
-        }
+    fn of(sets: &[(&str, Ntuple, Attributes)]) -> Self {
+        let ranges = sets.iter().flat_map(|(.., rows)| rows.ranges());
+        let mut bounds: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
         bounds.sort_unstable();
         bounds.dedup();
-        Ok(Self { bounds, before: Vec::new(), copied: 0 })
+        Self { bounds, before: Vec::new(), copied: 0 }
     }
 
     /// The numbers of the next entries that are copied.
@@ -101,19 +119,4 @@ impl Places {
         let known = self.bounds.binary_search(&bound).ok().and_then(|index| self.before.get(index));
         known.copied().unwrap_or(self.copied)
     }
-}
-
-fn copy_attributes(ntuple: &Ntuple, places: &Places, writer: &mut NtupleWriter) -> Result<()> {
-    let metadata = ntuple.own_metadata()?;
-    for name in ntuple.attribute_sets() {
-        if let Some(metadata) = metadata.as_ref().filter(|_| name == METADATA_SET) {
-            metadata.iter().try_for_each(|(key, value)| writer.set_metadata(key, value))?;
-            continue;
-        }
-        let set = ntuple.attribute_set(name)?;
-        let rows = set.rows(true)?;
-        let rows = if places.copied == ntuple.entries() { rows } else { rows.moved(|bound| places.place(bound))? };
-        writer.attribute_set(name, &set.user_schema()?)?.write(rows.ranges(), rows.values())?;
-    }
-    Ok(())
 }

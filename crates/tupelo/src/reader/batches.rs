@@ -121,11 +121,12 @@ impl Size {
 }
 
 impl Batches {
-    pub(super) fn new(read: Read, batch_entries: u64, is_exact: bool) -> Result<Self> {
+    /// `bytes_per_entry` is [`Read::bytes_per_entry`].
+    pub(super) fn new(read: Read, batch_entries: u64, is_exact: bool, bytes_per_entry: f64) -> Self {
         let mut size = Size { batch_entries, is_exact, chunk_entries: batch_entries };
-        size.fit(read.decoded_bytes_per_entry()?);
+        size.fit(bytes_per_entry);
         let (schema, position) = (read.arrow_schema(), read.range().start);
-        Ok(Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None })
+        Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None }
     }
 
     /// First entry of the next batch.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 
 use super::decoded::Decoded;
@@ -71,12 +71,8 @@ impl Computed {
         // Aliases first: they stand before fields of the same name.
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for alias in &self.aliases {
-            // Computed once, whoever names them.
-            let known = decoded.alias(&alias.name);
-            let (field, array) = known.map_or_else(|| alias.column(decoded), Ok)?;
-            decoded.put_alias(&alias.name, (field.clone(), Arc::clone(&array)));
-            fields.push(Arc::new(field));
-            arrays.push(array);
+            fields.push(Arc::new(alias.field.clone()));
+            arrays.push(alias.alias_column(decoded)?);
         }
         let seen = self.fields.batch(decoded)?;
         fields.extend(seen.schema().fields().iter().cloned());
@@ -85,6 +81,16 @@ impl Computed {
         let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?;
         let (field, array) = self.expression.column(&batch)?;
         Ok((field.with_name(&self.name), array))
+    }
+
+    /// The value of an alias for each entry: computed once, whoever names it.
+    fn alias_column(&self, decoded: &mut Decoded<'_>) -> Result<ArrayRef> {
+        if let Some(known) = decoded.aliases.get(&self.name) {
+            return Ok(Arc::clone(known));
+        }
+        let (_, array) = self.column(decoded)?;
+        decoded.aliases.insert(self.name.clone(), Arc::clone(&array));
+        Ok(array)
     }
 }
 
@@ -113,10 +119,9 @@ impl fmt::Debug for Cut {
 
 impl Cut {
     /// By an expression.
-    pub(super) fn of(computed: Computed, ntuple: &Ntuple) -> Result<Self> {
-        let cut = Self::Where(Box::new(computed));
-        cut.decide(&mut Decoded::new(ntuple, Vec::new(), false, true))?;
-        Ok(cut)
+    pub(super) fn of(computed: Computed) -> Result<Self> {
+        computed.expression.truths(&new_empty_array(computed.field.data_type()))?;
+        Ok(Self::Where(Box::new(computed)))
     }
 
     /// All that is read for it.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, UInt64Array};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_buffer::bit_iterator::BitSliceIterator;
-use arrow_schema::Field as ArrowField;
 use arrow_select::filter::filter;
 use tupelo_format::descriptor::FieldId;
 
@@ -32,8 +31,8 @@ pub(super) struct Decoded<'n> {
     is_shared: bool,
     /// Top-level fields, whether their strings are bytes, and their values.
     fields: HashMap<Option<FieldId>, Vec<(Field, bool, ArrayRef)>>,
-    /// Columns of aliases by name.
-    aliases: HashMap<String, (ArrowField, ArrayRef)>,
+    /// What was computed of aliases, by name.
+    pub(super) aliases: HashMap<String, ArrayRef>,
 }
 
 impl<'n> Decoded<'n> {
@@ -70,15 +69,6 @@ impl<'n> Decoded<'n> {
         alike.find(|(other, bytes, _)| *bytes == as_bytes && other == field).map(|(_, _, array)| Arc::clone(array))
     }
 
-    /// What was computed of an alias.
-    pub(super) fn alias(&self, name: &str) -> Option<(ArrowField, ArrayRef)> {
-        self.aliases.get(name).cloned()
-    }
-
-    pub(super) fn put_alias(&mut self, name: &str, column: (ArrowField, ArrayRef)) {
-        self.aliases.insert(name.to_owned(), column);
-    }
-
     fn decode(&self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
         let source = self.ntuple.source();
         let request = || if self.strict { source.request().strict() } else { source.request() };
@@ -93,7 +83,7 @@ impl<'n> Decoded<'n> {
     /// From now on only the entries where a truth is true.
     pub(super) fn keep(&mut self, kept: &BooleanArray) -> Result<()> {
         let fields = self.fields.values_mut().flatten().map(|(_, _, array)| array);
-        for array in fields.chain(self.aliases.values_mut().map(|(_, array)| array)) {
+        for array in fields.chain(self.aliases.values_mut()) {
             *array = filter(array, kept)?;
         }
         let runs = runs(kept);

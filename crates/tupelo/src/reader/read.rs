@@ -172,8 +172,7 @@ impl Read {
     /// Not found, with near names, for what is neither a field nor an alias, and those of [`Expression::mask`] that are
     /// about types. Reading then gives the others.
     pub fn with_where(mut self, expression: &Expression) -> Result<Self> {
-        let computed = self.compute("", expression)?;
-        let cut = Cut::of(computed, &self.ntuple).map_err(|e| self.ntuple.context(e))?;
+        let cut = Cut::of(self.compute("", expression)?).map_err(|e| self.ntuple.context(e))?;
         self.cut = Some(Arc::new(cut));
         Ok(self)
     }
@@ -307,7 +306,8 @@ impl Read {
         if count == 0 {
             return Err(Error::invalid_argument("a batch must have at least one entry"));
         }
-        Batches::new(self, count, true)
+        let bytes_per_entry = self.bytes_per_entry()?;
+        Ok(Batches::new(self, count, true, bytes_per_entry))
     }
 
     /// Batches of about `bytes` bytes in memory, with what a cut looks at before it keeps some. They end where pages end
@@ -316,32 +316,43 @@ impl Read {
     /// # Errors
     /// Corrupt where the page lists are damaged.
     pub fn batches_of_bytes(self, bytes: u64) -> Result<Batches> {
-        let entries = (bytes as f64 / self.decoded_bytes_per_entry()?.max(1.0)) as u64;
-        Batches::new(self, entries.max(1), false)
+        let bytes_per_entry = self.bytes_per_entry()?;
+        let entries = (bytes as f64 / bytes_per_entry.max(1.0)) as u64;
+        Ok(Batches::new(self, entries.max(1), false, bytes_per_entry))
     }
 
-    /// What an entry takes in memory on average, in bytes, judged by the first clusters.
+    /// What an entry takes in memory on average while it is read, with what a cut looks at, in bytes, judged by the first
+    /// clusters.
     ///
     /// # Errors
     /// Corrupt where the page lists are damaged.
     pub fn bytes_per_entry(&self) -> Result<f64> {
-        self.estimate(&[self.disk_fields(), &self.computed_fields()].concat())
-    }
-
-    /// The same with what a cut looks at.
-    pub(super) fn decoded_bytes_per_entry(&self) -> Result<f64> {
-        let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
-        Ok(self.estimate(&self.read_fields())? + numbers as f64)
-    }
-
-    fn computed_fields(&self) -> Vec<Field> {
-        self.computed.iter().flat_map(|computed| computed.read_fields()).cloned().collect()
+        let source = self.ntuple.source();
+        let estimate = || {
+            let clusters = source.clusters(self.entries.clone())?;
+            let request = source.request();
+            let mut pages = Pages::new(source, &request);
+            let mut known = HashSet::new();
+            let mut columns: Vec<(&Field, usize)> = self.read_fields().into_iter().flat_map(plan::columns).collect();
+            columns.retain(|(field, k)| known.insert((field.id, *k)));
+            let (mut bytes, mut entries) = (0.0, 0u64);
+            for cluster in clusters.iter().take(SAMPLED_CLUSTERS) {
+                entries += cluster.entries;
+                for (field, k) in &columns {
+                    bytes += pages.unpacked_bytes(field, *k, cluster)?;
+                }
+            }
+            let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
+            Ok(bytes / entries.max(1) as f64 + numbers as f64)
+        };
+        estimate().map_err(|e| self.ntuple.context(e))
     }
 
     /// All that is read, some of it perhaps twice.
-    fn read_fields(&self) -> Vec<Field> {
-        let cut = self.cut.iter().flat_map(|cut| cut.read_fields()).cloned();
-        self.disk_fields().iter().cloned().chain(self.computed_fields()).chain(cut).collect()
+    fn read_fields(&self) -> Vec<&Field> {
+        let computed = self.computed.iter().flat_map(|computed| computed.read_fields());
+        let cut = self.cut.iter().flat_map(|cut| cut.read_fields());
+        self.disk_fields().iter().chain(computed).chain(cut).collect()
     }
 
     /// Whether more is read than is handed out.
@@ -356,27 +367,6 @@ impl Read {
         let clusters = source.clusters(window.start..limit)?;
         let fields = self.read_fields();
         plan::good_end(&mut Pages::new(source, &request), &clusters, &fields, window, limit, place)
-    }
-
-    fn estimate(&self, fields: &[Field]) -> Result<f64> {
-        let source = self.ntuple.source();
-        let estimate = || {
-            let clusters = source.clusters(self.entries.clone())?;
-            let request = source.request();
-            let mut pages = Pages::new(source, &request);
-            let (mut bytes, mut entries) = (0.0, 0u64);
-            for cluster in clusters.iter().take(SAMPLED_CLUSTERS) {
-                entries += cluster.entries;
-                let mut known = HashSet::new();
-                for (field, k) in
-                    fields.iter().flat_map(plan::columns).filter(|(field, k)| known.insert((field.id, *k)))
-                {
-                    bytes += pages.unpacked_bytes(field, k, cluster)?;
-                }
-            }
-            Ok(bytes / entries.max(1) as f64)
-        };
-        estimate().map_err(|e| self.ntuple.context(e))
     }
 
     fn decode(&self, entries: Range<u64>) -> Result<RecordBatch> {
