@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import awkward as ak
+import fsspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -125,7 +126,6 @@ def test_file_objects(files: list[str]) -> None:
 
 
 def test_file_objects_of_fsspec(files: list[str]) -> None:
-    fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
     memory.pipe("/f.root", Path("run2.root").read_bytes())
     with memory.open("/f.root", "rb") as stream:

@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from ._manifest import index
     from ._many import concatenate, iterate, num_entries
     from ._objects import Instance, OpaqueObject
+    from ._origin import Report
     from ._partitions import Partition, PartitionReport, partitions
     from .attributes import AttributeSet, AttributeSetWriter
     from .fields import Field
     from .filling import FillContext, Metadata, NtupleWriter
     from .histogram import Histogram
     from .metrics import Metrics
-    from .ntuple import Ntuple, Report
+    from .ntuple import Ntuple
     from .reading import File, open
     from .rules import ReadRule
     from .writing import WritableFile, recreate, update
@@ -110,7 +111,7 @@ _MODULE_OF = {
     "Partition": "_partitions",
     "PartitionReport": "_partitions",
     "ReadRule": "rules",
-    "Report": "ntuple",
+    "Report": "_origin",
     "WritableFile": "writing",
     "concatenate": "_many",
     "dask": "_dask",

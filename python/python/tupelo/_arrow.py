@@ -52,6 +52,15 @@ def is_optional_list(field: Any) -> bool:
     return pa.types.is_large_list(field.type) and type_name(field).partition("<")[0] in _OPTIONALS
 
 
+def one_batch(batches: list[Any]) -> Any:
+    """Several `pyarrow.RecordBatch` of one schema, at least one, as one."""
+    if len(batches) == 1:
+        return batches[0]
+    # Of no entries at all a table has no batch.
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
+    return whole
+
+
 def without_nulls(array: Any) -> Any:
     """The values of an array as they lie in memory, those that are missing too."""
     if array.null_count == 0 or pa.types.is_null(array.type):

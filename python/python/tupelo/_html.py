@@ -4,6 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._short import cut
 from ._sizes import bytes_text
 from .errors import Error
 
@@ -90,15 +91,10 @@ def of_file(file: "File") -> str:
         return f"<code>{escape(repr(file))}</code>"
     core = file._core
     try:
-        objects = core.objects()
+        newest = file._newest()
     except Error as error:
         return f"<code>{escape(repr(file))}</code>: {_text(str(error))}"
     names = set(file.keys())
-    # The newest cycle is the one that a path without a cycle names.
-    newest: dict[str, tuple[str, str, str, int, int]] = {}
-    for row in objects:
-        if row[0] not in newest or newest[row[0]][3] < row[3]:
-            newest[row[0]] = row
     lines = [_object(core, row, row[0] in names) for row in list(newest.values())[:MAX_OBJECTS]]
     title = (
         f"<summary><b>{_text(file.file_path)}</b> <span class='type'>ROOT file, {len(newest)} objects, "
@@ -135,4 +131,4 @@ def _more(count: int) -> str:
 
 def _text(text: str) -> str:
     """A text as it stands in HTML, not longer than is good."""
-    return escape(text if len(text) <= MAX_LETTERS else text[: MAX_LETTERS - 1] + "…")
+    return escape(cut(text, MAX_LETTERS))

@@ -40,7 +40,7 @@ def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[st
     for path, name in expand(files):
         file = reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
         # Opened by name it warns of what cannot be read.
-        core.add(file[file._core.ntuple(None).path if name is None else name]._core)
+        core.add((file.only() if name is None else file[name])._core)
     text = core.to_json()
     if output is not None:
         Path(output).write_text(text + "\n", encoding="utf-8")

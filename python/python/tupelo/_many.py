@@ -2,21 +2,22 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
-from . import _core, _select
+from . import _arrow, _core, _select
 from ._awkward import AddDoc, Style
 from ._files import Files, expand
 from ._libraries import How, Library, check_how, hand_out
 from ._select import Filter
 from ._sizes import optional_bytes
-from .errors import InvalidArgumentError, NotFoundError
+from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 from .fields import Field
 from .ntuple import DEFAULT_STEP, Ntuple
 from .reading import File, reopen
+
+N = TypeVar("N")
 
 
 def iterate(
@@ -82,8 +83,8 @@ def iterate(
             )
             for piece, own in mine:
                 whole = replace(own, start=own.start + offset, stop=own.stop + offset, global_offset=offset)
-                if library == "pd" and offset:
-                    _shift(piece, offset)
+                if library == "pd":
+                    count_from(offset, piece)
                 yield (piece, whole) if report else piece
             offset += ntuple.num_entries
 
@@ -151,14 +152,12 @@ def concatenate(
         if batches and not batch.schema.equals(batches[0].schema):
             raise InvalidArgumentError(
                 f"{ntuple.file_path}: ntuple '{ntuple.object_path}' differs from the one before: "
-                f"{_difference(batches[0].schema, batch.schema)}"
+                f"{_select.difference(_types(batches[0]), _types(batch))}"
             )
         batches.append(batch)
         numbers.append(np.asarray(entries) + start)
-    table = pa.Table.from_batches(batches).combine_chunks()
-    whole = batches[0] if len(batches) == 1 else _one_batch(table)
     entries = range(first, max(first, last)) if cut is None else np.concatenate(numbers)
-    return hand_out(whole, library, entries, style, how)
+    return hand_out(_arrow.one_batch(batches), library, entries, style, how)
 
 
 def num_entries(
@@ -182,47 +181,45 @@ def _ntuples(
     files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None
 ) -> Iterator[Ntuple]:
     """Opens them one after the other."""
-    several = list(files) if isinstance(files, Iterable) and not isinstance(files, str | Mapping | Ntuple) else [files]
-    places: list[Any] = []
-    for one in several:
-        places += [one] if isinstance(one, Ntuple) else expand(one)
     budget = optional_bytes("memory_budget", memory_budget)
-    return _opened(places, allow_missing, page_checksums, budget)
 
-
-def _opened(places: list[Any], allow_missing: bool, page_checksums: bool, budget: int | None) -> Iterator[Ntuple]:
-    for place in places:
-        if isinstance(place, Ntuple):
-            yield place
-            continue
-        path, name = place
+    def find(path: str, name: str | None) -> Ntuple:
         file: File = reopen(path, page_checksums, budget, False)
-        try:
-            ntuple = file.only() if name is None else file[name]
-        except NotFoundError:
-            if allow_missing:
-                continue
-            raise
-        yield ntuple
+        return file.only() if name is None else file[name]
+
+    return each(files, Ntuple, find, allow_missing)
 
 
-def _shift(piece: Any, offset: int) -> None:
-    """Counts the entries of data frames and series from the first file on."""
+def each(files: Any, kind: type[N], find: Callable[[str, str | None], N], allow_missing: bool) -> Iterator[N]:
+    """The ntuples of files, one after the other: those of a class that are open already, and those that are found.
+
+    Files that are none are refused at once; they are opened when it is their turn.
+    """
+    is_one = isinstance(files, str | Mapping | kind) or not isinstance(files, Iterable)
+    places: list[Any] = []
+    for one in [files] if is_one else files:
+        places += [one] if isinstance(one, kind) else expand(one)
+
+    def found() -> Iterator[N]:
+        for place in places:
+            try:
+                yield place if isinstance(place, kind) else find(*place)
+            except MissingFileError:
+                raise
+            except NotFoundError:
+                if not allow_missing:
+                    raise
+
+    return found()
+
+
+def count_from(offset: int, piece: Any) -> None:
+    """Lets the index of data frames, and of series, count the entries before too."""
     several = piece.values() if isinstance(piece, dict) else piece if isinstance(piece, list | tuple) else [piece]
     for one in several:
         one.index = one.index + offset
 
 
-def _one_batch(table: Any) -> Any:
-    columns = [column.combine_chunks() for column in table.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
-
-
-def _difference(first: Any, other: Any) -> str:
-    for name in other.names:
-        if name not in first.names:
-            return f"only it has the field '{name}'"
-        if not other.field(name).equals(first.field(name)):
-            return f"its field '{name}' is a {other.field(name).type}, not a {first.field(name).type}"
-    missing = [name for name in first.names if name not in other.names]
-    return f"it lacks the field '{missing[0]}'" if missing else "its fields have another order"
+def _types(batch: Any) -> dict[str, str]:
+    """What columns there are."""
+    return {field.name: f"{field.type}{' or missing' if field.nullable else ''}" for field in batch.schema}

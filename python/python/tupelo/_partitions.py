@@ -124,18 +124,13 @@ class Partition:
         return _opened(self.uri, self.name, self.identity, self.page_checksums, self.memory_budget, state)
 
     def _batch(self) -> Any:
-        core = self._open()
         request = _select.Request(
             list(self.columns or ()),
             entry_start=self.entry_start,
             entry_stop=self.entry_stop,
             binary_strings=self.binary_strings,
         )
-        if self.num_entries == 0:
-            return core.read(request)
-        # One of a stream: its type does not depend on the entries.
-        _, _, batch = next(core.batches(request, self.num_entries, None))
-        return batch
+        return request.read_as_stream(self._open())
 
     def _report(self, error: BaseException | None = None) -> PartitionReport:
         place = self.uri, self.name, self.entry_start, self.entry_stop
@@ -331,7 +326,8 @@ def _choices(manifest: dict[str, Any], how: Planning) -> dict[int, _Choice]:
         if first is None:
             first = where, types
         elif types != first[1]:
-            raise InvalidArgumentError(f"{where} differs from {first[0]}: {_difference(first[1], types)}")
+            differs = _select.difference(first[1], types)
+            raise InvalidArgumentError(f"{where} differs from {first[0]}: {differs}; choose fields by names")
     return choices
 
 
@@ -350,17 +346,6 @@ def _columns(schema: Any, where: str, how: Planning) -> list[str] | None:
     if not wanted:
         raise NotFoundError(f"{where}: none of {len(known)} fields passes the filters")
     return wanted
-
-
-def _difference(first: dict[str, str], other: dict[str, str]) -> str:
-    """In what fields differ."""
-    for path, type_name in other.items():
-        if path not in first:
-            return f"only it has the field '{path}'; choose fields by names"
-        if first[path] != type_name:
-            return f"its field '{path}' is a {type_name}, not a {first[path]}"
-    missing = [path for path in first if path not in other]
-    return f"it lacks the field '{missing[0]}'; choose fields by names" if missing else "its fields have another order"
 
 
 Cut = Callable[[dict[str, Any], float], list[tuple[int, int]]]

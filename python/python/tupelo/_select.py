@@ -123,6 +123,13 @@ class Request:
         """A `pyarrow.RecordBatch` of what was read, with its columns in the order asked for."""
         return batch.select(self.order) if self.order and batch.schema.names != self.order else batch
 
+    def read_as_stream(self, core: "_core.Ntuple") -> Any:
+        """All of it as one `pyarrow.RecordBatch` of the type that streams have: it does not depend on the entries."""
+        if (entries := self.entry_stop - self.entry_start) == 0:
+            return core.read(self)
+        _, _, batch = next(core.batches(self, entries, None))
+        return batch
+
     def add(self, name: str, known: Mapping[str, object]) -> None:
         """Adds what a caller calls by an alias, a field's path, an expression or a glob.
 
@@ -208,6 +215,17 @@ def cut(given: object) -> str | None:
     if given is not None and not isinstance(given, str):
         raise InvalidArgumentError(f"a cut is an expression as 'pt > 20', not {short(given)}; masks go to the arrays")
     return None if given is None else check_text(given, "a cut")
+
+
+def difference(first: Mapping[str, str], other: Mapping[str, str]) -> str:
+    """In what the fields of another file differ from those of the first: names and types, of which some differ."""
+    for name, kind in other.items():
+        if name not in first:
+            return f"only it has the field '{name}'"
+        if first[name] != kind:
+            return f"its field '{name}' is a {kind}, not a {first[name]}"
+    missing = [name for name in first if name not in other]
+    return f"it lacks the field '{missing[0]}'" if missing else "its fields have another order"
 
 
 def is_glob(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Values in messages."""
+"""Values in messages, and texts on lines, that are not longer than is good."""
 
 import reprlib
 
@@ -20,3 +20,12 @@ def short(value: object) -> str:
         return f"{bytes(value[: LONGEST // 4])!r}... ({len(value)} bytes)"
     text = _REPR.repr(value)
     return text if len(text) <= 2 * LONGEST else f"{text[: 2 * LONGEST]}..."
+
+
+def cut(text: str, width: int) -> str:
+    """The beginning of a text that is longer than so many signs.
+
+    >>> cut("events", 4), cut("pt", 4)
+    ('eve…', 'pt')
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"

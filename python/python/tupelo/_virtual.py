@@ -59,12 +59,7 @@ def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Style,
     patterns = _patterns_below(schema) if request.patterns else lambda path: [_select.literal(path)]
 
     def read(path: str) -> Any:
-        one = replace(request, patterns=patterns(path))
-        if (entries := one.entry_stop - one.entry_start) == 0:
-            return core.read(one)
-        # One of a stream: its type does not depend on the entries.
-        _, _, batch = next(core.batches(one, entries, None))
-        return batch
+        return replace(request, patterns=patterns(path)).read_as_stream(core)
 
     style = replace(style, fixed_types=True)
     reader = _Reader(read, style, access_log, request.entry_start, request.entry_stop)

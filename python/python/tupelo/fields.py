@@ -12,7 +12,7 @@ from . import _arrow, _core, _objects, _select, _virtual
 from ._awkward import AddDoc, Style
 from ._libraries import Library, hand_out
 from ._select import Filter
-from ._short import short
+from ._short import cut, short
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError
 
@@ -291,7 +291,7 @@ class Fields:
             below.setdefault(self._fields[index][1], []).append(index)
 
         def line(text: str) -> None:
-            print(text if len(text) <= max_width else text[: max_width - 1] + "…", file=out)
+            print(cut(text, max_width), file=out)
 
         def branch(parent: int | None, margin: str) -> None:
             children = below.get(parent, [])

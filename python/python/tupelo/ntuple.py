@@ -3,15 +3,16 @@
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
 
-from . import _core, _declare, _hist, _html, _polars, _progress, _select, _virtual
+from . import _arrow, _core, _declare, _hist, _html, _polars, _progress, _select, _virtual
 from ._awkward import AddDoc, Style
 from ._libraries import How, Library, check_how, hand_out
+from ._origin import Origin, Report
 from ._progress import Progress
 from ._select import Filter
 from ._short import short
@@ -25,68 +26,6 @@ from .rules import ReadRule
 
 DEFAULT_STEP = "100 MB"
 """Size in memory of what `Ntuple.iterate` gives at once."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """Where a piece of `Ntuple.iterate` or `iterate` comes from: entries ``start`` to ``stop`` (not included).
-
-    They are counted through all files; ``tree_entry_start`` and ``tree_entry_stop`` count from the start of the ntuple,
-    which has the path ``object_path`` in the file ``file_path``.
-    """
-
-    start: int
-    stop: int
-    file_path: str
-    object_path: str
-    global_offset: int = 0
-    """Number of entries in the files before."""
-
-    @property
-    def tree_entry_start(self) -> int:
-        """The first entry, counted in its ntuple."""
-        return self.start - self.global_offset
-
-    @property
-    def tree_entry_stop(self) -> int:
-        """The entry behind the last one, counted in its ntuple."""
-        return self.stop - self.global_offset
-
-    @property
-    def global_entry_start(self) -> int:
-        """The same as ``start``."""
-        return self.start
-
-    @property
-    def global_entry_stop(self) -> int:
-        """The same as ``stop``."""
-        return self.stop
-
-
-@dataclass(frozen=True)
-class Origin:
-    """How an ntuple is found again: what is pickled of it."""
-
-    file_path: str
-    names: tuple[str, ...]
-    """Its path in the file, then, for an attribute set, the set's name."""
-    page_checksums: bool
-    memory_budget: int | None
-    metrics: bool
-    in_memory: bool = False
-    """Whether it came from a file object, of which nothing can be found again."""
-
-    @property
-    def file_arguments(self) -> tuple[str, bool, int | None, bool]:
-        """How the file is opened again."""
-        return self.file_path, self.page_checksums, self.memory_budget, self.metrics
-
-    def open(self) -> "_core.Ntuple":
-        """Opens it, in whatever process this is."""
-        core = _core.File(*self.file_arguments).ntuple(self.names[0])
-        for name in self.names[1:]:
-            core = core.attribute_set(name)
-        return core
 
 
 class Ntuple(Fields):
@@ -473,8 +412,7 @@ class Ntuple(Fields):
         """What is asked for as one `pyarrow.RecordBatch`, and the numbers of its entries."""
         if pieces := [] if _progress.is_silent(progress) else list(self._batches(request, DEFAULT_STEP, progress)):
             _, _, batches, entries = zip(*pieces, strict=True)
-            (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
-            return batch, np.concatenate(entries)
+            return _arrow.one_batch(list(batches)), np.concatenate(entries)
         if request.cut is None:
             return self._core.read(request), range(request.entry_start, request.entry_stop)
         return _numbered(self._core.read(_with_numbers(request)))
@@ -492,15 +430,9 @@ class Ntuple(Fields):
         request = self._request(expressions, cut, aliases, *filters, None)
         request.entry_start, request.entry_stop = entries
         request.binary_strings = binary_strings
-        if cut is not None:
-            request = _with_numbers(request)
-        if entries[0] == entries[1]:
-            batch = self._core.read(request)
-        else:
-            _, _, batch = next(self._core.batches(request, entries[1] - entries[0], None))
-        numbers: Any = range(*entries)
-        if cut is not None:
-            batch, numbers = _numbered(batch)
+        if cut is None:
+            return request.ordered(request.read_as_stream(self._core)), range(*entries)
+        batch, numbers = _numbered(_with_numbers(request).read_as_stream(self._core))
         return request.ordered(batch), numbers
 
     def _batches(

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html
+from ._origin import Origin
 from ._sizes import optional_bytes
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError
-from .ntuple import Ntuple, Origin
+from .ntuple import Ntuple
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_NTUPLE_CLASSES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
+NTUPLE_CLASSES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
 
 
 def open(
@@ -124,14 +125,17 @@ class File(Mapping[str, Ntuple]):
 
         With ``cycle`` the paths end in ``;CYCLE`` and older cycles are listed too.
         """
-        newest: dict[str, int] = {}
-        classes: dict[str, str] = {}
-        for path, class_name, _, number, _ in self._core.objects():
-            if cycle:
-                classes[f"{path};{number}"] = class_name
-            elif newest.get(path, -1) < number:
-                newest[path], classes[path] = number, class_name
-        return classes
+        if cycle:
+            return {f"{path};{number}": class_name for path, class_name, _, number, _ in self._core.objects()}
+        return {path: class_name for path, (_, class_name, *_) in self._newest().items()}
+
+    def _newest(self) -> dict[str, tuple[str, str, str, int, int]]:
+        """The newest cycle of each object by path: path, class, title, cycle and size."""
+        newest: dict[str, tuple[str, str, str, int, int]] = {}
+        for row in self._core.objects():
+            if row[0] not in newest or newest[row[0]][3] < row[3]:
+                newest[row[0]] = row
+        return newest
 
     def __getitem__(self, name: str) -> Ntuple:
         check_name(name)
@@ -155,7 +159,7 @@ class File(Mapping[str, Ntuple]):
 
     def _refuse_other_class(self, name: str, error: Exception) -> None:
         class_name = self.classnames(cycle=";" in name).get(name.strip("/"))
-        if class_name is not None and class_name not in _NTUPLE_CLASSES:
+        if class_name is not None and class_name not in NTUPLE_CLASSES:
             text = f"{self._file_path}: '{name}' is a {class_name}, not an ntuple"
             raise InvalidArgumentError(text) from error
 
@@ -166,7 +170,7 @@ class File(Mapping[str, Ntuple]):
         if not isinstance(name, str):
             return False
         class_names = self.classnames(cycle=";" in name)
-        return class_names.get(name.strip("/")) in _NTUPLE_CLASSES
+        return class_names.get(name.strip("/")) in NTUPLE_CLASSES
 
     def __len__(self) -> int:
         return len(self.keys())

@@ -63,7 +63,8 @@ from .._dask import dask as _dask
 from .._select import Filter
 from ..errors import UnsupportedError
 from . import exceptions
-from ._ntuple import FieldFilter, HasFields, Report, RField, RNTuple
+from ._fields import FieldFilter, HasFields, Report
+from ._ntuple import RField, RNTuple
 from ._options import LZ4, LZMA, ZLIB, ZSTD, check_options, library_name
 from ._reading import ReadOnlyDirectory, ReadOnlyFile, concatenate, first_ntuple, iterate, num_entries, open
 from ._writing import WritableDirectory, WritableFile, WritableNTuple, create, recreate, update

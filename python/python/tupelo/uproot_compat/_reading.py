@@ -7,15 +7,15 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 
 from .. import _core, _select
-from .._files import expand
-from .._select import Filter
-from ..errors import NotFoundError, UnsupportedError
-from ..reading import File
+from .._many import count_from, each
+from ..errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from ..reading import NTUPLE_CLASSES, File
 from ..reading import open as open_file
-from ._ntuple import HasFields, Report, RField, RNTuple
-from ._options import check_options, library_name, matcher
+from ._directory import Directory
+from ._fields import HasFields, Report
+from ._ntuple import RField, RNTuple
+from ._options import check_options, library_name
 
-NTUPLE_CLASSES = "ROOT::RNTuple", "ROOT::Experimental::RNTuple"
 _DIRECTORIES = "TDirectory", "TDirectoryFile"
 
 
@@ -90,78 +90,26 @@ class ReadOnlyFile:
         return f"<ReadOnlyFile {self.file_path!r}>"
 
 
-class ReadOnlyDirectory(Mapping[str, Any]):
-    """A directory of a file: a mapping from names, ``"name"`` or ``"name;cycle"``, to what is in it."""
+class ReadOnlyDirectory(Directory):
+    """A directory of a file that is read."""
 
-    classname = "TDirectory"
-
-    def __init__(self, file: ReadOnlyFile, inside: str) -> None:
-        self.file = file
-        self._inside = inside
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """The names of the directories around it, and its own."""
-        return tuple(name for name in self._inside.split("/") if name)
-
-    @property
-    def object_path(self) -> str:
-        """The same as a text: ``"/dir"``."""
-        return "/" + self._inside
-
-    @property
-    def file_path(self) -> str:
-        """Path of the file."""
-        return self.file.file_path
+    file: ReadOnlyFile
 
     @property
     def parent(self) -> "ReadOnlyDirectory | None":
         """The directory around it."""
         return ReadOnlyDirectory(self.file, self._inside.rpartition("/")[0]) if self._inside else None
 
-    def _objects(self, recursive: bool, filter_name: Filter, filter_classname: Filter) -> Iterator[tuple[str, _Object]]:
-        """Pairs of path from here on and object."""
-        fits_name, fits_class = matcher(filter_name), matcher(filter_classname)
-        lead = self._inside + "/" if self._inside else ""
-        for one in self.file.objects():
-            path = one.path.removeprefix(lead)
-            if not one.path.startswith(lead) or ("/" in path and not recursive):
-                continue
-            if (fits_name(path) or fits_name(path.rpartition("/")[2])) and fits_class(one.class_name):
-                yield path, one
+    def _rows(self) -> Iterator[tuple[str, int, str]]:
+        return ((one.path, one.cycle, one.class_name) for one in self.file.objects())
 
-    def iterkeys(
-        self,
-        *,
-        recursive: bool = True,
-        cycle: bool = True,
-        filter_name: Filter = None,
-        filter_classname: Filter = None,
-    ) -> Iterator[str]:
-        """Names of all objects, with ``;cycle`` unless told otherwise."""
-        seen = set()
-        for path, one in self._objects(recursive, filter_name, filter_classname):
-            key = f"{path};{one.cycle}" if cycle else path
-            if key not in seen:
-                seen.add(key)
-                yield key
+    def iteritems(self, **which: Any) -> Iterator[tuple[str, Any]]:
+        """Pairs of name and object; keywords are those of `iterclassnames`."""
+        return ((key, self[key]) for key in self.iterkeys(**which))
 
-    def iterclassnames(self, *, recursive: bool = True, cycle: bool = True, **which: Any) -> Iterator[tuple[str, str]]:
-        """Pairs of name and class."""
-        for key in self.iterkeys(recursive=recursive, cycle=cycle, **which):
-            yield key, self.classname_of(key)
-
-    def iteritems(self, *, recursive: bool = True, cycle: bool = True, **which: Any) -> Iterator[tuple[str, Any]]:
-        """Pairs of name and object."""
-        return ((key, self[key]) for key in self.iterkeys(recursive=recursive, cycle=cycle, **which))
-
-    def itervalues(self, *, recursive: bool = True, **which: Any) -> Iterator[Any]:
+    def itervalues(self, **which: Any) -> Iterator[Any]:
         """The objects."""
-        return (value for _, value in self.iteritems(recursive=recursive, **which))
-
-    def keys(self, **which: Any) -> list[str]:  # type: ignore[override]
-        """`iterkeys` as a list."""
-        return list(self.iterkeys(**which))
+        return (value for _, value in self.iteritems(**which))
 
     def values(self, **which: Any) -> list[Any]:  # type: ignore[override]
         """`itervalues` as a list."""
@@ -170,10 +118,6 @@ class ReadOnlyDirectory(Mapping[str, Any]):
     def items(self, **which: Any) -> list[tuple[str, Any]]:  # type: ignore[override]
         """`iteritems` as a list."""
         return list(self.iteritems(**which))
-
-    def classnames(self, **which: Any) -> dict[str, str]:
-        """Classes by name."""
-        return dict(self.iterclassnames(**which))
 
     def classname_of(self, where: str) -> str:
         """The class of an object."""
@@ -185,11 +129,10 @@ class ReadOnlyDirectory(Mapping[str, Any]):
 
     def _find(self, where: str) -> _Object:
         path, _, cycle = where.strip("/").partition(";")
-        whole = f"{self._inside}/{path}" if self._inside else path
+        whole = self._whole(path)
         alike = [one for one in self.file.objects() if one.path == whole and cycle in ("", str(one.cycle))]
         if not alike:
-            names = ", ".join(map(repr, self.keys(cycle=False)[:20])) or "none"
-            raise NotFoundError(f"{self.file_path}: no object is called {where!r} (there are: {names})")
+            raise self._no_object(where)
         return max(alike, key=lambda one: one.cycle)
 
     def __getitem__(self, where: str) -> Any:
@@ -221,15 +164,6 @@ class ReadOnlyDirectory(Mapping[str, Any]):
         except NotFoundError:
             return False
 
-    def __iter__(self) -> Iterator[str]:
-        return self.iterkeys()
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def __bool__(self) -> bool:
-        return True
-
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
@@ -238,23 +172,8 @@ class ReadOnlyDirectory(Mapping[str, Any]):
     def _ipython_key_completions_(self) -> Iterator[str]:
         return self.iterkeys(cycle=False)
 
-    @property
-    def closed(self) -> bool:
-        """Whether the file was closed."""
-        return self.file.closed
-
-    def close(self) -> None:
-        """Closes the file."""
-        self.file.close()
-
     def __enter__(self) -> "ReadOnlyDirectory":
         return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<ReadOnlyDirectory {self.object_path!r}>"
 
 
 def iterate(
@@ -271,7 +190,8 @@ def iterate(
     short, offset = library_name(library), 0
     for ntuple in _ntuples(files, allow_missing):
         for piece, own in ntuple.iterate(expressions, cut, library=library, report=True, **how):
-            _count_from(piece, offset, short)
+            if short == "pd":
+                count_from(offset, piece)
             yield (piece, own.to_global(offset)) if report else piece
         offset += ntuple.num_entries
 
@@ -298,7 +218,8 @@ def concatenate(
         if first < last or (not pieces and ntuple is ntuples[-1]):
             how["entry_start"], how["entry_stop"] = min(first, ntuple.num_entries), max(last, 0)
             piece = ntuple.arrays(expressions, cut, library=library, **how)
-            _count_from(piece, offset, short)
+            if short == "pd":
+                count_from(offset, piece)
             pieces.append(piece)
         offset += ntuple.num_entries
     return _joined(pieces, short)
@@ -331,37 +252,23 @@ def _joined(pieces: list[Any], library: str) -> Any:
     return pa.concat_tables(pieces) if isinstance(pieces[0], pa.Table) else pa.chunked_array(pieces)
 
 
-def _count_from(piece: Any, offset: int, library: str) -> None:
-    """Lets the index of data frames count through all files."""
-    if library != "pd":
-        return
-    for one in piece.values() if isinstance(piece, dict) else piece if isinstance(piece, list | tuple) else [piece]:
-        one.index = one.index + offset
-
-
 def num_entries(paths: Any) -> Iterator[tuple[str, str, int]]:
     """File, name and number of entries of each ntuple; no entries are read."""
     for ntuple in _ntuples(paths, False):
-        yield ntuple.file_path, ntuple.object_path, ntuple.num_entries
+        yield ntuple.ntuple.file_path, ntuple.ntuple.object_path, ntuple.num_entries
 
 
-def _ntuples(files: Any, allow_missing: bool) -> Iterator[Any]:
-    is_one = isinstance(files, str | Mapping) or not isinstance(files, Iterable)
-    for one in [files] if is_one or isinstance(files, HasFields) else files:
-        if isinstance(one, HasFields):
-            yield one
-            continue
-        for path, name in expand(one):
-            directory = ReadOnlyFile(_file(path)).root_directory
-            if name is None:
-                name = directory.file.core.only().object_path
-            try:
-                found = directory[name]
-            except NotFoundError:
-                if allow_missing:
-                    continue
-                raise
-            yield found
+def _ntuples(files: Any, allow_missing: bool) -> Iterator[HasFields]:
+    def find(path: str, name: str | None) -> HasFields:
+        directory = ReadOnlyFile(_file(path)).root_directory
+        found = directory[directory.file.core.only().object_path if name is None else name]
+        if not isinstance(found, HasFields):
+            raise InvalidArgumentError(f"{path}: '{name}' is a directory, not an ntuple")
+        return found
+
+    # Abstract, as far as checkers of types are concerned.
+    kind: Any = HasFields
+    return each(files, kind, find, allow_missing)
 
 
 def first_ntuple(files: Any) -> RNTuple:
@@ -369,9 +276,8 @@ def first_ntuple(files: Any) -> RNTuple:
 
     Raises `NotFoundError` where there is none.
     """
-    for ntuple in _ntuples(files, False):
-        found: RNTuple = ntuple
-        return found
+    for found in _ntuples(files, False):
+        return found.ntuple
     raise NotFoundError("no files are named")
 
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from .. import _arrow, _intake, writing
 from .._declare import schema_and_data
-from .._select import Filter
 from .._texts import check_path
-from ..errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from ..errors import InvalidArgumentError, UnsupportedError
 from ..filling import NtupleWriter
-from ._options import Compression, matcher
+from ._directory import Directory
+from ._options import Compression
 
 _NTUPLE = "ROOT::RNTuple"
 _IGNORED = "initial_directory_bytes", "initial_streamers_bytes", "uuid_function"
@@ -81,88 +81,26 @@ class WritableFile:
         return f"<WritableFile {self.file_path!r}>"
 
 
-class WritableDirectory(MutableMapping[str, Any]):
+class WritableDirectory(Directory, MutableMapping[str, Any]):
     """A directory of a file that is being written: ``directory["name"] = data`` writes an ntuple."""
 
-    classname = "TDirectory"
-
-    def __init__(self, file: WritableFile, inside: str) -> None:
-        self.file = file
-        self._inside = inside
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """The names of the directories around it, and its own."""
-        return tuple(name for name in self._inside.split("/") if name)
-
-    @property
-    def object_path(self) -> str:
-        """The same as a text: ``"/dir"``."""
-        return "/" + self._inside
-
-    @property
-    def file_path(self) -> str:
-        """Path of the file."""
-        return self.file.file_path
-
-    def _whole(self, name: str) -> str:
-        name = name.strip("/")
-        return f"{self._inside}/{name}" if self._inside else name
-
-    def _objects(self) -> dict[str, str]:
-        """Classes by path and cycle: what was there, and what was begun."""
+    def _rows(self) -> Iterator[tuple[str, int, str]]:
+        """What was there, and what was begun."""
         before: dict[str, str] = {}
         for path, class_name in self.file.core._writer().objects():
             before[path] = class_name
         for path in self.file.ntuples:
             before[path] = _NTUPLE
         found: dict[str, str] = {}
-        for path, class_name in [*before.items(), *((path, "TDirectory") for path in self.file.made)]:
+        for path, class_name in [*before.items(), *((path, self.classname) for path in self.file.made)]:
             names = path.split("/")
             for depth in range(1, len(names)):
-                found.setdefault("/".join(names[:depth]), "TDirectory")
+                found.setdefault("/".join(names[:depth]), self.classname)
             found[path] = class_name
-        lead = self._inside + "/" if self._inside else ""
-        return {path.removeprefix(lead): name for path, name in found.items() if path.startswith(lead)}
-
-    def iterclassnames(
-        self,
-        *,
-        recursive: bool = True,
-        cycle: bool = True,
-        filter_name: Filter = None,
-        filter_classname: Filter = None,
-    ) -> Iterator[tuple[str, str]]:
-        """Pairs of name, with ``;1`` unless told otherwise, and class."""
-        fits_name, fits_class = matcher(filter_name), matcher(filter_classname)
-        for path, class_name in self._objects().items():
-            fits = (fits_name(path) or fits_name(path.rpartition("/")[2])) and fits_class(class_name)
-            if fits and (recursive or "/" not in path):
-                yield (f"{path};1" if cycle else path), class_name
-
-    def classnames(self, **which: Any) -> dict[str, str]:
-        """Classes by name."""
-        return dict(self.iterclassnames(**which))
-
-    def iterkeys(self, **which: Any) -> Iterator[str]:
-        """Names of what is in it."""
-        return (key for key, _ in self.iterclassnames(**which))
-
-    def keys(self, **which: Any) -> list[str]:  # type: ignore[override]
-        """`iterkeys` as a list."""
-        return list(self.iterkeys(**which))
-
-    def __iter__(self) -> Iterator[str]:
-        return self.iterkeys()
-
-    def __len__(self) -> int:
-        return len(self._objects())
-
-    def __bool__(self) -> bool:
-        return True
+        return ((path, 1, class_name) for path, class_name in found.items())
 
     def __contains__(self, where: object) -> bool:
-        return isinstance(where, str) and where.partition(";")[0].strip("/") in self._objects()
+        return isinstance(where, str) and where.partition(";")[0].strip("/") in self.classnames(cycle=False)
 
     def __getitem__(self, where: str) -> Any:
         """An ntuple to go on with, or a directory."""
@@ -178,10 +116,9 @@ class WritableDirectory(MutableMapping[str, Any]):
         return self.file.ntuples[whole]
 
     def _class_of(self, where: str) -> str:
-        found = self._objects()
-        if (class_name := found.get(where.partition(";")[0].strip("/"))) is None:
-            names = ", ".join(map(repr, found)) or "none"
-            raise NotFoundError(f"{self.file_path}: no object is called {where!r} (there are: {names})")
+        class_name = self.classnames(cycle=False).get(where.partition(";")[0].strip("/"))
+        if class_name is None:
+            raise self._no_object(where)
         return class_name
 
     def __setitem__(self, where: str, what: Any) -> None:
@@ -221,23 +158,8 @@ class WritableDirectory(MutableMapping[str, Any]):
         """Tupelo copies with its command."""
         raise UnsupportedError("objects are copied by the command `tupelo copy`")
 
-    @property
-    def closed(self) -> bool:
-        """Whether the file was closed."""
-        return self.file.closed
-
-    def close(self) -> None:
-        """Finishes the file, which is visible from now on."""
-        self.file.close()
-
     def __enter__(self) -> "WritableDirectory":
         return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.file.__exit__(*exception)
-
-    def __repr__(self) -> str:
-        return f"<WritableDirectory {self.object_path!r}>"
 
 
 class WritableNTuple:

@@ -1,0 +1,67 @@
+"""Where ntuples, and pieces of them, come from."""
+
+from dataclasses import dataclass
+
+from . import _core
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a piece of `Ntuple.iterate` or `iterate` comes from: entries ``start`` to ``stop`` (not included).
+
+    They are counted through all files; ``tree_entry_start`` and ``tree_entry_stop`` count from the start of the ntuple,
+    which has the path ``object_path`` in the file ``file_path``.
+    """
+
+    start: int
+    stop: int
+    file_path: str
+    object_path: str
+    global_offset: int = 0
+    """Number of entries in the files before."""
+
+    @property
+    def tree_entry_start(self) -> int:
+        """The first entry, counted in its ntuple."""
+        return self.start - self.global_offset
+
+    @property
+    def tree_entry_stop(self) -> int:
+        """The entry behind the last one, counted in its ntuple."""
+        return self.stop - self.global_offset
+
+    @property
+    def global_entry_start(self) -> int:
+        """The same as ``start``."""
+        return self.start
+
+    @property
+    def global_entry_stop(self) -> int:
+        """The same as ``stop``."""
+        return self.stop
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How an ntuple is found again: what is pickled of it."""
+
+    file_path: str
+    names: tuple[str, ...]
+    """Its path in the file, then, for an attribute set, the set's name."""
+    page_checksums: bool
+    memory_budget: int | None
+    metrics: bool
+    in_memory: bool = False
+    """Whether it came from a file object, of which nothing can be found again."""
+
+    @property
+    def file_arguments(self) -> tuple[str, bool, int | None, bool]:
+        """How the file is opened again."""
+        return self.file_path, self.page_checksums, self.memory_budget, self.metrics
+
+    def open(self) -> "_core.Ntuple":
+        """Opens it, in whatever process this is."""
+        core = _core.File(*self.file_arguments).ntuple(self.names[0])
+        for name in self.names[1:]:
+            core = core.attribute_set(name)
+        return core

@@ -1,0 +1,386 @@
+"""What ntuples and fields have in common."""
+
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
+
+from .. import _select, _virtual
+from .._awkward import AddDoc, Style
+from .._libraries import How, check_how, group, hand_out
+from .._select import Filter
+from ..errors import InvalidArgumentError, NotFoundError
+from ..ntuple import DEFAULT_STEP
+from ._flat import flatten
+from ._options import check_options, library_name, matcher
+
+if TYPE_CHECKING:
+    from ._ntuple import RField, RNTuple
+
+FieldFilter = Callable[["RField"], object] | None
+
+
+class Report:
+    """Where a piece of ``iterate`` comes from."""
+
+    def __init__(
+        self, source: "HasFields", tree_entry_start: int, tree_entry_stop: int, global_offset: int = 0
+    ) -> None:
+        self.source = source
+        self.tree_entry_start = tree_entry_start
+        self.tree_entry_stop = tree_entry_stop
+        self.global_offset = global_offset
+        self.global_entry_start = self.start = tree_entry_start + global_offset
+        self.global_entry_stop = self.stop = tree_entry_stop + global_offset
+
+    @property
+    def file(self) -> Any:
+        """The file."""
+        return self.source.file
+
+    @property
+    def file_path(self) -> str:
+        """Its path."""
+        return self.source.ntuple.file_path
+
+    def to_global(self, global_offset: int) -> "Report":
+        """The same with another number of entries before."""
+        return Report(self.source, self.tree_entry_start, self.tree_entry_stop, global_offset)
+
+    def __repr__(self) -> str:
+        return f"<Report start={self.start} stop={self.stop} source={self.file_path + ':' + self.source.ntuple.name!r}>"
+
+
+class HasFields(Mapping[str, "RField"]):
+    """What ntuples and fields have in common: a mapping from dotted paths to fields, and what reads these."""
+
+    ntuple: "RNTuple"
+    """The ntuple to which it belongs."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """Free text."""
+
+    @property
+    @abstractmethod
+    def typename(self) -> str:
+        """The C++ type."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> list["RField"]:
+        """The fields directly below."""
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """The dotted path; that of an ntuple is a dot."""
+
+    @property
+    def file(self) -> Any:
+        """The file."""
+        return self.ntuple.file
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries of the ntuple."""
+        return self.ntuple.core.num_entries
+
+    # The mapping.
+
+    def iteritems(
+        self,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: FieldFilter = None,
+        recursive: bool = True,
+        full_paths: bool = True,
+        ignore_duplicates: bool = False,
+        filter_branch: FieldFilter = None,
+    ) -> Iterator[tuple[str, "RField"]]:
+        """Pairs of key and field. A name fits if the field's own name fits, or its path from here on."""
+        fits_name, fits_type = matcher(filter_name), matcher(filter_typename)
+        fits_field = filter_field if filter_field is not None else filter_branch
+        if fits_field is not None and not callable(fits_field):
+            raise TypeError(f"filter_field must be None or a function: RField -> bool, not {fits_field!r}")
+        seen = set()
+        for path, field in self._below(recursive):
+            key = path if full_paths else field.name
+            names = dict.fromkeys([field.name, path, f".{path}"])
+            if (
+                (filter_name is None or any(fits_name(name) for name in names))
+                and (filter_typename is None or fits_type(field.typename))
+                and (fits_field is None or fits_field(field))
+                and not (ignore_duplicates and key in seen)
+            ):
+                seen.add(key)
+                yield key, field
+
+    def _below(self, recursive: bool) -> Iterator[tuple[str, "RField"]]:
+        for field in self.fields:
+            yield field.name, field
+            if recursive:
+                for path, lower in field._below(True):
+                    yield f"{field.name}.{path}", lower
+
+    def iterkeys(self, **which: Any) -> Iterator[str]:
+        """The keys of `iteritems`."""
+        return (key for key, _ in self.iteritems(**which))
+
+    def itervalues(self, **which: Any) -> Iterator["RField"]:
+        """The fields of `iteritems`."""
+        return (field for _, field in self.iteritems(**which))
+
+    def itertypenames(self, **which: Any) -> Iterator[tuple[str, str]]:
+        """Pairs of key and C++ type."""
+        return ((key, field.typename) for key, field in self.iteritems(**which))
+
+    def keys(self, **which: Any) -> list[str]:  # type: ignore[override]
+        """The keys of `iteritems` as a list."""
+        return list(self.iterkeys(**which))
+
+    def values(self, **which: Any) -> list["RField"]:  # type: ignore[override]
+        """The fields of `iteritems` as a list."""
+        return list(self.itervalues(**which))
+
+    def items(self, **which: Any) -> list[tuple[str, "RField"]]:  # type: ignore[override]
+        """`iteritems` as a list."""
+        return list(self.iteritems(**which))
+
+    def typenames(self, **which: Any) -> dict[str, str]:
+        """C++ types by key."""
+        return dict(self.itertypenames(**which))
+
+    def __getitem__(self, where: str | int) -> "RField":
+        if isinstance(where, int):
+            return self.fields[where]
+        if not isinstance(where, str):
+            raise TypeError(f"where must be an integer or a string, not {where!r}")
+        path = where.replace("/", ".").replace("\\", ".")
+        is_recursive = not path.startswith(".")
+        names = [name for name in path.split(".") if name]
+        # A name may have dots in it.
+        here = self._named(path.removeprefix("."), is_recursive)
+        if here is None and names:
+            here = self._named(names[0], is_recursive)
+            for name in names[1:]:
+                here = None if here is None else here._named(name, is_recursive)
+        if here is None:
+            raise self._no_such_field(where)
+        return here
+
+    def _no_such_field(self, where: str) -> NotFoundError:
+        return NotFoundError(f"'{self.path}' has no field {where!r}: {self.keys()}")
+
+    def _named(self, name: str, recursive: bool) -> "RField | None":
+        """The field of a name directly below, or else the first deeper down."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        for field in self.fields if recursive else ():
+            if (found := field._named(name, True)) is not None:
+                return found
+        return None
+
+    def __iter__(self) -> Iterator[Any]:
+        """The fields directly below, not their names: so has it uproot."""
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except NotFoundError:
+            return False
+
+    def __bool__(self) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def _ipython_key_completions_(self) -> Iterator[str]:
+        return self.iterkeys()
+
+    def show(
+        self,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: FieldFilter = None,
+        recursive: bool = True,
+        max_width: int = 80,
+        stream: TextIO | None = None,
+        **unused: object,
+    ) -> None:
+        """Prints the tree of fields."""
+        out = sys.stdout if stream is None else stream
+        which: dict[str, Any] = {
+            "filter_name": filter_name,
+            "filter_typename": filter_typename,
+            "filter_field": filter_field,
+        }
+
+        def branch(one: HasFields, lead: str, margin: str, goes_on: bool) -> None:
+            print(f"{lead}{one.name} ({one.typename})"[:max_width], file=out)
+            if one.description:
+                print(f"{margin}Description: {one.description}"[:max_width], file=out)
+            below = one.values(recursive=False, **which) if goes_on else []
+            for field in below:
+                is_last = field is below[-1]
+                mark, blank = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+                branch(field, margin + mark, margin + blank, recursive)
+
+        branch(self, "", "", True)
+
+    # Its entries.
+
+    def arrays(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: str | None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: FieldFilter = None,
+        aliases: Mapping[str, str] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        library: Any = "ak",
+        ak_add_doc: AddDoc = False,
+        how: How = None,
+        virtual: bool = False,
+        access_log: Any = None,
+        filter_branch: FieldFilter = None,
+        **others: Any,
+    ) -> Any:
+        """Reads fields, and computes expressions, as `tupelo.Ntuple.arrays`; expressions may be filters of names too.
+
+        Of a field, it is a record with that field alone, or lists of these.
+        """
+        check_options("arrays", others)
+        short = library_name(library)
+        check_how(how, short)
+        other = None if short == "ak" else short
+        _virtual.check(access_log, virtual, how=how, library=other, expressions=expressions, cut=cut, aliases=aliases)
+        filters = filter_name, filter_typename, filter_field, filter_branch
+        request = self._request(expressions, cut, aliases, filters)
+        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        style = Style(ak_add_doc, fixed_types=True)
+        core = self.ntuple.core
+        if virtual:
+            return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
+        return self._handed_out(*core._whole(request), short, style, how)
+
+    def iterate(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: str | None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: FieldFilter = None,
+        aliases: Mapping[str, str] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        step_size: SupportsIndex | str = DEFAULT_STEP,
+        library: Any = "ak",
+        ak_add_doc: AddDoc = False,
+        how: How = None,
+        report: bool = False,
+        filter_branch: FieldFilter = None,
+        **others: Any,
+    ) -> Iterator[Any]:
+        """Reads the same as `arrays`, piece by piece."""
+        check_options("iterate", others)
+        short = library_name(library)
+        check_how(how, short)
+        filters = filter_name, filter_typename, filter_field, filter_branch
+        request = self._request(expressions, cut, aliases, filters)
+        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        style = Style(ak_add_doc, fixed_types=True)
+        for start, stop, batch, entries in self.ntuple.core._batches(request, step_size):
+            arrays = self._handed_out(batch, entries, short, style, how)
+            yield (arrays, Report(self, start, stop)) if report else arrays
+
+    def num_entries_for(self, memory_size: str, expressions: Any = None, **which: Any) -> int:
+        """Number of entries that the first piece of `iterate` of that size has."""
+        for _, report in self.iterate(expressions, step_size=memory_size, report=True, **which):
+            return int(report.tree_entry_stop - report.tree_entry_start)
+        return 0
+
+    def to_akform(
+        self,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: FieldFilter = None,
+        ak_add_doc: AddDoc = False,
+        filter_branch: FieldFilter = None,
+    ) -> tuple[Any, list[str] | None]:
+        """The Awkward form of what `arrays` reads, from the top, and the way from there to this field, if it is one."""
+        filters = filter_name, filter_typename, filter_field, filter_branch
+        request = self._request(None, None, None, filters)
+        batch = self.ntuple.core._core.read(request)
+        whole = flatten(hand_out(batch, "ak", range(0), Style(ak_add_doc, fixed_types=True)), self.ntuple)
+        return whole.layout.form, None if self is self.ntuple else self.path.split(".")
+
+    def _request(
+        self, expressions: Any, cut: Any, aliases: Any, filters: tuple[Filter, Filter, FieldFilter, FieldFilter]
+    ) -> _select.Request:
+        """What to read, of no entries yet."""
+        request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
+        is_filtered = any(one is not None for one in filters)
+        if expressions is None and not is_filtered:
+            request.patterns = self._patterns()
+            return request
+        if expressions is not None and is_filtered:
+            raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
+        wanted: list[str] = []
+        if expressions is None:
+            names, types, one, two = filters
+            which = {"filter_name": names, "filter_typename": types, "filter_field": one, "filter_branch": two}
+            wanted = [path for field in self.values(**which) for path in field._patterns()]
+        for text in _select.texts("expressions", expressions):
+            found = [] if text in dict(request.aliases) else self.values(filter_name=text)
+            wanted += [path for field in found for path in field._patterns()]
+            if not found:
+                request.patterns = None
+                request.add(text, self.ntuple.core._by_path)
+                if request.patterns:
+                    raise self.ntuple.core._no_such_field(text)
+        if not wanted and not request.computed:
+            text = f"{self.ntuple.file_path}: '{self.path}': none of {len(self.keys())} fields passes the filters"
+            raise NotFoundError(text)
+        request.patterns = wanted or None
+        return request
+
+    @abstractmethod
+    def _patterns(self) -> list[str]:
+        """What reads it."""
+
+    def _handed_out(self, batch: Any, entries: Any, library: str, style: Style, how: How) -> Any:
+        """A `pyarrow.RecordBatch` of these entries as `arrays` gives it."""
+        if library != "ak":
+            return self._columns(batch, library, entries, how)
+        arrays = self._from_top(hand_out(batch, library, entries, style))
+        return group(arrays, arrays.fields, how)
+
+    def _from_top(self, arrays: Any) -> Any:
+        """What `arrays` gives, of a record of columns."""
+        return flatten(arrays, self.ntuple)
+
+    def _columns(self, batch: Any, library: str, entries: Any, how: How) -> Any:
+        """What `arrays` gives, of other libraries than Awkward."""
+        return hand_out(batch, library, entries, None, how)
