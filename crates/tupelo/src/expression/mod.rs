@@ -41,11 +41,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::Field;
+use arrow_select::concat::concat;
 
-use crate::{Error, Result};
+use crate::{Error, Result, pool};
 use parse::{Node, Term};
+
+/// Entries that are computed at once: what is made on the way stays in a core's cache, and several threads have work.
+const BLOCK_ENTRIES: usize = 1 << 15;
 
 /// A parsed expression.
 /// ```
@@ -103,8 +107,28 @@ impl Expression {
     /// The same, with a field of its type. It is nullable where values may be missing, whether some are or not: so each
     /// batch of an ntuple gives the same.
     pub(crate) fn column(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
-        let value = evaluate::evaluate(&self.text, &self.root, batch);
-        let value = value.map_err(|e| e.within(format!("expression '{}'", self.text)))?;
+        self.blocks(batch).map_err(|e| e.within(format!("expression '{}'", self.text)))
+    }
+
+    /// The same block by block, where that makes a difference.
+    fn blocks(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
+        let entries = batch.num_rows();
+        // A field is there already, and of texts there is a limit for all entries together.
+        let is_there = matches!(self.root.node, Node::Field(_) | Node::Member(..));
+        let has_texts = || batch.schema().fields().iter().any(|field| value::holds_texts(field.data_type()));
+        if entries <= BLOCK_ENTRIES || is_there || has_texts() {
+            return self.block(batch);
+        }
+        let block = |start| batch.slice(start, BLOCK_ENTRIES.min(entries - start));
+        let blocks = (0..entries).step_by(BLOCK_ENTRIES).map(block).collect();
+        let made = pool::map(blocks, (entries * size_of::<f64>()) as u64, |block| self.block(&block))?;
+        let (mut fields, arrays): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+        Ok((fields.swap_remove(0), concat(&arrays)?))
+    }
+
+    fn block(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
+        let value = evaluate::evaluate(&self.text, &self.root, batch)?;
         let is_nullable = value.is_optional && value.lists.is_empty();
         let array = value.into_array();
         Ok((Field::new(&self.text, array.data_type().clone(), is_nullable), array))

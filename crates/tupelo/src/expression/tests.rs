@@ -9,11 +9,12 @@ use arrow_array::{
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Field};
+use arrow_select::concat::concat_batches;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::Expression;
+use super::{BLOCK_ENTRIES, Expression};
 
 fn list<T: Copy>(lists: &[&[T]], items: impl Fn(Vec<T>) -> ArrayRef) -> ArrayRef {
     let offsets = OffsetBuffer::from_lengths(lists.iter().map(|list| list.len()));
@@ -359,6 +360,35 @@ fn the_type_does_not_hang_on_the_values() {
         }
         assert_eq!(expression.column(&events.slice(0, 0)).unwrap().0, field, "{text}");
     }
+}
+
+/// Many entries are computed block by block.
+#[test]
+fn blocks_make_no_difference() {
+    let few = events();
+    let numbers: Vec<usize> =
+        (0..few.num_columns()).filter(|&column| few.schema().field(column).name() != "name").collect();
+    let few = few.project(&numbers).unwrap();
+    let many = BLOCK_ENTRIES / 2 + 3;
+    let many = concat_batches(&few.schema(), std::iter::repeat_n(&few, many)).unwrap();
+    for text in [
+        "met",
+        "met * run + 1",
+        "pt[0]",
+        "pt[eta > 0]",
+        "jets.parts * 2",
+        "pair + run",
+        "maybe + 1",
+        "1 + 1",
+        "any(pt > 20) & good",
+    ] {
+        let expression: Expression = text.parse().unwrap();
+        let (field, blocks) = expression.column(&many).unwrap();
+        let (whole_field, whole) = expression.block(&many).unwrap();
+        assert_eq!((field, blocks.as_ref()), (whole_field, whole.as_ref()), "{text}");
+    }
+    let error = "pt + pair".parse::<Expression>().unwrap().evaluate(&many).unwrap_err();
+    assert_eq!(error.to_string(), format!("expression 'pt + pair': {}", self::error("pt + pair")));
 }
 
 /// `a > 1 & b < 3` was a chain of comparisons through `1 & b`, and kept the wrong entries.

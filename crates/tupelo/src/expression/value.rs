@@ -73,6 +73,17 @@ pub(super) fn describe(data_type: &DataType) -> String {
     }
 }
 
+/// Whether there are texts at the bottom.
+pub(super) fn holds_texts(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::LargeList(item) | DataType::List(item) | DataType::FixedSizeList(item, _) => {
+            holds_texts(item.data_type())
+        }
+        DataType::Struct(members) => members.iter().any(|member| holds_texts(member.data_type())),
+        other => Kind::of(other) == Kind::Text,
+    }
+}
+
 impl Value {
     /// An array, with the lists on its outside opened.
     pub(super) fn of(array: &ArrayRef, is_optional: bool) -> Result<Self> {

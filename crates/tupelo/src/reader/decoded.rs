@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_buffer::bit_iterator::BitSliceIterator;
-use arrow_select::filter::filter;
+use arrow_select::filter::{FilterBuilder, filter};
 use tupelo_format::descriptor::FieldId;
 
 use super::Ntuple;
 use crate::decode::{self, How};
 use crate::schema::{Field, Kind};
 use crate::source::Segment;
-use crate::{Result, plan};
+use crate::{Result, plan, pool};
 
 /// Entries to keep that are no further apart are read together with those between them: most pages hold more, and are
 /// decoded whole.
@@ -76,16 +76,16 @@ impl<'n> Decoded<'n> {
         let arrays = source.counters().elapsed(|| decode::fields(source, request, fields, &self.segments, how))?;
         match &self.wanted {
             None => Ok(arrays),
-            Some(wanted) => Ok(arrays.iter().map(|array| filter(array, wanted)).collect::<Result<_, _>>()?),
+            Some(wanted) => filtered(arrays, wanted),
         }
     }
 
     /// From now on only the entries where a truth is true.
     pub(super) fn keep(&mut self, kept: &BooleanArray) -> Result<()> {
         let fields = self.fields.values_mut().flatten().map(|(_, _, array)| array);
-        for array in fields.chain(self.aliases.values_mut()) {
-            *array = filter(array, kept)?;
-        }
+        let arrays: Vec<&mut ArrayRef> = fields.chain(self.aliases.values_mut()).collect();
+        let fewer = filtered(arrays.iter().map(|array| Arc::clone(array)).collect(), kept)?;
+        arrays.into_iter().zip(fewer).for_each(|(array, fewer)| *array = fewer);
         let runs = runs(kept);
         self.segments = plan::parts(&self.segments, &runs);
         let mut wanted = BooleanBufferBuilder::new(runs.iter().map(|(start, end)| end - start).sum());
@@ -116,6 +116,13 @@ impl<'n> Decoded<'n> {
         };
         plan::entry(&self.segments, index as u64)
     }
+}
+
+/// Only the values where a truth is true.
+fn filtered(arrays: Vec<ArrayRef>, kept: &BooleanArray) -> Result<Vec<ArrayRef>> {
+    let filter = FilterBuilder::new(kept).optimize().build();
+    let bytes = arrays.iter().map(|array| array.get_array_memory_size() as u64).sum();
+    pool::map(arrays, bytes, |array| Ok(filter.filter(&array)?))
 }
 
 fn holds_strings(field: &Field) -> bool {
