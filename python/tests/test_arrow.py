@@ -83,6 +83,47 @@ def test_duckdb_reads_it_as_often_as_it_likes(nt: tupelo.Ntuple) -> None:
     assert relation.filter("i > 5000").aggregate("count(*)").fetchall() == [(ENTRIES // 1000 - 6,)]
 
 
+def test_duckdb_reads_of_a_stream_what_was_chosen(nt: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    """Of an ntuple as it is, it reads all columns, whatever the query needs."""
+    assert nt.metrics is not None
+    events = nt.stream(["x * 2", "i"], "name == 'odd' and i < 1000")
+    assert events.schema.names == ["x * 2", "i"]
+    assert pa.schema(events).equals(events.schema)
+    assert nt.metrics.pages == 0
+    mine = (data["i"] % 2 == 1) & (data["i"] < 1000)
+    for _ in range(2):
+        assert query("select sum(i), count(*) from nt", events) == [(int(data["i"][mine].sum()), 500)]
+    assert pa.table(events).equals(nt.arrays(["x * 2", "i"], "name == 'odd' and i < 1000", library="arrow"))
+    alone = tupelo.open(f"{nt.file_path}:Events", metrics=True)
+    assert isinstance(alone, tupelo.Ntuple)
+    assert alone.metrics is not None
+    assert query("select sum(i) from nt", alone.stream(filter_name="i")) == [(ENTRIES * (ENTRIES - 1) // 2,)]
+    assert alone.metrics.unpacked_bytes == 8 * ENTRIES
+    assert repr(nt.stream("jets.pt", entry_start=-5)) == f"<tupelo.Stream of jets; entries {ENTRIES - 5} to {ENTRIES}>"
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        nt.stream("i", nonsense=1)
+
+
+def test_fields_that_nobody_else_can_hold_are_left_out(nt: tupelo.Ntuple) -> None:
+    """DuckDB and polars have no variants, and an ntuple with one could not be read by them at all."""
+    with tupelo.recreate("variant.root") as file:
+        file.mkrntuple("Events", {"x": "int", "v": "std::variant<int, std::string>"}).extend(
+            {"x": [1, 2, 3], "v": ak.Array([1, "two", 3])}
+        )
+    events = tupelo.open("variant.root:Events")
+    assert isinstance(events, tupelo.Ntuple)
+    chosen = events.stream(filter_typename=lambda name: "variant" not in name)
+    assert query("select sum(x) from nt", chosen) == [(6,)]
+    assert pl.DataFrame(chosen)["x"].sum() == 6
+
+
+def test_errors_of_streams_come_before_reading(nt: tupelo.Ntuple) -> None:
+    with pytest.raises(tupelo.NotFoundError, match="no field is called 'nme'"):
+        nt.stream("nme")
+    with pytest.raises(tupelo.InvalidArgumentError, match="a value is missing"):
+        nt.stream("i", "x >")
+
+
 def test_duckdb_takes_results_too(nt: tupelo.Ntuple) -> None:
     for library in ("arrow", "pl", "pd"):
         result = nt.arrays(["i", "x"], library=library, entry_stop=10)

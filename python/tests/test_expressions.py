@@ -1,5 +1,6 @@
 """Expressions, cuts and aliases, against the same computed by Awkward from the whole arrays."""
 
+import re
 from typing import Any
 
 import awkward as ak
@@ -124,6 +125,30 @@ def test_what_may_be_a_glob_or_a_product() -> None:
     assert ntuple.arrays("a[0]").tolist() == [{"a[0]": 7}, {"a[0]": 8}]
     assert ntuple.arrays("a[-1]").tolist() == [{"a[-1]": 9}, {"a[-1]": 10}]
     assert ntuple.arrays(["x*", "x + y"]).fields == ["x", "xy", "x + y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("x *", "a value is missing at its end"),
+        ("x[0", "']' is missing at its end"),
+        ("abs(x", "')' is missing at its end"),
+        ("x[:, 0]", "a value is missing in front of ':' at character 3"),
+        ("x[1:2]", "']' is missing at character 4"),
+        ("x ? 1 : 2", "'?' means nothing at character 3"),
+        ("sum(y*)", "a value is missing in front of ')' at character 7"),
+    ],
+)
+def test_broken_expressions_are_no_missing_fields(text: str, error: str) -> None:
+    """With a sign in them that globs have too, they were told as the names of fields that are not there."""
+    with tupelo.recreate("b.root") as file:
+        file["n"] = {"x": [1], "y": [[2]]}
+    ntuple = tupelo.open("b.root:n")
+    with pytest.raises(tupelo.InvalidArgumentError, match=re.escape(f"expression '{text}': {error}")):
+        ntuple.arrays(text)
+    for glob in ("q*", "x[0-9]q", "{a,b}*", "Aux:p*"):
+        with pytest.raises(tupelo.NotFoundError, match=re.escape(f"no field is called '{glob}'")):
+            ntuple.arrays(glob)
 
 
 def test_only_pages_with_survivors_are_read() -> None:

@@ -214,6 +214,9 @@ TYPES: dict[str, tuple[str, list[Any]]] = {
     "optional<vector<int>>": ("std::optional<std::vector<std::int32_t>>", [None, [1, 2]]),
     "vector<optional<float>>": ("std::vector<std::optional<float>>", [[None, 1.5], []]),
     "optional<pair<int,int>>": ("std::optional<std::pair<std::int32_t,std::int32_t>>", [None, (1, 2)]),
+    "variant<int,std::string>": ("std::variant<std::int32_t,std::string>", [1, "two"]),
+    "vector<variant<bool,float>>": ("std::vector<std::variant<bool,float>>", [[True, 1.5], []]),
+    "optional<variant<int,string>>": ("std::optional<std::variant<std::int32_t,std::string>>", [None, "two"]),
     "optional<optional<int>>": ("std::optional<std::optional<std::int32_t>>", [[], [1]]),
 }
 
@@ -234,6 +237,23 @@ def test_cpp_types(declared: str) -> None:
     expected = [None, 1] if declared == "optional<optional<int>>" else values
     assert ntuple_again["x"].array().tolist() == [*expected, expected[1]]
     assert len(ntuple_again["x"].array(library="np")) == 3
+
+
+def test_variants_take_values_as_the_nearest_alternative() -> None:
+    """Whatever comes first in a piece: the alternatives of its Awkward array stand in another order then."""
+    with tupelo.recreate("f.root") as file:
+        ntuple = file.mkrntuple("Events", {"x": "std::variant<double, std::int16_t, std::string, std::vector<float>>"})
+        pieces: list[list[Any]] = [["two", 1], [[2.5], 0.5], [], [7, 8], ["a"], [None, 3, None]]
+        for piece in pieces:
+            ntuple.extend({"x": ak.Array(piece)})
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'x': values of the Arrow type bool are none of"):
+            ntuple.extend({"x": [True]})
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'x\._3': values of the Arrow type dense_union"):
+            ntuple.extend({"x": [[1, "text"]]})
+    flat = [value for piece in pieces for value in piece]
+    assert events()["x"].array().tolist() == flat
+    assert [type(value) for value in events()["x"].array().tolist()] == [type(value) for value in flat]
+    assert uproot.open("f.root")["Events"]["x"].array().tolist() == flat
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._objects import Instance, OpaqueObject
     from ._origin import Report
     from ._partitions import Partition, PartitionReport, partitions
+    from ._stream import Stream
     from .attributes import AttributeSet, AttributeSetWriter
     from .fields import Field
     from .filling import FillContext, Metadata, NtupleWriter
@@ -75,6 +76,7 @@ __all__ = [
     "ReadRule",
     "Report",
     "StorageError",
+    "Stream",
     "TupeloWarning",
     "UnsupportedError",
     "WritableFile",
@@ -112,6 +114,7 @@ _MODULE_OF = {
     "PartitionReport": "_partitions",
     "ReadRule": "rules",
     "Report": "_origin",
+    "Stream": "_stream",
     "WritableFile": "writing",
     "concatenate": "_many",
     "dask": "_dask",

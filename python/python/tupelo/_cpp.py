@@ -38,7 +38,7 @@ _SEQUENCES = ("vector", "set", "unordered_set", "multiset", "unordered_multiset"
 _MAPS = ("map", "unordered_map", "multimap", "unordered_multimap")
 _KNOWN = (
     "fundamental types, std::string, and std::vector, set, map (and their unordered_ and multi kinds), array, "
-    "optional, unique_ptr, atomic, pair, tuple, bitset and ROOT::RVec of them"
+    "optional, unique_ptr, atomic, pair, tuple, variant, bitset and ROOT::RVec of them"
 )
 
 
@@ -173,7 +173,7 @@ def _parse(text: str) -> _Type:
         one_of = 2
     elif plain in _SEQUENCES or base in ("ROOT::RVec", "ROOT::VecOps::RVec", "RVec"):
         one_of = 1
-    elif plain == "tuple":
+    elif plain in ("tuple", "variant"):
         one_of = len(inner)
     if one_of is None:
         raise _Unknown(f"the type {text!r} is not known; known are {_KNOWN}")
@@ -182,6 +182,10 @@ def _parse(text: str) -> _Type:
     if plain in ("pair", "tuple"):
         members = pa.struct([one.field(f"_{i}") for i, one in enumerate(inner)])
         return _Type(members, f"std::{plain}<{names}>")
+    if plain == "variant":
+        alternatives = [one.field(f"_{i}") for i, one in enumerate(inner)]
+        # Its nulls are values of an alternative of their own.
+        return _Type(pa.dense_union([pa.field("valueless", pa.null()), *alternatives]), f"std::variant<{names}>", True)
     if plain in _MAPS:
         key, value = inner
         pair = _Type(pa.struct([key.field("key"), value.field("value")]), f"std::pair<{names}>")

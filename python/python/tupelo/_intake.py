@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from . import _core
 from ._arrow import TYPE
+from ._fit import LISTS, in_order, text_of
 from ._texts import check_name
 from .errors import Error, InvalidArgumentError
 
@@ -71,7 +71,7 @@ def to_table(data: Any, schema: Any = None) -> Any:
 
 
 def _no_columns(data: Any, error: Exception) -> InvalidArgumentError:
-    return InvalidArgumentError(f"data of type {type(data).__name__} are no columns with names: {_text(error)}")
+    return InvalidArgumentError(f"data of type {type(data).__name__} are no columns with names: {text_of(error)}")
 
 
 def tight_schema(table: Any) -> Any:
@@ -97,45 +97,13 @@ def _plain_field(field: Any) -> Any:
         kind = pa.struct([_plain_field(member) for member in kind])
     elif pa.types.is_fixed_size_list(kind):
         kind = pa.list_(_plain_field(kind.value_field), kind.list_size)
-    elif any(test(kind) for test in _LISTS):
+    elif any(test(kind) for test in LISTS):
         kind = pa.large_list(_plain_field(kind.value_field))
     elif pa.types.is_string(kind) or pa.types.is_string_view(kind):
         kind = pa.large_string()
     elif pa.types.is_binary(kind) or pa.types.is_binary_view(kind):
         kind = pa.large_binary()
     return pa.field(field.name, kind, field.nullable, metadata=metadata)
-
-
-_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
-
-
-def fit(table: Any, schema: Any) -> Any:
-    """A table in the columns of a schema, in its order, with its numbers.
-
-    Numbers are converted where nothing is lost but digits of a float: 3.0 becomes an integer, 3.5 and 300 for a byte
-    do not. Raises `InvalidArgumentError` for what does not fit, and for columns that are missing or too many.
-    """
-    if table.schema.names != schema.names:
-        _check_names("columns", table.schema.names, schema.names)
-        table = table.select(schema.names)
-    columns = []
-    for field, column in zip(schema, table.columns, strict=True):
-        if column.type == field.type and (field.nullable or not column.null_count):
-            columns.append(column)
-            continue
-        chunks = [fit_array(chunk, field, field.name) for chunk in column.chunks]
-        columns.append(pa.chunked_array(chunks, None if chunks else field.type))
-    return pa.Table.from_arrays(columns, schema.names)
-
-
-def _check_names(what: str, given: list[str], wanted: list[str]) -> None:
-    twice = sorted({name for name in given if given.count(name) > 1})
-    missing = [name for name in wanted if name not in given]
-    unknown = [name for name in given if name not in wanted]
-    wrong = [("twice", twice), ("missing", missing), ("unknown", unknown)]
-    texts = [f"{how}: {', '.join(map(repr, names))}" for how, names in wrong if names]
-    if texts:
-        raise InvalidArgumentError(f"the {what} are not the declared ones ({'; '.join(texts)})")
 
 
 def _is_awkward(data: Any) -> bool:
@@ -168,17 +136,9 @@ def _without_views(table: Any) -> Any:
     """Lists in the form whose offsets are in order."""
     for index, field in enumerate(table.schema):
         if pa.types.is_list_view(field.type) or pa.types.is_large_list_view(field.type):
-            column = pa.chunked_array([_in_order(chunk) for chunk in table.column(index).chunks])
+            column = pa.chunked_array([in_order(chunk) for chunk in table.column(index).chunks])
             table = table.set_column(index, field.with_type(column.type), column)
     return table
-
-
-def _in_order(views: Any) -> Any:
-    """A list view as a list. Arrow's own cast gives wrong offsets (pyarrow 26: the last one is 0)."""
-    sizes = np.where(views.is_valid().to_numpy(zero_copy_only=False), views.sizes.to_numpy(), 0)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    mask = views.is_null() if views.null_count else None
-    return pa.LargeListArray.from_arrays(pa.array(offsets), views.flatten(), mask=mask)
 
 
 def _table_of_awkward(data: Any) -> Any:
@@ -204,7 +164,7 @@ def _table_of_pandas(data: Any) -> Any:
                 values = _from_numpy(frame.iloc[:, index].to_numpy())
                 table = table.set_column(index, pa.field(table.field(index).name, values.type), values)
     except _ARROW_ERRORS as error:
-        raise InvalidArgumentError(f"the data frame cannot be written: {_text(error)}") from error
+        raise InvalidArgumentError(f"the data frame cannot be written: {text_of(error)}") from error
     return table.replace_schema_metadata(None)
 
 
@@ -245,12 +205,12 @@ def to_array(values: Any, want: Any = None) -> Any:
     except pa.ArrowNotImplementedError as error:
         # Arrow names types of NumPy by their numbers.
         kind = getattr(values, "dtype", None) or getattr(values, "type", None) or type(values).__name__
-        raise InvalidArgumentError(f"RNTuple stores no values of the type {kind} ({_text(error)})") from error
+        raise InvalidArgumentError(f"RNTuple stores no values of the type {kind} ({text_of(error)})") from error
     except Error:
         raise
     except (*_ARROW_ERRORS, RuntimeError) as error:
         # Awkward calls a text that is none a RuntimeError.
-        raise InvalidArgumentError(_text(error)) from error
+        raise InvalidArgumentError(text_of(error)) from error
 
 
 def _from_awkward(values: Any) -> Any:
@@ -263,7 +223,7 @@ def _from_objects(values: Any, want: Any) -> Any:
     """An Arrow array of Python's own values. Arrow would cut 1.5 to an integer if it were told the type, and take a
     tuple for a list if it were not.
     """
-    if want is not None and "struct<" in str(want):
+    if want is not None and any(kind in str(want) for kind in ("struct<", "union<")):
         import awkward as ak
 
         if pa.types.is_large_list(want):
@@ -326,123 +286,3 @@ def _tuple_field(field: Any) -> Any:
 
 def _is_plain(field: Any) -> bool:
     return not (field.metadata or {})
-
-
-def fit_array(array: Any, field: Any, path: str) -> Any:
-    """An array in the physical type of a field; strings and bytes are left to the engine."""
-    have, want = array.type, field.type
-    if pa.types.is_dictionary(have):
-        return fit_array(_decoded(array), field, path)
-    if array.null_count and not field.nullable and not pa.types.is_union(have):
-        raise InvalidArgumentError(
-            f"field '{path}': {array.null_count} values are missing, but the field is not declared as std::optional"
-        )
-    if have == want or pa.types.is_union(have) or _are_texts(have, want):
-        return array
-    if pa.types.is_null(have):
-        return pa.nulls(len(array), want)
-    if pa.types.is_struct(want) and pa.types.is_struct(have):
-        return _fit_struct(array, want, path)
-    if pa.types.is_large_list(want) or pa.types.is_fixed_size_list(want):
-        lists = _fit_lists(array, want, path)
-        if lists is not None:
-            return lists
-    elif _is_number(have) and _is_number(want):
-        try:
-            fitting = array.cast(want)
-        except pa.ArrowInvalid as error:
-            raise InvalidArgumentError(f"field '{path}': {_text(error)}") from error
-        if _is_lossy(array, fitting):
-            raise InvalidArgumentError(f"field '{path}': the declared type {want} cannot hold all of the values")
-        return fitting
-    raise InvalidArgumentError(f"field '{path}': values of the Arrow type {have} do not fit the declared type {want}")
-
-
-def _decoded(array: Any) -> Any:
-    """The values of a dictionary array. Arrow cannot take views, which polars makes of categories."""
-    values = array.dictionary
-    if pa.types.is_string_view(values.type):
-        values = values.cast(pa.large_string())
-    elif pa.types.is_binary_view(values.type):
-        values = values.cast(pa.large_binary())
-    return values.take(array.indices)
-
-
-def _is_lossy(array: Any, fitting: Any) -> bool:
-    """Whether a cast lost more than digits of a float: Arrow lets infinity and truth take the place of numbers."""
-    if pa.types.is_boolean(fitting.type):
-        return not fitting.cast(array.type).equals(array)
-    if pa.types.is_floating(array.type) and pa.types.is_floating(fitting.type):
-        return bool(pc.any(pc.and_(pc.is_inf(fitting), pc.is_finite(array))).as_py())
-    return False
-
-
-def _fit_struct(array: Any, want: Any, path: str) -> Any:
-    members = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
-    given = dict(zip(array.type.names, members, strict=True))
-    # Members of tuples have numbers, which Awkward and RNTuple spell differently.
-    numbered = all(name.removeprefix("_").isdigit() for name in given)
-    if numbered and len(members) == want.num_fields:
-        given = dict(zip(want.names, members, strict=True))
-    _check_names(f"members of '{path}'", list(given), want.names)
-    fields = [member.with_nullable(member.nullable or bool(array.null_count)) for member in want]
-    fitted = [fit_array(given[member.name], member, f"{path}.{member.name}") for member in fields]
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(fitted, names=want.names, mask=mask)
-
-
-def _fit_lists(array: Any, want: Any, path: str) -> Any:
-    """The items of lists fitted, the lists in the way the field wants them; None for what are no lists."""
-    have, item = array.type, want.value_field
-    if pa.types.is_list_view(have) or pa.types.is_large_list_view(have):
-        array = _in_order(array)
-        have = array.type
-    mask = array.is_null() if array.null_count else None
-    is_fixed = pa.types.is_fixed_size_list(have)
-    if pa.types.is_fixed_size_list(want):
-        if is_fixed and have.list_size == want.list_size:
-            values = array.values.slice(array.offset * want.list_size, len(array) * want.list_size)
-        elif (pa.types.is_list(have) or pa.types.is_large_list(have)) and mask is None:
-            lengths = np.diff(array.offsets.to_numpy())
-            if (lengths != want.list_size).any():
-                raise InvalidArgumentError(f"field '{path}': not every list has {want.list_size} items")
-            values = array.flatten()
-        else:
-            return None
-        return pa.FixedSizeListArray.from_arrays(fit_array(values, item, path), want.list_size, mask=mask)
-    if is_fixed:
-        offsets = np.arange(len(array) + 1, dtype=np.int64) * have.list_size
-        values = array.values.slice(array.offset * have.list_size, len(array) * have.list_size)
-    elif pa.types.is_map(have):
-        offsets = array.offsets.to_numpy().astype(np.int64)
-        values = pa.StructArray.from_arrays([array.keys, array.items], names=item.type.names)
-    elif pa.types.is_list(have) or pa.types.is_large_list(have):
-        offsets = array.offsets.to_numpy().astype(np.int64)
-        values = array.values
-    elif _is_binary(have) and item.type == pa.uint8():
-        return array
-    else:
-        return None
-    values = fit_array(values, item, path)
-    return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=mask)
-
-
-def _are_texts(*types: Any) -> bool:
-    tests = (
-        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
-        pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
-    )  # fmt: skip
-    return all(any(test(kind) for test in tests) for kind in types)
-
-
-def _is_binary(kind: Any) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
-
-
-def _is_number(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-def _text(error: Exception) -> str:
-    """The first line of what Arrow says."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -19,6 +19,9 @@ of which one must fit, or None for everything."""
 LIBRARIES = {"ak": "Awkward Array", "np": "NumPy", "arrow": "PyArrow", "pd": "pandas", "pl": "polars"}
 """What ``library`` may be."""
 
+_SIGNS = re.compile(r"[\s()+/<>=&|]|\[[^\]]*(:|$)")
+"""What expressions have, and globs seldom: where no field fits, it was meant to be an expression."""
+
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
 # What uproot's methods of the same names take (some of it for trees only), and what to do instead.
@@ -158,7 +161,7 @@ class Request:
         try:
             names = _core.expression_names(text)
         except InvalidArgumentError:
-            if is_glob(text):
+            if is_glob(text) and (fnmatch.filter(known, text) or not _SIGNS.search(text)):
                 return False
             raise
         if all(name in known or any(name.startswith(f"{path}.") for path in known) for name in names):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from . import _core, _intake, _select
+from . import _core, _fit, _intake, _select
 from ._libraries import Library, hand_out
 from ._short import short
 from .errors import InvalidArgumentError
@@ -133,7 +133,7 @@ class AttributeSetWriter:
         Raises `InvalidArgumentError` where ranges are none or data do not fit; nothing of them is then written.
         """
         pairs = _ranges(ranges)
-        table = _intake.fit(_intake.to_table(data, self._schema), self._schema)
+        table = _fit.fit(_intake.to_table(data, self._schema), self._schema)
         if len(pairs) != table.num_rows:
             raise InvalidArgumentError(f"attribute set '{self._name}': {len(pairs)} ranges for {table.num_rows} rows")
         self._core.write(pairs[:, 0].tolist(), pairs[:, 1].tolist(), table)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _core, _intake
+from . import _core, _fit, _intake
 from ._declare import declared
 from ._short import short
 from ._storage import Projections, Storage
@@ -196,12 +196,12 @@ class NtupleWriter:
             return self._write(table)
         # Fields cannot be taken back, so what does not fit must be known before they are there.
         added = declared(_intake.tight_schema(table.select(new)))
-        fitting = _intake.fit(table, pa.schema([*self._schema, *added]))
+        fitting = _fit.fit(table, pa.schema([*self._schema, *added]))
         self.add_fields(added)
         self._core.write(fitting)
 
     def _write(self, table: Any) -> None:
-        self._core.write(_intake.fit(table, self._schema))
+        self._core.write(_fit.fit(table, self._schema))
 
 
 class FillContext:
@@ -220,9 +220,9 @@ class FillContext:
         """Appends entries, as `NtupleWriter.extend`."""
         if _intake.is_stream(data):
             for batch in _intake.batches(data):
-                self._core.write(_intake.fit(pa.Table.from_batches([batch]), self._schema))
+                self._core.write(_fit.fit(pa.Table.from_batches([batch]), self._schema))
         else:
-            self._core.write(_intake.fit(_intake.to_table(data, self._schema), self._schema))
+            self._core.write(_fit.fit(_intake.to_table(data, self._schema), self._schema))
 
     def flush_cluster(self) -> None:
         """Ends the open cluster before it is full."""

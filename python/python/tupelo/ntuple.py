@@ -17,6 +17,7 @@ from ._progress import Progress
 from ._select import Filter
 from ._short import short
 from ._sizes import parse_bytes
+from ._stream import Stream
 from ._texts import check_name
 from .attributes import AttributeSet
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
@@ -325,6 +326,41 @@ class Ntuple(Fields):
         chosen = _select.single_entries(entries, self.num_entries)
         return hand_out(request.ordered(self._core.take(request, chosen)), library, chosen)
 
+    def stream(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: str | None = None,
+        *,
+        aliases: Mapping[str, str] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
+        binary_strings: bool = False,
+        **unknown: object,
+    ) -> Stream:
+        """What `arrays` reads as a stream of Arrow batches, for whatever takes one.
+
+        An ntuple is such a stream itself, of all its fields: DuckDB, for instance, reads all of them whatever its query
+        needs, and refuses those that it cannot hold. Of this one it reads what was chosen here, and the ``cut`` leaves
+        out pages. Arguments are those of `arrays`, and ``binary_strings`` is that of `iterate`.
+
+        Raises what `arrays` does; what is found while reading comes, as it is, from who reads.
+
+        >>> import duckdb, tupelo
+        >>> with tupelo.recreate("stream.root") as file:
+        ...     file["Events"] = {"pt": [31.5, 7.25, 12.0], "run": [1, 1, 2], "charge": [1, -1, 1]}
+        >>> events = tupelo.open("stream.root:Events").stream(["run", "pt"], "charge > 0")
+        >>> duckdb.sql("select run, sum(pt) from events group by run order by run").fetchall()
+        [(1, 31.5), (2, 12.0)]
+        """
+        _select.refuse("stream", unknown)
+        request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, None)
+        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        request.binary_strings = binary_strings
+        return Stream(self._core, request)
+
     def scan(
         self,
         names: str | Iterable[str] | None = None,
@@ -454,8 +490,7 @@ class Ntuple(Fields):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All entries as a stream of Arrow batches, decoded while they are asked for."""
-        request = _select.Request(entry_stop=self.num_entries)
-        return self._core.stream(request, _core.DEFAULT_BATCH_BYTES, requested_schema)
+        return Stream(self._core, _select.Request(entry_stop=self.num_entries)).__arrow_c_stream__(requested_schema)
 
     def with_rules(self, rules: ReadRule | Iterable[ReadRule]) -> "Ntuple":
         """The same ntuple with the members that rules compute, see `ReadRule`.

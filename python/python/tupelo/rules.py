@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from . import _cpp, _intake
+from . import _cpp, _fit, _intake
 from ._short import short
 from ._texts import check_text, check_texts
 from .errors import InvalidArgumentError
@@ -118,4 +118,4 @@ def _fitting(given: Any, field: Any) -> Any:
             f"its function gave for '{field.name}' a {kind}, which is no array: {error}"
         ) from error
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return _intake.fit_array(array, field, field.name)
+    return _fit.fit_array(array, field, field.name)

@@ -391,7 +391,7 @@ impl<'t> Parser<'t> {
         while !self.is_next(")") {
             arguments.push(self.term(0)?);
             if !self.is_next(")") {
-                self.expect(",")?;
+                self.expect(if self.next.is_none() { ")" } else { "," })?;
             }
         }
         self.expect(")")?;

@@ -1,0 +1,239 @@
+"""Arrow data as the declared fields want them."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ._arrow import is_optional_list
+from .errors import InvalidArgumentError
+
+LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
+"""Tests for the types of lists of any length."""
+
+
+def fit(table: Any, schema: Any) -> Any:
+    """A table in the columns of a schema, in its order, with its numbers.
+
+    Numbers are converted where nothing is lost but digits of a float: 3.0 becomes an integer, 3.5 and 300 for a byte
+    do not. Raises `InvalidArgumentError` for what does not fit, and for columns that are missing or too many.
+    """
+    if table.schema.names != schema.names:
+        _check_names("columns", table.schema.names, schema.names)
+        table = table.select(schema.names)
+    columns = []
+    for field, column in zip(schema, table.columns, strict=True):
+        if column.type == field.type and (field.nullable or not column.null_count):
+            columns.append(column)
+            continue
+        chunks = [fit_array(chunk, field, field.name) for chunk in column.chunks]
+        columns.append(pa.chunked_array(chunks, None if chunks else field.type))
+    return pa.Table.from_arrays(columns, schema.names)
+
+
+def _check_names(what: str, given: list[str], wanted: list[str]) -> None:
+    twice = sorted({name for name in given if given.count(name) > 1})
+    missing = [name for name in wanted if name not in given]
+    unknown = [name for name in given if name not in wanted]
+    wrong = [("twice", twice), ("missing", missing), ("unknown", unknown)]
+    texts = [f"{how}: {', '.join(map(repr, names))}" for how, names in wrong if names]
+    if texts:
+        raise InvalidArgumentError(f"the {what} are not the declared ones ({'; '.join(texts)})")
+
+
+def in_order(views: Any) -> Any:
+    """A list view as a list. Arrow's own cast gives wrong offsets (pyarrow 26: the last one is 0)."""
+    sizes = np.where(views.is_valid().to_numpy(zero_copy_only=False), views.sizes.to_numpy(), 0)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    mask = views.is_null() if views.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets), views.flatten(), mask=mask)
+
+
+def fit_array(array: Any, field: Any, path: str) -> Any:
+    """An array in the physical type of a field; strings and bytes are left to the engine."""
+    have, want = array.type, field.type
+    if pa.types.is_dictionary(have):
+        return fit_array(_decoded(array), field, path)
+    if is_optional_list(field) and not _is_list(have):
+        there = np.asarray(array.is_valid())
+        offsets = np.concatenate([[0], np.cumsum(there)])
+        items = fit_array(array.filter(pa.array(there)), want.value_field, path)
+        return pa.LargeListArray.from_arrays(pa.array(offsets), items)
+    if pa.types.is_union(want):
+        return array if have == want else _fit_union(array, want, path)
+    if array.null_count and not field.nullable:
+        raise InvalidArgumentError(
+            f"field '{path}': {array.null_count} values are missing, but the field is not declared as std::optional"
+        )
+    if have == want or _are_texts(have, want):
+        return array
+    if pa.types.is_null(have):
+        return pa.nulls(len(array), want)
+    if pa.types.is_struct(want) and pa.types.is_struct(have):
+        return _fit_struct(array, want, path)
+    if pa.types.is_large_list(want) or pa.types.is_fixed_size_list(want):
+        lists = _fit_lists(array, want, path)
+        if lists is not None:
+            return lists
+    elif _is_number(have) and _is_number(want):
+        try:
+            fitting = array.cast(want)
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(f"field '{path}': {text_of(error)}") from error
+        if _is_lossy(array, fitting):
+            raise InvalidArgumentError(f"field '{path}': the declared type {want} cannot hold all of the values")
+        return fitting
+    raise InvalidArgumentError(f"field '{path}': values of the Arrow type {have} do not fit the declared type {want}")
+
+
+def _decoded(array: Any) -> Any:
+    """The values of a dictionary array. Arrow cannot take views, which polars makes of categories."""
+    values = array.dictionary
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
+    elif pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())
+    return values.take(array.indices)
+
+
+def _is_lossy(array: Any, fitting: Any) -> bool:
+    """Whether a cast lost more than digits of a float: Arrow lets infinity and truth take the place of numbers."""
+    if pa.types.is_boolean(fitting.type):
+        return not fitting.cast(array.type).equals(array)
+    if pa.types.is_floating(array.type) and pa.types.is_floating(fitting.type):
+        return bool(pc.any(pc.and_(pc.is_inf(fitting), pc.is_finite(array))).as_py())
+    return False
+
+
+def _fit_struct(array: Any, want: Any, path: str) -> Any:
+    members = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
+    given = dict(zip(array.type.names, members, strict=True))
+    # Members of tuples have numbers, which Awkward and RNTuple spell differently.
+    numbered = all(name.removeprefix("_").isdigit() for name in given)
+    if numbered and len(members) == want.num_fields:
+        given = dict(zip(want.names, members, strict=True))
+    _check_names(f"members of '{path}'", list(given), want.names)
+    fields = [member.with_nullable(member.nullable or bool(array.null_count)) for member in want]
+    fitted = [fit_array(given[member.name], member, f"{path}.{member.name}") for member in fields]
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(fitted, names=want.names, mask=mask)
+
+
+def _fit_lists(array: Any, want: Any, path: str) -> Any:
+    """The items of lists fitted, the lists in the way the field wants them; None for what are no lists."""
+    have, item = array.type, want.value_field
+    if pa.types.is_list_view(have) or pa.types.is_large_list_view(have):
+        array = in_order(array)
+        have = array.type
+    mask = array.is_null() if array.null_count else None
+    is_fixed = pa.types.is_fixed_size_list(have)
+    if pa.types.is_fixed_size_list(want):
+        if is_fixed and have.list_size == want.list_size:
+            values = array.values.slice(array.offset * want.list_size, len(array) * want.list_size)
+        elif (pa.types.is_list(have) or pa.types.is_large_list(have)) and mask is None:
+            lengths = np.diff(array.offsets.to_numpy())
+            if (lengths != want.list_size).any():
+                raise InvalidArgumentError(f"field '{path}': not every list has {want.list_size} items")
+            values = array.flatten()
+        else:
+            return None
+        return pa.FixedSizeListArray.from_arrays(fit_array(values, item, path), want.list_size, mask=mask)
+    if is_fixed:
+        offsets = np.arange(len(array) + 1, dtype=np.int64) * have.list_size
+        values = array.values.slice(array.offset * have.list_size, len(array) * have.list_size)
+    elif pa.types.is_map(have):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        values = pa.StructArray.from_arrays([array.keys, array.items], names=item.type.names)
+    elif pa.types.is_list(have) or pa.types.is_large_list(have):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        values = array.values
+    elif _is_binary(have) and item.type == pa.uint8():
+        return array
+    else:
+        return None
+    values = fit_array(values, item, path)
+    return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=mask)
+
+
+def _fit_union(array: Any, want: Any, path: str) -> Any:
+    """Values of one or several types as a variant: each as the alternative that is nearest to its type."""
+    if pa.types.is_union(array.type):
+        codes = np.asarray(array.type_codes.to_numpy())
+        is_dense = array.type.mode == "dense"
+        places = array.offsets.to_numpy() if is_dense else np.arange(len(array)) + array.offset
+        children = [(codes == code, array.field(i)) for i, code in enumerate(array.type.type_codes)]
+    else:
+        places, children = np.arange(len(array)), [(np.ones(len(array), dtype=bool), array)]
+    rows: list[list[Any]] = [[] for _ in want]
+    parts: list[list[Any]] = [[] for _ in want]
+    nothing = next((index for index, alternative in enumerate(want) if pa.types.is_null(alternative.type)), None)
+    for is_mine, child in children:
+        mine = np.flatnonzero(is_mine)
+        values = child.take(pa.array(places[mine]))
+        if nothing is not None and values.null_count:
+            missing = values.is_null().to_numpy(zero_copy_only=False)
+            rows[nothing].append(mine[missing])
+            parts[nothing].append(pa.nulls(int(missing.sum())))
+            mine, values = mine[~missing], values.drop_null()
+        if len(values):
+            index, fitted = _fit_alternative(values, want, path)
+            rows[index].append(mine)
+            parts[index].append(fitted)
+    tags, offsets = np.zeros(len(array), dtype=np.int8), np.zeros(len(array), dtype=np.int32)
+    alternatives = []
+    for code, alternative, numbers, values in zip(want.type_codes, want, rows, parts, strict=True):
+        at = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
+        tags[at], offsets[at] = code, np.arange(len(at))
+        alternatives.append(pa.concat_arrays(values) if values else pa.nulls(0, alternative.type))
+    fields = [alternative.name for alternative in want]
+    made = pa.UnionArray.from_dense(pa.array(tags), pa.array(offsets), alternatives, fields, list(want.type_codes))
+    return made
+
+
+def _fit_alternative(values: Any, want: Any, path: str) -> tuple[int, Any]:
+    """Which alternative of a variant holds values of one type, and the values in it."""
+    near = sorted((distance, index) for index, one in enumerate(want) if (distance := _distance(values.type, one.type)))
+    refused: InvalidArgumentError | None = None
+    for _, index in near:
+        try:
+            return index, fit_array(values, want.field(index), f"{path}.{want.field(index).name}")
+        except InvalidArgumentError as error:
+            refused = refused or error
+    kinds = ", ".join(str(one.type) for one in want if not pa.types.is_null(one.type))
+    raise refused or InvalidArgumentError(f"field '{path}': values of the Arrow type {values.type} are none of {kinds}")
+
+
+def _distance(have: Any, want: Any) -> int:
+    """How far types are from each other: 1 if they are the same, 0 if one cannot become the other."""
+    if have == want or _are_texts(have, want):
+        return 1
+    families = pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_struct, _is_list
+    if any(test(have) and test(want) for test in families):
+        return 2
+    return 3 if pa.types.is_integer(have) and pa.types.is_floating(want) else 0
+
+
+def _are_texts(*types: Any) -> bool:
+    tests = (
+        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+        pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+    )  # fmt: skip
+    return all(any(test(kind) for test in tests) for kind in types)
+
+
+def _is_binary(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(pa.types.is_fixed_size_list(kind) or any(test(kind) for test in LISTS))
+
+
+def text_of(error: Exception) -> str:
+    """The first line of what Arrow says."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
