@@ -235,6 +235,15 @@ def test_without_hist(ntuple: tupelo.Ntuple, data: dict[str, Any], monkeypatch: 
         ntuple.hist("x")
 
 
+def test_a_hist_that_does_not_work_is_told(ntuple: tupelo.Ntuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another class of histograms came then, without a word."""
+    Path("hist.py").write_text("import no_such_module_of_hist\n")
+    monkeypatch.delitem(sys.modules, "hist")
+    monkeypatch.syspath_prepend(".")
+    with pytest.raises(ImportError, match=r"hist, which cannot be loaded \(No module named 'no_such_module_of_hist'"):
+        ntuple.hist("x")
+
+
 def test_progress_goes_over_both_readings(ntuple: tupelo.Ntuple) -> None:
     told: list[tuple[int, int]] = []
     ntuple.hist("x", bins=3, step_size=1000, progress=lambda done, total: told.append((done, total)))

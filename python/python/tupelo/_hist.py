@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -263,12 +264,8 @@ def _histogram(axes: list[Any], storage: Any) -> Any:
 
 
 def _hist() -> Any:
-    """The package hist, or None."""
-    try:
-        import hist
-    except ImportError:
-        return None
-    return hist
+    """The package hist, or None where it is not installed. One that does not work is not passed over in silence."""
+    return None if find_spec("hist") is None else _optional.load("hist", "hist()", "hist")
 
 
 def _boost_histogram() -> Any:

@@ -9,6 +9,7 @@ from .. import _select, _virtual
 from .._awkward import AddDoc, Style
 from .._libraries import How, check_how, group, hand_out
 from .._select import Filter
+from .._short import short
 from ..errors import InvalidArgumentError, NotFoundError
 from ..ntuple import DEFAULT_STEP
 from ._flat import flatten
@@ -109,7 +110,7 @@ class HasFields(Mapping[str, "RField"]):
         fits_name, fits_type = matcher(filter_name), matcher(filter_typename)
         fits_field = filter_field if filter_field is not None else filter_branch
         if fits_field is not None and not callable(fits_field):
-            raise TypeError(f"filter_field must be None or a function: RField -> bool, not {fits_field!r}")
+            raise TypeError(f"filter_field must be None or a function: RField -> bool, not {short(fits_field)}")
         seen = set()
         for path, field in self._below(recursive):
             key = path if full_paths else field.name
@@ -162,7 +163,7 @@ class HasFields(Mapping[str, "RField"]):
         if isinstance(where, int):
             return self.fields[where]
         if not isinstance(where, str):
-            raise TypeError(f"where must be an integer or a string, not {where!r}")
+            raise TypeError(f"where must be an integer or a string, not {short(where)}")
         path = where.replace("/", ".").replace("\\", ".")
         is_recursive = not path.startswith(".")
         names = [name for name in path.split(".") if name]
@@ -177,7 +178,7 @@ class HasFields(Mapping[str, "RField"]):
         return here
 
     def _no_such_field(self, where: str) -> NotFoundError:
-        return NotFoundError(f"'{self.path}' has no field {where!r}: {self.keys()}")
+        return NotFoundError(f"'{self.path}' has no field {short(where)}: {short(self.keys())}")
 
     def _named(self, name: str, recursive: bool) -> "RField | None":
         """The field of a name directly below, or else the first deeper down."""
@@ -270,9 +271,9 @@ class HasFields(Mapping[str, "RField"]):
         Of a field, it is a record with that field alone, or lists of these.
         """
         check_options("arrays", others)
-        short = library_name(library)
-        check_how(how, short)
-        other = None if short == "ak" else short
+        library = library_name(library)
+        check_how(how, library)
+        other = None if library == "ak" else library
         _virtual.check(access_log, virtual, how=how, library=other, expressions=expressions, cut=cut, aliases=aliases)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters)
@@ -281,7 +282,7 @@ class HasFields(Mapping[str, "RField"]):
         core = self.ntuple.core
         if virtual:
             return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
-        return self._handed_out(*core._whole(request), short, style, how)
+        return self._handed_out(*core._whole(request), library, style, how)
 
     def iterate(
         self,
@@ -304,14 +305,14 @@ class HasFields(Mapping[str, "RField"]):
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece."""
         check_options("iterate", others)
-        short = library_name(library)
-        check_how(how, short)
+        library = library_name(library)
+        check_how(how, library)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         style = Style(ak_add_doc, fixed_types=True)
         for start, stop, batch, entries in self.ntuple.core._batches(request, step_size):
-            arrays = self._handed_out(batch, entries, short, style, how)
+            arrays = self._handed_out(batch, entries, library, style, how)
             yield (arrays, Report(self, start, stop)) if report else arrays
 
     def num_entries_for(self, memory_size: str, expressions: Any = None, **which: Any) -> int:

@@ -226,9 +226,9 @@ class RField(HasFields):
     ) -> Any:
         """The values of the field in a range of entries."""
         check_options("array", others)
-        if (short := library_name(library)) != "ak" and not virtual:
+        if (library := library_name(library)) != "ak" and not virtual:
             column = self.ntuple.core[self.core_path]
-            return column.array(entry_start, entry_stop, short)  # type: ignore[arg-type]
+            return column.array(entry_start, entry_stop, library)
         which: dict[str, Any] = {"entry_start": entry_start, "entry_stop": entry_stop, "library": library}
         arrays = self.arrays(**which, ak_add_doc=ak_add_doc, virtual=virtual, access_log=access_log)
         return arrays[spelt(arrays, self.name)]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .._select import Filter
+from .._short import short
 from ..errors import InvalidArgumentError, UnsupportedError
 
 _LIBRARIES = {
@@ -48,7 +49,7 @@ def check_options(method: str, given: dict[str, Any]) -> None:
         if name not in _HARMLESS:
             raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
         if not _HARMLESS[name](value):
-            raise UnsupportedError(f"{method}(): {name}={value!r} is not there in Tupelo; leave it out")
+            raise UnsupportedError(f"{method}(): {name}={short(value)} is not there in Tupelo; leave it out")
 
 
 def library_name(library: object) -> str:
@@ -57,11 +58,11 @@ def library_name(library: object) -> str:
     Raises `ValueError` for one that is not there.
     """
     name = getattr(library, "name", library)
-    for short, long in _LIBRARIES.items():
-        if name == short or name in long:
-            return short
+    for known, long in _LIBRARIES.items():
+        if name == known or name in long:
+            return known
     raise InvalidArgumentError(
-        f"library {library!r} is none of {', '.join(map(repr, _LIBRARIES))} and their long forms"
+        f"library {short(library)} is none of {', '.join(map(repr, _LIBRARIES))} and their long forms"
     )
 
 
@@ -84,7 +85,7 @@ def matcher(wanted: Filter) -> Callable[[str], object]:
     if isinstance(wanted, Iterable):
         several = [matcher(one) for one in wanted]
         return lambda text: any(one(text) for one in several)
-    raise TypeError(f"a filter is None, a function, '/regex/', a glob or several of these, not {wanted!r}")
+    raise TypeError(f"a filter is None, a function, '/regex/', a glob or several of these, not {short(wanted)}")
 
 
 class Compression(SimpleNamespace):

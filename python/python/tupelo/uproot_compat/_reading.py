@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _core, _select
 from .._many import count_from, each
+from .._short import short
 from ..errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from ..reading import NTUPLE_CLASSES, File
 from ..reading import open as open_file
@@ -40,7 +41,7 @@ def open(path: Any, **options: Any) -> "ReadOnlyDirectory | RNTuple | RField":
     name = None
     if isinstance(path, Mapping):
         if len(path) != 1:
-            raise TypeError(f"a dict with exactly one key and value is needed, not {path!r}")
+            raise TypeError(f"a dict with exactly one key and value is needed, not {short(path)}")
         ((path, name),) = path.items()
     elif isinstance(path, str):
         path, name = _core.parse_location(path)
@@ -137,7 +138,7 @@ class ReadOnlyDirectory(Directory):
 
     def __getitem__(self, where: str) -> Any:
         if not isinstance(where, str):
-            raise TypeError(f"where must be a string, not {where!r}")
+            raise TypeError(f"where must be a string, not {short(where)}")
         try:
             one = self._find(where)
         except NotFoundError:
@@ -187,10 +188,10 @@ def iterate(
     **how: Any,
 ) -> Iterator[Any]:
     """Pieces of the entries of many files; other keywords are those of ``RNTuple.iterate``."""
-    short, offset = library_name(library), 0
+    library, offset = library_name(library), 0
     for ntuple in _ntuples(files, allow_missing):
         for piece, own in ntuple.iterate(expressions, cut, library=library, report=True, **how):
-            if short == "pd":
+            if library == "pd":
                 count_from(offset, piece)
             yield (piece, own.to_global(offset)) if report else piece
         offset += ntuple.num_entries
@@ -208,7 +209,7 @@ def concatenate(
     **how: Any,
 ) -> Any:
     """The entries of many files in one array; other keywords are those of ``RNTuple.arrays``."""
-    short, ntuples = library_name(library), list(_ntuples(files, allow_missing))
+    library, ntuples = library_name(library), list(_ntuples(files, allow_missing))
     total = sum(ntuple.num_entries for ntuple in ntuples)
     start, stop = _select.entry_range(entry_start, entry_stop, total)
     pieces: list[Any] = []
@@ -218,11 +219,11 @@ def concatenate(
         if first < last or (not pieces and ntuple is ntuples[-1]):
             how["entry_start"], how["entry_stop"] = min(first, ntuple.num_entries), max(last, 0)
             piece = ntuple.arrays(expressions, cut, library=library, **how)
-            if short == "pd":
+            if library == "pd":
                 count_from(offset, piece)
             pieces.append(piece)
         offset += ntuple.num_entries
-    return _joined(pieces, short)
+    return _joined(pieces, library)
 
 
 def _joined(pieces: list[Any], library: str) -> Any:

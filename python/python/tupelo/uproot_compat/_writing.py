@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from .. import _arrow, _intake, writing
 from .._declare import schema_and_data
+from .._short import short
 from .._texts import check_path
 from ..errors import InvalidArgumentError, UnsupportedError
 from ..filling import NtupleWriter
@@ -45,7 +46,7 @@ def _options(method: str, given: dict[str, Any]) -> dict[str, Any]:
         if name == "compression":
             chosen[name] = "none" if value is None else str(value) if isinstance(value, Compression) else value
         elif name not in _IGNORED:
-            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+            raise TypeError(f"{method}() got an unexpected keyword argument {short(name)}")
     return chosen
 
 
@@ -123,7 +124,7 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
 
     def __setitem__(self, where: str, what: Any) -> None:
         if _is_types(what):
-            raise ValueError(f"{where!r}: these are types, not data; begin it by mkrntuple()")
+            raise ValueError(f"{short(where)}: these are types, not data; begin it by mkrntuple()")
         whole = self._whole(where)
         if (begun := self.file.ntuples.pop(whole, None)) is not None:
             begun.close()
@@ -131,7 +132,9 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
 
     def __delitem__(self, where: str) -> None:
         class_name = self._class_of(where)
-        raise UnsupportedError(f"{self.file_path}: {where!r}, a {class_name}, cannot be deleted; copy what shall stay")
+        raise UnsupportedError(
+            f"{self.file_path}: {short(where)}, a {class_name}, cannot be deleted; copy what shall stay"
+        )
 
     def mkdir(self, name: str, **options: Any) -> "WritableDirectory":
         """A directory in this one. It is there as soon as something is in it."""
@@ -298,7 +301,7 @@ def _form(name: str, spec: Any) -> Any:
         try:
             return ak.forms.from_dtype(np.dtype(spec))
         except TypeError:
-            raise InvalidArgumentError(f"field '{name}': {spec!r} is no type of NumPy or Awkward") from None
+            raise InvalidArgumentError(f"field '{name}': {short(spec)} is no type of NumPy or Awkward") from None
 
 
 def _schema(form: Any) -> Any:
