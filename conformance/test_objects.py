@@ -142,6 +142,12 @@ def test_texts_and_containers(events: tupelo.Ntuple) -> None:
     assert events["object"].objects(1, -1) == ["entry 1"]
 
 
+def test_objects_are_no_values_of_expressions(events: tupelo.Ntuple) -> None:
+    """Their bytes are no text."""
+    with pytest.raises(tupelo.InvalidArgumentError, match="field 'object' has an object of a ROOT streamer"):
+        events.arrays("object == 'entry 1'")
+
+
 def test_arrays_of_objects(events: tupelo.Ntuple) -> None:
     """TObjArray and TList are lists of whatever they hold."""
     arrays = events["array"].objects()

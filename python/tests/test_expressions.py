@@ -5,6 +5,7 @@ from typing import Any
 
 import awkward as ak
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tupelo
@@ -149,6 +150,23 @@ def test_broken_expressions_are_no_missing_fields(text: str, error: str) -> None
     for glob in ("q*", "x[0-9]q", "{a,b}*", "Aux:p*"):
         with pytest.raises(tupelo.NotFoundError, match=re.escape(f"no field is called '{glob}'")):
             ntuple.arrays(glob)
+
+
+def test_texts_that_are_not_utf8() -> None:
+    """Expressions over them were errors, once they came."""
+    with tupelo.recreate("u.root") as file:
+        texts = pa.array([b"a", b"\xff", b"b"])
+        file.mkrntuple("n", {"s": "std::string", "x": "int"}).extend({"s": texts, "x": [1, 2, 3]})
+    ntuple = tupelo.open("u.root:n")
+    assert ntuple.arrays("x", "s != 'a'")["x"].tolist() == [2, 3]
+    assert ntuple.arrays(["is_b", "same"], aliases={"is_b": "s == 'b'", "same": "s"}).tolist() == [
+        {"is_b": False, "same": b"a"},
+        {"is_b": False, "same": b"\xff"},
+        {"is_b": True, "same": b"b"},
+    ]
+    assert [piece["x"].tolist() for piece in ntuple.iterate("x", "s > 'a'", step_size=1)] == [[], [2], [3]]
+    with pytest.raises(tupelo.UnsupportedError, match="not UTF-8"):
+        list(ntuple.iterate("same", aliases={"same": "s"}))
 
 
 def test_only_pages_with_survivors_are_read() -> None:

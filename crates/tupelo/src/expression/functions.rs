@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, LargeStringArray, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, LargeBinaryArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
 use super::parse::{Binary, Literal};
-use super::value::{Kind, Operand, describe};
+use super::value::{Kind, Operand, as_bytes, describe};
 use crate::{Error, Result};
 
 /// What numbers are computed with.
@@ -244,8 +244,8 @@ pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef
     }
     let is_text = leaves.iter().filter(|leaf| Kind::of(leaf.data_type()) == Kind::Text).count();
     if is_text == leaves.len() {
-        let (a, b) = (leaves[0].as_string::<i64>(), leaves[1].as_string::<i64>());
-        fn at(array: &LargeStringArray, index: usize) -> Option<&str> {
+        let (a, b) = (&as_bytes(&leaves[0])?, &as_bytes(&leaves[1])?);
+        fn at(array: &LargeBinaryArray, index: usize) -> Option<&[u8]> {
             (!array.is_null(index)).then(|| array.value(index))
         }
         let fits = |ordering: Ordering| match operator {

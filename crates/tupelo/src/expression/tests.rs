@@ -3,8 +3,8 @@ use std::sync::Arc;
 use arrow_array::builder::{Float32Builder, Int32Builder, LargeListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int32Array, LargeListArray,
-    LargeStringArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int32Array, LargeBinaryArray,
+    LargeListArray, LargeStringArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_cast::display::array_value_to_string;
@@ -389,6 +389,26 @@ fn blocks_make_no_difference() {
     }
     let error = "pt + pair".parse::<Expression>().unwrap().evaluate(&many).unwrap_err();
     assert_eq!(error.to_string(), format!("expression 'pt + pair': {}", self::error("pt + pair")));
+}
+
+/// Texts that are not UTF-8 come as bytes, and could not be compared.
+#[test]
+fn texts_are_compared_whatever_their_bytes_are() {
+    let names = LargeBinaryArray::from_vec(vec![b"a", b"\xff", b"b"]);
+    let other = LargeStringArray::from(vec!["a", "b", "c"]);
+    let columns: [(&str, ArrayRef); 2] = [("name", Arc::new(names)), ("other", Arc::new(other))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    for (text, wanted) in [
+        ("name == 'a'", [true, false, false]),
+        ("name > 'a'", [false, true, true]),
+        ("name != other", [false, true, true]),
+        ("other <= name", [true, true, false]),
+    ] {
+        let truths = text.parse::<Expression>().and_then(|e| e.mask(&batch)).unwrap();
+        assert_eq!(truths, BooleanArray::from(wanted.to_vec()), "{text}");
+    }
+    let error = "name + 1".parse::<Expression>().unwrap().evaluate(&batch).unwrap_err().to_string();
+    assert_eq!(error, "expression 'name + 1': + takes numbers, not a text");
 }
 
 /// `a > 1 & b < 3` was a chain of comparisons through `1 & b`, and kept the wrong entries.

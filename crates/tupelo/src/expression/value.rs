@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeListArray, LargeStringArray, UInt64Array,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeBinaryArray, LargeListArray, LargeStringArray,
+    UInt64Array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
 use arrow_select::take::take;
 
@@ -43,7 +45,8 @@ impl Kind {
             DataType::Boolean => Self::Truth,
             DataType::Float32 => Self::Single,
             DataType::Float64 => Self::Double,
-            DataType::LargeUtf8 => Self::Text,
+            // Texts come as bytes where some are not UTF-8.
+            DataType::LargeUtf8 | DataType::LargeBinary => Self::Text,
             integer if integer.is_integer() => Self::Integer,
             _ => Self::Other,
         }
@@ -65,9 +68,6 @@ pub(super) fn describe(data_type: &DataType) -> String {
             Kind::Integer => "an integer".to_owned(),
             Kind::Single | Kind::Double => "a real number".to_owned(),
             Kind::Text => "a text".to_owned(),
-            Kind::Other if *other == DataType::LargeBinary => {
-                "bytes (texts that are not UTF-8, or an object)".to_owned()
-            }
             Kind::Other => format!("a value of Arrow's type {other}"),
         },
     }
@@ -238,13 +238,19 @@ pub(super) fn align(operands: &[Operand]) -> Result<Aligned> {
     Ok(Aligned { lists, leaves, count, is_literal: deepest.is_none(), is_optional })
 }
 
+/// Texts as the bytes that they are anyway.
+pub(super) fn as_bytes(texts: &ArrayRef) -> Result<LargeBinaryArray> {
+    Ok(cast(texts, &DataType::LargeBinary)?.as_binary().clone())
+}
+
 /// Texts may be long, and stand beside many items.
 fn check_texts(leaf: &ArrayRef, owners: &UInt64Array) -> Result<()> {
-    let Some(texts) = leaf.as_string_opt::<i64>() else { return Ok(()) };
-    let bytes = owners.values().iter().fold(0, |sum: u64, &owner| {
-        let (start, end) = (texts.offsets()[owner as usize], texts.offsets()[owner as usize + 1]);
-        sum.saturating_add(end.abs_diff(start))
-    });
+    if Kind::of(leaf.data_type()) != Kind::Text {
+        return Ok(());
+    }
+    let texts = as_bytes(leaf)?;
+    let length = |owner: u64| texts.value_length(owner as usize).unsigned_abs();
+    let bytes = owners.values().iter().fold(0, |sum: u64, &owner| sum.saturating_add(length(owner)));
     match bytes <= MAX_TEXT_BYTES {
         true => Ok(()),
         false => Err(Error::limit(format!("texts beside each item of lists would take {bytes} bytes"))),

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use super::decoded::Decoded;
 use super::{Ntuple, Read};
 use crate::expression::Expression;
-use crate::schema::{Field, Schema};
+use crate::schema::{Field, Kind, Schema};
 use crate::{Error, Result};
 
 /// A named expression.
@@ -48,6 +48,10 @@ impl Computed {
             }
         };
         let mut read_fields = fields.disk_fields().to_vec();
+        if let Some(field) = read_fields.iter().find(|field| holds_objects(field)) {
+            let what = format!("field '{}' has an object of a ROOT streamer, which is no value", field.name);
+            return Err(Error::invalid_argument(what).within(format!("expression '{expression}'")));
+        }
         for field in aliases.iter().flat_map(|alias| &alias.read_fields) {
             if !read_fields.contains(field) {
                 read_fields.push(field.clone());
@@ -71,8 +75,10 @@ impl Computed {
         // Aliases first: they stand before fields of the same name.
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for alias in &self.aliases {
-            fields.push(Arc::new(alias.field.clone()));
-            arrays.push(alias.alias_column(decoded)?);
+            let array = alias.alias_column(decoded)?;
+            // Texts that are not UTF-8 come as bytes.
+            fields.push(Arc::new(alias.field.clone().with_data_type(array.data_type().clone())));
+            arrays.push(array);
         }
         let seen = self.fields.batch(decoded)?;
         fields.extend(seen.schema().fields().iter().cloned());
@@ -92,6 +98,11 @@ impl Computed {
         decoded.aliases.insert(self.name.clone(), Arc::clone(&array));
         Ok(array)
     }
+}
+
+/// To expressions the bytes of an object would be a text.
+fn holds_objects(field: &Field) -> bool {
+    matches!(field.kind, Kind::Streamer) || field.children().iter().any(holds_objects)
 }
 
 /// Whether a path is that of an alias, or of a member of it.
