@@ -18,6 +18,9 @@ use crate::{Result, plan, pool};
 /// Entries to keep that are no further apart are read together with those between them: most pages hold more, and are
 /// decoded whole.
 const GAP_ENTRIES: usize = 1024;
+/// What is read begins and ends at multiples of so many entries, so that values lie in memory as in their pages, in whole
+/// lines of caches.
+const ALIGNED_ENTRIES: usize = 64;
 
 /// What is known of the entries of one request.
 pub(super) struct Decoded<'n> {
@@ -134,9 +137,10 @@ fn runs(kept: &BooleanArray) -> Vec<(usize, usize)> {
     let bits = kept.values();
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (start, end) in BitSliceIterator::new(bits.values(), bits.offset(), bits.len()) {
+        let end = end.next_multiple_of(ALIGNED_ENTRIES).min(bits.len());
         match runs.last_mut() {
-            Some((_, last)) if start - *last <= GAP_ENTRIES => *last = end,
-            _ => runs.push((start, end)),
+            Some((_, last)) if start.saturating_sub(*last) <= GAP_ENTRIES => *last = end,
+            _ => runs.push((start / ALIGNED_ENTRIES * ALIGNED_ENTRIES, end)),
         }
     }
     runs
@@ -148,12 +152,13 @@ mod tests {
 
     #[test]
     fn what_is_near_is_read_together() {
-        let mut kept = vec![false; 4 * GAP_ENTRIES];
-        assert_eq!(runs(&kept.clone().into()), []);
-        for at in [3, 4, 9, 9 + GAP_ENTRIES + 1, 9 + 2 * GAP_ENTRIES + 3, 4 * GAP_ENTRIES - 1] {
-            kept[at] = true;
-        }
-        let alone = [9 + 2 * GAP_ENTRIES + 3, 4 * GAP_ENTRIES - 1].map(|at| (at, at + 1));
-        assert_eq!(runs(&kept.into()), [(3, 9 + GAP_ENTRIES + 2), alone[0], alone[1]]);
+        let count = 4 * GAP_ENTRIES + 7;
+        let of = |kept: &[usize]| runs(&BooleanArray::from_iter((0..count).map(|at| Some(kept.contains(&at)))));
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[0, 63]), [(0, 64)]);
+        assert_eq!(of(&[3, 4, 9]), [(0, 64)]);
+        assert_eq!(of(&[70, 64 + GAP_ENTRIES]), [(64, 128 + GAP_ENTRIES)]);
+        assert_eq!(of(&[70, 129 + GAP_ENTRIES]), [(64, 128), (128 + GAP_ENTRIES, 192 + GAP_ENTRIES)]);
+        assert_eq!(of(&[count - 1]), [(count - 7, count)]);
     }
 }
