@@ -246,9 +246,9 @@ def test_variants_take_values_as_the_nearest_alternative() -> None:
         pieces: list[list[Any]] = [["two", 1], [[2.5], 0.5], [], [7, 8], ["a"], [None, 3, None]]
         for piece in pieces:
             ntuple.extend({"x": ak.Array(piece)})
-        with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'x': values of the Arrow type bool are none of"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="field 'x': True is none of double, int16"):
             ntuple.extend({"x": [True]})
-        with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'x\._3': values of the Arrow type dense_union"):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'x': \[1, 'text'\] is none of double"):
             ntuple.extend({"x": [[1, "text"]]})
     flat = [value for piece in pieces for value in piece]
     assert events()["x"].array().tolist() == flat

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._arrow import is_optional_list
+from ._arrow import fixed_values, is_optional_list
 from .errors import InvalidArgumentError
 
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
@@ -24,10 +24,9 @@ def fit(table: Any, schema: Any) -> Any:
         table = table.select(schema.names)
     columns = []
     for field, column in zip(schema, table.columns, strict=True):
-        if column.type == field.type and (field.nullable or not column.null_count):
-            columns.append(column)
-            continue
-        chunks = [fit_array(chunk, field, field.name) for chunk in column.chunks]
+        chunks = [trimmed(chunk) for chunk in column.chunks]
+        if column.type != field.type or (column.null_count and not field.nullable):
+            chunks = [fit_array(chunk, field, field.name) for chunk in chunks]
         columns.append(pa.chunked_array(chunks, None if chunks else field.type))
     return pa.Table.from_arrays(columns, schema.names)
 
@@ -40,6 +39,37 @@ def _check_names(what: str, given: list[str], wanted: list[str]) -> None:
     texts = [f"{how}: {', '.join(map(repr, names))}" for how, names in wrong if names]
     if texts:
         raise InvalidArgumentError(f"the {what} are not the declared ones ({'; '.join(texts)})")
+
+
+def trimmed(array: Any) -> Any:
+    """The same without what lies outside of its slice: the engine's Arrow cannot slice records in records, and nulls
+    that are not there would count.
+    """
+    if not _is_loose(array):
+        return array
+    kind, mask = array.type, array.is_null() if array.null_count else None
+    if pa.types.is_struct(kind):
+        members = [trimmed(array.field(index)) for index in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=mask)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(trimmed(fixed_values(array)), type=kind, mask=mask)
+    offsets = array.offsets.to_numpy()
+    values = trimmed(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
+    return type(array).from_arrays(pa.array(offsets - offsets[0]), values, type=kind, mask=mask)
+
+
+def _is_loose(array: Any) -> bool:
+    """Whether something lies outside of the slice of an array of records or lists."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return array.offset > 0 or any(_is_loose(array.field(index)) for index in range(kind.num_fields))
+    if pa.types.is_fixed_size_list(kind):
+        return len(array.values) != len(array) * kind.list_size or _is_loose(array.values)
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and len(array):
+        offsets = array.offsets
+        is_whole = offsets[0].as_py() == 0 and offsets[-1].as_py() == len(array.values)
+        return array.offset > 0 or not is_whole or _is_loose(array.values)
+    return False
 
 
 def in_order(views: Any) -> Any:
@@ -130,15 +160,15 @@ def _fit_lists(array: Any, want: Any, path: str) -> Any:
     is_fixed = pa.types.is_fixed_size_list(have)
     if pa.types.is_fixed_size_list(want):
         if is_fixed and have.list_size == want.list_size:
-            values = array.values.slice(array.offset * want.list_size, len(array) * want.list_size)
-        elif (pa.types.is_list(have) or pa.types.is_large_list(have)) and mask is None:
+            starts = np.arange(array.offset, array.offset + len(array)) * want.list_size
+        elif pa.types.is_list(have) or pa.types.is_large_list(have):
+            starts = array.offsets.to_numpy()[:-1]
             lengths = np.diff(array.offsets.to_numpy())
-            if (lengths != want.list_size).any():
+            if (lengths[np.asarray(array.is_valid())] != want.list_size).any():
                 raise InvalidArgumentError(f"field '{path}': not every list has {want.list_size} items")
-            values = array.flatten()
         else:
             return None
-        return pa.FixedSizeListArray.from_arrays(fit_array(values, item, path), want.list_size, mask=mask)
+        return _fixed_arrays(array, starts, want, path)
     if is_fixed:
         offsets = np.arange(len(array) + 1, dtype=np.int64) * have.list_size
         values = array.values.slice(array.offset * have.list_size, len(array) * have.list_size)
@@ -212,6 +242,22 @@ def _distance(have: Any, want: Any) -> int:
     if any(test(have) and test(want) for test in families):
         return 2
     return 3 if pa.types.is_integer(have) and pa.types.is_floating(want) else 0
+
+
+def _fixed_arrays(array: Any, starts: Any, want: Any, path: str) -> Any:
+    """Lists of the right length, whose items begin at these places, as arrays of fixed size."""
+    size, is_there = want.list_size, np.asarray(array.is_valid())
+    if is_there.all():
+        start = int(starts[0]) if len(starts) else 0
+        values = array.values.slice(start, len(array) * size)
+        return pa.FixedSizeListArray.from_arrays(fit_array(values, want.value_field, path), size)
+    if not is_there.any():
+        return pa.nulls(len(array), want)
+    # What is missing holds something all the same: what the first one does that is there.
+    starts = np.where(is_there, starts, starts[np.flatnonzero(is_there)[0]])
+    values = array.values.take(pa.array((starts[:, None] + np.arange(size)).ravel()))
+    values = fit_array(values, want.value_field, path)
+    return pa.FixedSizeListArray.from_arrays(values, size, mask=pa.array(~is_there))
 
 
 def _are_texts(*types: Any) -> bool:

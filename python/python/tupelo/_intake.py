@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from . import _core
-from ._arrow import TYPE
-from ._fit import LISTS, in_order, text_of
+from ._arrow import TYPE, is_optional_list
+from ._fit import LISTS, fit_array, in_order, text_of, trimmed
 from ._texts import check_name
+from ._values import to_declared
 from .errors import Error, InvalidArgumentError
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError, ValueError, OverflowError)
@@ -76,7 +77,11 @@ def _no_columns(data: Any, error: Exception) -> InvalidArgumentError:
 
 def tight_schema(table: Any) -> Any:
     """The schema of a table, nullable only where something is missing: others call everything nullable."""
-    return _core.tighten(table)
+    columns = [
+        pa.chunked_array([trimmed(chunk) for chunk in column.chunks], field.type)
+        for field, column in zip(table.schema, table.columns, strict=True)
+    ]
+    return _core.tighten(pa.Table.from_arrays(columns, schema=table.schema))
 
 
 def plain_schema(schema: Any) -> Any:
@@ -119,7 +124,7 @@ def _is_pandas(data: Any) -> bool:
 def _table(columns: Mapping[Any, Any], schema: Any = None) -> Any:
     if not columns:
         raise InvalidArgumentError("there is no column, but an ntuple has at least one field")
-    wanted = {} if schema is None else {field.name: field.type for field in schema}
+    wanted = {} if schema is None else {field.name: field for field in schema}
     arrays = {}
     for name, column in columns.items():
         check_name(name, "a field")
@@ -178,11 +183,13 @@ def _column(name: str, column: Any, want: Any) -> Any:
     try:
         return to_array(column, want)
     except InvalidArgumentError as error:
+        if str(error).startswith(f"field '{name}"):
+            raise
         raise InvalidArgumentError(f"column '{name}' cannot be written: {error}") from error.__cause__
 
 
 def to_array(values: Any, want: Any = None) -> Any:
-    """One value for each entry as an Arrow array; Python's own become what is wanted, if they can.
+    """One value for each entry as an Arrow array; Python's own become what the field wants, if they can.
 
     Raises `InvalidArgumentError` where that cannot be.
     """
@@ -199,6 +206,8 @@ def to_array(values: Any, want: Any = None) -> Any:
             return _from_numpy(values, want)
         if _is_numpy_float(getattr(values, "dtype", None)) and hasattr(values, "to_numpy"):
             return _from_numpy(values.to_numpy())
+        if want is not None and pa.types.is_nested(want.type) and str(getattr(values, "dtype", "")) == "object":
+            return _from_objects(values.tolist(), want)
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         return _from_objects(values, want)
@@ -223,13 +232,26 @@ def _from_objects(values: Any, want: Any) -> Any:
     """An Arrow array of Python's own values. Arrow would cut 1.5 to an integer if it were told the type, and take a
     tuple for a list if it were not.
     """
-    if want is not None and any(kind in str(want) for kind in ("struct<", "union<")):
-        import awkward as ak
+    if want is None or not pa.types.is_nested(want.type):
+        return _plain(values)
+    if is_optional_list(want) or any(kind in str(want.type) for kind in _BY_VALUE):
+        return to_declared(list(values), want, want.name, _leaves)
+    try:
+        return _plain(values)
+    except (*_ARROW_ERRORS, RuntimeError):
+        # It says where, and knows sets and large integers.
+        return to_declared(list(values), want, want.name, _leaves)
 
-        if pa.types.is_large_list(want):
-            # What stands for a map elsewhere is a list of pairs here.
-            values = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
-        return _from_awkward(ak.from_iter(values))
+
+_BY_VALUE = "struct<", "union<", "fixed_size_list<"
+"""Types of which Arrow cannot guess that values are of them."""
+
+
+def _leaves(values: list[Any], field: Any, path: str) -> Any:
+    return fit_array(_plain(values), field, path)
+
+
+def _plain(values: Any) -> Any:
     try:
         return pa.array(values)
     except OverflowError:

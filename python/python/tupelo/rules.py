@@ -111,7 +111,7 @@ class ReadRule:
 def _fitting(given: Any, field: Any) -> Any:
     """A `pyarrow.Array` of the type of a target, of what a function gave for it."""
     try:
-        array = _intake.to_array(given, field.type)
+        array = _intake.to_array(given, field)
     except InvalidArgumentError as error:
         kind = type(given).__name__
         raise InvalidArgumentError(
