@@ -152,6 +152,15 @@ def test_broken_expressions_are_no_missing_fields(text: str, error: str) -> None
             ntuple.arrays(glob)
 
 
+def test_the_same_expression_twice(ntuple: tupelo.Ntuple) -> None:
+    """It was an error of PyArrow's; fields may be named twice."""
+    for text, aliases in (("met + 1", {}), ("twice", {"twice": "met * 2"})):
+        got = ntuple.arrays([text, "met", text], entry_stop=5, aliases=aliases)
+        assert got.fields == [text, "met"]
+        assert ntuple.stream([text, text], aliases=aliases).schema.names == [text]
+        assert ntuple.take([3], [text, text], aliases=aliases).fields == [text]
+
+
 def test_texts_that_are_not_utf8() -> None:
     """Expressions over them were errors, once they came."""
     with tupelo.recreate("u.root") as file:

@@ -235,6 +235,13 @@ def test_without_hist(ntuple: tupelo.Ntuple, data: dict[str, Any], monkeypatch: 
         ntuple.hist("x")
 
 
+def test_a_range_beside_edges_is_refused(ntuple: tupelo.Ntuple) -> None:
+    """It was left out in silence."""
+    for bins in ([0, 1, 2], bh.axis.Regular(3, 0, 1)):
+        with pytest.raises(tupelo.InvalidArgumentError, match="the axis of 'x' has its edges already"):
+            ntuple.hist("x", bins=bins, range=(0, 100))
+
+
 def test_a_hist_that_does_not_work_is_told(ntuple: tupelo.Ntuple, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another class of histograms came then, without a word."""
     Path("hist.py").write_text("import no_such_module_of_hist\n")

@@ -360,3 +360,29 @@ def test_the_memory_budget_is_an_option() -> None:
     assert again.arrays().tolist() == ntuple.arrays().tolist()
     with pytest.raises(tupelo.InvalidArgumentError, match="memory_budget is a number of bytes"):
         tupelo.open("budget.root", memory_budget=-1)
+
+
+def test_awkward_takes_no_names_for_values() -> None:
+    """`ak.Array(ntuple)` was the list of its fields, and `ak.sum(ntuple["jets"])` the sum of their letters."""
+    with tupelo.recreate("names.root") as file:
+        jets = ak.Array([[{"pt": 1.5, "n": 2}], []])
+        file["Events"] = {"x": [1.5, 2.5], "jets": jets, "ok": np.array([True, False]), "grid": np.ones((2, 3))}
+    ntuple = tupelo.open("names.root:Events")
+    assert ak.Array(ntuple["x"]).tolist() == [1.5, 2.5]
+    assert ak.Array(ntuple["ok"]).tolist() == [True, False]
+    assert ak.sum(ntuple["grid"]) == 6
+    for other in (ntuple, ntuple["jets"]):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"read (one field|it)"):
+            ak.Array(other)
+
+
+def test_pandas_is_not_loaded_by_reads_that_do_without_it(tmp_path: pathlib.Path) -> None:
+    """PyArrow loads it, which takes longer than reading."""
+    path = tmp_path / "p.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {"x": [1.5, 2.5], "ok": np.array([True, False]), "j": [[1], []], "m": ak.Array([1, None])}
+    program = (
+        "import sys, tupelo; n = tupelo.open(sys.argv[1])['Events']; n.arrays(); n.arrays(library='np'); "
+        "n.arrays('x', 'x > 2'); n['x'].array(library='np'); sys.exit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == 0

@@ -88,6 +88,36 @@ def test_nothing_is_visible_before_the_end() -> None:
     assert compat.open("kept.root").keys(cycle=False) == ["a"]
 
 
+def test_sizes_of_collections_can_be_subtracted_from() -> None:
+    """They were unsigned, as their fields say: one muon less three were four billion."""
+    with tupelo.recreate("sizes.root") as file:
+        made = file.mkrntuple("Events", {"j": "std::vector<int>"}, projections={"n": "#j"})
+        made.extend({"j": [[1], [], [2, 3]]})
+    events = compat.open("sizes.root:Events")
+    assert (events.arrays().n - 3).tolist() == [-2, -3, -1]
+    assert (events.arrays(virtual=True).n - 3).tolist() == [-2, -3, -1]
+    assert events.arrays(virtual=True).type == events.arrays().type
+    assert (next(events.iterate("n")).n - 3).tolist() == [-2, -3, -1]
+    assert (events["n"].array() - 3).tolist() == [-2, -3, -1]
+    for library in ("np", "pd"):
+        assert (events["n"].array(library=library) - 3).tolist() == [-2, -3, -1]
+        assert (events.arrays("n", library=library)["n"] - 3).tolist() == [-2, -3, -1]
+
+
+def test_the_codec_of_an_open_file_can_be_changed() -> None:
+    """Setting it did nothing."""
+    zeros = {"x": np.zeros(100_000)}
+    with compat.recreate("codec.root") as file:
+        file["small"] = zeros
+        file.compression = None
+        file["large"] = zeros
+        file.file.compression = compat.LZ4(4)
+        file["lz4"] = zeros
+    with tupelo.open("codec.root") as opened:
+        codecs = {name: opened[name]._core.sizes()[1][2] for name in opened}
+    assert codecs == {"small": "zstd:5", "large": "none", "lz4": "lz4:4"}
+
+
 def test_what_is_written_is_refused_by_name() -> None:
     with compat.recreate("writing.root", compression=compat.ZSTD(3)) as file:
         sub = file.mkdir("dir")

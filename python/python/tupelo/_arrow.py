@@ -47,6 +47,11 @@ def is_tuple(field: Any) -> bool:
     return type_name(field).partition("<")[0] in ("std::pair", "std::tuple")
 
 
+def is_size(field: Any) -> bool:
+    """Whether a field has the sizes of a collection."""
+    return whole_type_name(field).startswith("ROOT::RNTupleCardinality<")
+
+
 def is_optional_list(field: Any) -> bool:
     """Whether a list stands for a value that may be missing, of a type that has no nulls of its own in Arrow."""
     return pa.types.is_large_list(field.type) and type_name(field).partition("<")[0] in _OPTIONALS
@@ -74,15 +79,29 @@ def without_nulls(array: Any) -> Any:
     return pa.Array.from_buffers(array.type, len(array), buffers, null_count=0, offset=array.offset, children=children)
 
 
+def numbers(array: Any) -> np.ndarray[Any, Any]:
+    """Numbers or truths as they lie in memory, those that are missing too."""
+    # What pyarrow has for it loads pandas, which takes longer than most reading.
+    kind, buffer = array.type, array.buffers()[1]
+    if pa.types.is_boolean(kind):
+        bits = np.frombuffer(b"" if buffer is None else buffer, dtype=np.uint8)
+        return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
+    dtype = np.dtype(kind.to_pandas_dtype())
+    if buffer is None or len(array) == 0:
+        return np.empty(0, dtype)
+    found: np.ndarray[Any, Any] = np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
+    return found
+
+
 def nulls(array: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Where an array's values are missing."""
-    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return numbers(array.is_null())
 
 
 def offsets(array: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Where the items of a list, or the bytes of a string, begin and end: one more than there are lists."""
     if pa.types.is_large_list(array.type):
-        return np.asarray(array.offsets.to_numpy(), dtype=np.int64)
+        return numbers(array.offsets)
     buffer = array.buffers()[1]
     if buffer is None or buffer.size == 0:
         return np.zeros(len(array) + 1, dtype=np.int64)

@@ -26,6 +26,8 @@ class Style:
     """Which parameters."""
     fixed_types: bool = False
     """Whether its type depends on the fields alone. Else that of a variant says whether a value is missing."""
+    signed_sizes: bool = False
+    """Whether sizes of collections have 64 bits with a sign, as in uproot."""
 
     def __post_init__(self) -> None:
         """Raises `InvalidArgumentError` for what is no ``ak_add_doc``."""
@@ -97,6 +99,8 @@ def _content(field: Any, array: Any, style: Style) -> Any:
     """The same without parameters of its own."""
     import awkward as ak
 
+    if style.signed_sizes and _arrow.is_size(field):
+        array = array.cast(pa.int64())
     if pa.types.is_null(array.type):
         nothing = ak.index.Index64(np.full(len(array), -1, dtype=np.int64))
         return ak.contents.IndexedOptionArray(nothing, ak.contents.EmptyArray())
@@ -134,7 +138,7 @@ def _values(field: Any, array: Any, style: Style) -> Any:
     if pa.types.is_fixed_size_list(kind):
         inner = content(kind.value_field, _arrow.fixed_values(array), style)
         return ak.contents.RegularArray(inner, kind.list_size, zeros_length=len(array))
-    return ak.contents.NumpyArray(array.to_numpy(zero_copy_only=not pa.types.is_boolean(kind)))
+    return ak.contents.NumpyArray(_arrow.numbers(array))
 
 
 def _text(array: Any, item: str, whole: str) -> Any:
@@ -152,8 +156,8 @@ def _union(array: Any, style: Style) -> Any:
     import awkward as ak
 
     children = [content(array.type.field(i), array.field(i), style) for i in range(1, array.type.num_fields)]
-    tags = array.type_codes.to_numpy() - np.int8(1)
-    places = array.offsets.to_numpy()
+    tags = _arrow.numbers(array.type_codes) - np.int8(1)
+    places = _arrow.numbers(array.offsets)
     there = tags >= 0
     if style.fixed_types:
         # What has no value is an alternative of its own, the first, as uproot has it.

@@ -114,6 +114,10 @@ def fill(
     given = zip(expressions, _each(bins, expressions, "bins"), _each(limits, expressions, "range"), strict=True)
     names = iter(_names(expressions))
     dimensions = [Dimension(e, _bins(own, e), _limits(pair, e), next(names)) for e, own, pair in given]
+    for dimension in dimensions:
+        if dimension.limits is not None and not isinstance(dimension.bins, int):
+            what = f"the axis of {short(dimension.expression)} has its edges already, and takes no range"
+            raise InvalidArgumentError(what)
     total = reading.stop - reading.start
     with telling(progress) as tell:
         before = 0

@@ -13,7 +13,7 @@ from . import _core, reading
 from ._files import Files, expand
 from ._short import short
 from ._texts import check_path
-from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from .errors import InvalidArgumentError, MissingFileError, NotFoundError, UnsupportedError
 
 Source = Mapping[str, Any] | str | os.PathLike[str]
 """A manifest, or the file in which it is."""
@@ -60,6 +60,8 @@ def load(source: Source) -> dict[str, Any]:
         name = os.fspath(source)
         try:
             manifest = json.loads(Path(check_path(source)).read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise MissingFileError(f"there is no manifest {name}; `tupelo index` makes one") from error
         except ValueError as error:
             raise InvalidArgumentError(f"{name} is no manifest: {error}") from error
     else:

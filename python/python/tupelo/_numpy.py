@@ -57,7 +57,7 @@ def _values(array: Any) -> Any:
     if pa.types.is_fixed_size_list(kind):
         inner = to_numpy(kind.value_field, _arrow.fixed_values(array))
         return inner.reshape(len(array), kind.list_size, *inner.shape[1:])
-    return array.to_numpy(zero_copy_only=not pa.types.is_boolean(kind))
+    return _arrow.numbers(array)
 
 
 def _objects(values: Sequence[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
@@ -52,8 +53,9 @@ class PartitionReport:
 class Partition:
     """A run of clusters of one ntuple: what one process reads at once. `partitions` makes them.
 
-    It is a description, below 1 kB when it is pickled, and opens its file when it reads. Every process keeps the last
-    ntuples open. Reading it twice gives the same.
+    It is a description and opens its file when it reads. Every process keeps the last ntuples open. Reading it twice
+    gives the same. Pickled it has less than 1 kB, unless hundreds of fields are chosen by their names or by a function;
+    globs stay globs.
 
     >>> import tupelo
     >>> with tupelo.recreate("partition.root") as file:
@@ -345,7 +347,22 @@ def _columns(schema: Any, where: str, how: Planning) -> list[str] | None:
     wanted = [_select.literal(path) for path, type_name in known.items() if fits_name(path) and fits_type(type_name)]
     if not wanted:
         raise NotFoundError(f"{where}: none of {len(known)} fields passes the filters")
+    globs = [filter_name] if isinstance(filter_name, str) else filter_name
+    if filter_typename is None and isinstance(globs, list | tuple) and all(isinstance(glob, str) for glob in globs):
+        # Globs that do the same are shorter than the names of hundreds of fields; in a pattern `*` stays within a name.
+        patterns = [re.sub(r"\*+", "**", str(glob)) for glob in globs]
+        if _is_same_choice(schema, patterns, wanted):
+            return patterns
     return wanted
+
+
+def _is_same_choice(schema: Any, one: list[str], other: list[str]) -> bool:
+    """Whether patterns choose the same fields."""
+    try:
+        first, second = (_core.schema_choose(schema, patterns, False).schema for patterns in (one, other))
+    except Error:
+        return False
+    return bool(first.equals(second))
 
 
 Cut = Callable[[dict[str, Any], float], list[tuple[int, int]]]

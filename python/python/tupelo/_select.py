@@ -141,6 +141,8 @@ class Request:
         aliases = dict(self.aliases)
         if len(name) > 1 and name.startswith("/") and name.endswith("/") and name not in known:
             raise NotFoundError(f"no field is called {short(name)}; regular expressions are given as `filter_name`")
+        if name in dict(self.computed):
+            return
         if name in aliases:
             self.computed.append((name, f"`{name}`"))
         elif name in known:

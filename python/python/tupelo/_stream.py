@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from . import _core
 from ._select import Request
+from ._short import LONGEST, cut
 
 
 class Stream:
@@ -41,4 +42,4 @@ class Stream:
 
     def __repr__(self) -> str:
         first, last = self._request.entry_start, self._request.entry_stop
-        return f"<tupelo.Stream of {', '.join(self.schema.names)}; entries {first} to {last}>"
+        return f"<tupelo.Stream of {cut(', '.join(self.schema.names), LONGEST)}; entries {first} to {last}>"

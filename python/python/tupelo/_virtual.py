@@ -76,7 +76,11 @@ def _templates(core: "_core.Ntuple", request: _select.Request, schema: Any, styl
     """What becomes of each field, without entries."""
     # Thousands of fields have few types. Those of nested ones say more than Arrow's.
     keys = [
-        ((_arrow.whole_type_name(field) or index) if pa.types.is_nested(field.type) else "", field.type, field.nullable)
+        (
+            (_arrow.whole_type_name(field) or index) if pa.types.is_nested(field.type) else _arrow.is_size(field),
+            field.type,
+            field.nullable,
+        )
         for index, field in enumerate(schema)
     ]
     if style.add_doc is False and not request.patterns:

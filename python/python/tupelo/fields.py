@@ -135,8 +135,23 @@ class Field:
         """What NumPy and all that is built on it (``plt.hist(ntuple["x"])``) take: ``array(library="np")``."""
         return np.asarray(self.array(library="np"), dtype)
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Main memory, always. Raises nothing."""
+        return _DLPACK_CPU
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """What ``ak.Array(field)``, ``torch.from_dlpack(field)`` and others take of numbers: ``array(library="np")``.
+
+        Raises `InvalidArgumentError` for what is no array of numbers.
+        """
+        # Awkward would take the names of the fields below for the values.
+        values = self.array(library="np")
+        if values.dtype.kind not in "iufb" or isinstance(values, np.ma.MaskedArray):
+            raise InvalidArgumentError(f"'{self.path}' has no plain numbers; read it by array(), which gives ak.Array")
+        return np.ascontiguousarray(values).copy().__dlpack__(**options)
+
     def __arrow_array__(self, type: Any = None) -> Any:
-        """What ``pyarrow.array(field)`` and ``ak.Array(field)`` take: ``array(library="arrow")``."""
+        """What ``pyarrow.array(field)`` takes: ``array(library="arrow")``."""
         column = self.array(library="arrow")
         return column if type is None else column.cast(type)
 
@@ -182,6 +197,9 @@ class Field:
 
     def _names(self) -> list[str]:
         return [*(field.name for field in self._above()), self.name]
+
+
+_DLPACK_CPU = 1, 0
 
 
 class Fields:
@@ -334,6 +352,13 @@ class Fields:
             f"{self._file_path}: ntuple '{self._path}' is no array; read one field by ntuple['name'].array(), all by "
             "arrays(library='np') or arrays(library='pd')"
         )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _DLPACK_CPU
+
+    def __dlpack__(self, **options: Any) -> Any:
+        # The same for Awkward, which asks by this name.
+        return self.__array__()
 
     def values(self) -> list[Field]:
         """The fields that `keys` lists."""

@@ -230,7 +230,8 @@ class Ntuple(Fields):
         _select.check_library(library)
         check_how(how, library)
         other = None if library == "ak" else library
-        _virtual.check(access_log, virtual, how=how, library=other, cut=cut, aliases=aliases, schema=schema)
+        which = {"how": how, "library": other, "cut": cut, "aliases": aliases, "schema": schema}
+        _virtual.check(access_log, virtual, **which, progress=progress or None)
         style = Style(ak_add_doc)
         request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
@@ -603,7 +604,7 @@ def _numbered(batch: Any) -> tuple[Any, Any]:
     columns, fields = batch.columns[:last], list(batch.schema)[:last]
     rest = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
     # Signed, as all that counts in NumPy and pandas.
-    return rest, batch.column(last).to_numpy().view(np.int64)
+    return rest, _arrow.numbers(batch.column(last)).view(np.int64)
 
 
 def _reopen(origin: Origin, rules: tuple[ReadRule, ...] = ()) -> Ntuple:

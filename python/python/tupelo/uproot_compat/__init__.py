@@ -27,13 +27,12 @@ Names and filters that fit no field raise `KeyInFileError` (a `KeyError`); uproo
 refused. What makes no difference to the result (executors, caches, numbers of threads, sizes of chunks) is taken and
 not used.
 
-**Arrays.** ``char`` is a signed integer, and the sizes of collections have the type that their field says, where
-uproot gives unsigned integers and 64 bits. Optionals have another layout of the same type, a mask instead of an index.
-With ``library="np"`` collections are object arrays also where all have the same length, records are structured arrays,
-and optional numbers masked arrays. With ``library="pd"`` what is nested or may be missing has columns of a
-`pandas.ArrowDtype`. NumPy and pandas keep base classes as members called ``:_0``. ``library="arrow"`` is there too.
-``ak_add_doc`` knows the attributes ``"description"``, ``"typename"`` and ``"name"``, of variants too; the key
-``"__record__"`` names records only.
+**Arrays.** ``char`` is a signed integer, where uproot gives an unsigned one. Optionals have another layout of the same
+type, a mask instead of an index. With ``library="np"`` collections are object arrays also where all have the same
+length, records are structured arrays, and optional numbers masked arrays. With ``library="pd"`` what is nested or may
+be missing has columns of a `pandas.ArrowDtype`. NumPy and pandas keep base classes as members called ``:_0``.
+``library="arrow"`` is there too. ``ak_add_doc`` knows the attributes ``"description"``, ``"typename"`` and ``"name"``,
+of variants too; the key ``"__record__"`` names records only.
 
 **Sizes in memory** in ``step_size`` and ``num_entries_for`` count what is handed out, also of fields that show others,
 so that pieces may have fewer entries than uproot's.

@@ -12,7 +12,7 @@ from .._select import Filter
 from .._short import short
 from ..errors import InvalidArgumentError, NotFoundError
 from ..ntuple import DEFAULT_STEP
-from ._flat import flatten
+from ._flat import flatten, signed_sizes
 from ._options import check_options, library_name, matcher
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ class HasFields(Mapping[str, "RField"]):
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        style = Style(ak_add_doc, fixed_types=True)
+        style = Style(ak_add_doc, fixed_types=True, signed_sizes=True)
         core = self.ntuple.core
         if virtual:
             return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
@@ -310,7 +310,7 @@ class HasFields(Mapping[str, "RField"]):
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters)
         request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        style = Style(ak_add_doc, fixed_types=True)
+        style = Style(ak_add_doc, fixed_types=True, signed_sizes=True)
         for start, stop, batch, entries in self.ntuple.core._batches(request, step_size):
             arrays = self._handed_out(batch, entries, library, style, how)
             yield (arrays, Report(self, start, stop)) if report else arrays
@@ -334,7 +334,8 @@ class HasFields(Mapping[str, "RField"]):
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(None, None, None, filters)
         batch = self.ntuple.core._core.read(request)
-        whole = flatten(hand_out(batch, "ak", range(0), Style(ak_add_doc, fixed_types=True)), self.ntuple)
+        style = Style(ak_add_doc, fixed_types=True, signed_sizes=True)
+        whole = flatten(hand_out(batch, "ak", range(0), style), self.ntuple)
         return whole.layout.form, None if self is self.ntuple else self.path.split(".")
 
     def _request(
@@ -374,7 +375,7 @@ class HasFields(Mapping[str, "RField"]):
     def _handed_out(self, batch: Any, entries: Any, library: str, style: Style, how: How) -> Any:
         """A `pyarrow.RecordBatch` of these entries as `arrays` gives it."""
         if library != "ak":
-            return self._columns(batch, library, entries, how)
+            return self._columns(signed_sizes(batch), library, entries, how)
         arrays = self._from_top(hand_out(batch, library, entries, style))
         return group(arrays, arrays.fields, how)
 

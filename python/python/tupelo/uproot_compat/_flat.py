@@ -2,6 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from .. import _arrow
+
 if TYPE_CHECKING:
     from ._ntuple import RField, RNTuple
 
@@ -43,6 +47,14 @@ def _flattened(layout: Any, field: "RField") -> Any:
             found[member.name] = _flattened(inner, member)
     is_tuple = all(name.isdecimal() for name in found)
     return layout.copy(contents=list(found.values()), fields=None if is_tuple else list(found))
+
+
+def signed_sizes(batch: Any) -> Any:
+    """Sizes of collections with 64 bits and a sign, as uproot has them: unsigned ones wrap around below zero."""
+    for index, field in enumerate(batch.schema):
+        if _arrow.is_size(field):
+            batch = batch.set_column(index, field.with_type(pa.int64()), batch.column(index).cast(pa.int64()))
+    return batch
 
 
 def spelt(arrays: Any, name: str) -> str:

@@ -227,6 +227,8 @@ class RField(HasFields):
         """The values of the field in a range of entries."""
         check_options("array", others)
         if (library := library_name(library)) != "ak" and not virtual:
+            if _arrow.is_size(self._arrow_field):
+                return self.arrays(entry_start=entry_start, entry_stop=entry_stop, library=library)[self.name]
             column = self.ntuple.core[self.core_path]
             return column.array(entry_start, entry_stop, library)
         which: dict[str, Any] = {"entry_start": entry_start, "entry_stop": entry_stop, "library": library}

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,14 @@ def _options(method: str, given: dict[str, Any]) -> dict[str, Any]:
     chosen = {}
     for name, value in given.items():
         if name == "compression":
-            chosen[name] = "none" if value is None else str(value) if isinstance(value, Compression) else value
+            chosen[name] = _codec(value)
         elif name not in _IGNORED:
             raise TypeError(f"{method}() got an unexpected keyword argument {short(name)}")
     return chosen
+
+
+def _codec(value: Any) -> Any:
+    return "none" if value is None else str(value) if isinstance(value, Compression) else value
 
 
 def _directory(core: writing.WritableFile) -> "WritableDirectory":
@@ -65,6 +70,17 @@ class WritableFile:
         """Directories that were made, and may be empty."""
         self.ntuples: dict[str, WritableNTuple] = {}
         self.root_directory = WritableDirectory(self, "")
+
+    @property
+    def compression(self) -> Any:
+        """The codec of ntuples that are begun from now on."""
+        return self.core._storage.compression
+
+    @compression.setter
+    def compression(self, value: Any) -> None:
+        storage = replace(self.core._storage, compression=_codec(value))
+        storage.options()
+        self.core._storage = storage
 
     def close(self) -> None:
         """Finishes the file, which is visible from now on."""
@@ -84,6 +100,15 @@ class WritableFile:
 
 class WritableDirectory(Directory, MutableMapping[str, Any]):
     """A directory of a file that is being written: ``directory["name"] = data`` writes an ntuple."""
+
+    @property
+    def compression(self) -> Any:
+        """That of the file."""
+        return self.file.compression
+
+    @compression.setter
+    def compression(self, value: Any) -> None:
+        self.file.compression = value
 
     def _rows(self) -> Iterator[tuple[str, int, str]]:
         """What was there, and what was begun."""
