@@ -104,6 +104,11 @@ def test_sizes_of_collections_can_be_subtracted_from() -> None:
         assert (events.arrays("n", library=library)["n"] - 3).tolist() == [-2, -3, -1]
 
 
+def test_no_values_have_no_type() -> None:
+    with compat.recreate("e.root") as file, pytest.raises(tupelo.InvalidArgumentError, match="field 'x' has no values"):
+        file["t"] = {"x": []}
+
+
 def test_the_codec_of_an_open_file_can_be_changed() -> None:
     """Setting it did nothing."""
     zeros = {"x": np.zeros(100_000)}

@@ -42,15 +42,15 @@ columns and clusters. The members of records are read by themselves, pairs, tupl
 
 **Writing.** Nothing is visible under the path before the file is closed, and where the ``with`` block is left by an
 exception, what was there before stays. The default codec is ``"zstd:5"``, pages have checksums, and columns the
-encodings that ROOT chooses. Entries and fields are added to the ntuples of any program, also to variants and to
-columns in ROOT's encodings; dotted names in ``add_fields`` are paths from the top, and never ambiguous. Records that
-have no C++ type cannot stand in optionals, variants and fixed-size arrays, whose C++ types could not be written.
-Nothing can be deleted; trees and histograms cannot be written.
+encodings that ROOT chooses. Entries and fields are added to the ntuples of any program, also to variants and to columns
+in ROOT's encodings. An index of pandas that has no name is not written. Dotted names in ``add_fields`` are paths from
+the top, and never ambiguous. Records that have no C++ type cannot stand in optionals, variants and fixed-size arrays,
+whose C++ types could not be written. Nothing can be deleted; trees and histograms cannot be written.
 
 **Dask.** Single members of records are read. Plans follow clusters, so that there is no ``steps_per_file``. All files
 must have the chosen fields, with the same types; uproot takes what all have in common.
 
-**Inside.** What uproot shows of the format is not there: ``header``, ``footer``, ``page_link_list``,
+**Inside.** What uproot shows of the format is not there: ``header``, ``footer``, ``page_link_list``, ``uuid``,
 ``column_records``, ``RField.record``, ``member``, ``key``, sources, sinks, cursors, models, keys of forms.
 """
 
@@ -64,7 +64,7 @@ from ..errors import UnsupportedError
 from . import exceptions
 from ._fields import FieldFilter, HasFields, Report
 from ._ntuple import RField, RNTuple
-from ._options import LZ4, LZMA, ZLIB, ZSTD, check_options, library_name
+from ._options import LZ4, LZMA, ZLIB, ZSTD, Compression, check_options, library_name
 from ._reading import ReadOnlyDirectory, ReadOnlyFile, concatenate, first_ntuple, iterate, num_entries, open
 from ._writing import WritableDirectory, WritableFile, WritableNTuple, create, recreate, update
 from .exceptions import KeyInFileError
@@ -74,6 +74,8 @@ behaviors = SimpleNamespace(
         HasFields=HasFields, RField=RField, RNTuple=RNTuple, concatenate=concatenate, iterate=iterate
     )
 )
+"""uproot's module of this name."""
+compression = SimpleNamespace(Compression=Compression, LZ4=LZ4, LZMA=LZMA, ZLIB=ZLIB, ZSTD=ZSTD)
 """uproot's module of this name."""
 reading = SimpleNamespace(ReadOnlyDirectory=ReadOnlyDirectory, ReadOnlyFile=ReadOnlyFile, open=open)
 """uproot's module of this name."""
@@ -133,6 +135,7 @@ __all__ = [
     "WritableNTuple",
     "__version__",
     "behaviors",
+    "compression",
     "concatenate",
     "create",
     "dask",

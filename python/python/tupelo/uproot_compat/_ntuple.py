@@ -122,6 +122,11 @@ class RNTuple(HasFields):
     def __exit__(self, *exception: object) -> None:
         self.core.close()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self.core._open_core is None
+
     def close(self) -> None:
         """Lets go of the file."""
         self.core.close()

@@ -340,8 +340,10 @@ def _schema(form: Any) -> Any:
     fields = []
     for name, inner in zip(form.fields, form.contents, strict=True):
         empty = ak.Array(inner.length_zero_array(highlevel=False))
-        field = _intake._named_tuples(name, _intake.to_array(empty))[0].with_nullable(inner.is_option)
-        fields.append(_described(field, inner))
+        field = _intake._named_tuples(name, _intake.to_array(empty))[0]
+        if pa.types.is_null(field.type):
+            raise InvalidArgumentError(f"field '{name}' has no values, so that its type is unknown; declare it")
+        fields.append(_described(field.with_nullable(inner.is_option), inner))
     text = form.parameters.get("__doc__")
     return pa.schema(fields, metadata={_arrow.DESCRIPTION: text} if text else None)
 
