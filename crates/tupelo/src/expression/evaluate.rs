@@ -359,6 +359,7 @@ fn index(value: &Value, by: &Operand) -> Result<Value> {
     match (by, kind(by)) {
         (Operand::Value(mask), Kind::Truth) => select(value, mask),
         (Operand::Literal(Literal::Integer(place)), _) => item(value, 0, |_| Some(*place)),
+        (Operand::Literal(Literal::Unsigned(_)), _) => item(value, 0, |_| None),
         (Operand::Value(places), Kind::Integer) => {
             let depth = places.lists.len();
             if value.lists.len() <= depth || places.lists[..] != value.lists[..depth] {

@@ -32,7 +32,7 @@ impl Lane {
                     real_literal = true;
                     continue;
                 }
-                Operand::Literal(Literal::Integer(_) | Literal::Truth(_)) => continue,
+                Operand::Literal(Literal::Integer(_) | Literal::Unsigned(_) | Literal::Truth(_)) => continue,
                 Operand::Literal(Literal::Text(_)) => Kind::Text,
                 Operand::Value(value) => value.kind(),
             };
@@ -63,6 +63,12 @@ impl Lane {
 
     /// Leaves in this lane.
     pub(super) fn cast<T: ArrowPrimitiveType>(leaf: &ArrayRef) -> Result<PrimitiveArray<T>> {
+        if let (Some(unsigned), DataType::Int64) = (leaf.as_primitive_opt::<UInt64Type>(), T::DATA_TYPE)
+            && let Some(large) = unsigned.iter().flatten().find(|&value| i64::try_from(value).is_err())
+        {
+            let what = format!("{large} is compared only: integers are computed with 64 bits, of which one is a sign");
+            return Err(Error::invalid_argument(what));
+        }
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let cast = cast_with_options(leaf, &T::DATA_TYPE, &strict);
         Ok(cast.map_err(|error| Error::invalid_argument(error.to_string()))?.as_primitive::<T>().clone())
@@ -132,11 +138,24 @@ macro_rules! real {
                     Binary::Subtract => a - b,
                     Binary::Multiply => a * b,
                     Binary::Divide => a / b,
-                    Binary::FloorDivide => (a / b).floor(),
-                    Binary::Remainder => {
+                    // As NumPy and Python: the exact rest first, for `a / b` may be rounded up to the next whole number.
+                    Binary::FloorDivide if b == 0.0 => a / b,
+                    Binary::FloorDivide => {
                         let rest = a % b;
-                        if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+                        let is_below = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+                        let quotient = (a - rest) / b - if is_below { 1.0 } else { 0.0 };
+                        let whole = quotient.floor();
+                        match quotient {
+                            0.0 => (0.0 as $real).copysign(a / b),
+                            _ if quotient - whole > 0.5 => whole + 1.0,
+                            _ => whole,
+                        }
                     }
+                    Binary::Remainder => match a % b {
+                        0.0 => (0.0 as $real).copysign(b),
+                        rest if (rest < 0.0) != (b < 0.0) => rest + b,
+                        rest => rest,
+                    },
                     Binary::Power => a.powf(b),
                     _ => return None,
                 })

@@ -25,10 +25,12 @@
 //!
 //! # Types
 //! Integers are computed with 64 bits, and it is an error where they do not hold a result. Single precision stays single
-//! with itself and with literals; all else that has a fraction, and `/`, is double. Nothing is a truth that is not one:
-//! `n & 1 == 1` asks for parentheses. What is missing makes missing what is computed with it, and is not kept by a cut.
+//! with itself and with literals; all else that has a fraction, and `/`, is double. `//` and `%` of reals are those of
+//! NumPy. Nothing is a truth that is not one: `&`, `|` or `^` between two comparisons, as in `a > 1 & b < 3`, asks for
+//! parentheses, since they bind more strongly. What is missing makes missing what is computed with it, and is not kept by a cut.
 //! Comparisons with NaN are false, but `!=`, as everywhere; `min`, `max`, `argmin` and `argmax` of lists with NaN give it, as
-//! in NumPy. Unsigned integers over 2⁶³ are compared, and are an error where they are computed with.
+//! in NumPy. Unsigned integers of 2⁶³ and more, in fields and in the text, are compared, and are an error where they are
+//! computed with.
 
 mod evaluate;
 mod functions;

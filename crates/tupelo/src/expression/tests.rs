@@ -8,7 +8,7 @@ use arrow_array::{
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_cast::display::array_value_to_string;
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, UnionMode};
 use arrow_select::concat::concat_batches;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -228,6 +228,7 @@ fn what_is_no_expression_says_where() {
         ("1.5.2", "'.2' is not expected at character 4"),
         ("12ab", "'12ab' is no number at character 1"),
         ("99999999999999999999", "99999999999999999999 is no integer of 64 bits at character 1"),
+        ("0x10000000000000000", "'0x10000000000000000' is no number at character 1"),
         ("and 1", "a value is missing in front of 'and' at character 1"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
@@ -431,4 +432,72 @@ fn large_unsigned_integers_compare() {
     assert_eq!(truths("big > 5"), [Some(false), Some(false), Some(true), Some(true)]);
     assert_eq!(truths("big > run"), [Some(false), Some(false), Some(true), Some(true)]);
     assert_eq!(truths("-1 < big"), [Some(true); 4]);
+}
+
+/// `1.0 // 0.1` was 10: quotients were rounded before they were made whole.
+#[test]
+fn quotients_of_reals_are_those_of_python() {
+    let a = [1.0, 6.0, 0.7, -7.5, 7.5, -0.0, 1.0, -1.0, 0.0, 5.0, -5.0];
+    let b = [0.1, 0.1, 0.1, 2.0, -2.0, 3.0, 0.0, 0.0, 0.0, f64::INFINITY, f64::INFINITY];
+    let columns: [(&str, ArrayRef); 4] = [
+        ("a", Arc::new(Float64Array::from(a.to_vec()))),
+        ("b", Arc::new(Float64Array::from(b.to_vec()))),
+        ("c", Arc::new(Float32Array::from(a.map(|x| x as f32).to_vec()))),
+        ("d", Arc::new(Float32Array::from(b.map(|x| x as f32).to_vec()))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let all = |text: &str| {
+        let array = text.parse::<Expression>().unwrap().evaluate(&batch).unwrap();
+        (0..array.len()).map(|at| array_value_to_string(&array, at).unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(all("a // b"), "9.0 59.0 6.0 -4.0 -4.0 -0.0 inf -inf NaN 0.0 -1.0");
+    assert_eq!(all("c // d"), "9.0 59.0 6.0 -4.0 -4.0 -0.0 inf -inf NaN 0.0 -1.0");
+    assert_eq!(all("a % b").split(' ').skip(3).collect::<Vec<_>>().join(" "), "0.5 -0.5 0.0 NaN NaN NaN 5.0 inf");
+    assert_eq!(all("abs(where(b == 0 or abs(a) == 5, a, (a // b) * b + a % b) - a) < 1e-12"), ["true"; 11].join(" "));
+}
+
+/// Integers from 2⁶³ on were no numbers in the text, so that there was nothing to compare large fields with.
+#[test]
+fn large_unsigned_integers_are_written_too() {
+    let truths = |text: &str| evaluate(text).as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>();
+    assert_eq!(truths("big == 18446744073709551615"), [false, false, true, false]);
+    assert_eq!(truths("big == 0xFFFFFFFFFFFFFFFF"), [false, false, true, false]);
+    assert_eq!(truths("9_223_372_036_854_775_808 <= big"), [false, false, true, true]);
+    assert_eq!(truths("run < 0x8000000000000000"), [true; 4]);
+    assert_eq!(truths("met < 18446744073709551615"), [true, false, true, true]);
+    assert_eq!(shown("-9223372036854775808 // 2"), ["-4611686018427387904"; 4].join(" "));
+    let refused = "is compared only: integers are computed with 64 bits, of which one is a sign";
+    assert_eq!(error("run + 9223372036854775808"), format!("9223372036854775808 {refused}"));
+    assert_eq!(error("big + 1"), format!("18446744073709551615 {refused}"));
+    assert_eq!(shown("pt[18446744073709551615]"), "- - - -");
+}
+
+/// "':' is not expected" did not say what to do.
+#[test]
+fn names_with_colons_ask_for_backticks() {
+    for (text, name, at) in [
+        ("AnalysisJetsAuxDyn:pt / 1000", "AnalysisJetsAuxDyn:pt", 1),
+        ("sum(AnalysisJetsAuxDyn:pt)", "AnalysisJetsAuxDyn:pt", 5),
+        ("pt[Aux:eta:x > 0]", "Aux:eta:x", 4),
+    ] {
+        let wanted = format!("names with ':' stand in backticks: write `{name}`, at character {at}");
+        assert_eq!(error(text), wanted);
+    }
+    assert_eq!(error("pt[i:j]"), "']' is missing at character 5");
+    assert_eq!(error("pt[1:2]"), "']' is missing at character 5");
+    assert_eq!(error("std::max(1, 2)"), "':' is not expected at character 4");
+}
+
+/// Messages had Arrow's type of it.
+#[test]
+fn variants_are_told_in_words() {
+    let field = |name: &str, data_type| Arc::new(Field::new(name, data_type, true));
+    let types = [
+        (0, field("valueless", DataType::Null)),
+        (1, field("0", DataType::Int32)),
+        (2, field("1", DataType::new_large_list(DataType::Float32, false))),
+    ];
+    let variant = DataType::Union(types.into_iter().collect(), UnionMode::Dense);
+    let told = "a variant of an integer, a list of which an item is a real number";
+    assert_eq!(super::value::describe(&variant), told);
 }

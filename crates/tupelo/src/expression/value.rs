@@ -63,6 +63,12 @@ pub(super) fn describe(data_type: &DataType) -> String {
             let names: Vec<_> = members.iter().map(|member| member.name().as_str()).collect();
             format!("a record of {}", names.join(", "))
         }
+        DataType::Union(alternatives, _) => {
+            // The one of variants without a value has no type.
+            let types = alternatives.iter().map(|(_, alternative)| alternative.data_type());
+            let types: Vec<_> = types.filter(|one| **one != DataType::Null).map(describe).collect();
+            format!("a variant of {}", types.join(", "))
+        }
         other => match Kind::of(other) {
             Kind::Truth => "a truth".to_owned(),
             Kind::Integer => "an integer".to_owned(),
@@ -195,6 +201,7 @@ impl Literal {
         match self {
             Self::Truth(truth) => Arc::new(BooleanArray::from(vec![*truth])),
             Self::Integer(integer) => Arc::new(Int64Array::from(vec![*integer])),
+            Self::Unsigned(integer) => Arc::new(UInt64Array::from(vec![*integer])),
             Self::Real(real) => Arc::new(Float64Array::from(vec![*real])),
             Self::Text(text) => Arc::new(LargeStringArray::from(vec![text.as_str()])),
         }
