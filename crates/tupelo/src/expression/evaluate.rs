@@ -187,7 +187,7 @@ fn inverted(truths: &BooleanArray) -> BooleanArray {
 
 fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand> {
     use Binary::*;
-    let aligned = align(operands)?;
+    let mut aligned = align(operands)?;
     let (leaves, count) = (&aligned.leaves, aligned.count);
     let leaf = match operator {
         Or | And => functions::logic(operator, sign, leaves, count),
@@ -207,6 +207,13 @@ fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand>
                 (Power, _) => lane.real(),
                 _ => lane,
             };
+            let by_zero = matches!(operator, FloorDivide | Remainder) && functions::may_be_zero(&operands[1]);
+            if lane == Lane::Integer && by_zero {
+                if aligned.is_literal {
+                    return Err(Error::invalid_argument(format!("{sign} by 0")));
+                }
+                aligned.is_optional = true;
+            }
             functions::arithmetic(operator, sign, lane, leaves, count)
         }
     }?;

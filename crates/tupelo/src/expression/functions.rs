@@ -107,7 +107,7 @@ impl Number for i64 {
                 Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
             }
             Binary::Remainder => {
-                let rest = a.checked_rem(b)?;
+                let rest = if b == 0 { return None } else { a.wrapping_rem(b) };
                 Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
             }
             Binary::Power => a.checked_pow(u32::try_from(b).ok()?),
@@ -212,7 +212,7 @@ fn nulls_of(a: &dyn Array, b: &dyn Array, count: usize) -> Option<NullBuffer> {
     NullBuffer::union(nulls(a).as_ref(), nulls(b).as_ref())
 }
 
-/// `+ - * / // % **`
+/// `+ - * / // % **`, of which `//` and `%` of integers by zero are missing.
 pub(super) fn arithmetic(
     operator: Binary,
     sign: &str,
@@ -240,7 +240,12 @@ pub(super) fn arithmetic(
             };
         }
         let values = each!(Add Subtract Multiply Divide FloorDivide Remainder Power);
-        let nulls = nulls_of(&a, &b, count);
+        let mut nulls = nulls_of(&a, &b, count);
+        if !is_whole && matches!(operator, Binary::FloorDivide | Binary::Remainder) {
+            let is_there = |index| b.value(place(b.len(), count, index)) != T::Native::default();
+            let divided: BooleanBuffer = (0..count).map(is_there).collect();
+            nulls = NullBuffer::union(nulls.as_ref(), Some(&divided.into()));
+        }
         // What is missing holds anything.
         let is_there = |index: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
         if !is_whole {
@@ -253,6 +258,11 @@ pub(super) fn arithmetic(
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
     }
     in_lane!(lane, run(operator, sign, leaves, count))
+}
+
+/// Whether an integer may be zero: all but literals may.
+pub(super) fn may_be_zero(divisor: &Operand) -> bool {
+    !matches!(divisor, Operand::Literal(Literal::Integer(1.. | ..=-1) | Literal::Truth(true)))
 }
 
 /// Whether numbers, truths or texts compare so.

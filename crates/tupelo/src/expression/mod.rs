@@ -27,10 +27,15 @@
 //! Integers are computed with 64 bits, and it is an error where they do not hold a result. Single precision stays single
 //! with itself and with literals; all else that has a fraction, and `/`, is double. `//` and `%` of reals are those of
 //! NumPy. Nothing is a truth that is not one: `&`, `|` or `^` between two comparisons, as in `a > 1 & b < 3`, asks for
-//! parentheses, since they bind more strongly. What is missing makes missing what is computed with it, and is not kept by a cut.
-//! Comparisons with NaN are false, but `!=`, as everywhere; `min`, `max`, `argmin` and `argmax` of lists with NaN give it, as
-//! in NumPy. Unsigned integers of 2⁶³ and more, in fields and in the text, are compared, and are an error where they are
-//! computed with.
+//! parentheses, since they bind more strongly. Comparisons with NaN are false, but `!=`, as everywhere; `min`, `max`,
+//! `argmin` and `argmax` of lists with NaN give it, as in NumPy. Unsigned integers of 2⁶³ and more, in fields and in the
+//! text, are compared, and are an error where they are computed with.
+//!
+//! # What is missing
+//! It makes missing what is computed with it, and is not kept by a cut. What is known decides: `x and False` is false and
+//! `x or True` is true where `x` is missing, and `where` asks only for the side that it takes. `//` and `%` of integers by
+//! zero are missing, so that `n > 0 and 10 // n > 2` and `where(n > 0, 10 // n, 0)` need no more than in Python. Missing
+//! items count for nothing in functions of a collection.
 
 mod evaluate;
 mod functions;

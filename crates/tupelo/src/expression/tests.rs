@@ -3,12 +3,12 @@ use std::sync::Arc;
 use arrow_array::builder::{Float32Builder, Int32Builder, LargeListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int32Array, LargeBinaryArray,
-    LargeListArray, LargeStringArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int32Array, Int64Array,
+    LargeBinaryArray, LargeListArray, LargeStringArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_cast::display::array_value_to_string;
-use arrow_schema::{DataType, Field, UnionMode};
+use arrow_schema::{DataType, Field, Schema, UnionMode};
 use arrow_select::concat::concat_batches;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -257,7 +257,8 @@ fn what_does_not_go_together_says_what() {
         ("sqrt(met, met)", "sqrt() takes one value, and was given 2"),
         ("where(good)", "where() takes a truth and two values, and was given 1"),
         ("~met", "~ takes truths and integers, not a real number"),
-        ("run // 0", "1 // 0 is no integer of 64 bits"),
+        ("7 // 0", "// by 0"),
+        ("run + 7 % 0", "'7 % 0': % by 0"),
         ("run * 9223372036854775807", "2 * 9223372036854775807 is no integer of 64 bits"),
         ("jets + 1", "+ takes numbers, not a record of parts"),
     ] {
@@ -500,4 +501,44 @@ fn variants_are_told_in_words() {
     let variant = DataType::Union(types.into_iter().collect(), UnionMode::Dense);
     let told = "a variant of an integer, a list of which an item is a real number";
     assert_eq!(super::value::describe(&variant), told);
+}
+
+/// `//` and `%` by zero were errors, also where a guard stood in front of them.
+#[test]
+fn guards_guard() {
+    let n: ArrayRef = Arc::new(Int32Array::from(vec![0, 1, 3, 10, -4]));
+    let maybe: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None, Some(0), Some(4), Some(-1)]));
+    let lists = list(&[&[0, 2], &[], &[0], &[5], &[]], |v| Arc::new(Int32Array::from(v)));
+    let low: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN; 5]));
+    let optional = Field::new("maybe", DataType::Int32, true);
+    let field = |name: &str, array: &ArrayRef| Field::new(name, array.data_type().clone(), false);
+    let fields = [field("n", &n), optional, field("lists", &lists), field("low", &low)];
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![n, maybe, lists, low]).unwrap();
+    for (text, wanted, is_nullable) in [
+        ("n > 0 and 10 // n > 2", "false true true false false", true),
+        ("not n > 0 or 10 % n == 0", "true true false true true", true),
+        ("where(n > 0, 10 // n, 0)", "0 10 3 1 0", true),
+        ("10 // n", "- 10 3 1 -3", true),
+        ("n % (n - 1)", "0 - 1 1 -4", true),
+        ("10 // maybe", "10 - - 2 -10", true),
+        ("n // 0", "- - - - -", true),
+        ("n // 2", "0 0 1 5 -2", false),
+        ("10.0 // n", "inf 10.0 3.0 1.0 -3.0", false),
+        ("10 // lists", "[, 5] [] [] [2] []", false),
+        ("sum(10 // lists)", "5 0 0 2 0", false),
+        ("low % -1", "0 0 0 0 0", false),
+    ] {
+        let expression: Expression = text.parse().unwrap();
+        let (field, array) = expression.column(&batch).unwrap();
+        let shown = |at| if array.is_null(at) { "-".to_owned() } else { array_value_to_string(&array, at).unwrap() };
+        assert_eq!((0..5).map(shown).collect::<Vec<_>>().join(" "), wanted, "{text}");
+        assert_eq!(field.is_nullable(), is_nullable, "{text}");
+        for entry in 0..5 {
+            assert_eq!(expression.column(&batch.slice(entry, 1)).unwrap().0, field, "{text}");
+        }
+    }
+    let kept = "10 // n < 99".parse::<Expression>().unwrap().mask(&batch).unwrap();
+    assert_eq!(kept.iter().collect::<Vec<_>>(), [None, Some(true), Some(true), Some(true), Some(true)]);
+    let error = "low // -1".parse::<Expression>().unwrap().evaluate(&batch).unwrap_err().to_string();
+    assert!(error.ends_with("is no integer of 64 bits"), "{error}");
 }
