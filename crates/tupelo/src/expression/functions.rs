@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, LargeBinaryArray, PrimitiveArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
 use super::parse::{Binary, Literal};
-use super::value::{Kind, Operand, as_bytes, describe};
+use super::value::{Kind, Lists, Operand, as_bytes, describe, with_nulls};
 use crate::{Error, Result};
 
 /// What numbers are computed with.
@@ -503,8 +503,8 @@ impl Reduction {
     }
 }
 
-/// A number for each list; what is missing in it does not count.
-pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &OffsetBuffer<i64>, leaf: &ArrayRef) -> Result<ArrayRef> {
+/// A number for each list that is not missing; what is missing in it does not count.
+pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &Lists, leaf: &ArrayRef) -> Result<ArrayRef> {
     fn best<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, from: usize, to: usize, is_max: bool) -> Option<usize>
     where
         T::Native: Number,
@@ -525,12 +525,12 @@ pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &OffsetBuffer<i64>
         }
         best
     }
-    fn run<T: ArrowPrimitiveType>(reduction: Reduction, lists: &OffsetBuffer<i64>, leaf: &ArrayRef) -> Result<ArrayRef>
+    fn run<T: ArrowPrimitiveType>(reduction: Reduction, lists: &Lists, leaf: &ArrayRef) -> Result<ArrayRef>
     where
         T::Native: Number,
     {
         let array = Lane::cast::<T>(leaf)?;
-        let windows = || lists.windows(2).map(|window| (window[0] as usize, window[1] as usize));
+        let windows = || lists.bounds().map(|(from, to)| (from as usize, to as usize));
         let is_max = matches!(reduction, Reduction::Max | Reduction::ArgMax);
         if let Reduction::ArgMin | Reduction::ArgMax = reduction {
             let places = windows().map(|(from, to)| best(&array, from, to, is_max).map(|at| (at - from) as i64));
@@ -564,7 +564,8 @@ pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &OffsetBuffer<i64>
         });
         Ok(Arc::new(all.collect::<PrimitiveArray<T>>()))
     }
-    in_lane!(lane, run(reduction, lists, leaf))
+    let reduced = in_lane!(lane, run(reduction, lists, leaf))?;
+    with_nulls(&reduced, lists.nulls.as_ref())
 }
 
 #[cfg(test)]
