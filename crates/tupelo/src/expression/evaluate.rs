@@ -210,7 +210,7 @@ fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand>
             let by_zero = matches!(operator, FloorDivide | Remainder) && functions::may_be_zero(&operands[1]);
             if lane == Lane::Integer && by_zero {
                 if aligned.is_literal {
-                    return Err(Error::invalid_argument(format!("{sign} by 0")));
+                    return Err(Error::invalid_argument(format!("integers have no {sign} by 0")));
                 }
                 aligned.is_optional = true;
             }

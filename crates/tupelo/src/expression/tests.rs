@@ -257,8 +257,8 @@ fn what_does_not_go_together_says_what() {
         ("sqrt(met, met)", "sqrt() takes one value, and was given 2"),
         ("where(good)", "where() takes a truth and two values, and was given 1"),
         ("~met", "~ takes truths and integers, not a real number"),
-        ("7 // 0", "// by 0"),
-        ("run + 7 % 0", "'7 % 0': % by 0"),
+        ("7 // 0", "integers have no // by 0"),
+        ("run + 7 % 0", "'7 % 0': integers have no % by 0"),
         ("run * 9223372036854775807", "2 * 9223372036854775807 is no integer of 64 bits"),
         ("jets + 1", "+ takes numbers, not a record of parts"),
     ] {
