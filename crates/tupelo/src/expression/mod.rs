@@ -38,9 +38,10 @@
 //! `x or True` is true where `x` is missing, and `where` asks only for the side that it takes. `//` and `%` of integers by
 //! zero are missing, so that `n > 0 and 10 // n > 2` and `where(n > 0, 10 // n, 0)` need no more than in Python.
 //!
-//! Lists may be missing as a whole, and so are their `len` and `sum` then, and all that is computed of their items. Missing
-//! items of a list that is there count for nothing in functions of it. `is_missing(x)` asks of the outermost that may be
-//! missing by its type: of an optional list once for each entry, of a list of optional items for each item.
+//! Lists may be missing as a whole, and so are their `len` and `sum` then, and all that is computed of their items: `where` of
+//! items too is a missing list where one of its lists is. Missing items of a list that is there count for nothing in
+//! functions of it. `is_missing(x)` asks of the outermost that may be missing by its type: of an optional list once for
+//! each entry, of a list of optional items for each item.
 
 mod evaluate;
 mod functions;

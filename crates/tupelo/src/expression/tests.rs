@@ -625,6 +625,7 @@ fn missing_lists_stay_missing() {
         ("is_missing(n)", "false false false false", false),
         ("is_missing(sum(ov))", "true false false false", false),
         ("is_missing(ov) or any(ov > 1)", "true true false true", true),
+        ("where(pt > 3, pt, ov)", "- [1.0, 4.0] [] [5.0]", true),
         ("where(is_missing(ov), -1, sum(ov))", "-1.0 3.0 0.0 3.0", true),
         ("ov[0]", "- 1.0 - 3.0", true),
         ("ov[ov > 1]", "- [2.0] [] [3.0]", true),
