@@ -199,3 +199,76 @@ def test_take_computes_too(ntuple: tupelo.Ntuple) -> None:
     got = ntuple.take([4, 2, -1], ["met * k"], aliases={"k": "run + 1"}, library="np")["met * k"]
     a = ntuple.arrays(["met", "run"], library="np")
     assert got.tolist() == [a["met"][i] * (a["run"][i] + 1) for i in (4, 2, -1)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_quotients_and_rests_are_those_of_numpy(dtype: type[np.floating[Any]]) -> None:
+    """`1.0 // 0.1` was 10."""
+    random = np.random.default_rng(11)
+    whole = random.integers(-60, 60, 4000) / 10
+    divisors = random.choice([0.1, -0.1, 0.3, 2.0, -2.5, 7.0], 4000)
+    odd = np.array(np.meshgrid(*2 * [[0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan]])).reshape(2, -1)
+    x = np.concatenate([whole, random.normal(0, 1e3, 1000), odd[0]]).astype(dtype)
+    y = np.concatenate([divisors, random.normal(0, 1, 1000), odd[1]]).astype(dtype)
+    with tupelo.recreate("q.root") as file:
+        file["n"] = {"x": x, "y": y}
+    got = tupelo.open("q.root:n").arrays(["x // y", "x % y"], library="np")
+    with np.errstate(all="ignore"):
+        expected = {"x // y": x // y, "x % y": x % y}
+    for text, want in expected.items():
+        assert got[text].dtype == dtype
+        np.testing.assert_array_equal(got[text], want, strict=True)
+        known = ~np.isnan(want)
+        assert (np.signbit(got[text]) == np.signbit(want))[known].all()
+    if dtype is np.float64:
+        finite = np.isfinite(x) & np.isfinite(y) & (y != 0)
+        pairs = zip(x[finite].tolist(), y[finite].tolist(), strict=True)
+        computed = zip(got["x // y"][finite].tolist(), got["x % y"][finite].tolist(), strict=True)
+        assert [divmod(a, b) for a, b in pairs] == list(computed)
+
+
+def test_missing_lists_are_not_kept() -> None:
+    """They were empty lists to expressions, and `len(ov) == 0` kept them."""
+    lists: list[list[float] | None] = [None, [1.0, 2.0], [], [3.0]]
+    with tupelo.recreate("o.root") as file:
+        types = {"ov": "std::optional<std::vector<double>>", "n": "int", "a3": "std::array<int,3>"}
+        file.mkrntuple("n", types).extend({"ov": pa.array(lists), "n": [0, 1, 2, 3], "a3": np.arange(12).reshape(4, 3)})
+    ntuple = tupelo.open("o.root:n")
+    for text, want in {
+        "ov * 2": [None, [2.0, 4.0], [], [6.0]],
+        "len(ov)": [None, 2, 0, 1],
+        "sum(ov)": [None, 3.0, 0.0, 3.0],
+        "is_missing(ov)": [True, False, False, False],
+        "any(ov > 1)": [None, True, False, True],
+        "ov + n": [None, [2.0, 3.0], [], [6.0]],
+        "10 // n": [None, 10, 5, 3],
+        "n > 0 and 10 // n > 4": [False, True, True, False],
+    }.items():
+        assert ntuple.arrays(text)[text].tolist() == want
+        assert [value for piece in ntuple.iterate(text, step_size=1) for value in piece[text].tolist()] == want
+    for cut, kept in {
+        "len(ov) == 0": [2],
+        "not any(ov > 1)": [2],
+        "is_missing(ov)": [0],
+        "10 // n > 4": [1, 2],
+        "n == 0 or 10 // n == 3": [0, 3],
+    }.items():
+        assert ntuple.arrays("n", cut)["n"].tolist() == kept
+    assert str(ntuple.arrays("a3 * 2")["a3 * 2"].type) == "4 * 3 * int64"
+
+
+def test_names_with_colons_ask_for_backticks() -> None:
+    """`':' is not expected` did not say what to do."""
+    with tupelo.recreate("c.root") as file:
+        file["n"] = {
+            "Aux:pt": [1000.0, 2000.0],
+            "key": np.array([1, 2**64 - 1], np.uint64),
+        }
+    ntuple = tupelo.open("c.root:n")
+    with pytest.raises(
+        tupelo.InvalidArgumentError,
+        match=re.escape("stand in backticks: write `Aux:pt`"),
+    ):
+        ntuple.arrays("Aux:pt / 1000")
+    assert ntuple.arrays("`Aux:pt` / 1000")["`Aux:pt` / 1000"].tolist() == [1, 2]
+    assert ntuple.arrays("Aux:pt", "key == 18446744073709551615")["Aux:pt"].tolist() == [2000]

@@ -11,7 +11,7 @@ use arrow_select::take::take;
 
 use super::functions::{self, Lane, Reduction, truths};
 use super::parse::{Binary, Literal, Node, Term, Unary};
-use super::value::{Aligned, Kind, Operand, Value, align, describe};
+use super::value::{Aligned, Kind, Operand, Value, agree, align, describe, with_nulls};
 use crate::{Error, Result, pool};
 
 /// Functions, for those who misspell one.
@@ -187,7 +187,7 @@ fn inverted(truths: &BooleanArray) -> BooleanArray {
 
 fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand> {
     use Binary::*;
-    let aligned = align(operands)?;
+    let mut aligned = align(operands)?;
     let (leaves, count) = (&aligned.leaves, aligned.count);
     let leaf = match operator {
         Or | And => functions::logic(operator, sign, leaves, count),
@@ -207,6 +207,13 @@ fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand>
                 (Power, _) => lane.real(),
                 _ => lane,
             };
+            let by_zero = matches!(operator, FloorDivide | Remainder) && functions::may_be_zero(&operands[1]);
+            if lane == Lane::Integer && by_zero {
+                if aligned.is_literal {
+                    return Err(Error::invalid_argument(format!("integers have no {sign} by 0")));
+                }
+                aligned.is_optional = true;
+            }
             functions::arithmetic(operator, sign, lane, leaves, count)
         }
     }?;
@@ -237,18 +244,15 @@ fn call(name: &str, operands: &[Operand]) -> Result<Operand> {
             let lane = Lane::of(operands, &what)?;
             let lane = if reduction == Reduction::Mean { lane.real() } else { lane };
             let leaf = functions::reduce(reduction, lane, last, &value.leaf)?;
-            let is_optional = !matches!(reduction, Reduction::Sum | Reduction::Product);
+            let is_optional = last.is_optional || !matches!(reduction, Reduction::Sum | Reduction::Product);
             Ok(Operand::Value(Value { lists: above.to_vec(), leaf, is_optional }))
         }
-        ("abs" | "isnan" | "isfinite" | "is_missing", [operand]) => {
-            let mut aligned = align(operands)?;
-            aligned.is_optional &= name != "is_missing";
+        ("is_missing", [Operand::Value(value)]) => Ok(Operand::Value(value.is_missing())),
+        ("is_missing", [Operand::Literal(_)]) => Ok(Operand::Literal(Literal::Truth(false))),
+        ("abs" | "isnan" | "isfinite", [operand]) => {
+            let aligned = align(operands)?;
             let leaf = &aligned.leaves[0];
             let leaf: ArrayRef = match name {
-                "is_missing" => match leaf.nulls() {
-                    Some(nulls) => Arc::new(BooleanArray::new(!nulls.inner(), None)),
-                    None => Arc::new(BooleanArray::from(vec![false; leaf.len()])),
-                },
                 "abs" => functions::signed(true, Lane::of(operands, &what)?, leaf)?,
                 _ => {
                     Lane::of(std::slice::from_ref(operand), &what)?;
@@ -319,26 +323,24 @@ fn over_lists(name: &str, value: &Value) -> Result<Value> {
     let (Some(first), Some((last, above))) = (value.lists.first(), value.lists.split_last()) else {
         return Err(no_list(&what, &Operand::Value(value.clone())));
     };
+    let (counted, above) = if name == "len" { (first, &[][..]) } else { (last, above) };
     let leaf: ArrayRef = match name {
-        "len" => {
-            let lengths: Vec<i64> = first.windows(2).map(|window| window[1] - window[0]).collect();
-            return Ok(Value { lists: Vec::new(), leaf: Arc::new(Int64Array::from(lengths)), is_optional: false });
-        }
+        "len" => Arc::new(Int64Array::from_iter_values(counted.bounds().map(|(from, to)| to - from))),
         "count" => {
             let there = |from: i64, to: i64| (from..to).filter(|&at| value.leaf.is_valid(at as usize)).count() as i64;
-            let counts: Vec<i64> = last.windows(2).map(|window| there(window[0], window[1])).collect();
-            Arc::new(Int64Array::from(counts))
+            Arc::new(Int64Array::from_iter_values(counted.bounds().map(|(from, to)| there(from, to))))
         }
         _ => {
             let truths = prep(&truths(&value.leaf, &what)?, name == "all");
-            let found = last.windows(2).map(|window| {
-                let mut mine = (window[0]..window[1]).map(|at| truths.value(at as usize));
+            let found = counted.bounds().map(|(from, to)| {
+                let mut mine = (from..to).map(|at| truths.value(at as usize));
                 if name == "any" { mine.any(|truth| truth) } else { mine.all(|truth| truth) }
             });
             Arc::new(BooleanArray::from(found.collect::<Vec<bool>>()))
         }
     };
-    Ok(Value { lists: above.to_vec(), leaf, is_optional: false })
+    let leaf = with_nulls(&leaf, counted.nulls.as_ref())?;
+    Ok(Value { lists: above.to_vec(), leaf, is_optional: counted.is_optional })
 }
 
 /// Truths in which what is missing counts as `missing`.
@@ -359,13 +361,15 @@ fn index(value: &Value, by: &Operand) -> Result<Value> {
     match (by, kind(by)) {
         (Operand::Value(mask), Kind::Truth) => select(value, mask),
         (Operand::Literal(Literal::Integer(place)), _) => item(value, 0, |_| Some(*place)),
+        (Operand::Literal(Literal::Unsigned(_)), _) => item(value, 0, |_| None),
         (Operand::Value(places), Kind::Integer) => {
             let depth = places.lists.len();
-            if value.lists.len() <= depth || places.lists[..] != value.lists[..depth] {
+            let (mut value, mut places) = (value.clone(), places.clone());
+            if value.lists.len() <= depth || agree(&mut [&mut value, &mut places]).is_err() {
                 return Err(Error::invalid_argument("an index stands for one item of each list"));
             }
             let places = Lane::cast::<Int64Type>(&places.leaf)?;
-            item(value, depth, |list| (!places.is_null(list)).then(|| places.value(list)))
+            item(&value, depth, |list| (!places.is_null(list)).then(|| places.value(list)))
         }
         _ => Err(Error::invalid_argument("between brackets stands an integer, or a list of truths")),
     }
@@ -373,31 +377,34 @@ fn index(value: &Value, by: &Operand) -> Result<Value> {
 
 /// The items where the mask is true.
 fn select(value: &Value, mask: &Value) -> Result<Value> {
+    let (mut value, mut mask) = (value.clone(), mask.clone());
     let depth = mask.lists.len();
-    let Some((last, above)) = mask.lists.split_last() else {
+    if depth == 0 {
         return Err(Error::invalid_argument("a mask is a list of truths, one for each item; a cut keeps entries"));
-    };
-    if value.lists.len() < depth || value.lists[..depth] != mask.lists[..] {
+    }
+    if value.lists.len() < depth || agree(&mut [&mut value, &mut mask]).is_err() {
         return Err(Error::invalid_argument("a mask has one truth for each item of a list"));
     }
     let kept = prep(&truths(&mask.leaf, "a mask")?, false);
-    let below = Value { lists: value.lists[depth..].to_vec(), ..value.clone() };
-    let below = Value::of(&filter(&below.into_array(), &kept)?, value.is_optional)?;
-    let lengths = last.windows(2).map(|window| (window[0]..window[1]).filter(|&at| kept.value(at as usize)).count());
-    let offsets = OffsetBuffer::from_lengths(lengths);
-    let lists = above.iter().cloned().chain([offsets]).chain(below.lists).collect();
+    let below = value.below(depth);
+    let is_optional = below.is_nullable();
+    let below = Value::of(&filter(&below.into_array(), &kept)?, is_optional)?;
+    let mut lists = mask.lists;
+    let last = &mut lists[depth - 1];
+    let lengths = last.bounds().map(|(from, to)| (from..to).filter(|&at| kept.value(at as usize)).count());
+    (last.offsets, last.fixed_len) = (OffsetBuffer::from_lengths(lengths), None);
+    lists.extend(below.lists);
     Ok(Value { lists, ..below })
 }
 
 /// One item of each list of a level, from its front or, below zero, from its end; missing where there is none.
 fn item(value: &Value, level: usize, place: impl Fn(usize) -> Option<i64>) -> Result<Value> {
-    let places = value.lists[level].windows(2).enumerate().map(|(list, window)| {
+    let places = value.lists[level].bounds().enumerate().map(|(list, (from, to))| {
         let place = place(list)?;
-        let at = if place < 0 { window[1].checked_add(place)? } else { window[0].checked_add(place)? };
-        (window[0]..window[1]).contains(&at).then_some(at as u64)
+        let at = if place < 0 { to.checked_add(place)? } else { from.checked_add(place)? };
+        (from..to).contains(&at).then_some(at as u64)
     });
     let places: UInt64Array = places.collect();
-    let below = Value { lists: value.lists[level + 1..].to_vec(), ..value.clone() };
-    let below = Value::of(&take(&below.into_array(), &places, None)?, true)?;
+    let below = Value::of(&take(&value.below(level + 1).into_array(), &places, None)?, true)?;
     Ok(Value { lists: value.lists[..level].iter().cloned().chain(below.lists).collect(), ..below })
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, LargeBinaryArray, PrimitiveArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
 use super::parse::{Binary, Literal};
-use super::value::{Kind, Operand, as_bytes, describe};
+use super::value::{Kind, Lists, Operand, as_bytes, describe, with_nulls};
 use crate::{Error, Result};
 
 /// What numbers are computed with.
@@ -32,7 +32,7 @@ impl Lane {
                     real_literal = true;
                     continue;
                 }
-                Operand::Literal(Literal::Integer(_) | Literal::Truth(_)) => continue,
+                Operand::Literal(Literal::Integer(_) | Literal::Unsigned(_) | Literal::Truth(_)) => continue,
                 Operand::Literal(Literal::Text(_)) => Kind::Text,
                 Operand::Value(value) => value.kind(),
             };
@@ -63,6 +63,12 @@ impl Lane {
 
     /// Leaves in this lane.
     pub(super) fn cast<T: ArrowPrimitiveType>(leaf: &ArrayRef) -> Result<PrimitiveArray<T>> {
+        if let (Some(unsigned), DataType::Int64) = (leaf.as_primitive_opt::<UInt64Type>(), T::DATA_TYPE)
+            && let Some(large) = unsigned.iter().flatten().find(|&value| i64::try_from(value).is_err())
+        {
+            let what = format!("{large} is compared only: integers are computed with 64 bits, of which one is a sign");
+            return Err(Error::invalid_argument(what));
+        }
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let cast = cast_with_options(leaf, &T::DATA_TYPE, &strict);
         Ok(cast.map_err(|error| Error::invalid_argument(error.to_string()))?.as_primitive::<T>().clone())
@@ -101,7 +107,7 @@ impl Number for i64 {
                 Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
             }
             Binary::Remainder => {
-                let rest = a.checked_rem(b)?;
+                let rest = if b == 0 { return None } else { a.wrapping_rem(b) };
                 Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
             }
             Binary::Power => a.checked_pow(u32::try_from(b).ok()?),
@@ -132,11 +138,24 @@ macro_rules! real {
                     Binary::Subtract => a - b,
                     Binary::Multiply => a * b,
                     Binary::Divide => a / b,
-                    Binary::FloorDivide => (a / b).floor(),
-                    Binary::Remainder => {
+                    // As NumPy and Python: the exact rest first, for `a / b` may be rounded up to the next whole number.
+                    Binary::FloorDivide if b == 0.0 => a / b,
+                    Binary::FloorDivide => {
                         let rest = a % b;
-                        if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+                        let is_below = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+                        let quotient = (a - rest) / b - if is_below { 1.0 } else { 0.0 };
+                        let whole = quotient.floor();
+                        match quotient {
+                            0.0 => (0.0 as $real).copysign(a / b),
+                            _ if quotient - whole > 0.5 => whole + 1.0,
+                            _ => whole,
+                        }
                     }
+                    Binary::Remainder => match a % b {
+                        0.0 => (0.0 as $real).copysign(b),
+                        rest if (rest < 0.0) != (b < 0.0) => rest + b,
+                        rest => rest,
+                    },
                     Binary::Power => a.powf(b),
                     _ => return None,
                 })
@@ -193,7 +212,7 @@ fn nulls_of(a: &dyn Array, b: &dyn Array, count: usize) -> Option<NullBuffer> {
     NullBuffer::union(nulls(a).as_ref(), nulls(b).as_ref())
 }
 
-/// `+ - * / // % **`
+/// `+ - * / // % **`, of which `//` and `%` of integers by zero are missing.
 pub(super) fn arithmetic(
     operator: Binary,
     sign: &str,
@@ -221,7 +240,12 @@ pub(super) fn arithmetic(
             };
         }
         let values = each!(Add Subtract Multiply Divide FloorDivide Remainder Power);
-        let nulls = nulls_of(&a, &b, count);
+        let mut nulls = nulls_of(&a, &b, count);
+        if !is_whole && matches!(operator, Binary::FloorDivide | Binary::Remainder) {
+            let is_there = |index| b.value(place(b.len(), count, index)) != T::Native::default();
+            let divided: BooleanBuffer = (0..count).map(is_there).collect();
+            nulls = NullBuffer::union(nulls.as_ref(), Some(&divided.into()));
+        }
         // What is missing holds anything.
         let is_there = |index: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
         if !is_whole {
@@ -234,6 +258,11 @@ pub(super) fn arithmetic(
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
     }
     in_lane!(lane, run(operator, sign, leaves, count))
+}
+
+/// Whether an integer may be zero: all but literals may.
+pub(super) fn may_be_zero(divisor: &Operand) -> bool {
+    !matches!(divisor, Operand::Literal(Literal::Integer(1.. | ..=-1) | Literal::Truth(true)))
 }
 
 /// Whether numbers, truths or texts compare so.
@@ -474,8 +503,8 @@ impl Reduction {
     }
 }
 
-/// A number for each list; what is missing in it does not count.
-pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &OffsetBuffer<i64>, leaf: &ArrayRef) -> Result<ArrayRef> {
+/// A number for each list that is not missing; what is missing in it does not count.
+pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &Lists, leaf: &ArrayRef) -> Result<ArrayRef> {
     fn best<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, from: usize, to: usize, is_max: bool) -> Option<usize>
     where
         T::Native: Number,
@@ -496,12 +525,12 @@ pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &OffsetBuffer<i64>
         }
         best
     }
-    fn run<T: ArrowPrimitiveType>(reduction: Reduction, lists: &OffsetBuffer<i64>, leaf: &ArrayRef) -> Result<ArrayRef>
+    fn run<T: ArrowPrimitiveType>(reduction: Reduction, lists: &Lists, leaf: &ArrayRef) -> Result<ArrayRef>
     where
         T::Native: Number,
     {
         let array = Lane::cast::<T>(leaf)?;
-        let windows = || lists.windows(2).map(|window| (window[0] as usize, window[1] as usize));
+        let windows = || lists.bounds().map(|(from, to)| (from as usize, to as usize));
         let is_max = matches!(reduction, Reduction::Max | Reduction::ArgMax);
         if let Reduction::ArgMin | Reduction::ArgMax = reduction {
             let places = windows().map(|(from, to)| best(&array, from, to, is_max).map(|at| (at - from) as i64));
@@ -535,7 +564,8 @@ pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &OffsetBuffer<i64>
         });
         Ok(Arc::new(all.collect::<PrimitiveArray<T>>()))
     }
-    in_lane!(lane, run(reduction, lists, leaf))
+    let reduced = in_lane!(lane, run(reduction, lists, leaf))?;
+    with_nulls(&reduced, lists.nulls.as_ref())
 }
 
 #[cfg(test)]

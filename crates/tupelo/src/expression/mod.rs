@@ -21,14 +21,27 @@
 //! Functions of numbers: `abs sqrt exp expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh
 //! floor ceil round sign isnan isfinite`, of two `arctan2 hypot minimum maximum`, and `where(truth, a, b)`. Functions of
 //! a collection, over its innermost lists: `sum prod min max mean any all count argmin argmax`; `len` is the number of
-//! items of the outermost. `min` and `max` of nothing are missing. `is_missing(x)` is true where `x` is missing.
+//! items of the outermost. `min` and `max` of nothing are missing. `is_missing(x)` is true where `x` is missing, and never
+//! missing itself.
 //!
 //! # Types
 //! Integers are computed with 64 bits, and it is an error where they do not hold a result. Single precision stays single
-//! with itself and with literals; all else that has a fraction, and `/`, is double. Nothing is a truth that is not one:
-//! `n & 1 == 1` asks for parentheses. What is missing makes missing what is computed with it, and is not kept by a cut.
-//! Comparisons with NaN are false, but `!=`, as everywhere; `min`, `max`, `argmin` and `argmax` of lists with NaN give it, as
-//! in NumPy. Unsigned integers over 2⁶³ are compared, and are an error where they are computed with.
+//! with itself and with literals; all else that has a fraction, and `/`, is double. `//` and `%` of reals are those of
+//! NumPy. Nothing is a truth that is not one: `&`, `|` or `^` between two comparisons, as in `a > 1 & b < 3`, asks for
+//! parentheses, since they bind more strongly. Comparisons with NaN are false, but `!=`, as everywhere; `min`, `max`,
+//! `argmin` and `argmax` of lists with NaN give it, as in NumPy. Unsigned integers of 2⁶³ and more, in fields and in the
+//! text, are compared, and are an error where they are computed with. Arrays of a fixed length keep it where they are
+//! computed with numbers and with each other.
+//!
+//! # What is missing
+//! It makes missing what is computed with it, and is not kept by a cut. What is known decides: `x and False` is false and
+//! `x or True` is true where `x` is missing, and `where` asks only for the side that it takes. `//` and `%` of integers by
+//! zero are missing, so that `n > 0 and 10 // n > 2` and `where(n > 0, 10 // n, 0)` need no more than in Python.
+//!
+//! Lists may be missing as a whole, and so are their `len` and `sum` then, and all that is computed of their items: `where` of
+//! items too is a missing list where one of its lists is. Missing items of a list that is there count for nothing in
+//! functions of it. `is_missing(x)` asks of the outermost that may be missing by its type: of an optional list once for
+//! each entry, of a list of optional items for each item.
 
 mod evaluate;
 mod functions;
@@ -129,7 +142,7 @@ impl Expression {
 
     fn block(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
         let value = evaluate::evaluate(&self.text, &self.root, batch)?;
-        let is_nullable = value.is_optional && value.lists.is_empty();
+        let is_nullable = value.is_nullable();
         let array = value.into_array();
         Ok((Field::new(&self.text, array.data_type().clone(), is_nullable), array))
     }

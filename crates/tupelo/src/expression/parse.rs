@@ -33,8 +33,16 @@ pub(super) enum Node {
 pub(super) enum Literal {
     Truth(bool),
     Integer(i64),
+    /// One that is too large for 64 bits with a sign.
+    Unsigned(u64),
     Real(f64),
     Text(String),
+}
+
+impl Literal {
+    fn of(integer: u64) -> Self {
+        i64::try_from(integer).map_or(Self::Unsigned(integer), Self::Integer)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +185,7 @@ impl<'t> Parser<'t> {
         let until = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         if first.is_alphabetic() || first == '_' {
             let len = until(|c| c.is_alphanumeric() || c == '_');
+            self.check_colon(rest, start, len)?;
             return Ok((word(&rest[..len]), len));
         }
         if first.is_ascii_digit() || first == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
@@ -197,12 +206,29 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// Names as `ElectronsAuxDyn:pt` are likelier than anything else that is written so, but slices.
+    fn check_colon(&self, rest: &str, start: usize, word_len: usize) -> Result<()> {
+        let is_name = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        if !rest[word_len..].strip_prefix(':').is_some_and(is_name) {
+            return Ok(());
+        }
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(rest.len());
+        let is_slice = self.text[..start].trim_end().ends_with('[') && rest[end..].trim_start().starts_with(']');
+        match is_slice {
+            true => Ok(()),
+            false => {
+                let name = rest[..end].trim_end_matches(':');
+                Err(error(&format!("names with ':' stand in backticks: write `{name}`,"), self.text, start))
+            }
+        }
+    }
+
     fn number(&self, rest: &'t str, start: usize) -> Result<(Token<'t>, usize)> {
         let wrong = |len: usize| error(&format!("'{}' is no number", &rest[..len]), self.text, start);
         if rest.starts_with("0x") || rest.starts_with("0X") {
             let len = rest[2..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(rest.len(), |len| len + 2);
-            let value = i64::from_str_radix(&rest[2..len], 16).map_err(|_| wrong(len))?;
-            return Ok((Token::Literal(Literal::Integer(value)), len));
+            let value = u64::from_str_radix(&rest[2..len], 16).map_err(|_| wrong(len))?;
+            return Ok((Token::Literal(Literal::of(value)), len));
         }
         let bytes = rest.as_bytes();
         let digits = |mut at: usize| {
@@ -228,7 +254,7 @@ impl<'t> Parser<'t> {
         let literal = match is_real {
             true => Literal::Real(text.parse().map_err(|_| wrong(len))?),
             false => match text.parse() {
-                Ok(integer) => Literal::Integer(integer),
+                Ok(integer) => Literal::of(integer),
                 Err(_) => return Err(error(&format!("{text} is no integer of 64 bits"), self.text, start)),
             },
         };
@@ -329,7 +355,14 @@ impl<'t> Parser<'t> {
         };
         if let Some((sign, strength)) = sign {
             let term = self.term(strength)?;
-            return Ok(Term { at: at.start..term.at.end, node: Node::Unary(sign, Box::new(term)) });
+            let at = at.start..term.at.end;
+            // The least integer has no opposite that has a sign.
+            let is_least = sign == Unary::Minus && term.node == Node::Literal(Literal::Unsigned(1 << 63));
+            let node = match is_least {
+                true => Node::Literal(Literal::Integer(i64::MIN)),
+                false => Node::Unary(sign, Box::new(term)),
+            };
+            return Ok(Term { at, node });
         }
         let mut term = match token {
             Token::Literal(literal) => Term { node: Node::Literal(literal), at },

@@ -3,12 +3,12 @@ use std::sync::Arc;
 use arrow_array::builder::{Float32Builder, Int32Builder, LargeListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int32Array, LargeBinaryArray,
-    LargeListArray, LargeStringArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int32Array, Int64Array,
+    LargeBinaryArray, LargeListArray, LargeStringArray, RecordBatch, StructArray, UInt32Array, UInt64Array,
 };
-use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::display::array_value_to_string;
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema, UnionMode};
 use arrow_select::concat::concat_batches;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -133,7 +133,7 @@ fn items_are_computed_one_by_one_and_what_an_entry_has_stands_beside_each() {
         ("sum(sum(jets.parts))", "6.0 0.0 0.0 15.0"),
         ("len(jets.parts)", "2 0 1 2"),
         ("count(jets.parts)", "[2, 1] [] [0] [1, 2]"),
-        ("jets[0].parts", "[1.0, 2.0] [] [] [4.0]"),
+        ("jets[0].parts", "[1.0, 2.0] - [] [4.0]"),
         ("jets[count(jets.parts) > 1].parts", "[[1.0, 2.0]] [] [] [[5.0, 6.0]]"),
         ("jets.parts[jets.parts > 2]", "[[], [3.0]] [] [[]] [[4.0], [5.0, 6.0]]"),
         ("pair[1] - pair[0]", "1 1 1 1"),
@@ -228,6 +228,7 @@ fn what_is_no_expression_says_where() {
         ("1.5.2", "'.2' is not expected at character 4"),
         ("12ab", "'12ab' is no number at character 1"),
         ("99999999999999999999", "99999999999999999999 is no integer of 64 bits at character 1"),
+        ("0x10000000000000000", "'0x10000000000000000' is no number at character 1"),
         ("and 1", "a value is missing in front of 'and' at character 1"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
@@ -256,7 +257,8 @@ fn what_does_not_go_together_says_what() {
         ("sqrt(met, met)", "sqrt() takes one value, and was given 2"),
         ("where(good)", "where() takes a truth and two values, and was given 1"),
         ("~met", "~ takes truths and integers, not a real number"),
-        ("run // 0", "1 // 0 is no integer of 64 bits"),
+        ("7 // 0", "integers have no // by 0"),
+        ("run + 7 % 0", "'7 % 0': integers have no % by 0"),
         ("run * 9223372036854775807", "2 * 9223372036854775807 is no integer of 64 bits"),
         ("jets + 1", "+ takes numbers, not a record of parts"),
     ] {
@@ -387,6 +389,16 @@ fn blocks_make_no_difference() {
         let (whole_field, whole) = expression.block(&many).unwrap();
         assert_eq!((field, blocks.as_ref()), (whole_field, whole.as_ref()), "{text}");
     }
+    let few = missing();
+    let copies = BLOCK_ENTRIES / 2 + 3;
+    let many_missing = concat_batches(&few.schema(), std::iter::repeat_n(&few, copies)).unwrap();
+    for text in ["ov + pt", "vo * 2", "ovv + vo", "sum(ov)", "a3 * 2", "o2 + b2", "vv[1]", "10 // n", "is_missing(ov)"]
+    {
+        let expression: Expression = text.parse().unwrap();
+        let (field, blocks) = expression.column(&many_missing).unwrap();
+        let (whole_field, whole) = expression.block(&many_missing).unwrap();
+        assert_eq!((field, blocks.as_ref()), (whole_field, whole.as_ref()), "{text}");
+    }
     let error = "pt + pair".parse::<Expression>().unwrap().evaluate(&many).unwrap_err();
     assert_eq!(error.to_string(), format!("expression 'pt + pair': {}", self::error("pt + pair")));
 }
@@ -431,4 +443,304 @@ fn large_unsigned_integers_compare() {
     assert_eq!(truths("big > 5"), [Some(false), Some(false), Some(true), Some(true)]);
     assert_eq!(truths("big > run"), [Some(false), Some(false), Some(true), Some(true)]);
     assert_eq!(truths("-1 < big"), [Some(true); 4]);
+}
+
+/// `1.0 // 0.1` was 10: quotients were rounded before they were made whole.
+#[test]
+fn quotients_of_reals_are_those_of_python() {
+    let a = [1.0, 6.0, 0.7, -7.5, 7.5, -0.0, 1.0, -1.0, 0.0, 5.0, -5.0];
+    let b = [0.1, 0.1, 0.1, 2.0, -2.0, 3.0, 0.0, 0.0, 0.0, f64::INFINITY, f64::INFINITY];
+    let columns: [(&str, ArrayRef); 4] = [
+        ("a", Arc::new(Float64Array::from(a.to_vec()))),
+        ("b", Arc::new(Float64Array::from(b.to_vec()))),
+        ("c", Arc::new(Float32Array::from(a.map(|x| x as f32).to_vec()))),
+        ("d", Arc::new(Float32Array::from(b.map(|x| x as f32).to_vec()))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let all = |text: &str| {
+        let array = text.parse::<Expression>().unwrap().evaluate(&batch).unwrap();
+        (0..array.len()).map(|at| array_value_to_string(&array, at).unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(all("a // b"), "9.0 59.0 6.0 -4.0 -4.0 -0.0 inf -inf NaN 0.0 -1.0");
+    assert_eq!(all("c // d"), "9.0 59.0 6.0 -4.0 -4.0 -0.0 inf -inf NaN 0.0 -1.0");
+    assert_eq!(all("a % b").split(' ').skip(3).collect::<Vec<_>>().join(" "), "0.5 -0.5 0.0 NaN NaN NaN 5.0 inf");
+    assert_eq!(all("abs(where(b == 0 or abs(a) == 5, a, (a // b) * b + a % b) - a) < 1e-12"), ["true"; 11].join(" "));
+}
+
+/// Integers from 2⁶³ on were no numbers in the text, so that there was nothing to compare large fields with.
+#[test]
+fn large_unsigned_integers_are_written_too() {
+    let truths = |text: &str| evaluate(text).as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>();
+    assert_eq!(truths("big == 18446744073709551615"), [false, false, true, false]);
+    assert_eq!(truths("big == 0xFFFFFFFFFFFFFFFF"), [false, false, true, false]);
+    assert_eq!(truths("9_223_372_036_854_775_808 <= big"), [false, false, true, true]);
+    assert_eq!(truths("run < 0x8000000000000000"), [true; 4]);
+    assert_eq!(truths("met < 18446744073709551615"), [true, false, true, true]);
+    assert_eq!(shown("-9223372036854775808 // 2"), ["-4611686018427387904"; 4].join(" "));
+    let refused = "is compared only: integers are computed with 64 bits, of which one is a sign";
+    assert_eq!(error("run + 9223372036854775808"), format!("9223372036854775808 {refused}"));
+    assert_eq!(error("big + 1"), format!("18446744073709551615 {refused}"));
+    assert_eq!(shown("pt[18446744073709551615]"), "- - - -");
+}
+
+/// "':' is not expected" did not say what to do.
+#[test]
+fn names_with_colons_ask_for_backticks() {
+    for (text, name, at) in [
+        ("AnalysisJetsAuxDyn:pt / 1000", "AnalysisJetsAuxDyn:pt", 1),
+        ("sum(AnalysisJetsAuxDyn:pt)", "AnalysisJetsAuxDyn:pt", 5),
+        ("pt[Aux:eta:x > 0]", "Aux:eta:x", 4),
+    ] {
+        let wanted = format!("names with ':' stand in backticks: write `{name}`, at character {at}");
+        assert_eq!(error(text), wanted);
+    }
+    assert_eq!(error("pt[i:j]"), "']' is missing at character 5");
+    assert_eq!(error("pt[1:2]"), "']' is missing at character 5");
+    assert_eq!(error("std::max(1, 2)"), "':' is not expected at character 4");
+}
+
+/// Messages had Arrow's type of it.
+#[test]
+fn variants_are_told_in_words() {
+    let field = |name: &str, data_type| Arc::new(Field::new(name, data_type, true));
+    let types = [
+        (0, field("valueless", DataType::Null)),
+        (1, field("0", DataType::Int32)),
+        (2, field("1", DataType::new_large_list(DataType::Float32, false))),
+    ];
+    let variant = DataType::Union(types.into_iter().collect(), UnionMode::Dense);
+    let told = "a variant of an integer, a list of which an item is a real number";
+    assert_eq!(super::value::describe(&variant), told);
+}
+
+/// `//` and `%` by zero were errors, also where a guard stood in front of them.
+#[test]
+fn guards_guard() {
+    let n: ArrayRef = Arc::new(Int32Array::from(vec![0, 1, 3, 10, -4]));
+    let maybe: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None, Some(0), Some(4), Some(-1)]));
+    let lists = list(&[&[0, 2], &[], &[0], &[5], &[]], |v| Arc::new(Int32Array::from(v)));
+    let low: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN; 5]));
+    let optional = Field::new("maybe", DataType::Int32, true);
+    let field = |name: &str, array: &ArrayRef| Field::new(name, array.data_type().clone(), false);
+    let fields = [field("n", &n), optional, field("lists", &lists), field("low", &low)];
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![n, maybe, lists, low]).unwrap();
+    for (text, wanted, is_nullable) in [
+        ("n > 0 and 10 // n > 2", "false true true false false", true),
+        ("not n > 0 or 10 % n == 0", "true true false true true", true),
+        ("where(n > 0, 10 // n, 0)", "0 10 3 1 0", true),
+        ("10 // n", "- 10 3 1 -3", true),
+        ("n % (n - 1)", "0 - 1 1 -4", true),
+        ("10 // maybe", "10 - - 2 -10", true),
+        ("n // 0", "- - - - -", true),
+        ("n // 2", "0 0 1 5 -2", false),
+        ("10.0 // n", "inf 10.0 3.0 1.0 -3.0", false),
+        ("10 // lists", "[, 5] [] [] [2] []", false),
+        ("sum(10 // lists)", "5 0 0 2 0", false),
+        ("low % -1", "0 0 0 0 0", false),
+    ] {
+        let expression: Expression = text.parse().unwrap();
+        let (field, array) = expression.column(&batch).unwrap();
+        let shown = |at| if array.is_null(at) { "-".to_owned() } else { array_value_to_string(&array, at).unwrap() };
+        assert_eq!((0..5).map(shown).collect::<Vec<_>>().join(" "), wanted, "{text}");
+        assert_eq!(field.is_nullable(), is_nullable, "{text}");
+        for entry in 0..5 {
+            assert_eq!(expression.column(&batch.slice(entry, 1)).unwrap().0, field, "{text}");
+        }
+    }
+    let kept = "10 // n < 99".parse::<Expression>().unwrap().mask(&batch).unwrap();
+    assert_eq!(kept.iter().collect::<Vec<_>>(), [None, Some(true), Some(true), Some(true), Some(true)]);
+    let error = "low // -1".parse::<Expression>().unwrap().evaluate(&batch).unwrap_err().to_string();
+    assert!(error.ends_with("is no integer of 64 bits"), "{error}");
+}
+
+/// Four entries with lists, items and records that may be missing, and arrays of a fixed length.
+fn missing() -> RecordBatch {
+    // What is missing holds something too: it must not be seen.
+    fn lists(lengths: &[usize], items: ArrayRef, nulls: Option<Vec<bool>>, items_may_miss: bool) -> ArrayRef {
+        let field = Arc::new(Field::new("item", items.data_type().clone(), items_may_miss));
+        let offsets = OffsetBuffer::from_lengths(lengths.iter().copied());
+        Arc::new(LargeListArray::new(field, offsets, items, nulls.map(NullBuffer::from)))
+    }
+    fn fixed(len: i32, items: ArrayRef, nulls: Option<Vec<bool>>) -> ArrayRef {
+        let field = Arc::new(Field::new("item", items.data_type().clone(), false));
+        Arc::new(FixedSizeListArray::new(field, len, items, nulls.map(NullBuffer::from)))
+    }
+    fn record(member: ArrayRef, nulls: Vec<bool>) -> ArrayRef {
+        let fields = vec![Field::new("x", member.data_type().clone(), false)];
+        Arc::new(StructArray::new(fields.into(), vec![member], Some(nulls.into())))
+    }
+    let reals = |values: &[f64]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
+    let integers = |values: &[i32]| -> ArrayRef { Arc::new(Int32Array::from(values.to_vec())) };
+    let first = Some(vec![false, true, true, true]);
+    let last = Some(vec![true, true, true, false]);
+    let oi: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(1), None, Some(3)]));
+    let pt = lists(&[2, 2, 0, 1], integers(&[1, 2, 3, 4, 5]), None, false);
+    let inner = lists(&[1, 2, 1, 0, 1], integers(&[1, 2, 3, 4, 5]), None, false);
+    let inner_missing =
+        lists(&[1, 2, 1, 0, 1], integers(&[1, 2, 3, 4, 5]), Some(vec![true, false, true, true, true]), false);
+    let jets = record(Arc::clone(&inner), vec![true, true, false, true, true]);
+    let columns = [
+        ("n", false, integers(&[0, 1, 2, 3])),
+        ("pt", false, Arc::clone(&pt)),
+        ("ov", true, lists(&[1, 2, 0, 1], reals(&[9.0, 1.0, 2.0, 3.0]), first.clone(), false)),
+        ("ow", true, lists(&[2, 2, 0, 0], integers(&[7, 8, 1, 2]), last.clone(), false)),
+        ("oi", false, lists(&[1, 2, 0, 1], oi, None, true)),
+        ("vv", false, lists(&[2, 0, 1, 2], Arc::clone(&inner), None, false)),
+        ("vo", false, lists(&[2, 0, 1, 2], inner_missing, None, true)),
+        ("ovv", true, lists(&[2, 0, 1, 2], inner, first.clone(), false)),
+        ("rec", true, record(pt, vec![true, false, true, true])),
+        ("jets", false, lists(&[2, 0, 1, 2], jets, None, true)),
+        ("a3", false, fixed(3, integers(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]), None)),
+        ("b2", false, fixed(2, integers(&[1, 2, 3, 4, 5, 6, 7, 8]), None)),
+        ("o2", true, fixed(2, integers(&[1, 2, 3, 4, 5, 6, 7, 8]), first)),
+    ];
+    let (fields, arrays): (Vec<_>, Vec<_>) = columns
+        .into_iter()
+        .map(|(name, is_optional, array)| (Field::new(name, array.data_type().clone(), is_optional), array))
+        .unzip();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
+}
+
+/// Lists that were missing were empty: `len(ov) == 0` and `not any(ov > 1)` kept them.
+#[test]
+fn missing_lists_stay_missing() {
+    let batch = missing();
+    for (text, wanted, is_nullable) in [
+        ("ov", "- [1.0, 2.0] [] [3.0]", true),
+        ("ov + 1", "- [2.0, 3.0] [] [4.0]", true),
+        ("-ov", "- [-1.0, -2.0] [] [-3.0]", true),
+        ("sqrt(ov * ov)", "- [1.0, 2.0] [] [3.0]", true),
+        ("len(ov)", "- 2 0 1", true),
+        ("sum(ov)", "- 3.0 0.0 3.0", true),
+        ("max(ov)", "- 2.0 - 3.0", true),
+        ("count(ov)", "- 2 0 1", true),
+        ("any(ov > 1)", "- true false true", true),
+        ("all(ov > 1)", "- false true true", true),
+        ("not any(ov > 1)", "- false true false", true),
+        ("len(ov) == 0", "- false true false", true),
+        ("is_missing(ov)", "true false false false", false),
+        ("is_missing(ov + n)", "true false false false", false),
+        ("is_missing(oi)", "[true] [false, true] [] [false]", false),
+        ("is_missing(pt)", "[false, false] [false, false] [] [false]", false),
+        ("is_missing(n)", "false false false false", false),
+        ("is_missing(sum(ov))", "true false false false", false),
+        ("is_missing(ov) or any(ov > 1)", "true true false true", true),
+        ("where(pt > 3, pt, ov)", "- [1.0, 4.0] [] [5.0]", true),
+        ("where(is_missing(ov), -1, sum(ov))", "-1.0 3.0 0.0 3.0", true),
+        ("ov[0]", "- 1.0 - 3.0", true),
+        ("ov[ov > 1]", "- [2.0] [] [3.0]", true),
+        ("ov[n]", "- 2.0 - -", true),
+        ("n + ov", "- [2.0, 3.0] [] [6.0]", true),
+        // A list that is there and one that is not are no lists of different lengths.
+        ("ov + pt", "- [4.0, 6.0] [] [8.0]", true),
+        ("pt * ow", "[7, 16] [3, 8] [] -", true),
+        ("ov + ow", "- [2.0, 4.0] [] -", true),
+        ("pt[ov > 1]", "- [4] [] [5]", true),
+        ("ow[pt > 1]", "[8] [1, 2] [] -", true),
+        ("vv[5]", "- - - -", true),
+        ("vv[1]", "[2, 3] - - [5]", true),
+        ("is_missing(vv[1])", "false true true false", false),
+        ("len(vv[1])", "2 - - 1", true),
+        ("vo", "[[1], ] [] [[4]] [[], [5]]", false),
+        ("vo * 2", "[[2], ] [] [[8]] [[], [10]]", false),
+        ("vo + vv", "[[2], ] [] [[8]] [[], [10]]", false),
+        ("vv[vo > 1]", "[[], ] [] [[4]] [[], [5]]", false),
+        ("sum(vo)", "[1, ] [] [4] [0, 5]", false),
+        ("sum(sum(vo))", "1 0 4 5", false),
+        ("is_missing(vo)", "[false, true] [] [false] [false, false]", false),
+        ("vo[1]", "- - - [5]", true),
+        ("ovv + 1", "- [] [[5]] [[], [6]]", true),
+        ("ovv + vo", "- [] [[8]] [[], [10]]", true),
+        ("ovv * sum(vv)", "- [] [[16]] [[], [25]]", true),
+        ("len(ovv)", "- 0 1 2", true),
+        ("count(ovv)", "- [] [1] [0, 1]", true),
+        ("rec.x", "[1, 2] - [] [5]", true),
+        ("sum(rec.x)", "3 - 0 5", true),
+        ("rec.x + pt", "[2, 4] - [] [10]", true),
+        ("jets.x", "[[1], [2, 3]] [] [] [[], [5]]", false),
+        ("count(jets.x)", "[1, 2] [] [] [0, 1]", false),
+        ("o2 + 1", "- [4, 5] [6, 7] [8, 9]", true),
+        ("o2 + b2", "- [6, 8] [10, 12] [14, 16]", true),
+        ("sum(o2)", "- 7 11 15", true),
+    ] {
+        let expression: Expression = text.parse().unwrap();
+        let (field, array) = expression.column(&batch).unwrap_or_else(|e| panic!("{e}"));
+        let shown = |at| if array.is_null(at) { "-".to_owned() } else { array_value_to_string(&array, at).unwrap() };
+        let shown = (0..4).map(shown).collect::<Vec<_>>().join(" ");
+        assert_eq!(shown, wanted, "{text}");
+        assert_eq!(field.is_nullable(), is_nullable, "{text}");
+        for (from, len) in [(0, 1), (1, 1), (2, 1), (3, 1), (1, 2), (0, 0)] {
+            let (one, some) = expression.column(&batch.slice(from, len)).unwrap();
+            assert_eq!((&one, some.as_ref()), (&field, array.slice(from, len).as_ref()), "{text}");
+        }
+    }
+    let kept = "len(ov) == 0".parse::<Expression>().unwrap().mask(&batch).unwrap();
+    assert_eq!(kept.iter().collect::<Vec<_>>(), [None, Some(false), Some(true), Some(false)]);
+    let error = "ov + a3".parse::<Expression>().unwrap().evaluate(&batch).unwrap_err().to_string();
+    assert_eq!(error, "expression 'ov + a3': lists of different lengths, first 2 and 3, have no common items");
+}
+
+/// `a3 * 2` was a list of any length.
+#[test]
+fn arrays_of_a_fixed_length_keep_it() {
+    let batch = missing();
+    let fixed_len = |text: &str| match text.parse::<Expression>().unwrap().evaluate(&batch).unwrap().data_type() {
+        DataType::FixedSizeList(_, len) => Some(*len),
+        _ => None,
+    };
+    for text in ["a3", "a3 * 2", "a3 + a3 / n", "a3 > 2", "where(n > 1, a3, 0)", "sqrt(-a3)"] {
+        assert_eq!(fixed_len(text), Some(3), "{text}");
+    }
+    for text in ["a3[a3 > 2]", "b2 + o2", "o2 + 1", "a3[a3 > 0] + a3"] {
+        assert_eq!(fixed_len(text), None, "{text}");
+    }
+}
+
+const MISSING_WORDS: [&str; 29] = [
+    "n",
+    "pt",
+    "ov",
+    "ow",
+    "oi",
+    "vv",
+    "vo",
+    "ovv",
+    "rec.x",
+    "jets.x",
+    "a3",
+    "b2",
+    "o2",
+    "1",
+    "(",
+    ")",
+    "[",
+    "]",
+    "+",
+    "//",
+    ">",
+    "sum(",
+    "len(",
+    "count(",
+    "any(",
+    "is_missing(",
+    "where(",
+    ",",
+    "-",
+];
+
+proptest! {
+    /// What is computed at once is what is computed one by one, and of the same type.
+    #[test]
+    fn entries_do_not_hang_on_each_other(words in vec(select(MISSING_WORDS.to_vec()), 1..8)) {
+        let batch = missing();
+        if let Ok(expression) = words.concat().parse::<Expression>()
+            && let Ok((field, all)) = expression.column(&batch)
+        {
+            for entry in 0..4 {
+                let (one, array) = expression.column(&batch.slice(entry, 1)).unwrap();
+                let slice = all.slice(entry, 1);
+                prop_assert_eq!((&one, array.as_ref()), (&field, slice.as_ref()));
+            }
+        }
+    }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeBinaryArray, LargeListArray, LargeStringArray,
-    UInt64Array,
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int64Array, LargeBinaryArray, LargeListArray,
+    LargeStringArray, UInt64Array,
 };
-use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
+use arrow_select::filter::filter;
 use arrow_select::take::take;
 
 use super::parse::Literal;
@@ -18,13 +19,33 @@ use crate::{Error, Result};
 /// Texts that are repeated beside items take at most so many bytes: 256 MiB.
 const MAX_TEXT_BYTES: u64 = 256 << 20;
 
+/// Lists of one level.
+#[derive(Debug, Clone)]
+pub(super) struct Lists {
+    /// They begin with zero. A list that is missing has no items.
+    pub(super) offsets: OffsetBuffer<i64>,
+    /// Which are there; none where all are.
+    pub(super) nulls: Option<NullBuffer>,
+    /// Whether some may be missing; what is computed has the same type whether some are or not.
+    pub(super) is_optional: bool,
+    /// How many items each has, where all have as many by their type, and none may be missing.
+    pub(super) fixed_len: Option<i32>,
+}
+
+impl Lists {
+    /// Where each begins and ends.
+    pub(super) fn bounds(&self) -> impl ExactSizeIterator<Item = (i64, i64)> {
+        self.offsets.windows(2).map(|window| (window[0], window[1]))
+    }
+}
+
 /// One leaf for each item of the innermost lists; where there are none, for each entry.
 #[derive(Debug, Clone)]
 pub(super) struct Value {
-    /// Offsets of the lists of each level, outermost first, each beginning with zero.
-    pub(super) lists: Vec<OffsetBuffer<i64>>,
+    /// Those of each level, outermost first.
+    pub(super) lists: Vec<Lists>,
     pub(super) leaf: ArrayRef,
-    /// Whether leaves may be missing; what is computed has the same type whether some are or not.
+    /// Whether leaves may be missing, as of lists.
     pub(super) is_optional: bool,
 }
 
@@ -63,6 +84,12 @@ pub(super) fn describe(data_type: &DataType) -> String {
             let names: Vec<_> = members.iter().map(|member| member.name().as_str()).collect();
             format!("a record of {}", names.join(", "))
         }
+        DataType::Union(alternatives, _) => {
+            // The one of variants without a value has no type.
+            let types = alternatives.iter().map(|(_, alternative)| alternative.data_type());
+            let types: Vec<_> = types.filter(|one| **one != DataType::Null).map(describe).collect();
+            format!("a variant of {}", types.join(", "))
+        }
         other => match Kind::of(other) {
             Kind::Truth => "a truth".to_owned(),
             Kind::Integer => "an integer".to_owned(),
@@ -89,51 +116,78 @@ impl Value {
     pub(super) fn of(array: &ArrayRef, is_optional: bool) -> Result<Self> {
         let (mut lists, mut leaf, mut is_optional) = (Vec::new(), Arc::clone(array), is_optional);
         loop {
-            let (offsets, values) = match leaf.data_type() {
-                DataType::LargeList(_) => {
+            let mut fixed_len = None;
+            let (offsets, values, item) = match leaf.data_type() {
+                DataType::LargeList(item) => {
                     let list = leaf.as_list::<i64>();
-                    (list.offsets().clone(), Arc::clone(list.values()))
+                    (list.offsets().clone(), Arc::clone(list.values()), item)
                 }
-                DataType::List(_) => {
+                DataType::List(item) => {
                     let list = leaf.as_list::<i32>();
                     let wide: Vec<i64> = list.offsets().iter().map(|&offset| i64::from(offset)).collect();
-                    (OffsetBuffer::new(wide.into()), Arc::clone(list.values()))
+                    (OffsetBuffer::new(wide.into()), Arc::clone(list.values()), item)
                 }
-                DataType::FixedSizeList(_, _) => {
+                DataType::FixedSizeList(item, len) => {
                     let list = leaf.as_fixed_size_list();
-                    let size = usize::try_from(list.value_length()).unwrap_or(0);
-                    (OffsetBuffer::from_lengths(std::iter::repeat_n(size, list.len())), Arc::clone(list.values()))
+                    fixed_len = Some(*len).filter(|&len| len > 0 && !is_optional);
+                    let lengths = std::iter::repeat_n(usize::try_from(*len).unwrap_or(0), list.len());
+                    (OffsetBuffer::from_lengths(lengths), Arc::clone(list.values()), item)
                 }
                 _ => return Ok(Self { lists, leaf, is_optional }),
             };
-            if let DataType::LargeList(item) | DataType::List(item) | DataType::FixedSizeList(item, _) =
-                leaf.data_type()
-            {
-                is_optional = item.is_nullable();
-            }
-            let is_missing = |index: usize| leaf.is_null(index) && offsets[index] < offsets[index + 1];
-            if leaf.null_count() > 0 && (0..leaf.len()).any(is_missing) {
-                return Err(Error::unsupported("lists that are missing and hold something"));
-            }
-            let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
-            let values = values.slice(first as usize, (last - first) as usize);
-            let offsets = match first {
-                0 => offsets,
-                _ => OffsetBuffer::new(offsets.iter().map(|offset| offset - first).collect::<Vec<_>>().into()),
-            };
-            lists.push(offsets);
-            leaf = values;
+            let nulls = leaf.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+            let item_is_optional = item.is_nullable();
+            let (offsets, values) = emptied(&offsets, &values, nulls.as_ref())?;
+            lists.push(Lists { offsets, nulls, is_optional, fixed_len });
+            (leaf, is_optional) = (values, item_is_optional);
         }
+    }
+
+    /// Whether what there is for each entry may be missing.
+    pub(super) fn is_nullable(&self) -> bool {
+        self.lists.first().map_or(self.is_optional, |lists| lists.is_optional)
     }
 
     /// As one array.
     pub(super) fn into_array(self) -> ArrayRef {
         let mut is_optional = self.is_optional;
-        self.lists.into_iter().rev().fold(self.leaf, |items, offsets| {
-            // Lists are never missing.
-            let item = Field::new("item", items.data_type().clone(), std::mem::take(&mut is_optional));
-            Arc::new(LargeListArray::new(Arc::new(item), offsets, items, None))
+        self.lists.into_iter().rev().fold(self.leaf, |items, lists| {
+            let item_is_optional = std::mem::replace(&mut is_optional, lists.is_optional);
+            let item = Arc::new(Field::new("item", items.data_type().clone(), item_is_optional));
+            match lists.fixed_len {
+                Some(len) => Arc::new(FixedSizeListArray::new(item, len, items, None)),
+                None => Arc::new(LargeListArray::new(item, lists.offsets, items, lists.nulls)),
+            }
         })
+    }
+
+    /// The items of the lists above a level, without these.
+    pub(super) fn below(&self, level: usize) -> Self {
+        Self { lists: self.lists[level..].to_vec(), ..self.clone() }
+    }
+
+    /// The same, in which more lists of a level are missing.
+    fn without(&self, level: usize, nulls: Option<&NullBuffer>) -> Result<Self> {
+        let (mut lists, below) = (self.lists[..=level].to_vec(), self.below(level + 1));
+        let (last, is_optional) = (&mut lists[level], below.is_nullable());
+        let items;
+        (last.offsets, items) = emptied(&last.offsets, &below.into_array(), nulls)?;
+        last.nulls = nulls.cloned();
+        let below = Self::of(&items, is_optional)?;
+        lists.extend(below.lists);
+        Ok(Self { lists, ..below })
+    }
+
+    /// Whether it is missing, asked of the outermost that may be.
+    pub(super) fn is_missing(&self) -> Self {
+        let level = self.lists.iter().position(|lists| lists.is_optional);
+        let (nulls, count) = match level {
+            Some(level) => (self.lists[level].nulls.as_ref(), self.lists[level].bounds().len()),
+            None => (self.leaf.nulls(), self.leaf.len()),
+        };
+        let truths = nulls.map_or_else(|| BooleanBuffer::new_unset(count), |nulls| !nulls.inner());
+        let lists = self.lists[..level.unwrap_or(self.lists.len())].to_vec();
+        Self { lists, leaf: Arc::new(BooleanArray::new(truths, None)), is_optional: false }
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -149,26 +203,46 @@ impl Value {
         let Some((index, field)) = record.fields().find(name) else {
             return Err(Error::no_such("member", name, record.column_names().into_iter()));
         };
-        let below = Self::of(record.column(index), self.is_optional || field.is_nullable())?;
-        let missing = record.nulls().filter(|nulls| nulls.null_count() > 0);
-        let leaf = match missing {
-            Some(missing) if !below.lists.is_empty() => {
-                let holds = |at: usize| missing.is_null(at) && below.lists[0][at] < below.lists[0][at + 1];
-                if (0..missing.len()).any(holds) {
-                    return Err(Error::unsupported("records that are missing and hold lists"));
-                }
-                below.leaf
-            }
-            Some(missing) => with_nulls(&below.leaf, NullBuffer::union(below.leaf.nulls(), Some(missing)))?,
-            None => below.leaf,
-        };
-        let is_optional = self.is_optional || below.is_optional;
-        Ok(Self { lists: self.lists.iter().cloned().chain(below.lists).collect(), leaf, is_optional })
+        let column = with_nulls(record.column(index), record.nulls())?;
+        let below = Self::of(&column, self.is_optional || field.is_nullable())?;
+        Ok(Self { lists: self.lists.iter().cloned().chain(below.lists).collect(), ..below })
     }
 }
 
-fn with_nulls(array: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    Ok(arrow_array::make_array(array.to_data().into_builder().nulls(nulls).build()?))
+/// An array in which more is missing.
+pub(super) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
+    match nulls.filter(|nulls| nulls.null_count() > 0) {
+        None => Ok(Arc::clone(array)),
+        more => {
+            let nulls = NullBuffer::union(array.nulls(), more);
+            Ok(arrow_array::make_array(array.to_data().into_builder().nulls(nulls).build()?))
+        }
+    }
+}
+
+/// Lists without those that are missing, and the items of these: they begin with zero.
+fn emptied(
+    offsets: &OffsetBuffer<i64>,
+    items: &ArrayRef,
+    nulls: Option<&NullBuffer>,
+) -> Result<(OffsetBuffer<i64>, ArrayRef)> {
+    let holds = |at: usize| offsets[at] < offsets[at + 1];
+    if let Some(nulls) = nulls.filter(|nulls| (0..nulls.len()).any(|at| nulls.is_null(at) && holds(at))) {
+        let mut is_kept = vec![false; items.len()];
+        let mut lengths = Vec::with_capacity(nulls.len());
+        for (at, window) in offsets.windows(2).enumerate() {
+            let range = window[0] as usize..window[1] as usize;
+            lengths.push(if nulls.is_valid(at) { range.len() } else { 0 });
+            is_kept[range].fill(nulls.is_valid(at));
+        }
+        return Ok((OffsetBuffer::from_lengths(lengths), filter(items, &BooleanArray::from(is_kept))?));
+    }
+    let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
+    let items = items.slice(first as usize, (last - first) as usize);
+    Ok(match first {
+        0 => (offsets.clone(), items),
+        _ => (OffsetBuffer::new(offsets.iter().map(|offset| offset - first).collect::<Vec<_>>().into()), items),
+    })
 }
 
 /// A value, or one that has no type of its own yet.
@@ -178,9 +252,18 @@ pub(super) enum Operand {
     Value(Value),
 }
 
+impl Operand {
+    fn value_mut(&mut self) -> Option<&mut Value> {
+        match self {
+            Self::Literal(_) => None,
+            Self::Value(value) => Some(value),
+        }
+    }
+}
+
 /// Leaves that stand beside each other. Those of literals are one for all.
 pub(super) struct Aligned {
-    pub(super) lists: Vec<OffsetBuffer<i64>>,
+    pub(super) lists: Vec<Lists>,
     pub(super) leaves: Vec<ArrayRef>,
     /// How many there are of each, but of literals.
     pub(super) count: usize,
@@ -195,47 +278,73 @@ impl Literal {
         match self {
             Self::Truth(truth) => Arc::new(BooleanArray::from(vec![*truth])),
             Self::Integer(integer) => Arc::new(Int64Array::from(vec![*integer])),
+            Self::Unsigned(integer) => Arc::new(UInt64Array::from(vec![*integer])),
             Self::Real(real) => Arc::new(Float64Array::from(vec![*real])),
             Self::Text(text) => Arc::new(LargeStringArray::from(vec![text.as_str()])),
         }
     }
 }
 
+/// Brings values to common lists, on all levels that they have: one that is missing in one of them is missing in all.
+///
+/// # Errors
+/// Invalid argument for lists of different lengths.
+pub(super) fn agree(values: &mut [&mut Value]) -> Result<()> {
+    let depth = values.iter().map(|value| value.lists.len()).max().unwrap_or(0);
+    for level in 0..depth {
+        let mut some: Vec<&mut Value> =
+            values.iter_mut().filter(|value| value.lists.len() > level).map(|value| &mut **value).collect();
+        let [first, others @ ..] = &mut some[..] else { continue };
+        if others.is_empty() {
+            break;
+        }
+        let is_optional = first.lists[level].is_optional || others.iter().any(|value| value.lists[level].is_optional);
+        if is_optional {
+            let nulls = others.iter().fold(first.lists[level].nulls.clone(), |nulls, value| {
+                NullBuffer::union(nulls.as_ref(), value.lists[level].nulls.as_ref())
+            });
+            if nulls.is_some() {
+                for value in std::iter::once(&mut *first).chain(others.iter_mut()) {
+                    **value = value.without(level, nulls.as_ref())?;
+                }
+            }
+        }
+        let one = &first.lists[level];
+        if let Some(other) = others.iter().map(|value| &value.lists[level]).find(|other| other.offsets != one.offsets) {
+            return Err(differ(&one.offsets, &other.offsets));
+        }
+        let is_fixed = !is_optional && others.iter().all(|value| value.lists[level].fixed_len == one.fixed_len);
+        let fixed_len = one.fixed_len.filter(|_| is_fixed);
+        for value in some {
+            value.lists[level].is_optional = is_optional;
+            value.lists[level].fixed_len = fixed_len;
+        }
+    }
+    Ok(())
+}
+
 /// Brings operands to the lists of the deepest: what has one value for a list stands beside each of its items.
 pub(super) fn align(operands: &[Operand]) -> Result<Aligned> {
-    let values = || {
-        operands.iter().filter_map(|operand| match operand {
-            Operand::Value(value) => Some(value),
-            Operand::Literal(_) => None,
-        })
-    };
-    let deepest = values().max_by_key(|value| value.lists.len());
+    let mut operands = operands.to_vec();
+    let mut values: Vec<&mut Value> = operands.iter_mut().filter_map(Operand::value_mut).collect();
+    agree(&mut values)?;
+    let deepest = values.iter().max_by_key(|value| value.lists.len());
     let lists = deepest.map(|value| value.lists.clone()).unwrap_or_default();
+    let count = deepest.map_or(1, |value| value.leaf.len());
+    let (is_literal, is_optional) = (values.is_empty(), values.iter().any(|value| value.is_optional));
     let mut leaves = Vec::with_capacity(operands.len());
-    for operand in operands {
-        let value = match operand {
-            Operand::Literal(literal) => {
-                leaves.push(literal.array());
-                continue;
-            }
-            Operand::Value(value) => value,
-        };
-        let depth = value.lists.len();
-        if let Some(level) = (0..depth).find(|&level| value.lists[level] != lists[level]) {
-            return Err(differ(&value.lists[level], &lists[level]));
-        }
-        leaves.push(match &lists[depth..] {
-            [] => Arc::clone(&value.leaf),
-            below => {
-                let owners = repeated(below);
+    for operand in &operands {
+        leaves.push(match operand {
+            Operand::Literal(literal) => literal.array(),
+            Operand::Value(value) if value.lists.len() == lists.len() => Arc::clone(&value.leaf),
+            Operand::Value(value) => {
+                let owners = repeated(&lists[value.lists.len()..]);
                 check_texts(&value.leaf, &owners)?;
                 take(&value.leaf, &owners, None)?
             }
         });
     }
-    let count = deepest.map_or(1, |value| value.leaf.len());
-    let is_optional = values().any(|value| value.is_optional);
-    Ok(Aligned { lists, leaves, count, is_literal: deepest.is_none(), is_optional })
+    Ok(Aligned { lists, leaves, count, is_literal, is_optional })
 }
 
 /// Texts as the bytes that they are anyway.
@@ -266,13 +375,13 @@ fn differ(one: &OffsetBuffer<i64>, other: &OffsetBuffer<i64>) -> Error {
 }
 
 /// Which value stands beside each item of the innermost of these lists.
-fn repeated(lists: &[OffsetBuffer<i64>]) -> UInt64Array {
+fn repeated(lists: &[Lists]) -> UInt64Array {
     let mut owners: Option<Vec<u64>> = None;
-    for offsets in lists {
-        let mut next = Vec::with_capacity(offsets[offsets.len() - 1] as usize);
-        for (index, window) in offsets.windows(2).enumerate() {
+    for level in lists {
+        let mut next = Vec::with_capacity(level.offsets[level.offsets.len() - 1] as usize);
+        for (index, (from, to)) in level.bounds().enumerate() {
             let owner = owners.as_ref().map_or(index as u64, |owners| owners[index]);
-            next.resize(next.len() + (window[1] - window[0]) as usize, owner);
+            next.resize(next.len() + (to - from) as usize, owner);
         }
         owners = Some(next);
     }
