@@ -18,8 +18,9 @@ use crate::{Result, plan, pool};
 /// Entries to keep that are no further apart are read together with those between them: most pages hold more, and are
 /// decoded whole.
 const GAP_ENTRIES: usize = 1024;
-/// What is read begins and ends at multiples of so many entries, so that values lie in memory as in their pages, in whole
-/// lines of caches.
+/// Many entries begin and end at multiples of [`ALIGNED_ENTRIES`], so that values lie in memory as in their pages, in whole
+/// lines of caches. Of few the next page would not be worth it.
+const MANY_ENTRIES: usize = 1 << 16;
 const ALIGNED_ENTRIES: usize = 64;
 
 /// What is known of the entries of one request.
@@ -137,11 +138,14 @@ fn runs(kept: &BooleanArray) -> Vec<(usize, usize)> {
     let bits = kept.values();
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (start, end) in BitSliceIterator::new(bits.values(), bits.offset(), bits.len()) {
-        let end = end.next_multiple_of(ALIGNED_ENTRIES).min(bits.len());
         match runs.last_mut() {
-            Some((_, last)) if start.saturating_sub(*last) <= GAP_ENTRIES => *last = end,
-            _ => runs.push((start / ALIGNED_ENTRIES * ALIGNED_ENTRIES, end)),
+            Some((_, last)) if start - *last <= GAP_ENTRIES => *last = end,
+            _ => runs.push((start, end)),
         }
+    }
+    for (start, end) in runs.iter_mut().filter(|(start, end)| end - start >= MANY_ENTRIES) {
+        *start = *start / ALIGNED_ENTRIES * ALIGNED_ENTRIES;
+        *end = end.next_multiple_of(ALIGNED_ENTRIES).min(bits.len());
     }
     runs
 }
@@ -152,13 +156,21 @@ mod tests {
 
     #[test]
     fn what_is_near_is_read_together() {
-        let count = 4 * GAP_ENTRIES + 7;
-        let of = |kept: &[usize]| runs(&BooleanArray::from_iter((0..count).map(|at| Some(kept.contains(&at)))));
+        let count = 4 * MANY_ENTRIES + 7;
+        let of = |kept: &[usize]| {
+            let mut truths = vec![false; count];
+            kept.iter().for_each(|&at| truths[at] = true);
+            runs(&truths.into())
+        };
         assert_eq!(of(&[]), []);
-        assert_eq!(of(&[0, 63]), [(0, 64)]);
-        assert_eq!(of(&[3, 4, 9]), [(0, 64)]);
-        assert_eq!(of(&[70, 64 + GAP_ENTRIES]), [(64, 128 + GAP_ENTRIES)]);
-        assert_eq!(of(&[70, 129 + GAP_ENTRIES]), [(64, 128), (128 + GAP_ENTRIES, 192 + GAP_ENTRIES)]);
-        assert_eq!(of(&[count - 1]), [(count - 7, count)]);
+        assert_eq!(of(&[3, 4, 9]), [(3, 10)]);
+        assert_eq!(
+            of(&[3, 4 + GAP_ENTRIES, 6 + 2 * GAP_ENTRIES]),
+            [(3, 5 + GAP_ENTRIES), (6 + 2 * GAP_ENTRIES, 7 + 2 * GAP_ENTRIES)]
+        );
+        let many: Vec<usize> = (100..=100 + MANY_ENTRIES).collect();
+        assert_eq!(of(&many), [(64, MANY_ENTRIES + 128)]);
+        assert_eq!(of(&(count - 1 - MANY_ENTRIES..count).collect::<Vec<_>>()), [(3 * MANY_ENTRIES, count)]);
+        assert_eq!(of(&[many, vec![count - 1]].concat()), [(64, MANY_ENTRIES + 128), (count - 1, count)]);
     }
 }
