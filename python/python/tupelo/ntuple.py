@@ -167,8 +167,9 @@ class Ntuple(Fields):
         arctan2 hypot minimum maximum where floor ceil round isnan`` and so on of numbers; ``sum prod min max mean any
         all count argmin argmax`` of the innermost lists, ``len`` of the outermost. Numbers in collections are computed
         item by item, and what an entry has one of stands beside each. Integers have 64 bits, and it is an error where
-        they do not hold a result; ``min`` of nothing, and ``x[0]`` where there is none, are missing; of lists with NaN
-        ``min max argmin argmax`` give it, as in NumPy.
+        they do not hold a result. ``min`` of nothing, ``x[0]`` where there is none, integers ``//`` and ``%`` zero, and
+        what is computed of what is missing, are missing; ``is_missing(x)`` asks. Of lists with NaN ``min max argmin
+        argmax`` give it, as in NumPy.
 
         ``library`` says what the columns become:
 
