@@ -30,6 +30,8 @@ mod _core {
     #[pymodule_export]
     use super::objects::Objects;
     #[pymodule_export]
+    use super::options::check_options;
+    #[pymodule_export]
     use super::writer::{FileWriter, FillContext, NtupleWriter, tighten, type_names};
     use super::*;
 

@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use tupelo::schema::Schema;
 use tupelo::{Compression, Error, WriteOptions};
 
+use crate::error::OrRaise;
+
 /// New name, dotted path of the source, and C++ type if it is another one.
 type Projection = (String, String, Option<String>);
 
@@ -60,6 +62,12 @@ impl Options {
         };
         self.projections.iter().try_fold(schema, with)
     }
+}
+
+/// Refuses options that fit no ntuple, before one is begun. Whether they fit its fields is not judged.
+#[pyfunction]
+pub(crate) fn check_options(py: Python<'_>, options: Options) -> PyResult<()> {
+    options.to_write().and_then(|options| options.check()).or_raise(py)
 }
 
 fn parse_compression(text: &str) -> tupelo::Result<Compression> {

@@ -206,7 +206,7 @@ impl FillContext {
 
     /// Ends the context.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| lock(&self.inner)?.take().ok_or_else(|| closed("fill context"))?.finish()).or_raise(py)
+        stoppable(py, || lock(&self.inner)?.take().ok_or_else(|| closed("fill context"))?.finish())
     }
 
     /// Gives up what is not written yet.

@@ -26,16 +26,29 @@ ntuple.arrays("x", cut=" + ".join(["sin(x) * exp(cos(x))"] * 40) + " > 100")
 WRITE = """
 import numpy, tupelo
 tupelo.set_threads({threads})
-with tupelo.recreate("new.root", compression="lzma:9") as file:
+with tupelo.recreate("new.root", compression="lzma:9", page_bytes="32 MiB") as file:
     data = {{"x": numpy.random.default_rng(1).random(30_000_000)}}
     print("ready", flush=True)
     file["Events"] = data
 """
+"""A page takes half a minute."""
+
+CLOSE = """
+import numpy, tupelo
+tupelo.set_threads({threads})
+with tupelo.recreate("new.root", compression="lzma:9") as file:
+    data = {{f"x{{i}}": numpy.random.default_rng(i).random(100_000) for i in range(75)}}
+    context = file.mkrntuple("Events", dict.fromkeys(data, "double")).fill_context()
+    context.extend(data)
+    print("ready", flush=True)
+    context.close()
+"""
+"""All pages wait until the context is closed."""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("program", [READ, WRITE], ids=["read", "write"])
+@pytest.mark.parametrize("program", [READ, WRITE, CLOSE], ids=["read", "write", "close"])
 def test_ctrl_c_ends_it(program: str, threads: int) -> None:
     with tupelo.recreate("zeros.root") as file:
         file["Events"] = {"x": np.zeros(5_000_000)}

@@ -101,6 +101,52 @@ def test_options_that_are_none(options: Any, text: str) -> None:
         file.mkrntuple("Events", {"x": "float"}, **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"compression": "foo"}, "unknown compression"),
+        ({"compression": "zstd:10"}, "levels go from 1 to 9"),
+        ({"compression": 999}, "999"),
+        ({"page_bytes": 0}, "page size of 0 bytes"),
+        ({"page_bytes": "1 GiB"}, "page size of 1073741824 bytes"),
+        ({"cluster_bytes": 0}, "cluster size of 0 bytes"),
+        ({"checkpoint_seconds": -1}, "checkpoints every -1 seconds"),
+        ({"checkpoint_seconds": float("nan")}, "checkpoints every NaN seconds"),
+    ],
+)
+def test_options_are_refused_when_they_are_given(options: Any, text: str) -> None:
+    """The first ntuple was told, when the file was begun and perhaps long after."""
+    with pytest.raises(tupelo.InvalidArgumentError, match=text):
+        tupelo.recreate("g.root", **options)
+    assert not pathlib.Path("g.root").exists()
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = {"x": [1]}
+    before = pathlib.Path("f.root").read_bytes()
+    with pytest.raises(tupelo.InvalidArgumentError, match=text):
+        tupelo.update("f.root", **options)
+    assert [path.name for path in pathlib.Path().iterdir()] == ["f.root"]
+    assert pathlib.Path("f.root").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"compression": "foo"}, "unknown compression"),
+        ({"compressions": {"x": "foo"}}, "unknown compression"),
+        ({"encodings": {"x": "Real17"}}, "'Real17' is no column encoding"),
+    ],
+)
+def test_options_are_refused_before_a_stream_is_read(options: Any, text: str) -> None:
+    """It was read, which can be done once, and then refused."""
+    batches = iter([pa.record_batch({"x": [0.5]})])
+    stream = pa.RecordBatchReader.from_batches(pa.schema({"x": pa.float64()}), batches)
+    with tupelo.recreate("f.root") as file:
+        with pytest.raises(tupelo.InvalidArgumentError, match=text):
+            file.mkrntuple("Events", stream, **options)
+        file["Events"] = stream
+    assert opened().arrays().tolist() == [{"x": 0.5}]
+
+
 @pytest.mark.parametrize("size", [2**63, "9e99 TB", "1e400 B"])
 def test_steps_that_are_too_large(size: Any) -> None:
     with tupelo.recreate("f.root") as file:

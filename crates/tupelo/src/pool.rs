@@ -34,7 +34,8 @@ struct State {
 
 /// Sets the number of threads that decode and encode pages, in all of this process; 0 stands for as many as the process
 /// has cores, which is the default unless the environment variable [`TUPELO_THREADS`](THREADS_VARIABLE) says otherwise.
-/// With 1, whoever calls does all the work. What is under way keeps the threads that it began with.
+/// With 1, whoever calls does all the work, but for pages that are compressed while he is asked whether to go on
+/// ([`stoppable`]): these another thread compresses. What is under way keeps the threads that it began with.
 pub fn set_threads(threads: usize) {
     let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     *state = State { wanted: Some(threads), made: None };
@@ -60,19 +61,41 @@ fn pool() -> Option<Arc<ThreadPool>> {
         0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    // Without threads the work is done all the same.
-    let named = |index| format!("tupelo-{index}");
-    // Whoever waits for a task that panicked does its work again, and panics himself.
-    let builder = || ThreadPoolBuilder::new().num_threads(threads).thread_name(named).panic_handler(drop);
-    let build = || builder().build().ok().map(Arc::new);
-    let pool = if threads > 1 { build() } else { None };
+    let pool = if threads > 1 { make(threads) } else { None };
     state.made = Some((process, pool.clone()));
     pool
 }
 
+thread_local! {
+    /// What works for this thread while it is asked, where there is no pool, and the process that made it. It is kept for
+    /// what codecs keep for each thread.
+    static HELPER: RefCell<Option<(u32, Arc<ThreadPool>)>> = const { RefCell::new(None) };
+}
+
+/// A thread of this thread's own: others that write at the same time, each a context, have theirs.
+fn helper() -> Option<Arc<ThreadPool>> {
+    HELPER.with_borrow_mut(|kept| {
+        let process = std::process::id();
+        if kept.as_ref().is_none_or(|(owner, _)| *owner != process) {
+            // As with the pool.
+            std::mem::forget(kept.take());
+            *kept = make(1).map(|helper| (process, helper));
+        }
+        kept.as_ref().map(|(_, helper)| Arc::clone(helper))
+    })
+}
+
+/// None where the system has no threads: the work is done all the same.
+fn make(threads: usize) -> Option<Arc<ThreadPool>> {
+    let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("tupelo-{index}"));
+    // Whoever waits for work that panicked gets nothing: he does it again and panics himself, or makes an error of it.
+    builder.panic_handler(drop).build().ok().map(Arc::new)
+}
+
 /// Lets a caller stop work in between: `ask` is called on this thread, every 20 milliseconds at most, and if it answers
 /// true, what is under way ends with an error of the kind [`Storage`](crate::ErrorKind::Storage), as if a disk had failed:
-/// a writer that is stopped can only be given up. `ask` may use the engine itself, but not what the work is using.
+/// a writer that is stopped can only be given up. Nobody waits for pages that are being compressed then: other threads end
+/// them, and drop them. `ask` may use the engine itself, but not what the work is using.
 /// ```no_run
 /// use std::time::{Duration, Instant};
 ///
@@ -146,11 +169,16 @@ pub(crate) fn check() -> Result<()> {
 /// What comes through a channel, while the caller is asked whether to go on; nothing if he does not, or the other end is
 /// gone.
 fn wait<T>(done: &Receiver<T>) -> Option<T> {
+    let process = std::process::id();
     loop {
         match done.recv_timeout(PATIENCE) {
             Ok(done) => return Some(done),
-            Err(RecvTimeoutError::Timeout) => check().ok()?,
             Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => check().ok()?,
+        }
+        // Whoever was asked may have forked: a child has no other thread than this one.
+        if process != std::process::id() {
+            return None;
         }
     }
 }
@@ -170,6 +198,8 @@ pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) 
         })
     };
     let all = || tasks.into_par_iter().with_max_len(1).map(work).collect::<Vec<Result<R>>>();
+    // While others work, nobody is asked before PATIENCE is over: callers of many short calls would never be.
+    check()?;
     let is_asked = stop.as_ref().is_some_and(|stop| stop.asker.is_some());
     let done = match is_asked && pool.current_thread_index().is_none() {
         false => Some(pool.install(all)),
@@ -180,10 +210,29 @@ pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) 
             wait(&done)
         }),
     };
-    match done {
-        Some(done) => done.into_iter().collect(),
-        None => Err(check().err().unwrap_or_else(|| Error::new(ErrorKind::Storage, "a thread is gone"))),
+    done.ok_or_else(nothing_came)?.into_iter().collect()
+}
+
+/// Why [`wait`] gave nothing.
+#[cold]
+fn nothing_came() -> Error {
+    check().err().unwrap_or_else(|| Error::new(ErrorKind::Storage, "a thread is gone"))
+}
+
+/// Does work on about so many bytes that owns what it needs. Where the caller may stop it, others do it, with one thread
+/// his helper: then he does not wait for it when he wants no more. It ends by itself, with the tasks of [`map`] that are
+/// under way, and what it made is dropped.
+pub(crate) fn apart<T: Send + 'static>(bytes: u64, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    check()?;
+    let stop = Stop::current().filter(|stop| stop.asker.is_some() && bytes >= SMALL_BYTES);
+    let Some((stop, pool)) = stop.and_then(|stop| Some((stop, pool().or_else(helper)?))) else { return work() };
+    // A thread of the pool that waits does nothing else meanwhile: all could wait for each other.
+    if pool.current_thread_index().is_some() {
+        return work();
     }
+    let is_stopped = stop.is_stopped;
+    let work = move || over(Stop::elsewhere(Some(&is_stopped)), work);
+    begin(&pool, work).wait().unwrap_or_else(|| Err(nothing_came()))
 }
 
 /// Work that another thread does meanwhile.
@@ -196,10 +245,14 @@ pub(crate) struct Ahead<T> {
 
 /// Lets another thread begin with some work, where there are several.
 pub(crate) fn ahead<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<Ahead<T>> {
+    Some(begin(&*pool()?, move || over(None, work)))
+}
+
+fn begin<T: Send + 'static>(pool: &ThreadPool, work: impl FnOnce() -> T + Send + 'static) -> Ahead<T> {
     let (sender, done) = mpsc::sync_channel(1);
     // Nobody may be waiting any more.
-    pool()?.spawn(move || drop(sender.send(over(None, work))));
-    Some(Ahead { process: std::process::id(), done })
+    pool.spawn(move || drop(sender.send(work())));
+    Ahead { process: std::process::id(), done }
 }
 
 impl<T> Ahead<T> {
@@ -269,5 +322,68 @@ mod tests {
             }
             assert!(other.join().unwrap());
         });
+    }
+
+    /// A page may take its codec a second, and Ctrl-C took as long.
+    #[test]
+    fn who_stops_does_not_wait_for_what_is_under_way() {
+        for tasks in [1, 1000] {
+            let (begun, done) = mpsc::channel();
+            let (release, held) = mpsc::channel::<()>();
+            let held = Mutex::new(held);
+            let is_begun = Arc::new(AtomicBool::new(false));
+            let ask = is_begun.clone();
+            let work = move |task: usize| {
+                is_begun.store(true, Ordering::Relaxed);
+                let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(Duration::from_secs(60));
+                let _ = begun.send(task);
+                Ok(task)
+            };
+            let all = move || apart(u64::MAX, move || map((0..tasks).collect(), u64::MAX, work));
+            let error = stoppable(move || ask.load(Ordering::Relaxed), all).unwrap_err();
+            assert!(error.to_string().contains("stopped"), "{error}");
+            assert!(done.try_recv().is_err(), "it was waited for");
+            drop(release);
+            let ended = done.iter().count();
+            assert!((1..=threads()).contains(&ended), "{ended} of {tasks} tasks are done");
+        }
+    }
+
+    /// With one thread, another one works while the caller is asked.
+    #[test]
+    fn only_large_work_that_may_be_stopped_is_done_by_others() {
+        let by = || Ok(thread::current().id());
+        let me = thread::current().id();
+        assert_eq!(apart(u64::MAX, by).unwrap(), me);
+        assert_eq!(stoppable(|| false, || apart(SMALL_BYTES - 1, by)).unwrap(), me);
+        assert_ne!(stoppable(|| false, || apart(SMALL_BYTES, by)).unwrap(), me);
+        let nested = || apart(SMALL_BYTES, move || apart(SMALL_BYTES, by));
+        assert_ne!(stoppable(|| false, nested).unwrap(), me);
+        let sum = || apart(u64::MAX, || map((0..100).collect(), u64::MAX, |n: u64| Ok(n * n)));
+        assert_eq!(stoppable(|| false, sum).unwrap(), (0..100).map(|n| n * n).collect::<Vec<u64>>());
+    }
+
+    /// Nobody waits for ever.
+    #[test]
+    fn work_that_panics_elsewhere_is_an_error() {
+        let error = stoppable(|| false, || apart(u64::MAX, || -> Result<()> { panic!("as it should") })).unwrap_err();
+        assert!(error.to_string().contains("a thread is gone"), "{error}");
+    }
+
+    /// Nobody was asked by work that others do in less than 20 milliseconds, however often it came.
+    #[test]
+    fn who_calls_often_is_asked_too() {
+        let asked = Rc::new(Cell::new(0));
+        let count = Rc::clone(&asked);
+        let ask = move || {
+            count.set(count.get() + 1);
+            false
+        };
+        let short = |task: usize| {
+            thread::sleep(Duration::from_millis(1));
+            Ok(task)
+        };
+        stoppable(ask, || (0..50).try_for_each(|_| map(vec![1, 2], u64::MAX, short).map(drop))).unwrap();
+        assert!(asked.get() > 0);
     }
 }

@@ -29,6 +29,7 @@ __all__ = [
     "Ntuple",
     "NtupleWriter",
     "Objects",
+    "check_options",
     "expression_names",
     "parse_location",
     "schema_choose",
@@ -48,6 +49,7 @@ MANIFEST_FORMAT: Final[str]
 MANIFEST_VERSION: Final[int]
 VERSION: Final[str]
 
+def check_options(options: dict[str, Any]) -> None: ...
 def expression_names(text: str) -> list[str]: ...
 def parse_location(text: str) -> tuple[str, str | None]: ...
 def schema_choose(schema: Any, patterns: list[str], binary_strings: bool) -> Any: ...

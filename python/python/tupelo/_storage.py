@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from . import _core
 from ._short import short
 from ._sizes import count, optional_bytes
 from ._texts import check_text, check_texts
@@ -37,10 +38,10 @@ class Storage:
         compressions: Mapping[str, str | int] | None = None,
         projections: Projections | None = None,
     ) -> dict[str, Any]:
-        """The dict that the engine takes."""
+        """The dict that the engine takes; refused is what is wrong whatever the fields are."""
         clusters = 0 if self.checkpoint_clusters is None else self.checkpoint_clusters
         compression = None if self.compression is None else check_text(str(self.compression), "compression")
-        return {
+        given = {
             "description": check_text(description, "the description"),
             "compression": compression,
             "page_bytes": optional_bytes("page_bytes", self.page_bytes),
@@ -52,6 +53,8 @@ class Storage:
             "compressions": _by_field(compressions, "compressions"),
             "projections": [_projection(*one) for one in check_texts(projections, "projections").items()],
         }
+        _core.check_options(given)
+        return given
 
 
 def _by_field(settings: object, what: str) -> dict[str, str]:

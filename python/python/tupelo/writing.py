@@ -46,7 +46,8 @@ def recreate(
     file is given up, and what was there before stays. The last checkpoint, if there is one, stays beside it; a
     `TupeloWarning` says where.
 
-    Raises `StorageError` (an `OSError`) where the file cannot be made.
+    Raises `InvalidArgumentError` for options that fit no ntuple, `StorageError` (an `OSError`) where the file cannot be
+    made; nothing is made then.
 
     >>> import tupelo
     >>> with tupelo.recreate("recreate.root", compression="lz4") as file:
@@ -76,7 +77,7 @@ def update(
     last of these.
 
     Raises `MissingFileError` (a `FileNotFoundError`) where there is no file, `CorruptError` where it is no whole ROOT
-    file.
+    file, `InvalidArgumentError` for options that fit no ntuple.
 
     >>> import tupelo
     >>> with tupelo.recreate("update.root") as file:
@@ -246,12 +247,14 @@ class WritableFile:
         """  # noqa: E501
         check_name(name)
         core = self._writer()
+        own = Storage(compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds)
+        # Before the data are looked at: a stream can be read once.
+        text = "" if description is None else description
+        options = own.over(self._storage).options(text, encodings, compressions, projections)
         schema, tables = schema_and_data(what)
         schema = _intake.plain_schema(schema)
         if description is None:
-            description = (schema.metadata or {}).get(_arrow.DESCRIPTION.encode(), b"").decode()
-        own = Storage(compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds)
-        options = own.over(self._storage).options(description, encodings, compressions, projections)
+            options["description"] = (schema.metadata or {}).get(_arrow.DESCRIPTION.encode(), b"").decode()
         writer = self._begun(name, core.ntuple(name, schema, options), schema)
         for table in tables:
             writer._write(table)

@@ -6,12 +6,33 @@ use crate::{Error, Result};
 
 /// Memory that a stream may make its decoder take, in bytes: a little more than what the highest preset needs.
 const MAX_DECODER_BYTES: u64 = 68 << 20;
+/// What is decompressed at once, in bytes: some 40 milliseconds.
+const PIECE_BYTES: usize = 1 << 20;
 /// The smallest dictionary that liblzma accepts (`LZMA_DICT_SIZE_MIN`).
 const MIN_DICTIONARY_BYTES: u32 = 4096;
 
-pub(super) fn decompress(payload: &[u8], out: &mut [u8]) -> Result<()> {
+/// A block takes half a second: `go_on` is asked for each piece.
+pub(super) fn decompress<E: From<Error>>(
+    payload: &[u8],
+    out: &mut [u8],
+    mut go_on: impl FnMut() -> Result<(), E>,
+) -> Result<(), E> {
     let mut stream = Stream::new_stream_decoder(MAX_DECODER_BYTES, 0).map_err(refused)?;
-    let status = stream.process(payload, out, Action::Finish).map_err(refused)?;
+    let (mut status, mut filled) = (Status::Ok, 0);
+    for piece in out.chunks_mut(PIECE_BYTES) {
+        go_on()?;
+        let rest = usize::try_from(stream.total_in()).ok().and_then(|at| payload.get(at..)).unwrap_or_default();
+        filled += piece.len() as u64;
+        status = stream.process(rest, piece, Action::Finish).map_err(refused)?;
+        if status != Status::Ok || stream.total_out() != filled {
+            break;
+        }
+    }
+    Ok(check(&stream, status, payload, out)?)
+}
+
+/// A block has what its header promises, and nothing else.
+fn check(stream: &Stream, status: Status, payload: &[u8], out: &[u8]) -> Result<()> {
     if status != Status::StreamEnd {
         return Err(Error::corrupt(format!("lzma: stream does not end within {} bytes", out.len())));
     }

@@ -58,14 +58,16 @@ struct Block<'a> {
 
 impl Block<'_> {
     /// Fills `out`, which has the size that the header promises; the codecs refuse any other.
-    fn decode(&self, out: &mut [u8]) -> Result<()> {
+    fn decode<E: From<Error>>(&self, out: &mut [u8], mut go_on: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+        go_on()?;
         match self.codec {
-            Codec::Zlib => zlib::decompress(self.payload, out),
-            Codec::Deflate => zlib::decompress_deflate(self.payload, out),
-            Codec::Lzma => lzma::decompress(self.payload, out),
-            Codec::Lz4 => lz4::decompress(self.payload, out),
-            Codec::Zstd => zstd::decompress(self.payload, out),
+            Codec::Zlib => zlib::decompress(self.payload, out)?,
+            Codec::Deflate => zlib::decompress_deflate(self.payload, out)?,
+            Codec::Lzma => return lzma::decompress(self.payload, out, go_on),
+            Codec::Lz4 => lz4::decompress(self.payload, out)?,
+            Codec::Zstd => zstd::decompress(self.payload, out)?,
         }
+        Ok(())
     }
 }
 
@@ -107,6 +109,19 @@ fn next_block(chain: &[u8], wanted: usize) -> Result<(Block<'_>, &[u8])> {
 /// Corrupt if sizes disagree in any way, bytes are left over or a checksum or stream is wrong; unsupported if a
 /// block names an unknown codec. `out` then holds unspecified bytes.
 pub fn decompress_into(block: &[u8], out: &mut [u8]) -> Result<()> {
+    decompress_while(block, out, || Ok(()))
+}
+
+/// As [`decompress_into`], for who may want no more of a large payload: `go_on` is asked before each block of up to 16 MiB,
+/// and before each MiB of those that take long.
+///
+/// # Errors
+/// Those of `go_on`, which end it; otherwise as [`decompress_into`].
+pub fn decompress_while<E: From<Error>>(
+    block: &[u8],
+    out: &mut [u8],
+    mut go_on: impl FnMut() -> Result<(), E>,
+) -> Result<(), E> {
     if block.len() == out.len() {
         out.copy_from_slice(block);
         return Ok(());
@@ -116,10 +131,10 @@ pub fn decompress_into(block: &[u8], out: &mut [u8]) -> Result<()> {
     while !missing.is_empty() {
         let (block, rest) = next_block(chain, missing.len())?;
         let (out, after) = missing.split_at_mut_checked(block.uncompressed_bytes).unwrap_or_default();
-        block.decode(out)?;
+        block.decode(out, &mut go_on)?;
         (chain, missing) = (rest, after);
     }
-    check_end(chain)
+    Ok(check_end(chain)?)
 }
 
 /// Decompresses a whole payload of which the size is only a claim, as that of an envelope is.
@@ -156,7 +171,7 @@ pub fn decompress_within(block: &[u8], uncompressed_bytes: u64, limit_bytes: u64
             memory.reset(memory.used().saturating_sub(before as u64));
         }
         out.resize(start + block.uncompressed_bytes, 0);
-        block.decode(out.get_mut(start..).unwrap_or_default())?;
+        block.decode(out.get_mut(start..).unwrap_or_default(), || Ok::<_, Error>(()))?;
         chain = rest;
     }
     check_end(chain)?;

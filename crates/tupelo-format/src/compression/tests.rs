@@ -228,3 +228,58 @@ proptest! {
         let _ = decompress(&[&header[..], &payload[..]].concat(), wanted, 1000);
     }
 }
+
+/// Who wanted no more of a large page waited for half a second.
+#[test]
+fn large_payloads_are_given_up_in_between() {
+    let data = shrinkable(2 * MAX_BLOCK_BYTES + 1);
+    for algorithm in Algorithm::ALL {
+        let stored = compressed(Compression::new(algorithm, 1).unwrap(), &data);
+        let mut out = vec![0; data.len()];
+        let mut asked = 0;
+        decompress_while(&stored, &mut out, || {
+            asked += 1;
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        assert!(out == data, "{algorithm:?}");
+        assert!(asked >= if matches!(algorithm, Algorithm::Lzma) { 32 } else { 3 }, "{algorithm:?}: {asked} times");
+        for last in 1..=3 {
+            let mut left = last;
+            let enough = || {
+                left -= 1;
+                if left == 0 { Err(Error::limit("enough")) } else { Ok(()) }
+            };
+            assert_eq!(decompress_while(&stored, &mut out, enough).unwrap_err().what(), "enough");
+        }
+    }
+}
+
+/// They are decompressed in pieces.
+#[test]
+fn large_lzma_blocks_are_refused_where_they_are_damaged() {
+    let data = shrinkable(3 << 20);
+    let whole = compressed(Compression::new(Algorithm::Lzma, 1).unwrap(), &data);
+    let mut out = vec![0; data.len()];
+    for cut in [1, 12, 40, whole.len() / 2, whole.len() - BLOCK_HEADER_BYTES - 1] {
+        let mut stored = whole[..whole.len() - cut].to_vec();
+        let [s0, s1, s2, ..] = (stored.len() - BLOCK_HEADER_BYTES).to_le_bytes();
+        stored[3..6].copy_from_slice(&[s0, s1, s2]);
+        assert_eq!(decompress_into(&stored, &mut out).unwrap_err().kind(), ErrorKind::Corrupt, "{cut}");
+    }
+    for at in (BLOCK_HEADER_BYTES..whole.len()).step_by(7) {
+        let mut stored = whole.clone();
+        stored[at] ^= 0x10;
+        assert!(decompress_into(&stored, &mut out).is_err(), "{at} of {}", whole.len());
+    }
+    // The header promises a size that the stream does not have.
+    for bytes in [1, 1 << 20, (3 << 20) - 1, (3 << 20) + 1, 4 << 20] {
+        let mut stored = whole.clone();
+        let [u0, u1, u2, ..] = usize::to_le_bytes(bytes);
+        stored[6..9].copy_from_slice(&[u0, u1, u2]);
+        let error = decompress_into(&stored, &mut vec![0; bytes]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{bytes}: {error}");
+    }
+    decompress_into(&whole, &mut out).unwrap();
+    assert!(out == data);
+}

@@ -25,7 +25,7 @@ pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
 pub(crate) use pages::{Ends, Missing, Pages, Segment, Touch};
 
-use crate::{Error, Result};
+use crate::{Error, Result, pool};
 
 /// Pages that are or would unpack to more are refused, in bytes; ROOT's are at most 1 MiB unless told otherwise.
 pub const MAX_PAGE_BYTES: u64 = 1 << 30;
@@ -356,7 +356,7 @@ impl PageSource {
             return Ok(stored);
         }
         let packed = scratch::sized(room, packed_bytes)?;
-        compression::decompress_into(stored, packed)?;
+        compression::decompress_while(stored, packed, pool::check)?;
         Ok(packed)
     }
 }

@@ -20,17 +20,17 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Lends the thread's memory; what `work` calls must not ask for it again.
+/// Lends the thread's memory. Not borrowed: whoever is asked meanwhile whether to go on may read something else.
 pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
-    SCRATCH.with_borrow_mut(|scratch| {
-        let done = work(scratch);
-        for room in [&mut scratch.sealed, &mut scratch.packed] {
-            if room.len() > KEPT_BYTES {
-                *room = Vec::new();
-            }
+    let mut scratch = SCRATCH.take();
+    let done = work(&mut scratch);
+    for room in [&mut scratch.sealed, &mut scratch.packed] {
+        if room.len() > KEPT_BYTES {
+            *room = Vec::new();
         }
-        done
-    })
+    }
+    SCRATCH.set(scratch);
+    done
 }
 
 /// Room for so many bytes, which hold anything.
@@ -43,4 +43,24 @@ pub(crate) fn sized(room: &mut Vec<u8>, bytes: u64) -> Result<&mut [u8]> {
         room.resize(wanted, 0);
     }
     Ok(&mut room[..wanted])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The handler of a signal that read something while a page was decompressed would have panicked.
+    #[test]
+    fn it_is_lent_within_what_it_is_lent_for() {
+        let kept = with_scratch(|outer| {
+            outer.packed = vec![1; 10];
+            with_scratch(|inner| {
+                assert!(inner.packed.is_empty());
+                inner.packed = vec![2; 20];
+            });
+            outer.packed.clone()
+        });
+        assert_eq!(kept, [1; 10]);
+        with_scratch(|scratch| assert_eq!(scratch.packed, [1; 10]));
+    }
 }

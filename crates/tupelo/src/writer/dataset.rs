@@ -22,7 +22,7 @@ use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
 use crate::sink::{FileSink, MAX_KEY_BYTES};
-use crate::{Error, Result};
+use crate::{Error, Result, pool};
 
 /// Pages after which a cluster group is closed, so that page lists stay readable in one piece.
 const GROUP_PAGES: usize = 1 << 20;
@@ -119,7 +119,7 @@ impl Dataset {
         if let Place::Listed(path) = &place {
             sink.begin(path, options.description(), None)?;
         }
-        let header_link = put_envelope(&sink, &options, &envelope)?;
+        let header_link = put_envelope(&sink, &options, envelope)?;
         let next_elements = added.first_elements;
         let model = (model, next_elements);
         let mut dataset = Self::new(sink, place, options, model, (header, header_link), footer);
@@ -264,7 +264,7 @@ impl Dataset {
             min_entry,
             entry_span: self.clusters.iter().map(|(summary, _)| summary.entries).sum(),
             clusters: u32::try_from(self.clusters.len()).map_err(|_| Error::limit("more than 2^32 clusters"))?,
-            page_list: put_envelope(&self.sink, &self.options, &envelope)?,
+            page_list: put_envelope(&self.sink, &self.options, envelope)?,
         });
         self.clusters.clear();
         self.group_pages = 0;
@@ -422,7 +422,7 @@ impl Dataset {
     /// Writes page list and footer; gives the anchor that leads to them.
     pub(super) fn put_footer(&mut self) -> Result<Anchor> {
         self.commit_group()?;
-        let footer = put_envelope(&self.sink, &self.options, &self.footer.write())?;
+        let footer = put_envelope(&self.sink, &self.options, self.footer.write())?;
         self.superseded.push(record(&footer.locator)?);
         let (seek_header, nbytes_header) = self.header_link.locator.in_file()?;
         let (seek_footer, nbytes_footer) = footer.locator.in_file()?;
@@ -485,10 +485,14 @@ fn record(blob: &Locator) -> Result<Range<u64>> {
     Ok(offset.saturating_sub(BLOB_KEY_BYTES)..offset + bytes)
 }
 
-fn put_envelope(sink: &FileSink, options: &WriteOptions, envelope: &[u8]) -> Result<EnvelopeLink> {
-    let mut stored = Vec::new();
-    compression::compress(options.compression, envelope, &mut stored)?;
+fn put_envelope(sink: &FileSink, options: &WriteOptions, envelope: Vec<u8>) -> Result<EnvelopeLink> {
+    let (length, compression) = (envelope.len() as u64, options.compression);
+    let stored = pool::apart(length, move || {
+        let mut stored = Vec::new();
+        compression::compress(compression, &envelope, &mut stored)?;
+        Ok(stored)
+    })?;
     let offset = sink.blob(&[&stored])?;
     let locator = Locator::File { offset, bytes: stored.len() as u64 };
-    Ok(EnvelopeLink { length: envelope.len() as u64, locator })
+    Ok(EnvelopeLink { length, locator })
 }

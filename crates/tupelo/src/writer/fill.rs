@@ -106,6 +106,7 @@ impl Fill {
         let piece = (PIECE_BYTES / bytes_per_entry.max(1)).clamp(FIRST_PIECE_ENTRIES, MAX_CHECKED_ENTRIES) as usize;
         let mut check = Check(&self.columns);
         for start in (0..batch.num_rows()).step_by(piece) {
+            pool::check()?;
             let piece = batch.slice(start, piece.min(batch.num_rows() - start));
             fields_of(&self.fields, &piece, is_whole).try_for_each(|(field, array)| field.append(array, &mut check))?;
         }
@@ -236,13 +237,10 @@ impl Fill {
             tasks.extend(column.take_packed().into_iter().map(|page| (k, sealing, page)));
         }
         let bytes = tasks.iter().map(|(_, _, page)| page.bytes()).sum();
-        let fields = &self.fields;
-        let sealed = pool::map(tasks, bytes, |(k, sealing, page)| match page.seal(&sealing) {
-            Ok(page) => Ok((k, page)),
-            Err(error) => Err(of_field(error, fields, k)),
-        })?;
-        for (k, page) in sealed {
-            self.columns[k].put(page);
+        // A page may take its codec a second: who wants no more does not wait for those under way.
+        let seal = move || pool::map(tasks, bytes, |(k, sealing, page)| Ok((k, page.seal(&sealing))));
+        for (k, page) in pool::apart(bytes, seal)? {
+            self.columns[k].put(page.map_err(|e| of_field(e, &self.fields, k))?);
         }
         Ok(())
     }

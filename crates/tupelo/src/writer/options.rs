@@ -213,7 +213,12 @@ impl WriteOptions {
         Self { description: String::new(), extra_type_info: Vec::new(), ..self.without_fields() }
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    /// Whether an ntuple can be written so, whatever its fields are: to be known before a file is begun. Writing checks it
+    /// as well.
+    ///
+    /// # Errors
+    /// Invalid argument for sizes of pages and clusters that are 0 or too large.
+    pub fn check(&self) -> Result<()> {
         let sizes = [
             ("page", self.page_bytes, MAX_PAGE_BYTES),
             ("cluster", self.cluster_bytes, i64::MAX as u64),
