@@ -1,6 +1,5 @@
 """Ctrl-C ends what is under way, and leaves nothing half-written."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -46,7 +45,6 @@ with tupelo.recreate("new.root", compression="lzma:9") as file:
 """All pages wait until the context is closed."""
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("program", [READ, WRITE, CLOSE], ids=["read", "write", "close"])
 def test_ctrl_c_ends_it(program: str, threads: int) -> None:
