@@ -31,6 +31,11 @@ LOWEST, HIGHEST, BINS = 5000.0, 5600.0, 60
 """The histogram of the analysis, in MeV."""
 
 
+MOMENTA = [f"H{h}_{p}" for h in (1, 2, 3) for p in ("PX", "PY", "PZ")]
+KAONS = " and ".join(f"H{h}_isMuon == 0 and H{h}_ProbK > 0.5 and H{h}_ProbPi < 0.5" for h in (1, 2, 3))
+"""The selection of the analysis, for who can be told it."""
+
+
 class Missing(Exception):
     """What a contestant cannot do, and why."""
 
@@ -45,12 +50,17 @@ def histogram(columns: dict[str, Any]) -> np.ndarray:
     kaons = np.ones(len(columns["H1_PX"]), bool)
     for h in (1, 2, 3):
         kaons &= (columns[f"H{h}_isMuon"] == 0) & (columns[f"H{h}_ProbK"] > 0.5) & (columns[f"H{h}_ProbPi"] < 0.5)
-    momenta = [[columns[f"H{h}_{p}"][kaons] for p in ("PX", "PY", "PZ")] for h in (1, 2, 3)]
+    return masses({name: columns[name][kaons] for name in MOMENTA})
+
+
+def masses(columns: dict[str, Any]) -> np.ndarray:
+    """The same of what is cut already."""
+    momenta = [[columns[f"H{h}_{p}"] for p in ("PX", "PY", "PZ")] for h in (1, 2, 3)]
     e1, e2, e3 = (np.sqrt(x * x + y * y + z * z + KAON_MASS * KAON_MASS) for x, y, z in momenta)
     energy = e1 + e2 + e3
     x, y, z = (momenta[0][axis] + momenta[1][axis] + momenta[2][axis] for axis in range(3))
-    masses = np.sqrt(np.maximum(energy * energy - (x * x + y * y + z * z), 0.0))
-    return np.histogram(masses, BINS, (LOWEST, HIGHEST))[0]
+    mass = np.sqrt(np.maximum(energy * energy - (x * x + y * y + z * z), 0.0))
+    return np.histogram(mass, BINS, (LOWEST, HIGHEST))[0]
 
 
 def positive(pieces: Iterator[dict[str, np.ndarray]]) -> int:
@@ -93,6 +103,10 @@ class Tupelo(Arrays):
         library = "ak" if ntuple == JAGGED else "np"
         with self.tupelo.open(path) as file:
             return file[ntuple].arrays(columns, entry_start=start, entry_stop=stop, library=library)
+
+    def analysis(self, path: Path, ntuple: str, columns: list[str]) -> np.ndarray:
+        with self.tupelo.open(path) as file:
+            return masses(file[ntuple].arrays(MOMENTA, KAONS, library="np"))
 
     def answer(self, result: Any) -> Answer:
         return from_numpy_or_awkward(result)
