@@ -111,11 +111,14 @@ def test_fields(ntuple: tupelo.Ntuple) -> None:
 
 def test_show(ntuple: tupelo.Ntuple) -> None:
     out = io.StringIO()
-    ntuple.show(file=out)
+    ntuple.show(stream=out)
     lines = out.getvalue().splitlines()
     assert lines[0] == "Events (RNTuple, 1000 entries)"
     assert lines[6:9] == ["├─ jets (collection)", "│  ├─ pt (float)", "│  └─ hits (std::int64_t)"]
     assert lines[-1] == "└─ maybe (std::optional<std::int64_t>)"
+    out = io.StringIO()
+    ntuple.show(stream=out, filter_name="jets.p*", filter_typename="float")
+    assert out.getvalue().splitlines()[1:] == ["└─ jets (collection)", "   └─ pt (float)"]
 
 
 def test_projection_keeps_the_frame(ntuple: tupelo.Ntuple) -> None:

@@ -288,11 +288,22 @@ class Fields:
             and (filter_field is None or filter_field(Field(self, index)))
         }
 
-    def show(self, *, recursive: bool = True, file: TextIO | None = None, max_width: int = 120) -> None:
+    def show(
+        self,
+        *,
+        recursive: bool = True,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], object] | None = None,
+        stream: TextIO | None = None,
+        max_width: int = 120,
+    ) -> None:
         """Prints the tree of fields with their types and descriptions.
 
-        Without ``recursive`` only those at the top. It goes to ``file``, by default the standard output, and what is
-        longer than ``max_width`` signs is cut. Raises what writing to the file does.
+        Without ``recursive`` only those at the top. Filters choose as in `keys`; what is above a chosen field is shown
+        too. It goes to ``stream``, by default the standard output, and what is longer than ``max_width`` signs is cut.
+
+        Raises what `keys` does, and writing to the stream.
 
         >>> import tupelo
         >>> with tupelo.recreate("show.root") as out:
@@ -303,13 +314,23 @@ class Fields:
         ├─ pt (std::vector<float>)
         └─ run (std::int32_t)
         """
-        out = sys.stdout if file is None else file
+        which: dict[str, Any] = {
+            "filter_name": filter_name,
+            "filter_typename": filter_typename,
+            "filter_field": filter_field,
+        }
+        shown: set[int] = set()
+        for path in self.keys(**which):
+            above: int | None = self._by_path[path]
+            while above is not None and above not in shown:
+                shown.add(above)
+                above = self._fields[above][1]
         below: dict[int | None, list[int]] = {}
-        for index in self._by_path.values():
+        for index in sorted(shown):
             below.setdefault(self._fields[index][1], []).append(index)
 
         def line(text: str) -> None:
-            print(cut(text, max_width), file=out)
+            print(cut(text, max_width), file=sys.stdout if stream is None else stream)
 
         def branch(parent: int | None, margin: str) -> None:
             children = below.get(parent, [])
