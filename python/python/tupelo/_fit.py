@@ -92,10 +92,7 @@ def fit_array(array: Any, field: Any, path: str) -> Any:
         return pa.LargeListArray.from_arrays(pa.array(offsets), items)
     if pa.types.is_union(want):
         return array if have == want else _fit_union(array, want, path)
-    if array.null_count and not field.nullable:
-        raise InvalidArgumentError(
-            f"field '{path}': {array.null_count} values are missing, but the field is not declared as std::optional"
-        )
+    check_missing(array.null_count, field, path)
     if have == want or _are_texts(have, want):
         return array
     if pa.types.is_null(have):
@@ -115,6 +112,14 @@ def fit_array(array: Any, field: Any, path: str) -> Any:
             raise InvalidArgumentError(f"field '{path}': the declared type {want} cannot hold all of the values")
         return fitting
     raise InvalidArgumentError(f"field '{path}': values of the Arrow type {have} do not fit the declared type {want}")
+
+
+def check_missing(count: int, field: Any, path: str) -> None:
+    """Raises `InvalidArgumentError` where so many values are missing of a field that wants all."""
+    if count and not field.nullable:
+        raise InvalidArgumentError(
+            f"field '{path}': {count} values are missing, but the field is not declared as std::optional"
+        )
 
 
 def _decoded(array: Any) -> Any:
@@ -210,15 +215,19 @@ def _fit_union(array: Any, want: Any, path: str) -> Any:
             index, fitted = _fit_alternative(values, want, path)
             rows[index].append(mine)
             parts[index].append(fitted)
-    tags, offsets = np.zeros(len(array), dtype=np.int8), np.zeros(len(array), dtype=np.int32)
+    return dense_union(want, len(array), rows, parts)
+
+
+def dense_union(kind: Any, count: int, rows: list[list[Any]], parts: list[list[Any]]) -> Any:
+    """A variant of so many values: for each alternative arrays of them, and which of all they are."""
+    tags, offsets = np.zeros(count, dtype=np.int8), np.zeros(count, dtype=np.int32)
     alternatives = []
-    for code, alternative, numbers, values in zip(want.type_codes, want, rows, parts, strict=True):
+    for code, alternative, numbers, values in zip(kind.type_codes, kind, rows, parts, strict=True):
         at = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
         tags[at], offsets[at] = code, np.arange(len(at))
         alternatives.append(pa.concat_arrays(values) if values else pa.nulls(0, alternative.type))
-    fields = [alternative.name for alternative in want]
-    made = pa.UnionArray.from_dense(pa.array(tags), pa.array(offsets), alternatives, fields, list(want.type_codes))
-    return made
+    names = [alternative.name for alternative in kind]
+    return pa.UnionArray.from_dense(pa.array(tags), pa.array(offsets), alternatives, names, list(kind.type_codes))
 
 
 def _fit_alternative(values: Any, want: Any, path: str) -> tuple[int, Any]:

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from . import _core
 from ._arrow import TYPE, is_optional_list
-from ._fit import LISTS, fit_array, in_order, text_of, trimmed
+from ._fit import LISTS, in_order, text_of, trimmed
 from ._texts import check_name
-from ._values import to_declared
+from ._values import plain, to_declared
 from .errors import Error, InvalidArgumentError
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError, ValueError, OverflowError)
@@ -233,32 +233,18 @@ def _from_objects(values: Any, want: Any) -> Any:
     tuple for a list if it were not.
     """
     if want is None or not pa.types.is_nested(want.type):
-        return _plain(values)
+        return plain(values)
     if is_optional_list(want) or any(kind in str(want.type) for kind in _BY_VALUE):
-        return to_declared(list(values), want, want.name, _leaves)
+        return to_declared(list(values), want, want.name)
     try:
-        return _plain(values)
+        return plain(values)
     except (*_ARROW_ERRORS, RuntimeError):
         # It says where, and knows sets and large integers.
-        return to_declared(list(values), want, want.name, _leaves)
+        return to_declared(list(values), want, want.name)
 
 
 _BY_VALUE = "struct<", "union<", "fixed_size_list<"
 """Types of which Arrow cannot guess that values are of them."""
-
-
-def _leaves(values: list[Any], field: Any, path: str) -> Any:
-    return fit_array(_plain(values), field, path)
-
-
-def _plain(values: Any) -> Any:
-    try:
-        return pa.array(values)
-    except OverflowError:
-        # Integers above 2⁶³ are not what Arrow thinks of first.
-        if not all(value is None or (isinstance(value, int) and value >= 0) for value in values):
-            raise
-        return pa.array(values, pa.uint64())
 
 
 def _from_numpy(values: Any, want: Any = None) -> Any:

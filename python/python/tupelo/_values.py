@@ -1,6 +1,6 @@
 """Python's own values as Arrow arrays of declared types."""
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from typing import Any
 
@@ -8,14 +8,23 @@ import numpy as np
 import pyarrow as pa
 
 from ._arrow import is_optional_list
+from ._fit import check_missing, dense_union, fit_array
 from ._short import short
 from .errors import InvalidArgumentError
 
-Leaves = Callable[[list[Any], Any, str], Any]
-"""From values that are no containers, the `pyarrow.Field` that they are for, and its path, to an array of its type."""
+
+def plain(values: Any) -> Any:
+    """Values as Arrow guesses them. Raises what Arrow does."""
+    try:
+        return pa.array(values)
+    except OverflowError:
+        # Integers above 2⁶³ are not what Arrow thinks of first.
+        if not all(value is None or (isinstance(value, int) and value >= 0) for value in values):
+            raise
+        return pa.array(values, pa.uint64())
 
 
-def to_declared(values: list[Any], field: Any, path: str, leaves: Leaves) -> Any:
+def to_declared(values: list[Any], field: Any, path: str) -> Any:
     """One value for each entry as an array of the type of a field: records are mappings or tuples, maps are mappings or
     lists of pairs, and of the alternatives of a variant each value takes the nearest that holds it.
 
@@ -25,20 +34,16 @@ def to_declared(values: list[Any], field: Any, path: str, leaves: Leaves) -> Any
     if is_optional_list(field) and not _are_optional(values, kind):
         values = [[] if value is None else [value] for value in values]
     if pa.types.is_union(kind):
-        return _variants(values, kind, path, leaves)
+        return _variants(values, kind, path)
     if not pa.types.is_nested(kind):
-        return leaves(values, field, path)
+        return fit_array(plain(values), field, path)
     missing = np.fromiter((value is None for value in values), dtype=bool, count=len(values))
     if missing.any() and is_optional_list(field):
         values, missing = [[] if value is None else value for value in values], np.zeros(len(values), dtype=bool)
-    if missing.any() and not field.nullable:
-        count = int(missing.sum())
-        raise InvalidArgumentError(
-            f"field '{path}': {count} values are missing, but the field is not declared as std::optional"
-        )
+    check_missing(int(missing.sum()), field, path)
     mask = pa.array(missing) if missing.any() else None
     if pa.types.is_struct(kind):
-        return _records(values, kind, path, mask, leaves)
+        return _records(values, kind, path, mask)
     items = [() if value is None else _items(value, kind, path) for value in values]
     if pa.types.is_fixed_size_list(kind):
         size = kind.list_size
@@ -50,15 +55,15 @@ def to_declared(values: list[Any], field: Any, path: str, leaves: Leaves) -> Any
         if filler is None:
             return pa.nulls(len(values), kind)
         full = [filler if value is None else inner for inner, value in zip(items, values, strict=True)]
-        return pa.FixedSizeListArray.from_arrays(_below(full, kind, path, leaves), size, mask=mask)
+        return pa.FixedSizeListArray.from_arrays(_below(full, kind, path), size, mask=mask)
     offsets = np.zeros(len(items) + 1, dtype=np.int64)
     np.cumsum([len(inner) for inner in items], out=offsets[1:])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), _below(items, kind, path, leaves), mask=mask)
+    return pa.LargeListArray.from_arrays(pa.array(offsets), _below(items, kind, path), mask=mask)
 
 
-def _below(items: list[Any], kind: Any, path: str, leaves: Leaves) -> Any:
+def _below(items: list[Any], kind: Any, path: str) -> Any:
     inner = kind.value_field
-    return to_declared(list(chain.from_iterable(items)), inner, path, leaves)
+    return to_declared(list(chain.from_iterable(items)), inner, path)
 
 
 def _items(value: Any, kind: Any, path: str) -> Any:
@@ -72,7 +77,7 @@ def _items(value: Any, kind: Any, path: str) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else list(value)
 
 
-def _records(values: list[Any], kind: Any, path: str, mask: Any, leaves: Leaves) -> Any:
+def _records(values: list[Any], kind: Any, path: str, mask: Any) -> Any:
     members: list[list[Any]] = [[] for _ in kind]
     names = kind.names
     for value in values:
@@ -95,30 +100,27 @@ def _records(values: list[Any], kind: Any, path: str, mask: Any, leaves: Leaves)
     # Below a record that is missing its members are.
     fields = [member.with_nullable(member.nullable or mask is not None) for member in kind]
     pairs = zip(members, fields, strict=True)
-    arrays = [to_declared(items, member, f"{path}.{member.name}", leaves) for items, member in pairs]
+    arrays = [to_declared(items, member, f"{path}.{member.name}") for items, member in pairs]
     # Texts stay as they are.
     fields = [member.with_type(array.type) for member, array in zip(fields, arrays, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
 
 
-def _variants(values: list[Any], kind: Any, path: str, leaves: Leaves) -> Any:
+def _variants(values: list[Any], kind: Any, path: str) -> Any:
     groups: list[list[Any]] = [[] for _ in kind]
-    tags, offsets = np.zeros(len(values), dtype=np.int8), np.zeros(len(values), dtype=np.int32)
+    rows: list[list[int]] = [[] for _ in kind]
     for at, value in enumerate(values):
-        index = _alternative(value, kind, path, leaves)
-        tags[at], offsets[at] = kind.type_codes[index], len(groups[index])
+        index = _alternative(value, kind, path)
         groups[index].append(value)
-    arrays = [
-        to_declared(group, alternative, f"{path}.{alternative.name}", leaves)
-        if group
-        else pa.nulls(0, alternative.type)
-        for group, alternative in zip(groups, kind, strict=True)
+        rows[index].append(at)
+    parts = [
+        [to_declared(group, one, f"{path}.{one.name}")] if group else []
+        for group, one in zip(groups, kind, strict=True)
     ]
-    names = [alternative.name for alternative in kind]
-    return pa.UnionArray.from_dense(pa.array(tags), pa.array(offsets), arrays, names, list(kind.type_codes))
+    return dense_union(kind, len(values), [[np.array(mine, dtype=np.int64)] for mine in rows], parts)
 
 
-def _alternative(value: Any, kind: Any, path: str, leaves: Leaves) -> int:
+def _alternative(value: Any, kind: Any, path: str) -> int:
     """The first alternative of a variant that is nearest to a value and holds it."""
     near = sorted((distance, index) for index, one in enumerate(kind) if (distance := _distance(value, one.type)))
     for _, index in near:
@@ -128,7 +130,7 @@ def _alternative(value: Any, kind: Any, path: str, leaves: Leaves) -> int:
                 return index
             continue
         try:
-            to_declared([value], inner, path, leaves)
+            to_declared([value], inner, path)
         except (InvalidArgumentError, pa.ArrowException, OverflowError):
             continue
         return index

@@ -29,6 +29,10 @@ DEFAULT_STEP = "100 MB"
 """Size in memory of what `Ntuple.iterate` gives at once."""
 
 
+_Filters = tuple[Filter, Filter, Callable[[Field], object] | None]
+"""Those of names, of types and of fields."""
+
+
 class Ntuple(Fields):
     """An open ntuple: like a mapping from dotted paths to fields, and what reads its entries.
 
@@ -234,8 +238,8 @@ class Ntuple(Fields):
         which = {"how": how, "library": other, "cut": cut, "aliases": aliases, "schema": schema}
         _virtual.check(access_log, virtual, **which, progress=progress or None)
         style = Style(ak_add_doc)
-        request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
-        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        filters = filter_name, filter_typename, filter_field
+        request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop), schema)
         if virtual:
             arrays = _virtual.virtual_arrays(self._core, request, style, access_log)
             return arrays[request.order] if request.order else arrays
@@ -288,8 +292,8 @@ class Ntuple(Fields):
         _select.check_library(library)
         check_how(how, library)
         style = Style(ak_add_doc)
-        request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, schema)
-        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        filters = filter_name, filter_typename, filter_field
+        request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop), schema)
         request.binary_strings = binary_strings
         batches = self._batches(request, step_size, progress)
 
@@ -325,7 +329,7 @@ class Ntuple(Fields):
         array([4, 1, 5])
         """
         _select.check_library(library)
-        request = self._request(expressions, None, aliases, filter_name, filter_typename, filter_field, None)
+        request = self._request(expressions, None, aliases, (filter_name, filter_typename, filter_field))
         chosen = _select.single_entries(entries, self.num_entries)
         return hand_out(request.ordered(self._core.take(request, chosen)), library, chosen)
 
@@ -359,8 +363,8 @@ class Ntuple(Fields):
         [(1, 31.5), (2, 12.0)]
         """
         _select.refuse("stream", unknown)
-        request = self._request(expressions, cut, aliases, filter_name, filter_typename, filter_field, None)
-        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        filters = filter_name, filter_typename, filter_field
+        request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
         request.binary_strings = binary_strings
         return Stream(self._core, request)
 
@@ -389,12 +393,11 @@ class Ntuple(Fields):
         >>> frame.filter(polars.col("x") > 2).select("y").collect().rows()
         [([2.5, 3.5],), ([],)]
         """
-        request = self._request(names, None, None, filter_name, filter_typename, None, None)
+        request = self._request(names, None, None, (filter_name, filter_typename, None), (entry_start, entry_stop))
         if request.computed:
             raise InvalidArgumentError(
                 f"scan() has fields; {request.computed[0][0]!r} is computed by polars afterwards"
             )
-        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         request.binary_strings = binary_strings
         return _polars.scan(self, request)
 
@@ -461,13 +464,12 @@ class Ntuple(Fields):
         expressions: str | Iterable[str] | None,
         cut: str | None,
         aliases: Mapping[str, str] | None,
-        filters: tuple[Filter, Filter, Callable[[Field], object] | None],
+        filters: _Filters,
         entries: tuple[int, int],
         binary_strings: bool,
     ) -> tuple[Any, Any]:
         """Entries as one `pyarrow.RecordBatch` whose type does not depend on them, and their numbers."""
-        request = self._request(expressions, cut, aliases, *filters, None)
-        request.entry_start, request.entry_stop = entries
+        request = self._request(expressions, cut, aliases, filters, entries)
         request.binary_strings = binary_strings
         if cut is None:
             return request.ordered(request.read_as_stream(self._core)), range(*entries)
@@ -493,7 +495,7 @@ class Ntuple(Fields):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All entries as a stream of Arrow batches, decoded while they are asked for."""
-        return Stream(self._core, _select.Request(entry_stop=self.num_entries)).__arrow_c_stream__(requested_schema)
+        return self.stream().__arrow_c_stream__(requested_schema)
 
     def with_rules(self, rules: ReadRule | Iterable[ReadRule]) -> "Ntuple":
         """The same ntuple with the members that rules compute, see `ReadRule`.
@@ -535,19 +537,14 @@ class Ntuple(Fields):
         expressions: str | Iterable[str] | None,
         cut: str | None,
         aliases: Mapping[str, str] | None,
-        filter_name: Filter,
-        filter_typename: Filter,
-        filter_field: Callable[[Field], object] | None,
-        schema: Mapping[str, Any] | pa.Schema | None,
+        filters: _Filters,
+        entries: tuple[SupportsIndex | None, SupportsIndex | None] = (None, None),
+        schema: Mapping[str, Any] | pa.Schema | None = None,
     ) -> _select.Request:
-        """What is asked for, of no entries yet."""
+        """What is asked for, of a range of entries as of a slice."""
         request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
-        filters: dict[str, Any] = {
-            "filter_name": filter_name,
-            "filter_typename": filter_typename,
-            "filter_field": filter_field,
-        }
-        is_filtered = any(one is not None for one in filters.values())
+        names, types, function = filters
+        is_filtered = any(one is not None for one in filters)
         if schema is not None:
             if expressions is not None or is_filtered:
                 raise InvalidArgumentError(
@@ -557,7 +554,7 @@ class Ntuple(Fields):
         elif is_filtered:
             if expressions is not None:
                 raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
-            wanted = self.keys(**filters)
+            wanted = self.keys(filter_name=names, filter_typename=types, filter_field=function)
             if not wanted:
                 raise NotFoundError(
                     f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields passes the filters"
@@ -573,6 +570,7 @@ class Ntuple(Fields):
                 if not _select.is_glob(pattern) and pattern not in self._by_path:
                     raise self._no_such_field(pattern)
             request.order = self._order(asked, request)
+        request.entry_start, request.entry_stop = _select.entry_range(*entries, self.num_entries)
         return request
 
     def _order(self, asked: list[str], request: _select.Request) -> list[str]:

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 FieldFilter = Callable[["RField"], object] | None
 
 
+def _style(ak_add_doc: AddDoc) -> Style:
+    """Awkward arrays as uproot has them."""
+    return Style(ak_add_doc, fixed_types=True, signed_sizes=True)
+
+
 class Report:
     """Where a piece of ``iterate`` comes from."""
 
@@ -276,9 +281,8 @@ class HasFields(Mapping[str, "RField"]):
         other = None if library == "ak" else library
         _virtual.check(access_log, virtual, how=how, library=other, expressions=expressions, cut=cut, aliases=aliases)
         filters = filter_name, filter_typename, filter_field, filter_branch
-        request = self._request(expressions, cut, aliases, filters)
-        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        style = Style(ak_add_doc, fixed_types=True, signed_sizes=True)
+        request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
+        style = _style(ak_add_doc)
         core = self.ntuple.core
         if virtual:
             return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
@@ -308,9 +312,8 @@ class HasFields(Mapping[str, "RField"]):
         library = library_name(library)
         check_how(how, library)
         filters = filter_name, filter_typename, filter_field, filter_branch
-        request = self._request(expressions, cut, aliases, filters)
-        request.entry_start, request.entry_stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        style = Style(ak_add_doc, fixed_types=True, signed_sizes=True)
+        request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
+        style = _style(ak_add_doc)
         for start, stop, batch, entries in self.ntuple.core._batches(request, step_size):
             arrays = self._handed_out(batch, entries, library, style, how)
             yield (arrays, Report(self, start, stop)) if report else arrays
@@ -332,17 +335,23 @@ class HasFields(Mapping[str, "RField"]):
     ) -> tuple[Any, list[str] | None]:
         """The Awkward form of what `arrays` reads, from the top, and the way from there to this field, if it is one."""
         filters = filter_name, filter_typename, filter_field, filter_branch
-        request = self._request(None, None, None, filters)
+        request = self._request(None, None, None, filters, (0, 0))
         batch = self.ntuple.core._core.read(request)
-        style = Style(ak_add_doc, fixed_types=True, signed_sizes=True)
+        style = _style(ak_add_doc)
         whole = flatten(hand_out(batch, "ak", range(0), style), self.ntuple)
         return whole.layout.form, None if self is self.ntuple else self.path.split(".")
 
     def _request(
-        self, expressions: Any, cut: Any, aliases: Any, filters: tuple[Filter, Filter, FieldFilter, FieldFilter]
+        self,
+        expressions: Any,
+        cut: Any,
+        aliases: Any,
+        filters: tuple[Filter, Filter, FieldFilter, FieldFilter],
+        entries: tuple[SupportsIndex | None, SupportsIndex | None],
     ) -> _select.Request:
-        """What to read, of no entries yet."""
+        """What to read, of a range of entries as of a slice."""
         request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
+        request.entry_start, request.entry_stop = _select.entry_range(*entries, self.num_entries)
         is_filtered = any(one is not None for one in filters)
         if expressions is None and not is_filtered:
             request.patterns = self._patterns()
