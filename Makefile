@@ -42,7 +42,7 @@ say = @printf '\n== %s\n'
 
 ##@ Use it
 
-.PHONY: demo build wheel bench
+.PHONY: demo build wheel bench scaling
 demo: build ## Write, read and draw a B mass peak; FILE=… does so with your own file
 	.ci/demo $(VENV)/bin/python demo '$(FILE)'
 
@@ -54,6 +54,9 @@ wheel: $(VENV)/.stamp-requirements ## A Python wheel to give away, in target/whe
 bench: build ## Tupelo beside its rivals, answers asserted; ROWS=read-flat-zstd,write-* does some, BENCH='--quick' is quick
 	$(CARGO) build --locked --release --package tupelo-bench
 	$(PYTHON) bench/run.py $(if $(ROWS),--rows '$(ROWS)') $(BENCH)
+
+scaling: build ## Costs that must not grow faster than their input, each at two sizes; ROWS=ls-*,take does some
+	$(PYTHON) bench/scaling.py $(if $(ROWS),--rows '$(ROWS)')
 
 ##@ Work on it
 

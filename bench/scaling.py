@@ -1,0 +1,116 @@
+"""Costs that must not grow faster than their input: each row does the same work at two sizes, and their ratio has a bound.
+
+`make scaling` calls this; `--rows 'ls-*,take'` runs some. A row is a function with `@row`: it gets a size and an empty
+folder, does the set-up, and returns the work to be timed. The work of each size is done three times, in turns with the
+other size, with one thread; the ratio of the fastest times is compared with the bound. Exit status 1 if a row is above its
+bound. A linear row with sizes n and 4n has a ratio of about 4; its bound leaves room for noise, not for a quadratic cost
+(16).
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import tupelo
+
+REPEATS = 3
+TUPELO = Path(__file__).resolve().parent.parent / "target/release/tupelo"
+"""The command, for rows that run it."""
+
+Work = Callable[[], object]
+Make = Callable[[int, Path], Work]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cost at two sizes."""
+
+    name: str
+    small: int
+    large: int
+    bound: float
+    """Largest ratio of the times at the two sizes."""
+    seconds: float | None
+    """Longest time that the large size may take, where there is a promise."""
+    make: Make
+
+
+ROWS: list[Row] = []
+
+
+def row(name: str, small: int, large: int, bound: float, seconds: float | None = None) -> Callable[[Make], Make]:
+    """Adds a row to the table."""
+
+    def add(make: Make) -> Make:
+        ROWS.append(Row(name, small, large, bound, seconds, make))
+        return make
+
+    return add
+
+
+@row("iterate", 250_000, 1_000_000, bound=6)
+def iterate(size: int, folder: Path) -> Work:
+    """Reading in pieces of fixed size; linear in the number of entries."""
+    path = folder / "flat.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {"x": range(size)}
+
+    def work() -> None:
+        total = sum(len(piece) for piece in tupelo.open(f"{path}:Events").iterate(step_size=50_000))
+        assert total == size
+
+    return work
+
+
+def measure(chosen: Row) -> tuple[float, float]:
+    """The fastest times in seconds at the small and at the large size."""
+    folder = Path(tempfile.mkdtemp(prefix="tupelo-scaling-"))
+    try:
+        works = []
+        for size in (chosen.small, chosen.large):
+            (own := folder / str(size)).mkdir()
+            works.append(chosen.make(size, own))
+        best = [float("inf"), float("inf")]
+        for _ in range(REPEATS):
+            for which, work in enumerate(works):
+                start = time.perf_counter()
+                work()
+                best[which] = min(best[which], time.perf_counter() - start)
+        return best[0], best[1]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    """Runs the rows and prints the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", default="*", help="names or globs, separated by commas [default: all]")
+    patterns = parser.parse_args().rows.split(",")
+    chosen = [it for it in ROWS if any(fnmatch.fnmatch(it.name, pattern) for pattern in patterns)]
+    if not chosen:
+        print(f"no row matches; there are: {', '.join(it.name for it in ROWS)}", file=sys.stderr)
+        return 2
+    tupelo.set_threads(1)
+    failed = 0
+    print(f"{'row':<28} {'sizes':>20} {'small':>10} {'large':>10} {'ratio':>7} {'bound':>6}")
+    for it in chosen:
+        small, large = measure(it)
+        is_slow = it.seconds is not None and large > it.seconds
+        is_over = large / small > it.bound or is_slow
+        failed += is_over
+        verdict = "  over" if is_over else ""
+        sizes = f"{it.small} : {it.large}"
+        print(f"{it.name:<28} {sizes:>20} {small:>8.4f} s {large:>8.4f} s {large / small:>7.1f} {it.bound:>6}{verdict}")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
