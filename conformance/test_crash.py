@@ -44,7 +44,8 @@ def states(summary: list[str]) -> list[dict[str, Any]]:
         others.append(REAL_DATA / ROOT_FILE)
     else:
         summary.append(f"crash states: {ROOT_FILE} is absent, nothing was added to a file of ROOT's")
-    command = [cargo, "run", "--quiet", "-p", "conformance", "--example", "crash_states", "--", str(WORK / "states")]
+    # Without `-p`, all has been compiled by the tests of Rust: with it, other features of dependencies are chosen.
+    command = [cargo, "run", "--quiet", "--example", "crash_states", "--", str(WORK / "states")]
     done = subprocess.run(
         [*command, *map(str, others)], cwd=PROJECT, capture_output=True, text=True, check=False, env=os.environ
     )
