@@ -51,7 +51,7 @@ def dask(
     [[2.5], [4.5, 5.5]]
     """
     _check("dask", how)
-    dak = _optional.load("dask_awkward", "tupelo.dask", "dask")
+    dak = _optional.load("dask_awkward", "tupelo.dask", "dask-awkward")
     made = plan(files, **how)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     read = _Read(to_awkward(made.empty).layout.form, None, catch)
@@ -77,7 +77,7 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     2.5
     """
     _check("dask_dataframe", how)
-    dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "dask")
+    dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "'dask[dataframe]'")
     made = plan(files, **how)
     for field in made.empty.schema:
         if pa.types.is_nested(field.type):

@@ -21,7 +21,7 @@ from .errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-DEFAULT_STEP = "100 MB"
+DEFAULT_STEP = "100 MiB"
 """Stored bytes of the chosen fields that a partition has, about; uncompressed it is two to five times as much."""
 OPEN_NTUPLES = 16
 """Ntuples that a process keeps open for the partitions to come."""
@@ -54,8 +54,8 @@ class Partition:
     """A run of clusters of one ntuple: what one process reads at once. `partitions` makes them.
 
     It is a description and opens its file when it reads. Every process keeps the last ntuples open. Reading it twice
-    gives the same. Pickled it has less than 1 kB, unless hundreds of fields are chosen by their names or by a function;
-    globs stay globs.
+    gives the same. Pickled it has less than 1 KiB, unless hundreds of fields are selected by their names or by a
+    function; globs stay globs.
 
     >>> import tupelo
     >>> with tupelo.recreate("partition.root") as file:
@@ -206,7 +206,7 @@ def partitions(
     file in which it is) no file is opened, and ``files`` may be left out or choose among those in it.
 
     A partition is within one file, and the partitions of a file are about equally large: in stored bytes, or in what
-    ``step_size`` counts. ``step_size`` is the size to aim at: a text such as ``"100 MB"`` (the default) counts stored
+    ``step_size`` counts. ``step_size`` is the size to aim at: a text such as ``"100 MiB"`` (the default) counts stored
     bytes of the chosen fields, judged by what they take of the whole file; a number counts entries. Or
     ``clusters_per_partition`` says how many clusters a partition has at most. Partitions cover every entry once, in
     order.

@@ -270,7 +270,7 @@ def step(size: SupportsIndex | str) -> int | str:
         entries: Any = operator.index(size)
     except TypeError:
         raise InvalidArgumentError(
-            f"a step is a number of entries or a text such as '100 MB', not {short(size)}"
+            f"a step is a number of entries or a text such as '100 MiB', not {short(size)}"
         ) from None
     if not 1 <= entries < 2**63:
         raise InvalidArgumentError(f"a step must have at least one entry and at most 2⁶³−1, not {entries}")

@@ -25,7 +25,7 @@ from .fields import Field, Fields
 from .metrics import Metrics
 from .rules import ReadRule
 
-DEFAULT_STEP = "100 MB"
+DEFAULT_STEP = "100 MiB"
 """Size in memory of what `Ntuple.iterate` gives at once."""
 
 
@@ -269,7 +269,7 @@ class Ntuple(Fields):
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
 
-        ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``;
+        ``step_size`` is a number of entries, or a size in memory such as ``"100 MiB"`` (the default);
         with a ``cut``, a piece has what is left of so many, which may be nothing. With ``report`` each piece comes with
         a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
         not UTF-8: all pieces have the same type. All else is as in `arrays`.

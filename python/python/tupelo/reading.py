@@ -36,7 +36,7 @@ def open(
     memory at once, from its start, and stay there as long as the `File` and its ntuples; these cannot be pickled.
 
     ``memory_budget`` is the memory that the file may make its reader take beyond the values that are asked for, in
-    bytes or as a text such as ``"2 GB"`` (default 1 GiB). Requests that need more are read in parts; where that does
+    bytes or as a text such as ``"2 GiB"`` (default 1 GiB). Requests that need more are read in parts; where that does
     not help they are refused with a `LimitError`.
 
     With ``metrics`` what reading costs is counted, for `Ntuple.metrics`.
