@@ -157,7 +157,8 @@ def concatenate(
         batches.append(batch)
         numbers.append(np.asarray(entries) + start)
     entries = range(first, max(first, last)) if cut is None else np.concatenate(numbers)
-    return hand_out(_arrow.one_batch(batches), library, entries, style, how)
+    is_kept = any(ntuple._is_kept for ntuple in ntuples)
+    return hand_out(_arrow.one_batch(batches), library, entries, style, how, is_kept=is_kept)
 
 
 def num_entries(

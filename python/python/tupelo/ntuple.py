@@ -244,7 +244,7 @@ class Ntuple(Fields):
             arrays = _virtual.virtual_arrays(self._core, request, style, access_log)
             return arrays[request.order] if request.order else arrays
         batch, entries = self._whole(request, progress)
-        return hand_out(request.ordered(batch), library, entries, style, how)
+        return hand_out(request.ordered(batch), library, entries, style, how, is_kept=self._is_kept)
 
     def iterate(
         self,
@@ -299,7 +299,7 @@ class Ntuple(Fields):
 
         def pieces() -> Iterator[Any]:
             for start, stop, batch, entries in batches:
-                piece = hand_out(request.ordered(batch), library, entries, style, how)
+                piece = hand_out(request.ordered(batch), library, entries, style, how, is_kept=self._is_kept)
                 yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
 
         return pieces()
@@ -331,7 +331,7 @@ class Ntuple(Fields):
         _select.check_library(library)
         request = self._request(expressions, None, aliases, (filter_name, filter_typename, filter_field))
         chosen = _select.single_entries(entries, self.num_entries)
-        return hand_out(request.ordered(self._core.take(request, chosen)), library, chosen)
+        return hand_out(request.ordered(self._core.take(request, chosen)), library, chosen, is_kept=self._is_kept)
 
     def stream(
         self,
@@ -531,6 +531,11 @@ class Ntuple(Fields):
         return _reopen, (place, self._rules)
 
     # Under the hood.
+
+    @property
+    def _is_kept(self) -> bool:
+        # Functions of rules may keep what they are given, and give what they keep.
+        return bool(self._rules)
 
     def _request(
         self,
