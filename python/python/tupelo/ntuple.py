@@ -331,7 +331,8 @@ class Ntuple(Fields):
         _select.check_library(library)
         request = self._request(expressions, None, aliases, (filter_name, filter_typename, filter_field))
         chosen = _select.single_entries(entries, self.num_entries)
-        return hand_out(request.ordered(self._core.take(request, chosen)), library, chosen, is_kept=self._is_kept)
+        batch = self._core.take(request, pa.array(chosen, pa.uint64()))
+        return hand_out(request.ordered(batch), library, chosen, is_kept=self._is_kept)
 
     def stream(
         self,
@@ -394,10 +395,7 @@ class Ntuple(Fields):
         [([2.5, 3.5],), ([],)]
         """
         request = self._request(names, None, None, (filter_name, filter_typename, None), (entry_start, entry_stop))
-        if request.computed:
-            raise InvalidArgumentError(
-                f"scan() has fields; {request.computed[0][0]!r} is computed by polars afterwards"
-            )
+        _polars.check_fields(request)
         request.binary_strings = binary_strings
         return _polars.scan(self, request)
 
@@ -459,20 +457,11 @@ class Ntuple(Fields):
             return self._core.read(request), range(request.entry_start, request.entry_stop)
         return _numbered(self._core.read(_with_numbers(request)))
 
-    def _batch(
-        self,
-        expressions: str | Iterable[str] | None,
-        cut: str | None,
-        aliases: Mapping[str, str] | None,
-        filters: _Filters,
-        entries: tuple[int, int],
-        binary_strings: bool,
-    ) -> tuple[Any, Any]:
-        """Entries as one `pyarrow.RecordBatch` whose type does not depend on them, and their numbers."""
-        request = self._request(expressions, cut, aliases, filters, entries)
-        request.binary_strings = binary_strings
-        if cut is None:
-            return request.ordered(request.read_as_stream(self._core)), range(*entries)
+    def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
+        """What is asked for as one `pyarrow.RecordBatch` whose type does not depend on the entries, and their numbers."""
+        if request.cut is None:
+            batch = request.read_as_stream(self._core)
+            return request.ordered(batch), range(request.entry_start, request.entry_stop)
         batch, numbers = _numbered(_with_numbers(request).read_as_stream(self._core))
         return request.ordered(batch), numbers
 
