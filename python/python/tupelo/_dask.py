@@ -32,13 +32,13 @@ def dask(
     """The entries of many files as a `dask_awkward.Array`, one partition a `Partition`.
 
     ``files`` and all other keywords are those of `partitions`: ``step_size`` or ``clusters_per_partition``, ``names``
-    and filters, ``manifest`` with which no file is opened until workers read. Only the fields that a computation needs
-    are read, without being named.
+    and filters, ``manifest`` with which no file is opened until workers read. Only the fields that a computation uses
+    are read.
 
-    With ``allow_read_errors_with_report`` errors do not end a computation: what comes is a pair of the array, in which
-    partitions that could not be read have no entries, and a report, an array with one record for each partition, of the
-    fields of `PartitionReport`. Compute both at once, ``dask.compute(result, report)``: what the report tells is what
-    the same computation read. A tuple of exceptions instead of True allows only these.
+    With ``allow_read_errors_with_report`` errors do not end a computation. The result is a pair of the array, in which
+    partitions that could not be read have no entries, and a report: an array with one record per partition and the
+    fields of `PartitionReport`. Compute both together, ``dask.compute(result, report)``, so that they describe the same
+    reads. A tuple of exceptions instead of True allows only these.
 
     Raises `ImportError` where dask-awkward is not installed, and what `partitions` raises. Reading raises what
     `Partition.arrays` does.

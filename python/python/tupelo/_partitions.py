@@ -29,7 +29,7 @@ OPEN_NTUPLES = 16
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """How reading a partition went. What is None is not known, or was not."""
+    """The outcome of reading a partition. None stands for what is not known or did not happen."""
 
     file: str
     """The file, by its absolute path."""
@@ -51,11 +51,11 @@ class PartitionReport:
 
 @dataclass(frozen=True)
 class Partition:
-    """A run of clusters of one ntuple: what one process reads at once. `partitions` makes them.
+    """A run of clusters of one ntuple, read by one process at a time. `partitions` returns them.
 
-    It is a description and opens its file when it reads. Every process keeps the last ntuples open. Reading it twice
-    gives the same. Pickled it has less than 1 KiB, unless hundreds of fields are selected by their names or by a
-    function; globs stay globs.
+    A partition is a description; it opens the file when it is read. Every process keeps the last ntuples open. Reading
+    it twice gives the same. It pickles to less than 1 KiB, unless hundreds of fields are selected by their names or by
+    a function; globs stay globs.
 
     >>> import tupelo
     >>> with tupelo.recreate("partition.root") as file:
@@ -92,17 +92,17 @@ class Partition:
         return self.entry_stop - self.entry_start
 
     def with_columns(self, names: str | Iterable[str] | None) -> "Partition":
-        """The same entries of other fields: ``names`` are dotted paths or globs; None means all.
+        """The same entries with other fields: ``names`` are dotted paths or globs; None means all fields.
 
         Raises `InvalidArgumentError` for what is no text.
         """
         return replace(self, columns=None if names is None else tuple(_select.texts("names", names)))
 
     def arrays(self, library: Library = "ak", *, report: bool = False) -> Any:
-        """Reads it; ``library`` is that of `Ntuple.arrays`.
+        """Reads the entries; ``library`` is that of `Ntuple.arrays`.
 
-        With ``report`` errors of Tupelo are not raised: what comes is a pair of the arrays and a `PartitionReport`,
-        and None instead of the arrays where they could not be read.
+        With ``report`` errors of Tupelo are not raised. The result is a pair of the arrays and a `PartitionReport`,
+        with None instead of the arrays where they could not be read.
 
         Raises `ChangedFileError` (an `OSError`) where the file is not the one that was planned, `UnsupportedError` for
         strings that are not UTF-8 without ``binary_strings``, and what `open` and `Ntuple.arrays` raise.
@@ -199,11 +199,11 @@ def partitions(
     memory_budget: int | str | None = None,
     binary_strings: bool = False,
 ) -> list[Partition]:
-    """Divides the entries of many files into runs of whole clusters, which any processes may read; see `Partition`.
+    """Divides the entries of many files into runs of whole clusters that any process can read; see `Partition`.
 
     ``files`` are ``"f.root"``, ``"f.root:Events"``, either with wildcards (``"run*.root:Events"``, sorted), ``{path:
-    name}``, a `pathlib.Path`, or several of these. With a ``manifest`` (what `index` or ``tupelo index`` made, or the
-    file in which it is) no file is opened, and ``files`` may be left out or choose among those in it.
+    name}``, a `pathlib.Path`, or several of these. With a ``manifest`` (made by `index` or
+    ``tupelo index``, or the file that holds it) no file is opened; ``files`` may be left out, or select some of them.
 
     A partition is within one file, and the partitions of a file are about equally large: in stored bytes, or in what
     ``step_size`` counts. ``step_size`` is the size to aim at: a text such as ``"100 MiB"`` (the default) counts stored
