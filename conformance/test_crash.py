@@ -1,6 +1,6 @@
 """ROOT and uproot read what a killed writer leaves: in every state between two calls the last checkpoint.
 
-The states are those of tests/crash.rs, and of scripts that add to a file of ROOT's and one of uproot's.
+The states are those of tests/suite/crash.rs, and of scripts that add to a file of ROOT's and one of uproot's.
 """
 
 from __future__ import annotations
