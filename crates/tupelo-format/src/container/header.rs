@@ -1,5 +1,6 @@
 //! The first bytes of a ROOT file (`TFile::WriteHeader`).
 
+use super::other::kind_of;
 use super::{Attempt, Fetched, START_BIG_FILE};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
@@ -45,10 +46,16 @@ pub struct FileHeader {
 /// # Errors
 /// Corrupt where there is no ROOT file, or one whose first record would lie outside of it.
 pub fn read_header(fetched: &Fetched) -> Attempt<FileHeader> {
-    if fetched.size() < HEADER_BYTES {
-        return Err(Error::corrupt(format!("not a ROOT file: {} bytes", fetched.size())).at(0).into());
+    let head = fetched.get(0, fetched.size().min(HEAD_BYTES))?;
+    if fetched.size() < HEADER_BYTES && !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(&head)) {
+        let what =
+            format!("the file was cut off: it has {} bytes, fewer than the header of a ROOT file", fetched.size());
+        return Err(Error::corrupt(what).at(0).into());
     }
-    let header = FileHeader::read(&fetched.get(0, fetched.size().min(HEAD_BYTES))?)?;
+    let header = FileHeader::read(&head)?;
+    if header.begin >= fetched.size() && header.end > fetched.size() {
+        return Err(header.cut_off(fetched.size()).into());
+    }
     if header.begin >= fetched.size() || header.begin < HEADER_BYTES {
         return Err(Error::corrupt(format!("first record at byte {}", header.begin)).at(8).into());
     }
@@ -56,11 +63,32 @@ pub fn read_header(fetched: &Fetched) -> Attempt<FileHeader> {
 }
 
 impl FileHeader {
+    /// The error of a file of `size` bytes, which is shorter than its header says.
+    #[cold]
+    pub fn cut_off(&self, size: u64) -> Error {
+        let records = [
+            ("the streamer info", self.seek_info, self.nbytes_info),
+            ("the free list", self.seek_free, self.nbytes_free),
+        ];
+        let is_lost = |seek: u64, nbytes: u32| seek.saturating_add(u64::from(nbytes)) > size;
+        let lost = records.iter().filter(|(_, seek, nbytes)| is_lost(*seek, *nbytes));
+        let lost: Vec<_> = lost.map(|(name, ..)| *name).collect();
+        let among = if lost.is_empty() { String::new() } else { format!(", of {} among others", lost.join(" and ")) };
+        let what = format!(
+            "the file was cut off: its header says that it ends at byte {}, but it ends at byte {size}; the last {} \
+             bytes{among} are lost",
+            self.end,
+            self.end.saturating_sub(size)
+        );
+        Error::corrupt(what).at(12)
+    }
+
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, 0);
-        if cursor.take(MAGIC.len())? != MAGIC {
-            return Err(Error::corrupt("not a ROOT file: it does not start with 'root'").at(0));
+        if !bytes.starts_with(MAGIC) {
+            return Err(Error::corrupt(format!("not a ROOT file: {}", kind_of(bytes))).at(0));
         }
+        cursor.take(MAGIC.len())?;
         let version = cursor.u32_be()?;
         let is_big = version >= BIG;
         let offset = |cursor: &mut Cursor<'_>| match is_big {
