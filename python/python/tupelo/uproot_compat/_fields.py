@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 FieldFilter = Callable[["RField"], object] | None
 
 
-def _style(ak_add_doc: AddDoc) -> Style:
-    """Awkward arrays as uproot has them."""
+def style_of(ak_add_doc: AddDoc) -> Style:
+    """Awkward arrays as uproot has them; what it calls a title is a description."""
+    if isinstance(ak_add_doc, Mapping):
+        ak_add_doc = {key: "description" if name == "title" else name for key, name in ak_add_doc.items()}
     return Style(ak_add_doc, fixed_types=True, signed_sizes=True)
 
 
@@ -282,7 +284,7 @@ class HasFields(Mapping[str, "RField"]):
         _virtual.check(access_log, virtual, how=how, library=other, expressions=expressions, cut=cut, aliases=aliases)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = _style(ak_add_doc)
+        style = style_of(ak_add_doc)
         core = self.ntuple.core
         if virtual:
             return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
@@ -313,7 +315,7 @@ class HasFields(Mapping[str, "RField"]):
         check_how(how, library)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = _style(ak_add_doc)
+        style = style_of(ak_add_doc)
         for start, stop, batch, entries in self.ntuple.core._batches(request, step_size):
             arrays = self._handed_out(batch, entries, library, style, how)
             yield (arrays, Report(self, start, stop)) if report else arrays
@@ -337,7 +339,7 @@ class HasFields(Mapping[str, "RField"]):
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(None, None, None, filters, (0, 0))
         batch = self.ntuple.core._core.read(request)
-        style = _style(ak_add_doc)
+        style = style_of(ak_add_doc)
         whole = flatten(hand_out(batch, "ak", range(0), style), self.ntuple)
         return whole.layout.form, None if self is self.ntuple else self.path.split(".")
 
