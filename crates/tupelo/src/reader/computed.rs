@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use super::decoded::Decoded;
 use super::{Ntuple, Read};
 use crate::expression::Expression;
-use crate::schema::{Field, Kind, Schema};
+use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
 /// A named expression.
@@ -41,7 +41,7 @@ impl Computed {
             }
         }
         let fields = match fields.is_empty() {
-            true => Read::new(ntuple.clone(), Schema { fields: Vec::new() }, None),
+            true => Read::new(ntuple.clone(), Arc::default(), None),
             false => {
                 let select = ntuple.select(fields);
                 select.map_err(|e| e.within(format!("expression '{expression}'")))?

@@ -18,6 +18,7 @@ mod select;
 pub(crate) mod tests;
 
 pub use arrow::{metadata, tighten};
+pub(crate) use select::Names;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::encoding::Encoding;
 
