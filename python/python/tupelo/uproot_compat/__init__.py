@@ -57,10 +57,12 @@ must have the chosen fields, with the same types; uproot takes what all have in 
 from .. import __version__
 from . import behaviors, compression, exceptions, reading, source, writing
 from ._dask import dask
+from ._dask_write import dask_write
 from ._fields import HasFields, Report
+from ._many import concatenate, iterate, num_entries
 from ._ntuple import RField, RNTuple
 from ._options import LZ4, LZMA, ZLIB, ZSTD
-from ._reading import ReadOnlyDirectory, ReadOnlyFile, concatenate, iterate, num_entries, open
+from ._reading import ReadOnlyDirectory, ReadOnlyFile, open
 from ._uproot import install
 from ._writing import WritableDirectory, WritableFile, WritableNTuple, create, recreate, update
 from .behaviors.TBranch import TBranch
@@ -96,6 +98,7 @@ __all__ = [
     "concatenate",
     "create",
     "dask",
+    "dask_write",
     "default_library",
     "exceptions",
     "install",

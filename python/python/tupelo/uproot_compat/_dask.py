@@ -15,9 +15,10 @@ from .._partitions import OPEN_NTUPLES, Partition
 from .._select import Filter
 from ..errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from ._fields import FieldFilter, style_of
-from ._ntuple import RField, RNTuple
+from ._many import Part, common_paths, parts_of
+from ._ntuple import RNTuple
 from ._options import check_options, library_name
-from ._reading import ntuples_of, open
+from ._reading import open
 
 Catch = tuple[type[BaseException], ...]
 """Errors that do not end a computation."""
@@ -45,9 +46,10 @@ def dask(
 ) -> Any:
     """The entries of many files as a `dask_awkward.Array`; `tupelo.dask` plans by clusters instead.
 
-    ``files`` are those of `iterate`, and ntuples that are open. A partition has ``step_size`` entries or bytes of memory
-    (``"100 MB"``), or a file has ``steps_per_file`` partitions of equal size (1 unless told otherwise). Filters choose
-    among the fields; those that every file has are read.
+    ``files`` are those of `iterate`, and ntuples that are open. Where they give steps, each is a partition. Otherwise a
+    partition has ``step_size`` entries, or bytes of memory (``"100 MB"``), or a file has ``steps_per_file`` partitions
+    of equal size (1 unless told otherwise). Filters choose among the fields, of which those are read that every file
+    has.
 
     ``form_mapping`` is uproot's protocol, by which coffea makes its events. ``open_files``, ``recursive`` and
     ``full_paths`` make no difference: files are opened to plan, and keys are paths.
@@ -59,17 +61,21 @@ def dask(
     step_size, steps_per_file = _given(step_size), _given(steps_per_file)
     if step_size is not None and steps_per_file is not None:
         raise TypeError("give step_size or steps_per_file, not both")
-    ntuples = [found.ntuple for found in ntuples_of(files, allow_missing)]
-    if not ntuples:
+    parts = list(parts_of(files, allow_missing))
+    if not parts:
         raise NotFoundError("no files are named")
-    which = {"filter_name": filter_name, "filter_typename": filter_typename}
-    fields = _common(ntuples, {**which, "filter_field": filter_field or filter_branch})
-    pieces = _pieces(ntuples, fields, step_size, steps_per_file)
+    if any(part.is_divided for part in parts) and not (step_size is None and steps_per_file is None):
+        raise TypeError("files whose steps are given have no step_size or steps_per_file")
+    ntuples = [part.source.ntuple for part in parts]
+    filters = {"filter_name": filter_name, "filter_typename": filter_typename}
+    paths = common_paths(ntuples, {**filters, "filter_field": filter_field or filter_branch})
+    paths = paths or [field.core_path for field in ntuples[0].fields]
+    pieces = _pieces(parts, paths, step_size, steps_per_file)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     if form_mapping is None:
-        read: Any = _Read.of(ntuples[0], fields, ak_add_doc, catch)
+        read: Any = _Read.of(ntuples[0], paths, ak_add_doc, catch)
     else:
-        form = known_base_form if known_base_form is not None else _base_form(ntuples[0], fields, ak_add_doc)
+        form = known_base_form if known_base_form is not None else _base_form(ntuples[0], paths, ak_add_doc)
         mapped, info = form_mapping(form)
         read = _MappedRead(mapped, info, frozenset(form.fields), ak_add_doc, catch)
     starts = accumulate((piece.num_entries for piece in pieces), initial=0)
@@ -81,52 +87,32 @@ def _given(value: Any) -> Any:
     return None if type(value).__name__ == "_Unset" else value
 
 
-def _common(ntuples: list[RNTuple], which: dict[str, Any]) -> list[RField]:
-    """The fields of the first ntuple that filters choose and that all have: leaves, where others lack some below."""
-    chosen = ntuples[0].values(**which)
-    if not chosen:
-        text = f"{ntuples[0].file_path}: none of {len(ntuples[0].keys())} fields passes the filters"
-        raise NotFoundError(text)
-    whole = [field for field in chosen if not any(_is_below(field, other) for other in chosen)]
-    others = [set(ntuple.keys()) for ntuple in ntuples[1:]]
-    first = set(ntuples[0].keys())
-
-    def shared(field: RField) -> list[RField]:
-        below = [path for path in first.union(*others) if path.startswith(f"{field.path}.")]
-        if not all(field.path in other for other in others):
-            return []
-        if all(path in keys for path in below for keys in [first, *others]):
-            return [field]
-        return [leaf for lower in field.fields for leaf in shared(lower)]
-
-    found = [leaf for field in whole for leaf in shared(field)]
-    if not found:
-        raise InvalidArgumentError(f"no field of {ntuples[0].file_path} is in all of the {len(ntuples)} files")
-    return found
-
-
-def _is_below(field: RField, other: RField) -> bool:
-    return field.path.startswith(f"{other.path}.")
-
-
-def _pieces(ntuples: list[RNTuple], fields: list[RField], step_size: Any, steps_per_file: Any) -> list[Partition]:
+def _pieces(parts: list[Part], paths: list[str], step_size: Any, steps_per_file: Any) -> list[Partition]:
     """What partitions read, at least one."""
-    columns = tuple(field.core_path for field in fields)
-    patterns = tuple(_select.literal(path) for path in columns)
+    patterns = tuple(_select.literal(path) for path in paths)
+    first = parts[0].source
     if isinstance(step_size, str):
-        step_size = ntuples[0].num_entries_for(step_size, filter_field=lambda field: field.core_path in columns)
+        wanted = set(paths)
+        step_size = first.num_entries_for(step_size, filter_field=lambda field: field.core_path in wanted)
+    elif step_size is not None and (step_size := int(step_size)) < 1:
+        raise InvalidArgumentError(f"step_size is a number of entries, at least 1, or of bytes, not {step_size!r}")
     made: list[Partition] = []
-    for ntuple in ntuples:
-        count = ntuple.num_entries
-        if step_size is None:
-            step = -(-count // max(1, int(steps_per_file or 1)))
-        elif (step := int(step_size)) < 1:
-            raise InvalidArgumentError(f"step_size is a number of entries, at least 1, or of bytes, not {step_size!r}")
+    for part in parts:
+        ntuple = part.source.ntuple
         place = os.path.abspath(ntuple.file_path), ntuple.object_path.strip("/")
-        for start in range(0, count, max(1, step)):
-            stop = min(start + step, count)
-            made.append(Partition(*place, start, stop, patterns, ntuple.core._core.identity()))
-    return made or [Partition(*place, 0, 0, patterns, ntuple.core._core.identity())]
+        identity = ntuple.core._core.identity()
+        for start, stop in _ranges(part, step_size, steps_per_file):
+            made.append(Partition(*place, start, stop, patterns, identity))
+    return made or [Partition(*place, 0, 0, patterns, identity)]
+
+
+def _ranges(part: Part, step_size: int | None, steps_per_file: Any) -> list[tuple[int, int]]:
+    """The entries of the partitions of a file."""
+    if part.is_divided:
+        return [(start, stop) for start, stop in part.ranges if start < stop]
+    count = part.source.num_entries
+    step = max(1, -(-count // max(1, int(steps_per_file or 1)))) if step_size is None else step_size
+    return [(start, min(start + step, count)) for start in range(0, count, step)]
 
 
 class _Read(_dask._Read):
@@ -135,9 +121,9 @@ class _Read(_dask._Read):
     style: Any
 
     @classmethod
-    def of(cls, ntuple: RNTuple, fields: list[RField], ak_add_doc: AddDoc, catch: Catch) -> "_Read":
+    def of(cls, ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc, catch: Catch) -> "_Read":
         """What reads these fields of all ntuples."""
-        request = _select.Request([_select.literal(field.core_path) for field in fields], entry_start=0, entry_stop=0)
+        request = _select.Request([_select.literal(path) for path in paths], entry_start=0, entry_stop=0)
         style = style_of(ak_add_doc)
         made = cls(hand_out(ntuple.core._core.read(request), "ak", range(0), style).layout.form, None, catch)
         made.style = style
@@ -236,12 +222,12 @@ class _MappedRead(_dask._Read):
         return made
 
 
-def _base_form(ntuple: RNTuple, fields: list[RField], ak_add_doc: AddDoc) -> Any:
+def _base_form(ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc) -> Any:
     """The form of the chosen fields, of which those at the top say what ``ak_add_doc`` asks for."""
     import awkward as ak
 
-    paths = {field.core_path for field in fields}
-    form, _ = ntuple.to_akform(filter_field=lambda field: field.core_path in paths)
+    chosen = set(paths)
+    form, _ = ntuple.to_akform(filter_field=lambda field: field.core_path in chosen)
     wanted = {"__doc__": "description"} if ak_add_doc is True else dict(ak_add_doc or {})
     contents = []
     for name in form.fields:

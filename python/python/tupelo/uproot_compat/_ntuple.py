@@ -1,6 +1,7 @@
 """Ntuples and fields with the methods that they have in uproot."""
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -121,9 +122,11 @@ class RNTuple(HasFields):
     def _no_such_field(self, where: str) -> NotFoundError:
         return NotFoundError(str(self.core._no_such_field(where)))
 
-    def patterns(self, **which: Any) -> list[str]:
-        """Paths in Tupelo of the fields that filters choose."""
-        return [field.core_path for field in self.values(**which)]
+    def chosen_schema(self, filters: Mapping[str, Any]) -> Any:
+        """The `pyarrow.Schema` of what `arrays` reads with filters."""
+        names = [filters.get(name) for name in ("filter_name", "filter_typename", "filter_field", "filter_branch")]
+        request = self._request(None, None, None, (names[0], names[1], names[2], names[3]), (0, 0))
+        return self.core._core.arrow_schema(request)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.arrays(library="np"), dtype)

@@ -1,24 +1,21 @@
 """Files with the methods that they have in uproot."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple
 from uuid import UUID
 
-import numpy as np
-
-from .. import _core, _select
-from .._many import count_from, each
+from .. import _core
 from .._short import short
 from .._texts import check_path
-from ..errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from ..errors import NotFoundError, UnsupportedError
 from ..reading import NTUPLE_CLASSES, File
 from ..reading import open as open_file
 from ._directory import Directory
-from ._fields import HasFields, Report
+from ._fields import HasFields
 from ._ntuple import RField, RNTuple
-from ._options import Compression, check_options, library_name
+from ._options import Compression, check_options
 from ._uproot import join_uproot
 
 _DIRECTORIES = "TDirectory", "TDirectoryFile"
@@ -271,110 +268,4 @@ class ReadOnlyDirectory(Directory):
         return self
 
 
-def iterate(
-    files: Any,
-    expressions: str | Iterable[str] | None = None,
-    cut: str | None = None,
-    *,
-    library: Any = "ak",
-    report: bool = False,
-    allow_missing: bool = False,
-    **how: Any,
-) -> Iterator[Any]:
-    """Pieces of the entries of many files; other keywords are those of ``RNTuple.iterate``."""
-    library, offset = library_name(library), 0
-    for ntuple in ntuples_of(files, allow_missing):
-        for piece, own in ntuple.iterate(expressions, cut, library=library, report=True, **how):
-            if library == "pd":
-                count_from(offset, piece)
-            yield (piece, own.to_global(offset)) if report else piece
-        offset += ntuple.num_entries
-
-
-def concatenate(
-    files: Any,
-    expressions: str | Iterable[str] | None = None,
-    cut: str | None = None,
-    *,
-    entry_start: SupportsIndex | None = None,
-    entry_stop: SupportsIndex | None = None,
-    library: Any = "ak",
-    allow_missing: bool = False,
-    **how: Any,
-) -> Any:
-    """The entries of many files in one array; other keywords are those of ``RNTuple.arrays``."""
-    library, ntuples = library_name(library), list(ntuples_of(files, allow_missing))
-    total = sum(ntuple.num_entries for ntuple in ntuples)
-    start, stop = _select.entry_range(entry_start, entry_stop, total)
-    pieces: list[Any] = []
-    offset = 0
-    for ntuple in ntuples:
-        first, last = max(start - offset, 0), min(stop - offset, ntuple.num_entries)
-        if first < last or (not pieces and ntuple is ntuples[-1]):
-            how["entry_start"], how["entry_stop"] = min(first, ntuple.num_entries), max(last, 0)
-            piece = ntuple.arrays(expressions, cut, library=library, **how)
-            if library == "pd":
-                count_from(offset, piece)
-            pieces.append(piece)
-        offset += ntuple.num_entries
-    return _joined(pieces, library)
-
-
-def _joined(pieces: list[Any], library: str) -> Any:
-    if not pieces:
-        return pieces
-    if len(pieces) == 1:
-        return pieces[0]
-    if isinstance(pieces[0], dict):
-        return {name: _joined([piece[name] for piece in pieces], library) for name in pieces[0]}
-    if isinstance(pieces[0], tuple | list):
-        return type(pieces[0])(_joined(list(several), library) for several in zip(*pieces, strict=True))
-    if library == "np":
-        masked = any(isinstance(piece, np.ma.MaskedArray) for piece in pieces)
-        if masked:
-            return np.ma.concatenate(pieces)  # type: ignore[no-untyped-call]
-        return np.concatenate(pieces)
-    if library == "ak":
-        import awkward as ak
-
-        return ak.concatenate(pieces)
-    if library == "pd":
-        import pandas as pd
-
-        return pd.concat(pieces)
-    import pyarrow as pa
-
-    return pa.concat_tables(pieces) if isinstance(pieces[0], pa.Table) else pa.chunked_array(pieces)
-
-
-def num_entries(paths: Any) -> Iterator[tuple[str, str, int]]:
-    """File, name and number of entries of each ntuple; no entries are read."""
-    for ntuple in ntuples_of(paths, False):
-        yield ntuple.ntuple.file_path, ntuple.ntuple.object_path, ntuple.num_entries
-
-
-def ntuples_of(files: Any, allow_missing: bool) -> Iterator[HasFields]:
-    """The ntuples of many files, one after the other; those that are open already too."""
-
-    def find(path: str, name: str | None) -> HasFields:
-        directory = ReadOnlyFile(_file(path)).root_directory
-        found = directory[directory.file.core.only().object_path if name is None else name]
-        if not isinstance(found, HasFields):
-            raise InvalidArgumentError(f"{path}: '{name}' is a directory, not an ntuple")
-        return found
-
-    # Abstract, as far as checkers of types are concerned.
-    kind: Any = HasFields
-    return each(files, kind, find, allow_missing)
-
-
-__all__ = [
-    "ReadOnlyDirectory",
-    "ReadOnlyFile",
-    "Report",
-    "concatenate",
-    "iterate",
-    "ntuples_of",
-    "num_entries",
-    "open",
-]
+__all__ = ["ReadOnlyDirectory", "ReadOnlyFile", "Source", "open"]

@@ -80,7 +80,7 @@ def _instead(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[.
 def _has_ntuples(files: Any) -> bool:
     """Whether the first of what is named is an ntuple, or a file with one."""
     from .. import reading
-    from .._files import expand
+    from .._files import places
     from ._fields import HasFields
 
     if isinstance(files, HasFields):
@@ -95,7 +95,7 @@ def _has_ntuples(files: Any) -> bool:
     if not isinstance(files, str | Mapping | os.PathLike):
         return False
     try:
-        path, name = next(iter(expand(files)))
+        path, name, _ = next(iter(places(files)))
         with reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False) as file:
             return bool(file.keys()) if name is None else name in file
     except (Error, OSError, StopIteration):

@@ -240,8 +240,7 @@ class WritableNTuple:
         return self.core.num_entries
 
     def extend(self, data: Any, accept_new_fields: bool = False) -> None:
-        """Appends entries, columns of the declared names and of the same length, as one cluster. They can be read then.
-        """
+        """Appends entries, columns of the declared names and of the same length, as one cluster that can be read."""
         if isinstance(data, Mapping):
             known = self.core.arrow_schema.names
             if missing := [name for name in known if name not in data]:
