@@ -4,6 +4,7 @@ Dask is loaded when a collection is made, not before.
 """
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -167,12 +168,16 @@ class _Read:
         import awkward as ak
 
         if self.columns is None:
-            return partition.arrays()
+            return self._arrays(partition)
         if not self.columns:
             layout = ak.contents.RecordArray([], [], length=partition._count())
         else:
-            layout = _projected(partition, self.columns).arrays().layout
+            layout = self._arrays(_projected(partition, self.columns)).layout
         return ak.Array(_filled(self.form, layout))
+
+    def _arrays(self, partition: Partition) -> Any:
+        """What a partition has of its columns."""
+        return partition.arrays()
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return LABEL, self.form.to_json(), self.columns, [str(one) for one in self.catch]
@@ -235,7 +240,9 @@ class _Read:
         leaves = _leaves(utils.form_with_unique_keys(self.form, "@"))
         if wanted.issuperset(leaves["@"]):
             return self
-        return _Read(self.form, tuple(sorted(wanted)), self.catch)
+        made = copy(self)
+        made.columns = tuple(sorted(wanted))
+        return made
 
 
 def _leaves(form: Any) -> dict[str, tuple[str, ...]]:
