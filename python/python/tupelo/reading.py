@@ -29,9 +29,9 @@ def open(
     """Opens a ROOT file, an ntuple in it, or a field of that.
 
     ``"f.root"`` returns a `File`, ``"f.root:dir/Events"`` an `Ntuple`, and ``"f.root:dir/Events/jets/pt"`` its `Field`
-    ``jets.pt``. So does ``{"f.root": "dir/Events"}``, for names that contain colons. A `pathlib.Path` is always the name
-    of a file. ``~`` in a string is the home folder. ``page_checksums=False`` skips the checksums of pages; those of
-    metadata are always verified.
+    ``jets.pt``. So does ``{"f.root": "dir/Events"}``, for names that contain colons. A `pathlib.Path` is always the
+    name of a file. ``~`` in a string is the home folder. ``page_checksums=False`` skips the checksums of pages; those
+    of metadata are always verified.
 
     A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) returns a `File` too. All its bytes are read
     into memory at once and stay there as long as the `File` and its ntuples, which cannot be pickled.
