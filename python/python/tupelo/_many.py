@@ -417,7 +417,7 @@ class Many:
     def read(self, ntuple: Ntuple, start: int, stop: int) -> tuple[Any, Any]:
         """Entries of an ntuple as a `pyarrow.RecordBatch`, and their numbers."""
         batch, entries = ntuple._stream_batch(self.request(ntuple, start, stop))
-        return self._fitted(batch), entries
+        return self._fitted(batch, len(entries)), entries
 
     def batches(
         self, ntuple: Ntuple, start: int, stop: int, step_size: SupportsIndex | str
@@ -425,10 +425,10 @@ class Many:
         """The same piece by piece: first entry, the one behind the last, batch, and numbers."""
         request = self.request(ntuple, start, stop)
         for first, last, batch, entries in ntuple._batches(request, step_size):
-            yield first, last, self._fitted(request.ordered(batch)), entries
+            yield first, last, self._fitted(request.ordered(batch), len(entries)), entries
 
-    def _fitted(self, batch: Any) -> Any:
-        return batch if self.union is None else _common.fitted(batch, self.union)
+    def _fitted(self, batch: Any, num_rows: int) -> Any:
+        return batch if self.union is None else _common.fitted(batch, self.union, num_rows)
 
 
 def _moved(entries: Any, offset: int) -> Any:

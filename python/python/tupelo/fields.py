@@ -91,6 +91,12 @@ class Field:
     def __repr__(self) -> str:
         return f"<tupelo.Field {self.path!r}: {self.typename or self.kind}>"
 
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ntuple.close()
+
     def array(
         self,
         entry_start: SupportsIndex | None = None,

@@ -50,11 +50,13 @@ class Ntuple(Fields):
     [{'pt': [12.0]}]
     """
 
-    def __init__(self, core: "_core.Ntuple", origin: Origin, rules: tuple[ReadRule, ...] = ()) -> None:
+    def __init__(
+        self, core: "_core.Ntuple", origin: Origin, rules: tuple[ReadRule, ...] = (), *, is_quiet: bool = False
+    ) -> None:
         super().__init__(core, origin.file_path)
         self._origin = origin
         self._rules = rules
-        if rules:
+        if rules or is_quiet:
             return
         for text in core.warnings:
             warnings.warn(f"{origin.file_path}: ntuple '{core.path}': {text}", TupeloWarning, stacklevel=3)

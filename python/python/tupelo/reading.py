@@ -10,6 +10,7 @@ from ._origin import Origin
 from ._sizes import optional_bytes
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError
+from .fields import Field
 from .ntuple import Ntuple
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ def open(
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
     metrics: bool = False,
-) -> "File | Ntuple":
-    """Opens a ROOT file, or an ntuple in it.
+) -> "File | Ntuple | Field":
+    """Opens a ROOT file, an ntuple in it, or a field of that.
 
-    ``"f.root"`` returns a `File`, and ``"f.root:dir/Events"`` an `Ntuple`. So does ``{"f.root": "dir/Events"}``, for
-    names that contain colons. A `pathlib.Path` is always the name of a file. ``~`` in a string is the home folder.
-    ``page_checksums=False`` skips the checksums of pages; those of metadata are always verified.
+    ``"f.root"`` returns a `File`, ``"f.root:dir/Events"`` an `Ntuple`, and ``"f.root:dir/Events/jets/pt"`` its `Field`
+    ``jets.pt``. So does ``{"f.root": "dir/Events"}``, for names that contain colons. A `pathlib.Path` is always the
+    name of a file. ``~`` in a string is the home folder. ``page_checksums=False`` skips the checksums of pages; those
+    of metadata are always verified.
 
     A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) returns a `File` too. All its bytes are read
     into memory at once and stay there as long as the `File` and its ntuples, which cannot be pickled.
@@ -42,7 +44,7 @@ def open(
 
     Raises `MissingFileError` (a `FileNotFoundError`) where there is no such file, `NotFoundError` (a `KeyError`) with
     near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object, and where
-    wildcards name several files (`iterate`, `concatenate` and `partitions` take these),
+    wildcards name several files (`iterate`, `concatenate`, `hist`, `scan` and `partitions` take these),
     `CorruptError` where it is no ROOT file or damaged, `UnsupportedError` for remote files.
 
     >>> import tupelo
@@ -51,6 +53,8 @@ def open(
     >>> with tupelo.open("open.root:dir/Events") as ntuple:
     ...     print(ntuple["x"].array(library="np"))
     [1.5 2.5]
+    >>> tupelo.open("open.root:dir/Events/x")
+    <tupelo.Field 'x': double>
     """
     name: str | None = None
     budget = optional_bytes("memory_budget", memory_budget)
@@ -71,7 +75,19 @@ def open(
                     "tupelo.partitions take several"
                 )
     file = reopen(path, page_checksums, budget, metrics)
-    return file if name is None else file[name]
+    return file if name is None else _named(file, name)
+
+
+def _named(file: "File", name: str) -> "Ntuple | Field":
+    """An ntuple of a file, or a field of one: ``"dir/Events"`` or ``"dir/Events/jets/pt"``."""
+    try:
+        return file[name]
+    except NotFoundError:
+        parts = name.strip("/").split("/")
+        for count in range(len(parts) - 1, 0, -1):
+            if (ntuple := "/".join(parts[:count])) in file:
+                return file[ntuple][".".join(parts[count:])]
+        raise
 
 
 class File(Mapping[str, Ntuple]):
