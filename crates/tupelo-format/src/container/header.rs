@@ -13,6 +13,8 @@ const BIG: u32 = 1_000_000;
 const HEAD_BYTES: u64 = 1024;
 /// Bytes of the longer of the two layouts, without the UUID behind it.
 const HEADER_BYTES: u64 = 57;
+/// Bytes of the shorter one.
+const SMALL_HEADER_BYTES: u64 = 45;
 
 /// The header of a ROOT file. Only `begin` is needed to find objects; the rest may lie in damaged files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,22 @@ pub fn read_header(fetched: &Fetched) -> Attempt<FileHeader> {
         return Err(Error::corrupt(format!("first record at byte {}", header.begin)).at(8).into());
     }
     Ok(header)
+}
+
+/// The UUID of a ROOT file, which stands behind the header; zeros in files older than ROOT 3, which have none.
+///
+/// # Errors
+/// As [`read_header`].
+pub fn read_uuid(fetched: &Fetched) -> Attempt<[u8; 16]> {
+    let header = read_header(fetched)?;
+    let end = if header.is_big { HEADER_BYTES } else { SMALL_HEADER_BYTES };
+    let mut uuid = [0; 16];
+    // Behind the class version of `TUUID`.
+    let place = end + 2..end + 18;
+    if place.end <= header.begin {
+        uuid.copy_from_slice(Cursor::new(&fetched.get(place.start, 16)?, place.start).take(16)?);
+    }
+    Ok(uuid)
 }
 
 impl FileHeader {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tupelo_format::container::StreamerInfos;
+use tupelo_format::container::{FileHeader, StreamerInfos};
 use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::{container, open};
 use tupelo_storage::ByteSource;
@@ -231,6 +231,15 @@ impl File {
     /// The file's name.
     pub fn name(&self) -> String {
         self.file.source().to_string()
+    }
+
+    /// The header of the file, and its UUID.
+    ///
+    /// # Errors
+    /// Corrupt where the header is damaged.
+    pub fn header(&self) -> Result<(FileHeader, [u8; 16])> {
+        let read = |fetched: &_| Ok((container::read_header(fetched)?, container::read_uuid(fetched)?));
+        self.file.attempt(read).map_err(|e| e.within(self.name()))
     }
 
     /// Everything that the directories list, all cycles, in file order.
