@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, UnionFields, UnionMode};
-use tupelo_format::descriptor::{TypeName, fundamental};
+use tupelo_format::descriptor::{MAX_FIELD_DEPTH, TypeName, fundamental};
 use tupelo_format::encoding::{ColumnType, Encoding};
 
 use super::{Field, Kind, Primitive, Schema};
@@ -58,9 +58,21 @@ impl Schema {
     /// # Errors
     /// Unsupported for Arrow types that have no C++ counterpart; the error names field and type.
     pub fn from_arrow(schema: &ArrowSchema) -> Result<Self> {
-        let fields = schema.fields().iter().map(|f| from_arrow(f.name(), f)).collect::<Result<_>>()?;
+        let fields = schema.fields().iter().map(|f| from_arrow(f.name(), f)).collect::<Result<Vec<_>>>()?;
+        for field in &fields {
+            let depth = depth(field);
+            if depth > MAX_FIELD_DEPTH {
+                let what = format!("its type is nested {depth} deep, and readers go no deeper than {MAX_FIELD_DEPTH}");
+                return Err(Error::invalid_argument(what).in_field(&field.name));
+            }
+        }
         Ok(Self { fields })
     }
+}
+
+/// Levels of fields below a field.
+fn depth(field: &Field) -> usize {
+    field.children().iter().map(|child| depth(child) + 1).max().unwrap_or(0)
 }
 
 /// The batch's schema with only those fields nullable that hold nulls, or whose C++ type says so. Many libraries call
