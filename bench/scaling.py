@@ -20,8 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import tupelo
 import uproot
+
+import tupelo
 
 REPEATS = 3
 TUPELO = Path(__file__).resolve().parent.parent / "target/release/tupelo"

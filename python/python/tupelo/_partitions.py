@@ -399,7 +399,7 @@ def _choices(manifest: dict[str, Any], how: Planning, computed: tuple[str, ...] 
             common.add(_core.schema_fields(schema), columns[number])
         if (paths := common.paths()) is not None:
             chosen = [_select.literal(path) for path in paths]
-            columns = {number: chosen for number in schemas}
+            columns = dict.fromkeys(schemas, chosen)
         elif how.get("filter_name") is None and how.get("filter_typename") is None:
             columns = dict.fromkeys(schemas)
     choices: dict[int, _Choice] = {}
