@@ -23,9 +23,8 @@ use crate::failure::Failure;
 
 /// Most entries in a row group, as in other writers of Parquet.
 const MAX_GROUP_ENTRIES: usize = 1 << 20;
-/// Bytes that a column of a row group should have: what the file says of each chunk of a column takes half a kilobyte.
-const MIN_CHUNK_BYTES: u64 = 8 << 10;
-/// Row groups take at most this part of the memory budget.
+/// A row group takes at most this part of the memory budget. It is not less where there are few columns: a group has
+/// dictionaries of its own, and the file says half a kilobyte of each column in each group.
 const GROUP_PART_OF_BUDGET: u64 = 4;
 /// Encoded fields that may wait for their turn to be written, for each thread.
 const WAITING_FIELDS: usize = 4;
@@ -42,7 +41,7 @@ pub(crate) fn parquet(read: Read, budget: u64, output: Output, progress: &mut Pr
             return Err(refused.with_hint("choose other fields with --fields, or use --format arrow"));
         }
     }
-    let group_entries = group_entries(read.bytes_per_entry()?, schema.fields().len(), budget);
+    let group_entries = group_entries(read.bytes_per_entry()?, budget);
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     // It is asked only for the head of the file: its own writing keeps all columns of a row group open.
     let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(Failure::new)?;
@@ -70,10 +69,10 @@ pub(crate) fn parquet(read: Read, budget: u64, output: Output, progress: &mut Pr
     }
 }
 
-/// Entries of a row group: as many as fit into about 64 MiB of memory; more where there are many columns.
-fn group_entries(bytes_per_entry: f64, fields: usize, budget: u64) -> usize {
-    let wanted = COLUMNAR_BATCH_BYTES.max(fields as u64 * MIN_CHUNK_BYTES).min(budget / GROUP_PART_OF_BUDGET);
-    (wanted as f64 / bytes_per_entry.max(1.0)).clamp(1.0, MAX_GROUP_ENTRIES as f64) as usize
+/// Entries of a row group.
+fn group_entries(bytes_per_entry: f64, budget: u64) -> usize {
+    let bytes = budget / GROUP_PART_OF_BUDGET;
+    (bytes as f64 / bytes_per_entry.max(1.0)).clamp(1.0, MAX_GROUP_ENTRIES as f64) as usize
 }
 
 /// Takes the first entries out of batches.
@@ -231,11 +230,10 @@ mod tests {
     #[test]
     fn row_groups_are_of_a_size() {
         let gib = 1 << 30;
-        assert_eq!(group_entries(200.0, 26, gib), (64 << 20) / 200);
-        assert_eq!(group_entries(0.5, 1, gib), MAX_GROUP_ENTRIES);
-        // 30 000 columns of float: 8 KiB in each, and not more than a part of the budget.
-        assert_eq!(group_entries(120_000.0, 30_000, gib), (30_000 * (8 << 10)) / 120_000);
-        assert_eq!(group_entries(120_000.0, 30_000, 64 << 20), (16 << 20) / 120_000);
-        assert_eq!(group_entries(1e12, 1, gib), 1);
+        assert_eq!(group_entries(200.0, gib), MAX_GROUP_ENTRIES);
+        assert_eq!(group_entries(0.5, gib), MAX_GROUP_ENTRIES);
+        assert_eq!(group_entries(120_000.0, gib), (256 << 20) / 120_000);
+        assert_eq!(group_entries(120_000.0, 64 << 20), (16 << 20) / 120_000);
+        assert_eq!(group_entries(1e12, gib), 1);
     }
 }
