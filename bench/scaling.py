@@ -1,10 +1,10 @@
-"""Costs that must not grow faster than their input: each row does the same work at two sizes, and their ratio has a bound.
+"""Costs that must not grow faster than their input: each row does the same work at two sizes, and bounds their ratio.
 
 `make scaling` calls this; `--rows 'ls-*,take'` runs some. A row is a function with `@row`: it gets a size and an empty
 folder, does the set-up, and returns the work to be timed. The work of each size is done three times, in turns with the
-other size, with one thread; the ratio of the fastest times is compared with the bound. Exit status 1 if a row is above its
-bound. A linear row with sizes n and 4n has a ratio of about 4; its bound leaves room for noise, not for a quadratic cost
-(16).
+other size, with one thread; the ratio of the fastest times is compared with the bound. Exit status 1 if a row is above
+its bound. A linear row with sizes n and 4n has a ratio of about 4; its bound leaves room for noise, not for a quadratic
+cost (16).
 """
 
 from __future__ import annotations

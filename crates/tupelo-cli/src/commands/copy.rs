@@ -21,7 +21,7 @@ const MAX_LEFT_BEHIND: usize = 5;
 /// Characters that are shown of their names and classes.
 const MAX_NAME: usize = 60;
 
-/// Decode ntuples and write them again: fewer fields or entries, another codec, other page and cluster sizes
+/// Decode ntuples and write them again: fewer fields or entries, more columns, another codec, other page and cluster sizes
 ///
 /// Without NAME all ntuples of IN are copied, in their newest cycle; what else the file holds (trees, histograms, older
 /// cycles) stays behind and is named. Of several IN, the entries of ntuples of one name follow each other in OUT; their
@@ -32,6 +32,7 @@ const MAX_NAME: usize = 60;
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
   tupelo copy events.root dimuons.root --where 'nMuon == 2 and sum(Muon_charge) == 0'
+  tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --where 'ht > 500'
   tupelo copy 'run*.root' all.root
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
   tupelo copy more.root all.root --append --extend")]
@@ -219,10 +220,9 @@ fn copy(
 fn tell_left_behind(file: &File, console: &Console) {
     // A directory that cannot be read has been told of when the ntuples were looked for.
     let objects = file.objects().unwrap_or_default();
-    let newest = super::ls::newest_cycles(&objects);
-    let is_copied = |class: &str, path: &str, cycle| class == NTUPLE_CLASS && newest.get(path) == Some(&cycle);
     let mut left = objects.iter().filter(|object| {
-        !object.class_name.starts_with(DIRECTORY_CLASS) && !is_copied(&object.class_name, &object.path, object.cycle)
+        let is_copied = object.class_name == NTUPLE_CLASS && object.is_newest;
+        !is_copied && !object.class_name.starts_with(DIRECTORY_CLASS)
     });
     let named: Vec<_> = left
         .by_ref()

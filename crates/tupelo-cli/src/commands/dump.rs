@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let binary = args.binary_strings;
     match (format, container) {
         (Format::Jsonl | Format::Csv, _) => {
-            let schema = read.schema().clone();
+            let schema = read.schema_with_computed()?;
             // Strings as bytes: whether they are UTF-8 is asked of each one, and those that are not are not lost.
             let batches = read.with_binary_strings(true).batches_of_bytes(export::BATCH_BYTES)?;
             export::text(format, &schema, batches, output, console, &mut progress)

@@ -5,7 +5,6 @@ mod batches;
 mod computed;
 mod decoded;
 mod file;
-mod foreign;
 mod location;
 mod ntuple;
 mod objects;
