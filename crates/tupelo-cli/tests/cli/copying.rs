@@ -1,6 +1,5 @@
 //! What a copy leaves behind, and copies onto what is there.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
@@ -10,10 +9,12 @@ use tupelo::schema::Schema;
 
 use super::{Place, data, summarise, tupelo};
 
-/// Writes an ntuple of one batch, adding to the file if there is one.
+/// Writes an ntuple of one batch, adding to the file if there is one. The command does that: a file that this process
+/// had open for writing may be locked as long as a child of another test has not started.
 fn write(path: &str, name: &str, columns: &[(&str, ArrayRef)], about: &[(&str, &str)]) {
     let batch = RecordBatch::try_from_iter(columns.iter().cloned()).expect("a batch");
-    let file = if Path::new(path).exists() { tupelo::update(path) } else { tupelo::create(path) }.expect("a file");
+    let part = format!("{path}.part");
+    let file = tupelo::create(&part).expect("a file");
     let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
     let mut ntuple = file.ntuple(name, &schema, WriteOptions::default()).expect("an ntuple");
     ntuple.write(&batch).expect("entries");
@@ -25,6 +26,8 @@ fn write(path: &str, name: &str, columns: &[(&str, ArrayRef)], about: &[(&str, &
     set.write(std::slice::from_ref(&(0..batch.num_rows() as u64)), &values).expect("a row");
     ntuple.finish().expect("an ntuple");
     file.finish().expect("a file");
+    tupelo(&["copy", &part, path, "--append", "--new-cycle"]).ok();
+    std::fs::remove_file(part).expect("a file");
 }
 
 fn numbers(values: &[i32]) -> ArrayRef {
