@@ -324,3 +324,27 @@ def test_a_thousand_nested_types_are_refused() -> None:
     nested = "std::vector<" * 1000 + "int" + ">" * 1000
     with pytest.raises(tupelo.InvalidArgumentError, match="nested deeper than the 64 levels"):
         tupelo.record("Deep", {"x": nested})
+
+
+def test_unions_with_values_of_no_alternative_are_refused() -> None:
+    """A type id that no alternative has was written as the first value of the first alternative."""
+    children = [pa.array([1.5, 2.5]), pa.array(["a"])]
+    good = pa.UnionArray.from_dense(pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), children)
+    for tags, places, why in (
+        ([0, 5], [0, 0], "type id 5"),
+        ([0, -1], [0, 0], "type id -1"),
+        ([0, 0], [0, 2], "outside|item 2"),
+        ([0, 1], [-1, 0], "outside|item -1"),
+    ):
+        bad = pa.UnionArray.from_dense(pa.array(tags, pa.int8()), pa.array(places, pa.int32()), children)
+        for declared in (pa.schema([pa.field("v", good.type)]), {"v": "std::variant<double,std::string>"}):
+            with tupelo.recreate("f.root") as file:
+                ntuple = file.mkrntuple("Events", declared)
+                with pytest.raises(tupelo.Error, match=why):
+                    ntuple.extend(pa.table({"v": bad}))
+                ntuple.extend(pa.table({"v": good}))
+            opened = tupelo.open("f.root:Events")
+            assert isinstance(opened, tupelo.Ntuple)
+            assert opened["v"].array(library="arrow").to_pylist() == [1.5, "a"]
+        with tupelo.recreate("f.root") as file, pytest.raises(tupelo.Error, match=why):
+            file["Events"] = pa.table({"v": bad})

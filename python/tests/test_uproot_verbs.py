@@ -299,3 +299,23 @@ def test_pickles_no_file_object(real_ntuple: tuple[Path, str]) -> None:
     for what in (file, file[name]):
         with pytest.raises(tupelo.InvalidArgumentError, match="file object"):
             pickle.dumps(what)
+
+
+def test_texts_of_a_file_are_escaped_when_they_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Escape sequences and what turns text around reached the terminal."""
+    evil = "\x1b]0;pwned\x07\x1b[31mRED\r\u202e"
+    with tupelo.recreate("f.root") as file:
+        file.mkrntuple("N\u202en", {"f\u2066": "int"}, description=evil).close()
+    ntuple = tupelo.open("f.root:N\u202en")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    ntuple.show()
+    shown = capsys.readouterr().out
+    assert all(sign.isprintable() or sign == "\n" for sign in shown), repr(shown)
+    assert "\\u202e" in shown and "\\x1b]0;pwned\\x07\\x1b[31mRED" in shown and "f\\u2066" in shown
+    for text in (repr(ntuple), repr(ntuple["f\u2066"]), repr(tupelo.open("f.root"))):
+        assert text.isprintable(), text
+    compat = tupelo.uproot_compat.open("f.root")["N\u202en"]
+    compat.show()
+    shown = capsys.readouterr().out
+    assert "pwned" not in shown or all(sign.isprintable() or sign == "\n" for sign in shown), repr(shown)
+    assert "f\\u2066" in shown

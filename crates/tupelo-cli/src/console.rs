@@ -8,7 +8,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use tupelo::printable;
+
 use crate::failure::Failure;
+use crate::inputs::Inputs;
+use crate::text::Text;
 
 /// A progress bar appears when work takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -69,7 +73,7 @@ impl Style {
         }
     }
 
-    fn paint(self, text: &str, color: bool) -> String {
+    pub(crate) fn paint(self, text: &str, color: bool) -> String {
         match color {
             true => format!("\x1b[{}m{text}\x1b[0m", self.code()),
             false => text.to_owned(),
@@ -115,21 +119,26 @@ impl Console {
         }
     }
 
-    /// Text for standard output.
-    pub(crate) fn paint(&self, style: Style, text: &str) -> String {
-        style.paint(text, self.color_out)
+    /// An empty text for standard output.
+    pub(crate) fn text(&self) -> Text {
+        Text::new(self.color_out)
     }
 
-    /// Data.
-    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
-        let mut out = Output::stdout();
-        out.write_all(text.as_bytes())?;
-        Ok(out.flush()?)
+    /// Prints text for people.
+    pub(crate) fn print(&self, text: &Text) -> Result<(), Failure> {
+        self.print_data(text.as_str())
     }
 
-    /// Data as one JSON document.
+    /// Prints one JSON document.
     pub(crate) fn print_json(&self, value: &serde_json::Value) -> Result<(), Failure> {
-        self.print(&format!("{value:#}\n"))
+        self.print_data(&format!("{value:#}\n"))
+    }
+
+    /// Prints data for programs, as they are.
+    pub(crate) fn print_data(&self, data: &str) -> Result<(), Failure> {
+        let mut out = Output::stdout();
+        out.write_all(data.as_bytes())?;
+        Ok(out.flush()?)
     }
 
     /// What the user should know though all goes on.
@@ -157,19 +166,27 @@ impl Console {
     }
 
     fn talk(&self, what: &str, style: Style, text: &str) {
-        // One line each, whatever names and messages contain.
-        self.line(&format!("tupelo: {} {}", style.paint(&format!("{what}:"), self.color_err), text.replace('\n', " ")));
+        let mut line = Text::new(self.color_err);
+        line.add("tupelo: ").styled(style, format!("{what}:")).add(" ").add(text).end_line();
+        self.write_error(&line);
     }
 
     fn line(&self, text: &str) {
+        let mut line = Text::new(self.color_err);
+        line.add(text).end_line();
+        self.write_error(&line);
+    }
+
+    /// One line each, whatever names and messages contain.
+    fn write_error(&self, text: &Text) {
         // Where even this stream is closed there is nobody left to tell.
-        drop(writeln!(io::stderr(), "{text}"));
+        drop(io::stderr().write_all(text.as_str().as_bytes()));
     }
 
     /// A bar for `total` units of work that are called `unit`; `B` for bytes.
     pub(crate) fn progress(&self, what: &str, total: u64, unit: &'static str) -> Progress {
         let shown = !self.quiet && io::stderr().is_terminal();
-        Progress { started: Instant::now(), what: what.to_owned(), total, unit, shown, bar: None }
+        Progress { started: Instant::now(), what: printable(what).into_owned(), total, unit, shown, bar: None }
     }
 }
 
@@ -243,9 +260,13 @@ impl Output {
         Self { inner: Box::new(io::stdout()) }
     }
 
-    /// A file that the user names. What it held is replaced by [`Pending::publish`], once everything is written; pipes
-    /// and devices are written at once.
-    pub(crate) fn file(path: &Path) -> Result<(Self, Option<Pending>), Failure> {
+    /// Standard output (none, or `-`) or a file that the user names, which must not be one of `inputs`. What the file
+    /// held is replaced by [`Pending::publish`], once everything is written; pipes and devices are written at once.
+    pub(crate) fn open(target: Option<&Path>, inputs: &Inputs) -> Result<(Self, Option<Pending>), Failure> {
+        let Some(path) = target.filter(|path| path.as_os_str() != "-") else {
+            return Ok((Self::stdout(), None));
+        };
+        inputs.check_output(path)?;
         let failed = |e: io::Error| Failure::new(format_args!("cannot create {}: {e}", path.display()));
         // FS: text, Arrow and Parquet files are no business of the engine's storage, which knows ROOT files.
         if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {

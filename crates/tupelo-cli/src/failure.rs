@@ -7,6 +7,9 @@ pub(crate) const FAILED: u8 = 1;
 /// Exit status where the command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
 
+/// What to do about damage.
+const VERIFY_HINT: &str = "`tupelo verify FILE` lists everything that is damaged";
+
 /// What to say and which status to leave behind.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -34,6 +37,12 @@ impl Failure {
         Self { message: None, hint: None, status: FAILED }
     }
 
+    /// The same without the advice to verify the file, for the command that does that.
+    pub(crate) fn without_verify(mut self) -> Self {
+        self.hint = self.hint.filter(|hint| hint != VERIFY_HINT);
+        self
+    }
+
     /// The same with an advice.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -45,9 +54,7 @@ impl From<tupelo::Error> for Failure {
     fn from(error: tupelo::Error) -> Self {
         match error.kind() {
             tupelo::ErrorKind::InvalidArgument => Self::usage(error),
-            tupelo::ErrorKind::Corrupt => {
-                Self::new(error).with_hint("`tupelo verify FILE` lists everything that is damaged")
-            }
+            tupelo::ErrorKind::Corrupt => Self::new(error).with_hint(VERIFY_HINT),
             tupelo::ErrorKind::Limit if error.to_string().contains("(memory_budget)") => {
                 Self::new(error).with_hint("--memory-budget SIZE allows more, for example 4GiB")
             }

@@ -9,21 +9,27 @@
 //! |---|---|
 //! | `failure` | why the command ends early |
 //! | `interrupt` | being asked to stop |
+//! | `text` | text for people, escaped |
+//! | `inputs` | files that are read |
 //! | `console` | the two streams, colours, progress bars |
 //! | `parse` | sizes, entry ranges, field lists |
 //! | `table` | tables and numbers for people |
 //! | `json` | entries as JSON |
+//! | `export` | entries in other formats |
 //! | `generate` | events to write |
 //! | `commands` | one file each |
 
 mod commands;
 mod console;
+mod export;
 mod failure;
 mod generate;
+mod inputs;
 mod interrupt;
 mod json;
 mod parse;
 mod table;
+mod text;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -35,6 +41,7 @@ use console::{Color, Console};
 /// Read, check, copy and make RNTuples, CERN's columnar event format, without ROOT.
 ///
 /// FILE is a ROOT file, FILE:NAME an ntuple in it; the name may be left out where the file holds only one.
+/// *, ?, […] and ** in FILE are wildcards.
 /// Data go to standard output, warnings and progress to standard error.
 /// Exit status: 0 done, 1 failed (or damage found), 2 wrong command line, 130 or 143 stopped by a signal.
 #[derive(Debug, Parser)]

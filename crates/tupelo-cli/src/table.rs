@@ -1,13 +1,46 @@
 //! Tables and numbers for people.
 
-use crate::console::{Console, Style};
+use tupelo::printable;
+
+use crate::console::Style;
+use crate::text::Text;
+
+/// Longest cell that the cells above and below are aligned to, in characters; longer ones push the rest of their line
+/// aside. A name of 64 KiB would otherwise be paid for by every line.
+const MAX_ALIGNED: usize = 120;
+
+/// One cell: text from anywhere, and how it is set off.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Option<Style>,
+}
+
+impl Cell {
+    /// A cell that is set off.
+    pub(crate) fn styled(style: Style, text: &str) -> Self {
+        Self { style: Some(style), ..Self::from(text) }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self { text: printable(text).into_owned(), style: None }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
 
 /// Aligned columns.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     heads: Vec<&'static str>,
     right: Vec<bool>,
-    lines: Vec<Vec<String>>,
+    lines: Vec<Vec<Cell>>,
 }
 
 impl Table {
@@ -18,8 +51,8 @@ impl Table {
     }
 
     /// Adds a line.
-    pub(crate) fn line(&mut self, cells: Vec<String>) {
-        self.lines.push(cells);
+    pub(crate) fn line(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
+        self.lines.push(cells.into_iter().map(Into::into).collect());
     }
 
     /// Whether there is any line.
@@ -27,27 +60,30 @@ impl Table {
         self.lines.is_empty()
     }
 
-    /// The text, heads set off.
-    pub(crate) fn render(&self, console: &Console) -> String {
-        let widths: Vec<usize> = (0..self.heads.len())
-            .map(|column| {
-                let cells = self.lines.iter().filter_map(|line| line.get(column)).map(|cell| width(cell));
-                cells.max().unwrap_or(0).max(width(self.heads[column]))
-            })
-            .collect();
-        let line = |cells: &[String]| {
-            let cell = |(column, cell): (usize, &String)| {
-                pad(cell, widths.get(column).copied().unwrap_or(0), self.right.get(column) == Some(&true))
-            };
-            cells.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    /// Adds the table to a text, heads set off.
+    pub(crate) fn add_to(&self, text: &mut Text) {
+        let column_width = |(column, head): (usize, &&str)| {
+            let cells = self.lines.iter().filter_map(|line| line.get(column)).map(|cell| width(&cell.text));
+            cells.filter(|&cell| cell <= MAX_ALIGNED).max().unwrap_or(0).max(width(head))
         };
-        let heads: Vec<String> = self.heads.iter().map(|&head| head.to_owned()).collect();
-        let mut text = console.paint(Style::Bold, &line(&heads)) + "\n";
-        for cells in &self.lines {
-            text += &line(cells);
-            text.push('\n');
-        }
-        text
+        let widths: Vec<usize> = self.heads.iter().enumerate().map(column_width).collect();
+        let mut add_line = |cells: &[Cell]| {
+            for (column, cell) in cells.iter().enumerate() {
+                let to = widths.get(column).copied().unwrap_or(0);
+                let spaces = " ".repeat(to.saturating_sub(width(&cell.text)));
+                let (before, after) =
+                    if self.right.get(column) == Some(&true) { (&spaces[..], "") } else { ("", &spaces[..]) };
+                text.add(if column > 0 { "  " } else { "" }).add(before);
+                match cell.style {
+                    Some(style) => text.styled(style, &cell.text),
+                    None => text.add(&cell.text),
+                };
+                text.add(after);
+            }
+            text.end_line();
+        };
+        add_line(&self.heads.iter().map(|head| Cell::styled(Style::Bold, head)).collect::<Vec<_>>());
+        self.lines.iter().for_each(|line| add_line(line));
     }
 }
 
@@ -62,12 +98,14 @@ pub(crate) fn pad(text: &str, to: usize, right: bool) -> String {
     if right { spaces + text } else { text.to_owned() + &spaces }
 }
 
-/// Text cut to a width, and without what would disturb a line.
+/// Text as it is shown, cut to a width.
 pub(crate) fn cut(text: &str, to: usize) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // Of a text of megabytes only what may be shown is looked at.
+    let end = text.char_indices().nth(to.saturating_add(1)).map_or(text.len(), |(end, _)| end);
+    let text = printable(&text[..end]);
     match width(&text) > to {
         true => text.chars().take(to.saturating_sub(1)).chain(['…']).collect(),
-        false => text,
+        false => text.into_owned(),
     }
 }
 
@@ -114,15 +152,27 @@ pub(crate) fn things(number: u64, one: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::Color;
+
+    fn render(table: &Table, color: bool) -> String {
+        let mut text = Text::new(color);
+        table.add_to(&mut text);
+        text.as_str().to_owned()
+    }
 
     #[test]
     fn columns_are_aligned() {
         let mut table = Table::new(&["NAME", ">SIZE"]);
-        table.line(vec!["a".into(), "10".into()]);
-        table.line(vec!["longer".into(), "7".into()]);
-        let console = Console::new(false, Color::Never, false);
-        assert_eq!(table.render(&console), "NAME    SIZE\na         10\nlonger     7\n");
+        table.line(["a", "10"]);
+        table.line(["longer", "7"]);
+        assert_eq!(render(&table, false), "NAME    SIZE\na         10\nlonger     7\n");
+        let mut table = Table::new(&[">N", "X"]);
+        table.line([Cell::styled(Style::Red, "7"), "\x1b[1m".into()]);
+        table.line(["10", &"x".repeat(MAX_ALIGNED + 1)]);
+        let expected = format!(
+            " \x1b[1mN\x1b[0m  \x1b[1mX\x1b[0m\n \x1b[1;31m7\x1b[0m  \\u{{1b}}[1m\n10  {}\n",
+            "x".repeat(MAX_ALIGNED + 1)
+        );
+        assert_eq!(render(&table, true), expected);
     }
 
     #[test]
@@ -132,7 +182,7 @@ mod tests {
             ["0 B", "999 B", "0.98 KiB", "1.50 KiB", "10.0 KiB", "1.00 MiB", "1.00 TiB"]
         );
         assert_eq!([0, 12, 123, 1234, 1_234_567].map(count), ["0", "12", "123", "1 234", "1 234 567"]);
-        assert_eq!(cut("a\nbcdef", 4), "a b…");
+        assert_eq!([cut("a\nbcdef", 5), cut("a\nb", 4)], ["a\\nb…", "a\\nb"]);
         assert_eq!([things(1, "entry"), things(2, "entry"), things(0, "page")], ["1 entry", "2 entries", "0 pages"]);
     }
 }

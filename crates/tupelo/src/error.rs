@@ -1,6 +1,11 @@
-//! The one public error of the engine.
+//! The one public error of the engine, and how text from a file is shown.
 
-use std::fmt;
+mod printable;
+
+use std::fmt::{self, Write};
+
+use self::printable::Printable;
+pub use self::printable::printable;
 
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -167,12 +172,14 @@ impl Error {
     }
 }
 
+/// One line that is safe to print, whatever names from a file it contains: see [`printable`].
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = Printable(f);
         for outer in self.0.context.iter().rev() {
-            write!(f, "{outer}: ")?;
+            write!(out, "{outer}: ")?;
         }
-        f.write_str(&self.0.message)
+        out.write_str(&self.0.message)
     }
 }
 
@@ -233,6 +240,13 @@ mod tests {
     fn contexts_read_from_the_outside_in() {
         let error = Error::corrupt("checksum mismatch").within("page 3").within("field 'a'");
         assert_eq!(error.to_string(), "field 'a': page 3: checksum mismatch");
+    }
+
+    /// Escape sequences in the names of a file reached the terminal.
+    #[test]
+    fn an_error_is_safe_to_print() {
+        let error = Error::corrupt("type 'a\x1b[2Jb'").within("field '\u{202e}x\n'");
+        assert_eq!(error.to_string(), r"field '\u{202e}x\n': type 'a\u{1b}[2Jb'");
     }
 
     #[test]

@@ -198,6 +198,7 @@ def _fit_union(array: Any, want: Any, path: str) -> Any:
         is_dense = array.type.mode == "dense"
         places = array.offsets.to_numpy() if is_dense else np.arange(len(array)) + array.offset
         children = [(codes == code, array.field(i)) for i, code in enumerate(array.type.type_codes)]
+        _check_union(codes, places, children, path)
     else:
         places, children = np.arange(len(array)), [(np.ones(len(array), dtype=bool), array)]
     rows: list[list[Any]] = [[] for _ in want]
@@ -216,6 +217,22 @@ def _fit_union(array: Any, want: Any, path: str) -> Any:
             rows[index].append(mine)
             parts[index].append(fitted)
     return dense_union(want, len(array), rows, parts)
+
+
+def _check_union(codes: Any, places: Any, children: list[tuple[Any, Any]], path: str) -> None:
+    """Raises `InvalidArgumentError` for values of no alternative, and for places outside of one. Arrow does not look."""
+    known = np.zeros(len(codes), dtype=bool)
+    for is_mine, child in children:
+        outside = is_mine & ((places < 0) | (places >= len(child)))
+        if outside.any():
+            at = int(np.flatnonzero(outside)[0])
+            raise InvalidArgumentError(
+                f"'{path}': value {at} of the union is item {places[at]} of an alternative with {len(child)} items"
+            )
+        known |= is_mine
+    if not known.all():
+        at = int(np.flatnonzero(~known)[0])
+        raise InvalidArgumentError(f"'{path}': value {at} of the union has type id {codes[at]}, which no alternative has")
 
 
 def dense_union(kind: Any, count: int, rows: list[list[Any]], parts: list[list[Any]]) -> Any:

@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._short import cut
+from ._short import cut, printable
 from ._sizes import bytes_text
 from .errors import Error
 
@@ -131,4 +131,4 @@ def _more(count: int) -> str:
 
 def _text(text: str) -> str:
     """A text as it stands in HTML, not longer than is good."""
-    return escape(cut(text, MAX_LETTERS))
+    return escape(cut(printable(text), MAX_LETTERS))

@@ -22,6 +22,18 @@ def short(value: object) -> str:
     return text if len(text) <= 2 * LONGEST else f"{text[: 2 * LONGEST]}..."
 
 
+def printable(text: str) -> str:
+    r"""A text from a file with everything escaped that a terminal would act upon: control characters, line breaks, and
+    the invisible characters that turn text around or hide it.
+
+    >>> printable("a\x1b[2Jb\n"), printable("Größe Δφ")
+    ('a\\x1b[2Jb\\n', 'Größe Δφ')
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 def cut(text: str, width: int) -> str:
     """The beginning of a text that is longer than so many signs.
 

@@ -12,7 +12,7 @@ from . import _arrow, _core, _objects, _select, _virtual
 from ._awkward import AddDoc, Style
 from ._libraries import Library, hand_out
 from ._select import Filter
-from ._short import cut, short
+from ._short import cut, printable, short
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError
 
@@ -89,7 +89,7 @@ class Field:
         )
 
     def __repr__(self) -> str:
-        return f"<tupelo.Field {self.path!r}: {self.typename or self.kind}>"
+        return f"<tupelo.Field {self.path!r}: {printable(self.typename or self.kind)}>"
 
     def __enter__(self) -> "Self":
         return self
@@ -337,7 +337,7 @@ class Fields:
             below.setdefault(self._fields[index][1], []).append(index)
 
         def line(text: str) -> None:
-            print(cut(text, max_width), file=sys.stdout if stream is None else stream)
+            print(cut(printable(text), max_width), file=sys.stdout if stream is None else stream)
 
         def branch(parent: int | None, margin: str) -> None:
             children = below.get(parent, [])

@@ -15,7 +15,7 @@ from ._libraries import How, Library, check_how, hand_out
 from ._origin import Origin, Report
 from ._progress import Progress
 from ._select import Filter
-from ._short import short
+from ._short import printable, short
 from ._sizes import parse_bytes
 from ._stream import Stream
 from ._texts import check_name
@@ -59,7 +59,8 @@ class Ntuple(Fields):
         if rules or is_quiet:
             return
         for text in core.warnings:
-            warnings.warn(f"{origin.file_path}: ntuple '{core.path}': {text}", TupeloWarning, stacklevel=3)
+            about = printable(f"{origin.file_path}: ntuple '{core.path}': {text}")
+            warnings.warn(about, TupeloWarning, stacklevel=3)
 
     # What it is, besides its fields.
 

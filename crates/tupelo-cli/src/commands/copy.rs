@@ -1,42 +1,52 @@
 //! `tupelo copy`: decode and write again.
 
-use std::ops::ControlFlow;
-use std::path::Path;
-use std::time::Duration;
+use std::ops::{ControlFlow, Range};
 
+use tupelo::ops::copy::{Copier, check_alike};
 use tupelo::reader::{Location, Read};
 use tupelo::writer::Written;
-use tupelo::{Compression, FileWriter, WriteOptions, ops};
+use tupelo::{File, FileWriter};
 
-use crate::console::Console;
+use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
+use super::target::{Onto, Storage, Target, summarise};
+use crate::console::{Console, Progress};
 use crate::failure::Failure;
-use crate::interrupt::{Interrupt, give_up};
-use crate::parse::{Bytes, Checkpoint, Entries, Patterns, patterns};
-use crate::table::{bytes, things};
+use crate::inputs::{Inputs, expand};
+use crate::interrupt::Interrupt;
+use crate::parse::{Entries, Patterns, patterns};
+use crate::table::cut;
+
+/// Objects that are named of those that stay behind.
+const MAX_LEFT_BEHIND: usize = 5;
+/// Characters that are shown of their names and classes.
+const MAX_NAME: usize = 60;
 
 /// Decode ntuples and write them again: fewer fields or entries, more columns, another codec, other page and cluster sizes
 ///
-/// Without NAME all ntuples of IN are copied, in their newest cycle. C++ types, descriptions and column encodings stay as
-/// they are. Attribute sets and metadata go along; where --entries or --where chooses some, what attributes say is cut to
-/// these.
-/// Trees and histograms are left behind. OUT appears when it is complete.
+/// Without NAME all ntuples of IN are copied, in their newest cycle; what else the file holds (trees, histograms, older
+/// cycles) stays behind and is named. Of several IN, the entries of ntuples of one name follow each other in OUT; their
+/// fields must be the same. C++ types, descriptions and column encodings stay as they are. Attribute sets and metadata go
+/// along; where --entries or --where chooses some, what attributes say is cut to these.
+/// OUT appears when it is complete, and is never a file that is read; only --append may add to that, under another name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
   tupelo copy events.root dimuons.root --where 'nMuon == 2 and sum(Muon_charge) == 0'
   tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --where 'ht > 500'
-  tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7")]
+  tupelo copy 'run*.root' all.root
+  tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
+  tupelo copy more.root all.root --append --extend")]
 pub(crate) struct Args {
-    /// What to copy, as FILE or FILE:NAME
-    #[arg(value_name = "IN[:NAME]")]
-    input: String,
+    /// What to copy, each as FILE or FILE:NAME; FILE may have wildcards
+    #[arg(value_name = "IN[:NAME]", required = true)]
+    inputs: Vec<String>,
     /// Where to, as FILE or FILE:NAME; without NAME under the same name
-    #[arg(value_name = "OUT[:NAME]")]
+    #[arg(value_name = "OUT[:NAME]", required = true)]
     output: String,
     /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
     fields: Vec<Patterns>,
-    /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
+    /// Entries, as in Python: 10:20, :100, -10: or 5; of several IN, counted through all [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
     entries: Entries,
     #[command(flatten)]
@@ -49,156 +59,184 @@ pub(crate) struct Args {
     reading: super::Reading,
 }
 
-/// How to store.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Storage {
-    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or ROOT's number as 505
-    #[arg(long, value_name = "CODEC", default_value_t = Compression::DEFAULT)]
-    compression: Compression,
-    /// Largest page, in bytes before compression [default: 1 MiB]
-    #[arg(long, value_name = "SIZE", default_value = DEFAULT_PAGE_TEXT, hide_default_value = true)]
-    page_bytes: Bytes,
-    /// Size at which a cluster is complete, in compressed bytes [default: 128 MiB]
-    #[arg(long, value_name = "SIZE", default_value = DEFAULT_CLUSTER_TEXT, hide_default_value = true)]
-    cluster_bytes: Bytes,
-    /// Stored bytes after which all so far is made readable and durable, so that little is lost in a crash; or off
-    /// [default: 1 GiB]
-    #[arg(long, value_name = "SIZE", default_value = DEFAULT_CHECKPOINT_TEXT, hide_default_value = true)]
-    checkpoint: Checkpoint,
+/// An ntuple to write, and where its entries come from.
+struct Job {
+    name: String,
+    parts: Vec<Part>,
 }
 
-/// What to do where the output is there already.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Target {
-    /// Add to the file if it exists
-    #[arg(long, conflicts_with = "force")]
-    append: bool,
-    /// Replace the file if it exists
-    #[arg(short, long)]
-    force: bool,
-}
-
-// The engine's defaults as clap wants them; a test holds the two together.
-const DEFAULT_PAGE_TEXT: &str = "1MiB";
-const DEFAULT_CLUSTER_TEXT: &str = "128MiB";
-const DEFAULT_CHECKPOINT_TEXT: &str = "1GiB";
-
-impl Storage {
-    pub(crate) fn options(&self) -> WriteOptions {
-        let options = WriteOptions::default()
-            .with_compression(self.compression)
-            .with_page_bytes(self.page_bytes.0)
-            .with_cluster_bytes(self.cluster_bytes.0);
-        match self.checkpoint.0 {
-            Some(bytes) => options.with_checkpoint_bytes(bytes.0),
-            None => options.with_checkpoint_bytes(0).with_checkpoint_time(Duration::ZERO),
-        }
-    }
-}
-
-impl Target {
-    /// Begins the file, or continues it, and lets `fill` do the rest. What goes wrong, and a signal, leaves what was
-    /// there before; `fill` says whether it did all, or stopped for a signal.
-    pub(crate) fn write(
-        &self,
-        path: &Path,
-        fill: impl FnOnce(&FileWriter, &Interrupt) -> Result<ControlFlow<()>, Failure>,
-    ) -> Result<(), Failure> {
-        let interrupt = Interrupt::watch()?;
-        let file = self.open(path)?;
-        match fill(&file, &interrupt) {
-            Ok(ControlFlow::Continue(())) => Ok(file.finish()?),
-            Ok(ControlFlow::Break(())) => Err(give_up(file, interrupt.failure())),
-            Err(failure) => Err(give_up(file, failure)),
-        }
-    }
-
-    fn open(&self, path: &Path) -> Result<FileWriter, Failure> {
-        match (path.exists(), self) {
-            (true, Self { append: true, .. }) => Ok(tupelo::update(path)?),
-            (true, Self { force: false, .. }) => {
-                let refused = Failure::usage(format_args!("{} exists", path.display()));
-                Err(refused.with_hint("--force replaces it, --append adds to it"))
-            }
-            _ => Ok(tupelo::create(path)?),
-        }
-    }
+/// Entries of one ntuple of one input.
+struct Part {
+    location: Location,
+    entries: Range<u64>,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let (from, to) = (Location::parse(&args.input), Location::parse(&args.output));
-    let file = args.reading.open_file(&args.input, console)?;
-    let names = match from.object {
-        Some(name) => vec![name],
+    let locations = expand(&args.inputs)?;
+    let to = args.target.locate(&args.output)?;
+    let inputs = Inputs::of(&locations);
+    let is_own_target = inputs.contain(&to.path);
+    // All is looked at before anything is written.
+    let jobs = jobs(args, &locations, to.object.as_deref(), console)?;
+    args.target.write(&to.path, &inputs, |writer, interrupt| {
+        let mut onto = Vec::with_capacity(jobs.len());
+        for job in &jobs {
+            onto.push(args.target.onto(writer, &job.name)?);
+            if onto.last() == Some(&Onto::Existing) && is_own_target {
+                let itself = format!("{} is the file that is read: its ntuples cannot be extended with themselves", to);
+                return Err(Failure::usage(itself).with_hint("--as NAME writes a copy under another name"));
+            }
+        }
+        for (job, onto) in jobs.iter().zip(onto) {
+            let Some(written) = copy(job, onto, args, writer, interrupt, console)? else {
+                return Ok(ControlFlow::Break(()));
+            };
+            summarise(&job.name, &written, console);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for location in locations.iter().filter(|location| location.object.is_none()) {
+        tell_left_behind(&args.reading.look_into(location)?, console);
+    }
+    Ok(())
+}
+
+/// What to write, checked to fit together.
+fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Job>, Failure> {
+    let mut jobs: Vec<(Job, Read)> = Vec::new();
+    for (index, location) in locations.iter().enumerate() {
+        let file = args.reading.look_into(location)?;
+        let names = names(&file, location)?;
+        if let (Some(name), 2..) = (name, names.len()) {
+            let several = Failure::usage(format_args!("{} ntuples cannot all be called '{name}'", names.len()));
+            return Err(several.with_hint("name one ntuple as IN:NAME, or leave the name of the output out"));
+        }
+        for object in names {
+            let from = Location { path: location.path.clone(), object: Some(object) };
+            let ntuple = file.ntuple(from.object.as_deref()).map_err(|error| super::no_ntuple(error, location))?;
+            super::warn(&ntuple, console);
+            let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
+            let read = ntuple.read(patterns(&args.fields))?;
+            let part = Part { location: from, entries: 0..ntuple.entries() };
+            match jobs.iter_mut().find(|(job, _)| job.name == target) {
+                Some((job, first)) => {
+                    check_alike(first, &read)?;
+                    job.parts.push(part);
+                }
+                None if index == 0 => {
+                    // A cut that makes no sense is known before there is an output.
+                    drop(args.condition.apply(read.clone())?);
+                    jobs.push((Job { name: target, parts: vec![part] }, read));
+                }
+                None => {
+                    let first = locations[0].path.display();
+                    let other = Failure::usage(format_args!("{}: ntuple '{target}' is not in {first}", file.name()));
+                    return Err(other.with_hint(MERGE_HINT));
+                }
+            }
+        }
+        if let Some((job, _)) = jobs.iter().find(|(job, _)| job.parts.len() <= index) {
+            let first = locations[0].path.display();
+            let missing = format_args!("{} holds no ntuple '{}', which {first} has", file.name(), job.name);
+            return Err(Failure::usage(missing).with_hint(MERGE_HINT));
+        }
+    }
+    Ok(jobs.into_iter().map(|(job, _)| chosen(job, args.entries)).collect())
+}
+
+const MERGE_HINT: &str = "name one ntuple of each file as IN:NAME, or copy the files one by one with --append";
+
+/// The ntuples that a location speaks of.
+fn names(file: &File, location: &Location) -> Result<Vec<String>, Failure> {
+    let names = match &location.object {
+        Some(name) => vec![name.clone()],
         None => file.ntuple_names()?,
     };
     if names.is_empty() {
-        return Err(Failure::new(format_args!("{} holds no ntuple", file.name())));
+        // The engine knows what the file holds instead.
+        return match file.ntuple(None) {
+            Err(error) => Err(super::no_ntuple(error, location)),
+            Ok(ntuple) => Ok(vec![ntuple.path().to_owned()]),
+        };
     }
-    if let (Some(name), 2..) = (&to.object, names.len()) {
-        let several = Failure::usage(format_args!("{} ntuples cannot all be called '{name}'", names.len()));
-        return Err(several.with_hint("name one ntuple as IN:NAME, or leave the name of the output out"));
+    Ok(names)
+}
+
+fn without_cycle(path: &str) -> &str {
+    path.split(';').next().unwrap_or_default()
+}
+
+/// The same with only those entries that are wanted of all together.
+fn chosen(mut job: Job, entries: Entries) -> Job {
+    let all = job.parts.iter().map(|part| part.entries.end).sum();
+    let wanted = entries.of(all);
+    let mut before = 0;
+    for part in &mut job.parts {
+        let count = part.entries.end;
+        let place = |entry: u64| entry.saturating_sub(before).min(count);
+        part.entries = place(wanted.start)..place(wanted.end);
+        before += count;
     }
-    // All is opened before anything is written.
-    let ntuples = names.iter().map(|name| file.ntuple(Some(name))).collect::<tupelo::Result<Vec<_>>>()?;
-    let fields = patterns(&args.fields);
-    let mut chosen = Vec::with_capacity(ntuples.len());
-    for ntuple in &ntuples {
-        super::warn(ntuple, console);
-        let read = ntuple.read(&fields)?.entries(args.entries.of(ntuple.entries()));
-        chosen.push((ntuple, args.condition.apply(read)?));
-    }
-    args.target.write(&to.path, |writer, interrupt| {
-        for (ntuple, read) in chosen {
-            let path = ntuple.path().split(';').next().unwrap_or_default();
-            let name = to.object.as_deref().unwrap_or(path);
-            let Some(written) = copy(read, name, args, writer, interrupt, console)? else {
-                return Ok(ControlFlow::Break(()));
-            };
-            summarise(name, &written, console);
-        }
-        Ok(ControlFlow::Continue(()))
-    })
+    job
 }
 
 fn copy(
-    read: Read,
-    name: &str,
+    job: &Job,
+    onto: Onto,
     args: &Args,
-    writer: &FileWriter,
+    file: &FileWriter,
     interrupt: &Interrupt,
     console: &Console,
 ) -> Result<Option<Written>, Failure> {
-    let mut progress = console.progress(name, read.count(), "entries");
-    let options = args.storage.options();
-    let mut told = |done| {
-        progress.set(done);
-        if interrupt.is_there() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    let total = job.parts.iter().map(|part| part.entries.end - part.entries.start).sum();
+    let mut progress: Progress = console.progress(&job.name, total, "entries");
+    let (mut copier, mut before) = (None, 0);
+    for part in &job.parts {
+        let ntuple = args.reading.open_file(&part.location, console)?.ntuple(part.location.object.as_deref())?;
+        let read = ntuple.read(patterns(&args.fields))?.entries(part.entries.clone());
+        let read = args.condition.apply(read)?;
+        let copier = match &mut copier {
+            Some(copier) => copier,
+            none => none.insert(match onto {
+                Onto::New => Copier::create(&read, file, &job.name, args.storage.options())?,
+                Onto::Existing => Copier::extend(file, &job.name, args.storage.options())?,
+            }),
+        };
+        let mut told = |done| {
+            progress.set(before + done);
+            if interrupt.is_there() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        if copier.append(read, &mut told)?.is_break() {
+            return Ok(None);
+        }
+        before += part.entries.end - part.entries.start;
+    }
+    let Some(copier) = copier else { return Ok(Some(Written::default())) };
+    copier.warnings().iter().for_each(|warning| console.warn(warning));
+    Ok(Some(copier.finish()?))
+}
+
+/// Names what a file holds besides the newest cycles of its ntuples.
+fn tell_left_behind(file: &File, console: &Console) {
+    // A directory that cannot be read has been told of when the ntuples were looked for.
+    let objects = file.objects().unwrap_or_default();
+    let mut left = objects.iter().filter(|object| {
+        let is_copied = object.class_name == NTUPLE_CLASS && object.is_newest;
+        !is_copied && !object.class_name.starts_with(DIRECTORY_CLASS)
+    });
+    let named: Vec<_> = left
+        .by_ref()
+        .take(MAX_LEFT_BEHIND)
+        .map(|object| {
+            let (path, class) = (cut(&object.path, MAX_NAME), cut(&object.class_name, MAX_NAME));
+            format!("'{path};{}' ({class})", object.cycle)
+        })
+        .collect();
+    let more = match left.count() as u64 {
+        0 => String::new(),
+        more => format!(" and {} more", crate::table::count(more)),
     };
-    Ok(ops::copy::copy(read, writer, name, options, &mut told)?)
-}
-
-/// One line about what was written.
-pub(crate) fn summarise(name: &str, written: &Written, console: &Console) {
-    console.note(&format!(
-        "{name}: {} in {}, {} in {}",
-        things(written.entries, "entry"),
-        things(written.clusters, "cluster"),
-        bytes(written.unpacked_bytes),
-        bytes(written.stored_bytes)
-    ));
-}
-
-#[cfg(test)]
-mod tests {
-    use tupelo::writer::{DEFAULT_CHECKPOINT_BYTES, DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES};
-
-    use super::*;
-
-    #[test]
-    fn defaults_are_those_of_the_engine() {
-        assert_eq!(DEFAULT_PAGE_TEXT.parse(), Ok(Bytes(DEFAULT_PAGE_BYTES)));
-        assert_eq!(DEFAULT_CLUSTER_TEXT.parse(), Ok(Bytes(DEFAULT_CLUSTER_BYTES)));
-        assert_eq!(DEFAULT_CHECKPOINT_TEXT.parse(), Ok(Checkpoint(Some(Bytes(DEFAULT_CHECKPOINT_BYTES)))));
+    if !named.is_empty() {
+        console.warn(&format!("{}: not copied: {}{more}", file.name(), named.join(", ")));
     }
 }

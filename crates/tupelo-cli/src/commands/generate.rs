@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
-use tupelo::reader::Location;
 use tupelo::schema::Schema;
 
-use super::copy::{Storage, Target, summarise};
+use super::target::{Onto, Storage, Target, summarise};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::generate::{b2hhh, nanoaod};
+use crate::inputs::Inputs;
 
 /// Entries that are made at once: few enough for the command to stop soon when it is asked to.
 const BATCH_ENTRIES: usize = 1 << 13;
@@ -72,12 +72,16 @@ fn write(
     batches: impl Iterator<Item = RecordBatch>,
     console: &Console,
 ) -> Result<(), Failure> {
-    let to = Location::parse(&args.output);
+    let to = args.target.locate(&args.output)?;
     let name = to.object.as_deref().unwrap_or(args.kind.ntuple());
     let mut progress = console.progress("generate", args.events, "events");
     let mut written = None;
-    args.target.write(&to.path, |file, interrupt| {
-        let mut ntuple = file.ntuple(name, &Schema::from_arrow(schema)?, args.storage.options())?;
+    args.target.write(&to.path, &Inputs::default(), |file, interrupt| {
+        let options = args.storage.options();
+        let mut ntuple = match args.target.onto(file, name)? {
+            Onto::New => file.ntuple(name, &Schema::from_arrow(schema)?, options)?,
+            Onto::Existing => file.append(name, options)?,
+        };
         for batch in batches {
             ntuple.write(&batch)?;
             progress.set(ntuple.entries());

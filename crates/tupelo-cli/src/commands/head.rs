@@ -6,8 +6,8 @@ use arrow_array::types::UInt64Type;
 use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
 
-use super::dump::{self, Format};
 use crate::console::{Console, Output, Style, terminal_width};
+use crate::export::{self, Format};
 use crate::failure::Failure;
 use crate::json::{Entries, Text};
 use crate::parse::{Patterns, patterns};
@@ -64,8 +64,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if let Some(format) = args.format {
         let mut progress = console.progress("head", 0, "entries");
         let read = if args.condition.is_there() { read } else { read.entries(..args.number) };
-        let batches = read.batches_of_bytes(dump::BATCH_BYTES)?;
-        return dump::text(format, &schema, first(batches, args.number), Output::stdout(), console, &mut progress);
+        let batches = read.batches_of_bytes(export::BATCH_BYTES)?;
+        return export::text(format, &schema, first(batches, args.number), Output::stdout(), console, &mut progress);
     }
     let numbers = match args.condition.is_there() {
         true => numbers(read.clone(), args.number)?,
@@ -139,10 +139,14 @@ fn table(schema: &Schema, batch: &RecordBatch, entries: &[u64], all: u64, consol
             *line += &pad(cell, wide, right);
         }
     }
-    if let Some(head) = lines.first_mut() {
-        *head = console.paint(Style::Bold, head.trim_end());
+    let mut text = console.text();
+    for (index, line) in lines.iter().enumerate() {
+        match index {
+            0 => text.styled(Style::Bold, line.trim_end()),
+            _ => text.add(line),
+        };
+        text.end_line();
     }
-    let text: String = lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect();
     console.print(&text)?;
     if left_out > 0 {
         console.note(&format!("{left_out} more fields do not fit; choose with --fields, or use --format jsonl"));

@@ -7,6 +7,7 @@ use tupelo::ops::index::Manifest;
 
 use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
+use crate::inputs::{Inputs, expand};
 
 /// Write a manifest of ntuples, with which work on them is planned without opening the files
 ///
@@ -19,7 +20,7 @@ use crate::failure::Failure;
   tupelo index -o manifest.json a.root:Events b.root:Events
   tupelo index run*.root | jq '[.files[].entries] | add'")]
 pub(crate) struct Args {
-    /// The ntuples, each as FILE or FILE:NAME
+    /// The ntuples, each as FILE or FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
     /// Write to this file, replacing it, instead of to standard output (-)
@@ -30,19 +31,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let mut progress = console.progress("index", args.inputs.len() as u64, "files");
+    let locations = expand(&args.inputs)?;
+    let mut progress = console.progress("index", locations.len() as u64, "files");
     let mut manifest = Manifest::new();
-    for (done, input) in (1..).zip(&args.inputs) {
-        manifest.add(&args.reading.open(input, None, console)?)?;
+    for (done, location) in (1..).zip(&locations) {
+        manifest.add(&args.reading.open_ntuple(location, None, console)?)?;
         progress.set(done);
     }
     progress.finish();
     let text = manifest.to_json()? + "\n";
-    let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") else {
-        return console.print(&text);
-    };
-    let (mut output, pending) = Output::file(path)?;
-    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-    written.map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))?;
+    let (mut output, pending) = Output::open(args.output.as_deref(), &Inputs::of(&locations))?;
+    output.write_all(text.as_bytes()).and_then(|()| output.flush())?;
     pending.map_or(Ok(()), Pending::publish)
 }

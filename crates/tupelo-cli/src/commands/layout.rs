@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use tupelo::ops::layout::{Content, Layout, Region, layout};
-use tupelo::reader::Location;
 
 use crate::console::{Console, Style};
 use crate::failure::Failure;
-use crate::table::{Table, bytes};
+use crate::inputs::one;
+use crate::table::{Cell, Table, bytes};
 
 /// Show what every byte of a file belongs to
 ///
@@ -42,10 +42,11 @@ fn kind(content: &Content) -> &'static str {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    if let Some(object) = Location::parse(&args.input).object {
+    let location = one(&args.input)?;
+    if let Some(object) = location.object {
         return Err(Failure::usage(format_args!("the layout is that of a whole file: leave ':{object}' out")));
     }
-    let file = args.reading.open_file(&args.input, console)?;
+    let file = args.reading.open_file(&location, console)?;
     let layout = layout(&file)?;
     for remark in &layout.remarks {
         console.warn(&format!("{}: {remark}", file.name()));
@@ -63,13 +64,15 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for region in &layout.regions {
         let (what, of) = describe(&region.content);
         let what = match region.content {
-            Content::Unaccounted => console.paint(Style::Red, &what),
-            Content::Gap => console.paint(Style::Dim, &what),
-            _ => what,
+            Content::Unaccounted => Cell::styled(Style::Red, &what),
+            Content::Gap => Cell::styled(Style::Dim, &what),
+            _ => what.into(),
         };
-        table.line(vec![region.offset.to_string(), region.bytes.to_string(), what, of]);
+        table.line([region.offset.to_string().into(), region.bytes.to_string().into(), what, of.into()]);
     }
-    console.print(&table.render(console))?;
+    let mut text = console.text();
+    table.add_to(&mut text);
+    console.print(&text)?;
     console.note(&totals(&layout));
     Ok(())
 }

@@ -5,33 +5,39 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Value, json};
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, Found};
-use tupelo::reader::{Location, Object};
+use tupelo::reader::Object;
 use tupelo::{File, Ntuple};
 
 use crate::console::{Console, Style};
 use crate::failure::Failure;
-use crate::table::{Table, bytes, count, cut, things};
+use crate::inputs::expand;
+use crate::table::{Table, bytes, count, things};
+use crate::text::Text;
 
 /// C++ class of an ntuple's anchor.
-const NTUPLE_CLASS: &str = "ROOT::RNTuple";
+pub(super) const NTUPLE_CLASS: &str = "ROOT::RNTuple";
+/// How the C++ classes of directories begin.
+pub(super) const DIRECTORY_CLASS: &str = "TDirectory";
 
-/// List the objects of a file, or the fields of an ntuple
+/// List the objects of files, or the fields of an ntuple
 ///
-/// Of a file: its ntuples with their attribute sets (@NAME, whose entries are its rows), and all other objects. Of an
-/// ntuple: its top-level fields and what they take. Sizes are rounded to powers of 1024 (KiB, MiB, …); --json gives exact bytes.
+/// Of a file, or of a directory in it: its ntuples with their attribute sets (@NAME, whose entries are its rows), and all
+/// other objects. Of an ntuple: its top-level fields and what they take. Sizes are rounded to powers of 1024 (KiB, MiB,
+/// …); --json gives exact bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo ls events.root
+  tupelo ls 'run*.root'
   tupelo ls events.root:Events
   tupelo ls events.root --json | jq '.ntuples[].entries'")]
 pub(crate) struct Args {
-    /// The file, or one ntuple in it as FILE:NAME
-    #[arg(value_name = "FILE[:NAME]")]
-    input: String,
+    /// The files, or one ntuple or directory in each as FILE:NAME; FILE may have wildcards
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    inputs: Vec<String>,
     /// The metadata too: what the programs that wrote the ntuples say of them
     #[arg(short, long)]
     long: bool,
-    /// One JSON document instead of tables, with metadata
+    /// One JSON document for each file instead of tables, with metadata
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -39,10 +45,27 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    match Location::parse(&args.input).object {
-        Some(_) => list_fields(args, console),
-        None => list_objects(args, console),
-    }
+    let mut is_first = true;
+    super::for_each(&expand(&args.inputs)?, console, |location| {
+        let mut text = console.text();
+        if !std::mem::take(&mut is_first) {
+            text.end_line();
+        }
+        let file = args.reading.open_file(location, console)?;
+        let Some(name) = &location.object else { return list_objects(&file, None, args, text, console) };
+        match file.ntuple(Some(name)) {
+            Ok(ntuple) => list_fields(&ntuple, args, text, console),
+            Err(_) if is_directory(&file, name) => list_objects(&file, Some(name), args, text, console),
+            Err(error) => Err(super::no_ntuple(error, location)),
+        }
+    })
+}
+
+fn is_directory(file: &File, name: &str) -> bool {
+    let name = name.trim_end_matches('/');
+    // What is wrong with the directories is told by who asks for an ntuple in them.
+    let objects = file.objects().unwrap_or_default();
+    objects.iter().any(|object| object.path == name && object.class_name.starts_with(DIRECTORY_CLASS))
 }
 
 /// An ntuple or attribute set to list.
@@ -65,13 +88,23 @@ struct Told {
     summary: Summary,
 }
 
-fn list_objects(args: &Args, console: &Console) -> Result<(), Failure> {
-    let file = args.reading.open_file(&args.input, console)?;
+fn list_objects(
+    file: &File,
+    directory: Option<&str>,
+    args: &Args,
+    text: Text,
+    console: &Console,
+) -> Result<(), Failure> {
+    let below = directory.map(|directory| format!("{}/", directory.trim_end_matches('/')));
+    let is_below = |path: &str| below.as_ref().is_none_or(|below| path.starts_with(below));
     let mut others = file.objects()?;
-    others.retain(|object| object.class_name != NTUPLE_CLASS);
+    others.retain(|object| object.class_name != NTUPLE_CLASS && is_below(&object.path));
     let mut failed = false;
     let mut listed: Vec<Listed> = Vec::new();
-    ops::each_ntuple(&file, None, &mut |found| {
+    ops::each_ntuple(file, None, &mut |found| {
+        if !is_below(&found.name) {
+            return Ok(());
+        }
         let is_set = found.set.is_some();
         let told = describe(found, &mut failed, console);
         match listed.last_mut() {
@@ -82,14 +115,15 @@ fn list_objects(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(())
     })?;
     if args.json {
-        console.print_json(&json!({
-            "file": file.name(),
-            "bytes": file.size(),
-            "ntuples": listed.iter().map(to_json).collect::<Vec<_>>(),
-            "objects": others.iter().map(object_to_json).collect::<Vec<_>>(),
-        }))?;
+        let mut value = json!({ "file": file.name(), "bytes": file.size() });
+        if let Some(directory) = directory {
+            value["directory"] = json!(directory);
+        }
+        value["ntuples"] = listed.iter().map(to_json).collect();
+        value["objects"] = others.iter().map(object_to_json).collect();
+        console.print_json(&value)?;
     } else {
-        print_objects(&file, &listed, &others, args.long, console)?;
+        print_objects(file, directory, &listed, &others, args.long, text, console)?;
     }
     if failed { Err(Failure::told()) } else { Ok(()) }
 }
@@ -109,11 +143,6 @@ fn describe(found: Found, failed: &mut bool, console: &Console) -> Listed {
     let (metadata, told) = told.map_or((BTreeMap::new(), None), |(metadata, told)| (metadata, Some(told)));
     let cycle = found.object.map(|object| object.cycle);
     Listed { name: found.set.unwrap_or(found.name), cycle, told, metadata, sets: Vec::new() }
-}
-
-/// Text whose line breaks would tear a table apart.
-fn one_line(text: &str) -> String {
-    cut(text, usize::MAX)
 }
 
 /// The metadata of an ntuple. Where they are another program's, or damaged, their attribute set is listed all the same.
@@ -172,12 +201,17 @@ fn object_to_json(object: &Object) -> Value {
 
 fn print_objects(
     file: &File,
+    directory: Option<&str>,
     ntuples: &[Listed],
     others: &[Object],
     long: bool,
+    mut text: Text,
     console: &Console,
 ) -> Result<(), Failure> {
-    let mut text = format!("{}, {}\n", file.name(), bytes(file.size()));
+    match directory {
+        Some(directory) => text.add(format!("{}:{directory}", file.name())).end_line(),
+        None => text.add(format!("{}, {}", file.name(), bytes(file.size()))).end_line(),
+    };
     let mut table = Table::new(&[
         "NTUPLE",
         ">ENTRIES",
@@ -193,21 +227,15 @@ fn print_objects(
     for ntuple in ntuples {
         ntuple_lines(ntuple, "", &mut table);
     }
-    if !table.is_empty() {
-        text.push('\n');
-        text += &table.render(console);
-    }
+    add_table(&table, &mut text);
     if long {
         let mut table = Table::new(&["NTUPLE", "METADATA", "VALUE"]);
         for ntuple in ntuples {
             for (key, value) in &ntuple.metadata {
-                table.line(vec![ntuple.name.clone(), one_line(key), one_line(value)]);
+                table.line([&ntuple.name, key, value].map(String::as_str));
             }
         }
-        if !table.is_empty() {
-            text.push('\n');
-            text += &table.render(console);
-        }
+        add_table(&table, &mut text);
     }
     let cycles = others.iter().fold(HashMap::<&str, usize>::new(), |mut cycles, object| {
         *cycles.entry(&object.path).or_default() += 1;
@@ -219,13 +247,17 @@ fn print_objects(
             Some(2..) => format!("{};{}", object.path, object.cycle),
             _ => object.path.clone(),
         };
-        table.line(vec![path, object.class_name.clone(), bytes(object.bytes), object.title.clone()]);
+        table.line([path, object.class_name.clone(), bytes(object.bytes), object.title.clone()]);
     }
-    if !table.is_empty() {
-        text.push('\n');
-        text += &table.render(console);
-    }
+    add_table(&table, &mut text);
     console.print(&text)
+}
+
+/// A table below an empty line, if there is anything in it.
+fn add_table(table: &Table, text: &mut Text) {
+    if !table.is_empty() {
+        table.add_to(text.end_line());
+    }
 }
 
 fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
@@ -250,28 +282,28 @@ fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
     }
 }
 
-fn list_fields(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = args.reading.open(&args.input, None, console)?;
-    let summary = inspect::summary(&ntuple)?;
-    let fields = inspect::fields(&ntuple)?;
+fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) -> Result<(), Failure> {
+    super::warn(ntuple, console);
+    let summary = inspect::summary(ntuple)?;
+    let fields = inspect::fields(ntuple)?;
     if args.json {
         let mut value = json!({ "file": ntuple.file_name(), "name": ntuple.path(), "entries": summary.entries });
         value["fields"] = fields.iter().map(field_to_json).collect();
-        let metadata = pairs(&ntuple);
+        let metadata = pairs(ntuple);
         if !metadata.is_empty() {
             value["metadata"] = json!(metadata);
         }
         return console.print_json(&value);
     }
     let sizes = &summary.sizes;
-    let mut text = format!(
-        "{}: {}, {} in {} ({})\n\n",
-        console.paint(Style::Bold, ntuple.path()),
+    text.styled(Style::Bold, ntuple.path()).add(format!(
+        ": {}, {} in {} ({})",
         things(summary.entries, "entry"),
         bytes(sizes.unpacked_bytes),
         bytes(sizes.stored_bytes),
         sizes.codec(),
-    );
+    ));
+    text.end_line();
     let mut table = Table::new(&["FIELD", "TYPE", ">COLUMNS", ">UNPACKED", ">STORED", ">RATIO", ">SHARE", ""]);
     for field in &fields {
         let note = match (&field.dropped, &field.projected_from) {
@@ -279,7 +311,7 @@ fn list_fields(args: &Args, console: &Console) -> Result<(), Failure> {
             (None, Some(source)) => format!("projected from {source}"),
             (None, None) => String::new(),
         };
-        table.line(vec![
+        table.line([
             field.name.clone(),
             field.type_name.clone(),
             count(field.columns),
@@ -290,15 +322,12 @@ fn list_fields(args: &Args, console: &Console) -> Result<(), Failure> {
             note,
         ]);
     }
-    text += &table.render(console);
+    table.add_to(text.end_line());
     let mut table = Table::new(&["METADATA", "VALUE"]);
-    for (key, value) in if args.long { pairs(&ntuple) } else { BTreeMap::new() } {
-        table.line(vec![one_line(&key), one_line(&value)]);
+    for (key, value) in if args.long { pairs(ntuple) } else { BTreeMap::new() } {
+        table.line([key, value]);
     }
-    if !table.is_empty() {
-        text.push('\n');
-        text += &table.render(console);
-    }
+    add_table(&table, &mut text);
     console.print(&text)
 }
 

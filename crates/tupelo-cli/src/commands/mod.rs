@@ -8,17 +8,20 @@ mod index;
 mod layout;
 mod ls;
 mod schema;
+mod target;
 mod verify;
 
 use std::str::FromStr;
 
 use clap::Subcommand;
 use tupelo::reader::{Location, Read};
-use tupelo::{Expression, File, Ntuple};
+use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions};
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::inputs::{check_not_standard_output, one};
 use crate::parse::Bytes;
+use crate::table::things;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -63,21 +66,77 @@ struct Reading {
 }
 
 impl Reading {
-    /// Opens the file of `FILE[:NAME]`.
-    fn open_file(&self, location: &str, console: &Console) -> Result<File, Failure> {
-        let options = tupelo::open(location).with_memory_budget(self.memory_budget.0);
-        Ok(console.watch(options.with_metrics(console.has_metrics()).open_file()?))
+    /// Opens the file of a location.
+    fn open_file(&self, location: &Location, console: &Console) -> Result<File, Failure> {
+        let file = self.look_into(location)?;
+        Ok(console.watch(if console.has_metrics() { file.with_metrics() } else { file }))
     }
 
-    /// Opens `FILE[:NAME]`, or one of its attribute sets, and passes on its warnings.
-    fn open(&self, location: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
-        let ntuple = self.open_file(location, console)?.ntuple(Location::parse(location).object.as_deref())?;
+    /// Opens the file of a location, for what is not counted as reading it.
+    fn look_into(&self, location: &Location) -> Result<File, Failure> {
+        check_not_standard_output(&location.path)?;
+        let opened = OpenOptions::at(location.clone()).with_memory_budget(self.memory_budget.0).open_file();
+        opened.map_err(|error| match error.kind() {
+            // `tupelo verify` could not open it either.
+            ErrorKind::Corrupt => Failure::new(error),
+            _ => Failure::from(error),
+        })
+    }
+
+    /// Opens the one ntuple that an argument `FILE[:NAME]` names, or one of its attribute sets.
+    fn open(&self, argument: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
+        self.open_ntuple(&one(argument)?, attributes, console)
+    }
+
+    /// Opens an ntuple, or one of its attribute sets, and passes on its warnings.
+    fn open_ntuple(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
+        let file = self.open_file(location, console)?;
+        let ntuple = file.ntuple(location.object.as_deref()).map_err(|error| no_ntuple(error, location))?;
         let ntuple = match attributes {
             Some(set) => ntuple.attribute_set(set)?,
             None => ntuple,
         };
         warn(&ntuple, console);
         Ok(ntuple)
+    }
+}
+
+/// The failure of a file in which the wanted ntuple is not.
+fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
+    let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported);
+    let failure = Failure::from(error);
+    match is_missing {
+        true => failure.with_hint(format!("`tupelo ls {}` lists what the file holds", location.path.display())),
+        false => failure,
+    }
+}
+
+/// Does the same for each of several files. A failure is told and the next file tried.
+fn for_each(
+    locations: &[Location],
+    console: &Console,
+    mut run: impl FnMut(&Location) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let [_, _, ..] = locations else {
+        return locations.iter().try_for_each(run);
+    };
+    let (mut failed, mut status) = (0, 0);
+    for location in locations {
+        if let Err(failure) = run(location) {
+            if crate::console::reader_is_gone() {
+                return Err(failure);
+            }
+            console.fail(&failure);
+            status = status.max(failure.status);
+            failed += 1;
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure {
+            status,
+            ..Failure::new(format_args!("{failed} of {} failed", things(locations.len() as u64, "file")))
+        }),
     }
 }
 

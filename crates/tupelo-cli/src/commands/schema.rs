@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use tupelo::Ntuple;
 use tupelo::ops::inspect::{self, ColumnInfo};
 use tupelo::schema::{Field, Schema};
+use tupelo::{Ntuple, printable};
 
 use crate::console::{Console, Style};
 use crate::failure::Failure;
+use crate::inputs::expand;
 use crate::parse::{Patterns, patterns};
 use crate::table::{bytes, pad, things, width};
+use crate::text::Text;
 
 /// Show the fields of an ntuple as a tree with their C++ types
 ///
@@ -18,11 +20,12 @@ use crate::table::{bytes, pad, things, width};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo schema events.root
-  tupelo schema events.root:Events --fields 'Muon_*' --columns")]
+  tupelo schema events.root:Events --fields 'Muon_*' --columns
+  tupelo schema 'run*.root:Events'")]
 pub(crate) struct Args {
-    /// The ntuple, as FILE or FILE:NAME
-    #[arg(value_name = "FILE[:NAME]")]
-    input: String,
+    /// The ntuples, each as FILE or FILE:NAME; FILE may have wildcards
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    inputs: Vec<String>,
     /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
     fields: Vec<Patterns>,
@@ -35,87 +38,94 @@ pub(crate) struct Args {
     /// Read the attribute set of this name that is linked to the ntuple
     #[arg(long, value_name = "SET")]
     attributes: Option<String>,
-    /// One JSON document instead of the tree
+    /// One JSON document for each ntuple instead of the tree
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     reading: super::Reading,
 }
 
+/// Longest name to which the types of its neighbours are aligned, in characters.
+const MAX_ALIGNED_NAME: usize = 32;
+
 /// Columns by the dotted path of their field.
 type Columns = HashMap<String, Vec<ColumnInfo>>;
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
+    let locations = expand(&args.inputs)?;
+    let mut is_first = true;
+    super::for_each(&locations, console, |location| {
+        let ntuple = args.reading.open_ntuple(location, args.attributes.as_deref(), console)?;
+        if locations.len() > 1 && !args.json {
+            let mut head = console.text();
+            if !std::mem::take(&mut is_first) {
+                head.end_line();
+            }
+            console.print(head.add(ntuple.file_name()).end_line())?;
+        }
+        show(args, &ntuple, console)
+    })
+}
+
+fn show(args: &Args, ntuple: &Ntuple, console: &Console) -> Result<(), Failure> {
     let read = ntuple.read(patterns(&args.fields))?;
     if args.arrow {
-        let line = |field: &arrow_schema::FieldRef| format!("{}: {}\n", field.name(), field.data_type());
-        return console.print(&read.arrow_schema().fields().iter().map(line).collect::<String>());
+        let mut text = console.text();
+        for field in read.arrow_schema().fields() {
+            text.add(format!("{}: {}", field.name(), field.data_type())).end_line();
+        }
+        return console.print(&text);
     }
     let mut columns = Columns::new();
     if args.columns {
-        for column in inspect::columns(&ntuple)? {
+        for column in inspect::columns(ntuple)? {
             columns.entry(column.field.clone()).or_default().push(column);
         }
     }
     match args.json {
-        true => print_json(&ntuple, read.schema(), &columns, console),
-        false => print_tree(&ntuple, read.schema(), &columns, console),
+        true => print_json(ntuple, read.schema(), &columns, console),
+        false => print_tree(ntuple, read.schema(), &columns, console),
     }
 }
 
 fn print_tree(ntuple: &Ntuple, schema: &Schema, columns: &Columns, console: &Console) -> Result<(), Failure> {
-    let mut text = format!("{}: {}", console.paint(Style::Bold, ntuple.path()), things(ntuple.entries(), "entry"));
-    if !ntuple.description().is_empty() {
-        text += &format!("  {}", console.paint(Style::Dim, &format!("\"{}\"", ntuple.description())));
-    }
-    text.push('\n');
-    // Types of neighbours begin in one column, unless a name is very long.
-    let names = schema.fields.iter().map(|field| width(&field.name)).max().unwrap_or(0).min(32);
-    let last = schema.fields.len();
-    for (index, field) in schema.fields.iter().enumerate() {
-        let path = field.name.clone();
-        branch(field, &path, ("", index + 1 == last), names, columns, console, &mut text);
-    }
+    let mut text = console.text();
+    text.styled(Style::Bold, ntuple.path()).add(format!(": {}", things(ntuple.entries(), "entry")));
+    add_description(ntuple.description(), &mut text);
+    text.end_line();
+    branches(&schema.fields, "", "", columns, &mut text);
     console.print(&text)
 }
 
-fn branch(
-    field: &Field,
-    path: &str,
-    (indent, is_last): (&str, bool),
-    names: usize,
-    columns: &Columns,
-    console: &Console,
-    text: &mut String,
-) {
-    let mut line = format!("{indent}{}", if is_last { "└─ " } else { "├─ " });
-    line += &pad(&field.name, names, false);
-    line += "  ";
-    line += &console.paint(Style::Cyan, field.display_type());
-    if let Some(source) = &field.projected_from {
-        line += &format!("  = {source} (projected)");
+fn add_description(description: &str, text: &mut Text) {
+    if !description.is_empty() {
+        text.add("  ").styled(Style::Dim, format!("\"{description}\""));
     }
-    if field.soa {
-        line += "  (structure of arrays)";
-    }
-    if !field.description.is_empty() {
-        line += &format!("  {}", console.paint(Style::Dim, &format!("\"{}\"", field.description.replace('\n', " "))));
-    }
-    *text += line.trim_end();
-    text.push('\n');
-    let below = format!("{indent}{}", if is_last { "   " } else { "│  " });
-    let has_children = !field.children().is_empty();
-    for column in columns.get(path).into_iter().flatten() {
-        let line = format!("{below}{}   {}", if has_children { "│" } else { " " }, column_text(column));
-        *text += &console.paint(Style::Dim, line.trim_end());
-        text.push('\n');
-    }
-    let names = field.children().iter().map(|child| width(&child.name)).max().unwrap_or(0).min(32);
-    let last = field.children().len();
-    for (index, child) in field.children().iter().enumerate() {
-        let path = format!("{path}.{}", child.name);
-        branch(child, &path, (&below, index + 1 == last), names, columns, console, text);
+}
+
+/// Fields below `parent`, whose path ends in a dot or is empty, each with what is below it.
+fn branches(fields: &[Field], parent: &str, indent: &str, columns: &Columns, text: &mut Text) {
+    // Types of neighbours begin in one column, unless a name is very long.
+    let names = fields.iter().map(|field| width(&printable(&field.name))).max().unwrap_or(0).min(MAX_ALIGNED_NAME);
+    for (index, field) in fields.iter().enumerate() {
+        let is_last = index + 1 == fields.len();
+        text.add(indent).add(if is_last { "└─ " } else { "├─ " });
+        text.add(pad(&printable(&field.name), names, false)).add("  ").styled(Style::Cyan, field.display_type());
+        if let Some(source) = &field.projected_from {
+            text.add(format!("  = {source} (projected)"));
+        }
+        if field.soa {
+            text.add("  (structure of arrays)");
+        }
+        add_description(&field.description, text);
+        text.end_line();
+        let path = format!("{parent}{}", field.name);
+        let below = format!("{indent}{}", if is_last { "   " } else { "│  " });
+        let bar = if field.children().is_empty() { " " } else { "│" };
+        for column in columns.get(&path).into_iter().flatten() {
+            text.styled(Style::Dim, format!("{below}{bar}   {}", column_text(column))).end_line();
+        }
+        branches(field.children(), &(path + "."), &below, columns, text);
     }
 }
 

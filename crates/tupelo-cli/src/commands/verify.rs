@@ -7,25 +7,27 @@ use tupelo::reader::Location;
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::inputs::expand;
 use crate::table::{bytes, things};
 
 /// Compare every checksum and decode every page
 ///
 /// Checks the anchors, headers, footers, page lists and pages of one ntuple or, without a name, of all that the file
 /// holds, attribute sets and older cycles included. Each damage is one line on standard output, and the check goes on
-/// to the end. Exit status: 0 intact, 1 damaged or not checkable by this version.
+/// to the end, through all files. Exit status: 0 all intact, 1 something is damaged or not checkable by this version.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
-  tupelo verify events.root && echo intact")]
+#[command(after_help = "Examples:
+  tupelo verify events.root && echo intact
+  tupelo verify --deep 'run*.root'")]
 pub(crate) struct Args {
-    /// The file, or one ntuple in it as FILE:NAME
-    #[arg(value_name = "FILE[:NAME]")]
-    input: String,
+    /// The files, or one ntuple in each as FILE:NAME; FILE may have wildcards
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    inputs: Vec<String>,
     /// Check also the file around the ntuples: that its records follow each other without a break, and that no byte
     /// belongs to two things
     #[arg(long)]
     deep: bool,
-    /// One JSON document instead of lines
+    /// One JSON document for each file instead of lines
     #[arg(long)]
     json: bool,
     /// Bring the file back to the newest state that is whole on disk
@@ -42,24 +44,41 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let Location { path, object: name } = Location::parse(&args.input);
-    if args.repair {
-        if let Some(name) = name {
-            return Err(Failure::usage(format_args!("--repair is for whole files: leave out ':{name}'")));
-        }
-        let mut repaired = repair_within(path, args.reading.memory_budget.0)?;
-        if args.deep {
-            let file = args.reading.open_file(&args.input, console)?;
-            repaired.report = verify_deep(&file, &mut |_| {})?;
-        }
-        return tell(args, console, &repaired);
+    let locations = expand(&args.inputs)?;
+    super::for_each(&locations, console, |location| {
+        let done = match args.repair {
+            true => repair(args, location, console),
+            false => check(args, location, locations.len() > 1, console),
+        };
+        done.map_err(Failure::without_verify)
+    })?;
+    if locations.len() > 1 {
+        console.note(&format!("{}: all intact", things(locations.len() as u64, "file")));
     }
-    let file = args.reading.open_file(&args.input, console)?;
+    Ok(())
+}
+
+fn repair(args: &Args, location: &Location, console: &Console) -> Result<(), Failure> {
+    if let Some(name) = &location.object {
+        return Err(Failure::usage(format_args!("--repair is for whole files: leave out ':{name}'")));
+    }
+    let mut repaired = repair_within(&location.path, args.reading.memory_budget.0)?;
+    if args.deep {
+        let file = args.reading.open_file(location, console)?;
+        repaired.report = verify_deep(&file, &mut |_| {})?;
+    }
+    tell(args, console, &repaired)
+}
+
+fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Console) -> Result<(), Failure> {
+    let Location { path, object: name } = location;
+    let file = args.reading.open_file(location, console)?;
     let mut progress = console.progress("verify", file.size(), "B");
     let report = match (args.deep, name) {
         (true, Some(name)) => return Err(Failure::new(format_args!("--deep checks a whole file, not only '{name}'"))),
         (true, None) => verify_deep(&file, &mut |done| progress.set(done))?,
-        (false, name) => verify(&file, name.as_deref(), &mut |done| progress.set(done))?,
+        (false, name) => verify(&file, name.as_deref(), &mut |done| progress.set(done))
+            .map_err(|error| super::no_ntuple(error, location))?,
     };
     progress.finish();
     for warning in &report.warnings {
@@ -68,9 +87,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if args.json {
         console.print_json(&to_json(&file.name(), &report))?;
     } else {
-        let all = report.damages.iter().chain(&report.unsupported);
-        let lines: String = all.map(|damage| format!("{}: {damage}\n", file.name())).collect();
-        console.print(&lines)?;
+        let mut text = console.text();
+        for damage in report.damages.iter().chain(&report.unsupported) {
+            text.add(format!("{}: {damage}", file.name())).end_line();
+        }
+        console.print(&text)?;
     }
     let mut summary = format!(
         "{}, {} verified in {:.2} s",
@@ -84,8 +105,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if report.ntuples == 0 {
         summary += "; the file holds no ntuple";
     }
+    if is_one_of_many {
+        summary = format!("{}: {summary}", file.name());
+    }
     console.note(&summary);
-    for left in leftovers(&path) {
+    for left in leftovers(path) {
         let left = left.display();
         console.note(&format!(
             "{left} is of a writer that was stopped, or is still at work; `tupelo verify --repair {left}` makes readable \
@@ -119,11 +143,14 @@ fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failu
         all.insert("entries".into(), repaired.ntuples.iter().map(entries).collect());
         console.print_json(&Value::Object(all))?;
     } else {
-        let ntuple =
-            |(name, entries): &(String, u64)| format!("{path}: ntuple '{name}': {}\n", things(*entries, "entry"));
-        let damages = repaired.report.damages.iter().chain(&repaired.report.unsupported);
-        let damages = damages.map(|damage| format!("{path}: {damage}\n"));
-        console.print(&repaired.ntuples.iter().map(ntuple).chain(damages).collect::<String>())?;
+        let mut text = console.text();
+        for (name, entries) in &repaired.ntuples {
+            text.add(format!("{path}: ntuple '{name}': {}", things(*entries, "entry"))).end_line();
+        }
+        for damage in repaired.report.damages.iter().chain(&repaired.report.unsupported) {
+            text.add(format!("{path}: {damage}")).end_line();
+        }
+        console.print(&text)?;
     }
     let done = match (&repaired.from, repaired.is_changed) {
         (Some(from), _) => format!("took the name of {}", from.display()),

@@ -104,11 +104,12 @@ fn a_full_disk_of_any_size_changes_nothing() {
 #[test]
 fn a_limit_on_the_size_of_files_changes_nothing() {
     let place = Place::new();
-    let file = place.b2hhh();
+    let (input, file) = (place.b2hhh(), place.path("old.root"));
+    let _ = fs::copy(&input, &file).expect("a file");
     let folder = place.directory.path();
     let before = content(folder);
     let limited = |trap: &str, output: &str| {
-        let script = format!("{trap} ulimit -f 64; exec \"$0\" copy {file} {output} --force --compression none");
+        let script = format!("{trap} ulimit -f 64; exec \"$0\" copy {input} {output} --force --compression none");
         let mut shell = Command::new("sh");
         shell.args(["-c", &script]).arg(env!("CARGO_BIN_EXE_tupelo"));
         run(&mut shell)

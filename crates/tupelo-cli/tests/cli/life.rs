@@ -85,7 +85,7 @@ fn ls_shows_rows_and_metadata() {
     assert!(short.contains("@runs") && !short.contains("pythia"), "{short}");
     for file in [file.clone(), format!("{file}:Events")] {
         let long = tupelo(&["ls", "-l", &file]).ok();
-        assert!(long.contains("generator  pythia 8.3\n"), "{long}");
+        assert!(long.contains("generator  pythia\\n8.3\n"), "{long}");
     }
 }
 

@@ -1,12 +1,20 @@
 //! The command from outside: what it writes to which stream, and with which exit status it ends.
 
+#[cfg(target_os = "linux")]
+mod any_file;
+mod copying;
 mod damage;
+mod exports;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(unix)]
 mod life;
+#[cfg(unix)]
+mod outputs;
 mod reading;
 mod real_files;
+mod several;
+mod terminal;
 mod writing;
 
 use std::path::{Path, PathBuf};

@@ -187,7 +187,9 @@ impl FieldWriter {
         let mut places: Vec<Vec<u64>> = vec![Vec::new(); children.len() + 1];
         let mut values = Vec::with_capacity(union.len());
         for (&id, &offset) in union.type_ids().iter().zip(offsets.iter()) {
-            let tag = tags.get(id as usize).copied().flatten().ok_or_else(|| self.mismatch(array))?;
+            let Some(tag) = usize::try_from(id).ok().and_then(|id| tags.get(id).copied().flatten()) else {
+                return Err(self.error(format!("a union's type id {id} is that of no alternative")));
+            };
             values.push(tag);
             match union.child(id).len() > offset.unsigned_abs() as usize && offset >= 0 {
                 true => places[tag as usize].push(u64::from(offset.unsigned_abs())),

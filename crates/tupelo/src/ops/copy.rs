@@ -1,25 +1,22 @@
 //! Decode and write again: other fields, entries, codec, page and cluster size.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use arrow_array::UInt64Array;
 use arrow_array::cast::AsArray;
+use arrow_array::{RecordBatch, UInt64Array};
 use tupelo_format::container;
 
-use crate::Result;
 use crate::reader::{Attributes, METADATA_SET, Ntuple, Read};
 use crate::schema::Schema;
-use crate::writer::{FileWriter, WriteOptions, Written};
+use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, Written};
+use crate::{Error, Result};
 
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// Copies what is chosen of an ntuple: fields, entries, those that a cut keeps, and computed columns. C++ types,
-/// descriptions and encodings stay as they are; the description of the ntuple too, unless the options give another. The
-/// layouts of classes that the source's file describes go into the new file, beside those that it has. Attribute sets
-/// go along: what rows say of entries that are not copied is left out, and rows that speak of no copied entry too.
-/// `progress` is told how many of the chosen entries are done, and may break off: then there is no answer, and the file
-/// can only be given up.
+/// Copies what is chosen of an ntuple into a new one: see [`Copier`]. `progress` is told how many of the chosen entries
+/// are done, and may break off: then there is no answer, and the file can only be given up.
 ///
 /// # Errors
 /// Those of reading and of writing.
@@ -30,40 +27,131 @@ pub fn copy(
     options: WriteOptions,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Option<Written>> {
-    let (ntuple, first) = (read.ntuple().clone(), read.range().start);
-    let options = match options.description().is_empty() {
-        true => options.with_description(ntuple.description()),
-        false => options,
-    };
-    let options = options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec());
-    let infos = ntuple.source().file().attempt(container::streamer_infos);
-    file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
-    let read = read.with_binary_strings(true);
-    let mut writer = file.ntuple(path, &schema(&read)?, options)?;
-    let metadata = ntuple.own_metadata()?;
-    let sets = attribute_sets(&ntuple, metadata.is_some())?;
-    let mut places = Places::of(&sets);
-    // The numbers of the entries are the last column.
-    let mut batches = read.with_entry_numbers("").batches_of_bytes(BATCH_BYTES)?;
-    while let Some(batch) = batches.next() {
-        let mut batch = batch?;
-        let numbers = batch.remove_column(batch.num_columns() - 1);
-        places.pass(numbers.as_primitive());
-        writer.write(&batch)?;
-        if progress(batches.position() - first).is_break() {
-            return Ok(None);
+    let mut copier = Copier::create(&read, file, path, options)?;
+    match copier.append(read, progress)? {
+        ControlFlow::Continue(()) => copier.finish().map(Some),
+        ControlFlow::Break(()) => Ok(None),
+    }
+}
+
+/// An ntuple that is filled with entries of others, one after the other.
+///
+/// What is chosen is copied: fields, entries, those that a cut keeps, and computed columns. C++ types, descriptions and
+/// encodings stay as they are; the description of the ntuple too, unless the options give another. The layouts of
+/// classes that the source's file describes go into the new file, beside those that it has. Attribute sets go along:
+/// what rows say of entries that are not copied is left out, and rows that speak of no copied entry too. Metadata go
+/// along; of a key that has a value already, that stays.
+#[derive(Debug)]
+pub struct Copier<'f> {
+    file: &'f FileWriter,
+    writer: NtupleWriter,
+    /// Those that were written to, by name.
+    sets: HashMap<String, AttributeSetWriter>,
+    warnings: Vec<String>,
+}
+
+impl<'f> Copier<'f> {
+    /// Begins a new ntuple with the fields of `like`.
+    ///
+    /// # Errors
+    /// As [`FileWriter::ntuple`].
+    pub fn create(like: &Read, file: &'f FileWriter, path: &str, options: WriteOptions) -> Result<Self> {
+        let ntuple = like.ntuple();
+        let options = match options.description().is_empty() {
+            true => options.with_description(ntuple.description()),
+            false => options,
+        };
+        let options = options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec());
+        Ok(Self::over(file, file.ntuple(path, &schema(like)?, options)?))
+    }
+
+    /// Continues an ntuple that the file has. Its fields, their encodings and its description stay as they are.
+    ///
+    /// # Errors
+    /// As [`FileWriter::append`].
+    pub fn extend(file: &'f FileWriter, path: &str, options: WriteOptions) -> Result<Self> {
+        Ok(Self::over(file, file.append(path, options)?))
+    }
+
+    fn over(file: &'f FileWriter, writer: NtupleWriter) -> Self {
+        Self { file, writer, sets: HashMap::new(), warnings: Vec::new() }
+    }
+
+    /// Adds the chosen entries behind those that are there. Fields are found by name and must be the same in name and
+    /// type. `progress` is told how many of the chosen entries are done, and may break off.
+    ///
+    /// # Errors
+    /// Invalid argument where the fields are not those of the ntuple, before anything of it is written; those of reading
+    /// and of writing.
+    pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
+        let (ntuple, first) = (read.ntuple().clone(), read.range().start);
+        let order = self.writer.schema().order_of(&schema(&read)?).map_err(|e| ntuple.context(e))?;
+        let infos = ntuple.source().file().attempt(container::streamer_infos);
+        self.file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
+        let metadata = ntuple.own_metadata()?;
+        let sets = attribute_sets(&ntuple, metadata.is_some())?;
+        let before = self.writer.entries();
+        let mut places = Places::of(&sets);
+        // The numbers of the entries are the last column.
+        let mut batches = read.with_binary_strings(true).with_entry_numbers("").batches_of_bytes(BATCH_BYTES)?;
+        while let Some(batch) = batches.next() {
+            let mut batch: RecordBatch = batch?;
+            let numbers = batch.remove_column(batch.num_columns() - 1);
+            places.pass(numbers.as_primitive());
+            self.writer.write(&batch.project(&order)?)?;
+            if progress(batches.position() - first).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
+        for (name, set, rows) in &sets {
+            let moves = before > 0 || places.copied < ntuple.entries();
+            let moved = moves.then(|| rows.moved(|bound| before + places.place(bound))).transpose()?;
+            let rows = moved.as_ref().unwrap_or(rows);
+            if !self.sets.contains_key(*name) {
+                let begun = self.writer.attribute_set(name, &set.user_schema()?)?;
+                self.sets.insert((*name).to_owned(), begun);
+            }
+            if let Some(writer) = self.sets.get_mut(*name) {
+                writer.write(rows.ranges(), rows.values())?;
+            }
+        }
+        let known = self.writer.metadata();
+        for (key, value) in metadata.unwrap_or_default() {
+            match known.get(&key) {
+                None => self.writer.set_metadata(&key, &value)?,
+                Some(kept) if *kept != value => {
+                    let what = format!("metadata '{key}': the value '{kept}' is kept, '{value}' is not copied");
+                    self.warnings.push(ntuple.context(Error::invalid_argument(what)).to_string());
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
-    for (name, set, rows) in &sets {
-        let moves = places.copied < ntuple.entries();
-        let moved = moves.then(|| rows.moved(|bound| places.place(bound))).transpose()?;
-        let rows = moved.as_ref().unwrap_or(rows);
-        writer.attribute_set(name, &set.user_schema()?)?.write(rows.ranges(), rows.values())?;
+
+    /// What was not copied though it was chosen: one sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
-    for (key, value) in metadata.unwrap_or_default() {
-        writer.set_metadata(&key, &value)?;
+
+    /// Ends the ntuple.
+    ///
+    /// # Errors
+    /// As [`NtupleWriter::finish`].
+    pub fn finish(mut self) -> Result<Written> {
+        self.writer.finish()
     }
-    writer.finish().map(Some)
+}
+
+/// Says whether entries of two ntuples can be copied into one.
+///
+/// # Errors
+/// Invalid argument, which names the field in which they differ.
+pub fn check_alike(first: &Read, other: &Read) -> Result<()> {
+    let order = schema(first)?.order_of(&schema(other)?);
+    order
+        .map(|_| ())
+        .map_err(|e| other.ntuple().context(e.within(format!("other fields than in {}", first.ntuple().file_name()))))
 }
 
 /// Names, fields and rows of the attribute sets, without that of metadata where it is nothing else.

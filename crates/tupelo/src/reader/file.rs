@@ -13,7 +13,7 @@ use tupelo_storage::ByteSource;
 use tupelo_storage::local::memory::MemorySource;
 use tupelo_storage::local::{FileSource, temporaries_of};
 
-use super::{Location, Ntuple};
+use super::{Location, Ntuple, check_local};
 use crate::source::Metrics;
 use crate::source::{self, PageSource};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
@@ -40,8 +40,13 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     pub(crate) fn new(location: &str) -> Self {
+        Self::at(Location::parse(location))
+    }
+
+    /// Opens what a location names.
+    pub fn at(location: Location) -> Self {
         Self {
-            location: Location::parse(location),
+            location,
             page_checksums: DEFAULT_PAGE_CHECKSUMS,
             memory_budget: DEFAULT_MEMORY_BUDGET_BYTES,
             metrics: false,
@@ -76,9 +81,10 @@ impl OpenOptions {
     /// Opens the file.
     ///
     /// # Errors
-    /// Not found, with what an interrupted writer may have left, or storage errors of the system; corrupt if it is no ROOT
-    /// file.
+    /// Not found, with what an interrupted writer may have left, or storage errors of the system; unsupported for URLs;
+    /// corrupt if it is no ROOT file.
     pub fn open_file(self) -> Result<File> {
+        check_local(&self.location.path)?;
         let source = FileSource::open(&self.location.path).map_err(|error| missing(&self.location.path, error))?;
         let file = File::new(Arc::new(source), self.page_checksums)?.with_memory_budget(self.memory_budget);
         Ok(if self.metrics { file.with_metrics() } else { file })

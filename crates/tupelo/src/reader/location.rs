@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::{Error, Result};
+
 /// A file and, perhaps, the name of an object inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
@@ -34,6 +36,21 @@ impl Location {
     }
 }
 
+/// Refuses URLs, which would otherwise be missing files. `file:` is for [`Location::parse`].
+///
+/// # Errors
+/// Unsupported for `SCHEME://…`.
+pub fn check_local(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref().to_string_lossy();
+    let scheme = path.split_once("://").map_or("", |(scheme, _)| scheme);
+    let is_url = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    match is_url {
+        true => Err(Error::unsupported(format!("{path}: only local files can be read and written yet"))),
+        false => Ok(()),
+    }
+}
+
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
@@ -59,5 +76,17 @@ mod tests {
         assert_eq!(parse("file:///tmp/a.root"), ("/tmp/a.root".into(), None));
         assert_eq!(parse("a.root:"), ("a.root".into(), None));
         assert_eq!(parse("no such file"), ("no such file".into(), None));
+    }
+
+    #[test]
+    fn urls_are_refused() {
+        for url in ["https://host/a.root", "s3://bucket/key", "root://eos//a.root", "x-y+z.1://a"] {
+            let error = check_local(url).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+            assert!(error.to_string().starts_with(&format!("{url}: only local files")), "{error}");
+        }
+        for path in ["a.root", "C:/a.root", "dir/a://b", "://a", "1a://b"] {
+            assert!(check_local(path).is_ok(), "{path}");
+        }
     }
 }

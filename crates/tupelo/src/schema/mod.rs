@@ -9,6 +9,7 @@
 //! (`tree/ntuple/doc/SchemaEvolution.md`, and what ROOT 6.40 does where that is not the same).
 #![doc = include_str!("evolution.md")]
 
+mod alike;
 pub(crate) mod arrow;
 mod disk;
 pub(crate) mod evolution;

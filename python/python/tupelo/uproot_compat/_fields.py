@@ -9,7 +9,7 @@ from .. import _common, _select, _virtual
 from .._awkward import AddDoc, Style
 from .._libraries import How, check_how, group, hand_out
 from .._select import Filter
-from .._short import short
+from .._short import printable, short
 from .._sizes import parse_bytes
 from ..errors import InvalidArgumentError, NotFoundError
 from ..ntuple import DEFAULT_STEP
@@ -248,9 +248,9 @@ class HasFields(Mapping[str, "RField"]):
         }
 
         def branch(one: HasFields, lead: str, margin: str, goes_on: bool) -> None:
-            print(f"{lead}{one.name} ({one.typename})"[:max_width], file=out)
+            print(printable(f"{lead}{one.name} ({one.typename})")[:max_width], file=out)
             if one.description:
-                print(f"{margin}Description: {one.description}"[:max_width], file=out)
+                print(printable(f"{margin}Description: {one.description}")[:max_width], file=out)
             below = one.values(recursive=False, **which) if goes_on else []
             for field in below:
                 is_last = field is below[-1]

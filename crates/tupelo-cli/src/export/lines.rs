@@ -1,0 +1,139 @@
+//! Entries as lines of text: JSON lines and CSV.
+
+use std::io::Write;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::mpsc;
+
+use arrow_array::RecordBatch;
+use tupelo::schema::Schema;
+
+use super::Format;
+use crate::console::{Console, Output, Progress};
+use crate::failure::Failure;
+use crate::json::{Entries as JsonEntries, Text};
+
+/// Batches that are decoded at once, in bytes of memory.
+pub(crate) const BATCH_BYTES: u64 = 8 << 20;
+/// Threads that put entries into words.
+const MAX_THREADS: usize = 8;
+/// Fewer entries are not worth a thread.
+const MIN_SHARE_ENTRIES: usize = 256;
+
+/// JSON lines or CSV, of batches whose strings are bytes. While one batch is put into words, by several threads, the next
+/// one is decoded.
+pub(crate) fn text(
+    format: Format,
+    schema: &Schema,
+    batches: impl Iterator<Item = tupelo::Result<RecordBatch>> + Send,
+    mut output: Output,
+    console: &Console,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    if format == Format::Csv {
+        output.write_all(&csv_head(schema).bytes)?;
+    }
+    let mut odd_strings = 0;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        scope.spawn(move || {
+            for batch in batches {
+                // Nobody listens any more where writing failed.
+                if sender.send(batch).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut done = 0;
+        for batch in receiver {
+            let batch = batch?;
+            for text in in_words(format, &JsonEntries::new(schema, &batch)?, batch.num_rows()) {
+                odd_strings += text.odd_strings;
+                output.write_all(&text.bytes)?;
+            }
+            done += batch.num_rows() as u64;
+            progress.set(done);
+        }
+        Ok::<_, Failure>(())
+    })?;
+    output.flush()?;
+    if odd_strings > 0 {
+        console.warn(&format!("{odd_strings} strings are not UTF-8; they stand there as {{\"base64\": …}}"));
+    }
+    Ok(())
+}
+
+/// Lines of all entries, in one or several pieces.
+fn in_words(format: Format, entries: &JsonEntries<'_>, count: usize) -> Vec<Text> {
+    let lines = |range: Range<usize>| {
+        let mut text = Text::default();
+        for entry in range {
+            match format {
+                Format::Csv => csv_line(entries, entry, &mut text),
+                _ => {
+                    entries.write(entry, &mut text);
+                    text.bytes.push(b'\n');
+                }
+            }
+        }
+        text
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let share = count.div_ceil(threads).max(MIN_SHARE_ENTRIES);
+    let shares: Vec<_> = (0..count).step_by(share).map(|start| start..count.min(start + share)).collect();
+    match <[Range<usize>; 1]>::try_from(shares) {
+        Ok([all]) => vec![lines(all)],
+        Err(shares) => std::thread::scope(|scope| {
+            let lines = &lines;
+            let workers: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || lines(share))).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        }),
+    }
+}
+
+fn csv_head(schema: &Schema) -> Text {
+    let mut text = Text::default();
+    for (index, field) in schema.fields.iter().enumerate() {
+        if index > 0 {
+            text.bytes.push(b',');
+        }
+        let start = text.bytes.len();
+        text.bytes.extend_from_slice(field.name.as_bytes());
+        quote(&mut text, start);
+    }
+    text.bytes.push(b'\n');
+    text
+}
+
+fn csv_line(entries: &JsonEntries<'_>, entry: usize, text: &mut Text) {
+    for (index, values) in entries.columns().iter().enumerate() {
+        if index > 0 {
+            text.bytes.push(b',');
+        }
+        let start = text.bytes.len();
+        values.write_plain(entry, text);
+        if text.bytes.len() > start {
+            quote(text, start);
+        } else if !values.is_null(entry) {
+            // An empty string is there, unlike a missing one.
+            text.bytes.extend_from_slice(b"\"\"");
+        }
+    }
+    text.bytes.push(b'\n');
+}
+
+/// Puts quotes around the cell that begins at `start` if it needs them (RFC 4180).
+fn quote(text: &mut Text, start: usize) {
+    if !text.bytes[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        return;
+    }
+    let cell = text.bytes.split_off(start);
+    text.bytes.push(b'"');
+    for byte in cell {
+        if byte == b'"' {
+            text.bytes.push(b'"');
+        }
+        text.bytes.push(byte);
+    }
+    text.bytes.push(b'"');
+}

@@ -1,0 +1,161 @@
+//! Entries written in other formats.
+
+mod lines;
+mod parquet;
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use tupelo::reader::Read;
+
+pub(crate) use self::lines::{BATCH_BYTES, text};
+pub(crate) use self::parquet::parquet;
+use crate::console::{Output, Progress};
+use crate::failure::Failure;
+
+/// Record batches of Arrow and row groups of Parquet hold about so many bytes.
+const COLUMNAR_BATCH_BYTES: u64 = 64 << 20;
+
+/// How to write entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object a line
+    Jsonl,
+    /// Comma-separated values under a line of field names; nested values as JSON
+    Csv,
+    /// Arrow IPC: a file (Feather V2) where OUT is called so, else a stream
+    Arrow,
+    /// Apache Parquet file
+    Parquet,
+}
+
+/// Which of the two forms of Arrow IPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Container {
+    /// Is read from beginning to end.
+    Stream,
+    /// Has an index at its end.
+    File,
+}
+
+/// Extensions of files, in lower case, and what is in them.
+const EXTENSIONS: [(&str, Format, Container); 11] = [
+    ("jsonl", Format::Jsonl, Container::Stream),
+    ("ndjson", Format::Jsonl, Container::Stream),
+    ("json", Format::Jsonl, Container::Stream),
+    ("csv", Format::Csv, Container::Stream),
+    ("arrows", Format::Arrow, Container::Stream),
+    ("arrow", Format::Arrow, Container::File),
+    ("feather", Format::Arrow, Container::File),
+    ("ipc", Format::Arrow, Container::File),
+    ("parquet", Format::Parquet, Container::File),
+    ("parq", Format::Parquet, Container::File),
+    ("pq", Format::Parquet, Container::File),
+];
+
+/// Extensions of files that are compressed as a whole, and of others that are not written here.
+const OTHERS: [(&str, &str); 6] = [
+    ("gz", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | gzip > OUT`"),
+    ("zst", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | zstd > OUT`"),
+    ("xz", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | xz > OUT`"),
+    ("bz2", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | bzip2 > OUT`"),
+    ("root", "`tupelo copy` writes ROOT files"),
+    ("tsv", "there is no format of that name; --format csv separates values by commas"),
+];
+
+impl Format {
+    /// The format that is asked for, or that which the name of the output speaks of; JSON lines where neither is. Of
+    /// Arrow, the form that goes with the name too.
+    pub(crate) fn choose(given: Option<Self>, output: Option<&Path>) -> Result<(Self, Container), Failure> {
+        let extension = output.and_then(Path::extension).map(|extension| extension.to_string_lossy().to_lowercase());
+        let extension = extension.unwrap_or_default();
+        let name = || output.unwrap_or(Path::new("-")).display();
+        if let Some((_, hint)) = OTHERS.iter().find(|(other, _)| *other == extension) {
+            let refused = Failure::usage(format_args!("{}: entries cannot be written as .{extension}", name()));
+            return Err(refused.with_hint(*hint));
+        }
+        let known = EXTENSIONS.iter().find(|(known, ..)| *known == extension);
+        match (given, known) {
+            (Some(format), Some((_, known, _))) if format != *known => {
+                let refused = Failure::usage(format_args!("--format {} contradicts {}", format.name(), name()));
+                Err(refused.with_hint(format!("leave --format out to write {}, or name another file", known.name())))
+            }
+            (_, Some((_, format, container))) => Ok((*format, *container)),
+            (given, None) => Ok((given.unwrap_or(Self::Jsonl), Container::Stream)),
+        }
+    }
+
+    /// What it is called on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Csv => "csv",
+            Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
+/// Writes all entries as an Arrow IPC stream or file.
+pub(crate) fn arrow(read: Read, container: Container, output: Output, progress: &mut Progress) -> Result<(), Failure> {
+    let (schema, output) = (read.arrow_schema(), BufWriter::new(output));
+    let batches = read.batches_of_bytes(COLUMNAR_BATCH_BYTES)?;
+    let mut done = 0;
+    let mut batches = batches.map(|batch| {
+        let batch = batch.map_err(not_utf8)?;
+        done += batch.num_rows() as u64;
+        progress.set(done);
+        Ok::<_, Failure>(batch)
+    });
+    match container {
+        Container::Stream => {
+            let mut writer = StreamWriter::try_new(output, &schema).map_err(Failure::new)?;
+            batches.try_for_each(|batch| writer.write(&batch?).map_err(Failure::new))?;
+            writer.finish().map_err(Failure::new)?;
+            Ok(writer.get_mut().flush()?)
+        }
+        Container::File => {
+            let mut writer = FileWriter::try_new(output, &schema).map_err(Failure::new)?;
+            batches.try_for_each(|batch| writer.write(&batch?).map_err(Failure::new))?;
+            writer.finish().map_err(Failure::new)?;
+            Ok(writer.get_mut().flush()?)
+        }
+    }
+}
+
+fn not_utf8(error: tupelo::Error) -> Failure {
+    let is_utf8 = error.kind() == tupelo::ErrorKind::Unsupported && error.to_string().contains("UTF-8");
+    let failure = Failure::from(error);
+    if is_utf8 { failure.with_hint("--binary-strings writes strings as bytes") } else { failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_output_tells_its_format() {
+        let choose = |given, path: &str| Format::choose(given, Some(Path::new(path))).map_err(|f| f.message.unwrap());
+        assert_eq!(choose(None, "a.parquet"), Ok((Format::Parquet, Container::File)));
+        assert_eq!(choose(None, "x.d/a.CSV"), Ok((Format::Csv, Container::Stream)));
+        assert_eq!(choose(None, "a.feather"), Ok((Format::Arrow, Container::File)));
+        assert_eq!(choose(Some(Format::Arrow), "a.arrows"), Ok((Format::Arrow, Container::Stream)));
+        assert_eq!(choose(Some(Format::Csv), "a.txt"), Ok((Format::Csv, Container::Stream)));
+        assert_eq!(choose(None, "a.txt"), Ok((Format::Jsonl, Container::Stream)));
+        assert_eq!(choose(None, "/dev/null"), Ok((Format::Jsonl, Container::Stream)));
+        assert_eq!(choose(Some(Format::Csv), "a.parquet"), Err("--format csv contradicts a.parquet".to_owned()));
+        for refused in ["a.csv.gz", "a.root", "a.tsv"] {
+            assert!(choose(None, refused).unwrap_err().contains("cannot be written as"), "{refused}");
+        }
+        assert_eq!(Format::choose(None, None).unwrap(), (Format::Jsonl, Container::Stream));
+    }
+
+    #[test]
+    fn formats_are_called_as_on_the_command_line() {
+        use clap::ValueEnum;
+        for format in Format::value_variants() {
+            assert_eq!(format.to_possible_value().unwrap().get_name(), format.name());
+        }
+    }
+}

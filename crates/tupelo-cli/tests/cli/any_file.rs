@@ -1,0 +1,181 @@
+//! Every command on every damaged file: it ends, in time, within its memory, with a status, and without a panic.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{Place, data, summarise, tupelo};
+
+/// Address space that a run may take: what the budget allows, and what the system maps besides.
+const MEMORY_KIB: u64 = 3 << 20;
+/// Seconds of processor time, and of waiting, after which a run hangs.
+const CPU_SECONDS: u64 = 20;
+const WALL_SECONDS: u64 = 120;
+/// Seconds that mutants are tried for; `TUPELO_COMMAND_SECONDS` says otherwise.
+const MUTANT_SECONDS: u64 = 15;
+/// The budget that the commands are given.
+const BUDGET: &str = "256MiB";
+
+/// What is run on a file; `OUT` is a file that may be written.
+const COMMANDS: [&[&str]; 10] = [
+    &["ls", "-l", "FILE"],
+    &["schema", "--columns", "FILE"],
+    &["head", "FILE"],
+    &["dump", "FILE", "-o", "OUT.jsonl"],
+    &["dump", "FILE", "-o", "OUT.arrow", "--binary-strings"],
+    &["dump", "FILE", "-o", "OUT.parquet", "--binary-strings"],
+    &["layout", "FILE"],
+    &["verify", "--deep", "FILE"],
+    &["index", "FILE"],
+    &["copy", "FILE", "OUT.root"],
+];
+/// What changes the file, and is run on a copy.
+const CHANGES: [&[&str]; 2] =
+    [&["verify", "--repair", "--deep", "FILE"], &["copy", "--append", "FILE", "FILE", "--as", "again"]];
+
+/// Runs a command below limits; says what is wrong with how it ended.
+fn check(arguments: &[&str], file: &Path, folder: &Path) -> Result<(), String> {
+    let out = folder.join("out");
+    let fill = |argument: &&str| match *argument {
+        "FILE" => file.display().to_string(),
+        other => other.replace("OUT", &out.display().to_string()),
+    };
+    let arguments: Vec<String> = arguments.iter().map(fill).collect();
+    let script = format!(
+        "ulimit -v {MEMORY_KIB}; ulimit -t {CPU_SECONDS}; ulimit -c 0; exec timeout -s KILL {WALL_SECONDS} \"$@\""
+    );
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_tupelo"), "--threads", "2"]).args(&arguments);
+    shell.args(["--memory-budget", BUDGET]);
+    let output = shell.stdin(Stdio::null()).stdout(Stdio::null()).output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        if entry.file_name().to_string_lossy().starts_with("out") {
+            fs::remove_file(entry.path()).expect("a file");
+        }
+    }
+    let end: String = said.chars().take(500).collect();
+    if said.contains("panicked") || said.contains("overflowed its stack") || said.contains("memory allocation of") {
+        return Err(format!("{arguments:?}: {end}"));
+    }
+    match (output.status.code(), output.status.signal()) {
+        (Some(0..=2), _) => Ok(()),
+        (code, signal) => Err(format!("{arguments:?}: status {code:?}, signal {signal:?}: {end}")),
+    }
+}
+
+/// Runs all commands on files, on as many threads as there are cores; `next` gives a name and bytes, while there are any.
+fn check_all(next: impl Fn(usize) -> Option<(String, Vec<u8>)> + Sync, commands: &[&[&str]]) -> (usize, Vec<String>) {
+    let (number, runs, faults) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                let folder = tempfile::tempdir().expect("a folder");
+                while let Some((name, bytes)) = next(number.fetch_add(1, Ordering::Relaxed)) {
+                    for arguments in commands {
+                        let file = folder.path().join("file.root");
+                        fs::write(&file, &bytes).expect("a file");
+                        if let Err(fault) = check(arguments, &file, folder.path()) {
+                            faults.lock().expect("a list").push(format!("{name}: {fault}"));
+                        }
+                        runs.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    (runs.into_inner(), faults.into_inner().expect("a list"))
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == "root")).collect();
+    files.sort();
+    files
+}
+
+fn all_commands() -> Vec<&'static [&'static str]> {
+    COMMANDS.iter().chain(&CHANGES).copied().collect()
+}
+
+#[test]
+fn every_command_ends_well_on_every_damaged_file() {
+    let bad = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/bad"));
+    assert!(bad.len() > 200, "{} damaged files", bad.len());
+    let hostile = files(&data().map(|folder| folder.join("hostile")).unwrap_or_default());
+    let known: Vec<_> = bad.iter().chain(&hostile).collect();
+    let next =
+        |number: usize| known.get(number).map(|path| (path.display().to_string(), fs::read(path).expect("a file")));
+    let (runs, faults) = check_all(next, &all_commands());
+    assert!(faults.is_empty(), "{} of {runs} runs:\n{}", faults.len(), faults.join("\n"));
+    let (bad, hostile) = (bad.len(), hostile.len());
+    summarise(
+        "command-damaged",
+        &format!("command: {runs} runs on {bad} damaged and {hostile} hostile files ended well"),
+    );
+}
+
+/// A generator of random numbers that is the same everywhere (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % end.max(1) as u64) as usize
+    }
+}
+
+/// A file with a few bits flipped, bytes set, a piece overwritten by another, or its end cut off.
+fn mutant(file: &[u8], seed: u64) -> Vec<u8> {
+    let (mut random, mut bytes) = (Random(seed), file.to_vec());
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        match random.below(8) {
+            0..3 => bytes[at] ^= 1 << random.below(8),
+            3..6 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+            6 => {
+                let (from, length) = (random.below(bytes.len()), 1 + random.below(64));
+                let piece = bytes[from..bytes.len().min(from + length)].to_vec();
+                let end = bytes.len().min(at + piece.len());
+                bytes[at..end].copy_from_slice(&piece[..end - at]);
+            }
+            _ => bytes.truncate(at.max(1)),
+        }
+    }
+    bytes
+}
+
+#[test]
+fn every_command_ends_well_on_mutants() {
+    let place = Place::new();
+    let (small, all) = (place.path("small.root"), place.path("all.root"));
+    tupelo(&["generate", "nanoaod", "--events", "5", &small]).ok();
+    for name in ["dir/One", "Two"] {
+        tupelo(&["copy", &small, &all, "--append", "--as", name, "--fields", "Muon_*,MET_pt", "--compression", "none"])
+            .ok();
+    }
+    let mut originals: Vec<Vec<u8>> = [&small, &all].map(|path| fs::read(path).expect("a file")).into();
+    let real = files(&data().unwrap_or_default()).into_iter().chain(files(&data().unwrap_or_default().join("trees")));
+    originals.extend(real.map(|path| fs::read(path).expect("a file")).filter(|bytes| bytes.len() < 20_000));
+    let seconds = std::env::var("TUPELO_COMMAND_SECONDS").ok().and_then(|text| text.parse().ok());
+    let (started, patience) = (Instant::now(), Duration::from_secs(seconds.unwrap_or(MUTANT_SECONDS)));
+    let next = |number: usize| {
+        let seed = number as u64;
+        let file = &originals[number % originals.len()];
+        (started.elapsed() < patience)
+            .then(|| (format!("mutant {seed} of file {}", number % originals.len()), mutant(file, seed)))
+    };
+    let (runs, faults) = check_all(next, &all_commands());
+    assert!(faults.is_empty(), "{} of {runs} runs:\n{}", faults.len(), faults.join("\n"));
+    summarise(
+        "command-mutants",
+        &format!("command: {runs} runs on mutants of {} small files ended well", originals.len()),
+    );
+}

@@ -1,0 +1,71 @@
+//! Several files, wildcards, directories inside of files.
+
+use serde_json::json;
+
+use super::{Place, tupelo};
+
+#[test]
+fn several_files_are_listed() {
+    let place = Place::new();
+    let (decays, events) = (place.b2hhh(), place.nanoaod());
+    for arguments in [&["ls", &decays, &events][..], &["ls", &place.path("*.root")]] {
+        let listed = tupelo(arguments).ok();
+        let lines: Vec<_> = listed.lines().collect();
+        assert!(lines[0].starts_with(&decays) && listed.contains(&format!("\n\n{events}, ")), "{listed}");
+        assert!(listed.contains("DecayTree") && listed.contains("Events"), "{listed}");
+    }
+    let documents = tupelo(&["ls", "--json", &decays, &events]).ok();
+    let documents: Vec<serde_json::Value> =
+        serde_json::Deserializer::from_str(&documents).into_iter().map(|one| one.expect("JSON")).collect();
+    assert_eq!(documents.iter().map(|one| one["file"].clone()).collect::<Vec<_>>(), [json!(decays), json!(events)]);
+    let schemas = tupelo(&["schema", &format!("{}:Events", place.path("n*.root")), &decays]).ok();
+    assert!(schemas.contains("Events: 500 entries") && schemas.contains("DecayTree: 3 000 entries"), "{schemas}");
+    assert!(tupelo(&["ls", &place.path("x*.root")]).fails(1).contains("no file fits"));
+    assert!(tupelo(&["head", &place.path("*.root")]).fails(2).contains("2 files fit"));
+    assert_eq!(tupelo(&["head", "-n1", &place.path("n*.root")]).ok(), tupelo(&["head", "-n1", &events]).ok());
+    // One that cannot be listed does not keep the others from being.
+    let run = tupelo(&["ls", &place.path("none.root"), &decays]);
+    assert!(run.stdout.contains("DecayTree"), "{}", run.stdout);
+    let error = run.fails(1);
+    assert!(error.contains("none.root") && error.contains("1 of 2 files failed"), "{error}");
+}
+
+#[test]
+fn several_files_are_verified_and_the_worst_decides() {
+    let place = Place::new();
+    let (a, b) = (place.b2hhh(), place.nanoaod());
+    let run = tupelo(&["verify", &a, &b]);
+    assert!(run.stderr.contains("2 files: all intact"), "{}", run.stderr);
+    assert_eq!(run.ok(), "");
+    let mut bytes = std::fs::read(&a).expect("a file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&a, bytes).expect("a file");
+    let run = tupelo(&["verify", &place.path("*.root")]);
+    assert!(run.stdout.starts_with(&format!("{a}: ")), "{}", run.stdout);
+    let error = run.fails(1);
+    assert!(error.contains("damage in") && error.contains("1 of 2 files failed"), "{error}");
+    assert!(error.contains("nanoaod.root: 72 pages"), "the others are checked too: {error}");
+}
+
+#[test]
+fn a_directory_in_a_file_is_listed() {
+    let place = Place::new();
+    let (file, all) = (place.nanoaod(), place.path("all.root"));
+    for name in ["top", "dir/One", "dir/deep/Two", "dirt/Three"] {
+        tupelo(&["copy", &file, &all, "--append", "--as", name]).ok();
+    }
+    for directory in ["dir", "dir/"] {
+        let listed = tupelo(&["ls", &format!("{all}:{directory}"), "--json"]).json();
+        let names: Vec<_> =
+            listed["ntuples"].as_array().expect("ntuples").iter().map(|one| one["name"].clone()).collect();
+        assert_eq!(names, [json!("dir/One"), json!("dir/deep/Two")]);
+    }
+    let table = tupelo(&["ls", &format!("{all}:dir/deep")]).ok();
+    assert!(table.contains("dir/deep/Two") && !table.contains("One"), "{table}");
+    for command in ["ls", "head", "schema", "verify"] {
+        tupelo(&[command, &format!("{all}:dir/deep/Two")]).ok();
+    }
+    let error = tupelo(&["ls", &format!("{all}:dri")]).fails(1);
+    assert!(error.contains("'dri'") && error.contains(&format!("`tupelo ls {all}`")), "{error}");
+}
