@@ -144,6 +144,14 @@ pub(super) struct Place {
     pub(super) room: u64,
 }
 
+impl Place {
+    /// Of a record, whoever lists it.
+    pub(super) fn of_record(record_at: u64, room: u64) -> Self {
+        let (path, name, title) = (String::new(), String::new(), String::new());
+        Self { path, name, title, parent: 0, record_at, room }
+    }
+}
+
 /// The top directory, whose key lies at `begin`.
 pub(super) fn top(fetched: &Fetched, begin: u64) -> Attempt<Place> {
     let key = read_key(fetched, begin)?;
@@ -168,7 +176,7 @@ fn below(fetched: &Fetched, key: &Key, path: String, parent: usize) -> Result<Pl
     })
 }
 
-fn read_directory(fetched: &Fetched, place: Place) -> Attempt<Directory> {
+pub(super) fn read_directory(fetched: &Fetched, place: Place) -> Attempt<Directory> {
     let Place { path, name, title, parent, record_at, room } = place;
     let bytes = fetched.get(record_at, room.min(RECORD_BYTES as u64))?;
     let record = DirectoryRecord::read(&bytes, record_at)?;
@@ -381,7 +389,7 @@ mod tests {
             layout.add(path, "C", "", vec![1; if index == 0 { first_bytes } else { 1 }]).unwrap();
         }
         let tail = layout.finish(head.len() as u64).unwrap();
-        let mut file = [head, tail.append].concat();
+        let mut file = [&head[..], &tail.append].concat();
         for (offset, bytes) in &tail.patches {
             file[*offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
