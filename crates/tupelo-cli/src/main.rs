@@ -67,6 +67,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    interrupt::survive_size_limits();
     let cli = Cli::parse();
     let console = Console::new(cli.quiet, cli.color, cli.metrics);
     tupelo::set_threads(cli.threads);
