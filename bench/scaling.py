@@ -139,6 +139,108 @@ def verify_keys(size: int, folder: Path) -> Work:
     return command("verify", many_keys(size, folder))
 
 
+@row("write-ntuples-assigned", 1250, 5000, bound=6, seconds=2)
+def write_ntuples_assigned(size: int, folder: Path) -> Work:
+    """`file[name] = data` for many names; linear in their number."""
+
+    def work() -> None:
+        with tupelo.recreate(folder / "many.root") as file:
+            for k in range(size):
+                file[f"n{k}"] = {"x": [1.5, 2.5]}
+
+    return work
+
+
+@row("write-ntuples-closed", 1250, 5000, bound=6)
+def write_ntuples_closed(size: int, folder: Path) -> Work:
+    """`mkrntuple`, `extend` and `close` for many names; linear in their number."""
+
+    def work() -> None:
+        with tupelo.recreate(folder / "many.root") as file:
+            for k in range(size):
+                with file.mkrntuple(f"n{k}", {"x": "double"}) as ntuple:
+                    ntuple.extend({"x": [1.5, 2.5]})
+
+    return work
+
+
+@row("write-directories", 1250, 5000, bound=6)
+def write_directories(size: int, folder: Path) -> Work:
+    """An ntuple in each of many directories; linear in their number."""
+
+    def work() -> None:
+        with tupelo.recreate(folder / "many.root") as file:
+            for k in range(size):
+                file[f"d{k % 50}/d{k}/n"] = {"x": [1.5, 2.5]}
+
+    return work
+
+
+@row("write-updated", 1250, 5000, bound=6)
+def write_updated(size: int, folder: Path) -> Work:
+    """As many ntuples once more in a file that has many; linear in their number."""
+    path = folder / "many.root"
+    write_ntuples_closed(size, folder)()
+    whole = path.read_bytes()
+
+    def work() -> None:
+        path.write_bytes(whole)
+        with tupelo.update(path) as file:
+            for k in range(size):
+                file[f"m{k}"] = {"x": [1.5, 2.5]}
+
+    return work
+
+
+@row("add-fields", 500, 2000, bound=6)
+def add_fields(size: int, folder: Path) -> Work:
+    """Fields added one by one; linear in their number."""
+
+    def work() -> None:
+        with tupelo.recreate(folder / "wide.root") as file:
+            events = file.mkrntuple("Events", {"x": "float"})
+            for k in range(size):
+                events.add_fields({f"f{k}": "float"})
+
+    return work
+
+
+CHECKPOINT_BYTES = 2000
+"""What a round of ten entries may take in a file besides them, on average."""
+
+
+@row("checkpoints", 750, 3000, bound=6)
+def checkpoints(size: int, folder: Path) -> Work:
+    """Ten entries and a checkpoint, many times; time linear in the rounds, and room too."""
+    path = folder / "rounds.root"
+
+    def work() -> None:
+        with tupelo.recreate(path) as file:
+            events = file.mkrntuple("Events", {"x": "double"})
+            for k in range(size):
+                events.extend({"x": range(10 * k, 10 * k + 10)})
+                events.checkpoint()
+        assert path.stat().st_size < size * (80 + CHECKPOINT_BYTES), path.stat().st_size
+
+    return work
+
+
+@row("updates", 250, 1000, bound=6)
+def updates(size: int, folder: Path) -> Work:
+    """Ten entries in an update of their own, many times; time linear in the rounds, and room too."""
+    path = folder / "rounds.root"
+
+    def work() -> None:
+        with tupelo.recreate(path) as file:
+            file.mkrntuple("Events", {"x": "double"})
+        for k in range(size):
+            with tupelo.update(path) as file:
+                file["Events"].extend({"x": range(10 * k, 10 * k + 10)})
+        assert path.stat().st_size < size * (80 + CHECKPOINT_BYTES), path.stat().st_size
+
+    return work
+
+
 def measure(chosen: Row) -> tuple[float, float]:
     """The fastest times in seconds at the small and at the large size."""
     folder = Path(tempfile.mkdtemp(prefix="tupelo-scaling-"))
