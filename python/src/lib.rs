@@ -3,6 +3,7 @@
 //! Nothing here has an opinion about how arrays are handed out: everything is Arrow, and the Python package over it
 //! makes Awkward, NumPy and pandas of it. The interpreter is let go while the engine works.
 
+mod arrow;
 mod attributes;
 mod error;
 mod file;
@@ -11,6 +12,8 @@ mod objects;
 mod options;
 mod rules;
 mod writer;
+
+use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
@@ -47,6 +50,15 @@ mod _core {
     #[pyfunction]
     fn threads() -> usize {
         tupelo::threads()
+    }
+
+    /// Runs the command `tupelo` on its arguments, of which the first is the name of the program.
+    ///
+    /// Returns the exit status. It changes the threads and the signal handlers of the whole process, so the process
+    /// should end with it.
+    #[pyfunction]
+    fn run_command(py: Python<'_>, args: Vec<OsString>) -> u8 {
+        py.detach(|| tupelo_cli::run(args))
     }
 
     #[pymodule_init]

@@ -8,17 +8,18 @@
 >>> events.pt.tolist()
 [[31.5, 7.25], [], [12.0]]
 
-`open` gives a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields), whose
-`Ntuple.arrays` and `Ntuple.iterate` hand entries out as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
-`concatenate` do so over many files. `recreate` and `update` give a `WritableFile`. What goes wrong is an `Error` of a
-class that says what kind, and nothing that is asked for is silently left out: what Tupelo cannot do, it says.
+`open` returns a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields).
+`Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
+`concatenate` do so over many files. `recreate` and `update` return a `WritableFile`. Failures raise an `Error`, with a
+class for each kind. Nothing is silently ignored: an unsupported request is an error.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._core import VERSION as __version__
-from ._core import set_threads, threads
+from ._core import threads
+from ._threads import set_threads
 from .errors import (
     ChangedFileError,
     CorruptError,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ._cpp import record
     from ._dask import dask, dask_dataframe
     from ._manifest import index
-    from ._many import concatenate, iterate, num_entries
+    from ._many import concatenate, hist, iterate, num_entries, scan
     from ._objects import Instance, OpaqueObject
     from ._origin import Report
     from ._partitions import Partition, PartitionReport, partitions
@@ -84,6 +85,7 @@ __all__ = [
     "concatenate",
     "dask",
     "dask_dataframe",
+    "hist",
     "index",
     "iterate",
     "num_entries",
@@ -91,6 +93,7 @@ __all__ = [
     "partitions",
     "record",
     "recreate",
+    "scan",
     "set_threads",
     "threads",
     "update",
@@ -119,6 +122,7 @@ _MODULE_OF = {
     "concatenate": "_many",
     "dask": "_dask",
     "dask_dataframe": "_dask",
+    "hist": "_many",
     "index": "_manifest",
     "iterate": "_many",
     "num_entries": "_many",
@@ -126,6 +130,7 @@ _MODULE_OF = {
     "partitions": "_partitions",
     "record": "_cpp",
     "recreate": "writing",
+    "scan": "_many",
     "update": "writing",
 }
 

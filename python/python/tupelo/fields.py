@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Field:
-    """One field of an ntuple: what it is, and a way to read it. An ntuple is a mapping from paths to fields.
+    """One field of an ntuple: its description, and its values. An ntuple is a mapping from paths to fields.
 
     ``path`` is its dotted path and ``name`` the last part of it, ``typename`` its C++ type (empty where there is none),
     ``description`` a free text, and ``kind`` how it is built: ``"record"``, ``"collection"`` and so on. Subfields are
@@ -91,6 +91,12 @@ class Field:
     def __repr__(self) -> str:
         return f"<tupelo.Field {self.path!r}: {self.typename or self.kind}>"
 
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ntuple.close()
+
     def array(
         self,
         entry_start: SupportsIndex | None = None,
@@ -104,9 +110,9 @@ class Field:
     ) -> Any:
         """The values of the field in the entries from ``entry_start`` to ``entry_stop``, by default all.
 
-        Entries are counted as in Python's slices. The first axis are the entries. A subfield of a collection comes
-        as a collection of its values: ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. The keywords
-        are those of `Ntuple.arrays`, but the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array`,
+        Entries are counted as in a Python slice. The first axis counts entries. A subfield of a collection is a
+        collection of its values: ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. The keywords are
+        those of `Ntuple.arrays`, but the result is a single column: an `ak.Array`, NumPy array, `pyarrow.Array`,
         `pandas.Series` or `polars.Series`.
 
         Raises `CorruptError` with field, cluster, page and offset where data are damaged, `UnsupportedError` for types
@@ -128,7 +134,7 @@ class Field:
         if library == "arrow":
             return column
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.path)]))
-        arrays = hand_out(alone, library, range(start, stop), style)
+        arrays = hand_out(alone, library, range(start, stop), style, is_kept=self._ntuple._is_kept)
         return arrays[self.path]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -148,7 +154,7 @@ class Field:
         values = self.array(library="np")
         if values.dtype.kind not in "iufb" or isinstance(values, np.ma.MaskedArray):
             raise InvalidArgumentError(f"'{self.path}' has no plain numbers; read it by array(), which gives ak.Array")
-        return np.ascontiguousarray(values).copy().__dlpack__(**options)
+        return np.ascontiguousarray(values).__dlpack__(**options)
 
     def __arrow_array__(self, type: Any = None) -> Any:
         """What ``pyarrow.array(field)`` takes: ``array(library="arrow")``."""
@@ -164,7 +170,8 @@ class Field:
     ) -> list[Any]:
         """The C++ objects of a streamer field in the entries from ``entry_start`` to ``entry_stop``, by default all.
 
-        Entries are counted as in Python's slices. It is one object for each, or a list for fields below collections.
+        Entries are counted as in a Python slice. The result has one object per entry, or a list for fields below
+        collections.
 
         ``TString``, ``TObjString`` and ``std::string`` come as `str`, ``TObjArray``, ``TList`` and sequences as lists
         (NumPy arrays, if of numbers), maps as dicts, ``TArrayD`` and its like as NumPy arrays, ``std::pair`` as tuples,
@@ -403,7 +410,7 @@ class Fields:
         return f"<tupelo.Ntuple {self._path!r} ({top} fields, {self.num_entries} entries)>"
 
     def close(self) -> None:
-        """Lets go of the file. Arrays that were read stay."""
+        """Closes the file. Arrays that were read stay valid."""
         self._open_core = None
 
     def __enter__(self) -> "Self":
@@ -413,6 +420,11 @@ class Fields:
         self.close()
 
     # Under the hood.
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether others may see the memory of what is read."""
+        return False
 
     @property
     def _core(self) -> "_core.Ntuple":

@@ -1,11 +1,11 @@
 //! One open ntuple.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use tupelo_format::container::StreamerInfos;
-use tupelo_format::descriptor::Descriptor;
+use tupelo_format::descriptor::{AttributeSet, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::{container, open};
 
@@ -14,7 +14,7 @@ use super::sources::Sources;
 use super::{Objects, Read, ReadRule};
 use crate::schema::arrow::default_column_type;
 use crate::schema::evolution::Rules as Evolution;
-use crate::schema::{Field, Schema, metadata};
+use crate::schema::{Field, Names, Schema, metadata};
 use crate::source::{Metrics, PageSource, Pages};
 use crate::{Error, Result, plan, pool};
 
@@ -45,7 +45,9 @@ pub struct Ntuple {
 struct Inner {
     source: PageSource,
     path: String,
-    schema: Schema,
+    schema: Arc<Schema>,
+    /// Made when a field is first asked for by its name.
+    names: OnceLock<Names>,
     warnings: Vec<String>,
     compressed: bool,
 }
@@ -59,7 +61,8 @@ impl Ntuple {
         let warnings = source.descriptor().dropped().iter().map(dropped).collect();
         // A damaged page list is told to whoever reads entries of it; it does not keep the ntuple from being opened.
         let compressed = is_compressed(&source, &schema).unwrap_or(true);
-        let inner = Inner { source, path: path.to_owned(), schema, warnings, compressed };
+        let (path, schema, names) = (path.to_owned(), Arc::new(schema), OnceLock::new());
+        let inner = Inner { source, path, schema, names, warnings, compressed };
         Ok(Self { inner: Arc::new(inner), rules: None })
     }
 
@@ -125,7 +128,17 @@ impl Ntuple {
 
     /// The fields, with what read rules compute.
     pub fn schema(&self) -> &Schema {
+        self.shared_schema()
+    }
+
+    fn shared_schema(&self) -> &Arc<Schema> {
         self.rules.as_ref().map_or(&self.inner.schema, |rules| &rules.schema)
+    }
+
+    /// Where the fields of [`Ntuple::schema`] are, by dotted path.
+    fn names(&self) -> &Names {
+        let names = self.rules.as_ref().map_or(&self.inner.names, |rules| &rules.names);
+        names.get_or_init(|| Names::of(self.schema()))
     }
 
     /// The fields as they are on disk.
@@ -172,18 +185,33 @@ impl Ntuple {
     /// this ntuple of which each of its entries speaks, and `_userData` what it says.
     ///
     /// # Errors
-    /// Not found, with near names; corrupt if it cannot be read.
+    /// Not found, with near names; corrupt if it cannot be read, or has attribute sets itself, which the format forbids.
     pub fn attribute_set(&self, name: &str) -> Result<Self> {
-        let Some(set) = self.descriptor().attribute_sets().iter().find(|set| set.name == name) else {
-            return Err(self.context(Error::no_such("attribute set", name, self.attribute_sets())));
-        };
+        match self.descriptor().attribute_sets().iter().find(|set| set.name == name) {
+            Some(set) => self.open_attribute_set(set),
+            None => Err(self.context(Error::no_such("attribute set", name, self.attribute_sets()))),
+        }
+    }
+
+    /// Opens one of the linked attribute sets of the descriptor. Sets have no sets (format specification, "Linked
+    /// Attribute Sets"): so nothing that a file says can make a chain of them.
+    pub(crate) fn open_attribute_set(&self, set: &AttributeSet) -> Result<Self> {
         let open = || {
             let file = self.source().file();
             let anchor = file.attempt(|fetched| open::attribute_set_anchor(fetched, set))?;
+            if anchor == *self.source().anchor() {
+                return Err(Error::corrupt("it is linked to the anchor of the ntuple itself"));
+            }
             let source = PageSource::open(file.clone(), anchor, self.source().verifies())?;
-            Self::new(source, &format!("{}@{name}", self.path()))
+            if let Some(nested) = source.descriptor().attribute_sets().first() {
+                let nested = nested.name.escape_debug();
+                return Err(Error::corrupt(format!(
+                    "it has an attribute set '{nested}' itself, and must not have any"
+                )));
+            }
+            Self::new(source, &format!("{}@{}", self.path(), set.name))
         };
-        open().map_err(|e: Error| self.context(e.within(format!("attribute set '{name}'"))))
+        open().map_err(|e: Error| self.context(e.within(format!("attribute set '{}'", set.name))))
     }
 
     /// Chooses fields to read, by dotted paths or globs (`jets.pt`, `Muon_*`); no pattern means all.
@@ -195,12 +223,15 @@ impl Ntuple {
     }
 
     pub(super) fn select<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
-        let schema = self.schema().select(patterns.as_ref())?;
+        if patterns.as_ref().is_empty() {
+            return Ok(self.read_all());
+        }
+        let schema = self.schema().select_by(self.names(), patterns.as_ref())?;
         let sources = match self.rules {
             None => None,
             Some(_) => Some(Arc::new(Sources::of(self.disk_schema(), &self.evolution(), &schema)?)),
         };
-        Ok(Read::new(self.clone(), schema, sources))
+        Ok(Read::new(self.clone(), Arc::new(schema), sources))
     }
 
     /// The layouts of classes with which streamer fields are decoded: those of the ntuple itself, and those of the
@@ -239,7 +270,7 @@ impl Ntuple {
     /// Chooses all fields.
     pub fn read_all(&self) -> Read {
         let sources = self.rules.as_ref().map(|rules| rules.sources.clone());
-        Read::new(self.clone(), self.schema().clone(), sources)
+        Read::new(self.clone(), Arc::clone(self.shared_schema()), sources)
     }
 
     pub(crate) fn source(&self) -> &PageSource {

@@ -62,8 +62,8 @@ impl Layout {
         let what = format!("directory '{}'", expected.name);
         let Some((record_at, room)) = expected.place else { return Err(other(&what)) };
         let found = read(fetched, |fetched| match index {
-            0 => directory::read_directory(fetched, directory::top(fetched, self.header.begin)?),
-            _ => directory::read_directory(fetched, directory::Place::of_record(record_at, room)),
+            0 => directory::read_directory(fetched, &directory::top(fetched, self.header.begin)?),
+            _ => directory::read_directory(fetched, &directory::Place::of_record(record_at, room)),
         })?;
         let names = index > 0 || (&found.name, &found.title) == (&expected.name, &expected.title);
         // Old directories have no room for a UUID.
