@@ -86,7 +86,12 @@ class Opened:
     def forget(self) -> None:
         """Finishes or discards a file that nobody can close any more."""
         # A child process that was forked leaves the file to its parent.
-        if not self.is_ours or (self.is_update and not self.ntuples):
+        if not self.is_ours:
+            return
+        if self.is_update and not self.ntuples:
+            # Nothing is lost.
+            with contextlib.suppress(Exception):
+                self.abort()
             return
         if self.finish_when_forgotten:
             try:
