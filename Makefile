@@ -127,10 +127,10 @@ help: ## This list
 
 .PHONY: announce-demo announce-test begin check-format layers tidy clippy types docs test-rust stubs reference test-python summary
 announce-demo:
-	@echo 'make demo: ANNOUNCE_DEMO'
+	@echo 'make demo: on two cores the first run takes about 6 minutes and 1.5 GiB of disk, later ones less than a minute'
 
 announce-test:
-	@echo 'make test: ANNOUNCE_TEST'
+	@echo 'make test: on two cores about 16 minutes, the first run 20, and 5 GiB of disk'
 
 begin: tools root
 	@rm -rf '$(TUPELO_SUMMARY)' && mkdir -p '$(TUPELO_SUMMARY)'

@@ -29,8 +29,9 @@ def test_examples_are_short(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").splitlines()) < at_most
 
 
-def test_dimuon_example(tmp_path: Path) -> None:
+def test_dimuon_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs as a loop over the events makes them."""
+    monkeypatch.setenv("LINES", "100")
     path = DATA / "cms_run2012_dimuon_ntuple.root"
     if not path.exists():
         return

@@ -320,6 +320,12 @@ def test_fields_are_arrays_and_ntuples_are_none() -> None:
     assert pl.DataFrame(ntuple)["x"].to_list() == [1.5, 2.5]
 
 
+def test_a_thousand_nested_types_are_refused() -> None:
+    nested = "std::vector<" * 1000 + "int" + ">" * 1000
+    with pytest.raises(tupelo.InvalidArgumentError, match="nested deeper than the 64 levels"):
+        tupelo.record("Deep", {"x": nested})
+
+
 def test_unions_with_values_of_no_alternative_are_refused() -> None:
     """A type id that no alternative has was written as the first value of the first alternative."""
     children = [pa.array([1.5, 2.5]), pa.array(["a"])]

@@ -35,7 +35,7 @@ def test_cuts_and_expressions_do_what_they_say(events: Any) -> None:
 
 
 def test_zip_works(events: Any) -> None:
-    assert events.arrays(how="zip").fields == ["x", "jets"]
+    assert events.arrays(how="zip").fields == ["jets", "x"]
 
 
 REFUSED: list[tuple[type[Exception], str, Callable[[Any], object]]] = [
@@ -54,7 +54,10 @@ REFUSED: list[tuple[type[Exception], str, Callable[[Any], object]]] = [
     (TypeError, "integer or a string", lambda n: n[1.5]),
     (tupelo.UnsupportedError, "handler", lambda n: compat.open("events.root", handler=object)),
     (tupelo.UnsupportedError, "tupelo.dask_dataframe", lambda n: compat.dask("events.root", library="np")),
-    (TypeError, "steps_per_file", lambda n: compat.dask("events.root", steps_per_file=3)),
+    (TypeError, "not both", lambda n: compat.dask("events.root", steps_per_file=3, step_size=2)),
+    (TypeError, "steps are given", lambda n: compat.dask({"events.root": {"steps": [[0, 2]]}}, steps_per_file=3)),
+    (tupelo.UnsupportedError, "https://a/b.root: only local files", lambda n: compat.open("https://a/b.root")),
+    (tupelo.UnsupportedError, "only local files", lambda n: compat.open({"https://a/b.root": "Events"})),
     (FileExistsError, "exists already", lambda n: compat.create("events.root")),
     (TypeError, "'chunk'", lambda n: compat.recreate("other.root", chunk=1)),
 ]
@@ -74,18 +77,36 @@ def test_options_without_effect_are_taken(events: Any) -> None:
     )
 
 
-def test_nothing_is_visible_before_the_end() -> None:
+def test_a_file_can_be_read_while_it_is_written() -> None:
+    """Nothing was visible before the file was closed; uproot's files can be read after each write."""
     with compat.recreate("kept.root", compression=compat.ZLIB(1)) as file:
+        file["a"] = {"x": [1]}
+        grown = file.mkrntuple("dir/b", {"x": np.int32})
+        for reader in (compat, uproot):
+            with reader.open("kept.root") as seen:
+                assert (seen["a"]["x"].array().tolist(), seen["dir/b"].num_entries) == ([1], 0)
+        for count in (1, 2):
+            grown.extend({"x": [7]})
+            assert uproot.open("kept.root:dir/b").num_entries == compat.open("kept.root:dir/b").num_entries == count
+        grown.add_fields({"y": np.float64})
+        assert uproot.open("kept.root:dir/b")["y"].array().tolist() == [0.0, 0.0]
+    assert compat.open("kept.root").keys(cycle=False) == ["a", "dir", "dir/b"]
+
+
+def test_what_was_written_before_an_exception_stays() -> None:
+    with compat.recreate("kept.root") as file:
         file["a"] = {"x": [1]}
 
     def fail() -> None:
         with compat.recreate("kept.root", compression=None) as file:
-            file["b"] = {"x": [1]}
+            file["b"] = {"x": [1, 2]}
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    assert compat.open("kept.root").keys(cycle=False) == ["a"]
+    for reader in (compat, uproot):
+        assert reader.open("kept.root").keys(cycle=False) == ["b"]
+        assert reader.open("kept.root:b").num_entries == 2
 
 
 def test_sizes_of_collections_can_be_subtracted_from() -> None:

@@ -56,16 +56,16 @@ use console::{Color, Console};
   tupelo verify events.root && echo intact"
 )]
 struct Cli {
-    /// Say nothing on standard error but errors: no warnings, summaries or progress
+    /// Print only errors to standard error: no warnings, summaries or progress
     #[arg(short, long, global = true, display_order = 100)]
     quiet: bool,
-    /// Decode and encode with this many threads; 0 stands for as many as there are cores
+    /// Number of threads that decode and encode; 0 means one per core
     #[arg(long, global = true, value_name = "N", env = tupelo::THREADS_VARIABLE, hide_env_values = true, default_value_t = 0, display_order = 102)]
     threads: usize,
-    /// Tell on standard error what reading cost: requests, bytes, and time to read, decompress and decode
+    /// Print the cost of reading to standard error: requests, bytes, and time to read, decompress and decode
     #[arg(long, global = true, display_order = 103)]
     metrics: bool,
-    /// When to use colours; `auto` is on terminals, unless NO_COLOR is set
+    /// When to use colours; `auto` means on terminals, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 101)]
     color: Color,
     #[command(subcommand)]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._arrow import fixed_values, is_optional_list
+from ._arrow import fixed_values, is_optional_list, whole_type_name
 from .errors import InvalidArgumentError
 
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
@@ -85,7 +85,7 @@ def fit_array(array: Any, field: Any, path: str) -> Any:
     have, want = array.type, field.type
     if pa.types.is_dictionary(have):
         return fit_array(_decoded(array), field, path)
-    if is_optional_list(field) and not _is_list(have):
+    if (is_optional_list(field) and not _is_list(have)) or _may_be_missing(array, field):
         there = np.asarray(array.is_valid())
         offsets = np.concatenate([[0], np.cumsum(there)])
         items = fit_array(array.filter(pa.array(there)), want.value_field, path)
@@ -112,6 +112,23 @@ def fit_array(array: Any, field: Any, path: str) -> Any:
             raise InvalidArgumentError(f"field '{path}': the declared type {want} cannot hold all of the values")
         return fitting
     raise InvalidArgumentError(f"field '{path}': values of the Arrow type {have} do not fit the declared type {want}")
+
+
+def _may_be_missing(array: Any, field: Any) -> bool:
+    """Whether records that may be missing, or lists of them, go into an untyped collection of no or one."""
+    have, want = array.type, field.type
+    if not pa.types.is_large_list(want) or whole_type_name(field) or _record_depth(want) != _record_depth(have) + 1:
+        return False
+    # Of several levels that could be the one, it is the outer one unless the type says that items may be missing.
+    return bool(pa.types.is_struct(have) or array.null_count or not have.value_field.nullable)
+
+
+def _record_depth(kind: Any) -> int:
+    """How many lists are around records; less than 0 where there are none."""
+    depth = 0
+    while _is_list(kind):
+        kind, depth = kind.value_type, depth + 1
+    return depth if pa.types.is_struct(kind) else -2
 
 
 def check_missing(count: int, field: Any, path: str) -> None:

@@ -249,8 +249,8 @@ def scan(
 ) -> Any:
     """A `polars.LazyFrame` of the entries of many files, which reads what a query needs, as `Ntuple.scan` does of one.
 
-    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.scan`. All files are
-    opened at once.
+    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.scan`. All files
+    are opened at once.
 
     Raises what `Ntuple.scan` and `iterate` do, and `InvalidArgumentError` where there is no file.
 

@@ -461,7 +461,7 @@ class Ntuple(Fields):
         return _numbered(self._core.read(_with_numbers(request)))
 
     def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
-        """What is asked for as one `pyarrow.RecordBatch` whose type does not depend on the entries, and their numbers."""
+        """The request as a `pyarrow.RecordBatch` whose type does not depend on the entries, and their numbers."""
         if request.cut is None:
             batch = request.read_as_stream(self._core)
             return request.ordered(batch), range(request.entry_start, request.entry_stop)

@@ -232,13 +232,19 @@ class WritableFile:
         the format forbids, and for names of other objects in the file; `UnsupportedError` for Arrow types without a C++
         counterpart.
 
-        >>> import numpy as np, tupelo >>> with tupelo.recreate("mkrntuple.root") as file: ...     events =
-        file.mkrntuple( ...         "Events", ...         {"x": "float", "hits": "std::vector<int>"}, ...
-        encodings={"x": "Real16"}, ...         projections={"n_hits": "#hits"}, ...     ) ...     events.extend({"x":
-        np.array([0.5, 1.5]), "hits": [[1], [2, 3]]}) ...     events.extend({"x": [2.5], "hits": [[]]}) >>>
-        tupelo.open("mkrntuple.root:Events").arrays().tolist() [{'x': 0.5, 'hits': [1], 'n_hits': 1}, {'x': 1.5, 'hits':
-        [2, 3], 'n_hits': 2}, {'x': 2.5, 'hits': [], 'n_hits': 0}]
-        """
+        >>> import numpy as np, tupelo
+        >>> with tupelo.recreate("mkrntuple.root") as file:
+        ...     events = file.mkrntuple(
+        ...         "Events",
+        ...         {"x": "float", "hits": "std::vector<int>"},
+        ...         encodings={"x": "Real16"},
+        ...         projections={"n_hits": "#hits"},
+        ...     )
+        ...     events.extend({"x": np.array([0.5, 1.5]), "hits": [[1], [2, 3]]})
+        ...     events.extend({"x": [2.5], "hits": [[]]})
+        >>> tupelo.open("mkrntuple.root:Events").arrays().tolist()
+        [{'x': 0.5, 'hits': [1], 'n_hits': 1}, {'x': 1.5, 'hits': [2, 3], 'n_hits': 2}, {'x': 2.5, 'hits': [], 'n_hits': 0}]
+        """  # noqa: E501
         check_name(name)
         core = self._writer()
         own = Storage(compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds)

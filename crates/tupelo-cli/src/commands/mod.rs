@@ -59,8 +59,8 @@ const DEFAULT_BUDGET_TEXT: &str = "1GiB";
 /// How to read: what all commands have that do.
 #[derive(Debug, clap::Args)]
 struct Reading {
-    /// Memory that the file may make the command take, beyond the values that are asked for; what would need more is read
-    /// in parts, or refused [default: 1 GiB]
+    /// Limit of the memory that reading may take in addition to the requested values; what needs more is read in parts,
+    /// or refused [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUDGET_TEXT, hide_default_value = true)]
     memory_budget: Bytes,
 }

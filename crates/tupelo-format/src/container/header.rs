@@ -1,6 +1,9 @@
 //! The first bytes of a ROOT file (`TFile::WriteHeader`).
 
-use super::other::kind_of;
+mod other;
+
+use other::kind_of;
+
 use super::{Attempt, Fetched, START_BIG_FILE};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};

@@ -15,7 +15,6 @@ mod free;
 mod header;
 mod key;
 mod layout;
-mod other;
 mod recover;
 mod streamed;
 mod streamer_info;

@@ -108,7 +108,7 @@ fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> A
     let end = free.seek_key.saturating_add(u64::from(free.nbytes));
     let mut patches = Vec::new();
     // The later of two lists of a directory is the one that remains.
-    let lists = before.iter().filter(|(_, kind)| *kind == Kind::KeyList).map(|(key, _)| *key);
+    let mut lists = before.iter().filter(|(_, kind)| *kind == Kind::KeyList).map(|(key, _)| *key);
     let newest: HashMap<u64, &Key> =
         lists.clone().filter(|list| list.is_directory()).map(|list| (list.seek_parent, list)).collect();
     for (key, kind) in before.iter().filter(|(key, _)| key.is_directory()) {
@@ -127,7 +127,7 @@ fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> A
         Err(Interrupt::Failed(_)) => return Ok(None),
         Err(need) => return Err(need),
     };
-    let list = lists.filter(|list| list.class_name == "TFile").last();
+    let list = lists.rfind(|list| list.class_name == "TFile");
     let head_bytes = place.record_at.saturating_add(place.room.min(RECORD_BYTES as u64));
     let mut head = fetched.get(0, head_bytes)?.to_vec();
     let record_at = usize::try_from(place.record_at).unwrap_or(usize::MAX);

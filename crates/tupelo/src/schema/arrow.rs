@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, UnionFields, UnionMode};
-use tupelo_format::descriptor::{TypeName, fundamental};
+use tupelo_format::descriptor::{MAX_FIELD_DEPTH, TypeName, fundamental};
 use tupelo_format::encoding::{ColumnType, Encoding};
 
 use super::{Field, Kind, Primitive, Schema};
@@ -58,9 +58,21 @@ impl Schema {
     /// # Errors
     /// Unsupported for Arrow types that have no C++ counterpart; the error names field and type.
     pub fn from_arrow(schema: &ArrowSchema) -> Result<Self> {
-        let fields = schema.fields().iter().map(|f| from_arrow(f.name(), f)).collect::<Result<_>>()?;
+        let fields = schema.fields().iter().map(|f| from_arrow(f.name(), f)).collect::<Result<Vec<_>>>()?;
+        for field in &fields {
+            let depth = depth(field);
+            if depth > MAX_FIELD_DEPTH {
+                let what = format!("its type is nested {depth} deep, and readers go no deeper than {MAX_FIELD_DEPTH}");
+                return Err(Error::invalid_argument(what).in_field(&field.name));
+            }
+        }
         Ok(Self { fields })
     }
+}
+
+/// Levels of fields below a field.
+fn depth(field: &Field) -> usize {
+    field.children().iter().map(|child| depth(child) + 1).max().unwrap_or(0)
 }
 
 /// The batch's schema with only those fields nullable that hold nulls, or whose C++ type says so. Many libraries call
@@ -84,9 +96,10 @@ fn tight(field: &FieldRef, array: &ArrayRef) -> FieldRef {
         (DataType::FixedSizeList(item, size), DataType::FixedSizeList(..)) => {
             DataType::FixedSizeList(tight(item, array.as_fixed_size_list().values()), *size)
         }
-        (DataType::Struct(fields), DataType::Struct(_)) => DataType::Struct(
-            fields.iter().zip(array.as_struct().columns()).map(|(field, array)| tight(field, array)).collect(),
-        ),
+        (DataType::Struct(fields), DataType::Struct(_)) => {
+            let members = present(array.as_struct());
+            DataType::Struct(fields.iter().zip(&members).map(|(field, array)| tight(field, array)).collect())
+        }
         (DataType::Map(entries, sorted), DataType::Map(..)) => {
             let structs: ArrayRef = Arc::new(array.as_map().entries().clone());
             DataType::Map(tight(entries, &structs), *sorted)
@@ -99,6 +112,14 @@ fn tight(field: &FieldRef, array: &ArrayRef) -> FieldRef {
         (other, _) => other.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(nullable))
+}
+
+/// The members of the structs that are there: of those that are missing, the members are marked as missing too.
+fn present(structs: &StructArray) -> Vec<ArrayRef> {
+    let members = structs.columns().to_vec();
+    let Some(nulls) = structs.nulls().filter(|nulls| nulls.null_count() > 0) else { return members };
+    let valid = BooleanArray::new(nulls.inner().clone(), None);
+    members.into_iter().map(|member| arrow_select::filter::filter(&member, &valid).unwrap_or(member)).collect()
 }
 
 /// The Arrow field that a field reads as.

@@ -147,6 +147,20 @@ fn nullable_without_nulls_is_not_optional() {
 }
 
 #[test]
+fn members_of_what_is_missing_are_not_optional() {
+    let x = Float32Array::from(vec![Some(1.0), None, Some(2.0)]);
+    let y = Float32Array::from(vec![None, None, Some(2.0)]);
+    let fields = ["x", "y"].map(|name| ArrowField::new(name, DataType::Float32, true));
+    let columns: Vec<ArrayRef> = vec![Arc::new(x), Arc::new(y)];
+    let missing = Some(vec![true, false, true].into());
+    let records: ArrayRef = Arc::new(StructArray::new(fields.to_vec().into(), columns, missing));
+    let batch = RecordBatch::try_from_iter_with_nullable([("record", records, true)]).unwrap();
+    let schema = Schema::from_arrow(&tighten(&batch)).unwrap();
+    let types: Vec<_> = schema.paths().into_iter().map(|(_, field)| field.type_name.clone()).collect();
+    assert_eq!(types, ["", "float", "std::optional<float>"]);
+}
+
+#[test]
 fn encodings_are_spelt_as_the_format_does() {
     for good in ["Real16", "Real32Trunc(10)", "Real32Quant(1,0,1)", "SplitIndex32"] {
         parse_encoding(good).unwrap();

@@ -31,27 +31,32 @@ not used.
 type, a mask instead of an index. With ``library="np"`` collections are object arrays also where all have the same
 length, records are structured arrays, and optional numbers masked arrays. With ``library="pd"`` what is nested or may
 be missing has columns of a `pandas.ArrowDtype`. NumPy and pandas keep base classes as members called ``:_0``.
-``library="arrow"`` is there too. ``ak_add_doc`` knows the attributes ``"description"``, ``"typename"`` and ``"name"``,
-of variants too; the key ``"__record__"`` names records only.
+``library="arrow"`` is there too. ``ak_add_doc`` knows the attributes ``"description"`` (or ``"title"``), ``"typename"``
+and ``"name"``, of variants too; the key ``"__record__"`` names records only.
 
-**Sizes in memory** in ``step_size`` and ``num_entries_for`` count what is handed out, also of fields that show others,
-so that pieces may have fewer entries than uproot's.
+**Files with different fields.** Without expressions, `iterate`, `concatenate` and `dask` read the fields that all files
+have, and a `TupeloWarning` lists the others; ``fields="union"`` (`iterate`, `concatenate`) reads those that any file
+has. Files may be given with steps, ``{"f.root": {"object_path": "Events", "steps": [[0, 500]]}}``, to all three.
 
 **Virtual arrays** tell ``access_log`` the dotted path of the field, the buffer and the entries, where uproot tells
 columns and clusters. The members of records are read by themselves, pairs, tuples and variants whole.
 
-**Writing.** Nothing is visible under the path before the file is closed, and where the ``with`` block is left by an
-exception, what was there before stays. The default codec is ``"zstd:5"``, pages have checksums, and columns the
-encodings that ROOT chooses. Entries and fields are added to the ntuples of any program, also to variants and to columns
-in ROOT's encodings. An index of pandas that has no name is not written. Dotted names in ``add_fields`` are paths from
-the top, and never ambiguous. Records that have no C++ type cannot stand in optionals, variants and fixed-size arrays,
-whose C++ types could not be written. Nothing can be deleted; trees and histograms cannot be written.
+**Writing.** Files can be read after each write, as uproot's, and each write is made durable: many small ones cost more
+than in `tupelo.recreate`, which makes nothing visible before the end and keeps the old file until then. The default
+codec is ``"zstd:5"``, pages have checksums, and columns the encodings that ROOT chooses. Entries and fields are added
+to the ntuples of any program, also to variants and to columns in ROOT's encodings. An index of pandas that has no name
+is not written. Records that may be missing become collections of no or one record, as in uproot; ROOT reads these.
+Records in variants and in arrays of fixed size are written with a warning, since ROOT opens no ntuple with them.
+Nothing can be deleted; trees and histograms cannot be written.
 
-**Dask.** Single members of records are read. Plans follow clusters, so that there is no ``steps_per_file``. All files
-must have the chosen fields, with the same types; uproot takes what all have in common.
+**Dask.** Files are always opened to plan. Members of records are read alone. Reports have the fields of
+`tupelo.PartitionReport`. `dask_write` writes ntuples.
 
-**Inside.** What uproot shows of the format is not there: ``header``, ``footer``, ``page_link_list``, ``uuid``,
-``column_records``, ``RField.record``, ``member``, ``key``, sources, sinks, cursors, models, keys of forms.
+**Inside.** What uproot shows of the format is not there: ``header``, ``footer``, ``page_link_list``,
+``column_records``, ``RField.record``, ``member``, chunks, cursors, models, keys of forms.
+
+Files, directories, ntuples and fields can be pickled, unlike uproot's. `install` lets other packages, coffea for
+instance, read ntuples by Tupelo.
 """
 
 from .. import __version__

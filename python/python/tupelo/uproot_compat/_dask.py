@@ -3,11 +3,12 @@
 import os
 from collections.abc import Callable, Iterable
 from copy import copy
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from .. import _dask, _optional, _select
+from .. import _common, _dask, _optional, _select
 from .._awkward import AddDoc
 from .._files import Files
 from .._libraries import hand_out
@@ -15,7 +16,7 @@ from .._partitions import OPEN_NTUPLES, Partition
 from .._select import Filter
 from ..errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from ._fields import FieldFilter, style_of
-from ._many import Part, common_paths, parts_of
+from ._many import Part, common_paths, parts_of, union_schema
 from ._ntuple import RNTuple
 from ._options import check_options, library_name
 from ._reading import open
@@ -42,14 +43,14 @@ def dask(
     form_mapping: Callable[[Any], tuple[Any, Any]] | None = None,
     allow_read_errors_with_report: bool | tuple[type[BaseException], ...] = False,
     known_base_form: Any = None,
+    fields: _common.Fields = "common",
     **options: Any,
 ) -> Any:
     """The entries of many files as a `dask_awkward.Array`; `tupelo.dask` plans by clusters instead.
 
     ``files`` are those of `iterate`, and ntuples that are open. Where they give steps, each is a partition. Otherwise a
     partition has ``step_size`` entries, or bytes of memory (``"100 MB"``), or a file has ``steps_per_file`` partitions
-    of equal size (1 unless told otherwise). Filters choose among the fields, of which those are read that every file
-    has.
+    of equal size (1 unless told otherwise). Filters choose among the fields; ``fields`` is that of `iterate`.
 
     ``form_mapping`` is uproot's protocol, by which coffea makes its events. ``open_files``, ``recursive`` and
     ``full_paths`` make no difference: files are opened to plan, and keys are paths.
@@ -67,13 +68,20 @@ def dask(
     if any(part.is_divided for part in parts) and not (step_size is None and steps_per_file is None):
         raise TypeError("files whose steps are given have no step_size or steps_per_file")
     ntuples = [part.source.ntuple for part in parts]
-    filters = {"filter_name": filter_name, "filter_typename": filter_typename}
-    paths = common_paths(ntuples, {**filters, "filter_field": filter_field or filter_branch})
+    filters: dict[str, Any] = {"filter_name": filter_name, "filter_typename": filter_typename}
+    filters["filter_field"] = filter_field or filter_branch
+    _common.check(fields)
+    if fields == "union" and form_mapping is not None:
+        raise UnsupportedError("the fields of a form_mapping are those that all files have")
+    union = union_schema(ntuples, filters) if fields == "union" else None
+    paths = None if union is not None else common_paths(ntuples, filters)
     paths = paths or [field.core_path for field in ntuples[0].fields]
     pieces = _pieces(parts, paths, step_size, steps_per_file)
+    if union is not None:
+        pieces = [replace(piece, columns=None, schema=union) for piece in pieces]
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     if form_mapping is None:
-        read: Any = _Read.of(ntuples[0], paths, ak_add_doc, catch)
+        read: Any = _Read.of(pieces[0], ak_add_doc, catch)
     else:
         form = known_base_form if known_base_form is not None else _base_form(ntuples[0], paths, ak_add_doc)
         mapped, info = form_mapping(form)
@@ -121,11 +129,11 @@ class _Read(_dask._Read):
     style: Any
 
     @classmethod
-    def of(cls, ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc, catch: Catch) -> "_Read":
-        """What reads these fields of all ntuples."""
-        request = _select.Request([_select.literal(path) for path in paths], entry_start=0, entry_stop=0)
+    def of(cls, partition: Partition, ak_add_doc: AddDoc, catch: Catch) -> "_Read":
+        """What reads all partitions, of which this is the first."""
         style = style_of(ak_add_doc)
-        made = cls(hand_out(ntuple.core._core.read(request), "ak", range(0), style).layout.form, None, catch)
+        batch, entries = replace(partition, entry_stop=partition.entry_start)._read()
+        made = cls(hand_out(batch, "ak", entries, style).layout.form, None, catch)
         made.style = style
         return made
 
@@ -138,8 +146,8 @@ class _Read(_dask._Read):
         return self.project_manually(super().necessary_columns(report, state))
 
     def _arrays(self, partition: Partition) -> Any:
-        entries = range(partition.entry_start, partition.entry_stop)
-        return hand_out(partition._batch(), "ak", entries, self.style)
+        batch, entries = partition._read()
+        return hand_out(batch, "ak", entries, self.style)
 
 
 class _MappedRead(_dask._Read):

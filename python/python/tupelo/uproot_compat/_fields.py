@@ -25,7 +25,7 @@ FieldFilter = Callable[["RField"], object] | None
 
 def _fitted(batch: Any, schema: Any) -> Any:
     """A batch with the columns of a schema, if there is one."""
-    return batch if schema is None else _common.fitted(batch, schema)
+    return batch if schema is None else _common.fitted(batch, schema, batch.num_rows)
 
 
 def style_of(ak_add_doc: AddDoc) -> Style:

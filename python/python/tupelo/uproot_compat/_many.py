@@ -103,6 +103,14 @@ def common_paths(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> list[str
     return common.paths() or chosen
 
 
+def union_schema(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> Any:
+    """The `pyarrow.Schema` of the fields that filters choose and that any of the ntuples has."""
+    union = _common.Union()
+    for ntuple in ntuples:
+        union.add(ntuple.chosen_schema(filters), f"{ntuple.file_path}: ntuple '{ntuple.object_path}'")
+    return union.schema()
+
+
 class _Chosen:
     """What is read of each file: the fields that all have, or those that any has."""
 
@@ -115,10 +123,7 @@ class _Chosen:
             return
         filters = {name: how.pop(name) for name in _FILTERS if name in how}
         if fields == "union":
-            union = _common.Union()
-            for ntuple in ntuples:
-                union.add(ntuple.chosen_schema(filters), f"{ntuple.file_path}: ntuple '{ntuple.object_path}'")
-            how["schema"] = union.schema()
+            how["schema"] = union_schema(ntuples, filters)
             how.update(filters)
         elif (paths := common_paths(ntuples, filters)) is not None:
             wanted = set(paths)

@@ -249,7 +249,7 @@ class WritableNTuple:
             if new and not accept_new_fields:
                 text = f"'{self.object_path}': {new} are not in this RNTuple; accept_new_fields=True adds them"
                 raise InvalidArgumentError(text)
-            data = {name: _column(values) for name, values in data.items()}
+            data = {name: _column(values, name) for name, values in data.items()}
         self.core.extend(data, accept_new_fields=accept_new_fields)
         self.core.checkpoint()
 
@@ -341,7 +341,7 @@ def _schema_and_data(what: Any) -> tuple[Any, Any]:
         for name in what:
             check_name(name, "a field")
         # In uproot's order.
-        columns = {name: _column(what[name]) for name in sorted(what)}
+        columns = {name: _column(what[name], name) for name in sorted(what)}
         forms = [ak.Array(column).layout.form for column in columns.values()]
         return schema_of(ak.forms.RecordForm(forms, list(columns))), columns
     schema, tables = schema_and_data(what)
@@ -349,8 +349,10 @@ def _schema_and_data(what: Any) -> tuple[Any, Any]:
     return _intake.plain_schema(schema), pa.concat_tables(whole) if whole else None
 
 
-def _column(values: Any) -> Any:
+def _column(values: Any, name: str) -> Any:
     """Lists as uproot sees them, in which items may be of several types."""
     import awkward as ak
 
+    if isinstance(values, str):
+        raise InvalidArgumentError(f"field '{name}': {short(values)} is no type of NumPy or Awkward, and no column")
     return ak.Array(values) if isinstance(values, list | tuple) else values

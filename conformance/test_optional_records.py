@@ -1,0 +1,79 @@
+"""Records that may be missing, without a C++ class: all read the same collections of none or one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import pytest
+import uproot
+from panel import root_error
+
+import tupelo
+import tupelo.uproot_compat as compat
+
+MUONS = ak.Array([[{"pt": 1.5, "q": 1}, {"pt": 0.5, "q": -1}], [], [{"pt": 2.5, "q": -1}]])
+COLUMNS = {
+    "first": ak.firsts(MUONS),
+    "masked": MUONS.mask[MUONS.pt > 1],
+    "best": MUONS[ak.argmax(MUONS.pt, axis=1, keepdims=True)],
+    "lists": MUONS.mask[ak.num(MUONS) > 0],
+}
+SHOW = """
+import ROOT, sys
+reader = ROOT.RNTupleReader.Open("Events", sys.argv[1])
+for entry in range(reader.GetNEntries()):
+    reader.Show(entry)
+"""
+
+
+def as_lists(values: Any, is_optional: bool) -> Any:
+    """Values in which what may be missing is a list of none or one."""
+    return values if not is_optional else [[] if value is None else [value] for value in values]
+
+
+EXPECTED = {
+    "first": as_lists(COLUMNS["first"].tolist(), True),
+    "masked": [as_lists(muons, True) for muons in COLUMNS["masked"].tolist()],
+    "best": [as_lists(muons, True) for muons in COLUMNS["best"].tolist()],
+    "lists": as_lists(COLUMNS["lists"].tolist(), True),
+}
+
+
+@pytest.mark.parametrize("module", [tupelo, compat], ids=["tupelo", "compat"])
+def test_optional_records_are_read_by_all(module: Any, tmp_path: Path, summary: list[str]) -> None:
+    path = tmp_path / "optional.root"
+    with module.recreate(path) as file:
+        file["Events"] = COLUMNS
+    with module.update(path) as file:
+        file["Events"].extend(COLUMNS)
+    for reader in (tupelo, compat, uproot):
+        with reader.open(path) as file:
+            arrays = file["Events"].arrays()
+        assert {name: arrays[name].tolist() for name in COLUMNS} == {name: two * 2 for name, two in EXPECTED.items()}
+    assert ak.firsts(arrays["first"]).tolist() == COLUMNS["first"].tolist() * 2
+    if root_error():
+        summary.append(f"ROOT did not read optional records: {root_error()}")
+        pytest.skip("ROOT cannot be imported")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SHOW, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    shown = json.loads("[" + done.stdout.strip().replace("}\n{", "},{") + "]")
+    assert shown == [dict(zip(EXPECTED, row, strict=True)) for row in zip(*EXPECTED.values(), strict=True)] * 2
+
+
+def test_with_the_name_of_a_class_they_are_optional(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    muon = tupelo.record("Muon", {"pt": "double", "q": "std::int64_t"}).with_nullable(True).with_name("first")
+    with tupelo.recreate(tmp_path / "class.root") as file:
+        made = file.mkrntuple("Events", pa.schema([muon]))
+        made.extend({"first": COLUMNS["first"]})
+    with tupelo.open({tmp_path / "class.root": "Events"}) as events:
+        assert events.typenames(recursive=False) == {"first": "std::optional<Muon>"}
+        assert events["first"].array().tolist() == COLUMNS["first"].tolist()

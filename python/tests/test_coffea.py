@@ -1,0 +1,211 @@
+"""coffea's events are read by Tupelo: eagerly, as they are touched, and by Dask."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import pytest
+import uproot
+
+import tupelo
+import tupelo.uproot_compat as compat
+
+DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared" / "data")
+pytestmark = pytest.mark.filterwarnings("ignore")
+MODES = ["eager", "virtual", "dask"]
+
+
+def from_root(path: Path, name: str, mode: str, schema: Any, **options: Any) -> Any:
+    """The events of an ntuple. Files are read by Tupelo where they are opened by it; Dask opens them itself."""
+    from coffea.nanoevents import NanoEventsFactory
+
+    which = options.pop("which", None)
+    if mode != "dask":
+        options["iteritems_options"] = {"filter_name": which} if which else {}
+        return NanoEventsFactory.from_root(
+            compat.open(path), treepath=name, schemaclass=schema, mode=mode, **options
+        ).events()
+    options["uproot_options"] = {"filter_name": which} if which else {}
+    with compat.install():
+        return NanoEventsFactory.from_root({str(path): name}, schemaclass=schema, mode=mode, **options).events()
+
+
+def values(array: Any) -> list[Any]:
+    """What an array has, computed where that was put off."""
+    found: list[Any] = (array.compute(scheduler="sync") if hasattr(array, "compute") else array).tolist()
+    return found
+
+
+@pytest.fixture
+def only_tupelo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets uproot read nothing."""
+
+    def refuse(*args: object, **options: object) -> None:
+        raise AssertionError("uproot reads")
+
+    monkeypatch.setattr(uproot.models.RNTuple.Model_ROOT_3a3a_RNTuple, "read_cluster_pages", refuse)
+    monkeypatch.setattr(uproot.reading, "ReadOnlyFile", refuse)
+
+
+@pytest.fixture(scope="session")
+def nanoaod(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A NanoAOD that ROOT's importer made an ntuple."""
+    path = tmp_path_factory.mktemp("nanoaod") / "nano.root"
+    code = (
+        "import ROOT, sys; importer = ROOT.Experimental.RNTupleImporter.Create(sys.argv[1], 'Events', sys.argv[2]);"
+        "importer.SetIsQuiet(True); importer.Import()"
+    )
+    tree = str(real("cms_nanoaod_2015_ttbar_tree.root"))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, tree, str(path)], capture_output=True, check=False
+    )
+    if done.returncode != 0:
+        reason = done.stderr.decode().strip().splitlines()[-1:]
+        note(f"coffea's events of NanoAOD did not run: ROOT cannot import the tree ({reason})")
+        pytest.skip("ROOT's importer did not run")
+    return path
+
+
+def real(name: str) -> Path:
+    """A real file. Where it is missing, the test is skipped, and the end of `make test` says so."""
+    if not (DATA / name).exists():
+        note(f"coffea's events of real files did not run: there is no {name}")
+        pytest.skip(f"no file {name}")
+    return DATA / name
+
+
+def note(text: str) -> None:
+    """Says at the end of `make test` what did not run."""
+    if folder := os.environ.get("TUPELO_SUMMARY"):
+        (Path(folder) / "coffea.txt").write_text(text + "\n")
+
+
+@pytest.mark.usefixtures("only_tupelo")
+@pytest.mark.parametrize("mode", MODES)
+def test_events_that_tupelo_wrote(mode: str) -> None:
+    from coffea.nanoevents import NanoAODSchema
+
+    fields = {
+        **dict.fromkeys(["run", "luminosityBlock"], "unsigned"),
+        "event": "std::uint64_t",
+        "MET_pt": "float",
+        **dict.fromkeys(["Muon_pt", "Muon_eta", "Muon_phi", "Muon_mass"], "std::vector<float>"),
+    }
+    muons = [[31.5, 7.25], [], [12.0]]
+    size = {"nMuon": ("Muon_pt", "ROOT::RNTupleCardinality<std::uint32_t>")}
+    with tupelo.recreate("nano.root") as file:
+        made = file.mkrntuple("Events", {**fields, "Muon_charge": "std::vector<int>"}, projections=size)
+        kinematics = {name: muons for name in fields if name.startswith("Muon")}
+        ids = {"run": [1] * 3, "luminosityBlock": [2] * 3, "event": [3, 4, 5]}
+        made.extend({**ids, "MET_pt": [0.5] * 3, **kinematics, "Muon_charge": [[1, -1], [], [1]]})
+    events = from_root(Path("nano.root"), "Events", mode, NanoAODSchema)
+    assert values(events.Muon.pt) == muons
+    assert values(events[ak.num(events.Muon) == 2].Muon.eta) == muons[:1]
+    assert values(events.event) == [3, 4, 5]
+
+
+@pytest.mark.usefixtures("only_tupelo")
+@pytest.mark.parametrize("mode", MODES)
+def test_nanoaod(nanoaod: Path, mode: str) -> None:
+    from coffea.nanoevents import NanoAODSchema
+
+    columns = compat.open(nanoaod)["Events"].arrays(["Muon_pt", "Jet_mass", "GenPart_pt", "MET_pt", "Jet_muonIdx1"])
+    events = from_root(nanoaod, "Events", mode, NanoAODSchema)
+    assert values(events.Muon.pt) == columns.Muon_pt.tolist()
+    assert values(events.Jet[:, :1].mass) == columns.Jet_mass[:, :1].tolist()
+    assert values(events.MET.pt) == columns.MET_pt.tolist()
+    assert len(values(events[ak.num(events.Muon) > 1].Muon.pt)) == ak.sum(ak.num(columns.Muon_pt) > 1)
+    sums = values((events.Muon[:, :1] + events.Muon[:, :1]).pt)
+    assert sums == [[pytest.approx(2 * muon) for muon in muons[:1]] for muons in columns.Muon_pt.tolist()]
+    # Cross-references.
+    index = columns.Jet_muonIdx1
+    matched = [
+        [None if at < 0 else muons[at] for at in jets] for jets, muons in zip(index, columns.Muon_pt, strict=True)
+    ]
+    assert values(events.Jet.matched_muons.pt[:, :, 0]) == matched
+
+
+@pytest.mark.usefixtures("only_tupelo")
+@pytest.mark.parametrize("mode", MODES)
+def test_the_dimuon_file(mode: str) -> None:
+    from coffea.nanoevents import NanoAODSchema
+
+    class Schema(NanoAODSchema):  # type: ignore[misc]
+        error_missing_event_ids = False
+
+    path = real("cms_run2012_dimuon_ntuple.root")
+    columns = compat.open(path)["Events"].arrays(["Muon_pt", "Muon_eta"])
+    events = from_root(path, "Events", mode, Schema)
+    assert values(events.Muon.pt) == columns.Muon_pt.tolist()
+    assert values(events.Muon.eta[events.Muon.pt > 20]) == columns.Muon_eta[columns.Muon_pt > 20].tolist()
+
+
+@pytest.mark.usefixtures("only_tupelo")
+@pytest.mark.parametrize("mode", MODES)
+def test_physlite(mode: str) -> None:
+    from coffea.nanoevents import PHYSLITESchema
+
+    class Schema(PHYSLITESchema):  # type: ignore[misc]
+        """The names of ATLAS's ntuples have colons where its trees have dots."""
+
+        def __init__(self, base_form: dict[str, Any], *args: Any) -> None:
+            fields = [name.replace(":", ".") for name in base_form["fields"]]
+            super().__init__({**base_form, "fields": fields}, *args)
+
+        @staticmethod
+        def _create_eventindex_form(base_form: Any, key: str) -> Any:
+            return PHYSLITESchema._create_eventindex_form(base_form, key.replace(".", ":"))
+
+    path = real("atlas_daod_physlite_ntuple.root")
+    names = ["AnalysisMuonsAuxDyn:pt", "AnalysisElectronsAuxDyn:trackParticleLinks", "GSFTrackParticlesAuxDyn:z0"]
+    columns = compat.open(path)["EventData"].arrays(filter_name=names)
+    events = from_root(path, "EventData", mode, Schema, which="*AuxDyn:*")
+    assert values(events.Muons.pt) == columns[names[0]].tolist()
+    # Electrons name their tracks; a link without a key leads nowhere.
+    links = columns[names[1]].tolist()
+    tracks = [
+        [[z0[link["m_persIndex"]] if link["m_persKey"] else None for link in electron] for electron in electrons]
+        for electrons, z0 in zip(links, columns[names[2]].tolist(), strict=True)
+    ]
+    assert values(events.Electrons.trackParticles.z0) == tracks
+
+
+def test_several_files_and_steps(nanoaod: Path) -> None:
+    """Partitions are those of the file specification; what is not touched is not read."""
+    import dask_awkward as dak
+    from coffea.nanoevents import NanoAODSchema, NanoEventsFactory
+
+    files = {str(nanoaod): {"object_path": "Events", "steps": [[0, 50], [50, 120]]}}
+    with compat.install():
+        events = NanoEventsFactory.from_root(files, schemaclass=NanoAODSchema, mode="dask").events()
+    columns = compat.open(nanoaod)["Events"].arrays(["Muon_pt"])
+    assert (events.npartitions, events.divisions) == (2, (0, 50, 120))
+    assert values(events.Muon.pt) == columns.Muon_pt[:120].tolist()
+    (needed,) = dak.necessary_columns(events.Muon.pt).values()
+    assert needed <= {"Muon_pt", "nMuon"}
+
+
+def test_uproot_keeps_what_is_not_tupelos(nanoaod: Path) -> None:
+    before = uproot.open, uproot.dask
+    with compat.install():
+        assert isinstance(uproot.open(f"{nanoaod}:Events"), compat.RNTuple)
+        assert isinstance(uproot.open(nanoaod), compat.ReadOnlyDirectory)
+        tree = uproot.open({str(real("cms_nanoaod_2015_ttbar_tree.root")): "Events"})
+        assert isinstance(tree, uproot.TTree)
+        assert uproot.open.defaults == before[0].defaults  # type: ignore[attr-defined]
+        with pytest.raises(FileNotFoundError):
+            uproot.open("nowhere.root")
+    assert (uproot.open, uproot.dask) == before
+
+
+def test_coffea_is_there() -> None:
+    """It is installed with what tests need, so that none of these is left out unseen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import coffea
+    assert tuple(map(int, coffea.__version__.split(".")[:2])) >= (2026, 9)
+    assert tupelo.__version__
