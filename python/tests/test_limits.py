@@ -77,7 +77,8 @@ def test_entries_behind_64_bits_are_those_of_a_slice(events: tupelo.Ntuple) -> N
 
 def test_entries_to_take_are_whole_numbers(events: tupelo.Ntuple) -> None:
     good: list[Any] = [
-        [3, -1], (3, -1), np.array([3, -1]), np.array([3, 9], np.uint8), [np.int8(3), 9], iter([3, -1]), pa.array([3, 9]),
+        [3, -1], (3, -1), np.array([3, -1]), np.array([3, 9], np.uint8), [np.int8(3), 9], iter([3, -1]),
+        pa.array([3, 9]),
     ]  # fmt: skip
     for entries in good:
         assert events.take(entries, library="np")["x"].tolist() == [3, 9]
@@ -125,12 +126,17 @@ def test_types_deeper_than_pyarrow_has_are_refused() -> None:
 
 
 @pytest.mark.parametrize("depth", [65, 1000, 100_000])
-@pytest.mark.parametrize("kind", ["vector<{}>", "array<{},1>", "optional<{}>", "pair<int,{}>", "atomic<{}>", "map<int,{}>"])
+@pytest.mark.parametrize(
+    "kind", ["vector<{}>", "array<{},1>", "optional<{}>", "pair<int,{}>", "atomic<{}>", "map<int,{}>"]
+)
 def test_cpp_types_that_are_too_deep_are_refused(events: tupelo.Ntuple, kind: str, depth: int) -> None:
     # 1000 took seconds and ended in a RecursionError.
     before, _, after = f"std::{kind}".partition("{}")
     declared = before * depth + "int" + after * depth
-    with pytest.raises(tupelo.InvalidArgumentError, match=f"types in {depth} levels"), tupelo.recreate("w.root") as file:
+    with (
+        pytest.raises(tupelo.InvalidArgumentError, match=f"types in {depth} levels"),
+        tupelo.recreate("w.root") as file,
+    ):
         file.mkrntuple("Events", {"x": declared})
     with pytest.raises(tupelo.InvalidArgumentError, match=f"types in {depth} levels"):
         events.arrays(schema={"x": declared})

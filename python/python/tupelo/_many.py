@@ -249,8 +249,8 @@ def scan(
 ) -> Any:
     """A `polars.LazyFrame` of the entries of many files, which reads what a query needs, as `Ntuple.scan` does of one.
 
-    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.scan`. All files are
-    opened at once.
+    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.scan`. All files
+    are opened at once.
 
     Raises what `Ntuple.scan` and `iterate` do, and `InvalidArgumentError` where there is no file.
 
@@ -317,9 +317,7 @@ class Wanted:
 class Many:
     """Ntuples of many files, opened one after the other, and what is read of each."""
 
-    def __init__(
-        self, files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None
-    ) -> None:
+    def __init__(self, files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None) -> None:
         is_one = isinstance(files, str | Mapping | Ntuple) or not isinstance(files, Iterable)
         self.places: list[Any] = []
         """The files, each a `Place` or an `Ntuple`, as `iterate` takes them."""

@@ -246,9 +246,9 @@ def partitions(
     """Divides the entries of many files into ranges, which any processes may read; see `Partition`.
 
     ``files`` are ``"f.root"``, ``"f.root:Events"``, either with wildcards (``"run*.root:Events"``, sorted), ``{path:
-    name}``, ``{path: {"object_path": name, "steps": [[0, 500], [500, 1000]]}}``, a `pathlib.Path`, or several of these.
-    Where a file has ``steps``, they are its partitions. With a ``manifest`` (what `index` or ``tupelo index`` made, or the
-    file in which it is) no file is opened, and ``files`` may be left out or choose among those in it.
+    name}``, ``{path: {"object_path": name, "steps": [[0, 500], [500, 1000]]}}``, a `pathlib.Path`, or several of
+    these. Where a file has ``steps``, they are its partitions. With a ``manifest`` (what `index` or ``tupelo index``
+    made, or the file in which it is) no file is opened, and ``files`` may be left out or choose among those in it.
 
     A partition is within one file, and the partitions of a file are about equally large: in stored bytes, or in what
     ``step_size`` counts. ``step_size`` is the size to aim at: a text such as ``"100 MB"`` (the default) counts stored
@@ -260,8 +260,8 @@ def partitions(
     ``names`` choose fields by paths and globs, or ``filter_name`` and ``filter_typename`` as in `Ntuple.keys`. Without
     names, ``fields`` says what is read of files with different fields, as in `iterate`. Fields of the same name must
     have the same type in all files. ``expressions``, ``cut`` and ``aliases`` are those of `Ntuple.arrays`; the first
-    file is opened for their types. ``page_checksums`` and ``memory_budget`` are those of `open`, ``binary_strings`` that
-    of `Ntuple.iterate`.
+    file is opened for their types. ``page_checksums`` and ``memory_budget`` are those of `open`, ``binary_strings``
+    that of `Ntuple.iterate`.
 
     Raises `InvalidArgumentError` where files differ in the chosen fields, saying how, and what `open` raises.
 
@@ -346,7 +346,9 @@ def plan(files: Files | None = None, **how: "Unpack[Planning]") -> Plan:
             tuple(_select.aliases(how.get("aliases"))),
             choice.union,
         )
-        ranges = cut(file, choice.share(file)) if own is None else within(Place(file["uri"], None, own), file["entries"])
+        ranges = (
+            cut(file, choice.share(file)) if own is None else within(Place(file["uri"], None, own), file["entries"])
+        )
         made += [replace(whole, entry_start=start, entry_stop=stop) for start, stop in ranges]
     first_file = manifest["files"][0]
     nothing = replace(whole, uri=first_file["uri"], name=first_file["ntuple"], identity=first_file["identity"])
@@ -397,7 +399,7 @@ def _choices(manifest: dict[str, Any], how: Planning, computed: tuple[str, ...] 
         for number, schema in schemas.items():
             common.add(_core.schema_fields(schema), columns[number])
         if (paths := common.paths()) is not None:
-            columns = dict.fromkeys(schemas, [_select.literal(path) for path in paths])
+            columns = {number: [_select.literal(path) for path in paths] for number in schemas}
         elif how.get("filter_name") is None and how.get("filter_typename") is None:
             columns = dict.fromkeys(schemas)
     choices: dict[int, _Choice] = {}
@@ -435,10 +437,7 @@ def _union(schemas: dict[int, Any], where: dict[int, str], how: Planning) -> dic
     if len(target) == 0:
         raise NotFoundError(f"no field in any of {len(schemas)} files passes the filters")
     empty = _common.fitted(pa.RecordBatch.from_arrays([], names=[]), target, 0)
-    return {
-        number: _Choice(None, empty, schema.names, read[number], target)
-        for number, schema in schemas.items()
-    }
+    return {number: _Choice(None, empty, schema.names, read[number], target) for number, schema in schemas.items()}
 
 
 def _names_in(expressions: Iterable[str], aliases: Mapping[str, str] | None) -> set[str]:

@@ -188,6 +188,8 @@ class Ntuple(Fields):
           `pandas.ArrowDtype` for what is nested or may be missing
         - ``"pl"``: a `polars.DataFrame`; lists, structs and fixed-size arrays as polars has them, no variants
 
+        NumPy arrays and columns of pandas can be written to: no two of them share memory, and nothing else sees it.
+
         ``how`` puts the columns together otherwise: a ``dict``, ``list`` or ``tuple`` (the classes themselves) of them,
         or for Awkward ``"zip"``, which makes one list of records of all lists that have the same lengths: ``Muon_pt``
         and ``Muon_eta`` become ``Muon.pt`` and ``Muon.eta``.
@@ -271,8 +273,8 @@ class Ntuple(Fields):
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
 
-        ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``;
-        with a ``cut``, a piece has what is left of so many, which may be nothing. With ``report`` each piece comes with
+        ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``; with a ``cut``, a piece has what is left of so many, which may be nothing.
+        No more than two pieces are in memory at once: the one that was handed out, and the next. With ``report`` each piece comes with
         a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
         not UTF-8: all pieces have the same type. All else is as in `arrays`.
 
@@ -460,7 +462,7 @@ class Ntuple(Fields):
         return _numbered(self._core.read(_with_numbers(request)))
 
     def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
-        """What is asked for as one `pyarrow.RecordBatch` whose type does not depend on the entries, and their numbers."""
+        """Entries as one `pyarrow.RecordBatch` whose type does not depend on them, and their numbers."""
         if request.cut is None:
             batch = request.read_as_stream(self._core)
             return request.ordered(batch), range(request.entry_start, request.entry_stop)
