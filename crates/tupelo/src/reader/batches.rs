@@ -106,7 +106,10 @@ impl Size {
         let behind = |entries: u64| start.saturating_add(entries);
         let window = behind(half.saturating_add(1))..behind(self.chunk_entries.saturating_add(half).saturating_add(1));
         if last < window.end {
-            return last;
+            // No batch is much larger than was asked for because it is the last one.
+            let rest = last.saturating_sub(start);
+            let is_too_much = !self.is_exact && self.most_entries == self.batch_entries && rest > self.batch_entries;
+            return if is_too_much { start + rest / 2 } else { last };
         }
         let limit = behind(self.chunk_entries.saturating_mul(MAX_CHUNK_BYTES / CHUNK_BYTES)).clamp(window.end, last);
         let place = |end: u64| match self.is_exact {
