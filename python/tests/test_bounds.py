@@ -35,7 +35,7 @@ def test_no_more_than_two_steps_are_in_memory(tmp_path: Path, library: str) -> N
     # Three were, and the memory of others that did not fit for the next one.
     path = tmp_path / "large.root"
     with tupelo.recreate(path) as file:
-        events = file.mkrntuple("Events", {name: "double" for name in "abcd"})
+        events = file.mkrntuple("Events", dict.fromkeys("abcd", "double"))
         for _ in range(13):
             events.extend({name: np.arange(1e6) for name in "abcd"})
     command = [sys.executable, "-c", MEASURE, str(path), library, str(STEP)]

@@ -4,6 +4,7 @@ Dask is loaded when a collection is made, not before.
 """
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -33,14 +34,14 @@ def dask(
     """The entries of many files as a `dask_awkward.Array`, one partition a `Partition`.
 
     ``files`` and all other keywords are those of `partitions`: ``step_size``, ``steps_per_file`` or
-    ``clusters_per_partition``, ``names`` and filters, ``fields`` for files that have different ones, ``expressions``,
+    ``clusters_per_partition``, ``names`` and filters, ``fields`` for files with different fields, ``expressions``,
     ``cut`` and ``aliases``, ``manifest`` with which no file is opened until workers read. Only the fields that a
-    computation needs are read, without being named. With a ``cut``, divisions are not known.
+    computation uses are read. With a ``cut``, divisions are not known.
 
-    With ``allow_read_errors_with_report`` errors do not end a computation: what comes is a pair of the array, in which
-    partitions that could not be read have no entries, and a report, an array with one record for each partition, of the
-    fields of `PartitionReport`. Compute both at once, ``dask.compute(result, report)``: what the report tells is what
-    the same computation read. A tuple of exceptions instead of True allows only these.
+    With ``allow_read_errors_with_report`` errors do not end a computation. The result is a pair of the array, in which
+    partitions that could not be read have no entries, and a report: an array with one record per partition and the
+    fields of `PartitionReport`. Compute both together, ``dask.compute(result, report)``, so that they describe the same
+    reads. A tuple of exceptions instead of True allows only these.
 
     Raises `ImportError` where dask-awkward is not installed, and what `partitions` raises. Reading raises what
     `Partition.arrays` does.
@@ -53,7 +54,7 @@ def dask(
     [[2.5], [4.5, 5.5]]
     """
     _check("dask", how)
-    dak = _optional.load("dask_awkward", "tupelo.dask", "dask")
+    dak = _optional.load("dask_awkward", "tupelo.dask", "dask-awkward")
     made = plan(files, **how)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     read = _Read(to_awkward(made.empty).layout.form, None, catch)
@@ -81,7 +82,7 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     2.5
     """
     _check("dask_dataframe", how)
-    dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "dask")
+    dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "'dask[dataframe]'")
     made = plan(files, **how)
     for field in made.empty.schema:
         if pa.types.is_nested(field.type):
@@ -167,12 +168,16 @@ class _Read:
         import awkward as ak
 
         if self.columns is None:
-            return partition.arrays()
+            return self._arrays(partition)
         if not self.columns:
             layout = ak.contents.RecordArray([], [], length=partition._count())
         else:
-            layout = _projected(partition, self.columns).arrays().layout
+            layout = self._arrays(_projected(partition, self.columns)).layout
         return ak.Array(_filled(self.form, layout))
+
+    def _arrays(self, partition: Partition) -> Any:
+        """What a partition has of its columns."""
+        return partition.arrays()
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return LABEL, self.form.to_json(), self.columns, [str(one) for one in self.catch]
@@ -235,7 +240,9 @@ class _Read:
         leaves = _leaves(utils.form_with_unique_keys(self.form, "@"))
         if wanted.issuperset(leaves["@"]):
             return self
-        return _Read(self.form, tuple(sorted(wanted)), self.catch)
+        made = copy(self)
+        made.columns = tuple(sorted(wanted))
+        return made
 
 
 def _leaves(form: Any) -> dict[str, tuple[str, ...]]:

@@ -22,8 +22,8 @@ Source = Mapping[str, Any] | str | os.PathLike[str]
 def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """Makes a manifest: what `partitions`, `dask` and `dask_dataframe` need to know of files, so that they open none.
 
-    ``files`` are named as in `partitions`. The manifest is a dict of numbers, texts and lists, and with ``output`` it
-    is written there as JSON too, as the command ``tupelo index`` does. For each file it has ``uri``, ``ntuple``,
+    ``files`` are named as in `partitions`. The manifest is a dict of numbers, strings and lists. With ``output`` it
+    is also written there as JSON, as the command ``tupelo index`` does. For each file it has ``uri``, ``ntuple``,
     ``size_bytes``, ``identity``, ``entries``, ``clusters`` (first entry, number of entries, stored bytes),
     ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
 

@@ -25,7 +25,7 @@ from .ntuple import Ntuple
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-DEFAULT_STEP = "100 MB"
+DEFAULT_STEP = "100 MiB"
 """Stored bytes of the chosen fields that a partition has, about; uncompressed it is two to five times as much."""
 OPEN_NTUPLES = 16
 """Ntuples that a process keeps open for the partitions to come."""
@@ -33,7 +33,7 @@ OPEN_NTUPLES = 16
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """How reading a partition went. What is None is not known, or was not."""
+    """The outcome of reading a partition. None stands for what is not known or did not happen."""
 
     file: str
     """The file, by its absolute path."""
@@ -55,11 +55,11 @@ class PartitionReport:
 
 @dataclass(frozen=True)
 class Partition:
-    """A range of entries of one ntuple: what one process reads at once. `partitions` makes them.
+    """A range of entries of one ntuple, read by one process at a time. `partitions` returns them.
 
-    It is a description and opens its file when it reads. Every process keeps the last ntuples open. Reading it twice
-    gives the same. Pickled it has less than 1 kB, unless hundreds of fields are chosen by their names or by a function
-    (globs stay globs), or files have different fields.
+    A partition is a description; it opens the file when it is read. Every process keeps the last ntuples open. Reading
+    it twice gives the same. It pickles to less than 1 KiB, unless hundreds of fields are selected by their names or by
+    a function (globs stay globs), or files have different fields.
 
     >>> import tupelo
     >>> with tupelo.recreate("partition.root") as file:
@@ -104,7 +104,7 @@ class Partition:
         return self.entry_stop - self.entry_start
 
     def with_columns(self, names: str | Iterable[str] | None) -> "Partition":
-        """The same entries of other fields: ``names`` are dotted paths or globs; None means all.
+        """The same entries with other fields: ``names`` are dotted paths or globs; None means all fields.
 
         Raises `InvalidArgumentError` for what is no text.
         """
@@ -112,10 +112,10 @@ class Partition:
         return replace(self, columns=columns, expressions=None)
 
     def arrays(self, library: Library = "ak", *, report: bool = False) -> Any:
-        """Reads it; ``library`` is that of `Ntuple.arrays`.
+        """Reads the entries; ``library`` is that of `Ntuple.arrays`.
 
-        With ``report`` errors of Tupelo are not raised: what comes is a pair of the arrays and a `PartitionReport`,
-        and None instead of the arrays where they could not be read.
+        With ``report`` errors of Tupelo are not raised. The result is a pair of the arrays and a `PartitionReport`,
+        with None instead of the arrays where they could not be read.
 
         Raises `ChangedFileError` (an `OSError`) where the file is not the one that was planned, `UnsupportedError` for
         strings that are not UTF-8 without ``binary_strings``, and what `open` and `Ntuple.arrays` raise.
@@ -243,19 +243,19 @@ def partitions(
     memory_budget: int | str | None = None,
     binary_strings: bool = False,
 ) -> list[Partition]:
-    """Divides the entries of many files into ranges, which any processes may read; see `Partition`.
+    """Divides the entries of many files into ranges that any process can read; see `Partition`.
 
     ``files`` are ``"f.root"``, ``"f.root:Events"``, either with wildcards (``"run*.root:Events"``, sorted), ``{path:
-    name}``, ``{path: {"object_path": name, "steps": [[0, 500], [500, 1000]]}}``, a `pathlib.Path`, or several of
-    these. Where a file has ``steps``, they are its partitions. With a ``manifest`` (what `index` or ``tupelo index``
-    made, or the file in which it is) no file is opened, and ``files`` may be left out or choose among those in it.
+    name}``, ``{path: {"object_path": name, "steps": [[0, 500], [500, 1000]]}}``, a `pathlib.Path`, or several of these.
+    Where a file has ``steps``, they are its partitions. With a ``manifest`` (made by `index` or ``tupelo index``, or
+    the file that holds it) no file is opened; ``files`` may be left out, or select some of them.
 
     A partition is within one file, and the partitions of a file are about equally large: in stored bytes, or in what
-    ``step_size`` counts. ``step_size`` is the size to aim at: a text such as ``"100 MB"`` (the default) counts stored
-    bytes of the chosen fields, judged by what they take of the whole file; a number counts entries. Partitions are runs
-    of whole clusters, and parts of a cluster that is larger than a step. Or ``steps_per_file`` is the number of
-    partitions of each file, or ``clusters_per_partition`` says how many clusters a partition has at most. Partitions
-    cover every entry once, in order.
+    ``step_size`` counts. ``step_size`` is the size to aim at: a text such as ``"100 MiB"`` (the default) counts stored
+    bytes of the selected fields, estimated from what they take of the whole file; a number counts entries. Partitions
+    are runs of whole clusters, and parts of a cluster that is larger than a step. Instead, ``steps_per_file`` is the
+    number of partitions of each file, or ``clusters_per_partition`` the largest number of clusters in a partition.
+    Partitions cover every entry once, in order.
 
     ``names`` choose fields by paths and globs, or ``filter_name`` and ``filter_typename`` as in `Ntuple.keys`. Without
     names, ``fields`` says what is read of files with different fields, as in `iterate`. Fields of the same name must
@@ -346,9 +346,8 @@ def plan(files: Files | None = None, **how: "Unpack[Planning]") -> Plan:
             tuple(_select.aliases(how.get("aliases"))),
             choice.union,
         )
-        ranges = (
-            cut(file, choice.share(file)) if own is None else within(Place(file["uri"], None, own), file["entries"])
-        )
+        place = Place(file["uri"], None, own)
+        ranges = cut(file, choice.share(file)) if own is None else within(place, file["entries"])
         made += [replace(whole, entry_start=start, entry_stop=stop) for start, stop in ranges]
     first_file = manifest["files"][0]
     nothing = replace(whole, uri=first_file["uri"], name=first_file["ntuple"], identity=first_file["identity"])

@@ -25,7 +25,7 @@ from .fields import Field, Fields
 from .metrics import Metrics
 from .rules import ReadRule
 
-DEFAULT_STEP = "100 MB"
+DEFAULT_STEP = "100 MiB"
 """Size in memory of what `Ntuple.iterate` gives at once."""
 
 
@@ -273,10 +273,11 @@ class Ntuple(Fields):
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
 
-        ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``; with a ``cut``, a piece has what is left of so many, which may be nothing.
-        No more than two pieces are in memory at once: the one that was handed out, and the next. With ``report`` each piece comes with
-        a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
-        not UTF-8: all pieces have the same type. All else is as in `arrays`.
+        ``step_size`` is a number of entries, or a size in memory such as ``"100 MiB"`` (the default); with a ``cut``, a
+        piece has what is left of so many, which may be nothing. In a loop, no more than two pieces of 64 MiB or more
+        are in memory at once: the last one, and the next. Of smaller pieces one more is decoded ahead. With ``report``
+        each piece comes with a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is
+        needed where some are not UTF-8: all pieces have the same type. All else is as in `arrays`.
 
         ``progress=True`` shows a bar (rich's or tqdm's, where one is installed) while the pieces are asked for, on the
         standard error stream, if that is a terminal. A function is told how many entries are done, and of how many: 0
@@ -462,7 +463,7 @@ class Ntuple(Fields):
         return _numbered(self._core.read(_with_numbers(request)))
 
     def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
-        """Entries as one `pyarrow.RecordBatch` whose type does not depend on them, and their numbers."""
+        """The request as a `pyarrow.RecordBatch` whose type does not depend on the entries, and their numbers."""
         if request.cut is None:
             batch = request.read_as_stream(self._core)
             return request.ordered(batch), range(request.entry_start, request.entry_stop)

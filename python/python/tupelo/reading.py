@@ -28,19 +28,19 @@ def open(
 ) -> "File | Ntuple | Field":
     """Opens a ROOT file, an ntuple in it, or a field of that.
 
-    ``"f.root"`` gives a `File`, ``"f.root:dir/Events"`` the `Ntuple`, and ``"f.root:dir/Events/jets/pt"`` the `Field`
-    ``jets.pt`` of it. ``{"f.root": "dir/Events"}`` does so too, for names in which colons would confuse, and a
-    `pathlib.Path` is a file name whole. In texts ``~`` is the home folder. With ``page_checksums=False`` the checksums
-    of pages are not compared; those of metadata always are.
+    ``"f.root"`` returns a `File`, ``"f.root:dir/Events"`` an `Ntuple`, and ``"f.root:dir/Events/jets/pt"`` its `Field`
+    ``jets.pt``. So does ``{"f.root": "dir/Events"}``, for names that contain colons. A `pathlib.Path` is always the
+    name of a file. ``~`` in a string is the home folder. ``page_checksums=False`` skips the checksums of pages; those
+    of metadata are always verified.
 
-    A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) gives a `File` too. All its bytes are read into
-    memory at once, from its start, and stay there as long as the `File` and its ntuples; these cannot be pickled.
+    A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) returns a `File` too. All its bytes are read
+    into memory at once and stay there as long as the `File` and its ntuples, which cannot be pickled.
 
-    ``memory_budget`` is the memory that the file may make its reader take beyond the values that are asked for, in
-    bytes or as a text such as ``"2 GB"`` (default 1 GiB). Requests that need more are read in parts; where that does
-    not help they are refused with a `LimitError`.
+    ``memory_budget`` limits the memory that reading may take in addition to the requested values, in bytes or as a
+    string such as ``"2 GiB"`` (default 1 GiB). Requests that need more are read in parts; where that is not possible, a
+    `LimitError` is raised.
 
-    With ``metrics`` what reading costs is counted, for `Ntuple.metrics`.
+    ``metrics`` counts what reading costs, for `Ntuple.metrics`.
 
     Raises `MissingFileError` (a `FileNotFoundError`) where there is no such file, `NotFoundError` (a `KeyError`) with
     near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object, and where
@@ -123,7 +123,7 @@ class File(Mapping[str, Ntuple]):
 
     @property
     def file_path(self) -> str:
-        """The file, as it was named."""
+        """The path of the file, as given to `open`."""
         return self._file_path
 
     @property
@@ -165,7 +165,7 @@ class File(Mapping[str, Ntuple]):
         return Ntuple(core, Origin(self._file_path, (name,), *how))
 
     def only(self) -> Ntuple:
-        """The ntuple, of a file that has no other.
+        """The only ntuple of the file.
 
         Raises `NotFoundError` (a `KeyError`) where there is none, `InvalidArgumentError` with the names where there are
         several.
@@ -208,7 +208,7 @@ class File(Mapping[str, Ntuple]):
         return f"<tupelo.File {self._file_path!r}{' (closed)' if self._open_core is None else ''}>"
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._open_core = None
 
     def __enter__(self) -> "Self":

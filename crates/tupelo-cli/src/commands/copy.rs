@@ -14,7 +14,7 @@ use crate::interrupt::{Interrupt, give_up};
 use crate::parse::{Bytes, Checkpoint, Entries, Patterns, patterns};
 use crate::table::{bytes, things};
 
-/// Decode ntuples and write them again: fewer fields or entries, another codec, other page and cluster sizes
+/// Decode ntuples and write them again: fewer fields or entries, more columns, another codec, other page and cluster sizes
 ///
 /// Without NAME all ntuples of IN are copied, in their newest cycle. C++ types, descriptions and column encodings stay as
 /// they are. Attribute sets and metadata go along; where --entries or --where chooses some, what attributes say is cut to
@@ -24,6 +24,7 @@ use crate::table::{bytes, things};
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
   tupelo copy events.root dimuons.root --where 'nMuon == 2 and sum(Muon_charge) == 0'
+  tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --where 'ht > 500'
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7")]
 pub(crate) struct Args {
     /// What to copy, as FILE or FILE:NAME

@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut progress = console.progress("dump", if shown { read.count() } else { 0 }, "entries");
     match args.format {
         Format::Jsonl | Format::Csv => {
-            let schema = read.schema().clone();
+            let schema = read.schema_with_computed()?;
             // Strings as bytes: whether they are UTF-8 is asked of each one, and those that are not are not lost.
             let batches = read.with_binary_strings(true).batches_of_bytes(BATCH_BYTES)?;
             text(args.format, &schema, batches, output, console, &mut progress)

@@ -58,19 +58,20 @@ fn text_format(name: &str) -> Result<Format, String> {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
-    let read = ntuple.read(patterns(&args.fields))?.with_binary_strings(true);
+    let all = ntuple.read(patterns(&args.fields))?.with_binary_strings(true);
+    let read = args.condition.apply(all)?;
+    let schema = read.schema_with_computed()?;
     if let Some(format) = args.format {
         let mut progress = console.progress("head", 0, "entries");
-        let schema = read.schema().clone();
         let read = if args.condition.is_there() { read } else { read.entries(..args.number) };
-        let batches = args.condition.apply(read)?.batches_of_bytes(dump::BATCH_BYTES)?;
+        let batches = read.batches_of_bytes(dump::BATCH_BYTES)?;
         return dump::text(format, &schema, first(batches, args.number), Output::stdout(), console, &mut progress);
     }
     let numbers = match args.condition.is_there() {
-        true => numbers(args.condition.apply(read.clone())?, args.number)?,
+        true => numbers(read.clone(), args.number)?,
         false => (0..args.number.min(ntuple.entries())).collect(),
     };
-    table(read.schema(), &read.take(&numbers)?, &numbers, ntuple.entries(), console)
+    table(&schema, &read.take(&numbers)?, &numbers, ntuple.entries(), console)
 }
 
 /// The first entries of batches.
@@ -95,7 +96,8 @@ fn numbers(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     for batch in read.without_fields().with_entry_numbers("entry").batches_of_bytes(DEFAULT_BATCH_BYTES)? {
         let batch = batch?;
-        let found = batch.column(0).as_primitive::<UInt64Type>().values();
+        // Behind what is computed.
+        let found = batch.column(batch.num_columns() - 1).as_primitive::<UInt64Type>().values();
         numbers.extend(found.iter().take(count - numbers.len()));
         if numbers.len() == count {
             break;

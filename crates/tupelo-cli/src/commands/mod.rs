@@ -10,6 +10,8 @@ mod ls;
 mod schema;
 mod verify;
 
+use std::str::FromStr;
+
 use clap::Subcommand;
 use tupelo::reader::{Location, Read};
 use tupelo::{Expression, File, Ntuple};
@@ -79,13 +81,39 @@ impl Reading {
     }
 }
 
-/// Which entries, by what they hold.
+/// What is computed of entries: more columns, and which entries to keep.
 #[derive(Debug, clap::Args)]
 struct Condition {
-    /// Only entries for which this is true, as 'nMuon == 2 and sum(Muon_charge) == 0': written as in Python, see the
-    /// documentation of tupelo::Expression; pages that hold no such entry are not read
+    /// Another column, computed for each entry, as 'ht=sum(Jet_pt)': a name and an expression as for --where; may be given
+    /// several times, and later expressions may use the name
+    #[arg(long, value_name = "NAME=EXPRESSION")]
+    define: Vec<Definition>,
+    /// Only entries for which this is true, as 'nMuon == 2 and sum(Muon_charge) == 0': written as in Python, see
+    /// docs/guide/expressions.md; pages that hold no such entry are not read
     #[arg(long = "where", value_name = "EXPRESSION")]
     expression: Option<Expression>,
+}
+
+/// A name and what it stands for.
+#[derive(Debug, Clone)]
+struct Definition {
+    name: String,
+    expression: Expression,
+}
+
+impl FromStr for Definition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, expression) = match text.split_once('=') {
+            Some((name, expression)) if !name.trim().is_empty() && !expression.starts_with('=') => {
+                (name.trim(), expression)
+            }
+            _ => return Err("a name, '=' and an expression are wanted, as 'ht=sum(Jet_pt)'".to_owned()),
+        };
+        let expression = expression.trim().parse().map_err(|error: tupelo::Error| error.to_string())?;
+        Ok(Self { name: name.to_owned(), expression })
+    }
 }
 
 impl Condition {
@@ -94,6 +122,8 @@ impl Condition {
     }
 
     fn apply(&self, read: Read) -> Result<Read, Failure> {
+        let define = |read: Read, column: &Definition| read.with_defined(&column.name, &column.expression);
+        let read = self.define.iter().try_fold(read, define)?;
         match &self.expression {
             None => Ok(read),
             Some(expression) => Ok(read.with_where(expression)?),

@@ -1,66 +1,28 @@
-//! The tree over a batch.
+//! The steps over a batch.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt64Array};
-use arrow_buffer::OffsetBuffer;
-use arrow_select::filter::{filter, prep_null_mask_filter};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_select::take::take;
 
-use super::functions::{self, Lane, Reduction, truths};
-use super::parse::{Binary, Literal, Node, Term, Unary};
-use super::value::{Aligned, Kind, Operand, Value, agree, align, describe, with_nulls};
+use super::functions::{self, Lane, truths};
+use super::members::Members;
+use super::program::{Binary, Literal, Op, Step, Unary};
+use super::value::{Aligned, Kind, Operand, Value, align, describe};
+use super::{call, items, shorten};
 use crate::{Error, Result, pool};
 
-/// Functions, for those who misspell one.
-const FUNCTIONS: &[&str] = &[
-    "abs",
-    "all",
-    "any",
-    "arccos",
-    "arcsin",
-    "arctan",
-    "arctan2",
-    "argmax",
-    "argmin",
-    "ceil",
-    "cos",
-    "cosh",
-    "count",
-    "exp",
-    "expm1",
-    "floor",
-    "hypot",
-    "is_missing",
-    "isfinite",
-    "isnan",
-    "len",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "max",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "prod",
-    "round",
-    "sign",
-    "sin",
-    "sinh",
-    "sqrt",
-    "sum",
-    "tan",
-    "tanh",
-    "where",
-];
-
 /// The value for each entry of a batch.
-pub(super) fn evaluate(text: &str, root: &Term, batch: &RecordBatch) -> Result<Value> {
-    match (Evaluator { text, batch }).operand(root)? {
+pub(super) fn evaluate(text: &str, steps: &[Step], batch: &RecordBatch) -> Result<Value> {
+    let mut evaluator = Evaluator { text, batch, fields: HashMap::new(), stack: Vec::new() };
+    for step in steps {
+        pool::check()?;
+        evaluator.step(step)?;
+    }
+    match evaluator.pop()? {
         Operand::Value(value) => Ok(value),
         Operand::Literal(literal) => {
             let first = UInt64Array::from(vec![0; batch.num_rows()]);
@@ -72,51 +34,101 @@ pub(super) fn evaluate(text: &str, root: &Term, batch: &RecordBatch) -> Result<V
 struct Evaluator<'e> {
     text: &'e str,
     batch: &'e RecordBatch,
+    /// Fields that were named before.
+    fields: HashMap<&'e str, Value>,
+    stack: Vec<Operand>,
 }
 
-impl Evaluator<'_> {
-    fn operand(&self, term: &Term) -> Result<Operand> {
-        pool::check()?;
-        match &term.node {
-            Node::Literal(literal) => Ok(Operand::Literal(literal.clone())),
-            Node::Field(path) => self.field(path).map(Operand::Value),
-            Node::Member(inner, name) => match self.operand(inner)? {
-                Operand::Value(value) => value.member(name).map(Operand::Value),
+impl<'e> Evaluator<'e> {
+    fn pop(&mut self) -> Result<Operand> {
+        self.stack.pop().ok_or_else(|| Error::invalid_argument("a step of an expression has no value"))
+    }
+
+    /// The last values, in their order.
+    fn pop_many(&mut self, count: usize) -> Vec<Operand> {
+        self.stack.split_off(self.stack.len().saturating_sub(count))
+    }
+
+    fn step(&mut self, step: &'e Step) -> Result<()> {
+        let made = match &step.op {
+            // Errors about fields name them.
+            Op::Field(path) => Operand::Value(self.known_field(path)?),
+            Op::Compare { operator, is_chained, goes_on } => {
+                let made = self.compare(*operator, *is_chained, *goes_on);
+                return made.map_err(|e| self.at(step, e));
+            }
+            _ => self.value(&step.op).map_err(|e| self.at(step, e))?,
+        };
+        self.stack.push(made);
+        Ok(())
+    }
+
+    /// The value of a step.
+    fn value(&mut self, op: &Op) -> Result<Operand> {
+        Ok(match op {
+            Op::Literal(literal) => Operand::Literal(literal.clone()),
+            Op::Member(name) => match self.pop()? {
+                Operand::Value(value) => Operand::Value(value.member(name)?),
                 Operand::Literal(_) => {
-                    Err(Error::invalid_argument(format!("there is no member '{name}' in a literal")))
+                    return Err(Error::invalid_argument(format!("there is no member '{name}' in a literal")));
                 }
             },
-            Node::Unary(sign, inner) => {
-                let operand = self.operand(inner)?;
-                unary(*sign, &operand).map_err(|e| self.at(term, e))
+            Op::Unary(sign) => unary(*sign, &self.pop()?)?,
+            Op::Binary(operator, sign) => {
+                let operands = self.pop_many(2);
+                check_caret(*operator, &operands)?;
+                binary(*operator, sign, &operands)?
             }
-            Node::Binary(operator, left, right) => {
-                let operands = [self.operand(left)?, self.operand(right)?];
-                let sign = self.text.get(left.at.end..right.at.start).unwrap_or_default();
-                let sign = sign.trim_matches(|c: char| c.is_whitespace() || matches!(c, '(' | ')'));
-                binary(*operator, sign, &operands).map_err(|e| self.at(term, e))
+            Op::In { members, is_negated } => {
+                let operands = self.pop_many(members.width());
+                membership(members, *is_negated, &operands)?
             }
-            Node::Call(name, arguments) => {
-                let operands = arguments.iter().map(|argument| self.operand(argument)).collect::<Result<Vec<_>>>()?;
-                call(name, &operands).map_err(|e| self.at(term, e))
+            Op::Call { function, count, axis } => call::call(function, &self.pop_many(*count), *axis)?,
+            Op::Index { level } => {
+                let by = self.pop()?;
+                Operand::Value(items::index(&self.collection()?, &by, *level)?)
             }
-            Node::Index(inner, by) => {
-                let (operand, by) = (self.operand(inner)?, self.operand(by)?);
-                let Operand::Value(value) = operand else {
-                    return Err(self.at(term, Error::invalid_argument("a literal has no items")));
-                };
-                index(&value, &by).map(Operand::Value).map_err(|e| self.at(term, e))
-            }
+            Op::Slice { level, slice } => Operand::Value(items::slice(&self.collection()?, *level, *slice)?),
+            Op::Field(_) | Op::Compare { .. } => return Err(Error::invalid_argument("a step that is done elsewhere")),
+        })
+    }
+
+    fn collection(&mut self) -> Result<Value> {
+        match self.pop()? {
+            Operand::Value(value) => Ok(value),
+            Operand::Literal(_) => Err(Error::invalid_argument("a literal has no items")),
         }
+    }
+
+    /// One comparison of a chain: below its truth there is no other value, and its right value is above it if the chain
+    /// goes on.
+    fn compare(&mut self, operator: Binary, is_chained: bool, goes_on: bool) -> Result<()> {
+        let operands = self.pop_many(2);
+        let mut truth = binary(operator, "", &operands)?;
+        if is_chained {
+            truth = binary(Binary::And, "and", &[self.pop()?, truth])?;
+        }
+        self.stack.push(truth);
+        self.stack.extend(operands.into_iter().nth(1).filter(|_| goes_on));
+        Ok(())
     }
 
     /// Puts the part of the expression in front of an error, where it is not all of it.
     #[cold]
-    fn at(&self, term: &Term, error: Error) -> Error {
-        match self.text.get(term.at.clone()) {
-            Some(part) if part.len() < self.text.trim().len() => error.within(format!("'{part}'")),
+    fn at(&self, step: &Step, error: Error) -> Error {
+        match self.text.get(step.at.clone()) {
+            Some(part) if part.len() < self.text.trim().len() => error.within(format!("'{}'", shorten(part))),
             _ => error,
         }
+    }
+
+    fn known_field(&mut self, path: &'e str) -> Result<Value> {
+        if let Some(value) = self.fields.get(path) {
+            return Ok(value.clone());
+        }
+        let value = self.field(path)?;
+        self.fields.insert(path, value.clone());
+        Ok(value)
     }
 
     /// The longest name in front that is a field, and members of it.
@@ -136,7 +148,7 @@ impl Evaluator<'_> {
 }
 
 /// A leaf for all of what was aligned; a literal where all were.
-fn joined(aligned: Aligned, leaf: ArrayRef) -> Operand {
+pub(super) fn joined(aligned: Aligned, leaf: ArrayRef) -> Operand {
     if !aligned.is_literal {
         return Operand::Value(Value { lists: aligned.lists, leaf, is_optional: aligned.is_optional });
     }
@@ -149,14 +161,14 @@ fn joined(aligned: Aligned, leaf: ArrayRef) -> Operand {
     })
 }
 
-fn kind(operand: &Operand) -> Kind {
+pub(super) fn kind(operand: &Operand) -> Kind {
     match operand {
         Operand::Value(value) => value.kind(),
         Operand::Literal(literal) => Kind::of(literal.array().data_type()),
     }
 }
 
-fn unary(sign: Unary, operand: &Operand) -> Result<Operand> {
+pub(super) fn unary(sign: Unary, operand: &Operand) -> Result<Operand> {
     let operands = std::slice::from_ref(operand);
     let aligned = align(operands)?;
     let leaf = &aligned.leaves[0];
@@ -185,7 +197,7 @@ fn inverted(truths: &BooleanArray) -> BooleanArray {
     BooleanArray::new(!truths.values(), truths.nulls().cloned())
 }
 
-fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand> {
+pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand> {
     use Binary::*;
     let mut aligned = align(operands)?;
     let (leaves, count) = (&aligned.leaves, aligned.count);
@@ -220,191 +232,20 @@ fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand>
     Ok(joined(aligned, leaf))
 }
 
-fn call(name: &str, operands: &[Operand]) -> Result<Operand> {
-    let what = format!("{name}()");
-    let wants = |wanted: &str| {
-        let given = operands.len();
-        Err(Error::invalid_argument(format!("{what} takes {wanted}, and was given {given}")))
-    };
-    match (name, operands) {
-        ("where", [_, a, b]) => {
-            let lane = Lane::of(&[a.clone(), b.clone()], &what)?;
-            let aligned = align(operands)?;
-            let leaf = functions::choose(lane, &aligned.leaves, aligned.count)?;
-            Ok(joined(aligned, leaf))
+/// `^` is a power in TTree formulas: between numbers it has no meaning that is not a mistake of somebody.
+fn check_caret(operator: Binary, operands: &[Operand]) -> Result<()> {
+    let number = operands.iter().find(|operand| !matches!(kind(operand), Kind::Truth | Kind::Text | Kind::Other));
+    match number {
+        Some(_) if operator == Binary::BitXor => {
+            let what = "^ stands between truths only: write ** for a power, and xor(a, b) for the bits of integers";
+            Err(Error::invalid_argument(what))
         }
-        ("where", _) => wants("a truth and two values"),
-        ("len" | "count" | "any" | "all", [Operand::Value(value)]) => over_lists(name, value).map(Operand::Value),
-        ("len" | "count" | "any" | "all", [_]) => Err(no_list(&what, &operands[0])),
-        ("len" | "count" | "any" | "all", _) => wants("one collection"),
-        (_, [operand]) if Reduction::named(name).is_some() => {
-            let reduction = Reduction::named(name).unwrap_or(Reduction::Sum);
-            let Operand::Value(value) = operand else { return Err(no_list(&what, operand)) };
-            let Some((last, above)) = value.lists.split_last() else { return Err(no_list(&what, operand)) };
-            let lane = Lane::of(operands, &what)?;
-            let lane = if reduction == Reduction::Mean { lane.real() } else { lane };
-            let leaf = functions::reduce(reduction, lane, last, &value.leaf)?;
-            let is_optional = last.is_optional || !matches!(reduction, Reduction::Sum | Reduction::Product);
-            Ok(Operand::Value(Value { lists: above.to_vec(), leaf, is_optional }))
-        }
-        ("is_missing", [Operand::Value(value)]) => Ok(Operand::Value(value.is_missing())),
-        ("is_missing", [Operand::Literal(_)]) => Ok(Operand::Literal(Literal::Truth(false))),
-        ("abs" | "isnan" | "isfinite", [operand]) => {
-            let aligned = align(operands)?;
-            let leaf = &aligned.leaves[0];
-            let leaf: ArrayRef = match name {
-                "abs" => functions::signed(true, Lane::of(operands, &what)?, leaf)?,
-                _ => {
-                    Lane::of(std::slice::from_ref(operand), &what)?;
-                    functions::test(name, leaf)?
-                }
-            };
-            Ok(joined(aligned, leaf))
-        }
-        ("abs" | "isnan" | "isfinite" | "is_missing", _) => wants("one value"),
-        _ => {
-            if let ([_], Some(f)) = (operands, functions::of_one(name)) {
-                let lane = Lane::of(operands, &what)?;
-                let lane = if matches!(name, "floor" | "ceil" | "round" | "sign") { lane } else { lane.real() };
-                let aligned = align(operands)?;
-                let leaf = match lane {
-                    // They are whole already.
-                    Lane::Integer if name != "sign" => return Ok(operands[0].clone()),
-                    lane => functions::apply(f, lane, &aligned.leaves[0])?,
-                };
-                return Ok(joined(aligned, leaf));
-            }
-            if let ([_, _], Some(f)) = (operands, functions::of_two(name)) {
-                let lane = Lane::of(operands, &what)?;
-                let is_extreme = name.starts_with('m');
-                let aligned = align(operands)?;
-                let leaf = match (is_extreme, lane) {
-                    (true, Lane::Integer) => extreme_integers(name, &aligned)?,
-                    (true, lane) => functions::apply_two(f, lane, &aligned.leaves, aligned.count)?,
-                    (false, lane) => functions::apply_two(f, lane.real(), &aligned.leaves, aligned.count)?,
-                };
-                return Ok(joined(aligned, leaf));
-            }
-            match (Reduction::named(name).is_some(), functions::of_one(name), functions::of_two(name)) {
-                (true, _, Some(_)) => wants("a collection or two values"),
-                (true, ..) => wants("one collection"),
-                (_, Some(_), _) => wants("one value"),
-                (_, _, Some(_)) => wants("two values"),
-                _ => Err(Error::no_such("function", name, FUNCTIONS.iter().copied())),
-            }
-        }
+        _ => Ok(()),
     }
 }
 
-/// The smaller or the larger of two integers: doubles do not hold all of them.
-fn extreme_integers(name: &str, aligned: &Aligned) -> Result<ArrayRef> {
-    let operator = if name.starts_with("min") { Binary::Less } else { Binary::Greater };
-    let value = |leaf: &ArrayRef| {
-        Operand::Value(Value { lists: Vec::new(), leaf: Arc::clone(leaf), is_optional: aligned.is_optional })
-    };
-    let operands: Vec<Operand> = aligned.leaves.iter().map(value).collect();
-    let first = functions::compare(operator, &operands, &aligned.leaves, aligned.count)?;
-    let leaves = [first, Arc::clone(&aligned.leaves[0]), Arc::clone(&aligned.leaves[1])];
-    functions::choose(Lane::Integer, &leaves, aligned.count)
-}
-
-#[cold]
-fn no_list(what: &str, operand: &Operand) -> Error {
-    let found = match operand {
-        Operand::Value(value) => describe(value.leaf.data_type()),
-        Operand::Literal(literal) => describe(literal.array().data_type()),
-    };
-    Error::invalid_argument(format!("{what} takes a collection, not {found} for each entry"))
-}
-
-/// Lengths of the outermost lists, and what truths or items the innermost have.
-fn over_lists(name: &str, value: &Value) -> Result<Value> {
-    let what = format!("{name}()");
-    let (Some(first), Some((last, above))) = (value.lists.first(), value.lists.split_last()) else {
-        return Err(no_list(&what, &Operand::Value(value.clone())));
-    };
-    let (counted, above) = if name == "len" { (first, &[][..]) } else { (last, above) };
-    let leaf: ArrayRef = match name {
-        "len" => Arc::new(Int64Array::from_iter_values(counted.bounds().map(|(from, to)| to - from))),
-        "count" => {
-            let there = |from: i64, to: i64| (from..to).filter(|&at| value.leaf.is_valid(at as usize)).count() as i64;
-            Arc::new(Int64Array::from_iter_values(counted.bounds().map(|(from, to)| there(from, to))))
-        }
-        _ => {
-            let truths = prep(&truths(&value.leaf, &what)?, name == "all");
-            let found = counted.bounds().map(|(from, to)| {
-                let mut mine = (from..to).map(|at| truths.value(at as usize));
-                if name == "any" { mine.any(|truth| truth) } else { mine.all(|truth| truth) }
-            });
-            Arc::new(BooleanArray::from(found.collect::<Vec<bool>>()))
-        }
-    };
-    let leaf = with_nulls(&leaf, counted.nulls.as_ref())?;
-    Ok(Value { lists: above.to_vec(), leaf, is_optional: counted.is_optional })
-}
-
-/// Truths in which what is missing counts as `missing`.
-fn prep(truths: &BooleanArray, missing: bool) -> BooleanArray {
-    match (truths.nulls(), missing) {
-        (None, _) => truths.clone(),
-        (Some(_), false) => prep_null_mask_filter(truths),
-        (Some(nulls), true) => BooleanArray::new(truths.values() | &!nulls.inner(), None),
-    }
-}
-
-/// `value[by]`
-fn index(value: &Value, by: &Operand) -> Result<Value> {
-    if value.lists.is_empty() {
-        let found = describe(value.leaf.data_type());
-        return Err(Error::invalid_argument(format!("{found} for each entry has no items")));
-    }
-    match (by, kind(by)) {
-        (Operand::Value(mask), Kind::Truth) => select(value, mask),
-        (Operand::Literal(Literal::Integer(place)), _) => item(value, 0, |_| Some(*place)),
-        (Operand::Literal(Literal::Unsigned(_)), _) => item(value, 0, |_| None),
-        (Operand::Value(places), Kind::Integer) => {
-            let depth = places.lists.len();
-            let (mut value, mut places) = (value.clone(), places.clone());
-            if value.lists.len() <= depth || agree(&mut [&mut value, &mut places]).is_err() {
-                return Err(Error::invalid_argument("an index stands for one item of each list"));
-            }
-            let places = Lane::cast::<Int64Type>(&places.leaf)?;
-            item(&value, depth, |list| (!places.is_null(list)).then(|| places.value(list)))
-        }
-        _ => Err(Error::invalid_argument("between brackets stands an integer, or a list of truths")),
-    }
-}
-
-/// The items where the mask is true.
-fn select(value: &Value, mask: &Value) -> Result<Value> {
-    let (mut value, mut mask) = (value.clone(), mask.clone());
-    let depth = mask.lists.len();
-    if depth == 0 {
-        return Err(Error::invalid_argument("a mask is a list of truths, one for each item; a cut keeps entries"));
-    }
-    if value.lists.len() < depth || agree(&mut [&mut value, &mut mask]).is_err() {
-        return Err(Error::invalid_argument("a mask has one truth for each item of a list"));
-    }
-    let kept = prep(&truths(&mask.leaf, "a mask")?, false);
-    let below = value.below(depth);
-    let is_optional = below.is_nullable();
-    let below = Value::of(&filter(&below.into_array(), &kept)?, is_optional)?;
-    let mut lists = mask.lists;
-    let last = &mut lists[depth - 1];
-    let lengths = last.bounds().map(|(from, to)| (from..to).filter(|&at| kept.value(at as usize)).count());
-    (last.offsets, last.fixed_len) = (OffsetBuffer::from_lengths(lengths), None);
-    lists.extend(below.lists);
-    Ok(Value { lists, ..below })
-}
-
-/// One item of each list of a level, from its front or, below zero, from its end; missing where there is none.
-fn item(value: &Value, level: usize, place: impl Fn(usize) -> Option<i64>) -> Result<Value> {
-    let places = value.lists[level].bounds().enumerate().map(|(list, (from, to))| {
-        let place = place(list)?;
-        let at = if place < 0 { to.checked_add(place)? } else { from.checked_add(place)? };
-        (from..to).contains(&at).then_some(at as u64)
-    });
-    let places: UInt64Array = places.collect();
-    let below = Value::of(&take(&value.below(level + 1).into_array(), &places, None)?, true)?;
-    Ok(Value { lists: value.lists[..level].iter().cloned().chain(below.lists).collect(), ..below })
+fn membership(members: &Members, is_negated: bool, operands: &[Operand]) -> Result<Operand> {
+    let aligned = align(operands)?;
+    let found = members.holds(&aligned.leaves, aligned.count, is_negated)?;
+    Ok(joined(aligned, Arc::new(found)))
 }

@@ -10,8 +10,8 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
-use super::parse::{Binary, Literal};
-use super::value::{Kind, Lists, Operand, as_bytes, describe, with_nulls};
+use super::program::{Binary, Literal};
+use super::value::{Kind, Operand, as_bytes, describe};
 use crate::{Error, Result};
 
 /// What numbers are computed with.
@@ -85,6 +85,8 @@ macro_rules! in_lane {
         }
     };
 }
+
+pub(super) use in_lane;
 
 /// A number of a lane.
 pub(super) trait Number: Copy + PartialOrd + Default {
@@ -310,7 +312,7 @@ fn holds<T: Copy + PartialOrd>(operator: Binary, a: &[T], b: &[T], count: usize)
 }
 
 /// Integers of which some may be too large for 64 bits with a sign.
-fn wide(leaf: &ArrayRef) -> Result<Vec<i128>> {
+pub(super) fn wide(leaf: &ArrayRef) -> Result<Vec<i128>> {
     match leaf.as_primitive_opt::<UInt64Type>() {
         Some(unsigned) => Ok(unsigned.values().iter().map(|&value| value.into()).collect()),
         None => Ok(Lane::cast::<Int64Type>(leaf)?.values().iter().map(|&value| value.into()).collect()),
@@ -383,44 +385,6 @@ pub(super) fn signed(is_absolute: bool, lane: Lane, leaf: &ArrayRef) -> Result<A
     in_lane!(lane, run(is_absolute, leaf))
 }
 
-/// Functions of one number, by their names in NumPy.
-pub(super) fn of_one(name: &str) -> Option<fn(f64) -> f64> {
-    Some(match name {
-        "sqrt" => f64::sqrt,
-        "exp" => f64::exp,
-        "expm1" => f64::exp_m1,
-        "log" => f64::ln,
-        "log2" => f64::log2,
-        "log10" => f64::log10,
-        "log1p" => f64::ln_1p,
-        "sin" => f64::sin,
-        "cos" => f64::cos,
-        "tan" => f64::tan,
-        "arcsin" | "asin" => f64::asin,
-        "arccos" | "acos" => f64::acos,
-        "arctan" | "atan" => f64::atan,
-        "sinh" => f64::sinh,
-        "cosh" => f64::cosh,
-        "tanh" => f64::tanh,
-        "floor" => f64::floor,
-        "ceil" => f64::ceil,
-        "round" => f64::round_ties_even,
-        "sign" => |x| if x == 0.0 || x.is_nan() { x } else { x.signum() },
-        _ => return None,
-    })
-}
-
-/// Functions of two numbers. NaN goes through `minimum` and `maximum`, as in NumPy.
-pub(super) fn of_two(name: &str) -> Option<fn(f64, f64) -> f64> {
-    Some(match name {
-        "arctan2" | "atan2" => f64::atan2,
-        "hypot" => f64::hypot,
-        "minimum" | "min" => |a, b| if a.is_nan() || a < b { a } else { b },
-        "maximum" | "max" => |a, b| if a.is_nan() || a > b { a } else { b },
-        _ => return None,
-    })
-}
-
 /// A function of one number for all.
 pub(super) fn apply(f: fn(f64) -> f64, lane: Lane, leaf: &ArrayRef) -> Result<ArrayRef> {
     fn run<T: ArrowPrimitiveType>(f: fn(f64) -> f64, leaf: &ArrayRef) -> Result<ArrayRef>
@@ -446,13 +410,10 @@ pub(super) fn apply_two(f: fn(f64, f64) -> f64, lane: Lane, leaves: &[ArrayRef],
     in_lane!(lane, run(f, leaves, count))
 }
 
-/// Whether numbers are NaN, or finite.
-pub(super) fn test(name: &str, leaf: &ArrayRef) -> Result<ArrayRef> {
+/// A truth for each number.
+pub(super) fn test(f: fn(f64) -> bool, leaf: &ArrayRef) -> Result<ArrayRef> {
     let array = Lane::cast::<Float64Type>(leaf)?;
-    let truths: Vec<bool> = match name {
-        "isnan" => array.values().iter().map(|value| value.is_nan()).collect(),
-        _ => array.values().iter().map(|value| value.is_finite()).collect(),
-    };
+    let truths: Vec<bool> = array.values().iter().map(|&value| f(value)).collect();
     Ok(Arc::new(BooleanArray::new(truths.into(), array.nulls().cloned())))
 }
 
@@ -474,98 +435,6 @@ pub(super) fn choose(lane: Lane, leaves: &[ArrayRef], count: usize) -> Result<Ar
         Ok(Arc::new(chosen.collect::<PrimitiveArray<T>>()))
     }
     in_lane!(lane, run(leaves, count))
-}
-
-/// What one list of numbers gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reduction {
-    Sum,
-    Product,
-    Min,
-    Max,
-    Mean,
-    ArgMin,
-    ArgMax,
-}
-
-impl Reduction {
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "sum" => Self::Sum,
-            "prod" => Self::Product,
-            "min" => Self::Min,
-            "max" => Self::Max,
-            "mean" => Self::Mean,
-            "argmin" => Self::ArgMin,
-            "argmax" => Self::ArgMax,
-            _ => return None,
-        })
-    }
-}
-
-/// A number for each list that is not missing; what is missing in it does not count.
-pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &Lists, leaf: &ArrayRef) -> Result<ArrayRef> {
-    fn best<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, from: usize, to: usize, is_max: bool) -> Option<usize>
-    where
-        T::Native: Number,
-    {
-        let mut best: Option<usize> = None;
-        for index in (from..to).filter(|&index| !array.is_null(index)) {
-            let value = array.value(index);
-            let is_better = best.is_none_or(|best| {
-                let best = array.value(best);
-                // NaN goes through, as in NumPy: it is unequal to itself.
-                #[expect(clippy::eq_op, reason = "only NaN is unequal to itself")]
-                let (is_nan, was_nan) = (value != value, best != best);
-                !was_nan && (is_nan || if is_max { value > best } else { value < best })
-            });
-            if is_better {
-                best = Some(index);
-            }
-        }
-        best
-    }
-    fn run<T: ArrowPrimitiveType>(reduction: Reduction, lists: &Lists, leaf: &ArrayRef) -> Result<ArrayRef>
-    where
-        T::Native: Number,
-    {
-        let array = Lane::cast::<T>(leaf)?;
-        let windows = || lists.bounds().map(|(from, to)| (from as usize, to as usize));
-        let is_max = matches!(reduction, Reduction::Max | Reduction::ArgMax);
-        if let Reduction::ArgMin | Reduction::ArgMax = reduction {
-            let places = windows().map(|(from, to)| best(&array, from, to, is_max).map(|at| (at - from) as i64));
-            return Ok(Arc::new(places.collect::<PrimitiveArray<Int64Type>>()));
-        }
-        if let Reduction::Min | Reduction::Max = reduction {
-            let extremes = windows().map(|(from, to)| best(&array, from, to, is_max).map(|at| array.value(at)));
-            return Ok(Arc::new(extremes.collect::<PrimitiveArray<T>>()));
-        }
-        let there = |from: usize, to: usize| (from..to).filter(|&at| !array.is_null(at)).map(|at| array.value(at));
-        if T::DATA_TYPE == DataType::Int64 && reduction != Reduction::Mean {
-            let operator = if reduction == Reduction::Sum { Binary::Add } else { Binary::Multiply };
-            let start = T::Native::from_f64(if reduction == Reduction::Sum { 0.0 } else { 1.0 });
-            let all = windows().map(|(from, to)| {
-                there(from, to).try_fold(start, |sum, value| Number::arithmetic(operator, sum, value))
-            });
-            let all: Option<Vec<T::Native>> = all.collect();
-            let all = all.ok_or_else(|| Error::invalid_argument("a sum or product that is no integer of 64 bits"))?;
-            return Ok(Arc::new(PrimitiveArray::<T>::new(all.into(), None)));
-        }
-        // In double precision whatever the lane is.
-        let all = windows().map(|(from, to)| {
-            let count = there(from, to).count();
-            let numbers = there(from, to).map(Number::to_f64);
-            match reduction {
-                Reduction::Sum => Some(T::Native::from_f64(numbers.fold(0.0, |sum, number| sum + number))),
-                Reduction::Product => Some(T::Native::from_f64(numbers.product())),
-                _ => (count > 0)
-                    .then(|| T::Native::from_f64(numbers.fold(0.0, |sum, number| sum + number) / count as f64)),
-            }
-        });
-        Ok(Arc::new(all.collect::<PrimitiveArray<T>>()))
-    }
-    let reduced = in_lane!(lane, run(reduction, lists, leaf))?;
-    with_nulls(&reduced, lists.nulls.as_ref())
 }
 
 #[cfg(test)]

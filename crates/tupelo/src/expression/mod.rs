@@ -10,19 +10,22 @@
 //! | `and`, `&&` | |
 //! | `not` | |
 //! | `<` `<=` `>` `>=` `==` `!=` | in chains too: `80 < m < 100` |
-//! | `\|`, then `^`, then `&` | of truths, and of the bits of integers |
+//! | `in` `not in` | a list of literals, which is hashed: `run in [1, 2]`, `(run, event) in [(1, 2), (1, 3)]` |
+//! | `\|`, then `^`, then `&` | of truths; `\|` and `&` of the bits of integers too |
 //! | `+` `-`, then `*` `/` `//` `%` | |
 //! | `+x` `-x` `~x` `!x` | |
 //! | `**` | |
-//! | `x[0]` `x[-1]` `x[i]` | the item at an index, missing where there is none |
+//! | `x[0]` `x[-1]` `x[i]` `x[:, 0]` | the item at an index, missing where there is none |
+//! | `x[:, :2]` `x[:2]` | the items of a slice of each list |
 //! | `x[mask]` | the items where a list of truths is true |
 //! | `x.pt` | a member |
 //!
-//! Functions of numbers: `abs sqrt exp expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh
-//! floor ceil round sign isnan isfinite`, of two `arctan2 hypot minimum maximum`, and `where(truth, a, b)`. Functions of
-//! a collection, over its innermost lists: `sum prod min max mean any all count argmin argmax`; `len` is the number of
-//! items of the outermost. `min` and `max` of nothing are missing. `is_missing(x)` is true where `x` is missing, and never
-//! missing itself.
+//! Functions have the names of NumPy and Awkward Array, with `np.`, `ak.` or `math.` in front or without; all are listed in
+//! `docs/guide/expressions.md`. Functions of a collection go over its innermost lists, which `axis=-1` may say; `len` is the
+//! number of items of the outermost. `min` and `max` of nothing are missing. `is_missing(x)` is true where `x` is missing,
+//! and never missing itself.
+//!
+//! Chains of operators may have any length; parentheses, calls, indexes and signs may be 128 deep.
 //!
 //! # Types
 //! Integers are computed with 64 bits, and it is an error where they do not hold a result. Single precision stays single
@@ -43,13 +46,21 @@
 //! functions of it. `is_missing(x)` asks of the outermost that may be missing by its type: of an optional list once for
 //! each entry, of a list of optional items for each item.
 
+mod call;
 mod evaluate;
 mod functions;
+mod items;
+mod lexer;
+mod members;
 mod parse;
+mod program;
+mod reduce;
+mod table;
 #[cfg(test)]
 mod tests;
 mod value;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +70,7 @@ use arrow_schema::Field;
 use arrow_select::concat::concat;
 
 use crate::{Error, Result, pool};
-use parse::{Node, Term};
+use program::{Op, Step};
 
 /// Entries that are computed at once: what is made on the way stays in a core's cache, and several threads have work.
 const BLOCK_ENTRIES: usize = 1 << 15;
@@ -75,7 +86,7 @@ const BLOCK_ENTRIES: usize = 1 << 15;
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
-    root: Term,
+    steps: Vec<Step>,
     fields: BTreeSet<String>,
 }
 
@@ -85,14 +96,16 @@ impl FromStr for Expression {
     /// # Errors
     /// Invalid argument, with the place in the text, for what is no expression.
     fn from_str(text: &str) -> Result<Self> {
-        let root = parse::parse(text).map_err(|e| e.within(format!("expression '{text}'")))?;
+        let steps = parse::parse(text).map_err(|e| e.within(format!("expression '{}'", shorten(text))))?;
         let mut fields = BTreeSet::new();
-        root.visit(&mut |node| {
-            if let Node::Field(path) = node {
+        for step in &steps {
+            if let Op::Field(path) = &step.op
+                && !fields.contains(path)
+            {
                 fields.insert(path.clone());
             }
-        });
-        Ok(Self { text: text.to_owned(), root, fields })
+        }
+        Ok(Self { text: text.to_owned(), steps, fields })
     }
 }
 
@@ -120,14 +133,14 @@ impl Expression {
     /// The same, with a field of its type. It is nullable where values may be missing, whether some are or not: so each
     /// batch of an ntuple gives the same.
     pub(crate) fn column(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
-        self.blocks(batch).map_err(|e| e.within(format!("expression '{}'", self.text)))
+        self.blocks(batch).map_err(|e| e.within(format!("expression '{}'", shorten(&self.text))))
     }
 
     /// The same block by block, where that makes a difference.
     fn blocks(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
         let entries = batch.num_rows();
         // A field is there already, and of texts there is a limit for all entries together.
-        let is_there = matches!(self.root.node, Node::Field(_) | Node::Member(..));
+        let is_there = matches!(self.steps.last(), Some(Step { op: Op::Field(_) | Op::Member(_), .. }));
         let has_texts = || batch.schema().fields().iter().any(|field| value::holds_texts(field.data_type()));
         if entries <= BLOCK_ENTRIES || is_there || has_texts() {
             return self.block(batch);
@@ -141,7 +154,7 @@ impl Expression {
     }
 
     fn block(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
-        let value = evaluate::evaluate(&self.text, &self.root, batch)?;
+        let value = evaluate::evaluate(&self.text, &self.steps, batch)?;
         let is_nullable = value.is_nullable();
         let array = value.into_array();
         Ok((Field::new(&self.text, array.data_type().clone(), is_nullable), array))
@@ -157,13 +170,32 @@ impl Expression {
 
     /// A value of the expression as what to keep.
     pub(crate) fn truths(&self, value: &ArrayRef) -> Result<BooleanArray> {
-        let truths = value.as_any().downcast_ref::<BooleanArray>().cloned();
-        truths.ok_or_else(|| {
-            let found = value::describe(value.data_type());
-            Error::invalid_argument(format!(
-                "expression '{}': a cut is one truth for each entry, not {found}",
-                self.text
-            ))
-        })
+        truths(value, &self.text)
     }
+
+    /// Whether it is a name and nothing else.
+    pub(crate) fn is_name(&self) -> bool {
+        matches!(&self.steps[..], [Step { op: Op::Field(_), .. }])
+    }
+}
+
+/// The value of what is called so as what to keep.
+pub(crate) fn truths(value: &ArrayRef, text: &str) -> Result<BooleanArray> {
+    let truths = value.as_any().downcast_ref::<BooleanArray>().cloned();
+    truths.ok_or_else(|| {
+        let (text, found) = (shorten(text), value::describe(value.data_type()));
+        Error::invalid_argument(format!("expression '{text}': a cut is one truth for each entry, not {found}"))
+    })
+}
+
+/// Longest text of an expression in a message, in characters.
+const SHOWN_CHARS: usize = 200;
+
+/// The text of an expression for a message: of a long one its beginning and its end.
+pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
+    let place = |index: usize| text.char_indices().nth(index).map(|(place, _)| place);
+    let Some(_) = place(SHOWN_CHARS) else { return Cow::Borrowed(text) };
+    let count = text.chars().count();
+    let (front, back) = (place(SHOWN_CHARS / 2).unwrap_or(0), place(count - SHOWN_CHARS / 4).unwrap_or(0));
+    Cow::Owned(format!("{} … {}", &text[..front], &text[back..]))
 }

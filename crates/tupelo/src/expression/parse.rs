@@ -1,139 +1,46 @@
-//! Text to a tree.
+//! Tokens to steps.
+//!
+//! Operators are parsed by precedence climbing: a chain of operators of the same strength is a loop, and only what really
+//! nests (parentheses, arguments, indexes, signs) recurses, up to [`MAX_DEPTH`].
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::lexer::{Token, behind_word, error, next_token};
+use super::members::Members;
+use super::program::{Binary, COMPARISON_STRENGTH, Literal, NOT_STRENGTH, Op, SIGN_STRENGTH, Slice, Step, Unary};
+use super::table::{self, Function};
 use crate::{Error, Result};
 
 /// Terms in terms; more are refused before the stack ends.
 const MAX_DEPTH: usize = 128;
 
-/// A part of an expression, and where in the text it stands.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Term {
-    pub(super) node: Node,
-    pub(super) at: Range<usize>,
+/// Modules whose names may stand in front of functions and constants.
+const MODULES: [&str; 5] = ["np", "numpy", "ak", "awkward", "math"];
+
+/// A part of the text whose steps are the last ones.
+struct Part {
+    at: Range<usize>,
+    /// The first of its steps.
+    from: usize,
+    /// Number of values of a tuple, which stands in front of `in` only.
+    tuple: Option<usize>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
-    Literal(Literal),
-    /// A dotted path.
-    Field(String),
-    Unary(Unary, Box<Term>),
-    Binary(Binary, Box<Term>, Box<Term>),
-    /// Name and arguments.
-    Call(String, Vec<Term>),
-    /// `x[y]`
-    Index(Box<Term>, Box<Term>),
-    /// `x.name` of something that is no path.
-    Member(Box<Term>, String),
+/// An operator between two terms.
+enum Infix {
+    Binary(Binary, &'static str),
+    In { is_negated: bool },
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Literal {
-    Truth(bool),
-    Integer(i64),
-    /// One that is too large for 64 bits with a sign.
-    Unsigned(u64),
-    Real(f64),
-    Text(String),
-}
-
-impl Literal {
-    fn of(integer: u64) -> Self {
-        i64::try_from(integer).map_or(Self::Unsigned(integer), Self::Integer)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unary {
-    Plus,
-    Minus,
-    /// `~`
-    Invert,
-    Not,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Binary {
-    Or,
-    And,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Equal,
-    NotEqual,
-    BitOr,
-    BitXor,
-    BitAnd,
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    FloorDivide,
-    Remainder,
-    Power,
-}
-
-impl Binary {
-    fn is_comparison(self) -> bool {
-        use Binary::*;
-        matches!(self, Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual)
-    }
-
-    /// How strongly it binds: as in Python.
-    fn strength(self) -> u8 {
-        use Binary::*;
+impl Infix {
+    fn strength(&self) -> u8 {
         match self {
-            Or => 1,
-            And => 2,
-            Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual => 4,
-            BitOr => 5,
-            BitXor => 6,
-            BitAnd => 7,
-            Add | Subtract => 8,
-            Multiply | Divide | FloorDivide | Remainder => 9,
-            Power => 11,
+            Self::Binary(operator, _) => operator.strength(),
+            Self::In { .. } => COMPARISON_STRENGTH,
         }
     }
 }
-
-/// `not` binds between `and` and comparisons, signs between products and powers.
-const NOT_STRENGTH: u8 = 3;
-const SIGN_STRENGTH: u8 = 10;
-
-impl Term {
-    /// Shows all nodes.
-    pub(super) fn visit(&self, see: &mut impl FnMut(&Node)) {
-        see(&self.node);
-        match &self.node {
-            Node::Literal(_) | Node::Field(_) => {}
-            Node::Unary(_, term) | Node::Member(term, _) => term.visit(see),
-            Node::Binary(_, left, right) | Node::Index(left, right) => {
-                left.visit(see);
-                right.visit(see);
-            }
-            Node::Call(_, arguments) => arguments.iter().for_each(|argument| argument.visit(see)),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Token<'t> {
-    Literal(Literal),
-    /// A name, or a word that is an operator.
-    Word(&'t str),
-    /// A name in backticks.
-    Quoted(&'t str),
-    Sign(&'static str),
-}
-
-/// Longer ones first.
-const SIGNS: [&str; 29] = [
-    "**", "//", "<=", ">=", "==", "!=", "&&", "||", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "(",
-    ")", "[", "]", ",", ".", "=", ":", ";",
-];
 
 struct Parser<'t> {
     text: &'t str,
@@ -142,163 +49,94 @@ struct Parser<'t> {
     /// The end of the last token.
     end: usize,
     depth: usize,
+    steps: Vec<Step>,
 }
 
-/// The tree of a text.
-pub(super) fn parse(text: &str) -> Result<Term> {
-    let mut parser = Parser { text, next: None, end: 0, depth: 0 };
+/// The steps of a text.
+pub(super) fn parse(text: &str) -> Result<Vec<Step>> {
+    let mut parser = Parser { text, next: None, end: 0, depth: 0, steps: Vec::new() };
     parser.advance()?;
-    let term = parser.term(0)?;
+    parser.term(0)?;
     match &parser.next {
-        None => Ok(term),
+        None => Ok(parser.steps),
         Some((Token::Sign("="), at)) => Err(error("one '=' compares nothing; write '=='", text, at.start)),
         Some((_, at)) => Err(error(&format!("'{}' is not expected", &text[at.clone()]), text, at.start)),
     }
-}
-
-#[cold]
-fn error(what: &str, text: &str, at: usize) -> Error {
-    let place = match text[at..].trim().is_empty() {
-        true => "its end".to_owned(),
-        false => format!("character {}", text[..at].chars().count() + 1),
-    };
-    Error::invalid_argument(format!("{what} at {place}"))
 }
 
 impl<'t> Parser<'t> {
     /// Takes the next token.
     fn advance(&mut self) -> Result<Option<(Token<'t>, Range<usize>)>> {
         let taken = self.next.take();
-        let from = taken.as_ref().map_or(self.end, |(_, at)| at.end);
-        self.end = from;
-        let rest = self.text[from..].trim_start();
-        let start = self.text.len() - rest.len();
-        if !rest.is_empty() {
-            let (token, len) = self.token(rest, start)?;
-            self.next = Some((token, start..start + len));
-        }
+        self.end = taken.as_ref().map_or(self.end, |(_, at)| at.end);
+        self.next = next_token(self.text, self.end)?;
         Ok(taken)
     }
 
-    fn token(&self, rest: &'t str, start: usize) -> Result<(Token<'t>, usize)> {
-        let first = rest.chars().next().unwrap_or_default();
-        let until = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        if first.is_alphabetic() || first == '_' {
-            let len = until(|c| c.is_alphanumeric() || c == '_');
-            self.check_colon(rest, start, len)?;
-            return Ok((word(&rest[..len]), len));
-        }
-        if first.is_ascii_digit() || first == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
-            return self.number(rest, start);
-        }
-        if let '\'' | '"' | '`' = first {
-            let Some(len) = rest[1..].find(first) else {
-                return Err(error(&format!("a {first} is never closed"), self.text, start));
-            };
-            let inner = &rest[1..=len];
-            let token =
-                if first == '`' { Token::Quoted(inner) } else { Token::Literal(Literal::Text(inner.to_owned())) };
-            return Ok((token, len + 2));
-        }
-        match SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
-            Some(sign) => Ok((Token::Sign(sign), sign.len())),
-            None => Err(error(&format!("'{first}' means nothing"), self.text, start)),
-        }
-    }
-
-    /// Names as `ElectronsAuxDyn:pt` are likelier than anything else that is written so, but slices.
-    fn check_colon(&self, rest: &str, start: usize, word_len: usize) -> Result<()> {
-        let is_name = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '_');
-        if !rest[word_len..].strip_prefix(':').is_some_and(is_name) {
-            return Ok(());
-        }
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(rest.len());
-        let is_slice = self.text[..start].trim_end().ends_with('[') && rest[end..].trim_start().starts_with(']');
-        match is_slice {
-            true => Ok(()),
-            false => {
-                let name = rest[..end].trim_end_matches(':');
-                Err(error(&format!("names with ':' stand in backticks: write `{name}`,"), self.text, start))
-            }
-        }
-    }
-
-    fn number(&self, rest: &'t str, start: usize) -> Result<(Token<'t>, usize)> {
-        let wrong = |len: usize| error(&format!("'{}' is no number", &rest[..len]), self.text, start);
-        if rest.starts_with("0x") || rest.starts_with("0X") {
-            let len = rest[2..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(rest.len(), |len| len + 2);
-            let value = u64::from_str_radix(&rest[2..len], 16).map_err(|_| wrong(len))?;
-            return Ok((Token::Literal(Literal::of(value)), len));
-        }
-        let bytes = rest.as_bytes();
-        let digits = |mut at: usize| {
-            while bytes.get(at).is_some_and(|b| b.is_ascii_digit() || *b == b'_') {
-                at += 1;
-            }
-            at
-        };
-        let mut len = digits(0);
-        let mut is_real = false;
-        if bytes.get(len) == Some(&b'.') {
-            (is_real, len) = (true, digits(len + 1));
-        }
-        if let Some(b'e' | b'E') = bytes.get(len) {
-            let sign = usize::from(matches!(bytes.get(len + 1), Some(b'+' | b'-')));
-            let end = digits(len + 1 + sign);
-            (is_real, len) = (true, end);
-        }
-        if bytes.get(len).is_some_and(|b| b.is_ascii_alphanumeric()) {
-            return Err(wrong(rest.find(|c: char| !c.is_alphanumeric() && c != '.').unwrap_or(rest.len())));
-        }
-        let text = rest[..len].replace('_', "");
-        let literal = match is_real {
-            true => Literal::Real(text.parse().map_err(|_| wrong(len))?),
-            false => match text.parse() {
-                Ok(integer) => Literal::of(integer),
-                Err(_) => return Err(error(&format!("{text} is no integer of 64 bits"), self.text, start)),
-            },
-        };
-        Ok((Token::Literal(literal), len))
+    fn push(&mut self, op: Op, at: &Range<usize>) {
+        self.steps.push(Step { op, at: at.clone() });
     }
 
     /// A term whose operators all bind more strongly than `strength`.
-    fn term(&mut self, strength: u8) -> Result<Term> {
+    fn term(&mut self, strength: u8) -> Result<Part> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(Error::limit(format!("terms nested deeper than {MAX_DEPTH}")));
         }
         let mut left = self.operand()?;
-        // The right side of the last comparison, which a chain goes on with.
-        let mut chained: Option<Term> = None;
-        while let Some(operator) = self.operator() {
-            if operator.strength() <= strength {
-                break;
+        // The right side of the last comparison, and the step that compares it.
+        let mut chained: Option<(Part, usize)> = None;
+        loop {
+            let infix = self.infix().filter(|infix| infix.strength() > strength);
+            if left.tuple.is_some() && !matches!(infix, Some(Infix::In { .. })) {
+                return Err(error(
+                    "a tuple stands in front of 'in' only; ',' is not expected",
+                    self.text,
+                    left.at.start,
+                ));
             }
+            let Some(infix) = infix else { break };
+            let (operator, sign) = match infix {
+                Infix::Binary(operator, sign) => (operator, sign),
+                Infix::In { is_negated } => {
+                    left = self.membership(left, is_negated, chained.is_some())?;
+                    continue;
+                }
+            };
             self.advance()?;
             let below = if operator == Binary::Power { SIGN_STRENGTH - 1 } else { operator.strength() };
             let right = self.term(below)?;
-            let at = left.at.start..right.at.end;
-            let binary = |left: Term, right: Term| Term {
-                at: left.at.start..right.at.end,
-                node: Node::Binary(operator, Box::new(left), Box::new(right)),
-            };
-            left = match chained.take().filter(|_| operator.is_comparison()) {
-                None => binary(left, right.clone()),
-                Some(middle) => {
-                    self.check_middle(&middle)?;
-                    let next = binary(middle, right.clone());
-                    Term { node: Node::Binary(Binary::And, Box::new(left), Box::new(next)), at }
-                }
-            };
-            chained = operator.is_comparison().then_some(right);
+            let whole = left.at.start..right.at.end;
+            if operator.is_comparison() {
+                let before = chained.take();
+                let (is_chained, start) = match &before {
+                    None => (false, left.at.start),
+                    Some((middle, step)) => {
+                        self.check_middle(middle, *step)?;
+                        if let Op::Compare { goes_on, .. } = &mut self.steps[*step].op {
+                            *goes_on = true;
+                        }
+                        (true, middle.at.start)
+                    }
+                };
+                self.push(Op::Compare { operator, is_chained, goes_on: false }, &(start..right.at.end));
+                chained = Some((right, self.steps.len() - 1));
+            } else {
+                chained = None;
+                self.push(Op::Binary(operator, sign), &whole);
+            }
+            left = Part { at: whole, from: left.from, tuple: None };
         }
         self.depth -= 1;
         Ok(left)
     }
 
-    /// `a > 1 & b < 3` is a chain through `1 & b`, as in Python, and never what is meant.
-    fn check_middle(&self, middle: &Term) -> Result<()> {
-        let Node::Binary(Binary::BitAnd | Binary::BitOr | Binary::BitXor, _, _) = middle.node else { return Ok(()) };
+    /// `a > 1 & b < 3` is a chain through `1 & b`, as in Python, and never what is meant. `compared` is the step behind the
+    /// middle.
+    fn check_middle(&self, middle: &Part, compared: usize) -> Result<()> {
+        let Op::Binary(Binary::BitAnd | Binary::BitOr | Binary::BitXor, _) = self.steps[compared - 1].op else {
+            return Ok(());
+        };
         let text = &self.text[middle.at.clone()];
         let mut depth = 0;
         let closes = text.char_indices().find(|&(_, sign)| {
@@ -315,33 +153,120 @@ impl<'t> Parser<'t> {
         Err(error(&what, self.text, middle.at.start))
     }
 
-    fn operator(&self) -> Option<Binary> {
+    fn infix(&self) -> Option<Infix> {
         use Binary::*;
-        Some(match &self.next.as_ref()?.0 {
-            Token::Word("or") | Token::Sign("||") => Or,
-            Token::Word("and") | Token::Sign("&&") => And,
-            Token::Sign("<") => Less,
-            Token::Sign("<=") => LessEqual,
-            Token::Sign(">") => Greater,
-            Token::Sign(">=") => GreaterEqual,
-            Token::Sign("==") => Equal,
-            Token::Sign("!=") => NotEqual,
-            Token::Sign("|") => BitOr,
-            Token::Sign("^") => BitXor,
-            Token::Sign("&") => BitAnd,
-            Token::Sign("+") => Add,
-            Token::Sign("-") => Subtract,
-            Token::Sign("*") => Multiply,
-            Token::Sign("/") => Divide,
-            Token::Sign("//") => FloorDivide,
-            Token::Sign("%") => Remainder,
-            Token::Sign("**") => Power,
+        let (token, at) = self.next.as_ref()?;
+        let (operator, sign) = match token {
+            Token::Word("or") => (Or, "or"),
+            Token::Sign("||") => (Or, "||"),
+            Token::Word("and") => (And, "and"),
+            Token::Sign("&&") => (And, "&&"),
+            Token::Sign("<") => (Less, "<"),
+            Token::Sign("<=") => (LessEqual, "<="),
+            Token::Sign(">") => (Greater, ">"),
+            Token::Sign(">=") => (GreaterEqual, ">="),
+            Token::Sign("==") => (Equal, "=="),
+            Token::Sign("!=") => (NotEqual, "!="),
+            Token::Sign("|") => (BitOr, "|"),
+            Token::Sign("^") => (BitXor, "^"),
+            Token::Sign("&") => (BitAnd, "&"),
+            Token::Sign("+") => (Add, "+"),
+            Token::Sign("-") => (Subtract, "-"),
+            Token::Sign("*") => (Multiply, "*"),
+            Token::Sign("/") => (Divide, "/"),
+            Token::Sign("//") => (FloorDivide, "//"),
+            Token::Sign("%") => (Remainder, "%"),
+            Token::Sign("**") => (Power, "**"),
+            Token::Word("in") => return Some(Infix::In { is_negated: false }),
+            Token::Word("not") => {
+                return behind_word(&self.text[at.end..], "in").map(|_| Infix::In { is_negated: true });
+            }
             _ => return None,
-        })
+        };
+        Some(Infix::Binary(operator, sign))
+    }
+
+    /// `left in [1, 2, 3]`, from `in` or `not in` on.
+    fn membership(&mut self, left: Part, is_negated: bool, is_chained: bool) -> Result<Part> {
+        let at = self.next.as_ref().map_or(self.end, |(_, at)| at.start);
+        let alone = |parser: &Self, at| {
+            Err(error("'in' does not go on with another comparison; put it in parentheses,", parser.text, at))
+        };
+        if is_chained {
+            return alone(self, at);
+        }
+        for _ in 0..=usize::from(is_negated) {
+            self.advance()?;
+        }
+        let members = self.members(left.tuple.unwrap_or(1))?;
+        let at = left.at.start..self.end;
+        self.push(Op::In { members: Arc::new(members), is_negated }, &at);
+        if self.infix().is_some_and(|infix| infix.strength() == COMPARISON_STRENGTH) {
+            return alone(self, self.next.as_ref().map_or(self.end, |(_, at)| at.start));
+        }
+        Ok(Part { at, from: left.from, tuple: None })
+    }
+
+    /// A list of literals, or of tuples of as many literals.
+    fn members(&mut self, width: usize) -> Result<Members> {
+        let close = self.open_list("a list of literals, as [1, 2, 3], stands behind 'in'")?;
+        let mut columns = vec![Vec::new(); width];
+        while !self.is_next(close) {
+            if width == 1 {
+                columns[0].push(self.literal()?);
+            } else {
+                let what = format!("a tuple of {width} literals is a member of this list");
+                let inner = self.open_list(&what)?;
+                for (index, column) in columns.iter_mut().enumerate() {
+                    if index > 0 {
+                        self.expect(",")?;
+                    }
+                    column.push(self.literal()?);
+                }
+                self.expect(inner)?;
+            }
+            if !self.is_next(close) {
+                self.expect(if self.next.is_none() { close } else { "," })?;
+            }
+        }
+        let from = self.end;
+        self.expect(close)?;
+        Members::new(columns).map_err(|what| error(what, self.text, from))
+    }
+
+    /// Begins a list: what closes it.
+    fn open_list(&mut self, what: &str) -> Result<&'static str> {
+        match self.advance()? {
+            Some((Token::Sign("["), _)) => Ok("]"),
+            Some((Token::Sign("("), _)) => Ok(")"),
+            Some((_, at)) => Err(error(&format!("{what}; it is missing"), self.text, at.start)),
+            None => Err(error(&format!("{what}; it is missing"), self.text, self.text.len())),
+        }
+    }
+
+    /// A literal, with its sign.
+    fn literal(&mut self) -> Result<Literal> {
+        let missing = |text: &str, at| error("behind 'in' a literal (a number, text or truth) is missing", text, at);
+        let Some((token, at)) = self.advance()? else { return Err(missing(self.text, self.text.len())) };
+        match token {
+            Token::Literal(literal) => Ok(literal),
+            Token::Sign(sign @ ("+" | "-")) => match self.advance()? {
+                Some((
+                    Token::Literal(literal @ (Literal::Integer(_) | Literal::Unsigned(_) | Literal::Real(_))),
+                    _,
+                )) => {
+                    let signed = if sign == "-" { literal.negated() } else { Some(literal) };
+                    signed.ok_or_else(|| error("an integer has more than 64 bits", self.text, at.start))
+                }
+                _ => Err(missing(self.text, at.end)),
+            },
+            _ => Err(missing(self.text, at.start)),
+        }
     }
 
     /// A value, with the signs in front of it and the indexes behind it.
-    fn operand(&mut self) -> Result<Term> {
+    fn operand(&mut self) -> Result<Part> {
+        let from = self.steps.len();
         let Some((token, at)) = self.advance()? else {
             return Err(error("a value is missing", self.text, self.text.len()));
         };
@@ -356,53 +281,122 @@ impl<'t> Parser<'t> {
         if let Some((sign, strength)) = sign {
             let term = self.term(strength)?;
             let at = at.start..term.at.end;
-            // The least integer has no opposite that has a sign.
-            let is_least = sign == Unary::Minus && term.node == Node::Literal(Literal::Unsigned(1 << 63));
-            let node = match is_least {
-                true => Node::Literal(Literal::Integer(i64::MIN)),
-                false => Node::Unary(sign, Box::new(term)),
-            };
-            return Ok(Term { at, node });
+            match self.negated_literal(from).filter(|_| sign == Unary::Minus) {
+                Some(literal) => self.steps[from] = Step { op: Op::Literal(literal), at: at.clone() },
+                None => self.push(Op::Unary(sign), &at),
+            }
+            return Ok(Part { at, from, tuple: None });
         }
-        let mut term = match token {
-            Token::Literal(literal) => Term { node: Node::Literal(literal), at },
-            Token::Quoted(name) => Term { node: Node::Field(name.to_owned()), at },
-            Token::Word(word @ ("and" | "or")) => {
-                return Err(error(&format!("a value is missing in front of '{word}'"), self.text, at.start));
+        let mut part = Part { at, from, tuple: None };
+        let mut is_plain = false;
+        match token {
+            Token::Literal(literal) => self.push(Op::Literal(literal), &part.at),
+            Token::Quoted(name) => self.push(Op::Field(name.to_owned()), &part.at),
+            Token::Word(word @ ("and" | "or" | "in")) => {
+                return Err(error(&format!("a value is missing in front of '{word}'"), self.text, part.at.start));
             }
-            Token::Word(name) if self.is_next("(") => {
-                let arguments = self.arguments()?;
-                Term { node: Node::Call(name.to_owned(), arguments), at: at.start..self.end }
+            Token::Word(name) if self.is_next("(") => self.call(name, &mut part)?,
+            Token::Word(name) => {
+                is_plain = true;
+                self.push(Op::Field(name.to_owned()), &part.at);
             }
-            Token::Word(name) => Term { node: Node::Field(name.to_owned()), at },
             Token::Sign("(") => {
-                let inner = self.term(0)?;
-                self.expect(")")?;
-                Term { node: inner.node, at: at.start..self.end }
+                self.parentheses(&mut part)?;
+                if part.tuple.is_some() {
+                    return Ok(part);
+                }
             }
             Token::Sign(sign) => {
-                return Err(error(&format!("a value is missing in front of '{sign}'"), self.text, at.start));
+                return Err(error(&format!("a value is missing in front of '{sign}'"), self.text, part.at.start));
             }
-        };
-        loop {
+        }
+        while self.is_next("[") || self.is_next(".") {
             if self.is_next("[") {
-                self.advance()?;
-                let index = self.term(0)?;
-                self.expect("]")?;
-                term = Term { at: term.at.start..self.end, node: Node::Index(Box::new(term), Box::new(index)) };
-            } else if self.is_next(".") {
-                self.advance()?;
-                let Some((Token::Word(name) | Token::Quoted(name), at)) = self.advance()? else {
-                    return Err(error("the name of a member is missing", self.text, self.end));
-                };
-                let node = match term.node {
-                    Node::Field(path) => Node::Field(format!("{path}.{name}")),
-                    node => Node::Member(Box::new(Term { node, at: term.at.clone() }), name.to_owned()),
-                };
-                term = Term { node, at: term.at.start..at.end };
+                is_plain = false;
+                self.subscripts(&mut part)?;
             } else {
-                return Ok(term);
+                self.member(&mut part, &mut is_plain)?;
             }
+        }
+        if is_plain {
+            self.name_constant(from);
+        }
+        Ok(part)
+    }
+
+    /// The literal behind a minus, if the steps from one on are a literal.
+    fn negated_literal(&self, from: usize) -> Option<Literal> {
+        match &self.steps[from..] {
+            [Step { op: Op::Literal(literal), .. }] => literal.negated(),
+            _ => None,
+        }
+    }
+
+    /// What is between parentheses, of which the first is taken: a term, or a tuple.
+    fn parentheses(&mut self, part: &mut Part) -> Result<()> {
+        self.term(0)?;
+        let mut count = 1;
+        while self.is_next(",") {
+            self.advance()?;
+            if self.is_next(")") {
+                break;
+            }
+            self.term(0)?;
+            count += 1;
+        }
+        self.expect(")")?;
+        part.at.end = self.end;
+        part.tuple = (count > 1).then_some(count);
+        Ok(())
+    }
+
+    /// `.name`, or a call where a path is that of a function: `np.sqrt(x)`.
+    fn member(&mut self, part: &mut Part, is_plain: &mut bool) -> Result<()> {
+        self.advance()?;
+        let Some((token @ (Token::Word(name) | Token::Quoted(name)), at)) = self.advance()? else {
+            return Err(error("the name of a member is missing", self.text, self.end));
+        };
+        *is_plain &= matches!(token, Token::Word(_));
+        let whole = part.at.start..at.end;
+        match &mut self.steps[part.from..] {
+            [Step { op: Op::Field(path), at }] => {
+                if *is_plain && matches!(&self.next, Some((Token::Sign("("), _))) {
+                    let module = std::mem::take(path);
+                    self.steps.pop();
+                    self.check_module(&module, name, part.at.start)?;
+                    *is_plain = false;
+                    return self.call(name, part);
+                }
+                path.push('.');
+                path.push_str(name);
+                *at = whole.clone();
+            }
+            _ => self.push(Op::Member(name.to_owned()), &whole),
+        }
+        part.at = whole;
+        Ok(())
+    }
+
+    fn check_module(&self, module: &str, name: &str, at: usize) -> Result<()> {
+        if MODULES.contains(&module) {
+            return Ok(());
+        }
+        let hint = match table::near(if name == "size" { "len" } else { name }) {
+            Some(function) => format!("write {function}({module})"),
+            None => format!("modules are {}", MODULES.join(", ")),
+        };
+        Err(error(&format!("'{module}.{name}' is no function; {hint},"), self.text, at))
+    }
+
+    /// `np.pi` and so on, if the last step is that.
+    fn name_constant(&mut self, from: usize) {
+        if let [Step { op, .. }] = &mut self.steps[from..]
+            && let Op::Field(path) = op
+            && let Some((module, name)) = path.split_once('.')
+            && MODULES.contains(&module)
+            && let Some(value) = table::constant(name)
+        {
+            *op = Op::Literal(Literal::Real(value));
         }
     }
 
@@ -418,24 +412,132 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn arguments(&mut self) -> Result<Vec<Term>> {
+    /// The call of a function whose name is taken.
+    fn call(&mut self, name: &str, part: &mut Part) -> Result<()> {
+        let function = table::function(name)?;
+        let (count, axis) = self.arguments(function)?;
+        if !function.arity.contains(&count) {
+            let (name, takes) = (function.name, function.takes());
+            return Err(Error::invalid_argument(format!("{name}() takes {takes}, and was given {count}")));
+        }
+        part.at.end = self.end;
+        self.push(Op::Call { function, count, axis }, &part.at);
+        Ok(())
+    }
+
+    /// How many arguments there are, and the axis.
+    fn arguments(&mut self, function: &Function) -> Result<(usize, Option<i64>)> {
         self.expect("(")?;
-        let mut arguments = Vec::new();
+        let (mut count, mut axis) = (0, None);
         while !self.is_next(")") {
-            arguments.push(self.term(0)?);
+            match self.keyword() {
+                Some((keyword, at)) => axis = Some(self.axis(function, keyword, at)?),
+                None => {
+                    self.term(0)?;
+                    count += 1;
+                }
+            }
             if !self.is_next(")") {
                 self.expect(if self.next.is_none() { ")" } else { "," })?;
             }
         }
         self.expect(")")?;
-        Ok(arguments)
+        Ok((count, axis))
     }
-}
 
-fn word(text: &str) -> Token<'_> {
-    match text {
-        "True" | "true" => Token::Literal(Literal::Truth(true)),
-        "False" | "false" => Token::Literal(Literal::Truth(false)),
-        _ => Token::Word(text),
+    /// The next word and its place, if '=' is behind it.
+    fn keyword(&self) -> Option<(&'t str, usize)> {
+        let Some((Token::Word(word), at)) = &self.next else { return None };
+        let behind = self.text[at.end..].trim_start().strip_prefix('=')?;
+        (!behind.starts_with('=')).then_some((word, at.start))
+    }
+
+    /// The value of `axis=…`.
+    fn axis(&mut self, function: &Function, keyword: &str, at: usize) -> Result<i64> {
+        if keyword != "axis" || !function.has_axis() {
+            let known = if function.has_axis() { "only 'axis'" } else { "no keywords" };
+            return Err(error(&format!("{}() has {known}, not '{keyword}'", function.name), self.text, at));
+        }
+        self.advance()?;
+        self.advance()?;
+        if matches!(self.next, Some((Token::Word("None"), _))) {
+            let what = "axis=None stands for all entries together; values are computed entry by entry: write axis=-1";
+            return Err(error(what, self.text, at));
+        }
+        match self.literal() {
+            Ok(Literal::Integer(axis)) => Ok(axis),
+            _ => Err(error("an axis is an integer", self.text, at)),
+        }
+    }
+
+    /// `[1]`, `[mask]`, `[:, :2]`.
+    fn subscripts(&mut self, part: &mut Part) -> Result<()> {
+        self.advance()?;
+        let mut level = 0;
+        for place in 0.. {
+            let start = self.next.as_ref().map_or(self.end, |(_, at)| at.start);
+            let by = self.subscript()?;
+            let is_last = !self.is_next(",");
+            if place == 0 && !is_last {
+                // The axis of entries.
+                if by != Some(Slice::ALL) {
+                    let what = "of several indexes the first stands for entries: write [:, …]";
+                    return Err(error(what, self.text, start));
+                }
+            } else if let Some(slice) = by {
+                let at = part.at.start..self.end;
+                self.push(Op::Slice { level, slice }, &at);
+                level += 1;
+            } else {
+                let is_literal = matches!(self.steps.last(), Some(Step { op: Op::Literal(_), .. }));
+                if !(is_literal || level == 0 && is_last) {
+                    let what = "beside slices and other indexes stands an integer";
+                    return Err(error(what, self.text, start));
+                }
+                let at = part.at.start..self.end;
+                self.push(Op::Index { level }, &at);
+            }
+            if is_last {
+                break;
+            }
+            self.advance()?;
+        }
+        self.expect("]")?;
+        part.at.end = self.end;
+        if let Some(step) = self.steps.last_mut() {
+            step.at.end = self.end;
+        }
+        Ok(())
+    }
+
+    /// A slice; or none, and the steps of an index.
+    fn subscript(&mut self) -> Result<Option<Slice>> {
+        let mut bounds = [None; 3];
+        let mut count = 0;
+        loop {
+            if !(self.is_next(":") || self.is_next("]") || self.is_next(",")) || count == 0 && !self.is_next(":") {
+                let start = self.next.as_ref().map_or(self.end, |(_, at)| at.start);
+                let from = self.steps.len();
+                self.term(0)?;
+                if count == 0 && !self.is_next(":") {
+                    return Ok(None);
+                }
+                bounds[count] = match &self.steps[from..] {
+                    [Step { op: Op::Literal(Literal::Integer(bound)), .. }] => Some(*bound),
+                    _ => return Err(error("the bounds of a slice are integers; this is none", self.text, start)),
+                };
+                self.steps.truncate(from);
+            }
+            if count == 2 || !self.is_next(":") {
+                break;
+            }
+            self.advance()?;
+            count += 1;
+        }
+        let [start, stop, step] = bounds;
+        match step {
+            Some(0) => Err(error("the step of a slice is not 0", self.text, self.end)),
+            step => Ok(Some(Slice { start, stop, step: step.unwrap_or(1) })),
+        }
     }
 }

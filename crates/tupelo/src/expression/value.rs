@@ -10,10 +10,10 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
-use arrow_select::filter::filter;
+use arrow_select::filter::{filter, prep_null_mask_filter};
 use arrow_select::take::take;
 
-use super::parse::Literal;
+use super::program::Literal;
 use crate::{Error, Result};
 
 /// Texts that are repeated beside items take at most so many bytes: 256 MiB.
@@ -243,6 +243,15 @@ fn emptied(
         0 => (offsets.clone(), items),
         _ => (OffsetBuffer::new(offsets.iter().map(|offset| offset - first).collect::<Vec<_>>().into()), items),
     })
+}
+
+/// Truths in which what is missing counts as `missing`.
+pub(super) fn known(truths: &BooleanArray, missing: bool) -> BooleanArray {
+    match (truths.nulls(), missing) {
+        (None, _) => truths.clone(),
+        (Some(_), false) => prep_null_mask_filter(truths),
+        (Some(nulls), true) => BooleanArray::new(truths.values() | &!nulls.inner(), None),
+    }
 }
 
 /// A value, or one that has no type of its own yet.

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use arrow_array::UInt64Array;
 use arrow_array::cast::AsArray;
-use arrow_schema::Schema as ArrowSchema;
 use tupelo_format::container;
 
 use crate::Result;
@@ -80,11 +79,7 @@ fn attribute_sets(ntuple: &Ntuple, has_own_metadata: bool) -> Result<Vec<(&str, 
 
 /// What is written.
 fn schema(read: &Read) -> Result<Schema> {
-    let mut schema = read.ntuple().explicit_encodings(read.schema());
-    let arrow = read.arrow_schema();
-    let computed: Vec<_> = arrow.fields().iter().skip(schema.fields.len()).cloned().collect();
-    schema.fields.extend(Schema::from_arrow(&ArrowSchema::new(computed))?.fields);
-    Ok(schema)
+    Ok(read.ntuple().explicit_encodings(&read.schema_with_computed()?))
 }
 
 /// Where entries go of which attributes speak.

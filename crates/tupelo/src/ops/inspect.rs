@@ -1,6 +1,6 @@
 //! What an ntuple consists of, and what each part of it takes: from metadata alone, no page is read.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
 
 use tupelo_format::compression::Compression;
@@ -154,6 +154,8 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
     let sizes = column_sizes(ntuple)?;
     let mut fields = Vec::new();
     let mut places = vec![0; descriptor.fields().len()];
+    let dropped = descriptor.dropped().iter().map(|dropped| (dropped.field.as_str(), dropped.reason.as_str()));
+    let dropped: HashMap<&str, &str> = dropped.collect();
     for (index, field) in descriptor.fields().iter().enumerate() {
         // Parents may stand behind their children in the file.
         if field.parent.is_some() {
@@ -162,12 +164,11 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
         places[index] = fields.len();
         let record = &field.record;
         let name = record.name.clone();
-        let dropped = descriptor.dropped().iter().find(|dropped| dropped.field == name);
         fields.push(FieldInfo {
             type_name: if record.type_alias.is_empty() { &record.type_name } else { &record.type_alias }.clone(),
             columns: 0,
             projected_from: record.source.map(|source| descriptor.path(FieldId::from(source))),
-            dropped: dropped.map(|dropped| dropped.reason.clone()),
+            dropped: dropped.get(name.as_str()).map(|&reason| reason.to_owned()),
             sizes: Sizes::default(),
             name,
         });
@@ -254,7 +255,9 @@ pub(super) fn each_column(source: &PageSource, mut tell: impl FnMut(&Cluster, Co
         for cluster in source.group_clusters(group)? {
             // Pages are shared within a cluster only.
             seen.clear();
-            for (id, column) in (0u32..).map(ColumnId::from).zip(descriptor.columns()) {
+            // Columns that were added later are not listed.
+            let listed = source.listed_columns(&cluster)?;
+            for (id, column) in (0u32..).map(ColumnId::from).zip(descriptor.columns()).take(listed) {
                 let Some(pages) = source.column_pages(&cluster, id)? else { continue };
                 if pages.first_element.is_none() {
                     continue;

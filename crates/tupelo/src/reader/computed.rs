@@ -1,5 +1,6 @@
 //! What is computed of fields: columns, and which entries to keep.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,61 +9,255 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 
 use super::decoded::Decoded;
 use super::{Ntuple, Read};
-use crate::expression::Expression;
+use crate::expression::{Expression, shorten, truths};
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
-/// A named expression.
+/// A named value for each entry.
+#[derive(Debug)]
+struct Named {
+    name: String,
+    source: Source,
+    /// The aliases that its expression names, by their places.
+    aliases: Vec<usize>,
+    /// Its type, whatever the values are.
+    field: ArrowField,
+}
+
+/// Where values come from.
+#[derive(Debug)]
+enum Source {
+    /// An expression, and the fields that it names.
+    Expression(Box<(Expression, Read)>),
+    /// The same as the only alias that is named.
+    Alias,
+    /// Values for all entries of the ntuple.
+    Given(ArrayRef),
+}
+
+/// Names that expressions may use, each behind those that its own expression uses: nothing recurses over them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Aliases {
+    list: Vec<Arc<Named>>,
+    places: HashMap<String, usize>,
+}
+
+/// A column that is computed.
 #[derive(Debug)]
 pub(super) struct Computed {
-    pub(super) name: String,
-    expression: Expression,
-    /// The fields that it names.
-    fields: Read,
-    /// The aliases that it names.
-    aliases: Vec<Arc<Computed>>,
+    named: Named,
+    known: Arc<Aliases>,
+    /// The places of all aliases that it needs, also for others, in ascending order.
+    needed: Vec<usize>,
     /// All that is read for it, and for its aliases.
     read_fields: Vec<Field>,
-    /// Its type, whatever the values are.
-    pub(super) field: ArrowField,
+}
+
+impl Named {
+    /// # Errors
+    /// Not found for a name that is neither a field nor an alias; invalid argument for types that do not go together.
+    fn new(name: &str, expression: &Expression, ntuple: &Ntuple, known: &Aliases) -> Result<Self> {
+        let (mut fields, mut aliases) = (Vec::new(), Vec::new());
+        for path in expression.fields() {
+            match place(&known.places, path) {
+                None => fields.push(globset::escape(path)),
+                Some(alias) if aliases.contains(&alias) => {}
+                Some(alias) => aliases.push(alias),
+            }
+        }
+        let within = |e: Error| e.within(format!("expression '{}'", shorten(&expression.to_string())));
+        let fields = match fields.is_empty() {
+            true => Read::new(ntuple.clone(), Arc::default(), None),
+            false => ntuple.select(fields).map_err(within)?,
+        };
+        if let Some(field) = fields.disk_fields().iter().find(|field| holds_objects(field)) {
+            let what = format!("field '{}' has an object of a ROOT streamer, which is no value", field.name);
+            return Err(within(Error::invalid_argument(what)));
+        }
+        if let ([alias], true) = (&aliases[..], expression.is_name()) {
+            let alias = &known.list[*alias];
+            if expression.fields().eq([alias.name.as_str()]) {
+                // Not computed, so that all of its type stays.
+                let field = alias.field.clone().with_name(name);
+                return Ok(Self { name: name.to_owned(), source: Source::Alias, aliases, field });
+            }
+        }
+        let field = ArrowField::new(name, DataType::Null, true);
+        let source = Source::Expression(Box::new((expression.clone(), fields)));
+        let mut named = Self { name: name.to_owned(), source, aliases, field };
+        // Types are told before anything is read.
+        let empty = |alias: &Named| new_empty_array(alias.field.data_type());
+        let decoded = &mut Decoded::new(ntuple, Vec::new(), false, true);
+        (named.field, _) = named.column(known, decoded, |alias, _| Some(empty(alias)))?;
+        Ok(named)
+    }
+
+    /// The value for each entry, and its type; `value` gives those of aliases.
+    fn column(
+        &self,
+        known: &Aliases,
+        decoded: &mut Decoded<'_>,
+        value: impl Fn(&Named, &Decoded<'_>) -> Option<ArrayRef>,
+    ) -> Result<(ArrowField, ArrayRef)> {
+        // Aliases first: they stand before fields of the same name.
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for alias in self.aliases.iter().map(|&alias| &known.list[alias]) {
+            let Some(array) = value(alias, decoded) else {
+                return Err(Error::invalid_argument(format!("alias '{}' was not computed", alias.name)));
+            };
+            // Texts that are not UTF-8 come as bytes.
+            fields.push(Arc::new(alias.field.clone().with_data_type(array.data_type().clone())));
+            arrays.push(array);
+        }
+        let (expression, seen) = match &self.source {
+            Source::Given(values) => return Ok((self.field.clone(), decoded.of_all(values)?)),
+            Source::Alias => {
+                let array = arrays.swap_remove(0);
+                return Ok((self.field.clone().with_data_type(array.data_type().clone()), array));
+            }
+            Source::Expression(expression) => (&expression.0, expression.1.batch(decoded)?),
+        };
+        fields.extend(seen.schema().fields().iter().cloned());
+        arrays.extend(seen.columns().iter().cloned());
+        let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
+        let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?;
+        let (field, array) = expression.column(&batch)?;
+        Ok((field.with_name(&self.name), array))
+    }
+
+    /// The fields of its expression.
+    fn read_fields(&self) -> &[Field] {
+        match &self.source {
+            Source::Expression(expression) => expression.1.disk_fields(),
+            Source::Alias | Source::Given(_) => &[],
+        }
+    }
+
+    /// The value for each entry, where those of the aliases are there.
+    fn known_column(&self, known: &Aliases, decoded: &mut Decoded<'_>) -> Result<(ArrowField, ArrayRef)> {
+        self.column(known, decoded, |alias, decoded| decoded.aliases.get(&alias.name).map(Arc::clone))
+    }
+}
+
+impl Aliases {
+    /// Adds some, which may name each other in any order.
+    ///
+    /// # Errors
+    /// Invalid argument for those that need each other, and for two of the same name; those of expressions.
+    pub(super) fn add(&mut self, aliases: Vec<(String, Expression)>, ntuple: &Ntuple) -> Result<()> {
+        let fails = |name: &str, what: &str| Err(Error::invalid_argument(what).within(format!("alias '{name}'")));
+        let mut open = HashMap::new();
+        for (index, (name, _)) in aliases.iter().enumerate() {
+            if open.insert(name.clone(), index).is_some() || self.places.contains_key(name) {
+                return fails(name, "there is another of that name");
+            }
+        }
+        // Who waits for each, and for how many each waits.
+        let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); aliases.len()];
+        let mut counts = vec![0; aliases.len()];
+        for (index, (_, expression)) in aliases.iter().enumerate() {
+            let needed: BTreeSet<usize> = expression.fields().filter_map(|path| place(&open, path)).collect();
+            counts[index] = needed.len();
+            needed.into_iter().for_each(|other| waiting[other].push(index));
+        }
+        let mut ready: BTreeSet<usize> = (0..aliases.len()).filter(|&index| counts[index] == 0).collect();
+        while let Some(index) = ready.pop_first() {
+            let (name, expression) = &aliases[index];
+            let named = Named::new(name, expression, ntuple, self).map_err(|e| e.within(format!("alias '{name}'")))?;
+            self.places.insert(name.clone(), self.list.len());
+            self.list.push(Arc::new(named));
+            for &other in &waiting[index] {
+                counts[other] -= 1;
+                if counts[other] == 0 {
+                    ready.insert(other);
+                }
+            }
+        }
+        match counts.iter().position(|&count| count > 0) {
+            Some(index) => fails(&aliases[index].0, "it needs itself"),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds values for all entries of the ntuple.
+    ///
+    /// # Errors
+    /// Invalid argument for a name that is used already, and where there are not as many values as entries.
+    pub(super) fn give(&mut self, field: ArrowField, values: ArrayRef, ntuple: &Ntuple) -> Result<()> {
+        let name = field.name().clone();
+        let within = |e: Error| e.within(format!("column '{name}'"));
+        if self.places.contains_key(&name) {
+            return Err(within(Error::invalid_argument("there is another of that name")));
+        }
+        if values.len() as u64 != ntuple.entries() {
+            let (values, entries) = (values.len(), ntuple.entries());
+            let what = format!("{values} values for an ntuple of {entries} entries; give one value for each entry");
+            return Err(within(Error::invalid_argument(what)));
+        }
+        self.places.insert(name.clone(), self.list.len());
+        let source = Source::Given(values);
+        self.list.push(Arc::new(Named { name, source, aliases: Vec::new(), field }));
+        Ok(())
+    }
+
+    /// The places of these and of all that they need, in ascending order.
+    fn closure(&self, aliases: &[usize]) -> Vec<usize> {
+        let mut is_needed = vec![false; self.list.len()];
+        aliases.iter().for_each(|&alias| is_needed[alias] = true);
+        for place in (0..self.list.len()).rev().filter(|_| !aliases.is_empty()) {
+            if is_needed[place] {
+                self.list[place].aliases.iter().for_each(|&alias| is_needed[alias] = true);
+            }
+        }
+        (0..self.list.len()).filter(|&place| is_needed[place]).collect()
+    }
+}
+
+/// The place of what a path is, or is a member of; the longest name of several.
+fn place(places: &HashMap<String, usize>, path: &str) -> Option<usize> {
+    let ends = std::iter::once(path.len()).chain(path.rmatch_indices('.').map(|(at, _)| at));
+    ends.filter_map(|end| places.get(&path[..end]).copied()).next()
 }
 
 impl Computed {
     /// # Errors
     /// Not found for a name that is neither a field nor an alias; invalid argument for types that do not go together.
-    pub(super) fn new(name: &str, expression: &Expression, ntuple: &Ntuple, known: &[Arc<Self>]) -> Result<Self> {
-        let (mut fields, mut aliases) = (Vec::new(), Vec::new());
-        for path in expression.fields() {
-            let alias = known.iter().filter(|alias| names(path, &alias.name)).max_by_key(|alias| alias.name.len());
-            match alias {
-                None => fields.push(globset::escape(path)),
-                Some(alias) if aliases.iter().any(|other| Arc::ptr_eq(other, alias)) => {}
-                Some(alias) => aliases.push(Arc::clone(alias)),
-            }
-        }
-        let fields = match fields.is_empty() {
-            true => Read::new(ntuple.clone(), Arc::default(), None),
-            false => {
-                let select = ntuple.select(fields);
-                select.map_err(|e| e.within(format!("expression '{expression}'")))?
-            }
+    pub(super) fn new(name: &str, expression: &Expression, ntuple: &Ntuple, known: &Arc<Aliases>) -> Result<Self> {
+        Ok(Self::of(Named::new(name, expression, ntuple, known)?, Arc::clone(known)))
+    }
+
+    /// The values of an alias.
+    pub(super) fn of_alias(name: &str, known: &Arc<Aliases>) -> Result<Self> {
+        let Some(&alias) = known.places.get(name) else {
+            return Err(Error::no_such("alias", name, known.places.keys().map(String::as_str)));
         };
-        let mut read_fields = fields.disk_fields().to_vec();
-        if let Some(field) = read_fields.iter().find(|field| holds_objects(field)) {
-            let what = format!("field '{}' has an object of a ROOT streamer, which is no value", field.name);
-            return Err(Error::invalid_argument(what).within(format!("expression '{expression}'")));
-        }
-        for field in aliases.iter().flat_map(|alias| &alias.read_fields) {
+        let field = known.list[alias].field.clone();
+        let named = Named { name: name.to_owned(), source: Source::Alias, aliases: vec![alias], field };
+        Ok(Self::of(named, Arc::clone(known)))
+    }
+
+    fn of(named: Named, known: Arc<Aliases>) -> Self {
+        let needed = known.closure(&named.aliases);
+        let mut read_fields = named.read_fields().to_vec();
+        for field in needed.iter().flat_map(|&alias| known.list[alias].read_fields()) {
             if !read_fields.contains(field) {
                 read_fields.push(field.clone());
             }
         }
-        let field = ArrowField::new(name, DataType::Null, true);
-        let (name, expression) = (name.to_owned(), expression.clone());
-        let mut computed = Self { name, expression, fields, aliases, read_fields, field };
-        // Types are told before anything is read.
-        (computed.field, _) = computed.column(&mut Decoded::new(ntuple, Vec::new(), false, true))?;
-        Ok(computed)
+        Self { named, known, needed, read_fields }
+    }
+
+    /// Its values as which entries to keep.
+    fn truths(&self, values: &ArrayRef) -> Result<BooleanArray> {
+        match &self.named.source {
+            Source::Expression(expression) => expression.0.truths(values),
+            Source::Alias | Source::Given(_) => truths(values, &self.known.list[self.needed[0]].name),
+        }
+    }
+
+    /// Its type, whatever the values are.
+    pub(super) fn field(&self) -> &ArrowField {
+        &self.named.field
     }
 
     /// All that is read for it.
@@ -70,44 +265,21 @@ impl Computed {
         &self.read_fields
     }
 
-    /// The value for each entry, and its type.
+    /// The value for each entry, and its type. Aliases are computed once, whoever names them.
     pub(super) fn column(&self, decoded: &mut Decoded<'_>) -> Result<(ArrowField, ArrayRef)> {
-        // Aliases first: they stand before fields of the same name.
-        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
-        for alias in &self.aliases {
-            let array = alias.alias_column(decoded)?;
-            // Texts that are not UTF-8 come as bytes.
-            fields.push(Arc::new(alias.field.clone().with_data_type(array.data_type().clone())));
-            arrays.push(array);
+        for alias in self.needed.iter().map(|&alias| &self.known.list[alias]) {
+            if !decoded.aliases.contains_key(&alias.name) {
+                let (_, array) = alias.known_column(&self.known, decoded)?;
+                decoded.aliases.insert(alias.name.clone(), array);
+            }
         }
-        let seen = self.fields.batch(decoded)?;
-        fields.extend(seen.schema().fields().iter().cloned());
-        arrays.extend(seen.columns().iter().cloned());
-        let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
-        let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?;
-        let (field, array) = self.expression.column(&batch)?;
-        Ok((field.with_name(&self.name), array))
-    }
-
-    /// The value of an alias for each entry: computed once, whoever names it.
-    fn alias_column(&self, decoded: &mut Decoded<'_>) -> Result<ArrayRef> {
-        if let Some(known) = decoded.aliases.get(&self.name) {
-            return Ok(Arc::clone(known));
-        }
-        let (_, array) = self.column(decoded)?;
-        decoded.aliases.insert(self.name.clone(), Arc::clone(&array));
-        Ok(array)
+        self.named.known_column(&self.known, decoded)
     }
 }
 
 /// To expressions the bytes of an object would be a text.
 fn holds_objects(field: &Field) -> bool {
     matches!(field.kind, Kind::Streamer) || field.children().iter().any(holds_objects)
-}
-
-/// Whether a path is that of an alias, or of a member of it.
-pub(super) fn names(path: &str, alias: &str) -> bool {
-    path.strip_prefix(alias).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Which entries of a batch to keep.
@@ -131,7 +303,7 @@ impl fmt::Debug for Cut {
 impl Cut {
     /// By an expression.
     pub(super) fn of(computed: Computed) -> Result<Self> {
-        computed.expression.truths(&new_empty_array(computed.field.data_type()))?;
+        computed.truths(&new_empty_array(computed.field().data_type()))?;
         Ok(Self::Where(Box::new(computed)))
     }
 
@@ -149,7 +321,7 @@ impl Cut {
             Self::Function { fields, keep } => keep(&fields.batch(decoded)?)?,
             Self::Where(computed) => {
                 let (_, array) = computed.column(decoded)?;
-                computed.expression.truths(&array)?
+                computed.truths(&array)?
             }
         };
         if kept.len() != decoded.len() {

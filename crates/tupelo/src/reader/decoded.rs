@@ -7,6 +7,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_buffer::bit_iterator::BitSliceIterator;
 use arrow_select::filter::{FilterBuilder, filter};
+use arrow_select::take::take;
 use tupelo_format::descriptor::FieldId;
 
 use super::Ntuple;
@@ -109,6 +110,18 @@ impl<'n> Decoded<'n> {
         match &self.wanted {
             None => Ok(Arc::new(all)),
             Some(wanted) => Ok(filter(&all, wanted)?),
+        }
+    }
+
+    /// Of values for all entries of the ntuple those of these entries.
+    pub(super) fn of_all(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        match (&self.wanted, &self.segments[..]) {
+            (_, []) => Ok(values.slice(0, 0)),
+            (None, [only]) => {
+                let first = only.cluster.first_entry + only.start;
+                Ok(values.slice(first as usize, only.count as usize))
+            }
+            _ => Ok(take(values, &self.numbers()?, None)?),
         }
     }
 

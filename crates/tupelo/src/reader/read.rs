@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 
-use super::computed::{Computed, Cut, names};
+use super::computed::{Aliases, Computed, Cut};
 use super::decoded::Decoded;
 use super::sources::Sources;
 use super::{Batches, Ntuple};
@@ -39,7 +39,7 @@ pub struct Read {
     entries: Range<u64>,
     binary_strings: bool,
     /// What expressions may name besides fields.
-    aliases: Vec<Arc<Computed>>,
+    aliases: Arc<Aliases>,
     /// Columns behind those of the schema.
     computed: Vec<Arc<Computed>>,
     /// The name of a last column with the numbers of the entries.
@@ -52,7 +52,7 @@ impl Read {
     /// Reads a schema; where that is not a part of what is on disk, from those sources.
     pub(super) fn new(ntuple: Ntuple, schema: Arc<Schema>, sources: Option<Arc<Sources>>) -> Self {
         let entries = 0..ntuple.entries();
-        let (aliases, computed) = (Vec::new(), Vec::new());
+        let (aliases, computed) = (Arc::default(), Vec::new());
         Self { ntuple, schema, sources, entries, binary_strings: false, aliases, computed, numbers: None, cut: None }
     }
 
@@ -103,7 +103,7 @@ impl Read {
             }
         }
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
-        fields.extend(self.computed.iter().map(|computed| Arc::new(computed.field.clone())));
+        fields.extend(self.computed.iter().map(|computed| Arc::new(computed.field().clone())));
         fields.extend(self.numbers.iter().map(|name| Arc::new(ArrowField::new(name, DataType::UInt64, false))));
         ArrowSchema::new(fields).with_metadata(schema.metadata().clone()).into()
     }
@@ -191,21 +191,8 @@ impl Read {
     /// # Errors
     /// Invalid argument for aliases that need each other, and for two of the same name; those of [`Read::with_computed`].
     pub fn with_aliases(mut self, aliases: impl IntoIterator<Item = (String, Expression)>) -> Result<Self> {
-        let mut open: Vec<(String, Expression)> = aliases.into_iter().collect();
-        while !open.is_empty() {
-            let is_open = |path: &str| open.iter().any(|(name, _)| names(path, name));
-            let ready = open.iter().position(|(_, expression)| !expression.fields().any(is_open));
-            let (name, expression) = open.remove(ready.unwrap_or(0));
-            let alias = match ready {
-                None => Err(Error::invalid_argument("it needs itself")),
-                Some(_) if self.aliases.iter().any(|alias| alias.name == name) => {
-                    Err(Error::invalid_argument("there is another of that name"))
-                }
-                Some(_) => Computed::new(&name, &expression, &self.ntuple, &self.aliases),
-            };
-            let alias = alias.map_err(|e| self.ntuple.context(e.within(format!("alias '{name}'"))))?;
-            self.aliases.push(Arc::new(alias));
-        }
+        let added = Arc::make_mut(&mut self.aliases).add(aliases.into_iter().collect(), &self.ntuple);
+        added.map_err(|e| self.ntuple.context(e))?;
         Ok(self)
     }
 
@@ -222,6 +209,70 @@ impl Read {
     pub fn with_computed(mut self, name: &str, expression: &Expression) -> Result<Self> {
         self.computed.push(Arc::new(self.compute(name, expression)?));
         Ok(self)
+    }
+
+    /// Another column as by [`Read::with_computed`], by which name later expressions find it, as an alias.
+    /// ```no_run
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let read = ntuple.read_all().with_defined("ht", &"sum(Jet_pt)".parse()?)?.with_where(&"ht > 500".parse()?)?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Invalid argument for the name of a field or an alias that is there already; those of [`Read::with_computed`].
+    pub fn with_defined(self, name: &str, expression: &Expression) -> Result<Self> {
+        self.check_new(name)?;
+        self.with_aliases([(name.to_owned(), expression.clone())])?.with_alias_column(name)
+    }
+
+    /// Values for all entries of the ntuple, which later expressions and [`Read::with_computed`] find by the name of the
+    /// field, as an alias. Of them those of the entries are taken that are read.
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// use arrow_array::Float32Array;
+    /// use arrow_schema::{DataType, Field};
+    ///
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let score = Arc::new(Float32Array::from(vec![0.5; ntuple.entries() as usize]));
+    /// let read = ntuple.read_all().with_values(Field::new("score", DataType::Float32, false), score)?;
+    /// let batch = read.with_computed("score", &"score".parse()?)?.to_batch()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Invalid argument for the name of a field or an alias that is there already, and for fewer or more values than the
+    /// ntuple has entries.
+    pub fn with_values(mut self, field: ArrowField, values: ArrayRef) -> Result<Self> {
+        self.check_new(field.name())?;
+        let given = Arc::make_mut(&mut self.aliases).give(field, values, &self.ntuple);
+        given.map_err(|e| self.ntuple.context(e))?;
+        Ok(self)
+    }
+
+    fn with_alias_column(mut self, name: &str) -> Result<Self> {
+        let computed = Computed::of_alias(name, &self.aliases)?;
+        self.computed.push(Arc::new(computed));
+        Ok(self)
+    }
+
+    /// That there is no field of a name.
+    fn check_new(&self, name: &str) -> Result<()> {
+        if !self.ntuple.schema().fields.iter().any(|field| field.name == name) {
+            return Ok(());
+        }
+        let what = format!("there is a field '{name}' already; give the new column another name");
+        Err(self.ntuple.context(Error::invalid_argument(what)))
+    }
+
+    /// The chosen fields, and behind them what is computed.
+    ///
+    /// # Errors
+    /// Unsupported for what is computed and has no C++ type.
+    pub fn schema_with_computed(&self) -> Result<Schema> {
+        let fields: Vec<ArrowField> = self.computed.iter().map(|computed| computed.field().clone()).collect();
+        let mut schema = Schema::clone(&self.schema);
+        schema.fields.extend(Schema::from_arrow(&ArrowSchema::new(fields))?.fields);
+        Ok(schema)
     }
 
     /// Another column, the last one, with the number of each entry in the ntuple as `UInt64`.

@@ -1,0 +1,126 @@
+//! Long chains, deep nesting and long lists.
+
+use super::*;
+
+/// The value of all entries, which have `run` from 0 to 3.
+fn runs(text: &str) -> Vec<bool> {
+    let run: ArrayRef = Arc::new(UInt32Array::from(vec![0, 1, 2, 3]));
+    let event: ArrayRef = Arc::new(Int64Array::from(vec![10, 11, 12, 13]));
+    let batch = RecordBatch::try_from_iter([("run", run), ("event", event)]).unwrap();
+    let values = text.parse::<Expression>().and_then(|e| e.evaluate(&batch)).unwrap_or_else(|e| panic!("{e}"));
+    values.as_boolean().iter().map(Option::unwrap).collect()
+}
+
+/// 3000 terms joined by `or` overflowed the stack.
+#[test]
+fn long_chains_need_no_stack() {
+    // A stack that a recursion over the chain would not fit in.
+    let work = || {
+        const TERMS: usize = 100_000;
+        let chain = |term: &str, operator: &str| vec![term; TERMS].join(operator);
+        assert_eq!(runs(&chain("run == 2", " or ")), [false, false, true, false]);
+        assert_eq!(runs(&chain("(run == 2)", " | ")), [false, false, true, false]);
+        assert_eq!(runs(&chain("run < 3", " and ")), [true, true, true, false]);
+        assert_eq!(runs(&chain("(run < 3)", " & ")), [true, true, true, false]);
+        assert_eq!(runs(&format!("{} == {}", chain("run", " + "), 3 * TERMS)), [false, false, false, true]);
+        assert_eq!(runs(&format!("{} * run == 2", chain("1", " * "))), [false, false, true, false]);
+        assert_eq!(runs(&chain("run", " <= ")), [true; 4]);
+        let expression: Expression = chain("run == 2", " or ").parse().unwrap();
+        assert!(format!("{:?}", expression.clone()).len() > TERMS);
+        assert_eq!(expression.fields().collect::<Vec<_>>(), ["run"]);
+    };
+    std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap().join().unwrap();
+}
+
+/// Each comparison of a chain was computed again for the next, so that nested chains took twice as long a level.
+#[test]
+fn values_of_nested_chains_are_computed_once() {
+    let mut text = "1".to_owned();
+    for _ in 0..40 {
+        text = format!("0 <= ({text}) * 1 <= 1");
+    }
+    let steps = text.parse::<Expression>().unwrap().steps.len();
+    assert!(steps < 500, "{steps}");
+    assert_eq!(shown("0 < run < 3 > 1 != 2"), "true true false false");
+    assert_eq!(shown("not 0 < run <= 2 or met > 35 > 20"), "false false true true");
+}
+
+#[test]
+fn real_nesting_has_a_limit() {
+    for (open, close) in [("(", ")"), ("abs(", ")"), ("-", ""), ("not ", ""), ("where(good, ", ", 1)"), ("pt[", "]")] {
+        let nested = |depth| format!("{}run{}", open.repeat(depth), close.repeat(depth));
+        assert!(nested(60).parse::<Expression>().is_ok(), "{open}");
+        let deep = error(&nested(10_000));
+        assert!(deep.contains("nested deeper than 128"), "{deep}");
+        assert!(deep.len() < 500, "the message has the whole text");
+    }
+    assert!(error(&vec!["2"; 10_000].join(" ** ")).contains("nested deeper than 128"));
+}
+
+/// There was no `in`: lists of events were thousands of comparisons.
+#[test]
+fn in_finds_literals() {
+    for (text, wanted) in [
+        ("run in [1, 3]", "true false true true"),
+        ("run not in [1, 3]", "false true false false"),
+        ("not run in (1, 3,)", "false true false false"),
+        ("run in []", "false false false false"),
+        ("run in [2.0, 2.5]", "false true false false"),
+        ("met in [10, 30.0]", "true false true false"),
+        ("met not in [10, 30.0]", "false true false true"),
+        ("big in [18446744073709551615, 0x8000000000000000]", "false false true true"),
+        ("charge in [-1]", "[false, true] [] [false] [false, false, true]"),
+        ("pt in [20, +45]", "[false, true] [] [false] [false, true, false]"),
+        ("sum(charge) in [1, 0] and good", "true false true true"),
+        ("name in ['a', \"it's\"]", "true false false true"),
+        ("good in [True]", "true false true true"),
+        ("maybe in [1, 2]", "true - false -"),
+        ("maybe not in [1, 2]", "false - true -"),
+        ("1 in [1, 2]", "true true true true"),
+        ("run + 1 in [2] or run in [2]", "true true false false"),
+        ("(run, name) in [(1, 'a'), (3, 'b'), (3, 'c')]", "true false true false"),
+        ("(run, name) not in [(1, 'a'), (3, 'b'), (3, 'c')]", "false true false true"),
+        ("(run, charge) in [[1, -1], [3, 1]]", "[false, true] [] [true] [true, true, false]"),
+        ("(run, run, met) in [(1, 1, 10), (2, 1, 10)]", "true false false false"),
+        ("where((run, 1) in [(1, 1)], 5, 6)", "5 6 6 6"),
+    ] {
+        assert_eq!(shown(text), wanted, "{text}");
+    }
+    // A value of single precision is compared with literals of single precision, as with ==.
+    let tenth: ArrayRef = Arc::new(Float32Array::from(vec![0.1, -0.0, f32::NAN]));
+    let batch = RecordBatch::try_from_iter([("x", tenth)]).unwrap();
+    let values = "x in [0.1, 0]".parse::<Expression>().unwrap().evaluate(&batch).unwrap();
+    assert_eq!(values.as_boolean().iter().collect::<Vec<_>>(), [Some(true), Some(true), Some(false)]);
+}
+
+#[test]
+fn in_says_what_it_wants() {
+    for (text, wanted) in [
+        ("run in", "a list of literals, as [1, 2, 3], stands behind 'in'; it is missing at its end"),
+        ("run in pt", "a list of literals, as [1, 2, 3], stands behind 'in'; it is missing at character 8"),
+        ("run in [pt]", "behind 'in' a literal (a number, text or truth) is missing at character 9"),
+        ("run in [1", "']' is missing at its end"),
+        ("run in [1, 'a']", "a list behind 'in' has both texts and numbers; it ends at character 15"),
+        ("name in [1]", "'in' looks for numbers in this list, not for a text"),
+        ("run in ['a']", "'in' looks for texts in this list, not for an integer"),
+        ("(run, met) in [1]", "a tuple of 2 literals is a member of this list; it is missing at character 16"),
+        ("(run, met) in [(1, 2, 3)]", "')' is missing at character 21"),
+        ("(run, met)", "a tuple stands in front of 'in' only; ',' is not expected at character 1"),
+        ("(run, met) + 1", "a tuple stands in front of 'in' only; ',' is not expected at character 1"),
+        ("-(run, met) in [(1, 1)]", "a tuple stands in front of 'in' only; ',' is not expected at character 2"),
+        ("1 < run in [1]", "'in' does not go on with another comparison; put it in parentheses, at character 9"),
+        ("run in [1] == good", "'in' does not go on with another comparison; put it in parentheses, at character 12"),
+        ("in [1]", "a value is missing in front of 'in' at character 1"),
+    ] {
+        assert_eq!(error(text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn long_lists_are_hashed() {
+    let list: Vec<String> = (0..100_000).map(|event| (2 * event).to_string()).collect();
+    assert_eq!(runs(&format!("event in [{}]", list.join(", "))), [true, false, true, false]);
+    let pairs: Vec<String> = (0..50_000).map(|event| format!("({}, {event})", event % 7)).collect();
+    assert_eq!(runs(&format!("(run, event) in [{}]", pairs.join(", "))), [false; 4]);
+    assert_eq!(runs(&format!("(run + 3, event) in [{}]", pairs.join(", "))), [true; 4]);
+}
