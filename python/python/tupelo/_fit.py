@@ -249,7 +249,9 @@ def _check_union(codes: Any, places: Any, children: list[tuple[Any, Any]], path:
         known |= is_mine
     if not known.all():
         at = int(np.flatnonzero(~known)[0])
-        raise InvalidArgumentError(f"'{path}': value {at} of the union has type id {codes[at]}, which no alternative has")
+        raise InvalidArgumentError(
+            f"'{path}': value {at} of the union has type id {codes[at]}, which no alternative has"
+        )
 
 
 def dense_union(kind: Any, count: int, rows: list[list[Any]], parts: list[list[Any]]) -> Any:
