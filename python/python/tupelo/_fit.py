@@ -237,7 +237,7 @@ def _fit_union(array: Any, want: Any, path: str) -> Any:
 
 
 def _check_union(codes: Any, places: Any, children: list[tuple[Any, Any]], path: str) -> None:
-    """Raises `InvalidArgumentError` for values of no alternative, and for places outside of one. Arrow does not look."""
+    """Raises `InvalidArgumentError` for values of no alternative and for places outside of one. Arrow does not check."""
     known = np.zeros(len(codes), dtype=bool)
     for is_mine, child in children:
         outside = is_mine & ((places < 0) | (places >= len(child)))
@@ -249,7 +249,9 @@ def _check_union(codes: Any, places: Any, children: list[tuple[Any, Any]], path:
         known |= is_mine
     if not known.all():
         at = int(np.flatnonzero(~known)[0])
-        raise InvalidArgumentError(f"'{path}': value {at} of the union has type id {codes[at]}, which no alternative has")
+        raise InvalidArgumentError(
+            f"'{path}': value {at} of the union has type id {codes[at]}, which no alternative has"
+        )
 
 
 def dense_union(kind: Any, count: int, rows: list[list[Any]], parts: list[list[Any]]) -> Any:
