@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import uproot
 
 import tupelo
@@ -137,6 +138,175 @@ def ls_keys(size: int, folder: Path) -> Work:
 def verify_keys(size: int, folder: Path) -> Work:
     """`tupelo verify` of a file with many keys."""
     return command("verify", many_keys(size, folder))
+
+
+@row("write-ntuples-assigned", 1250, 5000, bound=6, seconds=2)
+def write_ntuples_assigned(size: int, folder: Path) -> Work:
+    """`file[name] = data` for many names; linear in their number."""
+
+    def work() -> None:
+        with tupelo.recreate(folder / "many.root") as file:
+            for k in range(size):
+                file[f"n{k}"] = {"x": [1.5, 2.5]}
+
+    return work
+
+
+@row("write-ntuples-closed", 1250, 5000, bound=6)
+def write_ntuples_closed(size: int, folder: Path) -> Work:
+    """`mkrntuple`, `extend` and `close` for many names; linear in their number."""
+
+    def work() -> None:
+        with tupelo.recreate(folder / "many.root") as file:
+            for k in range(size):
+                with file.mkrntuple(f"n{k}", {"x": "double"}) as ntuple:
+                    ntuple.extend({"x": [1.5, 2.5]})
+
+    return work
+
+
+@row("write-directories", 1250, 5000, bound=6)
+def write_directories(size: int, folder: Path) -> Work:
+    """An ntuple in each of many directories; linear in their number."""
+
+    def work() -> None:
+        with tupelo.recreate(folder / "many.root") as file:
+            for k in range(size):
+                file[f"d{k % 50}/d{k}/n"] = {"x": [1.5, 2.5]}
+
+    return work
+
+
+@row("write-updated", 1250, 5000, bound=6)
+def write_updated(size: int, folder: Path) -> Work:
+    """As many ntuples once more in a file that has many; linear in their number."""
+    path = folder / "many.root"
+    write_ntuples_closed(size, folder)()
+    whole = path.read_bytes()
+
+    def work() -> None:
+        path.write_bytes(whole)
+        with tupelo.update(path) as file:
+            for k in range(size):
+                file[f"m{k}"] = {"x": [1.5, 2.5]}
+
+    return work
+
+
+@row("add-fields", 500, 2000, bound=6)
+def add_fields(size: int, folder: Path) -> Work:
+    """Fields added one by one; linear in their number."""
+
+    def work() -> None:
+        with tupelo.recreate(folder / "wide.root") as file:
+            events = file.mkrntuple("Events", {"x": "float"})
+            for k in range(size):
+                events.add_fields({f"f{k}": "float"})
+
+    return work
+
+
+CHECKPOINT_BYTES = 2000
+"""What a round of ten entries may take in a file besides them, on average."""
+
+
+@row("checkpoints", 750, 3000, bound=6)
+def checkpoints(size: int, folder: Path) -> Work:
+    """Ten entries and a checkpoint, many times; time linear in the rounds, and room too."""
+    path = folder / "rounds.root"
+
+    def work() -> None:
+        with tupelo.recreate(path) as file:
+            events = file.mkrntuple("Events", {"x": "double"})
+            for k in range(size):
+                events.extend({"x": range(10 * k, 10 * k + 10)})
+                events.checkpoint()
+        assert path.stat().st_size < size * (80 + CHECKPOINT_BYTES), path.stat().st_size
+
+    return work
+
+
+@row("updates", 250, 1000, bound=6)
+def updates(size: int, folder: Path) -> Work:
+    """Ten entries in an update of their own, many times; time linear in the rounds, and room too."""
+    path = folder / "rounds.root"
+
+    def work() -> None:
+        with tupelo.recreate(path) as file:
+            file.mkrntuple("Events", {"x": "double"})
+        for k in range(size):
+            with tupelo.update(path) as file:
+                file["Events"].extend({"x": range(10 * k, 10 * k + 10)})
+        assert path.stat().st_size < size * (80 + CHECKPOINT_BYTES), path.stat().st_size
+
+    return work
+
+
+@row("take-spread", 25_000, 100_000, bound=8)
+def take_spread(size: int, folder: Path) -> Work:
+    """Single entries, each the twentieth; linear in their number."""
+    path = folder / "take.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {"x": range(20 * size)}
+    ntuple = tupelo.open(path)["Events"]
+    entries = list(range(0, 20 * size, 20))
+
+    def work() -> None:
+        assert len(ntuple.take(entries, library="np")["x"]) == size
+
+    return work
+
+
+@row("take-instead-of-read", 1, 70, bound=2.5)
+def take_instead_of_read(gap: int, folder: Path) -> Work:
+    """Two million entries, and one of 70 of them: taking few is no slower than reading what they span (and noise)."""
+    path = folder / "take.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {"x": np.arange(2_000_000.0)}
+    ntuple = tupelo.open(path)["Events"]
+    if gap == 1:
+        return lambda: ntuple.arrays("x", library="np")["x"].copy()
+    entries = np.arange(0, 2_000_000, gap)
+    return lambda: ntuple.take(entries, "x", library="np")
+
+
+@row("field-by-field", 1_000, 10_000, bound=2)
+def field_by_field(size: int, folder: Path) -> Work:
+    """Reading 1000 of so many fields one by one; as long whatever the number of fields."""
+    path = folder / "fields.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {f"f{index}": [1.5, 2.5] for index in range(size)}
+    ntuple = tupelo.open(path)["Events"]
+    names = ntuple.keys()[:1000]
+    return lambda: [ntuple[name].array(library="np") for name in names]
+
+
+@row("first-piece", 5_000, 50_000, bound=3)
+def first_piece(size: int, folder: Path) -> Work:
+    """The first ten entries of so many clusters; as long whatever the number of clusters."""
+    path = folder / "clusters.root"
+    with tupelo.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"x": "double"})
+        for _ in range(size):
+            writer.extend({"x": [0.5] * 10})
+            writer.flush_cluster()
+    ntuple = tupelo.open(path)["Events"]
+
+    def work() -> None:
+        for _ in range(100):
+            assert len(next(ntuple.iterate(step_size=10))) == 10
+
+    return work
+
+
+@row("concatenate", 100, 400, bound=6)
+def concatenate(size: int, folder: Path) -> Work:
+    """So many small files as one array; linear in their number."""
+    for number in range(size):
+        with tupelo.recreate(folder / f"{number:04}.root") as file:
+            file["Events"] = {"x": range(100)}
+    pattern = f"{folder}/*.root:Events"
+    return lambda: tupelo.concatenate(pattern, "x", library="np")
 
 
 def measure(chosen: Row) -> tuple[float, float]:

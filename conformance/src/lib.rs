@@ -10,6 +10,7 @@
 //! | [`bad`] | the damaged files and what was done to each |
 //! | [`outcome`] | what a reader makes of bytes |
 //! | [`mutate`] | random damage |
+//! | [`updating`] | files that are added to |
 //! | [`summary`] | one line for the end of `make test` |
 
 pub mod bad;
@@ -20,3 +21,4 @@ pub mod mutate;
 pub mod outcome;
 pub mod samples;
 pub mod summary;
+pub mod updating;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use conformance::bad::{self, Base};
 use conformance::mutate::{self, Random};
-use conformance::{outcome, summary};
+use conformance::{outcome, summary, updating};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -75,4 +75,30 @@ fn damage_is_an_error_or_data_soon_in_bounded_memory() {
     }
     let line = format!("{cases} damaged files in {seconds} s, {read} of them readable; seeds with {real} real files");
     summary::note("fuzz_smoke", &line);
+}
+
+/// Adding to damaged files: what the target `update` in `fuzz/` does.
+#[test]
+fn damaged_files_are_added_to_without_loss_or_refused() {
+    let seconds = number("FUZZ_SECONDS").unwrap_or(SECONDS.0 / 2).min(SECONDS.1);
+    let series = number("FUZZ_SEED").unwrap_or(1);
+    let (seeds, _) = seeds();
+    let (begin, first) = (Instant::now(), number("FUZZ_CASE"));
+    let (mut kept, mut refused) = (0u64, 0u64);
+    for case in first.unwrap_or(0).. {
+        if begin.elapsed() >= Duration::from_secs(seconds) || first.is_some_and(|first| case > first) {
+            break;
+        }
+        let mut random = Random::new(series.wrapping_mul(1 << 32).wrapping_add(case));
+        let mut file = random.choose(&seeds).to_vec();
+        mutate::bytes(&mut file, &mut random);
+        let outcome = catch_unwind(AssertUnwindSafe(|| updating::check(&file.into(), BUDGET_BYTES)));
+        match outcome {
+            Ok(updating::Updated::Kept) => kept += 1,
+            Ok(updating::Updated::Refused(_)) => refused += 1,
+            Ok(updating::Updated::Unreadable) => {}
+            Err(_) => panic!("reproduce with FUZZ_SEED={series} FUZZ_CASE={case}"),
+        }
+    }
+    summary::note("fuzz_smoke_update", &format!("{kept} damaged files added to, {refused} refused"));
 }

@@ -55,6 +55,11 @@ impl Options {
         Ok(options)
     }
 
+    /// Whether there are projected fields.
+    pub(crate) fn has_projections(&self) -> bool {
+        !self.projections.is_empty()
+    }
+
     /// The schema with the projected fields behind it.
     pub(crate) fn project(&self, schema: Schema) -> tupelo::Result<Schema> {
         let with = |schema: Schema, (name, source, type_name): &Projection| {

@@ -51,6 +51,12 @@ impl FileWriter {
         Ok(objects.into_iter().map(|object| (object.path, object.class_name)).collect())
     }
 
+    /// Whether it can only be given up: it was finished, or an error has spoilt it.
+    #[getter]
+    fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| Ok(lock(&self.inner)?.as_ref().is_none_or(tupelo::FileWriter::is_closed))).or_raise(py)
+    }
+
     /// Makes the file visible. Every ntuple must be finished.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| lock(&self.inner)?.take().ok_or_else(|| closed("file"))?.finish()).or_raise(py)
@@ -114,19 +120,27 @@ impl NtupleWriter {
         self.with(py, |writer| writer.write_all(&batches))
     }
 
-    /// Adds top-level fields, or members of the record of a path; of the options, the projections count.
-    fn add_fields(&self, py: Python<'_>, schema: PySchema, options: Options, path: Option<&str>) -> PyResult<()> {
-        self.with(py, |writer| {
-            let added = Schema::from_arrow(&schema.into_inner())?;
-            let Some(path) = path else {
+    /// Adds top-level fields; of the options, the projections count. Gives the `pyarrow.Schema` of those that are stored.
+    fn add_fields<'py>(&self, py: Python<'py>, schema: PySchema, options: Options) -> PyResult<Bound<'py, PyAny>> {
+        let schema = self.with(py, |writer| {
+            let mut added = Schema::from_arrow(&schema.into_inner())?;
+            if options.has_projections() {
                 // Sources may be fields that were there before.
-                let (mut all, known) = (writer.schema(), writer.schema().fields.len());
+                let mut all = writer.schema();
+                let known = all.fields.len();
                 all.fields.extend(added.fields);
-                let fields = options.project(all)?.fields.split_off(known);
-                return writer.add_fields(&Schema { fields });
-            };
-            writer.add_members(path, &added)
-        })
+                added.fields = options.project(all)?.fields.split_off(known);
+            }
+            writer.add_fields(&added)?;
+            added.fields.retain(|field| field.projected_from.is_none());
+            Ok(added.to_arrow(true))
+        })?;
+        PySchema::new(schema.into()).into_pyarrow(py)
+    }
+
+    /// Adds members to the record of a path.
+    fn add_members(&self, py: Python<'_>, path: &str, schema: PySchema) -> PyResult<()> {
+        self.with(py, |writer| writer.add_members(path, &Schema::from_arrow(&schema.into_inner())?))
     }
 
     /// Ends the open cluster.
@@ -163,6 +177,11 @@ impl NtupleWriter {
     fn fill_context(&self, py: Python<'_>) -> PyResult<FillContext> {
         let context = self.with(py, tupelo::NtupleWriter::fill_context)?;
         Ok(FillContext { inner: Mutex::new(Some(context)) })
+    }
+
+    /// Gives the ntuple up, as if it had never been begun. Does nothing to one that is finished.
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| lock(&self.inner)?.take().map_or(Ok(()), tupelo::NtupleWriter::abandon)).or_raise(py)
     }
 
     /// Ends the ntuple: entries, clusters, bytes of pages as stored, bytes of pages before compression. After an error it

@@ -204,7 +204,9 @@ def test_iterate(ntuple: tupelo.Ntuple, step: int | str, library: Any) -> None:
 
 def test_sizes_in_bytes_mean_memory(ntuple: tupelo.Ntuple) -> None:
     pieces = [len(piece) for piece in ntuple.iterate("x", step_size="1 kB")]
-    assert pieces == [125] * 8
+    # A piece may end where a page does.
+    assert sum(pieces) == ENTRIES
+    assert all(abs(size - 125) < 10 for size in pieces[:-1]), pieces
 
 
 def test_arrow_streams(ntuple: tupelo.Ntuple) -> None:

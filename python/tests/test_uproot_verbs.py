@@ -311,7 +311,8 @@ def test_texts_of_a_file_are_escaped_when_they_are_shown(capsys: pytest.CaptureF
     ntuple.show()
     shown = capsys.readouterr().out
     assert all(sign.isprintable() or sign == "\n" for sign in shown), repr(shown)
-    assert "\\u202e" in shown and "\\x1b]0;pwned\\x07\\x1b[31mRED" in shown and "f\\u2066" in shown
+    for text in ("\\u202e", "\\x1b]0;pwned\\x07\\x1b[31mRED", "f\\u2066"):
+        assert text in shown
     for text in (repr(ntuple), repr(ntuple["f\u2066"]), repr(tupelo.open("f.root"))):
         assert text.isprintable(), text
     compat = tupelo.uproot_compat.open("f.root")["N\u202en"]

@@ -1,5 +1,6 @@
 """What is written is what is read, whatever it was."""
 
+import contextlib
 import pathlib
 import re
 from collections.abc import Callable
@@ -435,11 +436,33 @@ def test_nothing_is_visible_before_the_end() -> None:
         file["more"] = {"x": [1]}
 
 
-def test_a_file_that_is_forgotten_warns() -> None:
+def test_a_file_that_is_forgotten_says_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     file = tupelo.recreate("f.root")
-    with pytest.warns(ResourceWarning, match=r"f\.root was not closed, so nothing is written"):
-        del file
+    file["Events"] = {"x": [1, 2, 3]}
+    del file
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    for part in (
+        "f.root was not closed",
+        "no new file",
+        "'Events' (3 entries)",
+        "with tupelo.recreate('f.root') as file:",
+    ):
+        assert part in said
     assert list(pathlib.Path().iterdir()) == []
+    with tupelo.recreate("f.root") as whole:
+        whole["Events"] = {"x": [1]}
+    update = tupelo.update("f.root")
+    update["more"] = {"x": [1]}
+    del update
+    said = capsys.readouterr().err
+    assert "the file is as it was before" in said
+    assert "'more' (1 entries)" in said
+    del whole
+    with contextlib.suppress(ZeroDivisionError), tupelo.recreate("f.root") as file:
+        file["Events"] = {"x": [1 / 0]}
+    del file
+    assert capsys.readouterr().err == ""
 
 
 def test_large_data_in_many_clusters() -> None:

@@ -45,6 +45,16 @@ impl Interrupt {
     }
 }
 
+/// Makes a write above the file size limit (`ulimit -f`) an error like any other. Otherwise its signal would end the
+/// process at once, and temporary files would stay.
+pub(crate) fn survive_size_limits() {
+    #[cfg(unix)]
+    {
+        // A signal that is handled does not end the process. Without the handler all is as it would be without us.
+        let _ = flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    }
+}
+
 /// Gives a file up that cannot be finished, and says where its last checkpoint is.
 pub(crate) fn give_up(file: FileWriter, failure: Failure) -> Failure {
     match file.abort() {

@@ -76,6 +76,7 @@ struct Cli {
 ///
 /// It sets the number of threads and the signal handlers of the whole process.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    interrupt::survive_size_limits();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(answer) => {

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .errors import InvalidArgumentError
+
 TYPE = "rntuple.type"
 """Key of the field metadata under which the C++ type name stands."""
 VERSION = "rntuple.version"
@@ -13,6 +15,11 @@ CHECKSUM = "rntuple.checksum"
 """Key of the field metadata under which ROOT's checksum of the C++ class stands."""
 DESCRIPTION = "rntuple.description"
 """Key of the metadata under which descriptions stand: of a field, and on the schema that of the ntuple."""
+
+MAX_DECLARED_DEPTH = 65
+"""Levels of a type that can be declared: one more is an error of the format."""
+MAX_DATA_DEPTH = 63
+"""Levels of types that PyArrow hands over."""
 
 _OPTIONALS = ("std::optional", "std::unique_ptr")
 
@@ -55,6 +62,16 @@ def is_size(field: Any) -> bool:
 def is_optional_list(field: Any) -> bool:
     """Whether a list stands for a value that may be missing, of a type that has no nulls of its own in Arrow."""
     return pa.types.is_large_list(field.type) and type_name(field).partition("<")[0] in _OPTIONALS
+
+
+def check_depth(name: str, kind: Any, most: int) -> None:
+    """Raises `InvalidArgumentError` for a type that is nested deeper than so many levels."""
+    level, depth = [kind], 0
+    while level:
+        depth += 1
+        if depth > most:
+            raise InvalidArgumentError(f"field '{name}' has types nested more than {most} deep")
+        level = [one.field(index).type for one in level for index in range(one.num_fields)]
 
 
 def one_batch(batches: list[Any]) -> Any:

@@ -144,8 +144,10 @@ def leaves_in(rows: Rows, ntuple: Any) -> list[str]:
     return [path for top, leaves in _leaves(rows, None).items() if top in ntuple for path in leaves]
 
 
-def fitted(batch: Any, schema: Any, num_rows: int) -> Any:
-    """A `pyarrow.RecordBatch` of so many entries with all fields of a union, those that it lacks missing everywhere."""
+def fitted(batch: Any, schema: Any, num_rows: int | None = None) -> Any:
+    """A `pyarrow.RecordBatch` of so many entries with all fields of a union; those that it lacks are missing."""
+    # A batch without columns has lost the number of its entries.
+    num_rows = batch.num_rows if num_rows is None else num_rows
     known: Mapping[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = [known[field.name] if field.name in known else pa.nulls(num_rows, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

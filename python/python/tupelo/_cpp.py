@@ -14,6 +14,7 @@ from ._texts import check_name, check_text
 from .errors import InvalidArgumentError
 
 _ALIAS = "rntuple.alias"
+_MAX_DIGITS = 20
 MAX_DEPTH = 64
 """Levels of fields in an ntuple."""
 
@@ -227,13 +228,17 @@ def _below(inner: _Type) -> tuple[tuple[str, str], ...]:
 
 def _sized(plain: str, arguments: list[str], text: str) -> _Type:
     size = arguments[-1]
-    if len(arguments) != (1 if plain == "bitset" else 2) or not size.isdigit() or not 0 < int(size) < 2**31:
+    if len(arguments) != (1 if plain == "bitset" else 2) or not _is_size(size):
         raise _Unknown(f"{short(text)} has no size from 1 to 2³¹−1 as its last argument")
     if plain == "bitset":
         bits = pa.list_(pa.field("item", pa.bool_(), nullable=False), int(size))
         return _Type(bits, f"std::bitset<{int(size)}>")
     inner = _parse_type(arguments[0])
     return _Type(pa.list_(inner.field("item"), int(size)), f"std::array<{inner.name},{int(size)}>")
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and 0 < int(text) < 2**31
 
 
 def _split(text: str) -> tuple[str, list[str]]:

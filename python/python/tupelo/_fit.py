@@ -237,7 +237,7 @@ def _fit_union(array: Any, want: Any, path: str) -> Any:
 
 
 def _check_union(codes: Any, places: Any, children: list[tuple[Any, Any]], path: str) -> None:
-    """Raises `InvalidArgumentError` for values of no alternative and for places outside of one. Arrow does not check."""
+    """Raises `InvalidArgumentError` for values of no alternative or outside of one, which Arrow does not check."""
     known = np.zeros(len(codes), dtype=bool)
     for is_mine, child in children:
         outside = is_mine & ((places < 0) | (places >= len(child)))

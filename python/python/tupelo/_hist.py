@@ -224,8 +224,9 @@ def _bins(bins: Any, expression: str) -> Any:
     """A number of bins, an array of edges, or an axis."""
     if isinstance(bins, _boost_histogram().axis.Axis):
         return bins
-    if isinstance(bins, bool) or (number := whole(bins)) is not None:
-        if isinstance(bins, bool) or number < 1:
+    number = whole(bins)
+    if isinstance(bins, bool) or number is not None:
+        if number is None or number < 1:
             raise InvalidArgumentError(f"an axis of {short(expression)} with {short(bins)} bins")
         _check_bins(number)
         return number

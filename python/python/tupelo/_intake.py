@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import _core
-from ._arrow import TYPE, is_optional_list
+from ._arrow import MAX_DATA_DEPTH, MAX_DECLARED_DEPTH, TYPE, check_depth, is_optional_list
 from ._fit import LISTS, in_order, text_of, trimmed
 from ._texts import check_name
 from ._values import plain, to_declared
@@ -77,6 +77,8 @@ def _no_columns(data: Any, error: Exception) -> InvalidArgumentError:
 
 def tight_schema(table: Any) -> Any:
     """The schema of a table, nullable only where something is missing: others call everything nullable."""
+    for field in table.schema:
+        check_depth(field.name, field.type, MAX_DATA_DEPTH)
     columns = [
         pa.chunked_array([trimmed(chunk) for chunk in column.chunks], field.type)
         for field, column in zip(table.schema, table.columns, strict=True)
@@ -86,6 +88,8 @@ def tight_schema(table: Any) -> Any:
 
 def plain_schema(schema: Any) -> Any:
     """A schema in the Arrow types that reading gives: wide lists and strings, maps as lists, no dictionaries."""
+    for field in schema:
+        check_depth(field.name, field.type, MAX_DECLARED_DEPTH)
     return pa.schema([_plain_field(field) for field in schema], metadata=schema.metadata)
 
 
@@ -133,6 +137,8 @@ def _table(columns: Mapping[Any, Any], schema: Any = None) -> Any:
     if len(set(lengths.values())) > 1:
         text = ", ".join(f"'{name}' {length}" for name, length in lengths.items())
         raise InvalidArgumentError(f"the columns have different numbers of entries: {text}")
+    for name, array in arrays.items():
+        check_depth(name, array.type, MAX_DECLARED_DEPTH)
     fields = [field for field, _ in map(_named_tuples, arrays, arrays.values())]
     return _without_views(pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields)))
 

@@ -398,8 +398,7 @@ def _choices(manifest: dict[str, Any], how: Planning, computed: tuple[str, ...] 
         for number, schema in schemas.items():
             common.add(_core.schema_fields(schema), columns[number])
         if (paths := common.paths()) is not None:
-            names = [_select.literal(path) for path in paths]
-            columns = dict.fromkeys(schemas, names)
+            columns = {number: [_select.literal(path) for path in paths] for number in schemas}
         elif how.get("filter_name") is None and how.get("filter_typename") is None:
             columns = dict.fromkeys(schemas)
     choices: dict[int, _Choice] = {}

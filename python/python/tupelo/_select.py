@@ -3,7 +3,7 @@
 import fnmatch
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from ._short import short
-from ._sizes import whole
+from ._sizes import parse_bytes, whole
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
@@ -179,7 +179,7 @@ class Request:
             self.computed.append((name, f"`{name}`"))
         elif name in known:
             self._add_pattern(literal(name))
-        elif self._is_expression(name, {*aliases, *known}):
+        elif self._is_expression(name, aliases, known):
             self.computed.append((name, name))
         else:
             self._add_pattern(name)
@@ -190,7 +190,7 @@ class Request:
         self.patterns.append(pattern)
 
     @staticmethod
-    def _is_expression(text: str, known: Collection[str]) -> bool:
+    def _is_expression(text: str, aliases: Mapping[str, str], known: Mapping[str, object]) -> bool:
         """Whether a text is an expression over what is known; ``x*y`` may be a glob too, ``x_*`` cannot be else."""
         try:
             names = _core.expression_names(text)
@@ -198,10 +198,21 @@ class Request:
             if is_glob(text) and (fnmatch.filter(known, text) or not _SIGNS.search(text)):
                 return False
             raise
-        if all(name in known or any(name.startswith(f"{path}.") for path in known) for name in names):
+        if all(any(path in aliases or path in known for path in _above(name)) for name in names):
             return True
         # One name alone is no expression: it is a field that is not there.
-        return names != [text] and not (is_glob(text) and fnmatch.filter(known, text))
+        return names != [text] and not (is_glob(text) and fnmatch.filter([*aliases, *known], text))
+
+
+def _above(path: str) -> Iterator[str]:
+    """A dotted path, and those above it.
+
+    >>> list(_above("a.b.c"))
+    ['a.b.c', 'a.b', 'a']
+    """
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
 
 
 def texts(what: str, given: str | Iterable[str] | None) -> list[str]:
@@ -295,6 +306,7 @@ def entry_range(start: SupportsIndex | None, stop: SupportsIndex | None, count: 
 def step(size: SupportsIndex | str) -> int | str:
     """A number of entries, or the text that stands for a number of bytes."""
     if isinstance(size, str):
+        parse_bytes(size)
         return size
     entries = whole(size)
     if entries is None:

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from ._short import short
 from .errors import InvalidArgumentError
@@ -80,10 +80,12 @@ def whole(number: object) -> int | None:
     >>> whole(3), whole(True), whole(2.5), whole("3")
     (3, None, None, None)
     """
-    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+    if type(number) is int:
+        return number
+    if isinstance(number, bool):
         return None
+    value: Any = number
     try:
-        return operator.index(number)
+        return operator.index(value)
     except TypeError:
-        # Arrays have the method, and only some of them an answer.
         return None

@@ -16,6 +16,8 @@ from .errors import InvalidArgumentError, NotFoundError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._opened import Opened
+
 
 class NtupleWriter:
     """An ntuple that is being written; made by `WritableFile.mkrntuple` or `WritableFile.append`.
@@ -24,10 +26,13 @@ class NtupleWriter:
     (`attribute_set`) and data about the whole ntuple (`metadata`).
     """
 
-    def __init__(self, core: "_core.NtupleWriter", name: str, schema: Any) -> None:
+    def __init__(self, core: "_core.NtupleWriter", name: str, schema: Any, file: "Opened") -> None:
         self._open_core: _core.NtupleWriter | None = core
         self._name = name
-        self._schema = schema
+        self._known_schema = schema
+        self._added: list[pa.Field] = []
+        """Fields that the known schema lacks: many may be added one by one."""
+        self._file = file
         self._entries = 0
 
     @property
@@ -44,6 +49,14 @@ class NtupleWriter:
     def arrow_schema(self) -> Any:
         """The `pyarrow.Schema` of the fields that `extend` expects: all but projected ones."""
         return self._schema
+
+    @property
+    def _schema(self) -> Any:
+        if self._added:
+            known = self._known_schema
+            self._known_schema = pa.schema([*known, *self._added], metadata=known.metadata)
+            self._added = []
+        return self._known_schema
 
     @property
     def is_closed(self) -> bool:
@@ -74,11 +87,12 @@ class NtupleWriter:
         Raises `InvalidArgumentError` where data do not fit; then nothing is written and no field is added. A stream is
         read batch by batch: the batches before the one that does not fit stay.
         """
-        if _intake.is_stream(data):
-            for batch in _intake.batches(data):
-                self._take(pa.Table.from_batches([batch]), accept_new_fields)
-        else:
-            self._take(_intake.to_table(data, self._schema), accept_new_fields)
+        with self._file.call():
+            if _intake.is_stream(data):
+                for batch in _intake.batches(data):
+                    self._take(pa.Table.from_batches([batch]), accept_new_fields)
+            else:
+                self._take(_intake.to_table(data, self._schema), accept_new_fields)
 
     def add_fields(self, what: Any = None, *, projections: Projections | None = None) -> None:
         """Adds fields: declared as for `WritableFile.mkrntuple`, or projected from existing ones.
@@ -97,8 +111,7 @@ class NtupleWriter:
         [{'x': 0.5, 'hits': [], 'n_hits': 0}, {'x': 1.5, 'hits': [1, 2], 'n_hits': 2}]
         """
         schema = pa.schema([]) if what is None else declared(what)
-        self._core.add_fields(schema, Storage().options(projections=projections), None)
-        self._schema = self._core.arrow_schema()
+        self._added.extend(self._core.add_fields(schema, Storage().options(projections=projections)))
 
     def add_members(self, path: str, what: Any) -> None:
         """Adds members to a record that has no C++ type, named by its dotted path, as `add_fields` adds fields.
@@ -115,8 +128,8 @@ class NtupleWriter:
         if not isinstance(path, str):
             raise InvalidArgumentError(f"a record is named by its dotted path, not by {path!r}")
         check_text(path, "the path of a record")
-        self._core.add_fields(declared(what), Storage().options(), path)
-        self._schema = self._core.arrow_schema()
+        self._core.add_members(path, declared(what))
+        self._known_schema, self._added = self._core.arrow_schema(), []
 
     def attribute_set(self, name: str, what: Any) -> AttributeSetWriter:
         """An attribute set, whose rows attach data to ranges of entries; `Ntuple.attributes` reads it.
@@ -157,7 +170,8 @@ class NtupleWriter:
 
     def flush_cluster(self) -> None:
         """Ends the open cluster before it is full: all entries so far are encoded and written."""
-        self._core.flush_cluster()
+        with self._file.call():
+            self._core.flush_cluster()
 
     def checkpoint(self) -> None:
         """Ends the open cluster and makes everything written so far readable and durable.
@@ -165,13 +179,21 @@ class NtupleWriter:
         An updated file is changed in place. For a new file this is the temporary file beside it, which stays if the
         file is discarded or the program ends. A later exception returns to this state.
         """
-        self._core.checkpoint()
+        with self._file.call():
+            self._core.checkpoint()
 
     def close(self) -> None:
         """Writes what is pending. It becomes visible when the file is closed."""
         if self._open_core is not None:
-            self._entries, *_ = self._open_core.finish()
+            with self._file.call():
+                self._entries, *_ = self._open_core.finish()
             self._open_core = None
+
+    def _abandon(self) -> None:
+        """Gives the ntuple up, as if it had never been begun."""
+        core, self._open_core = self._open_core, None
+        if core is not None:
+            core.abandon()
 
     def __enter__(self) -> "Self":
         return self

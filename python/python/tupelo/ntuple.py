@@ -189,6 +189,8 @@ class Ntuple(Fields):
           `pandas.ArrowDtype` for what is nested or may be missing
         - ``"pl"``: a `polars.DataFrame`; lists, structs and fixed-size arrays as polars has them, no variants
 
+        NumPy arrays and columns of pandas can be written to: no two of them share memory, and nothing else sees it.
+
         ``how`` puts the columns together otherwise: a ``dict``, ``list`` or ``tuple`` (the classes themselves) of them,
         or for Awkward ``"zip"``, which makes one list of records of all lists that have the same lengths: ``Muon_pt``
         and ``Muon_eta`` become ``Muon.pt`` and ``Muon.eta``.
@@ -272,10 +274,11 @@ class Ntuple(Fields):
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
 
-        ``step_size`` is a number of entries, or a size in memory such as ``"100 MiB"`` (the default);
-        with a ``cut``, a piece has what is left of so many, which may be nothing. With ``report`` each piece comes with
-        a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
-        not UTF-8: all pieces have the same type. All else is as in `arrays`.
+        ``step_size`` is a number of entries, or a size in memory such as ``"100 MiB"`` (the default); with a ``cut``, a
+        piece has what is left of so many, which may be nothing. In a loop, no more than two pieces of 64 MiB or more
+        are in memory at once: the last one, and the next. Of smaller pieces one more is decoded ahead. With ``report``
+        each piece comes with a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is
+        needed where some are not UTF-8: all pieces have the same type. All else is as in `arrays`.
 
         ``progress=True`` shows a bar (rich's or tqdm's, where one is installed) while the pieces are asked for, on the
         standard error stream, if that is a terminal. A function is told how many entries are done, and of how many: 0

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from . import _arrow, _core, _intake
 from ._declare import declares, schema_and_data
+from ._opened import Opened, claim
 from ._storage import Projections, Storage
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
@@ -42,9 +44,10 @@ def recreate(
     ``checkpoint_clusters`` clusters (not by default) or ``checkpoint_seconds`` seconds (default 300), whatever comes
     first; 0 or None turns each off.
 
-    Nothing is visible under the path before the file is closed. After an exception in the ``with`` block the new file
-    is discarded, and an existing file stays as it was. The last checkpoint, if there is one, stays beside it; a
-    `TupeloWarning` says where.
+    Nothing is visible under the path before the file is closed. A file that nobody closes is discarded, with a message
+    on the standard error stream: use a ``with`` block or `WritableFile.close`. After an exception in the ``with`` block
+    the new file is discarded, and an existing file stays as it was. The last checkpoint, if there is one, stays beside
+    it; a `TupeloWarning` says where.
 
     Raises `InvalidArgumentError` for options that fit no ntuple, `StorageError` (an `OSError`) where the file cannot be
     made; nothing is made then.
@@ -103,12 +106,14 @@ class WritableFile:
 
     def __init__(self, path: str | os.PathLike[str], update: bool, storage: Storage) -> None:
         # First, so that a file that could not be opened is one that is closed.
-        self._core: _core.FileWriter | None = None
+        self._opened: Opened | None = None
         self._path = check_path(path)
         self._storage = storage
-        self._ntuples: dict[str, NtupleWriter] = {}
         storage.options()  # What is wrong in them is said before a file is made.
-        self._core = _core.FileWriter(self._path, update)
+        claim(self._path, self)
+        self._opened = Opened(self._path, update)
+        # Also called when the interpreter ends.
+        weakref.finalize(self, self._opened.forget)
 
     @property
     def file_path(self) -> str:
@@ -118,7 +123,7 @@ class WritableFile:
     def keys(self) -> list[str]:
         """Paths of the ntuples in the file, new ones included."""
         before = [path for path, class_name in self._writer().objects() if class_name == _NTUPLE_CLASS]
-        return list(dict.fromkeys([*before, *self._ntuples]))
+        return list(dict.fromkeys([*before, *self._state().ntuples]))
 
     def __contains__(self, name: object) -> bool:
         return name in self.keys()
@@ -137,16 +142,18 @@ class WritableFile:
 
         Raises `NotFoundError` (a `KeyError`) where there is none.
         """
-        begun = self._ntuples.get(name)
+        begun = self._state().ntuples.get(name)
         return self.append(name) if begun is None or begun.is_closed else begun
 
     def __setitem__(self, name: str, data: Any) -> None:
-        check_name(name)
-        if isinstance(data, pa.Schema) or declares(data):
-            raise InvalidArgumentError(f"ntuple '{name}': these are types, not data; begin it by mkrntuple()")
-        if (begun := self._ntuples.get(name)) is not None:
-            begun.close()
-        self.mkrntuple(name, data).flush_cluster()
+        state = self._state()
+        with state.call():
+            check_name(name)
+            if isinstance(data, pa.Schema) or declares(data):
+                raise InvalidArgumentError(f"ntuple '{name}': these are types, not data; begin it by mkrntuple()")
+            if (begun := state.ntuples.get(name)) is not None:
+                begun.close()
+            self.mkrntuple(name, data).flush_cluster()
 
     def append(
         self,
@@ -177,15 +184,13 @@ class WritableFile:
         >>> tupelo.open("append.root:Events").arrays().tolist()
         [{'x': 0.5, 'n': 0}, {'x': 1.5, 'n': 7}]
         """
-        core = self._writer()
+        state, core = self._state(), self._writer()
         check_name(name)
-        if name in self._ntuples:
-            state = (
-                "closed, and can be continued in an update() of the file" if self._ntuples[name].is_closed else "open"
-            )
-            raise InvalidArgumentError(f"{self._path}: ntuple '{name}' is {state}")
-        if not core.objects():
-            known = ", ".join(map(repr, self._ntuples)) or "none"
+        if (begun := state.ntuples.get(name)) is not None:
+            how = "closed, and can be continued in an update() of the file" if begun.is_closed else "open"
+            raise InvalidArgumentError(f"{self._path}: ntuple '{name}' is {how}")
+        if not state.is_update:
+            known = ", ".join(map(repr, state.ntuples)) or "none"
             raise NotFoundError(f"{self._path}: no ntuple is called '{name}' (there are: {known})")
         own = Storage(compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds)
         inner = core.append(name, own.over(self._storage).options())
@@ -245,8 +250,8 @@ class WritableFile:
         >>> tupelo.open("mkrntuple.root:Events").arrays().tolist()
         [{'x': 0.5, 'hits': [1], 'n_hits': 1}, {'x': 1.5, 'hits': [2, 3], 'n_hits': 2}, {'x': 2.5, 'hits': [], 'n_hits': 0}]
         """  # noqa: E501
+        state, core = self._state(), self._writer()
         check_name(name)
-        core = self._writer()
         own = Storage(compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds)
         # Before the data are looked at: a stream can be read once.
         text = "" if description is None else description
@@ -255,9 +260,19 @@ class WritableFile:
         schema = _intake.plain_schema(schema)
         if description is None:
             options["description"] = (schema.metadata or {}).get(_arrow.DESCRIPTION.encode(), b"").decode()
-        writer = self._begun(name, core.ntuple(name, schema, options), schema)
-        for table in tables:
-            writer._write(table)
+        before = state.ntuples.get(name)
+        with state.call():
+            writer = self._begun(name, core.ntuple(name, schema, options), schema)
+            try:
+                for table in tables:
+                    writer._write(table)
+            except BaseException:
+                # Nobody has it: it must not be there when the file is closed, and the name must be free.
+                writer._abandon()
+                state.ntuples.pop(name)
+                if before is not None:
+                    state.ntuples[name] = before
+                raise
         return writer
 
     def close(self) -> None:
@@ -265,24 +280,20 @@ class WritableFile:
 
         Raises the error of the first ntuple that could not be finished; the file is then discarded.
         """
-        if self._core is None:
+        if self._opened is None or self._opened.core is None:
             return
         try:
-            for writer in self._ntuples.values():
-                writer.close()
-            self._core.finish()
+            self._opened.finish()
         except BaseException:
             self._give_up()
             raise
-        self._core = None
 
     def abort(self) -> str | None:
         """Discards the changes: the state before, or at the last checkpoint, stays.
 
         Returns the name of the file that keeps the last checkpoint of a new file, if there is one.
         """
-        core, self._core = self._core, None
-        return None if core is None else core.abort()
+        return None if self._opened is None else self._opened.abort()
 
     def __enter__(self) -> "Self":
         return self
@@ -293,26 +304,24 @@ class WritableFile:
             return
         self._give_up()
 
-    def __del__(self) -> None:
-        if getattr(self, "_core", None) is not None:
-            warnings.warn(
-                f"{self._path} was not closed, so nothing is written", ResourceWarning, stacklevel=1, source=self
-            )
-            self._give_up()
-
     def __repr__(self) -> str:
-        state = "closed" if self._core is None else "being written"
+        state = "closed" if self._opened is None or self._opened.core is None else "being written"
         return f"<tupelo.WritableFile {self._path!r} ({state})>"
 
-    def _writer(self) -> "_core.FileWriter":
-        if self._core is None:
+    def _state(self) -> Opened:
+        if self._opened is None or self._opened.core is None:
             raise InvalidArgumentError(f"{self._path} is closed")
-        return self._core
+        return self._opened
+
+    def _writer(self) -> "_core.FileWriter":
+        core = self._state().core
+        assert core is not None
+        return core
 
     def _begun(self, name: str, core: "_core.NtupleWriter", schema: Any = None) -> "NtupleWriter":
-        writer = NtupleWriter(core, name, core.arrow_schema() if schema is None else schema)
-        self._ntuples[name] = writer
-        return writer
+        state = self._state()
+        state.ntuples[name] = NtupleWriter(core, name, core.arrow_schema() if schema is None else schema, state)
+        return state.ntuples[name]
 
     def _give_up(self) -> None:
         """Gives the file up, and says where the last checkpoint is."""

@@ -15,8 +15,11 @@ const MEMORY_KIB: u64 = 3 << 20;
 /// Seconds of processor time, and of waiting, after which a run hangs.
 const CPU_SECONDS: u64 = 20;
 const WALL_SECONDS: u64 = 120;
-/// Seconds that mutants are tried for; `TUPELO_COMMAND_SECONDS` says otherwise.
+/// Seconds that damaged files and mutants are tried for, unless `TUPELO_COMMAND_SECONDS` says otherwise.
+const DAMAGED_SECONDS: u64 = 45;
 const MUTANT_SECONDS: u64 = 15;
+/// A prime that divides no number of runs.
+const STRIDE: usize = 7919;
 /// The budget that the commands are given.
 const BUDGET: &str = "256MiB";
 
@@ -68,27 +71,40 @@ fn check(arguments: &[&str], file: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Runs all commands on files, on as many threads as there are cores; `next` gives a name and bytes, while there are any.
-fn check_all(next: impl Fn(usize) -> Option<(String, Vec<u8>)> + Sync, commands: &[&[&str]]) -> (usize, Vec<String>) {
+/// A file to run a command on, by what it is called in a fault.
+type Case<'a> = (String, Vec<u8>, &'a [&'a str]);
+
+/// Runs commands on files, on as many threads as there are cores, until `next` gives none or the time is over; gives the
+/// number of runs.
+fn check_all<'a>(seconds: u64, next: impl Fn(usize) -> Option<Case<'a>> + Sync) -> usize {
     let (number, runs, faults) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (started, patience) = (Instant::now(), Duration::from_secs(seconds));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 let folder = tempfile::tempdir().expect("a folder");
-                while let Some((name, bytes)) = next(number.fetch_add(1, Ordering::Relaxed)) {
-                    for arguments in commands {
-                        let file = folder.path().join("file.root");
-                        fs::write(&file, &bytes).expect("a file");
-                        if let Err(fault) = check(arguments, &file, folder.path()) {
-                            faults.lock().expect("a list").push(format!("{name}: {fault}"));
-                        }
-                        runs.fetch_add(1, Ordering::Relaxed);
+                while let Some((name, bytes, arguments)) = next(number.fetch_add(1, Ordering::Relaxed)) {
+                    if started.elapsed() > patience {
+                        break;
                     }
+                    let file = folder.path().join("file.root");
+                    fs::write(&file, &bytes).expect("a file");
+                    if let Err(fault) = check(arguments, &file, folder.path()) {
+                        faults.lock().expect("a list").push(format!("{name}: {fault}"));
+                    }
+                    runs.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
     });
-    (runs.into_inner(), faults.into_inner().expect("a list"))
+    let (runs, faults) = (runs.into_inner(), faults.into_inner().expect("a list"));
+    assert!(faults.is_empty(), "{} of {runs} runs:\n{}", faults.len(), faults.join("\n"));
+    runs
+}
+
+/// Seconds for a test: what the environment allows, or this.
+fn seconds(usual: u64) -> u64 {
+    std::env::var("TUPELO_COMMAND_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -107,16 +123,18 @@ fn every_command_ends_well_on_every_damaged_file() {
     let bad = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/bad"));
     assert!(bad.len() > 200, "{} damaged files", bad.len());
     let hostile = files(&data().map(|folder| folder.join("hostile")).unwrap_or_default());
-    let known: Vec<_> = bad.iter().chain(&hostile).collect();
-    let next =
-        |number: usize| known.get(number).map(|path| (path.display().to_string(), fs::read(path).expect("a file")));
-    let (runs, faults) = check_all(next, &all_commands());
-    assert!(faults.is_empty(), "{} of {runs} runs:\n{}", faults.len(), faults.join("\n"));
+    let (known, commands): (Vec<_>, _) = (bad.iter().chain(&hostile).collect(), all_commands());
+    let all = known.len() * commands.len();
+    // In an order that has something of every file and command wherever it is broken off: on slow machines.
+    let next = |number: usize| {
+        let place = (number < all).then(|| number * STRIDE % all)?;
+        let (path, command) = (known[place % known.len()], commands[place / known.len()]);
+        Some((path.display().to_string(), fs::read(path).expect("a file"), command))
+    };
+    let runs = check_all(seconds(DAMAGED_SECONDS), next);
     let (bad, hostile) = (bad.len(), hostile.len());
-    summarise(
-        "command-damaged",
-        &format!("command: {runs} runs on {bad} damaged and {hostile} hostile files ended well"),
-    );
+    let line = format!("command: {runs} of {all} runs on {bad} damaged and {hostile} hostile files ended well");
+    summarise("command-damaged", &line);
 }
 
 /// A generator of random numbers that is the same everywhere (SplitMix64).
@@ -164,18 +182,13 @@ fn every_command_ends_well_on_mutants() {
     let mut originals: Vec<Vec<u8>> = [&small, &all].map(|path| fs::read(path).expect("a file")).into();
     let real = files(&data().unwrap_or_default()).into_iter().chain(files(&data().unwrap_or_default().join("trees")));
     originals.extend(real.map(|path| fs::read(path).expect("a file")).filter(|bytes| bytes.len() < 20_000));
-    let seconds = std::env::var("TUPELO_COMMAND_SECONDS").ok().and_then(|text| text.parse().ok());
-    let (started, patience) = (Instant::now(), Duration::from_secs(seconds.unwrap_or(MUTANT_SECONDS)));
+    let commands = all_commands();
     let next = |number: usize| {
-        let seed = number as u64;
-        let file = &originals[number % originals.len()];
-        (started.elapsed() < patience)
-            .then(|| (format!("mutant {seed} of file {}", number % originals.len()), mutant(file, seed)))
+        let (seed, file) = (number / commands.len(), number / commands.len() % originals.len());
+        let name = format!("mutant {seed} of file {file}");
+        Some((name, mutant(&originals[file], seed as u64), commands[number % commands.len()]))
     };
-    let (runs, faults) = check_all(next, &all_commands());
-    assert!(faults.is_empty(), "{} of {runs} runs:\n{}", faults.len(), faults.join("\n"));
-    summarise(
-        "command-mutants",
-        &format!("command: {runs} runs on mutants of {} small files ended well", originals.len()),
-    );
+    let runs = check_all(seconds(MUTANT_SECONDS), next);
+    let files = originals.len();
+    summarise("command-mutants", &format!("command: {runs} runs on mutants of {files} small files ended well"));
 }

@@ -149,6 +149,14 @@ pub(super) struct Place {
     pub(super) room: u64,
 }
 
+impl Place {
+    /// Of a record, whoever lists it.
+    pub(super) fn of_record(record_at: u64, room: u64) -> Self {
+        let (path, name, title) = (String::new(), String::new(), String::new());
+        Self { path, name, title, parent: 0, record_at, room }
+    }
+}
+
 /// The top directory, whose key lies at `begin`.
 pub(super) fn top(fetched: &Fetched, begin: u64) -> Attempt<Place> {
     let key = read_key(fetched, begin)?;
@@ -173,7 +181,7 @@ fn below(size: u64, key: &Key, path: String, parent: usize) -> Result<Place> {
     })
 }
 
-fn read_directory(fetched: &Fetched, place: &Place) -> Attempt<Directory> {
+pub(super) fn read_directory(fetched: &Fetched, place: &Place) -> Attempt<Directory> {
     let bytes = fetched.get(place.record_at, place.room.min(RECORD_BYTES as u64))?;
     let record = DirectoryRecord::read(&bytes, place.record_at)?;
     let (list_bytes, keys) = read_keys(fetched, &record)?;
@@ -500,7 +508,7 @@ mod tests {
             layout.add(path, "C", "", vec![1; if index == 0 { first_bytes } else { 1 }]).unwrap();
         }
         let tail = layout.finish(head.len() as u64).unwrap();
-        let mut file = [head, tail.append].concat();
+        let mut file = [&head[..], &tail.append].concat();
         for (offset, bytes) in &tail.patches {
             file[*offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }

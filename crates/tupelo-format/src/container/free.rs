@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Attempt, Fetched, FileHeader, START_BIG_FILE, read_key};
+use super::{Attempt, Fetched, FileHeader, Interrupt, Key, START_BIG_FILE, read_key};
 use crate::Error;
 use crate::wire::{Buffer, Cursor};
 
@@ -17,14 +17,34 @@ const MAX_SEGMENT_BYTES: u64 = 2_000_000_000;
 /// Memory of a free list for each of its bytes: a segment of 10 bytes becomes one of 16 in two trees.
 const SEGMENT_MEMORY: u64 = 6;
 
+/// The most segments that are listed, if the others can do without: a list is written with every state of a file, and
+/// would grow with their number.
+const MAX_SEGMENTS: usize = 32;
+/// So many segments below [`MAX_SEGMENTS`] are to be known as records before anything is added to a file.
+const SPARE_SEGMENTS: usize = 8;
+/// Longer segments are not looked into, in bytes: 64 KiB. The shortest ones are left out first.
+const MAX_RECORDS_BYTES: u64 = 64 << 10;
+
+/// One unused range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    /// The byte behind the last one.
+    end: u64,
+    /// Whether it is made of whole records, each with its key: who goes from record to record gets through it without
+    /// the list.
+    is_records: bool,
+}
+
 /// The unused ranges inside a file, without the open one behind its end.
 ///
 /// ROOT also writes the negative length of a segment over its first bytes. That is left out here: a reader that opened
 /// the file before still finds there what it looks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FreeList {
-    /// First byte to the byte behind the last one; disjoint.
-    segments: BTreeMap<u64, u64>,
+    /// By first byte; disjoint.
+    segments: BTreeMap<u64, Segment>,
+    /// Where the open segment begins, as the list that was read says: where the file ends.
+    open: Option<u64>,
 }
 
 impl FreeList {
@@ -48,14 +68,25 @@ impl FreeList {
             };
             // The open segment is the last one.
             if last >= header.end {
+                list.open = Some(first);
                 break;
             }
             if first < header.begin || first > last {
                 return Err(Error::corrupt(format!("free segment from {first} to {last}")).at(offset).into());
             }
-            list.insert(first..last.saturating_add(1));
+            list.insert(first..last.saturating_add(1), false);
         }
         Ok((list, place))
+    }
+
+    /// The segments in order, without the open one.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
+        self.segments.iter().map(|(&first, segment)| first..segment.end)
+    }
+
+    /// Where the open segment begins in the list that was read, if that has one.
+    pub(super) fn open(&self) -> Option<u64> {
+        self.open
     }
 
     /// Segments, the open one included.
@@ -65,38 +96,89 @@ impl FreeList {
 
     /// Bytes of the segment that begins at an offset.
     pub(super) fn bytes_at(&self, first: u64) -> Option<u64> {
-        self.segments.get(&first).map(|end| end.saturating_sub(first))
+        self.segments.get(&first).map(|segment| segment.end.saturating_sub(first))
     }
 
-    /// Adds a range that lies in the file and is not used any more.
-    pub(super) fn release(&mut self, range: Range<u64>) {
+    /// Adds whole records that are not used any more.
+    pub(super) fn release(&mut self, records: Range<u64>) {
+        if !records.is_empty() {
+            self.insert(records, true);
+        }
+    }
+
+    /// Adds any bytes that are not used any more.
+    pub(super) fn release_bytes(&mut self, range: Range<u64>) {
         if !range.is_empty() {
-            self.insert(range);
+            self.insert(range, false);
         }
     }
 
     /// Adds a range and joins it with its neighbours.
-    fn insert(&mut self, mut range: Range<u64>) {
-        if let Some((&first, &end)) = self.segments.range(..=range.start).next_back()
-            && end >= range.start
-            && range.end.max(end).saturating_sub(first) <= MAX_SEGMENT_BYTES
+    fn insert(&mut self, mut range: Range<u64>, mut is_records: bool) {
+        if let Some((&first, &before)) = self.segments.range(..=range.start).next_back()
+            && before.end >= range.start
+            && range.end.max(before.end).saturating_sub(first) <= MAX_SEGMENT_BYTES
         {
-            range = first..range.end.max(end);
+            range = first..range.end.max(before.end);
+            is_records &= before.is_records;
         }
-        while let Some((&first, &end)) = self.segments.range(range.start..=range.end).next()
-            && (range.end.max(end).saturating_sub(range.start) <= MAX_SEGMENT_BYTES || first == range.start)
+        while let Some((&first, &next)) = self.segments.range(range.start..=range.end).next()
+            && (range.end.max(next.end).saturating_sub(range.start) <= MAX_SEGMENT_BYTES || first == range.start)
         {
             self.segments.remove(&first);
-            range.end = range.end.max(end);
+            range.end = range.end.max(next.end);
+            is_records &= next.is_records;
         }
-        self.segments.insert(range.start, range.end);
+        self.segments.insert(range.start, Segment { end: range.end, is_records });
+    }
+
+    /// The shortest segments first, all but so many of the longest.
+    fn shortest(&self, all_but: usize) -> impl Iterator<Item = (u64, Segment)> + use<> {
+        let mut segments: Vec<_> = self.segments.iter().map(|(&first, &segment)| (first, segment)).collect();
+        segments.sort_by_key(|(first, segment)| segment.end.saturating_sub(*first));
+        let count = segments.len().saturating_sub(all_but);
+        segments.into_iter().take(count)
+    }
+
+    /// Looks into the segments of a list that was read which are the next to be left out.
+    pub(super) fn find_records(&mut self, fetched: &Fetched) -> Attempt<()> {
+        let mut missing = Vec::new();
+        for (first, segment) in self.shortest(MAX_SEGMENTS.saturating_sub(SPARE_SEGMENTS)) {
+            let bytes = segment.end.saturating_sub(first);
+            if segment.is_records || bytes > MAX_RECORDS_BYTES {
+                continue;
+            }
+            match fetched.get(first, bytes) {
+                Ok(bytes) => {
+                    let is_records = are_records(&bytes, first);
+                    self.segments.insert(first, Segment { is_records, ..segment });
+                }
+                Err(Interrupt::Need(ranges)) => missing.extend(ranges),
+                Err(failed) => return Err(failed),
+            }
+        }
+        if missing.is_empty() { Ok(()) } else { Err(Interrupt::Need(missing)) }
+    }
+
+    /// Leaves out the shortest segments that can do without a list, until it is short enough.
+    pub(super) fn shorten(&mut self) {
+        let mut surplus = self.segments.len().saturating_sub(MAX_SEGMENTS);
+        for (first, segment) in self.shortest(0) {
+            if surplus == 0 {
+                break;
+            }
+            if segment.is_records {
+                self.segments.remove(&first);
+                surplus -= 1;
+            }
+        }
     }
 
     /// Bytes of the list in a record that starts at `at`, where the file ends.
     pub(super) fn write(&self, at: u64) -> (Vec<u8>, u32) {
         let mut buffer = Buffer::new();
-        for (&first, &end) in &self.segments {
-            entry(&mut buffer, first, end.saturating_sub(1));
+        for range in self.iter() {
+            entry(&mut buffer, range.start, range.end.saturating_sub(1));
         }
         // The open segment begins behind this very entry, whose length depends on where that is.
         let end = at.saturating_add(buffer.len() as u64 + 10);
@@ -105,6 +187,20 @@ impl FreeList {
         entry(&mut buffer, first, step.max(START_BIG_FILE));
         (buffer.into_vec(), self.count())
     }
+}
+
+/// Whether bytes at an offset are whole records, each of which knows its place.
+fn are_records(bytes: &[u8], offset: u64) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Ok(key) = Key::read(rest, offset.saturating_add(at as u64)) else { return false };
+        if key.seek_key != offset.saturating_add(at as u64) || key.nbytes == 0 {
+            return false;
+        }
+        at = at.saturating_add(usize::try_from(key.nbytes).unwrap_or(usize::MAX));
+    }
+    at == bytes.len()
 }
 
 fn entry(buffer: &mut Buffer, first: u64, last: u64) {
@@ -124,21 +220,70 @@ fn entry(buffer: &mut Buffer, first: u64, last: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Interrupt, Key};
     use super::*;
 
     /// Where the file ends whose list is read.
     const END: u64 = 1000;
+
+    fn ranges(list: &FreeList) -> Vec<(u64, u64)> {
+        list.iter().map(|range| (range.start, range.end)).collect()
+    }
+
+    /// A list was written with each checkpoint that had one segment more than the one before.
+    #[test]
+    fn short_segments_of_whole_records_are_left_out() {
+        let mut list = FreeList::default();
+        for k in 0..100 {
+            list.release(1000 * k..1000 * k + 100 + k);
+        }
+        list.release_bytes(500_000..500_010);
+        list.shorten();
+        let kept = ranges(&list);
+        assert_eq!(kept.len(), MAX_SEGMENTS);
+        assert_eq!((kept[0], kept[31]), ((69_000, 69_169), (500_000, 500_010)));
+        // What is no record cannot do without.
+        let mut list = FreeList::default();
+        (0..100).for_each(|k| list.release_bytes(1000 * k..1000 * k + 10));
+        list.release(200_000..200_005);
+        list.shorten();
+        assert_eq!(list.segments.len(), 100);
+    }
+
+    #[test]
+    fn segments_that_were_read_are_known_as_records_by_their_keys() {
+        let key = |at: u64| Key::place(at, 100, ["C", "n", ""], 20, 0).unwrap();
+        let bytes = key(0).nbytes as usize;
+        let mut file = vec![0; 100_000];
+        let mut list = FreeList::default();
+        for k in 1..50 {
+            let at = 1000 * k;
+            for at in [at, at + bytes] {
+                file[at..at + bytes - 20].copy_from_slice(&key(at as u64).write());
+            }
+            // A third of them are longer than the records in them.
+            let end = at + 2 * bytes + usize::from(k % 3 == 0);
+            list.insert(at as u64..end as u64, false);
+        }
+        let mut fetched = Fetched::new(100_000);
+        let Err(Interrupt::Need(wanted)) = list.find_records(&fetched) else { panic!("nothing is there yet") };
+        assert_eq!(wanted.len(), 49 - (MAX_SEGMENTS - SPARE_SEGMENTS));
+        fetched.provide(0, file.into());
+        list.find_records(&fetched).unwrap();
+        let known = list.segments.values().filter(|segment| segment.is_records).count();
+        assert!(known >= wanted.len() / 2 && list.segments.get(&3000).is_some_and(|segment| !segment.is_records));
+        list.shorten();
+        assert_eq!(list.segments.len(), MAX_SEGMENTS.max(49 - known));
+    }
 
     #[test]
     fn neighbours_join() {
         let mut list = FreeList::default();
         list.release(100..200);
         list.release(300..400);
-        assert_eq!(list.segments, BTreeMap::from([(100, 200), (300, 400)]));
+        assert_eq!(ranges(&list), Vec::from([(100, 200), (300, 400)]));
         list.release(200..300);
         list.release(500..600);
-        assert_eq!(list.segments, BTreeMap::from([(100, 400), (500, 600)]));
+        assert_eq!(ranges(&list), Vec::from([(100, 400), (500, 600)]));
         list.release(600..700 + MAX_SEGMENT_BYTES);
         assert_eq!(list.segments.len(), 3);
     }
@@ -148,18 +293,18 @@ mod tests {
         let mut list = FreeList::default();
         list.release(200..201 + MAX_SEGMENT_BYTES);
         list.release(200..300);
-        assert_eq!(list.segments, BTreeMap::from([(200, 201 + MAX_SEGMENT_BYTES)]));
+        assert_eq!(ranges(&list), Vec::from([(200, 201 + MAX_SEGMENT_BYTES)]));
         list.release(100..200);
-        assert_eq!(list.segments, BTreeMap::from([(100, 200), (200, 201 + MAX_SEGMENT_BYTES)]));
+        assert_eq!(ranges(&list), Vec::from([(100, 200), (200, 201 + MAX_SEGMENT_BYTES)]));
         // As long as it may get.
         let mut list = FreeList::default();
         list.release(200..100 + MAX_SEGMENT_BYTES);
         list.release(100..200);
-        assert_eq!(list.segments, BTreeMap::from([(100, 100 + MAX_SEGMENT_BYTES)]));
+        assert_eq!(ranges(&list), Vec::from([(100, 100 + MAX_SEGMENT_BYTES)]));
     }
 
     /// Reads a list of these entries, in a file whose first record lies at byte 100.
-    fn read(version: u16, entries: &[(u64, u64)]) -> Attempt<BTreeMap<u64, u64>> {
+    fn read(version: u16, entries: &[(u64, u64)]) -> Attempt<Vec<(u64, u64)>> {
         let mut list = Buffer::new();
         for &(first, last) in entries {
             list.u16_be(version);
@@ -188,7 +333,8 @@ mod tests {
         let (list, place) = FreeList::read(&fetched, &header)?;
         assert_eq!(place, 400..400 + u64::from(key.nbytes));
         assert_eq!(list.count() as usize, list.segments.len() + 1);
-        Ok(list.segments)
+        assert_eq!(list.open().is_some(), entries.contains(&(END, 2_000_000_000)));
+        Ok(ranges(&list))
     }
 
     #[test]
@@ -197,7 +343,7 @@ mod tests {
         // The highest version with 32-bit offsets; a list without the open segment; one byte, the first and the last.
         for version in [1, 1000, 1001] {
             let entries = [(100, 100), (150, 199), (END - 1, END - 1), open, (0, 0)];
-            let segments = BTreeMap::from([(100, 101), (150, 200), (END - 1, END)]);
+            let segments = Vec::from([(100, 101), (150, 200), (END - 1, END)]);
             assert_eq!(read(version, &entries), Ok(segments.clone()));
             assert_eq!(read(version, &entries[..3]), Ok(segments));
         }

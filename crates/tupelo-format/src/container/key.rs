@@ -54,6 +54,15 @@ impl Key {
     /// # Errors
     /// Corrupt where lengths contradict each other, in particular for gaps (negative length).
     pub fn read(bytes: &[u8], offset: u64) -> Result<Self> {
+        Self::parse(bytes, offset).map(|(key, _)| key)
+    }
+
+    /// Bytes of a key behind its title, which nothing is known to need.
+    pub(super) fn unread_bytes(bytes: &[u8], offset: u64) -> Result<usize> {
+        Self::parse(bytes, offset).map(|(_, unread)| unread)
+    }
+
+    fn parse(bytes: &[u8], offset: u64) -> Result<(Self, usize)> {
         let mut cursor = Cursor::new(bytes, offset);
         let nbytes = match u32::try_from(cursor.i32_be()?) {
             Ok(nbytes) if nbytes > 0 => nbytes,
@@ -81,7 +90,7 @@ impl Key {
         if class_name.contains('\0') || name.contains('\0') {
             return Err(Error::corrupt("key with a zero byte in its name").at(offset));
         }
-        Ok(Self {
+        let key = Self {
             nbytes,
             version,
             object_bytes,
@@ -93,7 +102,8 @@ impl Key {
             class_name,
             name,
             title,
-        })
+        };
+        Ok((key, rest.remaining()))
     }
 
     /// Checks that the record lies inside a file of `file_size` bytes.

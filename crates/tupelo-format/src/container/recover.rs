@@ -9,7 +9,7 @@ use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES};
 use super::free::FreeList;
 use super::key::Key;
 use super::{Attempt, Fetched, FileHeader, Interrupt, overwrite};
-use crate::wire::Cursor;
+use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
 /// Bytes from the start of a key to behind its own offset.
@@ -122,7 +122,7 @@ fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> A
         written.truncate(bytes.len());
         patches.push((key.payload_offset(), written));
     }
-    let place = match directory::top(fetched, top.seek_key) {
+    let place = match top_place(fetched, top) {
         Ok(place) => place,
         Err(Interrupt::Failed(_)) => return Ok(None),
         Err(need) => return Err(need),
@@ -130,6 +130,8 @@ fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> A
     let list = lists.rfind(|list| list.class_name == "TFile");
     let head_bytes = place.record_at.saturating_add(place.room.min(RECORD_BYTES as u64));
     let mut head = fetched.get(0, head_bytes)?.to_vec();
+    let names_at = usize::try_from(top.payload_offset()).unwrap_or(usize::MAX);
+    overwrite(&mut head, names_at, &place.names);
     let record_at = usize::try_from(place.record_at).unwrap_or(usize::MAX);
     let mut record = match list {
         Some(list) => rebuilt(head.get(record_at..).unwrap_or_default(), place.record_at, top, list),
@@ -166,6 +168,30 @@ fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> A
     overwrite(&mut head, record_at, &written);
     patches.push((0, head));
     Ok(Some(State { end, patches }))
+}
+
+/// Where the record of the top directory lies.
+struct TopPlace {
+    record_at: u64,
+    room: u64,
+    /// What stands in front of it.
+    names: Vec<u8>,
+}
+
+/// Name and title of the file stand between the key of the top directory and its record. The key has them too, and may
+/// be whole where they are torn.
+fn top_place(fetched: &Fetched, top: &Key) -> Attempt<TopPlace> {
+    let mut names = Buffer::new();
+    names.string_be(&top.name);
+    names.string_be(&top.title);
+    let names = names.into_vec();
+    let room = top.stored_bytes().saturating_sub(names.len() as u64);
+    // Names that are no UTF-8 cannot be written again.
+    if top.write().len() == usize::from(top.key_bytes) && room > 0 {
+        return Ok(TopPlace { record_at: top.payload_offset().saturating_add(names.len() as u64), room, names });
+    }
+    let place = directory::top(fetched, top.seek_key)?;
+    Ok(TopPlace { record_at: place.record_at, room: place.room, names: Vec::new() })
 }
 
 /// The record of a directory whose key list is known, with what else the old one says.

@@ -140,7 +140,7 @@ fn big_files_have_big_offsets() {
     assert_eq!(tail.patches[0].1.len(), head.len());
     fetched.provide(0, Bytes::from(tail.patches[0].1.clone()));
     fetched.provide(head.len() as u64, Bytes::from(vec![0; 2000]));
-    fetched.provide(end, Bytes::from(tail.append));
+    fetched.provide(end, tail.append);
     let objects = list_objects(&fetched).unwrap();
     assert_eq!(paths(&objects), ["n;1", "a;1", "a/n;1"]);
     assert!(objects.iter().all(|object| object.key.version > 1000 && object.key.seek_key >= end));
@@ -165,7 +165,7 @@ fn a_small_file_grows_big() {
     }
     file.resize(4000, 0);
     fetched.provide(0, Bytes::from(file));
-    fetched.provide(end, Bytes::from(tail.append));
+    fetched.provide(end, tail.append);
     let objects = list_objects(&fetched).unwrap();
     assert_eq!(paths(&objects), ["n;1", "a;1", "a/b;1", "a/b/n;2", "a/b/n;1", "a/m;1"]);
 }
@@ -290,6 +290,67 @@ fn flipped_bits_do_no_harm() {
         file[bit / 8] ^= 1 << (bit % 8);
         read_all(&file);
     }
+}
+
+/// A bit that no reader looks at was copied into the new header or key list, and nothing could be read any more.
+#[test]
+fn an_update_is_refused_or_keeps_all_that_could_be_read() {
+    let whole = small();
+    let (mut refused, mut updated) = (0, 0);
+    for bit in 0..whole.len() * 8 {
+        let mut file = whole.clone();
+        file[bit / 8] ^= 1 << (bit % 8);
+        let Ok(before) = run(&file, list_objects) else { continue };
+        let Ok(mut layout) = run(&file, |fetched| Layout::update(fetched, DATIME)) else {
+            refused += 1;
+            continue;
+        };
+        // A directory may be another thing now.
+        let paths = ["new", "a/new", "a/b/c/new"];
+        let added = paths.iter().filter(|path| layout.add(path, CLASS, "", vec![1]).is_ok()).count();
+        file.resize(layout.start() as usize, 0);
+        let Ok(tail) = layout.finish(file.len() as u64) else {
+            refused += 1;
+            continue;
+        };
+        write(&mut file, tail);
+        let after = run(&file, list_objects).unwrap_or_else(|error| panic!("bit {bit}: {error}"));
+        assert!(added > 0 && after.len() >= before.len() + added, "bit {bit}");
+        assert!(before.iter().all(|object| after.contains(object)), "bit {bit}");
+        run(&file, |fetched| Layout::update(fetched, DATIME)).unwrap_or_else(|error| panic!("bit {bit}: {error}"));
+        updated += 1;
+    }
+    assert!(refused > 500 && updated > 3000, "{refused} refused, {updated} updated");
+}
+
+#[test]
+fn what_contradicts_itself_is_not_added_to() {
+    let refused = |file: &[u8]| run(file, |fetched| Layout::update(fetched, DATIME)).unwrap_err().to_string();
+    let header = run(&small(), read_header).unwrap();
+    let record = (header.begin + u64::from(header.nbytes_name)) as usize;
+    for (at, bit, said) in [
+        (31, 1, "the length of the file's name in the header is"),
+        (15, 2, "the end of the file in the free list is"),
+        (record + 17, 1, "directory '': the length of its name is"),
+        (record + 21, 1, "directory '': its own offset is"),
+        (record + 25, 1, "the parent of the top directory is"),
+        (record + 13, 1, "directory '': the length of its key list is"),
+    ] {
+        let mut file = small();
+        file[at] ^= bit;
+        assert!(refused(&file).contains(said), "byte {at}: {}", refused(&file));
+    }
+    // The name is both in the key and behind it.
+    let mut file = small();
+    let name = file.windows(6).rposition(|window| window == b"x.root").unwrap();
+    let first = file.windows(6).position(|window| window == b"x.root").unwrap();
+    assert!(first < name);
+    file[first] = 0;
+    assert!(run(&file, |fetched| Layout::update(fetched, DATIME)).is_err());
+    let second = first + 6 + file[first + 6..].windows(6).position(|window| window == b"x.root").unwrap();
+    let mut file = small();
+    file[second] = 0;
+    assert!(refused(&file).contains("the name of the file in the top directory is"), "{}", refused(&file));
 }
 
 proptest::proptest! {

@@ -198,6 +198,11 @@ impl PageList {
         u32::try_from(cursor.offset()).map_err(|_| Error::limit("page list over 4 GiB"))
     }
 
+    /// The envelope that was read.
+    pub fn envelope(&self) -> &[u8] {
+        &self.envelope
+    }
+
     /// Entry ranges of the group's clusters.
     pub fn clusters(&self) -> &[ClusterSummary] {
         &self.summaries

@@ -40,34 +40,71 @@ pub trait Disk: Debug + Send {
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 }
 
-/// A file of this machine; appends go where its cursor stands.
+/// Ends the lock of a file. Closing the file would not be enough: a child process that was forked meanwhile has it open
+/// too, and with it the lock. In such a child nothing is done: the lock is that of `process`, which opened the file.
+fn unlock(file: &File, process: u32) {
+    if process == std::process::id() {
+        // File systems without locks have nothing to unlock.
+        let _ = file.unlock();
+    }
+}
+
+/// A file that is open for its lock, which ends with this value.
 #[derive(Debug)]
-pub(super) struct LocalDisk(Positioned);
+pub(super) struct Locked {
+    pub(super) file: File,
+    process: u32,
+}
+
+impl Locked {
+    pub(super) fn new(file: File) -> Self {
+        Self { file, process: std::process::id() }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        unlock(&self.file, self.process);
+    }
+}
+
+/// A file of this machine, locked; appends go where its cursor stands.
+#[derive(Debug)]
+pub(super) struct LocalDisk {
+    file: Positioned,
+    process: u32,
+}
 
 impl LocalDisk {
     pub(super) fn new(file: File) -> Self {
-        Self(Positioned::new(file))
+        Self { file: Positioned::new(file), process: std::process::id() }
+    }
+}
+
+impl Drop for LocalDisk {
+    fn drop(&mut self) {
+        unlock(self.file.file(), self.process);
     }
 }
 
 impl Disk for LocalDisk {
     fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.file().write_vectored(pieces)
+        self.file.file().write_vectored(pieces)
     }
 
     fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(offset, bytes)
+        self.file.write(offset, bytes)
     }
 
     fn read(&mut self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        self.0.read(offset, len)
+        self.file.read(offset, len)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.file().sync_all()
+        self.file.file().sync_all()
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
-        self.0.file().set_len(len)
+        self.file.file().set_len(len)
     }
 }

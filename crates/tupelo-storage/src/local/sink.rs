@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::disk::{Disk, LocalDisk};
+use super::disk::{Disk, LocalDisk, Locked};
 use super::source::check_regular;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteSink, check_patch, spoilt};
@@ -48,7 +48,7 @@ pub struct FileSink {
 #[derive(Debug)]
 enum Ending {
     /// Move a temporary file over the target; what is there now is kept open for its lock.
-    Rename { temporary: TempPath, target: PathBuf, replaced: Option<File> },
+    Rename { temporary: TempPath, target: PathBuf, replaced: Option<Locked> },
     /// The file is in its place already.
     InPlace,
     /// Nothing is left to do.
@@ -84,7 +84,7 @@ impl FileSink {
             Ok(metadata) => {
                 check_regular(&metadata, "create", path)?;
                 // A rename asks only the directory for permission; a protected file is to be respected all the same.
-                Some(open_locked(&target, false, "replace", path)?)
+                Some(Locked::new(open_locked(&target, false, "replace", path)?))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
@@ -103,7 +103,7 @@ impl FileSink {
         // So that nobody repairs it meanwhile. Nobody else knows the name yet: only file systems without locks fail.
         let _ = file.try_lock();
         if let Some(replaced) = &replaced {
-            let permissions = replaced.metadata().map_err(failed)?.permissions();
+            let permissions = replaced.file.metadata().map_err(failed)?.permissions();
             file.set_permissions(permissions).map_err(failed)?;
         }
         let disk = wrap(Box::new(LocalDisk::new(file)));
@@ -366,7 +366,7 @@ fn temporary_prefix(name: &str) -> String {
 }
 
 /// Moves the temporary file to its place and makes the move durable.
-fn publish(temporary: TempPath, target: &Path, replaced: Option<File>, path: &Path) -> Result<()> {
+fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &Path) -> Result<()> {
     let failed = |error: io::Error| Error::from_io("move the finished file to", path.display(), error);
     let taken = || {
         let reason = "another writer has created it meanwhile";

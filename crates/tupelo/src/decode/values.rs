@@ -90,6 +90,13 @@ impl OwnMemory {
         if let Some((index, _)) = fitting.min_by_key(|(_, memory)| memory.len()) {
             return Ok(Self(Some(kept.swap_remove(index))));
         }
+        // What does not fit is given back first: who reads one array after the other never has more than two of them.
+        let mut given_back = 0;
+        while given_back < wanted
+            && let Some(memory) = kept.pop()
+        {
+            given_back += memory.len();
+        }
         drop(kept);
         let memory = MmapMut::map_anon(wanted);
         let memory = memory.map_err(|_| Error::limit(format!("no memory for {len_bytes} bytes of values")))?;

@@ -14,6 +14,10 @@ const CHUNK_BYTES: u64 = 32 << 20;
 /// Pieces are as large as this where pages are so large that smaller ones would decode them again and again.
 const MAX_CHUNK_BYTES: u64 = 8 * CHUNK_BYTES;
 
+/// The first pieces have one batch, and each later one at most this many times the entries of the one before: whoever
+/// wants only the first batches does not wait for a whole piece.
+const CHUNK_GROWTH: u64 = 8;
+
 /// Batches of one reading request, in entry order.
 #[derive(Debug)]
 pub struct Batches {
@@ -89,8 +93,10 @@ struct Size {
     batch_entries: u64,
     /// Whether batches have exactly as many, but the last one.
     is_exact: bool,
-    /// About as many are decoded at once.
+    /// About as many are decoded at once next.
     chunk_entries: u64,
+    /// As many are decoded at once in the long run.
+    most_entries: u64,
 }
 
 impl Size {
@@ -100,7 +106,10 @@ impl Size {
         let behind = |entries: u64| start.saturating_add(entries);
         let window = behind(half.saturating_add(1))..behind(self.chunk_entries.saturating_add(half).saturating_add(1));
         if last < window.end {
-            return last;
+            // No batch is much larger than was asked for because it is the last one.
+            let rest = last.saturating_sub(start);
+            let is_too_much = !self.is_exact && self.most_entries == self.batch_entries && rest > self.batch_entries;
+            return if is_too_much { start + rest / 2 } else { last };
         }
         let limit = behind(self.chunk_entries.saturating_mul(MAX_CHUNK_BYTES / CHUNK_BYTES)).clamp(window.end, last);
         let place = |end: u64| match self.is_exact {
@@ -112,18 +121,23 @@ impl Size {
         end.unwrap_or(behind(self.chunk_entries)).min(last)
     }
 
-    /// Decodes at once what takes so many bytes, if each entry takes so many.
+    /// Sets how many entries fit into a chunk, if each takes so many bytes.
     fn fit(&mut self, bytes_per_entry: f64) {
         let at_once = (CHUNK_BYTES as f64 / bytes_per_entry.max(1.0)) as u64;
         let batches = (at_once / self.batch_entries).max(1);
-        self.chunk_entries = self.batch_entries.saturating_mul(batches);
+        self.most_entries = self.batch_entries.saturating_mul(batches);
+    }
+
+    /// Makes the next chunk larger, up to what fits.
+    fn grow(&mut self) {
+        self.chunk_entries = self.chunk_entries.saturating_mul(CHUNK_GROWTH).min(self.most_entries);
     }
 }
 
 impl Batches {
     /// `bytes_per_entry` is [`Read::bytes_per_entry`].
     pub(super) fn new(read: Read, batch_entries: u64, is_exact: bool, bytes_per_entry: f64) -> Self {
-        let mut size = Size { batch_entries, is_exact, chunk_entries: batch_entries };
+        let mut size = Size { batch_entries, is_exact, chunk_entries: batch_entries, most_entries: batch_entries };
         size.fit(bytes_per_entry);
         let (schema, position) = (read.arrow_schema(), read.range().start);
         Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None }
@@ -140,12 +154,13 @@ impl Batches {
         let chunk = ahead.unwrap_or_else(|| Chunk::decode(&self.read, self.position, self.size))?;
         let (bytes, entries) = (chunk.batch.get_array_memory_size(), chunk.end - chunk.start);
         match (chunk.is_too_much, self.read.computes()) {
-            (true, _) => self.size.chunk_entries = self.size.batch_entries,
+            (true, _) => self.size.most_entries = self.size.batch_entries,
             // The next entries will be as large as these.
             (false, false) => self.size.fit(bytes as f64 / entries as f64),
             // What is handed out says nothing of what is read.
             (false, true) => {}
         }
+        self.size.grow();
         if bytes as u64 <= 2 * CHUNK_BYTES && chunk.end < self.read.range().end && !self.read.calls_back() {
             let (read, start, size) = (Arc::clone(&self.read), chunk.end, self.size);
             self.ahead = pool::ahead(move || Chunk::decode(&read, start, size));

@@ -21,9 +21,13 @@ pub const DEFAULT_BATCH_BYTES: u64 = 8 << 20;
 /// Clusters that are looked at to guess how many bytes an entry has.
 const SAMPLED_CLUSTERS: usize = 16;
 
-/// Single entries that are no further apart are read together with those between them: that is sooner done than to begin
-/// anew.
+/// Single entries are read together with those between them, if these take no more than this in each column, in bytes:
+/// that is sooner done than to begin anew.
+const NEAR_BYTES: u64 = 16 << 10;
+/// As many entries are near in any case.
 const NEAR_ENTRIES: u64 = 64;
+/// Single entries, with those between them, are decoded in parts of about this many bytes in memory.
+const TAKEN_BYTES: u64 = 64 << 20;
 
 /// Which fields and entries to read, and how.
 #[derive(Debug, Clone)]
@@ -297,30 +301,55 @@ impl Read {
                 return Err(Error::invalid_argument(format!("entry {beyond} of an ntuple with {count} entries")));
             }
             let mut sorted = entries.to_vec();
-            sorted.sort_unstable();
+            if !entries.is_sorted() {
+                sorted.sort_unstable();
+            }
             sorted.dedup();
-            let runs = near(&sorted);
-            let range = sorted.first().copied().unwrap_or(0)..sorted.last().map_or(0, |last| last + 1);
-            let segments = plan::runs_of_entries(&self.ntuple.source().clusters(range)?, &runs);
-            let batch = self.batch(&mut self.decoded(segments, false))?;
-            if batch.num_rows() == entries.len() && sorted == entries {
+            let (near, most) = self.near_entries();
+            let parts: Vec<RecordBatch> =
+                parts(&sorted, near, most).map(|part| self.take_sorted(part, near)).collect::<Result<_>>()?;
+            let batch = match parts.as_slice() {
+                [batch] => batch.clone(),
+                several => arrow_select::concat::concat_batches(&several[0].schema(), several)?,
+            };
+            if sorted == entries {
                 return Ok(batch);
             }
-            // Where each run begins in the batch.
-            let begin =
-                |before: &mut u64, run: &Range<u64>| Some(std::mem::replace(before, *before + run.end - run.start));
-            let begins: Vec<u64> = runs.iter().scan(0, begin).collect();
-            let place = |entry: &u64| {
-                let run = runs.partition_point(|run| run.end <= *entry);
-                begins[run] + entry - runs[run].start
-            };
-            let places: UInt64Array = entries.iter().map(place).collect::<Vec<_>>().into();
-            let columns = arrow_select::take::take_arrays(batch.columns(), &places, None)?;
-            // Without columns, too, there are as many entries.
-            let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
-            Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+            let place = |entry: &u64| sorted.partition_point(|other| other < entry) as u64;
+            take_places(&batch, entries.iter().map(place).collect())
         };
         take().map_err(|e| self.ntuple.context(e))
+    }
+
+    /// Entries that ascend, and of those between them the near ones, which are left out again.
+    fn take_sorted(&self, entries: &[u64], near: u64) -> Result<RecordBatch> {
+        let runs = runs(entries, near);
+        let range = entries.first().copied().unwrap_or(0)..entries.last().map_or(0, |last| last + 1);
+        let segments = plan::runs_of_entries(&self.ntuple.source().clusters(range)?, &runs);
+        let batch = self.batch(&mut self.decoded(segments, false))?;
+        if batch.num_rows() == entries.len() {
+            return Ok(batch);
+        }
+        let mut places = Vec::with_capacity(entries.len());
+        let (mut run, mut begin) = (0, 0);
+        for &entry in entries {
+            while entry >= runs[run].end {
+                begin += runs[run].end - runs[run].start;
+                run += 1;
+            }
+            places.push(begin + entry - runs[run].start);
+        }
+        take_places(&batch, places)
+    }
+
+    /// How far entries are apart that are read together, and how many are decoded at once.
+    fn near_entries(&self) -> (u64, u64) {
+        let columns: usize = self.read_fields().into_iter().map(|field| plan::columns(field).len()).sum();
+        // Where page lists are damaged, reading says so.
+        let bytes = self.bytes_per_entry().unwrap_or(f64::MAX).max(1.0);
+        let near = (NEAR_BYTES.saturating_mul(columns as u64) as f64 / bytes) as u64;
+        let near = near.max(NEAR_ENTRIES);
+        (near, ((TAKEN_BYTES as f64 / bytes) as u64).max(near))
     }
 
     /// What is read.
@@ -473,8 +502,36 @@ impl Read {
 }
 
 /// Entries, which ascend, in runs of those that are near to each other.
-fn near(entries: &[u64]) -> Vec<Range<u64>> {
-    entries.chunk_by(|a, b| b - a <= NEAR_ENTRIES).map(|run| run[0]..run[run.len() - 1] + 1).collect()
+fn runs(entries: &[u64], near: u64) -> Vec<Range<u64>> {
+    entries.chunk_by(|a, b| b - a <= near).map(|run| run[0]..run[run.len() - 1] + 1).collect()
+}
+
+/// Entries, which ascend, in parts of which about so many are decoded with those between them; at least one part.
+fn parts(entries: &[u64], near: u64, most: u64) -> impl Iterator<Item = &[u64]> {
+    let mut decoded = 0;
+    let mut is_same = move |a: &u64, b: &u64| {
+        decoded += if b - a <= near { b - a } else { 1 };
+        let is_same = decoded < most;
+        decoded = if is_same { decoded } else { 0 };
+        is_same
+    };
+    let mut rest = Some(entries);
+    std::iter::from_fn(move || {
+        let all = rest.take()?;
+        let end = all.windows(2).position(|pair| !is_same(&pair[0], &pair[1])).map_or(all.len(), |last| last + 1);
+        let (part, others) = all.split_at(end);
+        rest = Some(others).filter(|others| !others.is_empty());
+        Some(part)
+    })
+}
+
+/// The entries at these places of a batch.
+fn take_places(batch: &RecordBatch, places: Vec<u64>) -> Result<RecordBatch> {
+    let places = UInt64Array::from(places);
+    let columns = arrow_select::take::take_arrays(batch.columns(), &places, None)?;
+    // Without columns, too, there are as many entries.
+    let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }
 
 #[cfg(test)]
@@ -483,7 +540,15 @@ mod tests {
 
     #[test]
     fn what_is_near_is_taken_together() {
-        assert_eq!(near(&[]), []);
-        assert_eq!(near(&[0, 1, 65, 200, 264, 1000]), [0..66, 200..265, 1000..1001]);
+        assert_eq!(runs(&[], 64), []);
+        assert_eq!(runs(&[0, 1, 65, 200, 264, 1000], 64), [0..66, 200..265, 1000..1001]);
+    }
+
+    #[test]
+    fn what_is_taken_is_decoded_in_parts() {
+        let parts = |entries, near, most| parts(entries, near, most).collect::<Vec<_>>();
+        assert_eq!(parts(&[], 64, 100), [&[] as &[u64]]);
+        assert_eq!(parts(&[0, 60, 90, 120, 300], 64, 100), [&[0, 60, 90][..], &[120, 300]]);
+        assert_eq!(parts(&[0, 100, 200, 300], 64, 3), [&[0, 100, 200][..], &[300]]);
     }
 }

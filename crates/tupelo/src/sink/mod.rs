@@ -1,5 +1,7 @@
 //! Where sealed pages and envelopes go: blobs in a ROOT file.
 
+mod paths;
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +12,7 @@ use tupelo_format::locator::Locator;
 use tupelo_format::open::{ANCHOR_CLASS, first_guess};
 use tupelo_storage::{ByteSink, ByteSource};
 
+use self::paths::Paths;
 use crate::{Error, Result};
 
 /// Largest blob under one key of the file, in bytes; ROOT's value, which the anchor repeats.
@@ -20,6 +23,10 @@ pub(crate) const MAX_KEY_BYTES: u64 = 1 << 30;
 pub(crate) struct FileSink {
     state: Arc<Mutex<State>>,
     name: String,
+    /// The process that opened the file. A child that it forks has a copy of this, and must leave the file alone.
+    process: u32,
+    /// The records that the owner of this handle has appended, where somebody wants to know.
+    own: Option<Arc<Mutex<Vec<Range<u64>>>>>,
 }
 
 #[derive(Debug)]
@@ -34,19 +41,9 @@ struct State {
     /// Bytes to be filled before anything can be appended.
     gap: Vec<u8>,
     datime: u32,
-    /// Ntuples that were begun and not finished.
-    open: Vec<Open>,
-    /// Paths of those that were finished.
-    finished: Vec<String>,
+    paths: Paths,
     /// Whether the caller has had the error by which the file cannot be finished any more.
     is_told: bool,
-}
-
-/// An ntuple that is being written, and the cycle under which it is listed once it is.
-#[derive(Debug)]
-struct Open {
-    path: String,
-    cycle: Option<u16>,
 }
 
 impl FileSink {
@@ -88,11 +85,15 @@ impl FileSink {
             is_changed,
             gap: vec![0; gap as usize],
             datime,
-            open: Vec::new(),
-            finished: Vec::new(),
+            paths: Paths::default(),
             is_told: false,
         };
-        Self { state: Arc::new(Mutex::new(state)), name }
+        Self { state: Arc::new(Mutex::new(state)), name, process: std::process::id(), own: None }
+    }
+
+    /// The same file for one ntuple, whose records are noted: they become free if it is [abandoned](Self::abandon).
+    pub(crate) fn for_ntuple(&self) -> Self {
+        Self { own: Some(Arc::default()), ..self.clone() }
     }
 
     /// The file's name.
@@ -100,45 +101,76 @@ impl FileSink {
         &self.name
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The state of the file, for the process that opened it. In a forked child all that the state says of the file may
+    /// be outdated, and whoever held the lock may not exist.
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        let (owner, here) = (self.process, std::process::id());
+        if owner != here {
+            return Err(Error::invalid_argument(format!(
+                "the file is being written by process {owner}, and a writer belongs to the process that opened it; \
+                 process {here} must open a file of its own"
+            )));
+        }
+        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, record: Range<u64>) {
+        let Some(own) = &self.own else { return };
+        let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+        match own.last_mut() {
+            Some(last) if last.end == record.start => last.end = record.end,
+            _ => own.push(record),
+        }
     }
 
     /// Refuses what comes after the end: nothing would become of it.
     pub(crate) fn check_open(&self) -> Result<()> {
-        self.lock().sink().map(|_| ())
+        self.lock()?.sink().map(|_| ())
     }
 
     /// Where the next byte of the file goes.
     pub(crate) fn position(&self) -> Result<u64> {
-        Ok(self.lock().sink()?.position())
+        Ok(self.lock()?.sink()?.position())
     }
 
     /// Notes that an ntuple was begun; `cycle` is that of one that is continued.
     pub(crate) fn begin(&self, path: &str, title: &str, cycle: Option<u16>) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         state.sink()?;
-        if state.open.iter().any(|open| open.path == path) {
-            return Err(Error::invalid_argument(format!("ntuple '{path}' is being written already")));
-        }
-        if cycle.is_some() && state.finished.iter().any(|finished| finished == path) {
-            let what = "was finished by this writer; finish the file, and open it again to continue it";
-            return Err(Error::invalid_argument(format!("ntuple '{path}' {what}")));
-        }
+        state.paths.check(path, cycle)?;
         // What the directories cannot hold is to be known now, and not when all is written.
-        let mut trial = state.layout.clone();
-        let others = state.open.iter().map(|open| (open.path.as_str(), ""));
-        for (path, title) in others.chain([(path, title)]) {
-            let added = trial.add(path, ANCHOR_CLASS, title, vec![0; ANCHOR_BYTES]);
-            added.map_err(|error| Error::invalid_argument(error.to_string()))?;
+        let fits = state.layout.check_add(path, ANCHOR_CLASS, title, ANCHOR_BYTES);
+        fits.map_err(|error| Error::invalid_argument(error.to_string()))?;
+        state.paths.begin(path, cycle);
+        Ok(())
+    }
+
+    /// Refuses a path at which a new ntuple would hide another thing, or could not be found.
+    pub(crate) fn check_free(&self, path: &str) -> Result<()> {
+        match self.lock()?.layout.conflict(path, ANCHOR_CLASS) {
+            Some(taken) => Err(Error::invalid_argument(taken + "; give the ntuple another one")),
+            None => Ok(()),
         }
-        state.open.push(Open { path: path.to_owned(), cycle });
+    }
+
+    /// Forgets an ntuple that was begun. One that is new is gone, what a checkpoint had of it included; one that was
+    /// continued stays as it was at the last checkpoint.
+    pub(crate) fn abandon(&self, path: &str) -> Result<()> {
+        let mut guard = self.lock()?;
+        let state = &mut *guard;
+        let Some(open) = state.paths.close(path).filter(|open| open.is_new) else { return Ok(()) };
+        if let Some(cycle) = open.cycle {
+            state.layout.remove(&format!("{path};{cycle}"));
+            state.is_changed = true;
+        }
+        let own = self.own.as_ref().map(|own| std::mem::take(&mut *own.lock().unwrap_or_else(PoisonError::into_inner)));
+        own.into_iter().flatten().for_each(|record| state.layout.release(record));
         Ok(())
     }
 
     /// Appends the pieces as one blob; gives the offset of the first byte behind the key.
     pub(crate) fn blob(&self, pieces: &[&[u8]]) -> Result<u64> {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         let datime = state.datime;
         let sink = state.change()?;
         let at = sink.position();
@@ -151,6 +183,7 @@ impl FileSink {
         all.push(key.as_slice());
         all.extend_from_slice(pieces);
         sink.append_vectored(&all)?;
+        self.note(at..sink.position());
         Ok(at + key.len() as u64)
     }
 
@@ -177,59 +210,59 @@ impl FileSink {
 
     /// Says that a record, its key included, is not used any more once the next state of the file is.
     pub(crate) fn release(&self, record: Range<u64>) {
-        self.lock().layout.release(record);
+        if let Ok(mut state) = self.lock() {
+            state.layout.release(record);
+        }
     }
 
     /// Appends the anchor of an ntuple that no directory lists; gives its place, and that of the whole record.
     pub(crate) fn put_anchor(&self, name: &str, anchor: &Anchor) -> Result<(Locator, Range<u64>)> {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         let datime = state.datime;
         let payload = anchor.write();
         let sink = state.change()?;
         let key = unlisted_key(sink.position(), [ANCHOR_CLASS, name, ""], payload.len(), datime)?;
         let (start, offset) = (sink.position(), sink.position() + key.len() as u64);
         sink.append_vectored(&[&key, &payload])?;
+        self.note(start..sink.position());
         Ok((Locator::File { offset, bytes: payload.len() as u64 }, start..sink.position()))
     }
 
     /// Lists an ntuple in the file's directories, in place of its earlier anchor.
     pub(crate) fn publish(&self, path: &str, title: &str, anchor: &Anchor) -> Result<()> {
-        let mut guard = self.lock();
+        let mut guard = self.lock()?;
         let state = &mut *guard;
         let payload = anchor.write();
         debug_assert_eq!(payload.len(), ANCHOR_BYTES);
         state.change()?;
-        let Some(open) = state.open.iter_mut().find(|open| open.path == path) else {
+        let Some(open) = state.paths.get_mut(path) else {
             return Err(Error::invalid_argument(format!("ntuple '{path}' is not being written")));
         };
-        if let Some(cycle) = open.cycle {
-            state.layout.remove(&format!("{path};{cycle}"));
-        }
-        match state.layout.add(path, ANCHOR_CLASS, title, payload) {
-            Ok(cycle) => open.cycle = Some(cycle),
-            // The old anchor is gone and the new one is not there: no other ntuple may publish that.
-            Err(error) => return Err(state.spoil(error.into())),
-        }
-        Ok(())
+        let listed = match open.cycle {
+            Some(cycle) => state.layout.replace(path, cycle, ANCHOR_CLASS, title, payload),
+            None => state.layout.add(path, ANCHOR_CLASS, title, payload).map(|cycle| open.cycle = Some(cycle)),
+        };
+        // The old anchor may be gone and the new one not there: no other ntuple may publish that.
+        listed.map_err(|error| state.spoil(error.into()))
     }
 
     /// Notes that an ntuple is finished.
     pub(crate) fn end(&self, path: &str) {
-        let mut state = self.lock();
-        state.open.retain(|open| open.path != path);
-        state.finished.push(path.to_owned());
+        if let Ok(mut state) = self.lock() {
+            state.paths.end(path);
+        }
     }
 
     /// Makes what is published so far readable and durable.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         state.put_tail()?;
         Ok(state.sink()?.checkpoint()?)
     }
 
     /// Adds layouts of classes to the file's streamer info.
     pub(crate) fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         state.sink()?;
         state.is_changed |= state.layout.add_streamer_info(infos);
         Ok(())
@@ -237,8 +270,8 @@ impl FileSink {
 
     /// Closes the file and makes it visible under its name.
     pub(crate) fn commit(&self) -> Result<()> {
-        let mut state = self.lock();
-        let open = state.open.first().map(|open| format!("ntuple '{}' was not finished", open.path));
+        let mut state = self.lock()?;
+        let open = state.paths.first_open().map(|path| format!("ntuple '{path}' was not finished"));
         if let Some(why) = state.closed.clone().or(open) {
             let kept = state.abort(&why)?;
             let what = format!("{why}, so the file is not written{}", kept_aside(kept.as_deref()));
@@ -252,18 +285,21 @@ impl FileSink {
     /// Notes that the caller gets the error by which the file cannot be finished, and need not be told by
     /// [`FileSink::forget`] once more.
     pub(crate) fn told(&self) {
-        self.lock().is_told = true;
+        if let Ok(mut state) = self.lock() {
+            state.is_told = true;
+        }
     }
 
     /// Gives the file up: goes back to the last checkpoint, and says where that is kept if not under its name.
     pub(crate) fn abort(&self) -> Result<Option<String>> {
-        self.lock().abort("the file was given up")
+        self.lock()?.abort("the file was given up")
     }
 
     /// Gives up a file that nobody can finish any more. Whoever forgets to finish a file is told so: nothing else would.
     #[expect(clippy::print_stderr, reason = "a destructor has no other way to speak")]
     pub(crate) fn forget(&self) {
-        let mut state = self.lock();
+        // A child process has nothing to forget.
+        let Ok(mut state) = self.lock() else { return };
         if state.sink.is_none() {
             return;
         }
@@ -400,6 +436,6 @@ mod tests {
             assert!(text.contains("the file's directories could not be written (blobs from byte"), "{text}");
         }
         assert_eq!(target.bytes(), None);
-        assert!(file.lock().is_told);
+        assert!(file.lock().unwrap().is_told);
     }
 }

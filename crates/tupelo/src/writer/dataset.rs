@@ -9,14 +9,15 @@ use tupelo_format::compression;
 use tupelo_format::container::{ANCHOR_BYTES, Anchor, BLOB_KEY_BYTES};
 use tupelo_format::descriptor::Descriptor;
 use tupelo_format::envelope::{
-    AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, FeatureFlags, Footer, Header, PageList,
+    AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, FeatureFlags, Footer, Header, SchemaRecords,
 };
 use tupelo_format::locator::{EnvelopeLink, Locator};
 
 use super::attributes::{Metadata, SharedSet};
 use super::fill::{Fill, StoredCluster};
+use super::groups::{self, Groups, Listed};
 use super::ntuple::Written;
-use super::records::{Added, Model, check_name};
+use super::records::{Added, Mark, Model, check_name};
 use super::{WriteOptions, reopen};
 use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};
@@ -59,7 +60,9 @@ pub(super) struct Dataset {
     /// For each physical column the number of its next element.
     next_elements: Vec<u64>,
     /// Clusters of the open group.
-    clusters: Vec<(ClusterSummary, Vec<ColumnPages>)>,
+    clusters: Vec<Listed>,
+    /// The groups that the footer lists.
+    groups: Groups,
     group_pages: usize,
     /// Records, keys included, that the next state does not need: the last footer, above all.
     superseded: Vec<Range<u64>>,
@@ -150,6 +153,7 @@ impl Dataset {
         dataset.written.clusters = ntuple.clusters();
         dataset.checkpoint.clusters = dataset.written.clusters;
         dataset.superseded.push(record(&old.footer_blob)?);
+        dataset.groups = Groups::existing(ntuple, dataset.footer.cluster_groups.len());
         dataset.metadata = Metadata::existing(ntuple)?;
         Ok((dataset, fill))
     }
@@ -174,6 +178,7 @@ impl Dataset {
             format_version: FORMAT_VERSION,
             next_elements,
             clusters: Vec::new(),
+            groups: Groups::default(),
             group_pages: 0,
             superseded: Vec::new(),
             set_records: HashMap::new(),
@@ -206,20 +211,47 @@ impl Dataset {
         }
         // Encodings and codecs of single fields were said of the first ones.
         let options = self.options.clone().without_fields();
+        let Some(path) = path else { return self.extend_top(schema, &options, entries) };
         let mut model = self.model.clone();
-        let mut added = match path {
-            None => model.add(schema, &options, entries)?,
-            Some(path) => model.add_members(path, schema, &options, entries)?,
-        };
+        let mut added = model.add_members(path, schema, &options, entries)?;
         let mut footer = self.footer.clone();
-        let records = std::mem::take(&mut added.records);
-        footer.extension.fields.extend(records.fields);
-        footer.extension.columns.extend(records.columns);
-        footer.extension.alias_columns.extend(records.alias_columns);
+        append(&mut footer.extension, std::mem::take(&mut added.records));
         readable(&self.header, self.header_checksum, &footer)?;
         (self.model, self.footer, self.is_changed) = (model, footer, true);
         self.next_elements.extend_from_slice(&added.first_elements);
         Ok(added)
+    }
+
+    /// Adds top-level fields at a cost that does not depend on those there are: an ntuple may get thousands, each by a
+    /// call of its own.
+    fn extend_top(&mut self, schema: &Schema, options: &WriteOptions, entries: u64) -> Result<Added> {
+        let mark = self.model.mark();
+        let mut added = self.model.add(schema, options, entries)?;
+        if let Err(error) = self.check_added(&added.records, &mark) {
+            self.model.undo(&mark, &added.placed);
+            return Err(error);
+        }
+        append(&mut self.footer.extension, std::mem::take(&mut added.records));
+        self.is_changed = true;
+        self.next_elements.extend_from_slice(&added.first_elements);
+        Ok(added)
+    }
+
+    /// Whether new top-level fields can be read. Projected fields are checked together with all others. Stored ones are
+    /// checked by themselves: of the rules only that of unique names, which was checked before, is about two fields.
+    fn check_added(&self, records: &SchemaRecords, mark: &Mark) -> Result<()> {
+        if records.fields.iter().all(|field| field.source.is_none()) {
+            let header = Header { name: self.header.name.clone(), ..Header::default() };
+            let footer = Footer {
+                header_checksum: self.header_checksum,
+                extension: mark.without_those_before(records),
+                ..Footer::default()
+            };
+            return readable(&header, self.header_checksum, &footer);
+        }
+        let mut footer = self.footer.clone();
+        append(&mut footer.extension, records.clone());
+        readable(&self.header, self.header_checksum, &footer)
     }
 
     /// Writes a cluster behind those before, and makes a checkpoint where one is due.
@@ -255,19 +287,30 @@ impl Dataset {
         Ok(self.written)
     }
 
+    /// Writes the page list of the open group, joined with groups before it where these have become many.
     fn commit_group(&mut self) -> Result<()> {
-        let Some(first) = self.clusters.first() else { return Ok(()) };
-        let min_entry = first.0.first_entry;
-        let clusters = self.clusters.iter().map(|(summary, columns)| (*summary, columns.iter()));
-        let envelope = PageList::write(self.header_checksum, clusters);
-        self.footer.cluster_groups.push(ClusterGroupRecord {
-            min_entry,
-            entry_span: self.clusters.iter().map(|(summary, _)| summary.entries).sum(),
-            clusters: u32::try_from(self.clusters.len()).map_err(|_| Error::limit("more than 2^32 clusters"))?,
+        if self.clusters.is_empty() {
+            return Ok(());
+        }
+        let new = std::mem::take(&mut self.clusters);
+        self.group_pages = 0;
+        let mut envelope = groups::write(self.header_checksum, &new);
+        let groups = &mut self.footer.cluster_groups;
+        let (kept, clusters) = self.groups.join(groups, new, envelope.len() as u64)?;
+        if kept < groups.len() {
+            envelope = groups::write(self.header_checksum, &clusters);
+        }
+        for joined in groups.drain(kept..) {
+            self.superseded.push(record(&joined.page_list.locator)?);
+        }
+        let list_bytes = envelope.len() as u64;
+        groups.push(ClusterGroupRecord {
+            min_entry: clusters.first().map_or(0, |(summary, _)| summary.first_entry),
+            entry_span: clusters.iter().map(|(summary, _)| summary.entries).sum(),
+            clusters: u32::try_from(clusters.len()).map_err(|_| Error::limit("more than 2^32 clusters"))?,
             page_list: put_envelope(&self.sink, &self.options, envelope)?,
         });
-        self.clusters.clear();
-        self.group_pages = 0;
+        self.groups.push(clusters, list_bytes);
         Ok(())
     }
 
@@ -339,6 +382,18 @@ impl Dataset {
             set.lock().unwrap_or_else(PoisonError::into_inner).end();
         }
         Ok(self.written)
+    }
+
+    /// Gives the ntuple up, and with it its attribute sets.
+    pub(super) fn abandon(&mut self) -> Result<()> {
+        self.spoilt.get_or_insert_with(|| "it was abandoned".to_owned());
+        for (_, set) in &self.sets {
+            set.lock().unwrap_or_else(PoisonError::into_inner).end();
+        }
+        match &self.place {
+            Place::Listed(path) => self.sink.abandon(path),
+            Place::AttributeSet(_) => Ok(()),
+        }
     }
 
     /// Refuses all that follows.
@@ -470,6 +525,12 @@ impl Dataset {
         };
         error.within(what).within(self.sink.name())
     }
+}
+
+fn append(records: &mut SchemaRecords, added: SchemaRecords) {
+    records.fields.extend(added.fields);
+    records.columns.extend(added.columns);
+    records.alias_columns.extend(added.alias_columns);
 }
 
 /// Refuses what this library itself would not read: one list of the format's rules serves both sides.

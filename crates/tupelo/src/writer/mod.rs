@@ -3,6 +3,7 @@
 mod attributes;
 mod dataset;
 mod fill;
+mod groups;
 mod ntuple;
 mod options;
 mod records;
@@ -12,7 +13,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::container::StreamerInfos;
-use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
 
 pub use self::attributes::AttributeSetWriter;
@@ -88,8 +88,10 @@ impl FileWriter {
     pub fn ntuple(&self, path: &str, schema: &Schema, options: WriteOptions) -> Result<NtupleWriter> {
         let place = Place::Listed(path.to_owned());
         let begin = || {
-            self.check_free(path)?;
-            Dataset::create(self.sink.clone(), place, schema, options)
+            // An ntuple may become another cycle of an ntuple, but not of something else: who asks for that by its name
+            // would get what it is not.
+            self.sink.check_free(path)?;
+            Dataset::create(self.sink.for_ntuple(), place, schema, options)
         };
         let (dataset, fill) = begin().map_err(|e| self.context(path, e))?;
         Ok(NtupleWriter::new(dataset, fill, None))
@@ -101,26 +103,6 @@ impl FileWriter {
     /// Corrupt if a directory is damaged.
     pub fn objects(&self) -> Result<Vec<Object>> {
         self.existing.as_ref().map_or_else(|| Ok(Vec::new()), File::objects)
-    }
-
-    /// An ntuple may become another cycle of an ntuple, but not of something else: who asks for that by its name would
-    /// get what it is not.
-    fn check_free(&self, path: &str) -> Result<()> {
-        for object in self.objects()? {
-            let class_name = &object.class_name;
-            let below = |whole: &str, part: &str| whole.strip_prefix(part).is_some_and(|rest| rest.starts_with('/'));
-            let taken = if object.path == path && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory") {
-                format!("the file has a {class_name} of that name")
-            } else if below(&object.path, path) || object.path == path && class_name != ANCHOR_CLASS {
-                "the file has a directory of that name".to_owned()
-            } else if below(path, &object.path) && !class_name.starts_with("TDirectory") {
-                format!("'{}' is a {class_name} and no directory", object.path)
-            } else {
-                continue;
-            };
-            return Err(Error::invalid_argument(taken + "; give the ntuple another one"));
-        }
-        Ok(())
     }
 
     /// Continues an ntuple of the file that is updated: entries, fields and attribute sets can be added. Columns keep
@@ -136,7 +118,7 @@ impl FileWriter {
             let file = file.ok_or_else(|| Error::invalid_argument("entries can be added to a file that is updated"))?;
             let (ntuple, cycle) = file.newest_ntuple(path)?;
             let place = Place::Listed(ntuple.path().to_owned());
-            let (dataset, fill) = Dataset::reopen(self.sink.clone(), place, &ntuple, cycle, options)?;
+            let (dataset, fill) = Dataset::reopen(self.sink.for_ntuple(), place, &ntuple, cycle, options)?;
             Ok(NtupleWriter::new(dataset, fill, Some(ntuple)))
         };
         open().map_err(|e| self.context(path, e))
@@ -168,6 +150,11 @@ impl FileWriter {
     /// Storage errors when cleaning up.
     pub fn abort(self) -> Result<Option<String>> {
         self.sink.abort().map_err(|e| e.within(self.sink.name()))
+    }
+
+    /// Whether nothing but giving the file up is left: it was finished or given up, or an error has spoilt it.
+    pub fn is_closed(&self) -> bool {
+        self.sink.check_open().is_err()
     }
 
     fn context(&self, path: &str, error: Error) -> Error {

@@ -226,6 +226,17 @@ impl NtupleWriter {
         let mut dataset = lock(&self.shared);
         dataset.finish().map_err(|e| dataset.spoil(e))
     }
+
+    /// Gives the ntuple up, and with it its attribute sets. A new one is gone as if it had never been begun, what a
+    /// checkpoint had of it included; its name is free again. One that was continued stays as it was at the last
+    /// checkpoint. Other ntuples of the file go on.
+    ///
+    /// # Errors
+    /// Invalid argument in another process than the one that began it.
+    pub fn abandon(self) -> Result<()> {
+        let mut dataset = lock(&self.shared);
+        dataset.abandon().map_err(|e| dataset.context(e))
+    }
 }
 
 /// Fills clusters of an ntuple that is filled by several threads, one context each.

@@ -32,6 +32,28 @@ pub(super) struct Added {
     pub(super) columns: Vec<ColumnWriter>,
     /// For each physical column its first element.
     pub(super) first_elements: Vec<u64>,
+    /// Their paths in the model.
+    pub(super) placed: Vec<String>,
+}
+
+/// How far a model had come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    schema_fields: usize,
+    fields: usize,
+    columns: usize,
+    writers: usize,
+}
+
+impl Mark {
+    /// Records of top-level fields that were added behind the mark, as if they were the first ones.
+    pub(super) fn without_those_before(&self, records: &SchemaRecords) -> SchemaRecords {
+        let mut records = records.clone();
+        let fields = u32::try_from(self.fields).unwrap_or(u32::MAX);
+        records.fields.iter_mut().for_each(|field| field.parent = field.parent.saturating_sub(fields));
+        records.columns.iter_mut().for_each(|column| column.field = column.field.saturating_sub(fields));
+        records
+    }
 }
 
 /// Where a field ended up.
@@ -51,7 +73,7 @@ struct Place {
 
 struct Builder<'o> {
     options: &'o WriteOptions,
-    model: Model,
+    model: &'o mut Model,
     added: Added,
     /// Option paths that named a field.
     used: BTreeSet<&'o str>,
@@ -74,10 +96,25 @@ impl Model {
     /// Adds top-level fields after `entries` entries: names, roles, columns and encodings under the given options.
     pub(super) fn add(&mut self, schema: &Schema, options: &WriteOptions, entries: u64) -> Result<Added> {
         let place = Place { parent: None, prefix: String::new() };
-        let (mut model, added) = self.build(schema, options, entries, &place)?;
-        model.schema.fields.extend(schema.fields.iter().cloned());
-        *self = model;
+        let added = self.build(schema, options, entries, &place)?;
+        self.schema.fields.extend(schema.fields.iter().cloned());
         Ok(added)
+    }
+
+    /// How far it has come.
+    pub(super) fn mark(&self) -> Mark {
+        let (schema_fields, fields) = (self.schema.fields.len(), self.fields);
+        Mark { schema_fields, fields, columns: self.columns.len(), writers: self.writers }
+    }
+
+    /// Takes out what was added behind a mark: top-level fields, and all fields of these paths.
+    pub(super) fn undo(&mut self, mark: &Mark, placed: &[String]) {
+        self.schema.fields.truncate(mark.schema_fields);
+        self.columns.truncate(mark.columns);
+        (self.fields, self.writers) = (mark.fields, mark.writers);
+        for path in placed {
+            self.placed.remove(path);
+        }
     }
 
     /// Adds members to the untyped record of a dotted path.
@@ -104,71 +141,66 @@ impl Model {
         }
         let parent = self.placed.get(path).map(|placed| placed.id).ok_or_else(no_such)?;
         let place = Place { parent: Some(parent), prefix: format!("{path}.") };
-        let (mut model, added) = self.build(members, options, entries, &place)?;
-        let mut fields = &mut model.schema.fields;
+        let added = self.build(members, options, entries, &place)?;
+        let mut fields = &mut self.schema.fields;
         for name in path.split('.') {
             match fields.iter_mut().find(|field| field.name == name).map(|field| &mut field.kind) {
                 Some(Kind::Record(members)) => fields = members,
-                _ => return Err(no_such()),
+                _ => return Err(Error::not_found(format!("'{name}' of '{path}' is no record"))),
             }
         }
         fields.extend(members.fields.iter().cloned());
-        *self = model;
         Ok(added)
     }
 
-    fn build(&self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<(Self, Added)> {
+    /// Adds fields, or changes nothing.
+    fn build(&mut self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<Added> {
+        let mark = self.mark();
+        // Sources first: a projected field refers to fields that may stand behind it.
+        let sources = Sources { new: disk_paths(schema, &place.prefix), existing: &self.placed };
+        let fields: Vec<_> = schema.fields.iter().map(|field| resolve(field, &sources)).collect();
         let added = Added {
             records: SchemaRecords::default(),
             fields: Vec::new(),
             columns: Vec::new(),
             first_elements: Vec::new(),
+            placed: Vec::new(),
         };
         let (used, seen) = (BTreeSet::new(), BTreeSet::new());
-        let mut builder = Builder { options, model: self.clone(), added, used, seen };
-        // Sources first: a projected field refers to fields that may stand behind it.
-        let sources = disk_paths(schema, &place.prefix, self.placed.keys());
-        let mut projected = Vec::new();
-        for field in &schema.fields {
-            let (field, is_projected) = resolve(field, &sources);
-            let path = format!("{}{}", place.prefix, field.name);
-            if builder.model.placed.contains_key(&path) {
-                return Err(Error::invalid_argument(format!("there is a field '{path}' already")));
-            }
-            let context = Context {
-                parent: place.parent,
-                encoding: None,
-                compression: options.compression,
-                first_element: Some(entries),
-                is_projected,
-            };
-            let writer = builder.add(&field, &path, &path, context)?;
-            builder.added.fields.push((!is_projected).then_some(writer));
-            if is_projected {
-                projected.push((path, field));
+        let mut builder = Builder { options, model: self, added, used, seen };
+        let built = builder.build(schema, fields, entries, place);
+        let added = builder.added;
+        match built {
+            Ok(()) => Ok(added),
+            Err(error) => {
+                self.undo(&mark, &added.placed);
+                Err(error)
             }
         }
-        for (path, field) in &projected {
-            builder.alias(path, field)?;
-        }
-        let unused = |path: &&String| !builder.used.contains(path.as_str());
-        if let Some(path) = options.field_compression.keys().chain(options.field_encoding.keys()).find(unused) {
-            let paths = schema.paths();
-            return Err(Error::no_such("field", path, paths.iter().map(|(path, _)| path.as_str())));
-        }
-        Ok((builder.model, builder.added))
+    }
+}
+
+/// Paths that a projected field may refer to.
+struct Sources<'a> {
+    new: BTreeSet<String>,
+    existing: &'a HashMap<String, Placed>,
+}
+
+impl Sources<'_> {
+    fn contains(&self, path: &str) -> bool {
+        self.new.contains(path) || self.existing.contains_key(path)
     }
 }
 
 /// Paths of all fields, items of collections included, of the fields that are not projected.
-fn disk_paths<'a>(schema: &Schema, prefix: &str, existing: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+fn disk_paths(schema: &Schema, prefix: &str) -> BTreeSet<String> {
     fn collect(field: &Field, path: String, paths: &mut BTreeSet<String>) {
         for child in field.children() {
             collect(child, format!("{path}.{}", child.name), paths);
         }
         paths.insert(path);
     }
-    let mut paths: BTreeSet<String> = existing.cloned().collect();
+    let mut paths = BTreeSet::new();
     for field in schema.fields.iter().filter(|field| field.projected_from.is_none()) {
         collect(field, format!("{prefix}{}", field.name), &mut paths);
     }
@@ -199,8 +231,8 @@ impl Context {
 }
 
 /// A projected field whose source is written too stays projected; without its source it becomes a field of its own.
-fn resolve(field: &Field, sources: &BTreeSet<String>) -> (Field, bool) {
-    fn all_there(field: &Field, sources: &BTreeSet<String>) -> bool {
+fn resolve(field: &Field, sources: &Sources<'_>) -> (Field, bool) {
+    fn all_there(field: &Field, sources: &Sources<'_>) -> bool {
         field.projected_from.as_ref().is_none_or(|source| sources.contains(source))
             && field.children().iter().all(|child| all_there(child, sources))
     }
@@ -226,6 +258,39 @@ fn resolve(field: &Field, sources: &BTreeSet<String>) -> (Field, bool) {
 }
 
 impl<'o> Builder<'o> {
+    /// Adds these fields of a schema, of each of which it is known whether it is projected.
+    fn build(&mut self, schema: &Schema, fields: Vec<(Field, bool)>, entries: u64, place: &Place) -> Result<()> {
+        let options = self.options;
+        let mut projected = Vec::new();
+        for (field, is_projected) in fields {
+            let path = format!("{}{}", place.prefix, field.name);
+            if self.model.placed.contains_key(&path) {
+                return Err(Error::invalid_argument(format!("there is a field '{path}' already")));
+            }
+            let context = Context {
+                parent: place.parent,
+                encoding: None,
+                compression: options.compression,
+                first_element: Some(entries),
+                is_projected,
+            };
+            let writer = self.add(&field, &path, &path, context)?;
+            self.added.fields.push((!is_projected).then_some(writer));
+            if is_projected {
+                projected.push((path, field));
+            }
+        }
+        for (path, field) in &projected {
+            self.alias(path, field)?;
+        }
+        let unused = |path: &&String| !self.used.contains(path.as_str());
+        if let Some(path) = options.field_compression.keys().chain(options.field_encoding.keys()).find(unused) {
+            let paths = schema.paths();
+            return Err(Error::no_such("field", path, paths.iter().map(|(path, _)| path.as_str())));
+        }
+        Ok(())
+    }
+
     /// Adds a field and everything below it. `path` is as users write it, `disk_path` counts items as `_0`.
     fn add(&mut self, field: &Field, path: &str, disk_path: &str, context: Context) -> Result<FieldWriter> {
         check_name(&field.name)?;
@@ -283,6 +348,7 @@ impl<'o> Builder<'o> {
         }
         let columns = (physical as u32..self.model.columns.len() as u32).collect();
         self.model.placed.insert(disk_path.to_owned(), Placed { id, columns });
+        self.added.placed.push(disk_path.to_owned());
         let below = Context { encoding: passed, compression, ..context }.below(field, id);
         let children = field
             .children()

@@ -1,5 +1,6 @@
 //! Closing a file: its objects, key lists, streamer info and free list, in the order in which they are appended.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ const INFO_TITLE: &str = "Doubly linked list";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
     /// To be appended where [`Layout::finish`] was told that the blobs end.
-    pub append: Vec<u8>,
+    pub append: Bytes,
     /// To be written then, in this order, once `append` is safely stored: first the file's header and top directory, in
     /// one write, then the records of other directories. After each of them all directories lead to whole lists.
     pub patches: Vec<(u64, Vec<u8>)>,
@@ -55,19 +56,22 @@ impl Layout {
     ///
     /// # Errors
     /// Limit where a record would be longer than keys can say; unsupported where a directory of an old file cannot
-    /// hold a 64-bit offset, or `end` lies before [`Layout::start`]. The layout is of no use then.
+    /// hold a 64-bit offset, or `end` lies before [`Layout::start`]; corrupt where what would be written does not read
+    /// as what is meant. The layout is of no use then.
     pub fn finish(&mut self, end: u64) -> Result<Tail> {
         if end < self.start || end > i64::MAX as u64 {
             return Err(Error::unsupported(format!("blobs from byte {} to byte {end}", self.start)));
         }
         let mut out = Appendix { base: end, buffer: Buffer::new() };
-        self.put_directories(&mut out)?;
-        self.put_objects(&mut out)?;
+        let changed = std::mem::take(&mut self.changed);
+        let is_info_changed = self.info.is_changed;
+        self.put_directories(&changed, &mut out)?;
+        self.put_objects(&changed, &mut out)?;
         for range in std::mem::take(&mut self.retired) {
             self.free.release(range);
         }
-        self.put_key_lists(&mut out)?;
-        let mut patches = self.put_records(&mut out)?;
+        self.put_key_lists(&changed, &mut out)?;
+        let mut patches = self.put_records(&changed, &mut out)?;
         if let Some(cut) = self.cut.take() {
             patches.extend(gap_mark(cut..self.start).map(|mark| (cut, mark)));
         }
@@ -83,7 +87,9 @@ impl Layout {
         header.truncate(usize::try_from(self.header.begin).unwrap_or(usize::MAX));
         overwrite(&mut self.head, 0, &header);
         patches.insert(0, (0, self.head.clone()));
-        Ok(Tail { append: out.buffer.into_vec(), patches })
+        let tail = Tail { append: out.buffer.into_vec().into(), patches };
+        self.check(&tail, end, &changed, is_info_changed)?;
+        Ok(tail)
     }
 
     fn seek_directory(&self, index: usize) -> u64 {
@@ -91,12 +97,12 @@ impl Layout {
     }
 
     /// New directories first: what lies in them has to name their place.
-    fn put_directories(&mut self, out: &mut Appendix) -> Result<()> {
-        for index in 0..self.directories.len() {
+    fn put_directories(&mut self, changed: &BTreeSet<usize>, out: &mut Appendix) -> Result<()> {
+        for &index in changed {
             let Some(directory) = self.directories.get(index).filter(|directory| directory.place.is_none()) else {
                 continue;
             };
-            let parent = directory.parent;
+            let (parent, listed) = (directory.parent, directory.listed);
             let seek_parent = self.seek_directory(parent);
             let names = ["TDirectory", directory.name.as_str(), directory.title.as_str()];
             let key = Key::place(out.at(), seek_parent, names, RECORD_BYTES, self.datime)?;
@@ -109,22 +115,22 @@ impl Layout {
                 directory.record.seek_directory = place.start;
                 directory.record.seek_parent = seek_parent;
             }
-            let siblings = self.directories.get_mut(parent).map(|parent| parent.entries.iter_mut());
-            if let Some(entry) = siblings.into_iter().flatten().find(|entry| entry.directory == Some(index)) {
+            let parent = self.directories.get_mut(parent);
+            let entry = parent.zip(listed).and_then(|(parent, listed)| parent.entries.get_mut(listed));
+            if let Some(entry) = entry {
                 entry.content = Content::Stored { key: bytes, place };
             }
         }
         Ok(())
     }
 
-    fn put_objects(&mut self, out: &mut Appendix) -> Result<()> {
-        for directory in &mut self.directories {
+    fn put_objects(&mut self, changed: &BTreeSet<usize>, out: &mut Appendix) -> Result<()> {
+        for &index in changed {
+            let Some(directory) = self.directories.get_mut(index) else { continue };
             let seek_parent = directory.record.seek_directory;
-            for entry in &mut directory.entries {
-                let Content::Object { class_name, title, payload } = &entry.content else {
-                    continue;
-                };
-                let names = [class_name.as_str(), entry.name.as_str(), title.as_str()];
+            for entry in directory.entries.iter_mut() {
+                let Content::Object { title, payload } = &entry.content else { continue };
+                let names = [entry.class_name.as_str(), entry.name.as_str(), title.as_str()];
                 let mut key = Key::place(out.at(), seek_parent, names, payload.len(), self.datime)?;
                 key.cycle = entry.cycle;
                 let key = Bytes::from(key.write());
@@ -135,11 +141,12 @@ impl Layout {
         Ok(())
     }
 
-    fn put_key_lists(&mut self, out: &mut Appendix) -> Result<()> {
-        for (index, directory) in self.directories.iter_mut().enumerate().filter(|(_, it)| it.is_changed) {
+    fn put_key_lists(&mut self, changed: &BTreeSet<usize>, out: &mut Appendix) -> Result<()> {
+        for &index in changed {
+            let Some(directory) = self.directories.get_mut(index) else { continue };
             let mut list = Buffer::new();
             list.u32_be(u32::try_from(directory.entries.len()).unwrap_or(u32::MAX));
-            for entry in &directory.entries {
+            for entry in directory.entries.iter() {
                 if let Content::Stored { key, .. } = &entry.content {
                     list.put(key);
                 }
@@ -158,13 +165,11 @@ impl Layout {
     }
 
     /// The records of changed directories: into the new bytes, into the head, or as patches.
-    fn put_records(&mut self, out: &mut Appendix) -> Result<Vec<(u64, Vec<u8>)>> {
+    fn put_records(&mut self, changed: &BTreeSet<usize>, out: &mut Appendix) -> Result<Vec<(u64, Vec<u8>)>> {
         let mut patches = Vec::new();
-        for directory in self.directories.iter_mut().filter(|directory| directory.is_changed) {
-            directory.is_changed = false;
-            let Some((at, room)) = directory.place else {
-                continue;
-            };
+        for &index in changed {
+            let Some(directory) = self.directories.get(index) else { continue };
+            let Some((at, room)) = directory.place else { continue };
             let mut record = directory.record.write();
             // Directories of old files may have no UUID and no reserve; their offsets have 32 bits.
             if room < RECORD_BYTES as u64 {
@@ -204,6 +209,7 @@ impl Layout {
 
     /// Last of all, because it says where the file ends.
     fn put_free_list(&mut self, out: &mut Appendix) -> Result<()> {
+        self.free.shorten();
         let name = self.directories.first().map_or("", |top| top.name.as_str());
         let mut key = Key::place(out.at(), self.header.begin, ["TFile", name, ""], 0, self.datime)?;
         let (list, count) = self.free.write(out.at().saturating_add(u64::from(key.key_bytes)));

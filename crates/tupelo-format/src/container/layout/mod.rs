@@ -5,18 +5,26 @@
 //! list before and after. So a crash between any two writes leaves a file that can be read, by those too who look for
 //! nothing behind the end that the header names.
 
+mod check;
+mod entries;
+mod existing;
 mod finish;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bytes::Bytes;
 
 pub use finish::Tail;
 
-use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES, split_cycle};
+use entries::{Entries, Order};
+
+use super::directory::{
+    DIRECTORY_VERSION, DirectoryRecord, MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, RECORD_BYTES, split_cycle,
+};
 use super::free::FreeList;
 use super::key::Key;
-use super::{Attempt, Fetched, FileHeader, Interrupt, StreamerInfos, read_header, read_key, streamer_infos};
+use super::{FileHeader, StreamerInfos};
 use crate::wire::Buffer;
 use crate::{Error, Result};
 
@@ -26,8 +34,6 @@ const BEGIN: u64 = 100;
 const ROOT_VERSION: u32 = 64000;
 /// Compression setting that the header of a new file names: zstd, level 5.
 const COMPRESSION: u32 = 505;
-/// A free segment cannot be shorter than the mark at its start.
-const MIN_SEGMENT_BYTES: u64 = 4;
 
 /// The layout of one ROOT file that is being written.
 #[derive(Debug, Clone)]
@@ -39,6 +45,8 @@ pub struct Layout {
     datime: u32,
     /// Parents before children, the top directory first.
     directories: Vec<Directory>,
+    /// Those whose key list the last state lacks.
+    changed: BTreeSet<usize>,
     info: StreamerInfo,
     free: FreeList,
     /// Ranges that the next state does not need.
@@ -53,6 +61,8 @@ pub struct Layout {
 #[derive(Debug, Clone)]
 struct Directory {
     parent: usize,
+    /// Where the parent lists it, until it is written.
+    listed: Option<Order>,
     name: String,
     title: String,
     record: DirectoryRecord,
@@ -60,13 +70,13 @@ struct Directory {
     place: Option<(u64, u64)>,
     /// The record of the key list.
     list: Range<u64>,
-    entries: Vec<Entry>,
-    is_changed: bool,
+    entries: Entries,
 }
 
 #[derive(Debug, Clone)]
 struct Entry {
     name: String,
+    class_name: String,
     cycle: u16,
     directory: Option<usize>,
     content: Content,
@@ -77,7 +87,7 @@ enum Content {
     /// The key as it stands in the list, and where the record lies.
     Stored { key: Bytes, place: Range<u64> },
     /// An object to be written.
-    Object { class_name: String, title: String, payload: Vec<u8> },
+    Object { title: String, payload: Vec<u8> },
     /// A directory to be written.
     Directory,
 }
@@ -93,20 +103,16 @@ impl StreamerInfo {
     fn new() -> Self {
         Self { infos: StreamerInfos::anchor(), place: 0..0, is_changed: true }
     }
-
-    fn read(fetched: &Fetched, header: &FileHeader) -> Attempt<Self> {
-        if header.seek_info == 0 || header.nbytes_info == 0 {
-            return Ok(Self::new());
-        }
-        let mut infos = streamer_infos(fetched)?;
-        let is_changed = infos.merge(&StreamerInfos::anchor());
-        let place = behind(header.seek_info, read_key(fetched, header.seek_info)?.nbytes);
-        Ok(Self { infos, place, is_changed })
-    }
 }
 
-fn behind(start: u64, bytes: u32) -> Range<u64> {
-    start..start.saturating_add(u64::from(bytes))
+/// Where a new object goes.
+struct Way<'p> {
+    /// The last directory on the way that exists.
+    directory: usize,
+    /// Names of the directories below it that do not.
+    missing: Vec<&'p str>,
+    name: &'p str,
+    cycle: u16,
 }
 
 impl Layout {
@@ -157,111 +163,35 @@ impl Layout {
         head.extend_from_slice(content.as_slice());
         let top = Directory {
             parent: 0,
+            listed: None,
             name: file_name.to_owned(),
             title: String::new(),
             record,
             place: Some((record_at, RECORD_BYTES as u64)),
             list: 0..0,
-            entries: Vec::new(),
-            is_changed: true,
+            entries: Entries::default(),
         };
-        let layout = Self {
+        let mut layout = Self::over(header, head.clone(), datime, vec![top]);
+        layout.start = start;
+        layout.changed.insert(0);
+        Ok((layout, head))
+    }
+
+    /// A layout of these directories, without anything free, superseded or described by streamer info.
+    fn over(header: FileHeader, head: Vec<u8>, datime: u32, directories: Vec<Directory>) -> Self {
+        Self {
             header,
-            head: head.clone(),
-            start,
+            head,
+            start: 0,
             datime,
-            directories: vec![top],
+            directories,
+            changed: BTreeSet::new(),
             info: StreamerInfo::new(),
             free: FreeList::default(),
             superseded: Vec::new(),
             retired: Vec::new(),
             cut: None,
-        };
-        Ok((layout, head))
-    }
-
-    /// An existing file to which something will be added at `datime`.
-    ///
-    /// # Errors
-    /// Corrupt for damaged files and files that were not closed or that are shorter than they say; unsupported where
-    /// the streamer info is too old to be extended.
-    pub fn update(fetched: &Fetched, datime: u32) -> Attempt<Self> {
-        let header = read_header(fetched)?;
-        if header.end > fetched.size() {
-            return Err(header.cut_off(fetched.size()).into());
         }
-        // First, for this may take some rounds, and what comes before is done again in each.
-        let tree = directory::read_tree(fetched)?;
-        let free = FreeList::read(fetched, &header)?;
-        let info = StreamerInfo::read(fetched, &header)?;
-        Self::existing(fetched, datime, header, tree, free, info)
-    }
-
-    /// A file of which the directories can be read, but perhaps not what else [`Layout::update`] needs: that will be
-    /// written anew. Says what that is: the header, where the file is shorter than that says; the list of free segments,
-    /// so that no byte is known to be free; the streamer info, with the layouts that ntuples need.
-    ///
-    /// # Errors
-    /// Corrupt where a directory is damaged, or what one lists lies behind the end.
-    pub fn mend(fetched: &Fetched, datime: u32) -> Attempt<(Self, Vec<&'static str>)> {
-        fn readable<T>(read: Attempt<T>) -> Attempt<Option<T>> {
-            match read {
-                Ok(read) => Ok(Some(read)),
-                Err(Interrupt::Failed(_)) => Ok(None),
-                Err(need) => Err(need),
-            }
-        }
-        let (mut header, size) = (read_header(fetched)?, fetched.size());
-        let tree = directory::read_tree(fetched)?;
-        let free = readable(FreeList::read(fetched, &header))?;
-        let info = readable(StreamerInfo::read(fetched, &header))?;
-        let (free_is_lost, info_is_lost) = (free.is_none(), info.is_none());
-        let parts = [
-            (header.end > size, "the header"),
-            (free_is_lost, "the list of free segments"),
-            (info_is_lost, "the streamer info"),
-        ];
-        let lost = parts.into_iter().filter_map(|(is_lost, part)| is_lost.then_some(part)).collect();
-        // Where the header may be wrong, nothing is called free but the rest of what is written anew.
-        let cut = [
-            (free_is_lost, behind(header.seek_free, header.nbytes_free)),
-            (info_is_lost, behind(header.seek_info, header.nbytes_info)),
-        ];
-        let cut =
-            cut.iter().find(|(is_lost, record)| *is_lost && record.contains(&size) && record.start >= header.begin);
-        let cut = cut.map(|(_, record)| record.start);
-        header.end = cut.unwrap_or(size);
-        let free = free.unwrap_or_else(|| (FreeList::default(), 0..0));
-        let info = info.unwrap_or_else(StreamerInfo::new);
-        Ok((Self { cut, ..Self::existing(fetched, datime, header, tree, free, info)? }, lost))
-    }
-
-    fn existing(
-        fetched: &Fetched,
-        datime: u32,
-        header: FileHeader,
-        tree: Vec<directory::Directory>,
-        (mut free, free_place): (FreeList, Range<u64>),
-        info: StreamerInfo,
-    ) -> Attempt<Self> {
-        for listed in tree.iter().flat_map(|directory| &directory.keys) {
-            listed.key.check_place(fetched.size())?;
-        }
-        let directories: Vec<Directory> = tree.into_iter().map(Directory::from).collect();
-        let Some((record_at, room)) = directories.first().and_then(|top| top.place) else {
-            return Err(Error::corrupt("no top directory").into());
-        };
-        let head = fetched.get(0, record_at.saturating_add(room.min(RECORD_BYTES as u64)))?.to_vec();
-        // Leftovers behind the end, as of a crashed writer, become a free segment.
-        let mut start = header.end;
-        if fetched.size() > header.end {
-            start = fetched.size().max(header.end.saturating_add(MIN_SEGMENT_BYTES));
-            free.release(header.end..start);
-        }
-        // What is empty was not there.
-        let superseded = Some(free_place).filter(|place| !place.is_empty()).into_iter().collect();
-        let (retired, cut) = (Vec::new(), None);
-        Ok(Self { header, head, start, datime, directories, info, free, superseded, retired, cut })
     }
 
     /// Where the next byte of this file goes: blobs from here on.
@@ -276,41 +206,102 @@ impl Layout {
     /// Limit for names, payloads and cycles that keys cannot hold; unsupported for empty names and where a part of the
     /// path is an object, not a directory.
     pub fn add(&mut self, path: &str, class_name: &str, title: &str, payload: Vec<u8>) -> Result<u16> {
-        let (way, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let mut parts: Vec<&str> = if way.is_empty() { Vec::new() } else { way.split('/').collect() };
-        if name.is_empty() || parts.iter().any(|part| part.is_empty()) || path.contains('\0') {
+        let way = self.way(path, class_name, title, payload.len())?;
+        let cycle = way.cycle;
+        self.put(way, class_name, title, payload);
+        Ok(cycle)
+    }
+
+    /// As [`Layout::add`], in place of the object of a cycle, which goes as by [`Layout::remove`].
+    ///
+    /// # Errors
+    /// As there; the old object is gone then.
+    pub fn replace(&mut self, path: &str, cycle: u16, class_name: &str, title: &str, payload: Vec<u8>) -> Result<()> {
+        self.remove(&format!("{path};{cycle}"));
+        let way = self.way(path, class_name, title, payload.len())?;
+        self.put(Way { cycle, ..way }, class_name, title, payload);
+        Ok(())
+    }
+
+    fn put(&mut self, way: Way<'_>, class_name: &str, title: &str, payload: Vec<u8>) {
+        let Way { directory, missing, name, cycle } = way;
+        let at = missing.into_iter().fold(directory, |at, part| self.make_directory(at, part));
+        let content = Content::Object { title: title.to_owned(), payload };
+        let (name, class_name) = (name.to_owned(), class_name.to_owned());
+        self.insert(at, Entry { name, class_name, cycle, directory: None, content });
+    }
+
+    /// Whether [`Layout::add`] could add an object of these names and so many bytes now.
+    ///
+    /// # Errors
+    /// As [`Layout::add`].
+    pub fn check_add(&self, path: &str, class_name: &str, title: &str, payload_bytes: usize) -> Result<()> {
+        self.way(path, class_name, title, payload_bytes).map(|_| ())
+    }
+
+    fn way<'p>(&self, path: &'p str, class_name: &str, title: &str, payload_bytes: usize) -> Result<Way<'p>> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut parts: Vec<&str> = if above.is_empty() { Vec::new() } else { above.split('/').collect() };
+        let is_text = |text: &str| !text.contains('\0');
+        if name.is_empty() || parts.iter().any(|part| part.is_empty()) || !is_text(path) || !is_text(class_name) {
             return Err(Error::unsupported(format!("'{}' is no path of an object", path.escape_debug())));
         }
         // A key that is surely not shorter than the one to come.
-        Key::place(u64::MAX, u64::MAX, [class_name, name, title], payload.len(), self.datime)?;
+        Key::place(u64::MAX, u64::MAX, [class_name, name, title], payload_bytes, self.datime)?;
         for part in &parts {
             Key::place(u64::MAX, u64::MAX, ["TDirectory", part, ""], 0, self.datime)?;
         }
-        // Nothing is changed before it is known that the path is possible.
-        let mut at = 0;
-        while let Some(found) = parts.first().and_then(|part| self.newest(at, part)) {
+        // What readers would refuse.
+        if path.len() > MAX_PATH_BYTES {
+            return Err(Error::limit(format!("path of {} bytes, the most is {MAX_PATH_BYTES}", path.len())));
+        }
+        if parts.len() >= MAX_DIRECTORY_DEPTH {
+            return Err(Error::limit(format!("'{path}': directories nested deeper than {MAX_DIRECTORY_DEPTH}")));
+        }
+        let mut directory = 0;
+        while let Some(found) = parts.first().and_then(|part| self.newest(directory, part)) {
             let Some(child) = found.directory else {
                 return Err(Error::unsupported(format!("'{path}': '{}' is not a directory", found.name)));
             };
-            at = child;
+            directory = child;
             parts.remove(0);
         }
-        if parts.is_empty() && self.newest(at, name).is_some_and(|found| found.directory.is_some()) {
+        let newest = if parts.is_empty() { self.newest(directory, name) } else { None };
+        if newest.is_some_and(|newest| newest.directory.is_some()) {
             return Err(Error::unsupported(format!("'{path}' is a directory")));
         }
-        let cycle = match parts.is_empty() {
-            true => self.newest(at, name).map_or(Some(1), |newest| newest.cycle.checked_add(1)),
-            false => Some(1),
-        };
         // Cycles are signed in ROOT.
+        let cycle = newest.map_or(Some(1), |newest| newest.cycle.checked_add(1));
         let cycle = cycle.filter(|&cycle| cycle <= i16::MAX as u16);
         let cycle = cycle.ok_or_else(|| Error::limit(format!("'{path}': no cycles left")))?;
-        for part in parts {
-            at = self.make_directory(at, part);
+        Ok(Way { directory, missing: parts, name, cycle })
+    }
+
+    /// Why an object of this class would hide another thing at a path, or could not be found there.
+    pub fn conflict(&self, path: &str, class_name: &str) -> Option<String> {
+        let (mut directory, mut rest) = (0, path);
+        loop {
+            // Names of old files may have slashes in them, and are looked for first.
+            let ends = rest.match_indices('/').map(|(end, _)| end).chain([rest.len()]);
+            for end in ends.collect::<Vec<_>>().into_iter().rev() {
+                let (name, behind) = rest.split_at_checked(end)?;
+                let Some(found) = self.newest(directory, name) else { continue };
+                match (found.directory, behind.is_empty()) {
+                    (Some(_), true) => return Some("the file has a directory of that name".to_owned()),
+                    (None, true) if found.class_name != class_name => {
+                        return Some(format!("the file has a {} of that name", found.class_name));
+                    }
+                    (None, true) => return None,
+                    (None, false) => {
+                        let whole = path.strip_suffix(behind).unwrap_or(path);
+                        return Some(format!("'{whole}' is a {} and no directory", found.class_name));
+                    }
+                    (Some(_), false) => {}
+                }
+            }
+            let (part, behind) = rest.split_once('/')?;
+            (directory, rest) = (self.newest(directory, part)?.directory?, behind);
         }
-        let content = Content::Object { class_name: class_name.to_owned(), title: title.to_owned(), payload };
-        self.insert(at, Entry { name: name.to_owned(), cycle, directory: None, content });
-        Ok(cycle)
     }
 
     /// Frees a record that no directory lists, key included, once a state that does not need it is complete.
@@ -341,31 +332,29 @@ impl Layout {
         let Some(cycle) = cycle.or_else(|| self.newest(at, name).map(|entry| entry.cycle)) else {
             return false;
         };
-        let Some(directory) = self.directories.get_mut(at) else {
+        let Some(removed) = self.directories.get_mut(at).and_then(|directory| directory.entries.remove(name, cycle))
+        else {
             return false;
         };
-        let is_it = |entry: &Entry| entry.name == name && entry.cycle == cycle && entry.directory.is_none();
-        let Some(index) = directory.entries.iter().position(is_it) else {
-            return false;
-        };
-        if let Content::Stored { place, .. } = directory.entries.remove(index).content {
+        if let Content::Stored { place, .. } = removed.content {
             self.superseded.push(place);
         }
-        directory.is_changed = true;
+        self.changed.insert(at);
         true
     }
 
     fn newest(&self, directory: usize, name: &str) -> Option<&Entry> {
-        let entries = self.directories.get(directory).map(|directory| directory.entries.iter());
-        entries.into_iter().flatten().filter(|entry| entry.name == name).max_by_key(|entry| entry.cycle)
+        self.directories.get(directory).and_then(|directory| directory.entries.newest(name))
     }
 
     /// Newer cycles stand before older ones, new names at the end.
-    fn insert(&mut self, directory: usize, entry: Entry) {
-        if let Some(directory) = self.directories.get_mut(directory) {
-            let same = directory.entries.iter().position(|other| other.name == entry.name);
-            directory.entries.insert(same.unwrap_or(directory.entries.len()), entry);
-            directory.is_changed = true;
+    fn insert(&mut self, at: usize, entry: Entry) {
+        if let Some(directory) = self.directories.get_mut(at) {
+            let (child, order) = (entry.directory, directory.entries.insert(entry));
+            self.changed.insert(at);
+            if let Some(child) = child.and_then(|child| self.directories.get_mut(child)) {
+                child.listed = Some(order);
+            }
         }
     }
 
@@ -378,6 +367,7 @@ impl Layout {
         }
         self.directories.push(Directory {
             parent,
+            listed: None,
             name: name.to_owned(),
             title: name.to_owned(),
             record: DirectoryRecord {
@@ -393,32 +383,11 @@ impl Layout {
             },
             place: None,
             list: 0..0,
-            entries: Vec::new(),
-            is_changed: true,
+            entries: Entries::default(),
         });
-        let content = Content::Directory;
-        self.insert(parent, Entry { name: name.to_owned(), cycle: 1, directory: Some(index), content });
+        self.changed.insert(index);
+        let (name, class_name) = (name.to_owned(), "TDirectory".to_owned());
+        self.insert(parent, Entry { name, class_name, cycle: 1, directory: Some(index), content: Content::Directory });
         index
-    }
-}
-
-impl From<directory::Directory> for Directory {
-    fn from(read: directory::Directory) -> Self {
-        let entry = |listed: directory::ListedKey| Entry {
-            name: listed.key.name,
-            cycle: listed.key.cycle,
-            directory: listed.child,
-            content: Content::Stored { key: listed.raw, place: behind(listed.key.seek_key, listed.key.nbytes) },
-        };
-        Self {
-            parent: read.parent,
-            name: read.name,
-            title: read.title,
-            list: read.record.seek_keys..read.record.seek_keys.saturating_add(read.list_bytes),
-            record: read.record,
-            place: Some((read.record_at, read.room)),
-            entries: read.keys.into_iter().map(entry).collect(),
-            is_changed: false,
-        }
     }
 }

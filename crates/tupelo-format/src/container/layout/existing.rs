@@ -1,0 +1,264 @@
+//! Files that exist, to be added to. What is carried over into the new state has no checksum, so it must agree with
+//! itself first: a number that is wrong here would make a file unreadable that could be read before.
+
+use std::ops::Range;
+
+use super::{Content, Directory, Entries, Entry, Layout, StreamerInfo};
+use crate::container::directory::{self, ListedKey, RECORD_BYTES};
+use crate::container::free::FreeList;
+use crate::container::key::{Key, read_key};
+use crate::container::{Attempt, Fetched, FileHeader, Interrupt, StreamerInfos, read_header, streamer_infos};
+use crate::{Error, Result};
+
+/// A free segment cannot be shorter than the mark at its start.
+const MIN_SEGMENT_BYTES: u64 = 4;
+
+fn behind(start: u64, bytes: u32) -> Range<u64> {
+    start..start.saturating_add(u64::from(bytes))
+}
+
+/// The error of two places in the file that contradict each other.
+#[cold]
+fn contradiction(what: &str, found: impl std::fmt::Display, expected: impl std::fmt::Display, at: u64) -> Error {
+    Error::corrupt(format!("{what} is {found}, but everything else in the file says {expected}")).at(at)
+}
+
+fn agree<T: PartialEq + std::fmt::Display>(what: &str, found: T, expected: T, at: u64) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(contradiction(what, found, expected, at)) }
+}
+
+impl StreamerInfo {
+    fn read(fetched: &Fetched, header: &FileHeader) -> Attempt<Self> {
+        if header.seek_info == 0 || header.nbytes_info == 0 {
+            return Ok(Self::new());
+        }
+        let mut infos = streamer_infos(fetched)?;
+        let is_changed = infos.merge(&StreamerInfos::anchor());
+        let key = read_key(fetched, header.seek_info)?;
+        Ok(Self { infos, place: behind(header.seek_info, key.nbytes), is_changed })
+    }
+}
+
+impl Layout {
+    /// An existing file to which something will be added at `datime`.
+    ///
+    /// # Errors
+    /// Corrupt for damaged files, files that were not closed or are shorter than they say, and files whose header,
+    /// directories, free list and streamer info contradict each other; unsupported where the streamer info is too old
+    /// to be extended.
+    pub fn update(fetched: &Fetched, datime: u32) -> Attempt<Self> {
+        let header = read_header(fetched)?;
+        if header.end > fetched.size() {
+            return Err(header.cut_off(fetched.size()).into());
+        }
+        // First, for this may take some rounds, and what comes before is done again in each.
+        let tree = directory::read_tree(fetched)?;
+        let (mut free, free_place) = FreeList::read(fetched, &header)?;
+        let info = StreamerInfo::read(fetched, &header)?;
+        check_header(fetched, &header, &free)?;
+        free.find_records(fetched)?;
+        Self::existing(fetched, datime, header, tree, (free, free_place), info)
+    }
+
+    /// A file of which the directories can be read, but perhaps not what else [`Layout::update`] needs: that will be
+    /// written anew. Says what that is: the header, where the file is shorter than that says; the list of free segments,
+    /// so that no byte is known to be free; the streamer info, with the layouts that ntuples need.
+    ///
+    /// # Errors
+    /// Corrupt where a directory is damaged, or what one lists lies behind the end.
+    pub fn mend(fetched: &Fetched, datime: u32) -> Attempt<(Self, Vec<&'static str>)> {
+        fn readable<T>(read: Attempt<T>) -> Attempt<Option<T>> {
+            match read {
+                Ok(read) => Ok(Some(read)),
+                Err(Interrupt::Failed(_)) => Ok(None),
+                Err(need) => Err(need),
+            }
+        }
+        let (mut header, size) = (read_header(fetched)?, fetched.size());
+        let tree = directory::read_tree(fetched)?;
+        let free = readable(FreeList::read(fetched, &header))?;
+        let info = readable(StreamerInfo::read(fetched, &header))?;
+        let (free_is_lost, info_is_lost) = (free.is_none(), info.is_none());
+        let parts = [
+            (header.end > size, "the header"),
+            (free_is_lost, "the list of free segments"),
+            (info_is_lost, "the streamer info"),
+        ];
+        let lost = parts.into_iter().filter_map(|(is_lost, part)| is_lost.then_some(part)).collect();
+        // Where the header may be wrong, nothing is called free but the rest of what is written anew.
+        let cut = [
+            (free_is_lost, behind(header.seek_free, header.nbytes_free)),
+            (info_is_lost, behind(header.seek_info, header.nbytes_info)),
+        ];
+        let cut =
+            cut.iter().find(|(is_lost, record)| *is_lost && record.contains(&size) && record.start >= header.begin);
+        let cut = cut.map(|(_, record)| record.start);
+        header.end = cut.unwrap_or(size);
+        let free = free.unwrap_or_else(|| (FreeList::default(), 0..0));
+        let info = info.unwrap_or_else(StreamerInfo::new);
+        Ok((Self { cut, ..Self::existing(fetched, datime, header, tree, free, info)? }, lost))
+    }
+
+    fn existing(
+        fetched: &Fetched,
+        datime: u32,
+        header: FileHeader,
+        tree: Vec<directory::Directory>,
+        (mut free, free_place): (FreeList, Range<u64>),
+        info: StreamerInfo,
+    ) -> Attempt<Self> {
+        let mut used = Used::new(header.end);
+        used.add("the header", 0..header.begin);
+        check_tree(fetched, &header, &tree, &mut used)?;
+        used.add("the streamer info", info.place.clone());
+        used.add("the free list", free_place.clone());
+        free.iter().for_each(|segment| used.add("a free segment", segment));
+        used.check()?;
+        let directories: Vec<Directory> = tree.into_iter().map(Directory::from).collect();
+        let Some((record_at, room)) = directories.first().and_then(|top| top.place) else {
+            return Err(Error::corrupt("no top directory").into());
+        };
+        let head = fetched.get(0, record_at.saturating_add(room.min(RECORD_BYTES as u64)))?.to_vec();
+        // Leftovers behind the end, as of a crashed writer, become a free segment.
+        let mut start = header.end;
+        if fetched.size() > header.end {
+            start = fetched.size().max(header.end.saturating_add(MIN_SEGMENT_BYTES));
+            free.release_bytes(header.end..start);
+        }
+        // What is empty was not there.
+        let superseded = Some(free_place).filter(|place| !place.is_empty()).into_iter().collect();
+        let mut layout = Self::over(header, head, datime, directories);
+        (layout.start, layout.info, layout.free, layout.superseded) = (start, info, free, superseded);
+        Ok(layout)
+    }
+}
+
+/// What the header says of other records must be what these say of themselves.
+fn check_header(fetched: &Fetched, header: &FileHeader, free: &FreeList) -> Attempt<()> {
+    let records =
+        [("free list", header.seek_free, header.nbytes_free), ("streamer info", header.seek_info, header.nbytes_info)];
+    for (name, seek, nbytes) in records.into_iter().filter(|(_, seek, nbytes)| *seek != 0 && *nbytes != 0) {
+        let key = read_key(fetched, seek)?;
+        agree(&format!("the offset in the key of the {name}"), key.seek_key, seek, seek)?;
+        agree(&format!("the length of the {name} in the header"), nbytes, key.nbytes, seek)?;
+    }
+    // The last segment is all that lies behind the file.
+    let open = free.open().unwrap_or_default();
+    Ok(agree("the end of the file in the free list", open, header.end, header.seek_free)?)
+}
+
+/// Directories whose records, keys and key lists agree with each other.
+fn check_tree(fetched: &Fetched, header: &FileHeader, tree: &[directory::Directory], used: &mut Used) -> Attempt<()> {
+    let mut keys: Vec<Option<&Key>> = vec![None; tree.len()];
+    for listed in tree.iter().flat_map(|directory| &directory.keys) {
+        listed.key.check_place(fetched.size())?;
+        let name = format!("'{};{}'", listed.key.name, listed.key.cycle);
+        used.add(name, behind(listed.key.seek_key, listed.key.nbytes));
+        if let Some(place) = listed.child.and_then(|child| keys.get_mut(child)) {
+            *place = Some(&listed.key);
+        }
+    }
+    for (index, (directory, key)) in tree.iter().zip(keys).enumerate() {
+        let (name, record, at) = (format!("directory '{}'", directory.path), &directory.record, directory.record_at);
+        let (seek, nbytes_name) = match key {
+            Some(key) => (key.seek_key, u32::from(key.key_bytes)),
+            None if index == 0 => check_top(fetched, header, directory, used)?,
+            None => return Err(Error::corrupt(format!("{name} is listed nowhere")).at(at).into()),
+        };
+        agree(&format!("{name}: its own offset"), record.seek_directory, seek, at)?;
+        agree(&format!("{name}: the length of its name"), record.nbytes_name, nbytes_name, at)?;
+        if record.seek_keys == 0 {
+            continue;
+        }
+        let list = read_key(fetched, record.seek_keys)?;
+        agree(&format!("{name}: the offset in the key of its key list"), list.seek_key, record.seek_keys, at)?;
+        agree(&format!("{name}: the length of its key list"), record.nbytes_keys, list.nbytes, at)?;
+        used.add(format!("the key list of {name}"), behind(record.seek_keys, list.nbytes));
+    }
+    Ok(())
+}
+
+/// The top directory; gives its offset and the length of its name.
+fn check_top(
+    fetched: &Fetched,
+    header: &FileHeader,
+    top: &directory::Directory,
+    used: &mut Used,
+) -> Attempt<(u64, u32)> {
+    let begin = header.begin;
+    let key = read_key(fetched, begin)?;
+    used.add("the record of the top directory", behind(begin, key.nbytes));
+    agree("the offset in the key of the top directory", key.seek_key, begin, begin)?;
+    agree("the parent of the top directory", key.seek_parent.max(top.record.seek_parent), 0, begin)?;
+    agree("the class of the top directory", key.class_name.as_str(), "TFile", begin)?;
+    agree("the name of the file in the top directory", &top.name, &key.name, begin)?;
+    agree("the title of the file in the top directory", &top.title, &key.title, begin)?;
+    if let Some(text) = [&top.name, &top.title].into_iter().find(|text| text.contains('\0')) {
+        let what = format!("the name or title of the file has a zero byte in it: '{}'", text.escape_debug());
+        return Err(Error::corrupt(what).at(begin).into());
+    }
+    let unread = Key::unread_bytes(&fetched.get(begin, u64::from(key.key_bytes))?, begin)?;
+    agree("the number of unused bytes in the key of the top directory", unread, 0, begin)?;
+    let nbytes_name = u32::try_from(top.record_at.saturating_sub(begin)).unwrap_or(u32::MAX);
+    agree("the length of the file's name in the header", header.nbytes_name, nbytes_name, 28)?;
+    Ok((begin, nbytes_name))
+}
+
+/// Ranges of the file that are in use, none of which may overlap another one.
+struct Used {
+    end: u64,
+    ranges: Vec<(Range<u64>, String)>,
+}
+
+impl Used {
+    fn new(end: u64) -> Self {
+        Self { end, ranges: Vec::new() }
+    }
+
+    fn add(&mut self, name: impl Into<String>, range: Range<u64>) {
+        if !range.is_empty() {
+            self.ranges.push((range, name.into()));
+        }
+    }
+
+    fn check(mut self) -> Result<()> {
+        self.ranges.sort_by_key(|(range, _)| (range.start, range.end));
+        for pair in self.ranges.windows(2) {
+            if let [(before, one), (range, other)] = pair
+                && before.end > range.start
+            {
+                let what = format!("{one} reaches to byte {}, but {other} begins at byte {}", before.end, range.start);
+                return Err(Error::corrupt(what).at(range.start));
+            }
+        }
+        match self.ranges.last() {
+            Some((range, name)) if range.end > self.end => {
+                let what = format!("{name} reaches to byte {}, but the file ends at byte {}", range.end, self.end);
+                Err(Error::corrupt(what).at(range.start))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<directory::Directory> for Directory {
+    fn from(read: directory::Directory) -> Self {
+        let entry = |listed: ListedKey| Entry {
+            name: listed.key.name,
+            class_name: listed.key.class_name,
+            cycle: listed.key.cycle,
+            directory: listed.child,
+            content: Content::Stored { key: listed.raw, place: behind(listed.key.seek_key, listed.key.nbytes) },
+        };
+        Self {
+            parent: read.parent,
+            listed: None,
+            name: read.name,
+            title: read.title,
+            list: read.record.seek_keys..read.record.seek_keys.saturating_add(read.list_bytes),
+            record: read.record,
+            place: Some((read.record_at, read.room)),
+            entries: read.keys.into_iter().map(entry).collect::<Entries>(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The ntuples that a writer has begun, and the directories that they will need.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::{Error, Result};
+
+/// Ntuples of one file, by path.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    /// Those that are not finished.
+    open: BTreeMap<String, Open>,
+    /// Directories on the way to these, each with the number of those below it.
+    directories: HashMap<String, usize>,
+    finished: HashSet<String>,
+}
+
+/// An ntuple that is being written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Open {
+    /// The cycle under which the file lists it, if it does already.
+    pub(super) cycle: Option<u16>,
+    /// Whether this writer began it, instead of continuing one that the file had.
+    pub(super) is_new: bool,
+}
+
+impl Paths {
+    /// Whether an ntuple can be begun, or, with the cycle under which it is listed, continued.
+    pub(super) fn check(&self, path: &str, cycle: Option<u16>) -> Result<()> {
+        if self.open.contains_key(path) {
+            return Err(Error::invalid_argument(format!("ntuple '{path}' is being written already")));
+        }
+        if cycle.is_some() && self.finished.contains(path) {
+            let what = "was finished by this writer; finish the file, and open it again to continue it";
+            return Err(Error::invalid_argument(format!("ntuple '{path}' {what}")));
+        }
+        if self.directories.contains_key(path) {
+            return Err(Error::invalid_argument(format!("'{path}' is a directory")));
+        }
+        match directories(path).find(|above| self.open.contains_key(*above)) {
+            Some(above) => Err(Error::invalid_argument(format!("'{path}': '{above}' is not a directory"))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn begin(&mut self, path: &str, cycle: Option<u16>) {
+        for directory in directories(path) {
+            *self.directories.entry(directory.to_owned()).or_default() += 1;
+        }
+        self.open.insert(path.to_owned(), Open { cycle, is_new: cycle.is_none() });
+    }
+
+    pub(super) fn get_mut(&mut self, path: &str) -> Option<&mut Open> {
+        self.open.get_mut(path)
+    }
+
+    /// One that is not finished.
+    pub(super) fn first_open(&self) -> Option<&str> {
+        self.open.keys().next().map(String::as_str)
+    }
+
+    /// Notes that an ntuple is finished.
+    pub(super) fn end(&mut self, path: &str) {
+        if self.close(path).is_some() {
+            self.finished.insert(path.to_owned());
+        }
+    }
+
+    /// Forgets an ntuple that was begun.
+    pub(super) fn close(&mut self, path: &str) -> Option<Open> {
+        let open = self.open.remove(path)?;
+        for directory in directories(path) {
+            if let Some(count) = self.directories.get_mut(directory) {
+                *count -= 1;
+                if *count == 0 {
+                    self.directories.remove(directory);
+                }
+            }
+        }
+        // What it was when the file was opened is not what it is now.
+        if !open.is_new {
+            self.finished.insert(path.to_owned());
+        }
+        Some(open)
+    }
+}
+
+/// The directories on the way to a path, the top one left out.
+fn directories(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(end, _)| &path[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_ntuples_keep_their_paths_and_directories() {
+        let mut paths = Paths::default();
+        let said = |paths: &Paths, path: &str| paths.check(path, None).map_err(|error| error.to_string());
+        paths.begin("a/b/n", None);
+        paths.begin("a/m", None);
+        assert_eq!(said(&paths, "a/b/n").unwrap_err(), "ntuple 'a/b/n' is being written already");
+        assert_eq!(said(&paths, "a").unwrap_err(), "'a' is a directory");
+        assert_eq!(said(&paths, "a/b").unwrap_err(), "'a/b' is a directory");
+        assert_eq!(said(&paths, "a/m/n").unwrap_err(), "'a/m/n': 'a/m' is not a directory");
+        paths.end("a/b/n");
+        assert_eq!((said(&paths, "a/b"), said(&paths, "a/b/n")), (Ok(()), Ok(())));
+        assert!(paths.check("a/b/n", Some(1)).unwrap_err().to_string().contains("was finished"));
+        assert!(said(&paths, "a").is_err());
+        assert!(paths.close("a/m").is_some_and(|open| open.is_new) && paths.close("a/m").is_none());
+        assert_eq!((said(&paths, "a"), paths.first_open()), (Ok(()), None));
+        assert!(paths.check("a/m", Some(1)).is_ok());
+    }
+}

@@ -1,0 +1,260 @@
+"""Writers that fail, that nobody closes, and that a forked child inherits."""
+
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import tupelo
+
+
+def run(script: str, **options: str) -> subprocess.CompletedProcess[str]:
+    """A script of its own, in this directory."""
+    text = "import os, sys, numpy as np, tupelo\n" + textwrap.dedent(script)
+    return subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False, **options
+    )
+
+
+def columns(name: str = "A") -> list[float]:
+    return tupelo.open(f"f.root:{name}")["x"].array().tolist()  # type: ignore[no-any-return,union-attr]
+
+
+# Files that nobody closes.
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "1 / 0", "del f"])
+def test_what_nobody_closes_is_named_once_when_the_interpreter_ends(end: str) -> None:
+    done = run(f"""
+        f = tupelo.recreate("f.root")
+        f["A"] = {{"x": [1.5, 2.5]}}
+        f["dir/B"] = {{"x": [1.5]}}
+        {end}
+    """)
+    assert done.stderr.count("f.root was not closed") == 1
+    for part in ("'A' (2 entries)", "'dir/B' (1 entries)", "file.close()"):
+        assert part in done.stderr
+    assert list(pathlib.Path().iterdir()) == []
+
+
+def test_what_is_closed_is_not_mentioned() -> None:
+    done = run("""
+        f = tupelo.recreate("f.root")
+        f["A"] = {"x": [1.5, 2.5]}
+        f.close()
+        g = tupelo.update("f.root")
+    """)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert columns() == [1.5, 2.5]
+
+
+def test_a_checkpoint_of_a_file_that_nobody_closes_is_named() -> None:
+    done = run("""
+        f = tupelo.recreate("f.root")
+        f["A"] = {"x": [1.5, 2.5]}
+        f["A"].checkpoint()
+    """)
+    (kept,) = pathlib.Path().iterdir()
+    assert f"tupelo verify --repair {kept}" in done.stderr.replace("./", "").replace(f"{pathlib.Path.cwd()}/", "")
+
+
+def test_a_face_can_have_files_finished_that_nobody_closes() -> None:
+    done = run("""
+        f = tupelo.recreate("f.root")
+        f._opened.finish_when_forgotten = True
+        f["A"] = {"x": [1.5, 2.5]}
+    """)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert columns() == [1.5, 2.5]
+
+
+# Writes that fail.
+
+
+def test_a_failed_assignment_leaves_no_ntuple(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = {"x": [1.5], "y": [object()]}
+    with tupelo.recreate("f.root") as file:
+        file["A"] = {"x": [0.5]}
+        for data in (bad, {"x": [1, 2], "y": [1]}, "nothing"):
+            with pytest.raises((tupelo.Error, TypeError, ValueError)):
+                file["B"] = data
+
+        def batches() -> object:
+            import pyarrow as pa
+
+            schema = pa.schema([pa.field("x", pa.float64(), False)])
+
+            def each() -> object:
+                yield pa.record_batch([pa.array([1.5])], schema=schema)
+                raise OSError("the source is gone")
+
+            return pa.RecordBatchReader.from_batches(schema, each())
+
+        with pytest.raises(Exception, match="the source is gone"):
+            file["B"] = batches()
+        assert file.keys() == ["A"]
+        file["B"] = {"x": [2.5]}
+        with pytest.raises(Exception, match="the source is gone"):
+            file["C/D"] = batches()
+        # The earlier cycle stays.
+        with pytest.raises(Exception, match="the source is gone"):
+            file["A"] = batches()
+    with tupelo.open("f.root") as written:
+        assert written.keys() == ["A", "B"]
+    assert (columns(), columns("B")) == ([0.5], [2.5])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_checkpoint_of_an_ntuple_that_failed_is_taken_back() -> None:
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field("x", pa.float64(), False)])
+
+    def each() -> object:
+        for _ in range(3):
+            yield pa.record_batch([pa.array([1.5] * 1000)], schema=schema)
+        raise OSError("the source is gone")
+
+    with tupelo.recreate("f.root", checkpoint_clusters=1, cluster_bytes=1000) as file:
+        with pytest.raises(Exception, match="the source is gone"):
+            file["A"] = pa.RecordBatchReader.from_batches(schema, each())
+        file["B"] = {"x": [2.5]}
+    with tupelo.open("f.root") as written:
+        assert written.keys() == ["B"]
+
+
+def test_a_writer_that_failed_gives_way_to_a_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        file = tupelo.recreate("f.root")
+        file["A"] = {"x": [0.5]}
+        with pytest.raises(tupelo.InvalidArgumentError):
+            file["B"] = {"x": [1, 2], "y": [1]}
+    kept = file
+    file = tupelo.recreate("f.root")
+    with pytest.raises(tupelo.InvalidArgumentError, match="closed"):
+        kept["A"].extend({"x": [1.5]})
+    file["A"] = {"x": [1.5]}
+    file.close()
+    assert columns() == [1.5]
+    assert "its earlier writer, which failed, is given up" in capsys.readouterr().err
+    update = tupelo.update("f.root")
+    with pytest.raises(tupelo.InvalidArgumentError):
+        update["A"].extend({"y": [1.5]})
+    with tupelo.update("f.root") as again:
+        again["A"].extend({"x": [2.5]})
+    del update
+    assert columns() == [1.5, 2.5]
+
+
+def test_a_writer_that_did_not_fail_is_named() -> None:
+    file = tupelo.recreate("f.root")
+    file["A"] = {"x": [0.5]}
+    for begin in (tupelo.recreate, tupelo.update):
+        with pytest.raises(
+            tupelo.InvalidArgumentError, match=r"by this process already: .*f\.root.*close\(\) or abort"
+        ):
+            begin("./f.root")
+    file.close()
+    with tupelo.update("f.root") as again:
+        again["A"].extend({"x": [1.5]})
+    assert columns() == [0.5, 1.5]
+    tupelo.recreate("f.root").abort()
+
+
+# Children.
+
+FORKS = {
+    "fork": """
+        if (child := os.fork()) == 0:
+            work()
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    """,
+    "multiprocessing": """
+        import multiprocessing
+        child = multiprocessing.get_context("fork").Process(target=work)
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+    """,
+}
+
+
+@pytest.mark.parametrize("fork", FORKS)
+@pytest.mark.parametrize("update", [False, True])
+def test_a_forked_child_leaves_a_writer_to_its_parent(fork: str, update: bool) -> None:
+    with tupelo.recreate("f.root") as file:
+        file["before"] = {"x": [7.5]}
+    script = f"""
+        f = tupelo.{"update" if update else "recreate"}("f.root")
+        f["A"] = {{"x": np.arange(1000.0)}}
+        a = f["A"]
+
+        def work():
+            def refused(call):
+                try:
+                    call()
+                except tupelo.InvalidArgumentError as error:
+                    assert f"by process {{os.getppid()}}" in str(error), error
+                else:
+                    raise SystemExit("was not refused")
+
+            refused(lambda: a.extend({{"x": [1.5]}}))
+            refused(a.flush_cluster)
+            refused(a.checkpoint)
+            refused(lambda: f.mkrntuple("B", {{"x": "int"}}))
+            refused(lambda: f.__setitem__("B", {{"x": [1]}}))
+            refused(f.abort)
+            refused(f.close)
+            refused(a.close)
+            with tupelo.recreate("child.root") as own:
+                own["A"] = {{"x": [1.5]}}
+    """
+    after = """
+        a.extend({"x": np.arange(1000.0)})
+        f.close()
+    """
+    done = run(textwrap.dedent(script) + textwrap.dedent(FORKS[fork]) + textwrap.dedent(after))
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert columns() == [*np.arange(1000.0)] * 2
+    assert {path.name for path in pathlib.Path().iterdir()} == {"f.root", "child.root"}
+    assert ("before" in tupelo.open("f.root").keys()) == update  # noqa: SIM118
+
+
+def test_a_child_that_lives_on_does_not_keep_the_file_locked() -> None:
+    done = run("""
+        import signal
+        f = tupelo.recreate("f.root")
+        f["A"] = {"x": [0.5]}
+        if (child := os.fork()) == 0:
+            signal.pause()
+        f.close()
+        with tupelo.update("f.root") as g:
+            g["A"].extend({"x": [1.5]})
+        os.kill(child, signal.SIGKILL)
+    """)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert columns() == [0.5, 1.5]
+
+
+# Limits.
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
+def test_a_limit_of_file_sizes_is_an_error_that_leaves_nothing() -> None:
+    done = run("""
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        try:
+            with tupelo.recreate("f.root", compression="none") as file:
+                file["A"] = {"x": np.arange(1_000_000.0)}
+        except tupelo.StorageError as error:
+            assert "File too large" in str(error), error
+        else:
+            raise SystemExit("no error")
+    """)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert list(pathlib.Path().iterdir()) == []
