@@ -1,5 +1,7 @@
 """What `tupelo.uproot_compat` does otherwise than uproot, as its documentation says."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,22 @@ def test_what_was_written_before_an_exception_stays() -> None:
     for reader in (compat, uproot):
         assert reader.open("kept.root").keys(cycle=False) == ["b"]
         assert reader.open("kept.root:b").num_entries == 2
+
+
+def test_a_file_that_is_never_closed_is_whole() -> None:
+    """A script that did not close its file left none."""
+    code = (
+        "import tupelo.uproot_compat as uproot, sys\n"
+        "file = uproot.recreate('left.root')\n"
+        "file['A'] = {'x': [1, 2]}\n"
+        "file.mkrntuple('B', {'y': 'int32'}).extend({'y': [7]})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    for reader in (compat, uproot):
+        with reader.open("left.root") as file:
+            assert (file["A"]["x"].array().tolist(), file["B"]["y"].array().tolist()) == ([1, 2], [7])
+    assert [path.name for path in Path().iterdir()] == ["left.root"]
 
 
 def test_sizes_of_collections_can_be_subtracted_from() -> None:

@@ -1,5 +1,6 @@
 """Files that are written, with the methods that they have in uproot."""
 
+import contextlib
 import os
 import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -101,6 +102,12 @@ class WritableFile:
     def __exit__(self, *exception: Any) -> None:
         self.closed = True
         self.core.__exit__(*exception)
+
+    def __del__(self) -> None:
+        # Each write has ended with a checkpoint, so that nothing is lost where a program does not close the file.
+        if not getattr(self, "closed", True):
+            with contextlib.suppress(Exception):
+                self.close()
 
     def __repr__(self) -> str:
         return f"<WritableFile {self.file_path!r}>"
