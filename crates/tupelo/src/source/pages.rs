@@ -190,10 +190,7 @@ impl<'s> Pages<'s> {
 
     /// Elements of the field's `k`-th column that the cluster stores, and those that a deferred column lacks before.
     fn extent(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<(Option<ColumnId>, u64, u64)> {
-        let Some(id) = self.primary(field, k, &segment.cluster)? else {
-            self.check_unlisted(field, k, segment)?;
-            return Ok((None, 0, u64::MAX));
-        };
+        let Some(id) = self.primary(field, k, &segment.cluster)? else { return Ok((None, 0, u64::MAX)) };
         let Some(column) = self.columns.get(&(segment.cluster.number, id)) else {
             return Err(Error::corrupt(format!("column {id} is not loaded")));
         };
@@ -285,7 +282,11 @@ impl<'s> Pages<'s> {
 
     /// What a segment needs; `None` where the cluster is older than the field.
     fn need(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<Option<Need>> {
-        let (Some(column), stored, missing) = self.extent(field, k, segment)? else { return Ok(None) };
+        let (Some(column), stored, missing) = self.extent(field, k, segment)? else {
+            // Only here it is known how many elements are wanted: fetching ahead asks for more than there are.
+            self.check_unlisted(field, k, segment)?;
+            return Ok(None);
+        };
         if let (None, Some(listed)) = (segment.per_entry, self.columns.get(&(segment.cluster.number, column))) {
             self.ends.follow(self.source.descriptor(), &segment.cluster, column, &listed.info)?;
         }
