@@ -38,7 +38,7 @@ pub fn copy(
     let options = options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec());
     let infos = ntuple.source().file().attempt(container::streamer_infos);
     file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
-    let read = read.with_binary_strings(true);
+    let read = read.with_projected_sources().with_binary_strings(true);
     let mut writer = file.ntuple(path, &schema(&read)?, options)?;
     let metadata = ntuple.own_metadata()?;
     let sets = attribute_sets(&ntuple, metadata.is_some())?;

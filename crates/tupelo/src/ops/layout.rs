@@ -8,6 +8,7 @@ use tupelo_format::container::{self, Chunks, RecordKind, Walk};
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::locator::Locator;
 
+use super::inspect::{shown_field, shown_fields};
 use super::{ntuples, reason};
 use crate::reader::{File, Ntuple};
 use crate::{Error, Result};
@@ -183,10 +184,11 @@ impl Map<'_> {
     fn group(&mut self, name: &str, ntuple: &Ntuple, group: usize) -> Result<()> {
         let source = ntuple.source();
         let max_key = source.anchor().max_key_size;
+        let shown = shown_fields(ntuple)?;
         for cluster in source.group_clusters(group)? {
             for (id, column) in (0u32..).zip(source.descriptor().columns()) {
                 let Some(stored) = source.column_pages(&cluster, ColumnId::from(id))? else { continue };
-                let field = source.descriptor().path(column.field);
+                let field = source.descriptor().path(shown_field(&shown, column.field));
                 let content = |first_page: usize, pages: usize| Content::Pages {
                     ntuple: name.to_owned(),
                     field: field.clone(),

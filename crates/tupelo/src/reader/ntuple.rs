@@ -146,7 +146,7 @@ impl Ntuple {
 
     /// The Arrow schema of what [`Ntuple::read`] gives for all fields.
     pub fn arrow_schema(&self) -> SchemaRef {
-        Arc::new(self.to_arrow(self.schema()))
+        Arc::new(self.to_arrow(&self.schema().listed()))
     }
 
     pub(crate) fn to_arrow(&self, schema: &Schema) -> ArrowSchema {
@@ -236,10 +236,12 @@ impl Ntuple {
         self.source().counters().read(pool::threads())
     }
 
-    /// Chooses all fields.
+    /// Chooses all fields that are [listed](Schema::listed).
     pub fn read_all(&self) -> Read {
         let sources = self.rules.as_ref().map(|rules| rules.sources.clone());
-        Read::new(self.clone(), self.schema().clone(), sources)
+        // The sources of rules are those of all fields.
+        let schema = if sources.is_some() { self.schema().clone() } else { self.schema().listed() };
+        Read::new(self.clone(), schema, sources)
     }
 
     pub(crate) fn source(&self) -> &PageSource {

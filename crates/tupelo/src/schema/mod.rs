@@ -12,6 +12,7 @@
 pub(crate) mod arrow;
 mod disk;
 pub(crate) mod evolution;
+mod imported;
 mod project;
 mod select;
 #[cfg(test)]
@@ -107,6 +108,8 @@ pub struct Field {
     pub encoding: Option<Encoding>,
     /// What the field is.
     pub kind: Kind,
+    /// Whether it is found by its name only, because other fields show all of its values: see [`Schema::listed`].
+    pub(crate) hidden: bool,
     /// The field's id in the file that it was read from.
     pub(crate) id: Option<FieldId>,
 }
@@ -125,6 +128,7 @@ impl Field {
             projected_from: None,
             encoding: None,
             kind,
+            hidden: false,
             id: None,
         }
     }

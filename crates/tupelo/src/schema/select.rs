@@ -9,15 +9,19 @@ use crate::{Error, Result};
 
 impl Schema {
     /// The part of the schema that dotted paths or globs name: `Muon_pt`, `Muon_*`, `jets.pt`, `jets.*`. A path
-    /// selects everything below it; what lies above it stays as a frame around it. Without patterns, everything.
+    /// selects everything below it; what lies above it stays as a frame around it. Without patterns, all that is
+    /// [listed](Self::listed); globs choose hidden fields only where they fit no other.
     ///
     /// # Errors
     /// Not found, with near names, for a pattern that selects nothing.
     pub fn select<S: AsRef<str>>(&self, patterns: &[S]) -> Result<Self> {
         if patterns.is_empty() {
-            return Ok(self.clone());
+            return Ok(self.listed());
         }
         let paths = self.paths();
+        let hidden = self.fields.iter().filter(|field| field.hidden).map(|field| field.name.as_str());
+        let hidden: HashSet<&str> = hidden.collect();
+        let is_listed = |path: &&str| !hidden.contains(path.split('.').next().unwrap_or_default());
         let mut wanted = HashSet::new();
         for pattern in patterns {
             let pattern = pattern.as_ref();
@@ -28,9 +32,14 @@ impl Schema {
                 None => path == pattern,
                 Some(glob) => glob.is_match(path.replace('.', "/")),
             };
-            let mut found = paths.iter().map(|(path, _)| path.as_str()).filter(|path| matches(path)).peekable();
-            if found.peek().is_none() {
+            let mut found: Vec<&str> =
+                paths.iter().map(|(path, _)| path.as_str()).filter(|path| matches(path)).collect();
+            if found.is_empty() {
                 return Err(Error::no_such("field", pattern, paths.iter().map(|(path, _)| path.as_str())));
+            }
+            // What is hidden is meant where nothing else can be.
+            if glob.is_some() && !hidden.is_empty() && found.iter().any(is_listed) {
+                found.retain(is_listed);
             }
             wanted.extend(found);
         }
