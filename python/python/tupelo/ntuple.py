@@ -20,6 +20,7 @@ from ._sizes import parse_bytes
 from ._stream import Stream
 from ._texts import check_name
 from .attributes import AttributeSet
+from .columns import Columns, NtupleWithColumns, copy
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
 from .fields import Field, Fields
 from .metrics import Metrics
@@ -49,6 +50,9 @@ class Ntuple(Fields):
     >>> ntuple.arrays(["pt"], entry_start=-1).tolist()
     [{'pt': [12.0]}]
     """
+
+    _columns: Columns | None = None
+    """Columns beside the fields, for `NtupleWithColumns`."""
 
     def __init__(self, core: "_core.Ntuple", origin: Origin, rules: tuple[ReadRule, ...] = ()) -> None:
         super().__init__(core, origin.file_path)
@@ -447,6 +451,67 @@ class Ntuple(Fields):
         reading = _hist.Reading(self, cut, aliases, start, stop, step_size)
         return _hist.fill(reading, expressions, bins, range, weight, progress)
 
+    def with_columns(self, columns: Mapping[str, Any]) -> NtupleWithColumns:
+        """The same ntuple with more columns: by name an expression, or values for all of its entries.
+
+        Expressions are written as for `arrays`, and may use the names of other columns. Values are all that
+        `NtupleWriter.extend` takes as a column: NumPy and Awkward arrays, jagged ones and records too, lists, Arrow
+        arrays, pandas series. Nothing is computed or written now; `NtupleWithColumns.write` writes a file of the fields
+        and the columns, entries in batches.
+
+        Raises `InvalidArgumentError` for names that the ntuple or its other columns have already, for values of which
+        there are not as many as entries, and for expressions with errors.
+
+        >>> import numpy as np, tupelo
+        >>> with tupelo.recreate("with_columns.root") as file:
+        ...     file["Events"] = {"pt": [[31.5, 7.25], [], [12.0]], "run": [1, 1, 2]}
+        >>> ntuple = tupelo.open("with_columns.root:Events")
+        >>> scored = ntuple.with_columns({"score": np.array([0.1, 0.9, 0.7]), "ht": "sum(pt)"})
+        >>> scored.arrays(["run", "score"], cut="score > 0.5").tolist()
+        [{'run': 1, 'score': 0.9}, {'run': 2, 'score': 0.7}]
+        >>> scored.write("scored.root")
+        3
+        >>> tupelo.open("scored.root:Events").keys()
+        ['pt', 'run', 'score', 'ht']
+        """
+        return NtupleWithColumns(self, Columns().more(columns, self))
+
+    def copy(
+        self,
+        path: str | os.PathLike[str],
+        cut: str | None = None,
+        *,
+        fields: str | Iterable[str] | None = None,
+        name: str | None = None,
+        aliases: Mapping[str, str] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        progress: Progress = None,
+        **options: Any,
+    ) -> int:
+        """Writes fields and entries of the ntuple as a new file, and gives the number of entries in it: a skim.
+
+        ``cut``, ``aliases`` and the range of entries choose entries as in `arrays`; ``fields`` are dotted paths and globs.
+        Entries are read and written in batches of a few MiB, whatever the size of the file. C++ types, descriptions,
+        encodings, projected fields, metadata and attribute sets go along; what attributes say is cut to the entries that
+        are kept. The ntuple has the same path in the new file, or is called ``name``. ``options`` are those of `recreate`,
+        and ``description``, ``encodings`` and ``compressions`` as for `WritableFile.mkrntuple`. A file that exists is
+        replaced when the new one is complete. ``progress`` is that of `iterate`.
+
+        Raises `InvalidArgumentError` for the file that is read, for options that are none and for expressions as fields
+        (`with_columns` names them), and what `arrays` and `recreate` raise; a file that exists then stays as it is.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("copy.root") as file:
+        ...     file["Events"] = {"pt": [[31.5, 7.25], [], [12.0]], "run": [1, 1, 2], "other": [1, 2, 3]}
+        >>> tupelo.open("copy.root:Events").copy("skim.root", cut="any(pt > 10)", fields=["pt", "run"], compression="lz4")
+        2
+        >>> tupelo.open("skim.root:Events").arrays().tolist()
+        [{'pt': [31.5, 7.25], 'run': 1}, {'pt': [12.0], 'run': 2}]
+        """
+        request = self._request(fields, cut, aliases, (None, None, None), (entry_start, entry_stop))
+        return copy(self._core, request, path, self.file_path, name, options, progress)
+
     def _repr_html_(self) -> str:
         return _html.of_ntuple(self)
 
@@ -543,6 +608,8 @@ class Ntuple(Fields):
     ) -> _select.Request:
         """What is asked for, of a range of entries as of a slice."""
         request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
+        if self._columns is not None:
+            self._columns.offer(request, with_all=expressions is None)
         names, types, function = filters
         is_filtered = any(one is not None for one in filters)
         if schema is not None:
