@@ -5,11 +5,11 @@ use std::sync::Mutex;
 
 use arrow_array::RecordBatchReader;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::input::AnyRecordBatch;
 use tupelo::reader;
 use tupelo::writer;
 
+use crate::arrow;
 use crate::error::OrRaise;
 use crate::error::lock;
 
@@ -35,7 +35,7 @@ impl Attributes {
 
     /// What the rows say, as a `pyarrow.RecordBatch`.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        PyRecordBatch::new(self.inner.values().clone()).into_pyarrow(py)
+        arrow::batch(py, self.inner.values().clone())
     }
 
     /// Rows that speak of an entry.

@@ -3,6 +3,7 @@
 //! Nothing here has an opinion about how arrays are handed out: everything is Arrow, and the Python package over it
 //! makes Awkward, NumPy and pandas of it. The interpreter is let go while the engine works.
 
+mod arrow;
 mod attributes;
 mod error;
 mod file;

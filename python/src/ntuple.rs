@@ -5,13 +5,17 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatchReader;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader, PySchema};
+use pyo3_arrow::{PyArray, PyRecordBatchReader, PySchema};
+use tupelo::Error;
 use tupelo::ops::inspect::{self, Sizes};
 use tupelo::reader::Read;
 use tupelo::schema::{Field, Kind, Schema};
 
+use crate::arrow;
 use crate::attributes::Attributes;
 use crate::error::{OrRaise, lock, stoppable};
 use crate::objects::Objects;
@@ -159,9 +163,9 @@ impl Ntuple {
     /// All fields that can be read, parents first, hidden ones behind the others. The alternatives of a variant are not
     /// there: they only make sense together.
     fn fields(&self) -> Vec<FieldRow> {
-        let (mut schema, listed) = (self.inner.schema().clone(), self.inner.schema().listed());
+        let mut schema = self.inner.schema().clone();
         // The order is kept otherwise.
-        schema.fields.sort_by_key(|field| !listed.fields.contains(field));
+        schema.fields.sort_by_key(Field::is_hidden);
         field_rows(&schema)
     }
 
@@ -213,7 +217,7 @@ impl Ntuple {
     fn arrow_schema<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
         let select = || Ok(self.select(request)?.arrow_schema());
         let schema = py.detach(select).or_raise(py)?;
-        PySchema::new(schema).into_pyarrow(py)
+        arrow::schema(py, schema)
     }
 
     /// The same ntuple, read by rules.
@@ -228,7 +232,7 @@ impl Ntuple {
     /// What is chosen as one `pyarrow.RecordBatch`.
     fn read<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
         let batch = stoppable(py, || self.select(request)?.to_batch())?;
-        PyRecordBatch::new(batch).into_pyarrow(py)
+        arrow::batch(py, batch)
     }
 
     /// What reading cost: counts by name, times in seconds as a pair of wall and CPU time, and a text of it all.
@@ -250,10 +254,15 @@ impl Ntuple {
         Ok(Some((counts, metrics.to_string())))
     }
 
-    /// Single entries of what is chosen as one `pyarrow.RecordBatch`, in the order given.
-    fn take<'py>(&self, py: Python<'py>, request: Request, entries: Vec<u64>) -> PyResult<Bound<'py, PyAny>> {
-        let batch = stoppable(py, || self.select(request)?.take(&entries))?;
-        PyRecordBatch::new(batch).into_pyarrow(py)
+    /// Single entries of what is chosen as one `pyarrow.RecordBatch`, in the order given: a `pyarrow.UInt64Array`.
+    fn take<'py>(&self, py: Python<'py>, request: Request, entries: PyArray) -> PyResult<Bound<'py, PyAny>> {
+        let (entries, _) = entries.into_inner();
+        let batch = stoppable(py, || {
+            let wrong = || Error::invalid_argument("entries are numbers of 64 bits");
+            let entries = entries.as_primitive_opt::<UInt64Type>().ok_or_else(wrong)?;
+            self.select(request)?.take(entries.values())
+        })?;
+        arrow::batch(py, batch)
     }
 
     /// Writes what is chosen as an ntuple of another file: the number of its entries. `tell` is called with the number of
@@ -313,7 +322,11 @@ impl Ntuple {
         batch_bytes: u64,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batches = || self.select(request)?.batches_of_bytes(batch_bytes);
+        let batches = || {
+            let read = self.select(request)?;
+            arrow::check_depth(&read.arrow_schema())?;
+            read.batches_of_bytes(batch_bytes)
+        };
         let reader: Box<dyn RecordBatchReader + Send> = Box::new(py.detach(batches).or_raise(py)?.into_arrow());
         Bound::new(py, PyRecordBatchReader::new(reader))?.call_method1("__arrow_c_stream__", (requested_schema,))
     }
@@ -361,7 +374,7 @@ pub(crate) fn schema_choose(
     binary_strings: bool,
 ) -> PyResult<Bound<'_, PyAny>> {
     let batch = tupelo::ops::index::choose(&schema.into_inner(), &patterns, binary_strings).or_raise(py)?;
-    PyRecordBatch::new(batch).into_pyarrow(py)
+    arrow::batch(py, batch)
 }
 
 /// What planners of many processes need to know of ntuples.
@@ -449,7 +462,7 @@ impl Batches {
         };
         match stoppable(py, next)? {
             None => Ok(None),
-            Some((start, stop, batch)) => Ok(Some((start, stop, PyRecordBatch::new(batch).into_pyarrow(py)?))),
+            Some((start, stop, batch)) => Ok(Some((start, stop, arrow::batch(py, batch)?))),
         }
     }
 }

@@ -72,8 +72,9 @@ impl Error {
         Self::new(ErrorKind::Corrupt, message)
     }
 
+    /// Something legal that is not done; for faces over this crate too.
     #[cold]
-    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+    pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
 

@@ -18,7 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._core import VERSION as __version__
-from ._core import set_threads, threads
+from ._core import threads
+from ._threads import set_threads
 from .errors import (
     ChangedFileError,
     CorruptError,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ._cpp import record
     from ._dask import dask, dask_dataframe
     from ._manifest import index
-    from ._many import concatenate, iterate, num_entries
+    from ._many import concatenate, hist, iterate, num_entries, scan
     from ._objects import Instance, OpaqueObject
     from ._origin import Report
     from ._partitions import Partition, PartitionReport, partitions
@@ -86,6 +87,7 @@ __all__ = [
     "concatenate",
     "dask",
     "dask_dataframe",
+    "hist",
     "index",
     "iterate",
     "num_entries",
@@ -93,6 +95,7 @@ __all__ = [
     "partitions",
     "record",
     "recreate",
+    "scan",
     "set_threads",
     "threads",
     "update",
@@ -122,6 +125,7 @@ _MODULE_OF = {
     "concatenate": "_many",
     "dask": "_dask",
     "dask_dataframe": "_dask",
+    "hist": "_many",
     "index": "_manifest",
     "iterate": "_many",
     "num_entries": "_many",
@@ -129,6 +133,7 @@ _MODULE_OF = {
     "partitions": "_partitions",
     "record": "_cpp",
     "recreate": "writing",
+    "scan": "_many",
     "update": "writing",
 }
 

@@ -14,6 +14,8 @@ from ._texts import check_name, check_text
 from .errors import InvalidArgumentError
 
 _ALIAS = "rntuple.alias"
+MAX_DEPTH = 64
+"""Levels of fields in an ntuple."""
 
 # C++ spelling without `std::` → standard name and Arrow type. Where C++ leaves widths open, they are Linux's.
 _FUNDAMENTAL: dict[str, tuple[str, Any]] = {
@@ -157,16 +159,27 @@ def _type_of_dtype(dtype: np.dtype[Any], name: str) -> Any:
 
 
 def _parse(text: str) -> _Type:
+    """A type by its C++ name. Raises `_Unknown` for what is none."""
+    depth = deepest = 0
+    for bracket in re.findall("[<>]", text):
+        depth += 1 if bracket == "<" else -1
+        deepest = max(deepest, depth)
+    if deepest > MAX_DEPTH:
+        raise _Unknown(f"{short(text)} has types in {deepest} levels of <…>, of which {MAX_DEPTH} can be stored")
+    return _parse_type(text)
+
+
+def _parse_type(text: str) -> _Type:
     base, arguments = _split(re.sub(r"\s+", " ", text.strip()))
     plain = base.removeprefix("std::")
     if not arguments:
         if plain not in _FUNDAMENTAL:
-            raise _Unknown(f"the type {text!r} is not known; known are {_KNOWN}")
+            raise _Unknown(f"the type {short(text)} is not known; known are {_KNOWN}")
         name, arrow = _FUNDAMENTAL[plain]
         return _Type(arrow, name, metadata=((_ALIAS, plain),) if plain == "Double32_t" else ())
     if plain in ("bitset", "array"):
         return _sized(plain, arguments, text)
-    inner = [_parse(argument) for argument in arguments]
+    inner = [_parse_type(argument) for argument in arguments]
     names = ",".join(one.name for one in inner)
     one_of = {"vector": 1, "optional": 1, "unique_ptr": 1, "atomic": 1, "pair": 2}.get(plain)
     if plain in _MAPS:
@@ -176,9 +189,9 @@ def _parse(text: str) -> _Type:
     elif plain in ("tuple", "variant"):
         one_of = len(inner)
     if one_of is None:
-        raise _Unknown(f"the type {text!r} is not known; known are {_KNOWN}")
+        raise _Unknown(f"the type {short(text)} is not known; known are {_KNOWN}")
     if one_of != len(inner):
-        raise _Unknown(f"{text!r} has {len(inner)} arguments in <…> instead of {one_of}")
+        raise _Unknown(f"{short(text)} has {len(inner)} arguments in <…> instead of {one_of}")
     if plain in ("pair", "tuple"):
         members = pa.struct([one.field(f"_{i}") for i, one in enumerate(inner)])
         return _Type(members, f"std::{plain}<{names}>")
@@ -214,11 +227,11 @@ def _below(inner: _Type) -> tuple[tuple[str, str], ...]:
 def _sized(plain: str, arguments: list[str], text: str) -> _Type:
     size = arguments[-1]
     if len(arguments) != (1 if plain == "bitset" else 2) or not size.isdigit() or not 0 < int(size) < 2**31:
-        raise _Unknown(f"{text!r} has no size from 1 to 2³¹−1 as its last argument")
+        raise _Unknown(f"{short(text)} has no size from 1 to 2³¹−1 as its last argument")
     if plain == "bitset":
         bits = pa.list_(pa.field("item", pa.bool_(), nullable=False), int(size))
         return _Type(bits, f"std::bitset<{int(size)}>")
-    inner = _parse(arguments[0])
+    inner = _parse_type(arguments[0])
     return _Type(pa.list_(inner.field("item"), int(size)), f"std::array<{inner.name},{int(size)}>")
 
 
@@ -228,12 +241,12 @@ def _split(text: str) -> tuple[str, list[str]]:
     if not bracket:
         return text, []
     if not rest.endswith(">"):
-        raise _Unknown(f"{text!r} has brackets that do not match")
+        raise _Unknown(f"{short(text)} has brackets that do not match")
     arguments, depth, current = [], 0, ""
     for letter in rest[:-1]:
         depth += (letter == "<") - (letter == ">")
         if depth < 0:
-            raise _Unknown(f"{text!r} has brackets that do not match")
+            raise _Unknown(f"{short(text)} has brackets that do not match")
         if letter == "," and depth == 0:
             arguments.append(current.strip())
             current = ""
@@ -241,5 +254,5 @@ def _split(text: str) -> tuple[str, list[str]]:
             current += letter
     arguments.append(current.strip())
     if depth != 0 or not all(arguments):
-        raise _Unknown(f"{text!r} has brackets that do not match, or nothing between them")
+        raise _Unknown(f"{short(text)} has brackets that do not match, or nothing between them")
     return base.strip(), arguments

@@ -1,6 +1,6 @@
 """Histograms of what is read, piece by piece."""
 
-import operator
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -11,7 +11,8 @@ import numpy as np
 from . import _optional
 from ._progress import Progress, Tell, telling
 from ._short import short
-from .errors import InvalidArgumentError
+from ._sizes import whole
+from .errors import InvalidArgumentError, LimitError
 
 if TYPE_CHECKING:
     from .ntuple import Ntuple
@@ -21,6 +22,9 @@ DEFAULT_BINS = 100
 
 DEFAULT_STEP = "16 MB"
 """Size in memory of what is filled at once: what is larger is not faster, and takes as much more memory."""
+
+MAX_BINS = 2**27
+"""Bins that a histogram may have on all axes together: 1 GiB of them."""
 
 NARROWEST = 2.0**-40
 """Half the width of a range around values that are all the same, as a part of them; 0.5 where that is more."""
@@ -125,6 +129,7 @@ def fill(
             dimensions = _measured(dimensions, reading, lambda done, _: tell(done, 2 * total))
             before = total
         axes = [dimension.axis() for dimension in dimensions]
+        _check_bins(math.prod(axis.extent for axis in axes))
         histogram = _histogram(axes, storage.Double() if weight is None else storage.Weight())
         for columns in reading.columns(wanted, lambda done, _: tell(before + done, before + total)):
             values = [d.values(*one) for d, *one in zip(dimensions, columns, axes, strict=False)]
@@ -219,17 +224,14 @@ def _bins(bins: Any, expression: str) -> Any:
     """A number of bins, an array of edges, or an axis."""
     if isinstance(bins, _boost_histogram().axis.Axis):
         return bins
-    try:
-        number = operator.index(bins)
-    except TypeError:
-        pass
-    else:
+    if isinstance(bins, bool) or (number := whole(bins)) is not None:
         if isinstance(bins, bool) or number < 1:
             raise InvalidArgumentError(f"an axis of {short(expression)} with {short(bins)} bins")
+        _check_bins(number)
         return number
     try:
         edges = np.asarray(bins, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         edges = np.empty(0)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise InvalidArgumentError(
@@ -239,14 +241,19 @@ def _bins(bins: Any, expression: str) -> Any:
     return edges
 
 
+def _check_bins(number: int) -> None:
+    if number > MAX_BINS:
+        raise LimitError(f"a histogram with {short(number)} bins: at most {MAX_BINS} fit into memory; choose fewer")
+
+
 def _limits(limits: Any, expression: str) -> tuple[float, float] | None:
     if limits is None:
         return None
     try:
         low, high = (float(limit) for limit in limits)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low = high = np.nan
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+    if not (low < high and np.isfinite(high - low)):
         raise InvalidArgumentError(
             f"a range is a pair of a lower and an upper edge; for {short(expression)} it is {short(limits)}"
         )

@@ -1,9 +1,12 @@
 """Arrow batches as what people want to work with."""
 
+import copy
+from collections.abc import Collection
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from . import _memory
 from ._awkward import Style, to_awkward
 from ._short import short
 from .errors import InvalidArgumentError
@@ -24,10 +27,16 @@ def check_how(how: object, library: str) -> None:
         )
 
 
-def hand_out(batch: Any, library: str, entries: Any, style: Style | None = None, how: How = None) -> Any:
+def hand_out(
+    batch: Any, library: str, entries: Any, style: Style | None = None, how: How = None, *, is_kept: bool = False
+) -> Any:
     """A `pyarrow.RecordBatch` of these entries (a range or their numbers) as the library's arrays; what `Ntuple.arrays`
-    says of each."""
-    return group(_columns(batch, library, entries, style or Style()), batch.schema.names, how)
+    says of each.
+
+    NumPy arrays and columns of pandas can be written to. They take over the memory of the batch, which nobody may use
+    afterwards. Columns that share memory are copied, and all of them where the batch ``is_kept``.
+    """
+    return group(_columns(batch, library, entries, style or Style(), is_kept), batch.schema.names, how)
 
 
 def group(arrays: Any, names: list[str], how: How) -> Any:
@@ -40,23 +49,32 @@ def group(arrays: Any, names: list[str], how: How) -> Any:
     return columns if how is dict else how(columns.values())
 
 
-def _columns(batch: Any, library: str, entries: Any, style: Style) -> Any:
+def _columns(batch: Any, library: str, entries: Any, style: Style, is_kept: bool) -> Any:
     if library == "arrow":
         return pa.Table.from_batches([batch])
     if library == "np":
         from ._numpy import to_numpy
 
-        columns = zip(batch.schema, batch.columns, strict=True)
-        return {field.name: to_numpy(field, column) for field, column in columns}
+        copied = _copied(batch, is_kept)
+        arrays = {}
+        for number, (field, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
+            array = to_numpy(field, column)
+            arrays[field.name] = copy.deepcopy(array) if number in copied else array
+        return arrays
     if library == "pd":
         from ._pandas import to_pandas
 
-        return to_pandas(batch, entries)
+        return to_pandas(batch, entries, _copied(batch, is_kept))
     if library == "pl":
         from ._polars import to_polars
 
         return to_polars(batch)
     return to_awkward(batch, style)
+
+
+def _copied(batch: Any, is_kept: bool) -> Collection[int]:
+    """The numbers of the columns whose memory others see too."""
+    return range(batch.num_columns) if is_kept else _memory.shared(batch.columns)
 
 
 def _zipped(arrays: Any) -> Any:

@@ -1,21 +1,24 @@
 """Entries of many files, one after the other."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 
-from . import _arrow, _core, _select
+from . import _arrow, _common, _core, _hist, _polars, _progress, _select
 from ._awkward import AddDoc, Style
-from ._files import Files, expand
+from ._files import Files, Place, expand, places, within
 from ._libraries import How, Library, check_how, hand_out
+from ._origin import Report
+from ._progress import Progress
 from ._select import Filter
 from ._sizes import optional_bytes
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 from .fields import Field
 from .ntuple import DEFAULT_STEP, Ntuple
-from .reading import File, reopen
+from .reading import reopen
 
 N = TypeVar("N")
 
@@ -31,11 +34,13 @@ def iterate(
     filter_name: Filter = None,
     filter_typename: Filter = None,
     filter_field: Callable[[Field], object] | None = None,
+    fields: _common.Fields = "common",
     report: bool = False,
     how: How = None,
     ak_add_doc: AddDoc = False,
     binary_strings: bool = False,
     allow_missing: bool = False,
+    progress: Progress = None,
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
     **unknown: object,
@@ -47,6 +52,13 @@ def iterate(
     an ntuple of the name are left out; the file itself must be there. ``page_checksums`` and ``memory_budget`` are
     those of `open`; files are opened when it is their turn.
 
+    Files may have different fields. Without ``expressions``, ``fields="common"`` reads those that all files have, by
+    their names, and a warning lists the others; ``fields="union"`` reads those that any file has, and gives missing
+    values where a file lacks them. Filters choose among them. To find out, all files are opened before the first piece.
+    An expression over a field that a file lacks is an error that names the file.
+
+    ``progress`` is that of `Ntuple.iterate`, for the entries of all files; they are counted first.
+
     >>> import tupelo
     >>> for run in 1, 2:
     ...     with tupelo.recreate(f"iterate{run}.root") as file:
@@ -55,38 +67,33 @@ def iterate(
     ...     print(report.file_path, report.start, report.stop, piece["x"])
     iterate1.root 0 2 [ 1 10]
     iterate2.root 2 4 [ 2 20]
+    >>> for piece in tupelo.iterate({"iterate1.root": {"object_path": "Events", "steps": [[1, 2]]}}):
+    ...     print(piece.x)
+    [10]
     """
     # Not a generator itself, so that what is wrong is said at once.
     _select.refuse("iterate", unknown)
     _select.check_library(library)
     check_how(how, library)
-    Style(ak_add_doc)
     _select.step(step_size)
-    ntuples = _ntuples(files, allow_missing, page_checksums, memory_budget)
+    _progress.check(progress)
+    style = Style(ak_add_doc)
+    wanted = Wanted(expressions, cut, aliases, (filter_name, filter_typename, filter_field), binary_strings)
+    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    total = 0 if _progress.is_silent(progress) else sum(stop - start for start, stop in many.all_ranges())
 
     def pieces() -> Iterator[Any]:
-        offset = 0
-        for ntuple in ntuples:
-            mine = ntuple.iterate(
-                expressions,
-                cut,
-                step_size=step_size,
-                aliases=aliases,
-                library=library,
-                filter_name=filter_name,
-                filter_typename=filter_typename,
-                filter_field=filter_field,
-                report=True,
-                how=how,
-                ak_add_doc=ak_add_doc,
-                binary_strings=binary_strings,
-            )
-            for piece, own in mine:
-                whole = replace(own, start=own.start + offset, stop=own.stop + offset, global_offset=offset)
-                if library == "pd":
-                    count_from(offset, piece)
-                yield (piece, whole) if report else piece
-            offset += ntuple.num_entries
+        done = 0
+        with _progress.telling(progress) as tell:
+            for ntuple, offset, ranges in many:
+                for first, last in ranges:
+                    for start, stop, batch, entries in many.batches(ntuple, first, last, step_size):
+                        tell(done + start - first, total)
+                        piece = hand_out(batch, library, _moved(entries, offset), style, how, is_kept=ntuple._is_kept)
+                        place = start + offset, stop + offset, ntuple.file_path, ntuple.object_path, offset
+                        yield (piece, Report(*place)) if report else piece
+                    done += last - first
+            tell(done, total)
 
     return pieces()
 
@@ -103,6 +110,7 @@ def concatenate(
     filter_name: Filter = None,
     filter_typename: Filter = None,
     filter_field: Callable[[Field], object] | None = None,
+    fields: _common.Fields = "common",
     how: How = None,
     ak_add_doc: AddDoc = False,
     binary_strings: bool = False,
@@ -113,51 +121,157 @@ def concatenate(
 ) -> Any:
     """Reads the entries of many files into one array, as `Ntuple.arrays` does those of one.
 
-    ``files`` and ``allow_missing`` are those of `iterate`; ``entry_start`` and ``entry_stop`` count through all files.
-    All else, ``filter_name``, ``filter_typename`` and ``filter_field`` too, is as in `Ntuple.arrays`. The chosen fields
-    must have the same names and types in all of them.
+    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`; ``entry_start`` and ``entry_stop`` count through
+    all files. All else, ``filter_name``, ``filter_typename`` and ``filter_field`` too, is as in `Ntuple.arrays`. Fields
+    of the same name must have the same type in all files.
 
     Raises `InvalidArgumentError` where they do not, saying how, and where there is no file.
 
     >>> import tupelo
     >>> for run in 1, 2:
     ...     with tupelo.recreate(f"concatenate{run}.root") as file:
-    ...         file["Events"] = {"x": [run, 10 * run]}
+    ...         file["Events"] = {"x": [run, 10 * run], f"only{run}": [0.5, 1.5]}
     >>> tupelo.concatenate("concatenate?.root", "x", entry_start=1, library="np")
     {'x': array([10,  2, 20])}
+    >>> print(tupelo.concatenate("concatenate?.root", fields="union").only2)
+    [None, None, 0.5, 1.5]
     """
     _select.refuse("concatenate", unknown)
     _select.check_library(library)
     check_how(how, library)
     style = Style(ak_add_doc)
-    ntuples = list(_ntuples(files, allow_missing, page_checksums, memory_budget))
-    if not ntuples:
-        raise InvalidArgumentError("there is no ntuple in any of the files")
-    ends = np.cumsum([0, *(ntuple.num_entries for ntuple in ntuples)]).tolist()
-    first, last = _select.entry_range(entry_start, entry_stop, ends[-1])
+    wanted = Wanted(expressions, cut, aliases, (filter_name, filter_typename, filter_field), binary_strings)
+    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    end: float = math.inf
+    begin = 0
+    if entry_start is not None or entry_stop is not None:
+        begin, end = _select.entry_range(entry_start, entry_stop, many.num_entries())
     batches: list[Any] = []
     numbers: list[Any] = []
-    for ntuple, start, stop in zip(ntuples, ends, ends[1:], strict=False):
-        mine = max(first, start), min(last, stop)
-        if mine[0] >= mine[1] and (batches or ntuple is not ntuples[-1]):
-            continue
-        batch, entries = ntuple._batch(
-            expressions,
-            cut,
-            aliases,
-            (filter_name, filter_typename, filter_field),
-            (max(0, mine[0] - start), max(0, mine[0] - start, mine[1] - start)),
-            binary_strings,
+    is_kept, last = False, None
+    for ntuple, offset, ranges in many:
+        last = ntuple
+        for start, stop in ranges:
+            start, stop = max(start, begin - offset), int(min(stop, end - offset))
+            if start < stop:
+                _add(batches, *many.read(ntuple, start, stop), numbers, offset, ntuple)
+                is_kept = is_kept or ntuple._is_kept
+        if offset + ntuple.num_entries >= end:
+            break
+    if last is None:
+        raise InvalidArgumentError("there is no ntuple in any of the files")
+    if not batches:
+        _add(batches, *many.read(last, 0, 0), numbers, 0, last)
+    entries = np.concatenate(numbers) if library == "pd" else range(0)
+    return hand_out(_arrow.one_batch(batches), library, entries, style, how, is_kept=is_kept)
+
+
+def _add(batches: list[Any], batch: Any, entries: Any, numbers: list[Any], offset: int, ntuple: Ntuple) -> None:
+    """Adds entries of an ntuple.
+
+    Raises `InvalidArgumentError` where their type is not that of the first ones.
+    """
+    if batches and not batch.schema.equals(batches[0].schema):
+        raise InvalidArgumentError(
+            f"{ntuple.file_path}: ntuple '{ntuple.object_path}' differs from the one before: "
+            f"{_select.difference(_types(batches[0]), _types(batch))}"
         )
-        if batches and not batch.schema.equals(batches[0].schema):
-            raise InvalidArgumentError(
-                f"{ntuple.file_path}: ntuple '{ntuple.object_path}' differs from the one before: "
-                f"{_select.difference(_types(batches[0]), _types(batch))}"
-            )
-        batches.append(batch)
-        numbers.append(np.asarray(entries) + start)
-    entries = range(first, max(first, last)) if cut is None else np.concatenate(numbers)
-    return hand_out(_arrow.one_batch(batches), library, entries, style, how)
+    batches.append(batch)
+    numbers.append(_moved(entries, offset))
+
+
+def hist(
+    files: Files | Ntuple | Iterable[Ntuple],
+    *expressions: str,
+    bins: Any = _hist.DEFAULT_BINS,
+    range: Any = None,
+    cut: str | None = None,
+    weight: str | None = None,
+    aliases: Mapping[str, str] | None = None,
+    step_size: SupportsIndex | str = _hist.DEFAULT_STEP,
+    progress: Progress = None,
+    allow_missing: bool = False,
+    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
+    memory_budget: int | str | None = None,
+) -> Any:
+    """Fills one histogram from the entries of many files, as `Ntuple.hist` does from those of one.
+
+    ``files`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.hist`.
+
+    Raises what `Ntuple.hist` and `iterate` do, and `InvalidArgumentError` where there is no file.
+
+    >>> import tupelo
+    >>> for run in 1, 2:
+    ...     with tupelo.recreate(f"hist{run}.root") as file:
+    ...         file["Events"] = {"x": [run, 10 * run]}
+    >>> tupelo.hist("hist?.root:Events", "x", bins=2, range=(0, 20), cut="x < 20").values().tolist()
+    [2.0, 1.0]
+    """
+    many = Many(files, allow_missing, page_checksums, memory_budget)
+    source: Any = _HistSource(many)
+    total = sum(stop - start for start, stop in many.all_ranges())
+    reading = _hist.Reading(source, cut, aliases, 0, total, step_size)
+    return _hist.fill(reading, expressions, bins, range, weight, progress)
+
+
+class _HistSource:
+    """Many files in the place of the ntuple that `_hist.Reading` reads."""
+
+    def __init__(self, many: "Many") -> None:
+        self._many = many
+        first = next(iter(many), None)
+        if first is None:
+            raise InvalidArgumentError("there is no ntuple in any of the files")
+        self._first = first[0]
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._first
+
+    def __getitem__(self, path: str) -> Field:
+        return self._first[path]
+
+    def iterate(self, expressions: list[str], *, entry_start: int, entry_stop: int, **how: Any) -> Iterator[Any]:
+        # The range is all of it.
+        return iterate(self._many.places, expressions, **self._many.opening, **how)
+
+
+def scan(
+    files: Files | Ntuple | Iterable[Ntuple],
+    names: str | Iterable[str] | None = None,
+    *,
+    filter_name: Filter = None,
+    filter_typename: Filter = None,
+    fields: _common.Fields = "common",
+    binary_strings: bool = False,
+    allow_missing: bool = False,
+    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
+    memory_budget: int | str | None = None,
+) -> Any:
+    """A `polars.LazyFrame` of the entries of many files, which reads what a query needs, as `Ntuple.scan` does of one.
+
+    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.scan`. All files are
+    opened at once.
+
+    Raises what `Ntuple.scan` and `iterate` do, and `InvalidArgumentError` where there is no file.
+
+    >>> import polars, tupelo
+    >>> for run in 1, 2:
+    ...     with tupelo.recreate(f"scan{run}.root") as file:
+    ...         file["Events"] = {"x": [run, 10 * run]}
+    >>> tupelo.scan("scan?.root:Events").filter(polars.col("x") > 1).collect()["x"].to_list()
+    [10, 2, 20]
+    """
+    wanted = Wanted(names, None, None, (filter_name, filter_typename, None), binary_strings)
+    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    frames = []
+    for ntuple, _, ranges in many:
+        for start, stop in ranges:
+            request = many.request(ntuple, start, stop)
+            _polars.check_fields(request)
+            frames.append(_polars.scan(ntuple, request))
+    if not frames:
+        raise InvalidArgumentError("there is no ntuple in any of the files")
+    return _polars.concatenated(frames, many.union is not None)
 
 
 def num_entries(
@@ -173,21 +287,157 @@ def num_entries(
     >>> list(tupelo.num_entries("num_*.root"))
     [('num_entries.root', 'Events', 3)]
     """
-    for ntuple in _ntuples(files, allow_missing, _core.DEFAULT_PAGE_CHECKSUMS, None):
-        yield ntuple.file_path, ntuple.object_path, ntuple.num_entries
+    for ntuple, _, ranges in Many(files, allow_missing, _core.DEFAULT_PAGE_CHECKSUMS, None):
+        yield ntuple.file_path, ntuple.object_path, sum(stop - start for start, stop in ranges)
 
 
-def _ntuples(
-    files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None
-) -> Iterator[Ntuple]:
-    """Opens them one after the other."""
-    budget = optional_bytes("memory_budget", memory_budget)
+@dataclass(frozen=True)
+class Wanted:
+    """What is read of every file: the arguments of `Ntuple.arrays`."""
 
-    def find(path: str, name: str | None) -> Ntuple:
-        file: File = reopen(path, page_checksums, budget, False)
-        return file.only() if name is None else file[name]
+    expressions: str | Iterable[str] | None = None
+    cut: str | None = None
+    aliases: Mapping[str, str] | None = None
+    filters: tuple[Filter, Filter, Callable[[Field], object] | None] = (None, None, None)
+    binary_strings: bool = False
 
-    return each(files, Ntuple, find, allow_missing)
+    @property
+    def is_filtered(self) -> bool:
+        """Whether filters choose fields."""
+        return any(one is not None for one in self.filters)
+
+    def chosen(self, ntuple: Ntuple) -> list[str] | None:
+        """The fields that pass the filters; None where there is none."""
+        if not self.is_filtered:
+            return None
+        name, typename, field = self.filters
+        return ntuple.keys(filter_name=name, filter_typename=typename, filter_field=field)
+
+
+class Many:
+    """Ntuples of many files, opened one after the other, and what is read of each."""
+
+    def __init__(
+        self, files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None
+    ) -> None:
+        is_one = isinstance(files, str | Mapping | Ntuple) or not isinstance(files, Iterable)
+        self.places: list[Any] = []
+        """The files, each a `Place` or an `Ntuple`, as `iterate` takes them."""
+        for one in [files] if is_one else files:
+            self.places += [one] if isinstance(one, Ntuple) else places(one)
+        self.opening: dict[str, Any] = {
+            "allow_missing": allow_missing,
+            "page_checksums": page_checksums,
+            "memory_budget": optional_bytes("memory_budget", memory_budget),
+        }
+        """How files are opened: keywords of `iterate`."""
+        self._wanted = Wanted()
+        self._patterns: list[str] | None = None
+        self.union: Any = None
+        """The `pyarrow.Schema` that all batches get."""
+
+    def choosing(self, wanted: Wanted, fields: _common.Fields) -> "Many":
+        """The same reading what is wanted. Without expressions, all files are opened to find their fields.
+
+        Raises `InvalidArgumentError` where files have no field in common, or differ in the type of one.
+        """
+        _common.check(fields)
+        # Expressions may be a generator.
+        listed = None if wanted.expressions is None else _select.texts("expressions", wanted.expressions)
+        self._wanted = replace(wanted, expressions=listed)
+        if listed is not None or len(self.places) < 2:
+            return self
+        if fields == "union":
+            union = _common.Union()
+            for ntuple, _, _ in self:
+                where = f"{ntuple.file_path}: ntuple '{ntuple.object_path}'"
+                union.add(ntuple._core.arrow_schema(self.request(ntuple, 0, 0, is_cut=False)), where)
+            self.union = union.schema()
+            self._check_some(len(self.union))
+            return self
+        common = _common.Common()
+        for ntuple, _, _ in self:
+            common.add(ntuple._fields, wanted.chosen(ntuple))
+        self._check_some(common.size)
+        if (paths := common.paths()) is not None:
+            self._patterns = [_select.literal(path) for path in paths]
+        return self
+
+    def _check_some(self, fields: int) -> None:
+        if fields == 0 and self._wanted.is_filtered:
+            raise NotFoundError(f"no field in any of {len(self.places)} files passes the filters")
+
+    def __iter__(self) -> Iterator[tuple[Ntuple, int, list[tuple[int, int]]]]:
+        """Each ntuple, the number of entries in those before it, and the ranges of its entries that are meant."""
+        offset = 0
+        for place in self.places:
+            if isinstance(place, Ntuple):
+                ntuple, ranges = place, [(0, place.num_entries)]
+            else:
+                found = self._open(place)
+                if found is None:
+                    continue
+                ntuple, ranges = found, within(place, found.num_entries)
+            yield ntuple, offset, ranges
+            offset += ntuple.num_entries
+
+    def _open(self, place: Place) -> Ntuple | None:
+        """None where there is no such ntuple, and that is allowed."""
+        try:
+            file = reopen(place.path, self.opening["page_checksums"], self.opening["memory_budget"], False)
+            return file.only() if place.name is None else file[place.name]
+        except MissingFileError:
+            raise
+        except NotFoundError:
+            if not self.opening["allow_missing"]:
+                raise
+            return None
+
+    def all_ranges(self) -> Iterator[tuple[int, int]]:
+        """The ranges of entries of all files, each counted in its file."""
+        return (one for _, _, ranges in self for one in ranges)
+
+    def num_entries(self) -> int:
+        """The number of entries of all files, whatever is meant of them."""
+        return sum(ntuple.num_entries for ntuple, _, _ in self)
+
+    def request(self, ntuple: Ntuple, start: int, stop: int, is_cut: bool = True) -> _select.Request:
+        """What is read of entries of an ntuple."""
+        wanted = self._wanted
+        settled = self._patterns is not None or self.union is not None or len(self.places) > 1
+        filters = (None, None, None) if settled and wanted.is_filtered else wanted.filters
+        cut, aliases = (wanted.cut, wanted.aliases) if is_cut else (None, None)
+        request = ntuple._request(wanted.expressions, cut, aliases, filters, (start, stop))
+        if self._patterns is not None:
+            request.patterns = self._patterns
+        elif filters != wanted.filters:
+            # In a union no field of a file may pass.
+            request.patterns = [_select.literal(path) for path in wanted.chosen(ntuple) or []] or None
+        request.binary_strings = wanted.binary_strings
+        return request
+
+    def read(self, ntuple: Ntuple, start: int, stop: int) -> tuple[Any, Any]:
+        """Entries of an ntuple as a `pyarrow.RecordBatch`, and their numbers."""
+        batch, entries = ntuple._stream_batch(self.request(ntuple, start, stop))
+        return self._fitted(batch), entries
+
+    def batches(
+        self, ntuple: Ntuple, start: int, stop: int, step_size: SupportsIndex | str
+    ) -> Iterator[tuple[int, int, Any, Any]]:
+        """The same piece by piece: first entry, the one behind the last, batch, and numbers."""
+        request = self.request(ntuple, start, stop)
+        for first, last, batch, entries in ntuple._batches(request, step_size):
+            yield first, last, self._fitted(request.ordered(batch)), entries
+
+    def _fitted(self, batch: Any) -> Any:
+        return batch if self.union is None else _common.fitted(batch, self.union)
+
+
+def _moved(entries: Any, offset: int) -> Any:
+    """Numbers of entries, counted from others before."""
+    if isinstance(entries, range):
+        return range(entries.start + offset, entries.stop + offset)
+    return entries + offset
 
 
 def each(files: Any, kind: type[N], find: Callable[[str, str | None], N], allow_missing: bool) -> Iterator[N]:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from . import _arrow
+from . import _arrow, _memory
 
 
 def to_numpy(field: Any, array: Any) -> Any:
-    """The values of a column of n entries:
+    """The values of a column of n entries, as arrays that can be written to; the memory of the column becomes theirs:
 
     - numbers: an array of shape (n,), without a copy; booleans are copied
     - fixed-size arrays and bitsets: an array of shape (n, N)
@@ -57,7 +57,7 @@ def _values(array: Any) -> Any:
     if pa.types.is_fixed_size_list(kind):
         inner = to_numpy(kind.value_field, _arrow.fixed_values(array))
         return inner.reshape(len(array), kind.list_size, *inner.shape[1:])
-    return _arrow.numbers(array)
+    return _memory.writable_numbers(array)
 
 
 def _objects(values: Sequence[Any]) -> Any:

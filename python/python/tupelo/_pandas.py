@@ -1,14 +1,15 @@
 """Arrow batches as pandas data frames."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
 
-from . import _optional
+from . import _memory, _optional
 
 
-def to_pandas(batch: Any, entries: Any) -> Any:
-    """A data frame whose index are the entry numbers.
+def to_pandas(batch: Any, entries: Any, copied: Collection[int] = ()) -> Any:
+    """A data frame whose index are the entry numbers; the columns ``copied`` leave the memory of the batch alone.
 
     Numbers and booleans that cannot be missing are NumPy columns, and strings are what pandas makes of strings;
     everything else (optionals, collections, arrays, records, variants) keeps its Arrow type in a `pandas.ArrowDtype`.
@@ -18,10 +19,11 @@ def to_pandas(batch: Any, entries: Any) -> Any:
     pd = _optional.load("pandas", "library='pd'", "pandas", ", or choose another library")
     index = pd.RangeIndex(entries) if isinstance(entries, range) else pd.Index(entries)
     columns: dict[str, Any] = {}
-    for field, array in zip(batch.schema, batch.columns, strict=True):
+    for number, (field, array) in enumerate(zip(batch.schema, batch.columns, strict=True)):
         is_flat = pa.types.is_primitive(field.type) and not field.nullable
         if is_flat:
-            columns[field.name] = array.to_numpy(zero_copy_only=not pa.types.is_boolean(field.type))
+            values = _memory.writable_numbers(array)
+            columns[field.name] = values.copy() if number in copied else values
         elif pa.types.is_large_string(field.type) and not field.nullable:
             columns[field.name] = pd.Series(array.to_numpy(zero_copy_only=False), index=index)
         else:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import _core, _optional, _select
-from .errors import UnsupportedError
+from .errors import InvalidArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
     from .ntuple import Ntuple
@@ -35,6 +35,17 @@ def scan(ntuple: "Ntuple", request: _select.Request) -> Any:
     empty = _from_arrow(pa.Table.from_batches([], schema))
     source = _Source(ntuple, patterns, request, empty.schema)
     return register_io_source(source.frames, schema=pl.Schema(empty.schema), is_pure=True, validate_schema=True)
+
+
+def check_fields(request: _select.Request) -> None:
+    """Raises `InvalidArgumentError` for what is no field."""
+    if request.computed:
+        raise InvalidArgumentError(f"scan() has fields; {request.computed[0][0]!r} is computed by polars afterwards")
+
+
+def concatenated(frames: list[Any], is_union: bool) -> Any:
+    """One frame after the other; in a union, columns that a frame lacks are missing there."""
+    return _polars().concat(frames, how="diagonal" if is_union else "vertical")
 
 
 class _Source:
@@ -75,7 +86,7 @@ class _Source:
 
     def _survivors(self, columns: list[str], position: int, places: Any) -> Any:
         """Columns of the entries at these places behind a position."""
-        entries = (places.to_numpy().astype(np.int64) + position).tolist()
+        entries = pa.array(places.to_numpy().astype(np.uint64) + np.uint64(position))
         frame = to_polars(self.ntuple._core.take(self._reading(columns, self.request.entry_stop), entries))
         # Strings of single entries come as texts or as bytes by what they hold.
         return frame.select(columns).cast({name: self.schema[name] for name in columns})

@@ -27,7 +27,7 @@ def steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) -
 
     Raises `InvalidArgumentError` at once for what is no progress.
     """
-    _check(progress)
+    check(progress)
     return batches if is_silent(progress) else _steps(batches, progress, start, stop)
 
 
@@ -48,7 +48,7 @@ def telling(progress: Progress) -> Iterator[Tell]:
 
     Raises `InvalidArgumentError` for what is no progress.
     """
-    _check(progress)
+    check(progress)
     if progress is not True:
         yield _silent if is_silent(progress) else _adapted(progress)
     elif sys.stderr is None or not sys.stderr.isatty():
@@ -58,7 +58,8 @@ def telling(progress: Progress) -> Iterator[Tell]:
             yield tell
 
 
-def _check(progress: Progress) -> None:
+def check(progress: Progress) -> None:
+    """Raises `InvalidArgumentError` for what is no progress."""
     is_bar = hasattr(progress, "add_task") or (hasattr(progress, "update") and hasattr(progress, "n"))
     if not (progress is None or isinstance(progress, bool) or callable(progress) or is_bar):
         raise InvalidArgumentError(

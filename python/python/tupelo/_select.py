@@ -7,8 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 from . import _core
 from ._short import short
+from ._sizes import whole
 from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
@@ -47,24 +50,53 @@ def refuse(method: str, unknown: Mapping[str, object]) -> None:
         raise TypeError(f"{method}() got an unexpected keyword argument {short(name)}")
 
 
-def single_entries(entries: Iterable[SupportsIndex], count: int) -> list[int]:
-    """Entry numbers, those below zero counted from the end.
+def single_entries(entries: Iterable[SupportsIndex], count: int) -> Any:
+    """Entry numbers as a NumPy array of 64-bit integers, those below zero counted from the end.
 
     Raises `InvalidArgumentError` for what is no number or no entry.
     """
     if isinstance(entries, str | bytes) or not isinstance(entries, Iterable):
         raise InvalidArgumentError(f"entries are a list of numbers, not {short(entries)}")
-    chosen = []
-    for entry in entries:
-        if isinstance(entry, bool) or type(entry).__name__ in {"bool", "bool_"} or not isinstance(entry, SupportsIndex):
-            raise InvalidArgumentError(
-                f"entries are whole numbers, not {short(entry)}; numpy.flatnonzero gives those of a mask"
-            )
-        index = operator.index(entry)
-        if not -count <= index < count:
-            raise InvalidArgumentError(f"entry {index} of an ntuple with {count} entries")
-        chosen.append(index + count if index < 0 else index)
-    return chosen
+    array = _integers(entries)
+    is_wrong = (array < -count) | (array >= count)
+    if is_wrong.any():
+        raise InvalidArgumentError(f"entry {short(int(array[is_wrong][0]))} of an ntuple with {count} entries")
+    array = array.astype(np.int64)
+    return np.where(array < 0, array + count, array)
+
+
+def _integers(entries: Iterable[SupportsIndex]) -> Any:
+    """Whole numbers as an array; one of Python's own integers where 64 bits do not hold them."""
+    if isinstance(entries, range):
+        return _array(entries)
+    if hasattr(entries, "__array__"):
+        array = np.asarray(entries)
+        if array.ndim == 1 and array.dtype.kind in "iu":
+            return array
+        if array.dtype.kind != "O" and array.size:
+            raise _no_entries(array.flat[0] if array.ndim == 1 else entries)
+        entries = array.tolist()
+    listed = list(entries)
+    # One look at each kind of number, not at each number.
+    if not all(kind is int or issubclass(kind, np.integer) for kind in set(map(type, listed))):
+        for entry in listed:
+            if whole(entry) is None:
+                raise _no_entries(entry)
+        listed = [operator.index(entry) for entry in listed]
+    return _array(listed)
+
+
+def _array(numbers: range | list[Any]) -> Any:
+    try:
+        return np.array(numbers, dtype=np.int64)
+    except OverflowError:
+        return np.array(numbers, dtype=object)
+
+
+def _no_entries(entry: object) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"entries are whole numbers, not {short(entry)}; numpy.flatnonzero gives those of a mask"
+    )
 
 
 def check_library(library: object) -> None:
@@ -257,12 +289,10 @@ def entry_range(start: SupportsIndex | None, stop: SupportsIndex | None, count: 
     >>> entry_range(-3, None, 10), entry_range(2, 100, 10), entry_range(5, 1, 10)
     ((7, 10), (2, 10), (5, 5))
     """
-    try:
-        first, last, _ = slice(start, stop).indices(count)
-    except TypeError:
-        raise InvalidArgumentError(
-            f"entries are counted by integers, not by {short(start)} and {short(stop)}"
-        ) from None
+    for number in start, stop:
+        if number is not None and whole(number) is None:
+            raise InvalidArgumentError(f"entries are counted by integers, not by {short(start)} and {short(stop)}")
+    first, last, _ = slice(start, stop).indices(count)
     return first, max(first, last)
 
 
@@ -270,12 +300,9 @@ def step(size: SupportsIndex | str) -> int | str:
     """A number of entries, or the text that stands for a number of bytes."""
     if isinstance(size, str):
         return size
-    try:
-        entries: Any = operator.index(size)
-    except TypeError:
-        raise InvalidArgumentError(
-            f"a step is a number of entries or a text such as '100 MB', not {short(size)}"
-        ) from None
+    entries = whole(size)
+    if entries is None:
+        raise InvalidArgumentError(f"a step is a number of entries or a text such as '100 MB', not {short(size)}")
     if not 1 <= entries < 2**63:
-        raise InvalidArgumentError(f"a step must have at least one entry and at most 2⁶³−1, not {entries}")
-    return int(entries)
+        raise InvalidArgumentError(f"a step must have at least one entry and at most 2⁶³−1, not {short(entries)}")
+    return entries

@@ -66,12 +66,24 @@ def count(what: str, allowed: str, number: SupportsIndex) -> int:
     >>> count("checkpoint_clusters", "clusters", 3)
     3
 
-    Raises `InvalidArgumentError` for everything else.
+    Raises `InvalidArgumentError` for everything else, truths too.
     """
-    try:
-        index = operator.index(number)
-    except TypeError:
-        index = -1
-    if not 0 <= index < _END:
+    index = whole(number)
+    if index is None or not 0 <= index < _END:
         raise InvalidArgumentError(f"{what} is a number of {allowed}, not {short(number)}")
     return index
+
+
+def whole(number: object) -> int | None:
+    """An integer of Python or NumPy as an `int`; None for everything else. True and False are no integers here.
+
+    >>> whole(3), whole(True), whole(2.5), whole("3")
+    (3, None, None, None)
+    """
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+        return None
+    try:
+        return operator.index(number)
+    except TypeError:
+        # Arrays have the method, and only some of them an answer.
+        return None

@@ -60,7 +60,7 @@ class AttributeSet:
         """What the rows say, in their order; ``library`` is that of `Ntuple.arrays`."""
         _select.check_library(library)
         values = self._core.values()
-        return hand_out(values, library, range(values.num_rows))
+        return hand_out(values, library, range(values.num_rows), is_kept=True)
 
     def of_entry(self, entry: SupportsIndex) -> "AttributeSet":
         """The rows that speak of an entry, counted from 0; none where it does not exist.

@@ -129,7 +129,7 @@ class Field:
         if library == "arrow":
             return column
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.path)]))
-        arrays = hand_out(alone, library, range(start, stop), style)
+        arrays = hand_out(alone, library, range(start, stop), style, is_kept=self._ntuple._is_kept)
         return arrays[self.path]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -149,7 +149,7 @@ class Field:
         values = self.array(library="np")
         if values.dtype.kind not in "iufb" or isinstance(values, np.ma.MaskedArray):
             raise InvalidArgumentError(f"'{self.path}' has no plain numbers; read it by array(), which gives ak.Array")
-        return np.ascontiguousarray(values).copy().__dlpack__(**options)
+        return np.ascontiguousarray(values).__dlpack__(**options)
 
     def __arrow_array__(self, type: Any = None) -> Any:
         """What ``pyarrow.array(field)`` takes: ``array(library="arrow")``."""
@@ -415,6 +415,11 @@ class Fields:
         self.close()
 
     # Under the hood.
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether others may see the memory of what is read."""
+        return False
 
     @property
     def _core(self) -> "_core.Ntuple":

@@ -248,7 +248,7 @@ class Ntuple(Fields):
             arrays = _virtual.virtual_arrays(self._core, request, style, access_log)
             return arrays[request.order] if request.order else arrays
         batch, entries = self._whole(request, progress)
-        return hand_out(request.ordered(batch), library, entries, style, how)
+        return hand_out(request.ordered(batch), library, entries, style, how, is_kept=self._is_kept)
 
     def iterate(
         self,
@@ -303,7 +303,7 @@ class Ntuple(Fields):
 
         def pieces() -> Iterator[Any]:
             for start, stop, batch, entries in batches:
-                piece = hand_out(request.ordered(batch), library, entries, style, how)
+                piece = hand_out(request.ordered(batch), library, entries, style, how, is_kept=self._is_kept)
                 yield (piece, Report(start, stop, self.file_path, self.object_path)) if report else piece
 
         return pieces()
@@ -335,7 +335,8 @@ class Ntuple(Fields):
         _select.check_library(library)
         request = self._request(expressions, None, aliases, (filter_name, filter_typename, filter_field))
         chosen = _select.single_entries(entries, self.num_entries)
-        return hand_out(request.ordered(self._core.take(request, chosen)), library, chosen)
+        batch = self._core.take(request, pa.array(chosen, pa.uint64()))
+        return hand_out(request.ordered(batch), library, chosen, is_kept=self._is_kept)
 
     def stream(
         self,
@@ -398,10 +399,7 @@ class Ntuple(Fields):
         [([2.5, 3.5],), ([],)]
         """
         request = self._request(names, None, None, (filter_name, filter_typename, None), (entry_start, entry_stop))
-        if request.computed:
-            raise InvalidArgumentError(
-                f"scan() has fields; {request.computed[0][0]!r} is computed by polars afterwards"
-            )
+        _polars.check_fields(request)
         request.binary_strings = binary_strings
         return _polars.scan(self, request)
 
@@ -524,20 +522,11 @@ class Ntuple(Fields):
             return self._core.read(request), range(request.entry_start, request.entry_stop)
         return _numbered(self._core.read(_with_numbers(request)))
 
-    def _batch(
-        self,
-        expressions: str | Iterable[str] | None,
-        cut: str | None,
-        aliases: Mapping[str, str] | None,
-        filters: _Filters,
-        entries: tuple[int, int],
-        binary_strings: bool,
-    ) -> tuple[Any, Any]:
-        """Entries as one `pyarrow.RecordBatch` whose type does not depend on them, and their numbers."""
-        request = self._request(expressions, cut, aliases, filters, entries)
-        request.binary_strings = binary_strings
-        if cut is None:
-            return request.ordered(request.read_as_stream(self._core)), range(*entries)
+    def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
+        """What is asked for as one `pyarrow.RecordBatch` whose type does not depend on the entries, and their numbers."""
+        if request.cut is None:
+            batch = request.read_as_stream(self._core)
+            return request.ordered(batch), range(request.entry_start, request.entry_stop)
         batch, numbers = _numbered(_with_numbers(request).read_as_stream(self._core))
         return request.ordered(batch), numbers
 
@@ -596,6 +585,11 @@ class Ntuple(Fields):
         return _reopen, (place, self._rules)
 
     # Under the hood.
+
+    @property
+    def _is_kept(self) -> bool:
+        # Functions of rules may keep what they are given, and give what they keep.
+        return bool(self._rules)
 
     def _request(
         self,

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use super::decoded::Decoded;
 use super::{Ntuple, Read};
 use crate::expression::{Expression, shorten, truths};
-use crate::schema::{Field, Kind, Schema};
+use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
 /// A named value for each entry.
@@ -67,7 +67,7 @@ impl Named {
         }
         let within = |e: Error| e.within(format!("expression '{}'", shorten(&expression.to_string())));
         let fields = match fields.is_empty() {
-            true => Read::new(ntuple.clone(), Schema { fields: Vec::new() }, None),
+            true => Read::new(ntuple.clone(), Arc::default(), None),
             false => ntuple.select(fields).map_err(within)?,
         };
         if let Some(field) = fields.disk_fields().iter().find(|field| holds_objects(field)) {

@@ -1,7 +1,7 @@
 //! One open ntuple.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use tupelo_format::container::StreamerInfos;
@@ -14,7 +14,7 @@ use super::sources::Sources;
 use super::{Objects, Read, ReadRule};
 use crate::schema::arrow::default_column_type;
 use crate::schema::evolution::Rules as Evolution;
-use crate::schema::{Field, Schema, metadata};
+use crate::schema::{Field, Names, Schema, metadata};
 use crate::source::{Metrics, PageSource, Pages};
 use crate::{Error, Result, plan, pool};
 
@@ -45,7 +45,9 @@ pub struct Ntuple {
 struct Inner {
     source: PageSource,
     path: String,
-    schema: Schema,
+    schema: Arc<Schema>,
+    /// Made when a field is first asked for by its name.
+    names: OnceLock<Names>,
     warnings: Vec<String>,
     compressed: bool,
 }
@@ -59,7 +61,8 @@ impl Ntuple {
         let warnings = source.descriptor().dropped().iter().map(dropped).collect();
         // A damaged page list is told to whoever reads entries of it; it does not keep the ntuple from being opened.
         let compressed = is_compressed(&source, &schema).unwrap_or(true);
-        let inner = Inner { source, path: path.to_owned(), schema, warnings, compressed };
+        let (path, schema, names) = (path.to_owned(), Arc::new(schema), OnceLock::new());
+        let inner = Inner { source, path, schema, names, warnings, compressed };
         Ok(Self { inner: Arc::new(inner), rules: None })
     }
 
@@ -125,7 +128,17 @@ impl Ntuple {
 
     /// The fields, with what read rules compute.
     pub fn schema(&self) -> &Schema {
+        self.shared_schema()
+    }
+
+    fn shared_schema(&self) -> &Arc<Schema> {
         self.rules.as_ref().map_or(&self.inner.schema, |rules| &rules.schema)
+    }
+
+    /// Where the fields of [`Ntuple::schema`] are, by dotted path.
+    fn names(&self) -> &Names {
+        let names = self.rules.as_ref().map_or(&self.inner.names, |rules| &rules.names);
+        names.get_or_init(|| Names::of(self.schema()))
     }
 
     /// The fields as they are on disk.
@@ -195,12 +208,15 @@ impl Ntuple {
     }
 
     pub(super) fn select<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
-        let schema = self.schema().select(patterns.as_ref())?;
+        if patterns.as_ref().is_empty() {
+            return Ok(self.read_all());
+        }
+        let schema = self.schema().select_by(self.names(), patterns.as_ref())?;
         let sources = match self.rules {
             None => None,
             Some(_) => Some(Arc::new(Sources::of(self.disk_schema(), &self.evolution(), &schema)?)),
         };
-        Ok(Read::new(self.clone(), schema, sources))
+        Ok(Read::new(self.clone(), Arc::new(schema), sources))
     }
 
     /// The layouts of classes with which streamer fields are decoded: those of the ntuple itself, and those of the
@@ -239,8 +255,12 @@ impl Ntuple {
     /// Chooses all fields that are [listed](Schema::listed).
     pub fn read_all(&self) -> Read {
         let sources = self.rules.as_ref().map(|rules| rules.sources.clone());
+        let hides = self.schema().fields.iter().any(|field| field.hidden);
         // The sources of rules are those of all fields.
-        let schema = if sources.is_some() { self.schema().clone() } else { self.schema().listed() };
+        let schema = match hides && sources.is_none() {
+            true => Arc::new(self.schema().listed()),
+            false => Arc::clone(self.shared_schema()),
+        };
         Read::new(self.clone(), schema, sources)
     }
 

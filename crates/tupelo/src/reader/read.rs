@@ -29,7 +29,7 @@ const NEAR_ENTRIES: u64 = 64;
 #[derive(Debug, Clone)]
 pub struct Read {
     ntuple: Ntuple,
-    schema: Schema,
+    schema: Arc<Schema>,
     /// What is read instead of the schema's fields, and what is made of it.
     sources: Option<Arc<Sources>>,
     entries: Range<u64>,
@@ -46,7 +46,7 @@ pub struct Read {
 
 impl Read {
     /// Reads a schema; where that is not a part of what is on disk, from those sources.
-    pub(super) fn new(ntuple: Ntuple, schema: Schema, sources: Option<Arc<Sources>>) -> Self {
+    pub(super) fn new(ntuple: Ntuple, schema: Arc<Schema>, sources: Option<Arc<Sources>>) -> Self {
         let entries = 0..ntuple.entries();
         let (aliases, computed) = (Arc::default(), Vec::new());
         Self { ntuple, schema, sources, entries, binary_strings: false, aliases, computed, numbers: None, cut: None }
@@ -74,7 +74,7 @@ impl Read {
     pub fn with_schema(mut self, wanted: &Schema) -> Result<Self> {
         let sources = Sources::of(self.ntuple.disk_schema(), &self.ntuple.evolution(), wanted);
         self.sources = Some(Arc::new(sources.map_err(|e| self.ntuple.context(e))?));
-        self.schema = wanted.clone();
+        self.schema = Arc::new(wanted.clone());
         Ok(self)
     }
 
@@ -266,7 +266,7 @@ impl Read {
     /// Unsupported for what is computed and has no C++ type.
     pub fn schema_with_computed(&self) -> Result<Schema> {
         let fields: Vec<ArrowField> = self.computed.iter().map(|computed| computed.field().clone()).collect();
-        let mut schema = self.schema.clone();
+        let mut schema = self.schema().clone();
         schema.fields.extend(Schema::from_arrow(&ArrowSchema::new(fields))?.fields);
         Ok(schema)
     }
@@ -281,7 +281,7 @@ impl Read {
     /// Only what is computed: no field is handed out for itself.
     #[must_use]
     pub fn without_fields(mut self) -> Self {
-        (self.schema, self.sources) = (Schema { fields: Vec::new() }, None);
+        (self.schema, self.sources) = (Arc::default(), None);
         self
     }
 
@@ -315,7 +315,10 @@ impl Read {
                 begins[run] + entry - runs[run].start
             };
             let places: UInt64Array = entries.iter().map(place).collect::<Vec<_>>().into();
-            Ok(arrow_select::take::take_record_batch(&batch, &places)?)
+            let columns = arrow_select::take::take_arrays(batch.columns(), &places, None)?;
+            // Without columns, too, there are as many entries.
+            let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
+            Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
         };
         take().map_err(|e| self.ntuple.context(e))
     }
@@ -336,8 +339,10 @@ impl Read {
             hidden.hidden && !is_chosen(hidden) && all.iter().filter(|field| needs(field, hidden)).all(is_chosen)
         };
         let mut fields: Vec<Field> = all.iter().filter(is_shown).cloned().collect();
-        fields.append(&mut self.schema.fields);
-        self.schema.fields = fields;
+        if !fields.is_empty() {
+            fields.extend(self.schema.fields.iter().cloned());
+            self.schema = Arc::new(Schema { fields });
+        }
         self
     }
 
@@ -401,14 +406,14 @@ impl Read {
     pub fn bytes_per_entry(&self) -> Result<f64> {
         let source = self.ntuple.source();
         let estimate = || {
-            let clusters = source.clusters(self.entries.clone())?;
+            let clusters = source.first_clusters(self.entries.clone(), SAMPLED_CLUSTERS)?;
             let request = source.request();
             let mut pages = Pages::new(source, &request);
             let mut known = HashSet::new();
             let mut columns: Vec<(&Field, usize)> = self.read_fields().into_iter().flat_map(plan::columns).collect();
             columns.retain(|(field, k)| known.insert((field.id, *k)));
             let (mut bytes, mut entries) = (0.0, 0u64);
-            for cluster in clusters.iter().take(SAMPLED_CLUSTERS) {
+            for cluster in &clusters {
                 entries += cluster.entries;
                 for (field, k) in &columns {
                     bytes += pages.unpacked_bytes(field, *k, cluster)?;

@@ -6,7 +6,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_cast::cast;
@@ -16,7 +16,7 @@ use super::Ntuple;
 use super::sources::Sources;
 use super::transform::relabel;
 use crate::schema::evolution::{Recipe, Rules as Evolution, normalised};
-use crate::schema::{Field, Kind, Schema, arrow};
+use crate::schema::{Field, Kind, Names, Schema, arrow};
 use crate::{Error, Result};
 
 /// What a rule calls: the arrays of its sources, all of the same length, and that length, to the arrays of its targets.
@@ -32,7 +32,7 @@ type Function = dyn Fn(&[ArrayRef], usize) -> Result<Vec<ArrayRef>> + Send + Syn
 /// Rules are not transitive, as in ROOT: what they get is what is on disk, not what another rule made of it; and they
 /// know the class by its name on disk.
 /// ```
-/// use std::sync::Arc;
+/// use std::sync::{Arc, OnceLock};
 /// use arrow_array::{ArrayRef, Float64Array, cast::AsArray, types::Float32Type};
 /// use arrow_schema::{DataType, Field};
 /// use tupelo::reader::ReadRule;
@@ -168,7 +168,9 @@ impl fmt::Debug for ReadRule {
 pub(super) struct Rules {
     pub(super) rules: Vec<ReadRule>,
     pub(super) recipes: Vec<Recipe>,
-    pub(super) schema: Schema,
+    pub(super) schema: Arc<Schema>,
+    /// Made when a field is first asked for by its name.
+    pub(super) names: OnceLock<Names>,
     /// What is read for all of it.
     pub(super) sources: Arc<Sources>,
 }
@@ -193,7 +195,8 @@ impl Ntuple {
             let fields = self.disk_schema().fields.iter().map(|field| evolution.shape(field));
             let schema = Schema { fields: fields.collect::<Result<_>>()? };
             let sources = Arc::new(Sources::of(self.disk_schema(), &evolution, &schema)?);
-            Ok(self.clone().ruled(Rules { rules: all, recipes, schema, sources }))
+            let (schema, names) = (Arc::new(schema), OnceLock::new());
+            Ok(self.clone().ruled(Rules { rules: all, recipes, schema, names, sources }))
         };
         apply().map_err(|e| self.context(e))
     }

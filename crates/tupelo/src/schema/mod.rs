@@ -19,6 +19,7 @@ mod select;
 pub(crate) mod tests;
 
 pub use arrow::{metadata, tighten};
+pub(crate) use select::Names;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::encoding::Encoding;
 
@@ -108,7 +109,7 @@ pub struct Field {
     pub encoding: Option<Encoding>,
     /// What the field is.
     pub kind: Kind,
-    /// Whether it is found by its name only, because other fields show all of its values: see [`Schema::listed`].
+    /// See [`Field::is_hidden`].
     pub(crate) hidden: bool,
     /// The field's id in the file that it was read from.
     pub(crate) id: Option<FieldId>,
@@ -177,6 +178,11 @@ impl Field {
             self.kind,
             Kind::Array { .. } | Kind::Wrapper(_) | Kind::Collection(_) | Kind::Map(_) | Kind::Optional(_)
         )
+    }
+
+    /// Whether it is found by its name only, because other fields show all of its values: see [`Schema::listed`].
+    pub fn is_hidden(&self) -> bool {
+        self.hidden
     }
 
     /// Whether Arrow can mark a missing value of this field by a null: not where the value could be null itself.

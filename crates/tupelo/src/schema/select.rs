@@ -1,10 +1,10 @@
 //! Projections: which fields of a schema a caller wants.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{Field, Kind, Schema};
+use super::{Field, Kind, Schema, walk};
 use crate::{Error, Result};
 
 impl Schema {
@@ -18,33 +18,39 @@ impl Schema {
         if patterns.is_empty() {
             return Ok(self.listed());
         }
-        let paths = self.paths();
-        let hidden = self.fields.iter().filter(|field| field.hidden).map(|field| field.name.as_str());
-        let hidden: HashSet<&str> = hidden.collect();
-        let is_listed = |path: &&str| !hidden.contains(path.split('.').next().unwrap_or_default());
-        let mut wanted = HashSet::new();
+        self.select_by(&Names::of(self), patterns)
+    }
+
+    /// The same with names that were looked up before. Names cost no walk through the schema, globs do.
+    pub(crate) fn select_by<S: AsRef<str>>(&self, names: &Names, patterns: &[S]) -> Result<Self> {
+        let (mut wanted, mut tops) = (HashSet::new(), BTreeSet::new());
         for pattern in patterns {
             let pattern = pattern.as_ref();
             // A name may look like a pattern; then it means itself.
-            let is_name = paths.iter().any(|(path, _)| path == pattern);
-            let glob = if is_name { None } else { glob(pattern)? };
-            let matches = |path: &str| match &glob {
-                None => path == pattern,
-                Some(glob) => glob.is_match(path.replace('.', "/")),
-            };
-            let mut found: Vec<&str> =
-                paths.iter().map(|(path, _)| path.as_str()).filter(|path| matches(path)).collect();
+            if let Some((path, &top)) = names.0.get_key_value(pattern) {
+                wanted.insert(path.as_str());
+                tops.insert(top);
+                continue;
+            }
+            let glob = glob(pattern)?;
+            let is_match = |path: &str| glob.as_ref().is_some_and(|glob| glob.is_match(path.replace('.', "/")));
+            let mut found: Vec<_> = names.0.iter().filter(|(path, _)| is_match(path)).collect();
             if found.is_empty() {
+                let paths = self.paths();
                 return Err(Error::no_such("field", pattern, paths.iter().map(|(path, _)| path.as_str())));
             }
-            // What is hidden is meant where nothing else can be.
-            if glob.is_some() && !hidden.is_empty() && found.iter().any(is_listed) {
+            // Hidden fields are chosen only where the glob fits no other field.
+            let is_listed = |(_, top): &(&String, &usize)| self.fields.get(**top).is_some_and(|field| !field.hidden);
+            if found.iter().any(is_listed) {
                 found.retain(is_listed);
             }
-            wanted.extend(found);
+            for (path, &top) in found {
+                wanted.insert(path.as_str());
+                tops.insert(top);
+            }
         }
-        let fields = self.fields.iter().filter_map(|field| prune(field, &field.name, &wanted)).collect();
-        Ok(Self { fields })
+        let fields = tops.iter().filter_map(|&top| self.fields.get(top));
+        Ok(Self { fields: fields.filter_map(|field| prune(field, &field.name, &wanted)).collect() })
     }
 
     /// The field at a dotted path.
@@ -57,6 +63,22 @@ impl Schema {
             Some((_, field)) => Ok(field),
             None => Err(Error::no_such("field", path, paths.iter().map(|(path, _)| path.as_str()))),
         }
+    }
+}
+
+/// The dotted paths of a schema, each with the index of the top-level field that it is, or is below of.
+#[derive(Debug, Default)]
+pub(crate) struct Names(HashMap<String, usize>);
+
+impl Names {
+    pub(crate) fn of(schema: &Schema) -> Self {
+        let mut names = HashMap::new();
+        for (top, field) in schema.fields.iter().enumerate() {
+            let mut paths = Vec::new();
+            walk(field, field.name.clone(), &mut paths);
+            names.extend(paths.into_iter().map(|(path, _)| (path, top)));
+        }
+        Self(names)
     }
 }
 

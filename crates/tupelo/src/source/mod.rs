@@ -232,24 +232,30 @@ impl PageSource {
 
     /// The clusters that hold entries of a range, in order, those without entries left out.
     pub(crate) fn clusters(&self, entries: Range<u64>) -> Result<Vec<Cluster>> {
+        self.first_clusters(entries, usize::MAX)
+    }
+
+    /// The first clusters that hold entries of a range, at most so many. Page lists behind them are not read.
+    pub(crate) fn first_clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
         let mut clusters = Vec::new();
-        for (group, record) in self.descriptor.cluster_groups().iter().enumerate() {
-            if record.first_entry >= entries.end || record.first_entry + record.entries <= entries.start {
-                continue;
+        let groups = self.descriptor.cluster_groups();
+        let first = groups.partition_point(|group| group.first_entry + group.entries <= entries.start);
+        for (group, record) in groups.iter().enumerate().skip(first) {
+            if record.first_entry >= entries.end || clusters.len() >= most {
+                break;
             }
-            for (index, summary) in self.page_list(group)?.clusters().iter().enumerate() {
-                let cluster = Cluster {
-                    number: record.first_cluster + index as u64,
-                    first_entry: summary.first_entry,
-                    entries: summary.entries,
-                    group,
-                    index,
-                };
-                let range = cluster.entry_range();
-                if range.start < entries.end && range.end > entries.start && !range.is_empty() {
-                    clusters.push(cluster);
-                }
-            }
+            // They follow each other, here and in the list of groups.
+            let listed = self.page_list(group)?.clusters();
+            let first = listed.partition_point(|cluster| cluster.first_entry + cluster.entries <= entries.start);
+            let in_range = |(_, cluster): &(usize, &ClusterSummary)| cluster.first_entry < entries.end;
+            let found = listed.iter().enumerate().skip(first).take_while(in_range).filter(|(_, it)| it.entries > 0);
+            clusters.extend(found.take(most - clusters.len()).map(|(index, summary)| Cluster {
+                number: record.first_cluster + index as u64,
+                first_entry: summary.first_entry,
+                entries: summary.entries,
+                group,
+                index,
+            }));
         }
         Ok(clusters)
     }
