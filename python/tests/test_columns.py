@@ -62,12 +62,13 @@ def values_of(kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["float", "jagged", "records", "fixed", "texts", "optional", "chunks"])
 def test_columns_with_values_follow_the_entries(ntuple: tupelo.Ntuple, kind: str) -> None:
     values = values_of(kind)
-    wanted = ak.to_list(ak.Array(values) if not isinstance(values, pa.ChunkedArray) else values.to_pylist())
+    is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
+    wanted = values.to_pylist() if is_arrow else ak.to_list(ak.Array(values))
     more = ntuple.with_columns({"new": values, "twice": "met * 2"})
     assert more.column_names == ["new", "twice"]
     assert more.write("all.root") == ENTRIES
     written = tupelo.open("all.root:dir/Events")
-    assert list(written) == [*ntuple, *(name for name in written if name not in ntuple)]
+    assert {*written} >= {*ntuple, "new", "twice"}
     whole = ntuple.arrays()
     assert written.arrays("new").new.tolist() == wanted
     assert written.arrays("twice").twice.tolist() == (whole.met * 2).tolist()
@@ -81,7 +82,7 @@ def test_columns_with_values_follow_the_entries(ntuple: tupelo.Ntuple, kind: str
     assert some.met.tolist() == whole.met[kept].tolist()
     assert more.arrays(["run", "new"], **cut).new.tolist() == some.new.tolist()
     pieces = list(more.iterate("new", step_size=777, **cut))
-    assert sum((piece.new.tolist() for piece in pieces), []) == some.new.tolist()
+    assert ak.concatenate(pieces).new.tolist() == some.new.tolist()
 
 
 def test_expressions_and_cuts_use_the_columns(ntuple: tupelo.Ntuple) -> None:
@@ -99,7 +100,11 @@ def test_expressions_and_cuts_use_the_columns(ntuple: tupelo.Ntuple) -> None:
 def test_a_copy_has_all_that_belongs_to_the_ntuple(ntuple: tupelo.Ntuple) -> None:
     seen: list[tuple[int, int]] = []
     copied = ntuple.copy(
-        "out.root", cut="met > 20", name="Skim", compression="lzma", progress=lambda done, total: seen.append((done, total))
+        "out.root",
+        cut="met > 20",
+        name="Skim",
+        compression="lzma",
+        progress=lambda done, total: seen.append((done, total)),
     )
     skim = tupelo.open("out.root:Skim")
     assert skim.num_entries == copied
@@ -108,9 +113,10 @@ def test_a_copy_has_all_that_belongs_to_the_ntuple(ntuple: tupelo.Ntuple) -> Non
     assert skim.arrow_schema.field("met").metadata == ntuple.arrow_schema.field("met").metadata
     assert skim.arrow_schema.field("n_jets").metadata[b"rntuple.projected"] == b"jets"
     met = ntuple.arrays("met").met
-    (start, middle), (stop, end) = [(r.start, r.stop) for r in [range(0, 1000), range(3000, 4000)]], (0, 0)
-    ranges = skim.attributes("good")
-    assert len(ranges) == 2
+    before = np.concatenate([[0], np.cumsum(np.asarray(met > 20))])
+    starts, stops = skim._core.attributes("good").ranges()
+    assert list(starts) == [before[0], before[3000]]
+    assert list(stops) == [before[1000], before[4000]]
     assert seen[0] == (0, ENTRIES)
     assert seen[-1] == (ENTRIES, ENTRIES)
     assert ak.sum(met > 20) == copied

@@ -33,17 +33,15 @@ class Columns:
         Raises `InvalidArgumentError` as `Ntuple.with_columns`.
         """
         if not isinstance(columns, Mapping):
-            raise InvalidArgumentError(
-                f"columns are a mapping of names to expressions or values, not {short(columns)}"
-            )
+            raise InvalidArgumentError(f"columns are a mapping of names to expressions or values, not {short(columns)}")
         fields = {path.partition(".")[0] for path in ntuple.keys()}  # noqa: SIM118
         for name in columns:
             check_name(name, "a column")
             if name in fields or name in self.names:
                 what = "field" if name in fields else "column"
                 raise InvalidArgumentError(
-                    f"{ntuple.file_path}: ntuple '{ntuple.path}': there is a {what} '{name}' already; give the new column "
-                    "another name"
+                    f"{ntuple.file_path}: ntuple '{ntuple.object_path}': there is a {what} '{name}' already; "
+                    "give the new column another name"
                 )
         texts = {name: text for name, text in columns.items() if isinstance(text, str)}
         expressions = self.expressions | dict(_select.aliases(texts))
@@ -76,7 +74,7 @@ def _batch(arrays: Mapping[str, Any], ntuple: "Ntuple") -> Any:
         table = tables[name] = _intake.to_table({name: values})
         if len(table) != ntuple.num_entries:
             raise InvalidArgumentError(
-                f"{ntuple.file_path}: ntuple '{ntuple.path}' has {ntuple.num_entries} entries, and column '{name}' "
+                f"{ntuple.file_path}: ntuple '{ntuple.object_path}' has {ntuple.num_entries} entries, and column '{name}' "
                 f"{len(table)} values; give one value for each entry"
             )
     columns, fields = [], []
@@ -196,9 +194,7 @@ class NtupleWithColumns:
         """
         return self.copy(path, **options)
 
-    def copy(
-        self, path: str | os.PathLike[str], cut: str | None = None, *, fields: Any = None, **options: Any
-    ) -> int:
+    def copy(self, path: str | os.PathLike[str], cut: str | None = None, *, fields: Any = None, **options: Any) -> int:
         """Writes some fields and entries, and all columns, as a new file, see `Ntuple.copy`."""
         chosen = [] if fields is None else _select.texts("fields", fields)
         if chosen:
@@ -212,4 +208,4 @@ class NtupleWithColumns:
         return True
 
     def __repr__(self) -> str:
-        return f"<tupelo.NtupleWithColumns {self._plain.path!r} with {', '.join(map(repr, self._columns.names))}>"
+        return f"<tupelo.NtupleWithColumns {self._plain.object_path!r} with {', '.join(map(repr, self._columns.names))}>"

@@ -251,9 +251,9 @@ class Fields:
 
         The items of collections, arrays and optionals have no name: ``jets.pt`` is the ``pt`` of the items of
         ``jets``. Collections that ROOT's importer calls ``_collection0`` and so on are left out where other fields show
-        all of their members; they are found by their names all the same. ``filter_name`` chooses by the path, ``filter_typename`` by the C++ type: a glob, a
-        ``"/regular expression/"``, a function of the text, or several of these, of which one must fit.
-        ``filter_field`` is a function of the `Field`.
+        all of their members; their names find them all the same. ``filter_name`` chooses by the path,
+        ``filter_typename`` by the C++ type: a glob, a ``"/regular expression/"``, a function of the text, or several of
+        these, of which one must fit. ``filter_field`` is a function of the `Field`.
 
         Raises `InvalidArgumentError` for a filter that is none of these.
         """

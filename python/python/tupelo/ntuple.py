@@ -171,13 +171,14 @@ class Ntuple(Fields):
 
         Expressions are written as in Python: names of fields by their dotted paths (in backticks where they are not
         made of letters, digits and ``_``), arithmetic ``+ - * / // % **``, comparisons (also ``80 < mass < 100``),
-        ``and or not`` or ``& | ~``, items ``Jet_pt[0]`` and ``Jet_pt[Jet_eta < 2]``; ``abs sqrt exp log sin cos tan
-        arctan2 hypot minimum maximum where floor ceil round isnan`` and so on of numbers; ``sum prod min max mean any
-        all count argmin argmax`` of the innermost lists, ``len`` of the outermost. Numbers in collections are computed
-        item by item, and what an entry has one of stands beside each. Integers have 64 bits, and it is an error where
-        they do not hold a result. ``min`` of nothing, ``x[0]`` where there is none, integers ``//`` and ``%`` zero, and
-        what is computed of what is missing, are missing; ``is_missing(x)`` asks. Of lists with NaN ``min max argmin
-        argmax`` give it, as in NumPy.
+        ``run in [1, 2]`` and ``(run, event) in [(1, 15), (1, 27)]``, ``and or not`` or ``& | ~``, items ``Jet_pt[0]``,
+        slices ``Jet_pt[:, :2]`` and masks ``Jet_pt[Jet_eta < 2]``, and functions by the names of NumPy and Awkward
+        Array, with ``np.`` and ``ak.`` in front or without: ``sqrt(x)``, ``np.where(c, a, b)``,
+        ``ak.sum(Jet_pt, axis=1)``. ``sum prod mean min max any all count argmin argmax`` go over the innermost lists;
+        ``len`` is the number of items of the outermost. Numbers in collections are computed item by item, and what an
+        entry has one of stands beside each. Integers have 64 bits, and it is an error where they do not hold a result.
+        ``min`` of nothing, ``x[0]`` where there is none, integers ``//`` and ``%`` zero, and what is computed of what
+        is missing, are missing; ``is_missing(x)`` asks. The page *Expressions* of the guide lists all of it.
 
         ``library`` says what the columns become:
 
@@ -425,7 +426,8 @@ class Ntuple(Fields):
         take one number for all, or a list with one of these for each. ``range`` is a pair of the lower and the upper
         edge, or for several axes a list of pairs. Without it the data are read once more before, for the smallest and
         the largest of their finite values. As always in boost-histogram, bins do not contain their upper edge, what
-        lies outside is counted in the bins beside (``flow=True``), and NaN counts as too large.
+        lies outside is counted in the bins beside (``flow=True``), and NaN counts as too large. Several threads fill at
+        the same time: counts are the same with any number of them, sums of weights but for rounding.
 
         Each item of a collection is one value. Collections beside each other must be of equal lengths in each entry;
         what has one value for each entry, such as a weight, counts for every item. What is missing on one axis, or has
@@ -489,12 +491,12 @@ class Ntuple(Fields):
     ) -> int:
         """Writes fields and entries of the ntuple as a new file, and gives the number of entries in it: a skim.
 
-        ``cut``, ``aliases`` and the range of entries choose entries as in `arrays`; ``fields`` are dotted paths and globs.
-        Entries are read and written in batches of a few MiB, whatever the size of the file. C++ types, descriptions,
-        encodings, projected fields, metadata and attribute sets go along; what attributes say is cut to the entries that
-        are kept. The ntuple has the same path in the new file, or is called ``name``. ``options`` are those of `recreate`,
-        and ``description``, ``encodings`` and ``compressions`` as for `WritableFile.mkrntuple`. A file that exists is
-        replaced when the new one is complete. ``progress`` is that of `iterate`.
+        ``cut``, ``aliases`` and the range of entries choose entries as in `arrays`; ``fields`` are dotted paths and
+        globs. Entries are read and written in batches of a few MiB, whatever the size of the file. C++ types,
+        descriptions, encodings, projected fields, metadata and attribute sets go along; what attributes say is cut to
+        the entries that are kept. The ntuple has the same path in the new file, or is called ``name``. ``options`` are
+        those of `recreate`, and ``description``, ``encodings`` and ``compressions`` as for `WritableFile.mkrntuple`. A
+        file that exists is replaced when the new one is complete. ``progress`` is that of `iterate`.
 
         Raises `InvalidArgumentError` for the file that is read, for options that are none and for expressions as fields
         (`with_columns` names them), and what `arrays` and `recreate` raise; a file that exists then stays as it is.
@@ -502,7 +504,8 @@ class Ntuple(Fields):
         >>> import tupelo
         >>> with tupelo.recreate("copy.root") as file:
         ...     file["Events"] = {"pt": [[31.5, 7.25], [], [12.0]], "run": [1, 1, 2], "other": [1, 2, 3]}
-        >>> tupelo.open("copy.root:Events").copy("skim.root", cut="any(pt > 10)", fields=["pt", "run"], compression="lz4")
+        >>> events = tupelo.open("copy.root:Events")
+        >>> events.copy("skim.root", cut="any(pt > 10)", fields=["pt", "run"], compression="lz4")
         2
         >>> tupelo.open("skim.root:Events").arrays().tolist()
         [{'pt': [31.5, 7.25], 'run': 1}, {'pt': [12.0], 'run': 2}]
