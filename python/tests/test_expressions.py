@@ -68,7 +68,7 @@ EXPRESSIONS = {
     "ak.max(Muon_pt, axis=1)": lambda a: ak.max(a.Muon_pt, axis=1),
     "ak.min(Muon_eta, axis=-1)": lambda a: ak.min(a.Muon_eta, axis=-1),
     "ak.argmax(Muon_pt, axis=1)": lambda a: ak.argmax(a.Muon_pt, axis=1),
-    "ak.mean(Muon_pt, axis=1)": lambda a: ak.fill_none(ak.nan_to_none(ak.mean(a.Muon_pt, axis=1)), None),
+    "ak.mean(Muon_pt, axis=1)": lambda a: ak.nan_to_none(ak.mean(a.Muon_pt, axis=1)),
     "Muon_pt[:, :1]": lambda a: a.Muon_pt[:, :1],
     "Muon_pt[:, 1:]": lambda a: a.Muon_pt[:, 1:],
     "Muon_pt[:, ::-1]": lambda a: a.Muon_pt[:, ::-1],

@@ -55,7 +55,7 @@ class _Fields:
     """The tree of the fields."""
 
     def __init__(self, ntuple: "Ntuple", sizes: dict[str, tuple[int, int, str]]) -> None:
-        self.fields = ntuple._fields
+        self.fields = ntuple._fields[: len(ntuple)]
         self.sizes = sizes
         depths: list[int] = []
         self.children: dict[int | None, list[int]] = {}
