@@ -52,17 +52,17 @@ def amount(task: Task, value: float) -> str:
 def table(rows: list[Row], tasks: list[Task]) -> str:
     """Markdown: seconds, uncompressed column data per second, time over Tupelo's, and bytes."""
     lines = [
-        "| task | contestant | seconds | MB/s | time ÷ Tupelo | file MB | read MB |",
+        "| task | contestant | seconds | MiB/s | time ÷ Tupelo | file MiB | read MiB |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for task, mine in grouped(rows, tasks, memory=False):
         own = own_median(task, mine)
         for row in mine:
             title = f"{task.title} (`{task.name}`)" if row is mine[0] else ""
-            speed = f"{row.column_bytes / 1e6 / row.median:.0f}" if row.column_bytes else "–"
+            speed = f"{row.column_bytes / MIB / row.median:.0f}" if row.column_bytes else "–"
             ratio = f"{row.median / own:.2f}" if own else "–"
-            stored = f"{row.stored_bytes / 1e6:.1f}" if row.stored_bytes else ""
-            fetched = f"{row.read_bytes / 1e6:.1f}" if task.kind in ("random", "cut") and row.read_bytes else ""
+            stored = f"{row.stored_bytes / MIB:.1f}" if row.stored_bytes else ""
+            fetched = f"{row.read_bytes / MIB:.1f}" if task.kind in ("random", "cut") and row.read_bytes else ""
             name = contestant(task, row)
             lines.append(f"| {title} | {name} | {row.median:.4f} | {speed} | {ratio} | {stored} | {fetched} |")
     return "\n".join(lines)
@@ -70,13 +70,13 @@ def table(rows: list[Row], tasks: list[Task]) -> str:
 
 def memory_table(rows: list[Row], tasks: list[Task]) -> str:
     """Markdown: the peak of memory over that at the start."""
-    lines = ["| task | contestant | MiB | memory ÷ Tupelo | seconds | file MB |", "|---|---|---:|---:|---:|---:|"]
+    lines = ["| task | contestant | MiB | memory ÷ Tupelo | seconds | file MiB |", "|---|---|---:|---:|---:|---:|"]
     for task, mine in grouped(rows, tasks, memory=True):
         own = own_median(task, mine)
         for row in mine:
             title = f"{task.title} (`{task.name}`)" if row is mine[0] else ""
             ratio = f"{row.median / own:.2f}" if own else "–"
-            seconds, stored = statistics.median(row.seconds), row.stored_bytes / 1e6
+            seconds, stored = statistics.median(row.seconds), row.stored_bytes / MIB
             mib = row.median / MIB
             lines.append(f"| {title} | {row.contestant} | {mib:.1f} | {ratio} | {seconds:.2f} | {stored:.1f} |")
     return "\n".join(lines)

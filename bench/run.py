@@ -254,10 +254,10 @@ class Bench:
 
 
 LEGEND = f"""
-MB/s: bytes of the columns in memory, uncompressed. Jagged columns come as Awkward arrays from Tupelo and uproot, as
+MiB/s: bytes of the columns in memory, uncompressed. Jagged columns come as Awkward arrays from Tupelo and uproot, as
 Arrow from Tupelo in Rust and Parquet, as ends and items from ROOT and HDF5. ROOT's views are direct ones for flat
 columns; its bulks read into place. Limits: the codec alone on the same pages, into one buffer; memcpy of the columns;
-write(2) of the same pages. Levels of codecs are ROOT's: zstd 5 is zstd's own 10. Read MB: by system calls, not where a
+write(2) of the same pages. Levels of codecs are ROOT's: zstd 5 is zstd's own 10. Read MiB: by system calls, not where a
 file is mapped into memory; ROOT's are by its own metrics. An asterisk marks codecs at another level.
 Memory is the peak over what is taken at the start. It is measured writing {BATCHES * BATCH_BYTES // MIB} MiB of floats
 in batches of {BATCH_BYTES // MIB} MiB (uproot: of a cluster, because each batch becomes one), with {MEMORY_CODEC} into

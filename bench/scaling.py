@@ -1,10 +1,10 @@
-"""Costs that must not grow faster than their input: each row does the same work at two sizes, and their ratio has a bound.
+"""Costs that must not grow faster than their input: each row does the same work at two sizes, and bounds their ratio.
 
 `make scaling` calls this; `--rows 'ls-*,take'` runs some. A row is a function with `@row`: it gets a size and an empty
 folder, does the set-up, and returns the work to be timed. The work of each size is done three times, in turns with the
-other size, with one thread; the ratio of the fastest times is compared with the bound. Exit status 1 if a row is above its
-bound. A linear row with sizes n and 4n has a ratio of about 4; its bound leaves room for noise, not for a quadratic cost
-(16).
+other size, with one thread; the ratio of the fastest times is compared with the bound. Exit status 1 if a row is above
+its bound. A linear row with sizes n and 4n has a ratio of about 4; its bound leaves room for noise, not for a quadratic
+cost (16).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
 import tupelo
+import uproot
 
 REPEATS = 3
 TUPELO = Path(__file__).resolve().parent.parent / "target/release/tupelo"
@@ -70,6 +71,72 @@ def iterate(size: int, folder: Path) -> Work:
         assert total == size
 
     return work
+
+
+def many_ntuples(size: int, folder: Path) -> Path:
+    """A file with so many ntuples of one entry."""
+    path = folder / "many.root"
+    with tupelo.recreate(path) as file:
+        for number in range(size):
+            file.mkrntuple(f"n{number}", {"x": "int32"}).extend({"x": [number]})
+    return path
+
+
+def command(*arguments: str) -> Work:
+    """Runs the command, which must succeed."""
+    return lambda: subprocess.run([TUPELO, *arguments, "--threads", "1"], check=True, capture_output=True)
+
+
+@row("open-all-ntuples", 500, 2000, bound=6)
+def open_all(size: int, folder: Path) -> Work:
+    """Opening all ntuples of a file by name."""
+    path = many_ntuples(size, folder)
+
+    def work() -> None:
+        file = tupelo.open(path)
+        assert sum(len(file[name]) for name in file.keys(cycle=False)) == size
+
+    return work
+
+
+@row("ls-ntuples", 500, 2000, bound=6)
+def ls_ntuples(size: int, folder: Path) -> Work:
+    """`tupelo ls` of a file with many ntuples."""
+    return command("ls", str(many_ntuples(size, folder)))
+
+
+@row("verify-ntuples", 500, 2000, bound=6)
+def verify_ntuples(size: int, folder: Path) -> Work:
+    """`tupelo verify` of a file with many ntuples."""
+    return command("verify", "--deep", str(many_ntuples(size, folder)))
+
+
+@row("layout-ntuples", 500, 2000, bound=6)
+def layout_ntuples(size: int, folder: Path) -> Work:
+    """`tupelo layout` of a file with many ntuples."""
+    return command("layout", str(many_ntuples(size, folder)))
+
+
+def many_keys(size: int, folder: Path) -> str:
+    """A file with an ntuple and so many small objects beside it, which uproot writes."""
+    path = folder / "keys.root"
+    with tupelo.recreate(path) as file:
+        file["n"] = {"x": range(1000)}
+    with uproot.update(path) as file:
+        file.update({f"s{number:05}": f"text {number}" for number in range(size)})
+    return str(path)
+
+
+@row("ls-keys", 7_500, 30_000, bound=6, seconds=1.0)
+def ls_keys(size: int, folder: Path) -> Work:
+    """`tupelo ls` of a file with many keys."""
+    return command("ls", many_keys(size, folder))
+
+
+@row("verify-keys", 7_500, 30_000, bound=6, seconds=1.0)
+def verify_keys(size: int, folder: Path) -> Work:
+    """`tupelo verify` of a file with many keys."""
+    return command("verify", many_keys(size, folder))
 
 
 @row("expression-or-terms", 1000, 4000, bound=6)

@@ -16,7 +16,7 @@ NTUPLES = {"b2hhh": "DecayTree", "nanoaod": "Events", "cut": "DecayTree", "float
 RANGE_ENTRIES = 1000
 RANDOM_ENTRIES = 100
 FLOATS = 17
-"""Entries of the float column per flat event: 68 MB for a million."""
+"""Entries of the float column per flat event: 65 MiB for a million."""
 CUT_VALUE = 42
 """One of a hundred runs."""
 WIDE_COLUMNS = 1500

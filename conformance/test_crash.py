@@ -1,6 +1,6 @@
 """ROOT and uproot read what a killed writer leaves: in every state between two calls the last checkpoint.
 
-The states are those of tests/crash.rs, and of scripts that add to a file of ROOT's and one of uproot's.
+The states are those of tests/suite/crash.rs, and of scripts that add to a file of ROOT's and one of uproot's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def states(summary: list[str]) -> list[dict[str, Any]]:
         others.append(REAL_DATA / ROOT_FILE)
     else:
         summary.append(f"crash states: {ROOT_FILE} is absent, nothing was added to a file of ROOT's")
-    command = [cargo, "run", "--quiet", "-p", "conformance", "--example", "crash_states", "--", str(WORK / "states")]
+    # Without `-p`, all has been compiled by the tests of Rust: with it, other features of dependencies are chosen.
+    command = [cargo, "run", "--quiet", "--example", "crash_states", "--", str(WORK / "states")]
     done = subprocess.run(
         [*command, *map(str, others)], cwd=PROJECT, capture_output=True, text=True, check=False, env=os.environ
     )

@@ -11,9 +11,9 @@ from typing import Any
 
 import awkward as ak
 import hist
-import mplhep
 import numpy as np
 from matplotlib.figure import Figure
+from plotting import draw, fitted
 
 import tupelo
 
@@ -42,13 +42,11 @@ spectrum = hist.Hist(axis)
 with tupelo.open(arguments.file) as events:
     for piece in events.iterate([f"Muon_{name}" for name in MEMBERS], progress=True):
         spectrum.fill(masses(ak.zip({name: piece[f"Muon_{name}"] for name in MEMBERS})))
-    print(f"{axis.label}\n{spectrum}")
+    print(f"{axis.label}\n{fitted(spectrum)}")
     print(f"{events.num_entries} events, {spectrum.sum(flow=True):.0f} pairs of muons with opposite charges")
 
-axes = Figure(figsize=(8, 5), layout="constrained").add_subplot(
-    title="Pairs of muons in CMS open data", ylabel="pairs", xscale="log"
-)
-mplhep.histplot(spectrum, ax=axes, histtype="fill")
+axes = Figure(figsize=(8, 5), layout="constrained").add_subplot(title="Pairs of muons in CMS open data", xscale="log")
+draw(axes, spectrum, "pairs")
 for name, mass in KNOWN.items():
     axes.text(mass, 0.98, name, transform=axes.get_xaxis_transform(), ha="center", va="top")
 axes.figure.savefig(arguments.output, dpi=150)

@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 
 import hist
-import mplhep
 from matplotlib.figure import Figure
+from plotting import draw, fitted
 
 import tupelo
 
@@ -31,13 +31,14 @@ with tupelo.open({arguments.file: "EventData"}, metrics=True) as events:
         "max(pt)", bins=hist.axis.Regular(40, 0, 400, label="pt of the hardest jet (GeV)"), aliases=JETS
     )
     for histogram in (multiplicity, leading):
-        print(f"{histogram.axes[0].label}\n{histogram}")
+        print(f"{histogram.axes[0].label}\n{fitted(histogram)}")
     print(f"{events.num_entries} events, {leading.sum(flow=True):.0f} with jets")
-    print(f"{events.metrics.page_bytes / 1e3:.0f} kB read of {Path(arguments.file).stat().st_size / 1e3:.0f} kB")
+    read_bytes, file_bytes = events.metrics.page_bytes, Path(arguments.file).stat().st_size
+    print(f"{read_bytes / 2**10:.0f} KiB read of {file_bytes / 2**10:.0f} KiB")
 
 figure = Figure(figsize=(11, 4.5), layout="constrained")
-for axes, histogram in zip(figure.subplots(1, 2), (multiplicity, leading), strict=True):
-    mplhep.histplot(histogram, ax=axes, histtype="fill")
-    axes.set(ylabel="events")
+left, right = figure.subplots(1, 2)
+draw(left, multiplicity, "events")
+draw(right, leading, "events", "GeV")
 figure.suptitle("Jets in ATLAS PHYSLITE")
 figure.savefig(arguments.output, dpi=150)

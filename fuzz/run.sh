@@ -3,7 +3,7 @@
 #   fuzz/run.sh --pack DIR   puts the targets and their first inputs into DIR, with a script `run` that needs nothing else:
 #                            for a machine without this source (x86-64 Linux, no older glibc than here).
 # Needs a nightly compiler and cargo-fuzz (cargo install cargo-fuzz). Findings lie in fuzz/artifacts, where
-# `cargo +nightly fuzz run TARGET FILE` repeats them; what is mended becomes a case of conformance/tests/found.rs.
+# `cargo +nightly fuzz run TARGET FILE` repeats them; what is mended becomes a case of conformance/tests/suite/found.rs.
 # The same on a stable compiler, without coverage: conformance/tests/fuzz_smoke.rs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

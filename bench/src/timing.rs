@@ -47,12 +47,8 @@ impl fmt::Display for Report {
             let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
             (at(0), at(sorted.len() / 2))
         });
-        let megabytes = self.answer_bytes / 1_000_000;
-        write!(
-            f,
-            "cpu min {:.4} median {:.4}; wall min {:.4} median {:.4}; {megabytes} MB",
-            cpu.0, cpu.1, wall.0, wall.1
-        )
+        let mib = self.answer_bytes >> 20;
+        write!(f, "cpu min {:.4} median {:.4}; wall min {:.4} median {:.4}; {mib} MiB", cpu.0, cpu.1, wall.0, wall.1)
     }
 }
 

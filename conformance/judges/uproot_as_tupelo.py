@@ -1,5 +1,8 @@
 """A pytest plugin under which uproot's own tests test `tupelo.uproot_compat`: what they import as uproot is that.
 
+Trees are what Tupelo does not write: ``mktree`` writes an ntuple here, so that what the tests ask of the trees that
+they write themselves is asked of ntuples. uproot's private helper that divides ``FILE:NAME`` is Tupelo's.
+
 Their files are looked for in TUPELO_DATA. In place of some that are not there stand files with the same fields that
 Tupelo writes; a test whose file cannot be had is skipped.
 """
@@ -11,7 +14,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import awkward as ak
@@ -19,7 +22,7 @@ import numpy as np
 import pytest
 
 import tupelo
-import tupelo.uproot_compat
+import tupelo.uproot_compat as compat
 
 # What files of scikit-hep-testdata are called there.
 OTHER_NAMES = {
@@ -89,10 +92,23 @@ def data_path(filename: str, raise_missing: bool = True, cache_dir: object = Non
     return str(path)
 
 
+def divided(place: str | Path) -> tuple[str, str | None]:
+    """As ``uproot._util.file_object_path_split``."""
+    if isinstance(place, Path):
+        return str(place), None
+    path, name = tupelo._core.parse_location(place.strip())
+    return path, None if name is None else "/".join(part for part in name.strip().split("/") if part)
+
+
 def pytest_configure() -> None:
     """Before any test is imported."""
     testdata = ModuleType("skhep_testdata")
     testdata.__spec__ = importlib.machinery.ModuleSpec("skhep_testdata", None)
     testdata.data_path = data_path  # type: ignore[attr-defined]
     sys.modules["skhep_testdata"] = testdata
-    sys.modules["uproot"] = tupelo.uproot_compat
+    package = compat.__name__
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(f"{package}."):
+            sys.modules["uproot" + name.removeprefix(package)] = module
+    compat._util = SimpleNamespace(file_object_path_split=divided)  # type: ignore[attr-defined]
+    compat.WritableDirectory.mktree = compat.WritableDirectory.mkrntuple  # type: ignore[method-assign]

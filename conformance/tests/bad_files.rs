@@ -12,9 +12,7 @@ use conformance::outcome::{self, Data, verdict};
 use conformance::{memory, samples, summary};
 use rustix::time::{ClockId, clock_gettime};
 use tupelo::{File, ops};
-use tupelo_format::container::ANCHOR_BYTES;
-use tupelo_format::envelope::{AttributeSetRecord, ColumnRecord, FieldRecord, SchemaRecords, role};
-use tupelo_format::locator::Locator;
+use tupelo_format::envelope::{ColumnRecord, FieldRecord, SchemaRecords, role};
 use tupelo_storage::MemorySource;
 
 /// No file of a few kilobytes may take longer, on the slowest machine.
@@ -87,7 +85,8 @@ fn every_error_names_its_place() {
         let inside = text.strip_prefix("ntuple 'n': ").unwrap_or(text);
         let is_placed = inside.contains("at byte ") || inside.contains("at offset ");
         // There is nothing to be named where nothing is.
-        if !is_placed && !objects.iter().any(|object| inside.contains(object)) && text != "the file holds no ntuple" {
+        let is_nothing = text.starts_with("the file holds no ntuple");
+        if !is_placed && !objects.iter().any(|object| inside.contains(object)) && !is_nothing {
             missing.push(format!("{}: {text}", bad.name));
         }
     }
@@ -319,37 +318,4 @@ fn seventy_thousand_representations_are_refused() {
     model.header.schema.columns.extend((1..70_000).map(representation));
     let error = outcome::read(&model.build().expect("a file"), "many", true).expect_err("too many").to_string();
     assert!(error.contains("column 65537: representation 0 of 'i' follows 65536 others"), "{error}");
-}
-
-/// Attribute sets have none of their own; those of a hostile file are the ntuple itself, again and again.
-#[test]
-fn attribute_sets_in_circles_take_no_time() {
-    const SETS: usize = 100;
-    let build = |offset: u64| {
-        let mut model = samples::flat();
-        model.pack = false;
-        model.edit_footer(move |footer| {
-            let set = |i| AttributeSetRecord {
-                schema_major: 1,
-                schema_minor: 0,
-                anchor_length: ANCHOR_BYTES as u32,
-                anchor: Locator::File { offset, bytes: ANCHOR_BYTES as u64 },
-                name: format!("set{i:03}"),
-            };
-            footer.attribute_sets = (0..SETS).map(set).collect();
-        });
-        model.build().expect("a file")
-    };
-    // Only the numbers differ between both files, not the places.
-    let file = build(0);
-    let class = b"\x0dROOT::RNTuple\x01n\x00";
-    let key = file.windows(class.len()).position(|window| window == class).expect("the anchor's key");
-    let file = build((key + class.len()) as u64);
-    let begin = Instant::now();
-    assert_eq!(outcome::read(&file, "sets", true).expect("data").len(), SETS + 1);
-    let file = memory::file(&file).expect("a file");
-    let report = ops::verify::verify(&file, None, &mut |_| {}).expect("a report");
-    assert_eq!((report.ntuples as usize, report.damages.len()), (SETS + 1, 0));
-    ops::layout::layout(&file).expect("a map");
-    assert!(begin.elapsed() < MOST_TIME, "{:?}", begin.elapsed());
 }

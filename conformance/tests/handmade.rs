@@ -81,6 +81,53 @@ fn a_page_list_that_is_older_than_a_column_does_not_list_it() {
     assert_eq!(floats(&model.build().unwrap(), "x"), [0.0, 0.0, 0.0, 1.5, 2.0]);
 }
 
+/// It once read as zeros that nobody wrote.
+#[test]
+fn a_column_that_is_missing_but_not_deferred_is_an_error() {
+    let late = |first_element: Option<i64>| {
+        let mut model = numbers();
+        defer_x(&mut model, 0);
+        model.footer.extension.columns[0].first_element = first_element;
+        let second = model.groups[0].clusters.remove(1);
+        model.groups.push(Group { clusters: vec![second] });
+        model.groups[0].clusters[0].columns.remove(1);
+        let ntuple = memory::ntuple(&model.build().unwrap()).unwrap();
+        let batch = ntuple.read(["x"]).unwrap().to_batch();
+        batch.map(|batch| batch.column(0).as_primitive::<Float32Type>().values().to_vec())
+    };
+    assert_eq!(late(Some(3)).unwrap(), [0.0, 0.0, 0.0, 1.5, 2.0]);
+    let why = [
+        (None, "column 1 is not deferred"),
+        (Some(0), "column 1 is not deferred"),
+        (Some(2), "column 1 begins at element 2"),
+        (Some(-3), "column 1 is suppressed, not zero, where it is missing"),
+        (Some(i64::MIN), "column 1 is not deferred"),
+    ];
+    for (first_element, why) in why {
+        let error = late(first_element).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        let expected = format!("field 'x': cluster 0 does not store the field, but {why}");
+        assert!(error.to_string().ends_with(&expected), "{error}");
+    }
+}
+
+/// The sign of the first element says "suppressed before": no zeros are made up then.
+#[test]
+fn a_suppressed_column_with_pages_has_no_zeros_in_front() {
+    let read = |first_element: i64| {
+        let mut model = numbers();
+        defer_x(&mut model, first_element);
+        *model.column(0, 1) = Column { pages: vec![page(&[1.0])], first_element: Some(2), compression: 0 };
+        memory::ntuple(&model.build().unwrap()).unwrap().read(["x"]).unwrap().to_batch()
+    };
+    assert!(read(2).is_ok());
+    let error = read(-2).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    let what = "field 'x': column 1 begins at element 2, but cluster 0 stores it, and lacks 2 elements although \
+                suppressed columns have no zeros";
+    assert!(error.to_string().ends_with(what), "{error}");
+}
+
 #[test]
 fn a_representation_that_is_deferred_and_suppressed_takes_over_later() {
     let mut model = numbers();

@@ -2,7 +2,7 @@
 //! nothing; files with something wrong behind right checksums are an error or other data.
 #![no_main]
 
-#[path = "../../conformance/tests/roundtrip/types.rs"]
+#[path = "../../conformance/tests/suite/roundtrip/types.rs"]
 #[expect(dead_code, reason = "the property test looks at more")]
 mod types;
 

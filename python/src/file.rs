@@ -17,6 +17,9 @@ pub(crate) fn parse_location(text: &str) -> (String, Option<String>) {
 /// Path, class, title, cycle and bytes of the object's own record.
 type ObjectRow = (String, String, String, u16, u64);
 
+/// See [`File::header`].
+type HeaderRow = (u32, bool, u64, u64, u32, [u8; 16]);
+
 /// An open ROOT file.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
@@ -68,6 +71,12 @@ impl File {
     #[getter]
     fn size_bytes(&self) -> u64 {
         self.inner.size()
+    }
+
+    /// Of the file's header: ROOT's version, whether offsets have 64 bits, first byte, end, compression, and the UUID.
+    fn header(&self, py: Python<'_>) -> PyResult<HeaderRow> {
+        let (header, uuid) = py.detach(|| self.inner.header()).or_raise(py)?;
+        Ok((header.version, header.is_big, header.begin, header.end, header.compress, uuid))
     }
 
     /// What the directories list, in file order, all cycles.

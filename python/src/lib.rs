@@ -13,6 +13,8 @@ mod options;
 mod rules;
 mod writer;
 
+use std::ffi::OsString;
+
 use pyo3::prelude::*;
 
 /// Keeps what was freed for a moment: the memory of pages is used again, and need not be cleared by the system each time.
@@ -48,6 +50,15 @@ mod _core {
     #[pyfunction]
     fn threads() -> usize {
         tupelo::threads()
+    }
+
+    /// Runs the command `tupelo` on its arguments, of which the first is the name of the program.
+    ///
+    /// Returns the exit status. It changes the threads and the signal handlers of the whole process, so the process
+    /// should end with it.
+    #[pyfunction]
+    fn run_command(py: Python<'_>, args: Vec<OsString>) -> u8 {
+        py.detach(|| tupelo_cli::run(args))
     }
 
     #[pymodule_init]

@@ -68,14 +68,6 @@ def demo_file(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def demo_folder(demo_file: Path, tmp_path: Path) -> Path:
-    """A folder in which the file is where the guide has it."""
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "b2hhh.root").symlink_to(demo_file)
-    return tmp_path
-
-
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

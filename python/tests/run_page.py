@@ -1,42 +1,70 @@
-"""Runs the Python on a page of the guide, as `python run_page.py PAGE`: its blocks, in order, as one program.
+"""Runs the code on a page of the guide, as `python run_page.py PAGE`: its ``python`` blocks, in order, as one program,
+and its ``sh`` blocks between them.
 
-What a ``python`` block prints stands in the ``text`` block behind it, where ``...`` stands for anything and all white
-space is alike. A program of its own, because the pages also run where only a wheel is installed.
+What a ``python`` block prints stands in the ``text`` block after it. What an ``sh`` block prints is compared only where
+a ``text`` block follows. In it ``...`` stands for anything, and all white space is alike. This is a program of its own,
+because the pages also run where only a wheel is installed.
 """
 
 import contextlib
 import doctest
 import io
+import os
 import re
+import subprocess
 import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```([\w,]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
+def run_python(code: str, variables: dict[str, Any]) -> str:
+    """What a block prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "page", "exec"), variables)
+    return printed.getvalue()
+
+
+def run_shell(code: str) -> str:
+    """What a block prints; the command `tupelo` is that of this environment."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": path},
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"exit status {done.returncode}: {done.stdout}")
+    return done.stdout
+
+
 def faults(page: Path) -> list[str]:
-    """What is not as the page says. A block that raises ends it."""
+    """What is not as the page says. A block that fails ends it."""
     text = page.read_text(encoding="utf-8")
     blocks = [(found[1], found[2], 1 + text.count("\n", 0, found.start())) for found in BLOCK.finditer(text)]
     variables: dict[str, Any] = {"__name__": "__main__"}
     found = []
     for index, (language, code, line) in enumerate(blocks):
-        if language != "python":
+        if language not in ("python", "sh"):
             continue
-        printed = io.StringIO()
         try:
-            with contextlib.redirect_stdout(printed):
-                # Behind empty lines, so that errors have the numbers of the page.
-                exec(compile("\n" * line + code, str(page), "exec"), variables)
+            # After empty lines, so that errors have the line numbers of the page.
+            printed = run_shell(code) if language == "sh" else run_python("\n" * line + code, variables)
         except Exception:
             return [*found, f"{page.name}, line {line}: {traceback.format_exc()}"]
-        behind = blocks[index + 1] if index + 1 < len(blocks) else ("", "", 0)
-        expected = behind[1] if behind[0] == "text" else ""
-        if not doctest.OutputChecker().check_output(expected, printed.getvalue(), ALIKE):
-            found.append(f"{page.name}, line {line}: printed\n{printed.getvalue()}\nand not\n{expected}")
+        after = blocks[index + 1] if index + 1 < len(blocks) else ("", "", 0)
+        if language == "sh" and after[0] != "text":
+            continue
+        expected = after[1] if after[0] == "text" else ""
+        if not doctest.OutputChecker().check_output(expected, printed, ALIKE):
+            found.append(f"{page.name}, line {line}: printed\n{printed}\nand not\n{expected}")
     return found
 
 

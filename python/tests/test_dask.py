@@ -46,9 +46,9 @@ def entries(size: int, seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("make", [tupelo.dask, tupelo.dask_dataframe])
-@pytest.mark.parametrize("unknown", ["cut", "nonsense", "library"])
+@pytest.mark.parametrize("unknown", ["entry_start", "nonsense", "library"])
 def test_unknown_keywords_are_refused(make: Any, unknown: str) -> None:
-    """Any keyword was taken, and a cut for instance did nothing."""
+    """Any keyword was taken, and did nothing."""
     with tupelo.recreate("unknown.root") as file:
         file["Events"] = {"x": [1]}
     with pytest.raises(TypeError, match=rf"{make.__name__}\(\) got an unexpected keyword argument '{unknown}'"):
@@ -119,14 +119,43 @@ def test_the_collection_is_what_one_process_reads(files: list[Path]) -> None:
 def touched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...] | None]:
     """The columns of every partition that is read from now on."""
     seen: list[tuple[str, ...] | None] = []
-    read = _partitions.Partition._batch
+    read = _partitions.Partition._read
 
     def noting(partition: tupelo.Partition) -> Any:
         seen.append(partition.columns)
         return read(partition)
 
-    monkeypatch.setattr(_partitions.Partition, "_batch", noting)
+    monkeypatch.setattr(_partitions.Partition, "_read", noting)
     return seen
+
+
+def test_expressions_and_cuts_go_to_the_workers(files: list[Path]) -> None:
+    given: dict[str, Any] = {"expressions": ["n", "x * k", "jets"], "cut": "x > 0", "aliases": {"k": "n + 1"}}
+    whole = ak.concatenate([tupelo.open({path: "Events"}).arrays(**given) for path in files])
+    events = tupelo.dask(files, step_size=50, **given)
+    assert not events.known_divisions
+    assert same(events.compute(scheduler="sync"), whole)
+    assert same(events["x * k"].compute(scheduler="sync"), whole["x * k"])
+    assert same(events.jets.pt.compute(scheduler="sync"), whole.jets.pt)
+    assert ak.num(events, axis=0).compute(scheduler="sync") == len(whole)
+    flat = tupelo.dask_dataframe(files, expressions=["n", "x * k"], cut="x > 0", aliases={"k": "n + 1"})
+    assert flat["x * k"].compute(scheduler="sync").tolist() == whole["x * k"].tolist()
+    assert flat.n.compute(scheduler="sync").tolist() == whole.n.tolist()
+
+
+def test_files_with_other_fields_are_one_collection(tmp_path: Path) -> None:
+    for run, fields in enumerate(({"x": [1.5], "old": [True]}, {"new": [[1, 2]], "x": [2.5]})):
+        with tupelo.recreate(tmp_path / f"fields{run}.root") as file:
+            file["Events"] = fields
+    named = f"{tmp_path}/fields?.root:Events"
+    with pytest.warns(tupelo.TupeloWarning, match="left out: old, new"):
+        common = tupelo.dask(named)
+    assert common.compute(scheduler="sync").tolist() == [{"x": 1.5}, {"x": 2.5}]
+    union = tupelo.dask(named, fields="union")
+    expected = [{"x": 1.5, "old": True, "new": None}, {"x": 2.5, "old": None, "new": [1, 2]}]
+    assert union.compute(scheduler="sync").tolist() == expected
+    assert union.new.compute(scheduler="sync").tolist() == [None, [1, 2]]
+    assert union.x.compute(scheduler="sync").tolist() == [1.5, 2.5]
 
 
 def test_only_what_is_needed_is_read(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,9 +359,9 @@ sys.modules["dask_awkward"] = sys.modules["dask.dataframe"] = None
 import tupelo
 with tupelo.recreate("f.root") as file: file["Events"] = {"x": [1.5]}
 assert len(tupelo.partitions("f.root")) == 1
-for function in tupelo.dask, tupelo.dask_dataframe:
+for function, package in (tupelo.dask, "dask-awkward"), (tupelo.dask_dataframe, "'dask[dataframe]'"):
     try: function("f.root")
-    except ImportError as error: assert "pip install 'tupelo[dask]'" in str(error), error
+    except ImportError as error: assert str(error).endswith(f"pip install {package}"), error
     else: raise AssertionError(function)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -43,18 +43,20 @@ def write(path: str | Path, clusters: Iterable[int], seed: int = 0, name: str = 
 
 
 def check_laws(plan: list[tupelo.Partition], paths: list[Path]) -> None:
-    """Every entry once, in order, in whole clusters."""
+    """Every entry once, in order, in whole clusters or parts of one."""
     at = 0
     for path in paths:
         with tupelo.open({path: "Events"}) as ntuple:
-            borders = {0, *(first + count for first, count, _ in ntuple._core.clusters())}
+            borders = sorted({0, *(first + count for first, count, _ in ntuple._core.clusters())})
             entry = 0
             while entry < ntuple.num_entries:
                 partition = plan[at]
                 assert partition.uri == str(path)
                 assert partition.entry_start == entry
                 assert partition.entry_stop > entry
-                assert partition.entry_stop in borders
+                crossed = [border for border in borders if entry < border < partition.entry_stop]
+                is_whole = entry in borders and partition.entry_stop in borders
+                assert is_whole or not crossed
                 entry, at = partition.entry_stop, at + 1
     assert at == len(plan)
 
@@ -299,13 +301,68 @@ def test_files_must_agree(files: list[Path]) -> None:
     wrong = r"int.root: ntuple 'Events' differs from .*run0.root: ntuple 'Events': its field 'x' is a std::int64_t, not"
     with pytest.raises(tupelo.InvalidArgumentError, match=wrong):
         tupelo.partitions([files[0], "int.root"], names="x")
-    with pytest.raises(tupelo.InvalidArgumentError, match="it lacks the field 'y'"):
-        tupelo.partitions([files[0], "less.root"])
-    with pytest.raises(tupelo.InvalidArgumentError, match="only it has the field 'y'"):
-        tupelo.partitions(["less.root", files[0]])
     with pytest.raises(tupelo.NotFoundError, match=r"less.root: ntuple 'Events': no field"):
         tupelo.partitions([files[0], "less.root"], names="n")
     assert len(tupelo.partitions([files[0], "less.root"], names="x")) == 2
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_files_with_other_fields_give_what_all_have_or_a_union(files: list[Path], order: int) -> None:
+    # They were refused: "it lacks the field 'y'".
+    with tupelo.recreate("less.root") as file:
+        file["Events"] = {"x": [1.5], "z": [True]}
+    named = [files[2], Path("less.root")][::order]
+    with pytest.warns(tupelo.TupeloWarning, match="left out: (y, n, z|z, y, n)") as told:
+        plan = tupelo.partitions(named)
+    assert len(told) == 1
+    assert all(partition.arrays().fields == ["x"] for partition in plan)
+    plan = [pickle.loads(pickle.dumps(partition)) for partition in tupelo.partitions(named, fields="union")]
+    more, less = (partition.arrays() for partition in plan[::order])
+    assert set(more.fields) == set(less.fields) == {"x", "y", "n", "z"}
+    assert str(more.type.content) == str(less.type.content)
+    assert less[["x", "z"]].tolist() == [{"x": 1.5, "z": True}]
+    assert less.y.tolist() == less.n.tolist() == [None]
+    assert more.z.tolist() == [None] * 7
+    assert plan[::order][1].with_columns(["y", "z"]).arrays().tolist() == [{"y": None, "z": True}]
+    assert plan[::order][1].with_columns("y").arrays().tolist() == [{"y": None}]
+    only = tupelo.partitions(named, fields="union", filter_name="z")
+    assert [partition.arrays().tolist() for partition in only][::order] == [[{"z": None}] * 7, [{"z": True}]]
+
+
+def test_expressions_and_cuts_are_computed_where_partitions_are_read(files: list[Path]) -> None:
+    given: dict[str, Any] = {"expressions": ["n", "sum(y) * k"], "cut": "n > 50 and x > 0", "aliases": {"k": "x + 1"}}
+    plan = [pickle.loads(pickle.dumps(partition)) for partition in tupelo.partitions(files, step_size=100, **given)]
+    whole = ak.concatenate([tupelo.open({path: "Events"}).arrays(**given) for path in files])
+    assert ak.array_equal(ak.concatenate([partition.arrays() for partition in plan]), whole)
+    frame = plan[1].arrays(library="pd")
+    assert frame.index.min() >= 100
+    with pytest.raises(tupelo.NotFoundError, match="'nn'"):
+        tupelo.partitions(files, cut="nn > 5")
+
+
+def test_single_clusters_are_divided(tmp_path: Path) -> None:
+    path = tmp_path / "single.root"
+    whole = write(path, [1000], 3)
+    ranges = [(p.entry_start, p.entry_stop) for p in tupelo.partitions(path, step_size=300)]
+    assert ranges == [(0, 250), (250, 500), (500, 750), (750, 1000)]
+    for how in {"steps_per_file": 7}, {"steps_per_file": 1}, {"step_size": "2 kB"}, {"steps_per_file": 5000}:
+        plan = tupelo.partitions(path, **how)  # type: ignore[arg-type]
+        assert len(plan) == min(1000, how.get("steps_per_file", len(plan)))  # type: ignore[call-overload]
+        assert len(plan) > 1 or how == {"steps_per_file": 1}
+        if len(plan) < 1000:
+            assert ak.array_equal(ak.concatenate([partition.arrays() for partition in plan]), whole)
+
+
+def test_steps_of_files_are_their_partitions(files: list[Path]) -> None:
+    spec: Any = {files[0]: {"object_path": "Events", "steps": [[0, 500], [700, 701]]}, files[2]: "Events"}
+    plan = tupelo.partitions(spec, step_size=10)
+    assert [(p.entry_start, p.entry_stop) for p in plan] == [(0, 500), (700, 701), (0, 7)]
+    again = tupelo.partitions(spec, manifest=tupelo.index(files), step_size=10)
+    assert plan == again
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"\[0, 2000\] ends behind the last of 1200 entries"):
+        tupelo.partitions({files[0]: {"object_path": "Events", "steps": [[0, 2000]]}})
+    with pytest.raises(tupelo.InvalidArgumentError, match="whole files are meant"):
+        tupelo.index(spec)
 
 
 def test_wrong_calls_are_refused(files: list[Path]) -> None:
@@ -314,7 +371,14 @@ def test_wrong_calls_are_refused(files: list[Path]) -> None:
         ({"step_size": "much"}, "is no size"),
         ({"clusters_per_partition": 0}, "at least one cluster"),
         ({"clusters_per_partition": 1.5}, "clusters_per_partition is a number of clusters"),
-        ({"clusters_per_partition": 1, "step_size": 1}, "not both"),
+        ({"clusters_per_partition": 1, "step_size": 1}, "give one of"),
+        ({"steps_per_file": 1, "step_size": 1}, "give one of"),
+        ({"steps_per_file": 0}, "at least one partition"),
+        ({"steps_per_file": True}, "steps_per_file is a number of partitions"),
+        ({"expressions": "x", "names": "x"}, "by one of them"),
+        ({"expressions": "x +"}, "a value is missing"),
+        ({"cut": 7}, "a cut is an expression"),
+        ({"fields": "all"}, "fields is 'common'"),
         ({"names": "x", "filter_name": "x"}, "not by both"),
         ({"names": []}, "no field is chosen"),
         ({"memory_budget": -1}, "memory_budget"),

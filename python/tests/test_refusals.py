@@ -318,3 +318,9 @@ def test_fields_are_arrays_and_ntuples_are_none() -> None:
             take(ntuple)
     assert pd.DataFrame.from_arrow(ntuple)["x"].tolist() == [1.5, 2.5]
     assert pl.DataFrame(ntuple)["x"].to_list() == [1.5, 2.5]
+
+
+def test_a_thousand_nested_types_are_refused() -> None:
+    nested = "std::vector<" * 1000 + "int" + ">" * 1000
+    with pytest.raises(tupelo.InvalidArgumentError, match="nested deeper than the 64 levels"):
+        tupelo.record("Deep", {"x": nested})

@@ -1,4 +1,4 @@
-"""The wheel that `make wheel` makes, installed where nothing else is: the tour of the guide runs there."""
+"""The wheel of `make wheel`, installed where nothing else is: the command and the tour of the guide run there."""
 
 import os
 import shutil
@@ -44,17 +44,17 @@ def oldest_python() -> str:
     return sys.executable
 
 
-def test_the_tour_in_an_empty_environment(wheel: Path | None, demo_folder: Path) -> None:
+def test_the_command_and_the_tour_in_an_empty_environment(wheel: Path | None, tmp_path: Path) -> None:
     if wheel is None:
         return
     assert "-cp310-abi3-" in wheel.name
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TUPELO"))}
-    subprocess.run([oldest_python(), "-m", "venv", demo_folder / "venv"], check=True, env=alone)
-    python = demo_folder / "venv" / "bin" / "python"
+    subprocess.run([oldest_python(), "-m", "venv", tmp_path / "venv"], check=True, env=alone)
+    python = tmp_path / "venv" / "bin" / "python"
 
-    def run(*command: object) -> subprocess.CompletedProcess[str]:
+    def run(*command: object, program: Path = python) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [python, *map(str, command)], capture_output=True, text=True, check=False, cwd=demo_folder, env=alone
+            [program, *map(str, command)], capture_output=True, text=True, check=False, cwd=tmp_path, env=alone
         )
 
     def install(*what: object) -> subprocess.CompletedProcess[str]:
@@ -68,13 +68,24 @@ def test_the_tour_in_an_empty_environment(wheel: Path | None, demo_folder: Path)
     assert done.returncode == 0, done.stderr
     version, place, *python_version = done.stdout.split()
     assert version in wheel.name
-    assert Path(place).is_relative_to(demo_folder)
+    assert Path(place).is_relative_to(tmp_path)
+    # The command needs no other package, not even NumPy.
+    tupelo = tmp_path / "venv" / "bin" / "tupelo"
+    done = run("generate", "b2hhh", "--events", "1000", "few.root", program=tupelo)
+    assert done.returncode == 0, done.stderr
+    done = run("ls", "few.root", program=tupelo)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "DecayTree" in done.stdout
+    done = run("ls", "missing.root", program=tupelo)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("tupelo: error: cannot open missing.root")
 
     done = install(f"tupelo[{EXTRAS}] @ {wheel.as_uri()}", "duckdb")
     if done.returncode != 0:
         assert "tupelo" not in done.stderr.splitlines()[-1], done.stderr
         note(f"it loads, but the tour did not run: what it needs cannot be installed ({done.stderr.splitlines()[-1]})")
         return
+    (tmp_path / "demo").mkdir()
     done = run("-I", RUN_PAGE, TOUR)
     assert done.returncode == 0, done.stderr
-    note(f"{wheel.name} runs the tour in an empty environment of Python {'.'.join(python_version)}")
+    note(f"{wheel.name} runs the command and the tour in an empty environment of Python {'.'.join(python_version)}")

@@ -85,7 +85,12 @@ const CRATES: &[Crate] = &[
         uses: &["tupelo", "tupelo-ttree", "tupelo-xaod"],
         rooms: &[],
     },
-    Crate { name: "tupelo-python", path: "python", uses: &["tupelo", "tupelo-ttree", "tupelo-xaod"], rooms: &[] },
+    Crate {
+        name: "tupelo-python",
+        path: "python",
+        uses: &["tupelo", "tupelo-cli", "tupelo-ttree", "tupelo-xaod"],
+        rooms: &[],
+    },
     Crate { name: "tupelo-capi", path: "capi", uses: &["tupelo", "tupelo-ttree", "tupelo-xaod"], rooms: &[] },
     Crate {
         name: "conformance",

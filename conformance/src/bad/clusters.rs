@@ -63,6 +63,21 @@ pub(super) const BAD: &[Bad] = &[
     flat("57-group-2000-times", |m| {
         m.edit_footer(|footer| footer.cluster_groups = vec![footer.cluster_groups[0]; 2000]);
     }),
+    flat("57-groups-of-nothing-share-a-page-list", |m| {
+        m.groups.push(Group::default());
+        m.edit_footer(|footer| {
+            let empty = ClusterGroupRecord { min_entry: 10, ..footer.cluster_groups[1] };
+            footer.cluster_groups.truncate(1);
+            footer.cluster_groups.resize(2000, empty);
+        });
+    }),
+    flat("58-page-lists-of-400-mib", |m| {
+        m.groups.push(Group::default());
+        m.edit_footer(|footer| {
+            footer.cluster_groups[1].min_entry = 10;
+            footer.cluster_groups.iter_mut().for_each(|group| group.page_list.length = 200 << 20);
+        });
+    }),
     flat("57-group-of-nothing-between", |m| {
         let second = m.groups[0].clusters.split_off(1);
         m.groups.push(Group::default());

@@ -1,6 +1,9 @@
 //! Envelopes, frames, strings, feature flags, compression of envelopes.
 
+use tupelo_format::container::ANCHOR_BYTES;
+use tupelo_format::envelope::AttributeSetRecord;
 use tupelo_format::envelope::EnvelopeType::{self, Footer, Header, PageList};
+use tupelo_format::locator::Locator;
 
 use super::{Bad, flat, set};
 use crate::model::{Model, Stage, zstd};
@@ -47,6 +50,18 @@ fn flip_last(bytes: &mut [u8]) {
     if let Some(last) = bytes.last_mut() {
         *last ^= 1;
     }
+}
+
+/// Attribute sets with these names and places of anchors.
+fn sets(model: &mut Model, sets: [(&'static str, u64); 2]) {
+    let record = |(name, offset): (&str, u64)| AttributeSetRecord {
+        schema_major: 1,
+        schema_minor: 0,
+        anchor_length: ANCHOR_BYTES as u32,
+        anchor: Locator::File { offset, bytes: ANCHOR_BYTES as u64 },
+        name: name.to_owned(),
+    };
+    model.edit_footer(move |footer| footer.attribute_sets = sets.map(record).to_vec());
 }
 
 pub(super) const BAD: &[Bad] = &[
@@ -131,6 +146,9 @@ pub(super) const BAD: &[Bad] = &[
     flat("53-groups-list-min", |m| number(m, Footer, GROUPS, i64::MIN)),
     flat("53-group-record-sign", |m| number(m, Footer, GROUPS + 12, -48)),
     flat("53-attribute-sets-max", |m| payload(m, Footer, GROUPS + 12 + 48 + 8, &[0xff; 4])),
+    flat("53-attribute-sets-of-one-name", |m| sets(m, [("s", 300), ("s", 400)])),
+    flat("53-attribute-sets-of-one-anchor", |m| sets(m, [("s", 300), ("t", 300)])),
+    flat("53-attribute-sets-with-anchors-that-overlap", |m| sets(m, [("s", 377), ("t", 300)])),
     flat("53-groups-one-more", |m| payload(m, Footer, GROUPS + 8, &[2])),
     flat("53-no-groups", |m| m.edit_footer(|footer| footer.cluster_groups.clear())),
     flat("71-header-compressed", |m| stored(m, Header, |e| *e = zstd(e))),

@@ -15,7 +15,7 @@ impl FromStr for Bytes {
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(split);
-        let wrong = || format!("'{text}' is no size; write for example 65536, 64k, 1MiB or 128MB");
+        let wrong = || format!("'{text}' is no size; write for example 65536, 64k, 1MiB or 128MiB");
         let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
             "k" | "kib" => 1 << 10,

@@ -23,6 +23,9 @@ pub const HEAD_BYTES: u64 = 16 << 10;
 pub const TAIL_BYTES: u64 = 64 << 10;
 /// Larger envelopes are refused: 256 MiB describe some ten million fields or pages.
 pub const MAX_ENVELOPE_BYTES: u64 = 256 << 20;
+/// The page lists of an ntuple are refused where they unpack to more than so many times the size of the file, and to more
+/// than [`MAX_ENVELOPE_BYTES`].
+pub const MAX_LIST_EXPANSION: u64 = 1024;
 /// Larger anchors are refused: they have 78 bytes today and may only grow by appending.
 pub const MAX_ANCHOR_BYTES: u64 = 64 << 10;
 /// Memory of a field in the descriptor beyond its record, its name not counted, in bytes.
@@ -43,15 +46,19 @@ pub fn first_guess(size: u64) -> Vec<Range<u64>> {
 
 /// The ntuples that the file's directories list, newest cycle of each name only, in file order.
 pub fn ntuples(fetched: &Fetched) -> Attempt<Vec<Object>> {
-    let mut objects = container::list_objects(fetched)?;
-    objects.retain(|object| object.key.class_name == ANCHOR_CLASS);
+    Ok(newest_ntuples(container::list_objects(fetched)?.into_iter()))
+}
+
+/// The ntuples among objects, newest cycle of each name only.
+pub fn newest_ntuples(objects: impl Iterator<Item = Object>) -> Vec<Object> {
+    let mut objects: Vec<Object> = objects.filter(|object| object.key.class_name == ANCHOR_CLASS).collect();
     let mut newest: HashMap<String, u16> = HashMap::new();
     for object in &objects {
         let cycle = newest.entry(object.path.clone()).or_default();
         *cycle = object.key.cycle.max(*cycle);
     }
     objects.retain(|object| newest.get(&object.path) == Some(&object.key.cycle));
-    Ok(objects)
+    objects
 }
 
 /// The anchor that an object of class [`ANCHOR_CLASS`] holds.
@@ -101,10 +108,35 @@ pub fn descriptor(fetched: &Fetched, anchor: &Anchor) -> Attempt<Descriptor> {
     fetched.memory().take((groups as u64).saturating_mul(GROUP_MEMORY), "cluster groups")?;
     // A schema begins in the header, wherever it ends.
     let place = |e: &Error| if e.what().starts_with("footer") { anchor.seek_footer } else { anchor.seek_header };
-    Ok(Descriptor::new(header, checksum, footer).map_err(|e| {
+    let descriptor = Descriptor::new(header, checksum, footer).map_err(|e| {
         let place = place(&e);
         e.at(place)
-    })?)
+    })?;
+    check_page_lists(&descriptor, fetched.size()).map_err(|e| e.within("footer").at(anchor.seek_footer))?;
+    Ok(descriptor)
+}
+
+/// Page lists that many cluster groups share would be read for each of them. Those that cannot be read at all cost
+/// nothing, and are an error only for who wants their entries.
+fn check_page_lists(descriptor: &Descriptor, file_size: u64) -> Result<()> {
+    let (mut stored, mut unpacked) = (0u64, 0u64);
+    for EnvelopeLink { length, locator } in descriptor.cluster_groups().iter().map(|group| group.page_list) {
+        let Ok((offset, bytes)) = locator.in_file() else { continue };
+        let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= file_size);
+        if is_inside && check_envelope_size("page list", bytes, length, offset).is_ok() {
+            stored = stored.saturating_add(bytes);
+            unpacked = unpacked.saturating_add(length);
+        }
+    }
+    if stored > file_size {
+        let what = format!("page lists of {stored} bytes in a file of {file_size} bytes: they overlap");
+        return Err(Error::corrupt(what));
+    }
+    let most = file_size.saturating_mul(MAX_LIST_EXPANSION).max(MAX_ENVELOPE_BYTES);
+    match unpacked <= most {
+        true => Ok(()),
+        false => Err(Error::limit(format!("page lists of {unpacked} bytes, at most {most} are read"))),
+    }
 }
 
 /// Header with its checksum and footer, as they are stored.

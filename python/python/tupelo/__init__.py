@@ -8,10 +8,10 @@
 >>> events.pt.tolist()
 [[31.5, 7.25], [], [12.0]]
 
-`open` gives a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields), whose
-`Ntuple.arrays` and `Ntuple.iterate` hand entries out as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
-`concatenate` do so over many files. `recreate` and `update` give a `WritableFile`. What goes wrong is an `Error` of a
-class that says what kind, and nothing that is asked for is silently left out: what Tupelo cannot do, it says.
+`open` returns a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields).
+`Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
+`concatenate` do so over many files. `recreate` and `update` return a `WritableFile`. Failures raise an `Error`, with a
+class for each kind. Nothing is silently ignored: an unsupported request is an error.
 """
 
 from importlib import import_module

@@ -139,8 +139,13 @@ class Union:
         )
 
 
-def fitted(batch: Any, schema: Any) -> Any:
-    """A `pyarrow.RecordBatch` with all fields of a union, those that it lacks missing everywhere."""
+def leaves_in(rows: Rows, ntuple: Any) -> list[str]:
+    """The paths of fields, with nothing below them, of which an ntuple has the top-level field."""
+    return [path for top, leaves in _leaves(rows, None).items() if top in ntuple for path in leaves]
+
+
+def fitted(batch: Any, schema: Any, num_rows: int) -> Any:
+    """A `pyarrow.RecordBatch` of so many entries with all fields of a union, those that it lacks missing everywhere."""
     known: Mapping[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns = [known[field.name] if field.name in known else pa.nulls(batch.num_rows, field.type) for field in schema]
+    columns = [known[field.name] if field.name in known else pa.nulls(num_rows, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

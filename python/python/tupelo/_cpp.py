@@ -36,6 +36,7 @@ _FUNDAMENTAL: dict[str, tuple[str, Any]] = {
     **dict.fromkeys(["double", "Double_t", "Double32_t"], ("double", pa.float64())),
     **dict.fromkeys(["string"], ("std::string", pa.large_string())),
 }
+_MAX_DEPTH = 64
 _SEQUENCES = ("vector", "set", "unordered_set", "multiset", "unordered_multiset")
 _MAPS = ("map", "unordered_map", "multimap", "unordered_multimap")
 _KNOWN = (
@@ -245,6 +246,8 @@ def _split(text: str) -> tuple[str, list[str]]:
     arguments, depth, current = [], 0, ""
     for letter in rest[:-1]:
         depth += (letter == "<") - (letter == ">")
+        if depth > _MAX_DEPTH:
+            raise _Unknown(f"its C++ type is nested deeper than the {_MAX_DEPTH} levels that are read")
         if depth < 0:
             raise _Unknown(f"{short(text)} has brackets that do not match")
         if letter == "," and depth == 0:

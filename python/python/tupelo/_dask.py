@@ -4,6 +4,8 @@ Dask is loaded when a collection is made, not before.
 """
 
 from collections.abc import Iterable
+from copy import copy
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +33,15 @@ def dask(
 ) -> Any:
     """The entries of many files as a `dask_awkward.Array`, one partition a `Partition`.
 
-    ``files`` and all other keywords are those of `partitions`: ``step_size`` or ``clusters_per_partition``, ``names``
-    and filters, ``manifest`` with which no file is opened until workers read. Only the fields that a computation needs
-    are read, without being named.
+    ``files`` and all other keywords are those of `partitions`: ``step_size``, ``steps_per_file`` or
+    ``clusters_per_partition``, ``names`` and filters, ``fields`` for files with different fields, ``expressions``,
+    ``cut`` and ``aliases``, ``manifest`` with which no file is opened until workers read. Only the fields that a
+    computation uses are read. With a ``cut``, divisions are not known.
 
-    With ``allow_read_errors_with_report`` errors do not end a computation: what comes is a pair of the array, in which
-    partitions that could not be read have no entries, and a report, an array with one record for each partition, of the
-    fields of `PartitionReport`. Compute both at once, ``dask.compute(result, report)``: what the report tells is what
-    the same computation read. A tuple of exceptions instead of True allows only these.
+    With ``allow_read_errors_with_report`` errors do not end a computation. The result is a pair of the array, in which
+    partitions that could not be read have no entries, and a report: an array with one record per partition and the
+    fields of `PartitionReport`. Compute both together, ``dask.compute(result, report)``, so that they describe the same
+    reads. A tuple of exceptions instead of True allows only these.
 
     Raises `ImportError` where dask-awkward is not installed, and what `partitions` raises. Reading raises what
     `Partition.arrays` does.
@@ -51,19 +54,21 @@ def dask(
     [[2.5], [4.5, 5.5]]
     """
     _check("dask", how)
-    dak = _optional.load("dask_awkward", "tupelo.dask", "dask")
+    dak = _optional.load("dask_awkward", "tupelo.dask", "dask-awkward")
     made = plan(files, **how)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     read = _Read(to_awkward(made.empty).layout.form, None, catch)
     pieces, starts = _pieces(made)
-    # A partition that fails has no entries.
-    return dak.from_map(read, pieces, label=LABEL, divisions=None if catch else tuple(starts))
+    # A partition that fails has no entries, and what a cut leaves of one is not known.
+    is_cut = made.nothing.cut is not None
+    return dak.from_map(read, pieces, label=LABEL, divisions=None if catch or is_cut else tuple(starts))
 
 
 def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any:
     """The entries of many files as a `dask.dataframe.DataFrame`, one partition a `Partition`; for flat fields only.
 
-    Arguments are those of `partitions`. The index counts entries through all files, and its divisions are known.
+    Arguments are those of `partitions`. The index counts entries through all files, and its divisions are known unless
+    there is a ``cut``.
     Columns are those of ``library="pd"``; only those that a computation needs are read.
 
     Raises `InvalidArgumentError` where a field is not flat: a collection, an array, a record or a variant.
@@ -77,7 +82,7 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     2.5
     """
     _check("dask_dataframe", how)
-    dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "dask")
+    dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "'dask[dataframe]'")
     made = plan(files, **how)
     for field in made.empty.schema:
         if pa.types.is_nested(field.type):
@@ -86,7 +91,7 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
                 "others by names or filters, or use tupelo.dask"
             )
     pieces, starts = _pieces(made)
-    divisions = (*starts[:-1], starts[-1] - 1) if made.partitions else None
+    divisions = (*starts[:-1], starts[-1] - 1) if made.partitions and made.nothing.cut is None else None
     meta = to_pandas(made.empty, range(0))
     return dd.from_map(_read_frame, pieces, starts[:-1], meta=meta, divisions=divisions, label=LABEL)
 
@@ -108,10 +113,28 @@ def _read_frame(partition: Partition, start: int, columns: Iterable[str] | None 
 
     if columns is not None:
         columns = list(columns)
-        partition = partition.with_columns([_select.literal(name) for name in columns])
+        partition = _projected(partition, columns)
     frame = partition.arrays(library="pd")
-    frame.index = pd.RangeIndex(start, start + len(frame))
+    if partition.cut is None:
+        frame.index = pd.RangeIndex(start, start + len(frame))
+    else:
+        frame.index = frame.index - partition.entry_start + start
     return frame if columns is None else frame[columns]
+
+
+def _projected(partition: Partition, names: Iterable[str]) -> Partition:
+    """The same of only these columns, by their dotted paths; where it computes some, perhaps of others too."""
+    if partition.expressions is None:
+        return partition.with_columns([_select.literal(name) for name in names])
+    wanted = list(names)
+
+    def is_needed(text: str) -> bool:
+        # What a glob stands for is not known here.
+        return _select.is_glob(text) or any(
+            name == text or name.startswith(f"{text}.") or text.startswith(f"{name}.") for name in wanted
+        )
+
+    return replace(partition, expressions=tuple(filter(is_needed, partition.expressions)))
 
 
 class _Read:
@@ -145,13 +168,16 @@ class _Read:
         import awkward as ak
 
         if self.columns is None:
-            return partition.arrays()
+            return self._arrays(partition)
         if not self.columns:
-            partition._open()
-            layout = ak.contents.RecordArray([], [], length=partition.num_entries)
+            layout = ak.contents.RecordArray([], [], length=partition._count())
         else:
-            layout = partition.with_columns(self.columns).arrays().layout
+            layout = self._arrays(_projected(partition, self.columns)).layout
         return ak.Array(_filled(self.form, layout))
+
+    def _arrays(self, partition: Partition) -> Any:
+        """What a partition has of its columns."""
+        return partition.arrays()
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return LABEL, self.form.to_json(), self.columns, [str(one) for one in self.catch]
@@ -214,7 +240,9 @@ class _Read:
         leaves = _leaves(utils.form_with_unique_keys(self.form, "@"))
         if wanted.issuperset(leaves["@"]):
             return self
-        return _Read(self.form, tuple(_select.literal(name) for name in sorted(wanted)), self.catch)
+        made = copy(self)
+        made.columns = tuple(sorted(wanted))
+        return made
 
 
 def _leaves(form: Any) -> dict[str, tuple[str, ...]]:

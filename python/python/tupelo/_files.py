@@ -17,7 +17,8 @@ In = str | Mapping[str, Any] | None
 One = str | os.PathLike[str] | Mapping[str, In] | Mapping[os.PathLike[str], In]
 Files = One | Iterable[One]
 """``"f.root"``, ``"f.root:Events"``, either with wildcards (``"run*.root:Events"``), ``{"run*.root": "Events"}``,
-``{"run1.root": {"object_path": "Events", "steps": [[0, 500], [500, 1000]]}}``, a `pathlib.Path`, or several of these."""
+``{"run1.root": {"object_path": "Events", "steps": [[0, 500], [500, 1000]]}}``, a `pathlib.Path`, or several
+of these."""
 
 Steps = tuple[tuple[int, int], ...] | None
 """Ranges of entries, or None for all entries."""

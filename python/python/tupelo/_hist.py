@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_BINS = 100
 """Number of bins of an axis."""
 
-DEFAULT_STEP = "16 MB"
+DEFAULT_STEP = "16 MiB"
 """Size in memory of what is filled at once: what is larger is not faster, and takes as much more memory."""
 
 MAX_BINS = 2**27

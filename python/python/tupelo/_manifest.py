@@ -3,14 +3,14 @@
 import base64
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from . import _core, reading
-from ._files import Files, expand
+from ._files import Files, Place, Steps, expand
 from ._short import short
 from ._texts import check_path
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError, UnsupportedError
@@ -22,8 +22,8 @@ Source = Mapping[str, Any] | str | os.PathLike[str]
 def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """Makes a manifest: what `partitions`, `dask` and `dask_dataframe` need to know of files, so that they open none.
 
-    ``files`` are named as in `partitions`. The manifest is a dict of numbers, texts and lists, and with ``output`` it
-    is written there as JSON too, as the command ``tupelo index`` does. For each file it has ``uri``, ``ntuple``,
+    ``files`` are named as in `partitions`. The manifest is a dict of numbers, strings and lists. With ``output`` it
+    is also written there as JSON, as the command ``tupelo index`` does. For each file it has ``uri``, ``ntuple``,
     ``size_bytes``, ``identity``, ``entries``, ``clusters`` (first entry, number of entries, stored bytes),
     ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
 
@@ -36,16 +36,21 @@ def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[st
     >>> manifest["files"][0]["ntuple"], manifest["files"][0]["entries"], manifest["schemas"][0]["fields"]
     ('Events', 2, [['x', 'double']])
     """
+    manifest, text = of_places([Place(*pair) for pair in expand(files)])
+    if output is not None:
+        Path(output).write_text(text + "\n", encoding="utf-8")
+    return manifest
+
+
+def of_places(found: Iterable[Place]) -> tuple[dict[str, Any], str]:
+    """The manifest of files, and its JSON."""
     core = _core.Manifest()
-    for path, name in expand(files):
+    for path, name, _ in found:
         file = reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
         # Opened by name it warns of what cannot be read.
         core.add((file.only() if name is None else file[name])._core)
     text = core.to_json()
-    if output is not None:
-        Path(output).write_text(text + "\n", encoding="utf-8")
-    manifest: dict[str, Any] = json.loads(text)
-    return manifest
+    return json.loads(text), text
 
 
 def load(source: Source) -> dict[str, Any]:
@@ -76,22 +81,24 @@ def load(source: Source) -> dict[str, Any]:
     return dict(manifest)
 
 
-def chosen(manifest: dict[str, Any], files: Files) -> dict[str, Any]:
-    """The manifest of only these files, in this order.
+def chosen(manifest: dict[str, Any], files: Iterable[Place]) -> tuple[dict[str, Any], list[Steps]]:
+    """The manifest of only these files, in this order, and the ranges of entries of each.
 
     Raises `NotFoundError` for one that is not in it.
     """
     of_uri: dict[str, list[dict[str, Any]]] = {}
     for file in manifest["files"]:
         of_uri.setdefault(file["uri"], []).append(file)
-    found = []
-    for path, name in expand(files):
+    found: list[dict[str, Any]] = []
+    steps: list[Steps] = []
+    for path, name, own in files:
         fits = [file for file in of_uri.get(os.path.abspath(path), []) if name in (None, file["ntuple"])]
         if not fits:
             what = path if name is None else f"{path}:{name}"
             raise NotFoundError(f"{what} is not in the manifest, which has {len(manifest['files'])} files")
         found += fits
-    return {**manifest, "files": found}
+        steps += [own] * len(fits)
+    return {**manifest, "files": found}, steps
 
 
 def arrow_schema(manifest: dict[str, Any], number: int) -> Any:

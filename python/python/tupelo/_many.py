@@ -249,8 +249,8 @@ def scan(
 ) -> Any:
     """A `polars.LazyFrame` of the entries of many files, which reads what a query needs, as `Ntuple.scan` does of one.
 
-    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.scan`. All files are
-    opened at once.
+    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.scan`. All files
+    are opened at once.
 
     Raises what `Ntuple.scan` and `iterate` do, and `InvalidArgumentError` where there is no file.
 
@@ -317,9 +317,7 @@ class Wanted:
 class Many:
     """Ntuples of many files, opened one after the other, and what is read of each."""
 
-    def __init__(
-        self, files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None
-    ) -> None:
+    def __init__(self, files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None) -> None:
         is_one = isinstance(files, str | Mapping | Ntuple) or not isinstance(files, Iterable)
         self.places: list[Any] = []
         """The files, each a `Place` or an `Ntuple`, as `iterate` takes them."""
@@ -419,7 +417,7 @@ class Many:
     def read(self, ntuple: Ntuple, start: int, stop: int) -> tuple[Any, Any]:
         """Entries of an ntuple as a `pyarrow.RecordBatch`, and their numbers."""
         batch, entries = ntuple._stream_batch(self.request(ntuple, start, stop))
-        return self._fitted(batch), entries
+        return self._fitted(batch, len(entries)), entries
 
     def batches(
         self, ntuple: Ntuple, start: int, stop: int, step_size: SupportsIndex | str
@@ -427,10 +425,10 @@ class Many:
         """The same piece by piece: first entry, the one behind the last, batch, and numbers."""
         request = self.request(ntuple, start, stop)
         for first, last, batch, entries in ntuple._batches(request, step_size):
-            yield first, last, self._fitted(request.ordered(batch)), entries
+            yield first, last, self._fitted(request.ordered(batch), len(entries)), entries
 
-    def _fitted(self, batch: Any) -> Any:
-        return batch if self.union is None else _common.fitted(batch, self.union)
+    def _fitted(self, batch: Any, num_rows: int) -> Any:
+        return batch if self.union is None else _common.fitted(batch, self.union, num_rows)
 
 
 def _moved(entries: Any, offset: int) -> Any:

@@ -302,7 +302,7 @@ def step(size: SupportsIndex | str) -> int | str:
         return size
     entries = whole(size)
     if entries is None:
-        raise InvalidArgumentError(f"a step is a number of entries or a text such as '100 MB', not {short(size)}")
+        raise InvalidArgumentError(f"a step is a number of entries or a text such as '100 MiB', not {short(size)}")
     if not 1 <= entries < 2**63:
         raise InvalidArgumentError(f"a step must have at least one entry and at most 2⁶³−1, not {short(entries)}")
     return entries

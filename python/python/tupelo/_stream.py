@@ -1,4 +1,4 @@
-"""Entries for whatever speaks Arrow's C stream."""
+"""Entries as an Arrow C stream."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,8 @@ from ._short import LONGEST, cut
 class Stream:
     """Entries of an ntuple as a stream of Arrow batches of about 32 MiB; `Ntuple.stream` makes it.
 
-    It reads when batches are asked for, by anything that takes an object with Arrow's ``__arrow_c_stream__``, and gives
-    all of them anew to each who asks: ``pyarrow.RecordBatchReader.from_stream(stream)``, for instance.
+    Any library that accepts objects with Arrow's ``__arrow_c_stream__`` can consume it, for instance
+    ``pyarrow.RecordBatchReader.from_stream(stream)``. Batches are read on demand, and every consumer gets all of them.
     """
 
     def __init__(self, core: "_core.Ntuple", request: Request) -> None:

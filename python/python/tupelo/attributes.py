@@ -1,4 +1,4 @@
-"""Attribute sets: what is said of ranges of entries."""
+"""Attribute sets: data attached to ranges of entries."""
 
 import operator
 from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AttributeSet:
-    """Rows that speak of ranges of entries; made by `Ntuple.attributes`, or chosen from another one.
+    """Rows of data, each attached to a range of entries. `Ntuple.attributes` returns one, and its methods select rows.
 
     >>> import tupelo
     >>> with tupelo.recreate("attributes.root") as file:
@@ -48,43 +48,43 @@ class AttributeSet:
 
     @property
     def ntuple(self) -> "Ntuple":
-        """The ntuple as which the set is stored, with the fields ``_rangeStart``, ``_rangeLen`` and ``_userData``."""
+        """The ntuple that stores the set, with the fields ``_rangeStart``, ``_rangeLen`` and ``_userData``."""
         return self._open_ntuple()
 
     @property
     def ranges(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """For each row the first entry of which it speaks and the one behind the last: of shape (rows, 2)."""
+        """The range of entries of each row, first and one after the last: an array of shape (rows, 2)."""
         return self._ranges
 
     def arrays(self, library: Library = "ak") -> Any:
-        """What the rows say, in their order; ``library`` is that of `Ntuple.arrays`."""
+        """The data of the rows, in their order. ``library`` is that of `Ntuple.arrays`."""
         _select.check_library(library)
         values = self._core.values()
         return hand_out(values, library, range(values.num_rows), is_kept=True)
 
     def of_entry(self, entry: SupportsIndex) -> "AttributeSet":
-        """The rows that speak of an entry, counted from 0; none where it does not exist.
+        """The rows whose range contains an entry, counted from 0; none where the entry does not exist.
 
-        Raises `InvalidArgumentError` for what is no number, or below 0.
+        Raises `InvalidArgumentError` where ``entry`` is not an integer, or negative.
         """
         return self._with(self._core.of_entry(_entry(entry)))
 
     def containing(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
-        """The rows that speak of at least all entries from ``entry_start`` to ``entry_stop``, which is not included.
+        """The rows whose range contains all entries from ``entry_start`` up to, but not including, ``entry_stop``.
 
         Raises as `of_entry`.
         """
         return self._with(self._core.containing(_entry(entry_start), _entry(entry_stop)))
 
     def overlapping(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
-        """The rows that speak of some of the entries from ``entry_start`` to ``entry_stop``, which is not included.
+        """The rows whose range contains any entry from ``entry_start`` up to, but not including, ``entry_stop``.
 
         Raises as `of_entry`.
         """
         return self._with(self._core.overlapping(_entry(entry_start), _entry(entry_stop)))
 
     def within(self, entry_start: SupportsIndex, entry_stop: SupportsIndex) -> "AttributeSet":
-        """The rows that speak of nothing but entries from ``entry_start`` to ``entry_stop``, which is not included.
+        """The rows whose range lies within ``entry_start`` up to, but not including, ``entry_stop``.
 
         Raises as `of_entry`.
         """
@@ -122,15 +122,15 @@ class AttributeSetWriter:
 
     @property
     def arrow_schema(self) -> Any:
-        """The `pyarrow.Schema` of what rows say."""
+        """The `pyarrow.Schema` of the data of the rows."""
         return self._schema
 
     def extend(self, ranges: Any, data: Any) -> None:
-        """Appends rows: pairs of first entry and the one behind the last, and data as for `NtupleWriter.extend`.
+        """Appends rows: ranges as pairs of first entry and one after the last, and data as for `NtupleWriter.extend`.
 
-        Ranges may overlap, be empty, and reach behind the entries that are there yet.
+        Ranges may overlap, be empty, and extend beyond the entries written so far.
 
-        Raises `InvalidArgumentError` where ranges are none or data do not fit; nothing of them is then written.
+        Raises `InvalidArgumentError` for invalid ranges and data that do not fit. Nothing is written then.
         """
         pairs = _ranges(ranges)
         table = _fit.fit(_intake.to_table(data, self._schema), self._schema)
@@ -139,9 +139,9 @@ class AttributeSetWriter:
         self._core.write(pairs[:, 0].tolist(), pairs[:, 1].tolist(), table)
 
     def add(self, start: SupportsIndex, stop: SupportsIndex, **values: Any) -> None:
-        """Appends one row that speaks of the entries from ``start`` to ``stop``, which is not included.
+        """Appends one row for the entries from ``start`` up to, but not including, ``stop``.
 
-        What it says is given by the names of its fields. Raises as `extend`.
+        Keyword arguments give the values of its fields. Raises as `extend`.
 
         >>> import tupelo
         >>> with tupelo.recreate("add.root") as file:

@@ -1,14 +1,14 @@
-"""What Tupelo raises and warns of.
+"""Exceptions and warnings of Tupelo.
 
-Every kind of error of the engine has one class here, and each is also what Python calls that situation: code that
-catches `KeyError`, `ValueError` or `OSError` goes on to work.
+Each kind of error has a class, which also derives from the matching built-in exception: code that catches `KeyError`,
+`ValueError` or `OSError` keeps working.
 """
 
 import builtins
 
 
 class Error(Exception):
-    """What all exceptions of Tupelo are. The text names file, ntuple, field and place, from the outside in."""
+    """The base class of all exceptions of Tupelo. The text names file, ntuple, field and place, in this order."""
 
     field: str | None = None
     """Dotted path of the field in which data could not be read, where it was one."""
@@ -33,19 +33,19 @@ class MissingFileError(NotFoundError, builtins.FileNotFoundError):
 
 
 class CorruptError(Error, ValueError):
-    """Bytes that contradict the format or their checksum. The text says where in the file."""
+    """The file is damaged: bytes contradict the format or their checksum. The text says where in the file."""
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Something legal that this version does not do."""
+    """A legal request or file that this version does not support."""
 
 
 class LimitError(Error, MemoryError):
-    """More memory or nesting wanted than is allowed."""
+    """More memory or nesting is needed than a limit allows."""
 
 
 class InvalidArgumentError(Error, ValueError):
-    """A call that makes no sense: an option's value, data that do not fit the declared fields."""
+    """An invalid argument: an unknown value of an option, or data that do not fit the declared fields."""
 
 
 class StorageError(Error, OSError):
@@ -53,11 +53,11 @@ class StorageError(Error, OSError):
 
 
 class ChangedFileError(StorageError):
-    """A file that is another one than when the work on it was planned."""
+    """A file that was replaced or changed after the work on it was planned."""
 
 
 class TupeloWarning(UserWarning):
-    """Something is left out that this version cannot read; the text names it."""
+    """This version cannot read something and leaves it out; the text names it."""
 
 
 BY_KIND: dict[str, type[Error]] = {

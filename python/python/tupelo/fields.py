@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Field:
-    """One field of an ntuple: what it is, and a way to read it. An ntuple is a mapping from paths to fields.
+    """One field of an ntuple: its description, and its values. An ntuple is a mapping from paths to fields.
 
     ``path`` is its dotted path and ``name`` the last part of it, ``typename`` its C++ type (empty where there is none),
     ``description`` a free text, and ``kind`` how it is built: ``"record"``, ``"collection"`` and so on. Subfields are
@@ -92,6 +92,12 @@ class Field:
     def __repr__(self) -> str:
         return f"<tupelo.Field {self.path!r}: {self.typename or self.kind}>"
 
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ntuple.close()
+
     def array(
         self,
         entry_start: SupportsIndex | None = None,
@@ -105,9 +111,9 @@ class Field:
     ) -> Any:
         """The values of the field in the entries from ``entry_start`` to ``entry_stop``, by default all.
 
-        Entries are counted as in Python's slices. The first axis are the entries. A subfield of a collection comes
-        as a collection of its values: ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. The keywords
-        are those of `Ntuple.arrays`, but the column alone is given here: an `ak.Array`, NumPy array, `pyarrow.Array`,
+        Entries are counted as in a Python slice. The first axis counts entries. A subfield of a collection is a
+        collection of its values: ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. The keywords are
+        those of `Ntuple.arrays`, but the result is a single column: an `ak.Array`, NumPy array, `pyarrow.Array`,
         `pandas.Series` or `polars.Series`.
 
         Raises `CorruptError` with field, cluster, page and offset where data are damaged, `UnsupportedError` for types
@@ -165,7 +171,8 @@ class Field:
     ) -> list[Any]:
         """The C++ objects of a streamer field in the entries from ``entry_start`` to ``entry_stop``, by default all.
 
-        Entries are counted as in Python's slices. It is one object for each, or a list for fields below collections.
+        Entries are counted as in a Python slice. The result has one object per entry, or a list for fields below
+        collections.
 
         ``TString``, ``TObjString`` and ``std::string`` come as `str`, ``TObjArray``, ``TList`` and sequences as lists
         (NumPy arrays, if of numbers), maps as dicts, ``TArrayD`` and its like as NumPy arrays, ``std::pair`` as tuples,
@@ -405,7 +412,7 @@ class Fields:
         return f"<tupelo.Ntuple {self._path!r} ({top} fields, {self.num_entries} entries)>"
 
     def close(self) -> None:
-        """Lets go of the file. Arrays that were read stay."""
+        """Closes the file. Arrays that were read stay valid."""
         self._open_core = None
 
     def __enter__(self) -> "Self":

@@ -1,4 +1,4 @@
-"""Ntuples that are written, and how they grow."""
+"""Ntuples that are being written."""
 
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class NtupleWriter:
     """An ntuple that is being written; made by `WritableFile.mkrntuple` or `WritableFile.append`.
 
-    It grows by entries (`extend`), by fields (`add_fields`, `add_members`), and by what is said of entries
-    (`attribute_set`) and of the whole of it (`metadata`).
+    It grows by entries (`extend`), fields (`add_fields`, `add_members`), data attached to ranges of entries
+    (`attribute_set`) and data about the whole ntuple (`metadata`).
     """
 
     def __init__(self, core: "_core.NtupleWriter", name: str, schema: Any) -> None:
@@ -37,22 +37,22 @@ class NtupleWriter:
 
     @property
     def num_entries(self) -> int:
-        """Entries so far, those of an ntuple that is continued included."""
+        """Number of entries so far, including those of a continued ntuple."""
         return self._entries if self._open_core is None else self._open_core.num_entries
 
     @property
     def arrow_schema(self) -> Any:
-        """The `pyarrow.Schema` of the fields that `extend` wants: all but those that are projected."""
+        """The `pyarrow.Schema` of the fields that `extend` expects: all but projected ones."""
         return self._schema
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether it is closed."""
         return self._open_core is None
 
     @property
     def metadata(self) -> "Metadata":
-        """Texts that speak of the whole ntuple, by name; what is assigned is written at the next checkpoint or the end.
+        """Strings about the whole ntuple, by name. Assignments are written at the next checkpoint or the end.
 
         >>> import tupelo
         >>> with tupelo.recreate("metadata.root") as file:
@@ -66,13 +66,13 @@ class NtupleWriter:
     def extend(self, data: Any, *, accept_new_fields: bool = False) -> None:
         """Appends entries: columns of the declared names, all of the same length, in any order.
 
-        Taken are dicts of NumPy arrays (those of more dimensions for fixed-size arrays), Awkward arrays, lists and so
+        Accepted are dicts of NumPy arrays (with more dimensions for fixed-size arrays), Awkward arrays, lists and so
         on, Awkward arrays of records, NumPy structured arrays, pandas data frames, Arrow tables, batches and streams.
-        Numbers are converted to the declared types where nothing is lost but digits of a float. With
+        Numbers are converted to the declared types where that loses nothing but digits of a float. With
         ``accept_new_fields`` columns of other names become fields as by `add_fields`.
 
-        Raises `InvalidArgumentError` where data do not fit; nothing of them is then written, and no field is added. A
-        stream is taken batch by batch: those before the one that does not fit stay.
+        Raises `InvalidArgumentError` where data do not fit; then nothing is written and no field is added. A stream is
+        read batch by batch: the batches before the one that does not fit stay.
         """
         if _intake.is_stream(data):
             for batch in _intake.batches(data):
@@ -81,9 +81,9 @@ class NtupleWriter:
             self._take(_intake.to_table(data, self._schema), accept_new_fields)
 
     def add_fields(self, what: Any = None, *, projections: Projections | None = None) -> None:
-        """Adds fields: declared as for `WritableFile.mkrntuple`, or projected from those there are.
+        """Adds fields: declared as for `WritableFile.mkrntuple`, or projected from existing ones.
 
-        In the entries before, they are zero, empty, without a value or missing. `extend` wants them from now on.
+        In earlier entries they are zero, empty, without a value or missing. `extend` expects them from now on.
 
         Raises `InvalidArgumentError` for names that exist, fields that cannot be written, and while fill contexts are
         open; the ntuple then goes on as it was.
@@ -127,7 +127,7 @@ class NtupleWriter:
         self._schema = self._core.arrow_schema()
 
     def attribute_set(self, name: str, what: Any) -> AttributeSetWriter:
-        """A set of attributes, whose rows say something of ranges of entries; `Ntuple.attributes` reads it.
+        """An attribute set, whose rows attach data to ranges of entries; `Ntuple.attributes` reads it.
 
         ``what`` declares the fields of a row, as for `WritableFile.mkrntuple`. A set that a continued ntuple has goes
         on; its fields must then be the same.
@@ -139,11 +139,11 @@ class NtupleWriter:
         return AttributeSetWriter(self._core.attribute_set(name, schema), name, schema)
 
     def fill_context(self) -> "FillContext":
-        """What another thread extends the ntuple by, while others do.
+        """A context in which another thread extends the ntuple, in parallel with others.
 
-        Each context fills clusters of its own. Its entries stay in order; those of several contexts follow each other
-        cluster by cluster. The interpreter is let go while data are encoded and written. A checkpoint has the complete
-        clusters of contexts and not their open ones.
+        Each context fills its own clusters. Its entries stay in order; those of several contexts are interleaved
+        cluster by cluster. The interpreter lock is released while data are encoded and written. A checkpoint contains
+        the complete clusters of contexts, not their open ones.
 
         Where a context is left by an exception with entries in its open cluster, the ntuple cannot be finished: what
         was extended at once may lie half in a cluster that is written already, and no part of it may be missing in
@@ -164,14 +164,14 @@ class NtupleWriter:
         return FillContext(self._core.fill_context(), self._name, self._schema)
 
     def flush_cluster(self) -> None:
-        """Ends the open cluster before it is full: what was extended so far is encoded and written."""
+        """Ends the open cluster before it is full: all entries so far are encoded and written."""
         self._core.flush_cluster()
 
     def checkpoint(self) -> None:
-        """Ends the open cluster and makes all that was written readable and durable.
+        """Ends the open cluster and makes everything written so far readable and durable.
 
-        In a file that is updated this is so in place; in a new file, in the temporary file beside it, which stays if
-        the file is given up or the program ends. An exception later goes back to here.
+        An updated file is changed in place. For a new file this is the temporary file beside it, which stays if the
+        file is discarded or the program ends. A later exception returns to this state.
         """
         self._core.checkpoint()
 
@@ -215,8 +215,8 @@ class NtupleWriter:
 class FillContext:
     """Extends an ntuple from a thread of its own; made by `NtupleWriter.fill_context`.
 
-    It must be closed before its ntuple is; a ``with`` block does that. Where the block is left by an exception while
-    the open cluster has entries, these are lost, and the ntuple cannot be finished. Without any, nothing is lost.
+    It must be closed before its ntuple; a ``with`` block does that. After an exception in the block, entries in the
+    open cluster are lost and the ntuple cannot be finished. If that cluster is empty, nothing is lost.
     """
 
     def __init__(self, core: "_core.FillContext", name: str, schema: Any) -> None:

@@ -1,4 +1,4 @@
-"""ROOT's histograms, as they come out of streamer fields."""
+"""ROOT's histograms in streamer fields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _DIMENSIONS = {"TProfile": 1} | {f"TH{n}{letter}": n for n in (1, 2) for letter 
 
 @dataclass(frozen=True)
 class Traits:
-    """What an axis is like, in the words of UHI."""
+    """The properties of an axis, as UHI defines them."""
 
     circular: bool = False
     discrete: bool = False
@@ -40,7 +40,7 @@ class Axis:
 
     @property
     def traits(self) -> Traits:
-        """Discrete where bins are labels and no intervals."""
+        """Discrete where bins have labels, not intervals."""
         return Traits(discrete=self._is_labelled)
 
     @property
@@ -71,7 +71,7 @@ class Axis:
 class Histogram:
     """A histogram of one or two dimensions, or a profile: what ``TH1``, ``TH2`` and ``TProfile`` hold.
 
-    It follows UHI's ``PlottableHistogram``, so mplhep, hist and others take it as it is. The bins of a profile are
+    It follows UHI's ``PlottableHistogram``, so mplhep, hist and others accept it. The bins of a profile are
     means.
     """
 
@@ -99,12 +99,12 @@ class Histogram:
 
     @property
     def num_entries(self) -> float:
-        """How often it was filled."""
+        """The number of times it was filled."""
         return float(self._members["fEntries"])
 
     @property
     def members(self) -> Mapping[str, Any]:
-        """All that ROOT stores of it, by the names of the members: ``fSumw2``, ``fFunctions``, …"""
+        """Everything that ROOT stores, by the names of the members: ``fSumw2``, ``fFunctions``, …"""
         return self._members
 
     @property
@@ -115,7 +115,7 @@ class Histogram:
 
     def values(self, flow: bool = False) -> Numbers:
         """Contents of the bins: sums of weights, or means, which are NaN where nothing was filled. The shape is that of
-        the axes, with two bins more for each with ``flow``: underflow in front, overflow behind.
+        the axes, with two bins more for each with ``flow``: underflow first, overflow last.
         """
         content = self._shaped(self._members["fArray"], flow)
         if self.kind == "COUNT":
@@ -146,7 +146,7 @@ class Histogram:
         return variances
 
     def counts(self, flow: bool = False) -> Numbers:
-        """How many entries each bin has; of weighted histograms, how many without weights would say as much.
+        """The number of entries of each bin; for weighted histograms, the effective number of entries.
 
         ``flow`` is that of `values`.
         """
@@ -226,7 +226,7 @@ class Histogram:
 
 
 def of(instance: Any) -> Histogram | None:
-    """The histogram that an `Instance` is; None where it is none, or not as it should be."""
+    """The histogram that an `Instance` holds; None where it holds no valid histogram."""
     dimensions = _DIMENSIONS.get(instance.class_name)
     if dimensions is None:
         return None

@@ -1,4 +1,4 @@
-"""What reading costs."""
+"""Metrics of reading."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds that threads spent on something, summed over them."""
+    """Seconds that all threads together spent on something."""
 
     wall: float
     """By the clock on the wall."""
@@ -16,9 +16,9 @@ class Time:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What reading from a file cost since it was opened with ``metrics=True``; printed, it is a table.
+    """The cost of reading from a file since it was opened with ``metrics=True``. ``print`` shows a table.
 
-    In brackets are the counters of ROOT's ``RPageSourceFile`` that count the same. Times are sums over threads.
+    The names in brackets are the matching counters of ROOT's ``RPageSourceFile``. Times are sums over all threads.
 
     >>> import tupelo
     >>> with tupelo.recreate("metrics.root") as file:

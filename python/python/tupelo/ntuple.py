@@ -26,7 +26,7 @@ from .fields import Field, Fields
 from .metrics import Metrics
 from .rules import ReadRule
 
-DEFAULT_STEP = "100 MB"
+DEFAULT_STEP = "100 MiB"
 """Size in memory of what `Ntuple.iterate` gives at once."""
 
 
@@ -54,11 +54,13 @@ class Ntuple(Fields):
     _columns: Columns | None = None
     """Columns beside the fields, for `NtupleWithColumns`."""
 
-    def __init__(self, core: "_core.Ntuple", origin: Origin, rules: tuple[ReadRule, ...] = ()) -> None:
+    def __init__(
+        self, core: "_core.Ntuple", origin: Origin, rules: tuple[ReadRule, ...] = (), *, is_quiet: bool = False
+    ) -> None:
         super().__init__(core, origin.file_path)
         self._origin = origin
         self._rules = rules
-        if rules:
+        if rules or is_quiet:
             return
         for text in core.warnings:
             warnings.warn(f"{origin.file_path}: ntuple '{core.path}': {text}", TupeloWarning, stacklevel=3)
@@ -274,7 +276,7 @@ class Ntuple(Fields):
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
 
-        ``step_size`` is a number of entries, or a size in memory such as ``"100 MB"`` (the default) or ``"64 MiB"``;
+        ``step_size`` is a number of entries, or a size in memory such as ``"100 MiB"`` (the default);
         with a ``cut``, a piece has what is left of so many, which may be nothing. With ``report`` each piece comes with
         a `Report` of where it is from. With ``binary_strings`` strings come as bytes, which is needed where some are
         not UTF-8: all pieces have the same type. All else is as in `arrays`.
@@ -526,7 +528,7 @@ class Ntuple(Fields):
         return _numbered(self._core.read(_with_numbers(request)))
 
     def _stream_batch(self, request: _select.Request) -> tuple[Any, Any]:
-        """What is asked for as one `pyarrow.RecordBatch` whose type does not depend on the entries, and their numbers."""
+        """The request as a `pyarrow.RecordBatch` whose type does not depend on the entries, and their numbers."""
         if request.cut is None:
             batch = request.read_as_stream(self._core)
             return request.ordered(batch), range(request.entry_start, request.entry_stop)

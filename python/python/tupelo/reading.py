@@ -10,6 +10,7 @@ from ._origin import Origin
 from ._sizes import optional_bytes
 from ._texts import check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError
+from .fields import Field
 from .ntuple import Ntuple
 
 if TYPE_CHECKING:
@@ -24,26 +25,26 @@ def open(
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
     metrics: bool = False,
-) -> "File | Ntuple":
-    """Opens a ROOT file, or an ntuple in it.
+) -> "File | Ntuple | Field":
+    """Opens a ROOT file, an ntuple in it, or a field of that.
 
-    ``"f.root"`` gives a `File`, ``"f.root:dir/Events"`` the `Ntuple`; ``{"f.root": "dir/Events"}`` does so too, for
-    names in which colons would confuse, and a `pathlib.Path` is a file name whole. In texts ``~`` is the home
-    folder. With ``page_checksums=False`` the
-    checksums of pages are not compared; those of metadata always are.
+    ``"f.root"`` returns a `File`, ``"f.root:dir/Events"`` an `Ntuple`, and ``"f.root:dir/Events/jets/pt"`` its `Field`
+    ``jets.pt``. So does ``{"f.root": "dir/Events"}``, for names that contain colons. A `pathlib.Path` is always the
+    name of a file. ``~`` in a string is the home folder. ``page_checksums=False`` skips the checksums of pages; those
+    of metadata are always verified.
 
-    A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) gives a `File` too. All its bytes are read into
-    memory at once, from its start, and stay there as long as the `File` and its ntuples; these cannot be pickled.
+    A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) returns a `File` too. All its bytes are read
+    into memory at once and stay there as long as the `File` and its ntuples, which cannot be pickled.
 
-    ``memory_budget`` is the memory that the file may make its reader take beyond the values that are asked for, in
-    bytes or as a text such as ``"2 GB"`` (default 1 GiB). Requests that need more are read in parts; where that does
-    not help they are refused with a `LimitError`.
+    ``memory_budget`` limits the memory that reading may take in addition to the requested values, in bytes or as a
+    string such as ``"2 GiB"`` (default 1 GiB). Requests that need more are read in parts; where that is not possible, a
+    `LimitError` is raised.
 
-    With ``metrics`` what reading costs is counted, for `Ntuple.metrics`.
+    ``metrics`` counts what reading costs, for `Ntuple.metrics`.
 
     Raises `MissingFileError` (a `FileNotFoundError`) where there is no such file, `NotFoundError` (a `KeyError`) with
     near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object, and where
-    wildcards name several files (`iterate`, `concatenate` and `partitions` take these),
+    wildcards name several files (`iterate`, `concatenate`, `hist`, `scan` and `partitions` take these),
     `CorruptError` where it is no ROOT file or damaged, `UnsupportedError` for remote files.
 
     >>> import tupelo
@@ -52,6 +53,8 @@ def open(
     >>> with tupelo.open("open.root:dir/Events") as ntuple:
     ...     print(ntuple["x"].array(library="np"))
     [1.5 2.5]
+    >>> tupelo.open("open.root:dir/Events/x")
+    <tupelo.Field 'x': double>
     """
     name: str | None = None
     budget = optional_bytes("memory_budget", memory_budget)
@@ -72,7 +75,19 @@ def open(
                     "tupelo.partitions take several"
                 )
     file = reopen(path, page_checksums, budget, metrics)
-    return file if name is None else file[name]
+    return file if name is None else _named(file, name)
+
+
+def _named(file: "File", name: str) -> "Ntuple | Field":
+    """An ntuple of a file, or a field of one: ``"dir/Events"`` or ``"dir/Events/jets/pt"``."""
+    try:
+        return file[name]
+    except NotFoundError:
+        parts = name.strip("/").split("/")
+        for count in range(len(parts) - 1, 0, -1):
+            if (ntuple := "/".join(parts[:count])) in file:
+                return file[ntuple][".".join(parts[count:])]
+        raise
 
 
 class File(Mapping[str, Ntuple]):
@@ -108,7 +123,7 @@ class File(Mapping[str, Ntuple]):
 
     @property
     def file_path(self) -> str:
-        """The file, as it was named."""
+        """The path of the file, as given to `open`."""
         return self._file_path
 
     @property
@@ -150,7 +165,7 @@ class File(Mapping[str, Ntuple]):
         return Ntuple(core, Origin(self._file_path, (name,), *how))
 
     def only(self) -> Ntuple:
-        """The ntuple, of a file that has no other.
+        """The only ntuple of the file.
 
         Raises `NotFoundError` (a `KeyError`) where there is none, `InvalidArgumentError` with the names where there are
         several.
@@ -193,7 +208,7 @@ class File(Mapping[str, Ntuple]):
         return f"<tupelo.File {self._file_path!r}{' (closed)' if self._open_core is None else ''}>"
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._open_core = None
 
     def __enter__(self) -> "Self":

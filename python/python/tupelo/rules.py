@@ -1,4 +1,4 @@
-"""Members of classes that are computed when they are read."""
+"""Read rules: members of classes that are computed on reading."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from .errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class ReadRule:
-    """How members of a class are computed when it is read, as ROOT's I/O customisation rules (``#pragma read``) do.
+    """A read rule: computes members of a class on reading, as ROOT's I/O customisation rules (``#pragma read``) do.
 
-    A rule holds wherever a record of the class ``type_name`` stands, however deep in collections. ``sources`` are
+    A rule applies to every record of the class ``type_name``, however deep in collections. ``sources`` are
     members of the class or of its base classes, ``targets`` the names and types (as for `WritableFile.mkrntuple`)
-    of the members that are computed; a target that has the name of a member takes its place. ``function`` is called
-    with a `pyarrow.Array` for each source, over all records of a field in a piece, and gives the array of the only
-    target, a tuple in the order of the targets, or a dict. Arrow, NumPy and Awkward arrays are taken (those of more
-    dimensions for fixed-size arrays), and numbers converted to the types of the targets where nothing is lost but
+    of the computed members; a target with the name of a member replaces it. ``function`` is called
+    with a `pyarrow.Array` for each source, over all records of a field in a piece. It returns the array of a single
+    target, a tuple in the order of the targets, or a dict. Arrow, NumPy and Awkward arrays are accepted, with more
+    dimensions for fixed-size arrays. Numbers are converted to the types of the targets where that loses nothing but
     digits of a float. It may be called from another thread, and with no records.
 
-    ``versions``, a ``range`` or a number, and ``checksum`` say for which versions of the class the rule is; without
-    both, for all. With ``hide_sources`` the sources disappear from the fields.
+    ``versions``, a ``range`` or a number, and ``checksum`` restrict the rule to versions of the class; without
+    both, it applies to all. With ``hide_sources`` the sources disappear from the fields.
 
-    Rules are not transitive, as in ROOT: their sources are what is on disk, not what other rules computed.
+    As in ROOT, rules are not transitive: their sources are the members on disk, not those that other rules compute.
 
     >>> import pyarrow as pa, pyarrow.compute as pc, tupelo
     >>> polar = pa.struct([pa.field("r", pa.float32(), False), pa.field("phi", pa.float32(), False)])

@@ -31,19 +31,19 @@ def recreate(
     checkpoint_clusters: int | None = None,
     checkpoint_seconds: float | None = _core.DEFAULT_CHECKPOINT_SECONDS,
 ) -> "WritableFile":
-    """Begins a new ROOT file, in place of one that exists.
+    """Creates a ROOT file; an existing one is replaced.
 
     ``compression`` is ``"zstd:5"`` (the default), ``"lz4"``, ``"zlib:1"``, ``"lzma"``, ``"none"`` or ROOT's number
     (505); levels go from 1 to 9. ``page_bytes`` is the largest page in uncompressed bytes (default 1 MiB),
     ``cluster_bytes`` the compressed size at which a cluster is complete (default 128 MiB); both may be texts such as
-    ``"64 KiB"``. They hold for all ntuples of the file for which nothing else is said.
+    ``"64 KiB"``. They apply to all ntuples of the file unless `WritableFile.mkrntuple` says otherwise.
 
     A checkpoint (`NtupleWriter.checkpoint`) is made after ``checkpoint_bytes`` stored bytes (default 1 GiB),
     ``checkpoint_clusters`` clusters (not by default) or ``checkpoint_seconds`` seconds (default 300), whatever comes
     first; 0 or None turns each off.
 
-    Nothing is visible under the path before the file is closed. Where the ``with`` block is left by an exception, the
-    file is given up, and what was there before stays. The last checkpoint, if there is one, stays beside it; a
+    Nothing is visible under the path before the file is closed. After an exception in the ``with`` block the new file
+    is discarded, and an existing file stays as it was. The last checkpoint, if there is one, stays beside it; a
     `TupeloWarning` says where.
 
     Raises `InvalidArgumentError` for options that fit no ntuple, `StorageError` (an `OSError`) where the file cannot be
@@ -71,10 +71,10 @@ def update(
 ) -> "WritableFile":
     """Opens a ROOT file to add ntuples, or entries to those it has; options as for `recreate`.
 
-    What is in the file stays as it is, and an ntuple that is assigned to a name that exists becomes the newest cycle
-    of that name. ``file["Events"]`` goes on with an ntuple, whoever wrote it. Nothing is visible before a checkpoint is
-    made or the file is closed; where the ``with`` block is left by an exception, the file is again what it was at the
-    last of these.
+    What is in the file stays as it is, and an ntuple that is assigned to a name that exists becomes the newest cycle of
+    that name. ``file["Events"]`` continues an ntuple, whichever program wrote it. Nothing is visible before a
+    checkpoint is made or the file is closed; where the ``with`` block is left by an exception, the file is again what
+    it was at the last of these.
 
     Raises `MissingFileError` (a `FileNotFoundError`) where there is no file, `CorruptError` where it is no whole ROOT
     file, `InvalidArgumentError` for options that fit no ntuple.
@@ -95,7 +95,7 @@ def update(
 
 
 class WritableFile:
-    """A ROOT file that is being written; made by `recreate` or `update`.
+    """A ROOT file open for writing; `recreate` and `update` return it.
 
     ``file["name"] = data`` begins an ntuple with its first entries, `mkrntuple` one of declared fields, and
     ``file["name"]`` goes on with either, or with one that the file had before. Several may be written at the same time.
@@ -116,7 +116,7 @@ class WritableFile:
         return self._path
 
     def keys(self) -> list[str]:
-        """Paths of the ntuples in the file: those that were there, and those that were begun."""
+        """Paths of the ntuples in the file, new ones included."""
         before = [path for path, class_name in self._writer().objects() if class_name == _NTUPLE_CLASS]
         return list(dict.fromkeys([*before, *self._ntuples]))
 
@@ -133,7 +133,7 @@ class WritableFile:
         return True
 
     def __getitem__(self, name: str) -> "NtupleWriter":
-        """The ntuple of a name, to go on with; as `append` for one that was there before.
+        """The ntuple of a name, to be extended; as `append` for one that existed before.
 
         Raises `NotFoundError` (a `KeyError`) where there is none.
         """
@@ -159,7 +159,7 @@ class WritableFile:
         checkpoint_clusters: int | None = None,
         checkpoint_seconds: float | None = None,
     ) -> "NtupleWriter":
-        """Goes on with an ntuple that the updated file has, and gives what extends it.
+        """Continues an existing ntuple of an updated file, and returns its writer.
 
         Options as for `mkrntuple`, for what is added; columns keep their encodings. Readers see the ntuple as it was,
         or with all that was added up to a checkpoint or the end, never something between.
@@ -207,7 +207,7 @@ class WritableFile:
         compressions: Mapping[str, str | int] | None = None,
         projections: Projections | None = None,
     ) -> "NtupleWriter":
-        """Begins an ntuple under ``"dir/name"`` and gives what extends it.
+        """Creates an ntuple under ``"dir/name"`` and returns its writer.
 
         ``description`` is free text. ``what`` are the fields or the first entries:
 
@@ -225,26 +225,20 @@ class WritableFile:
         checkpoints off.
 
         ``projections`` are fields that show what others store, by new name: ``"jets.pt"`` shows the ``pt`` of all jets
-        as a ``std::vector<float>``, ``"#jets"`` the number of jets, and ``("jets.pt", "ROOT::VecOps::RVec<float>")`` the
-        same as another type of the same structure. They are not given when the ntuple is extended.
+        as a ``std::vector<float>``, ``"#jets"`` the number of jets, and ``("jets.pt", "ROOT::VecOps::RVec<float>")``
+        the same as another type of the same structure. They are not given when the ntuple is extended.
 
-        Raises `InvalidArgumentError` for names, types, options and data that cannot be written, for projections that the
-        format forbids, and for names of other objects in the file; `UnsupportedError` for Arrow types without a C++
+        Raises `InvalidArgumentError` for names, types, options and data that cannot be written, for projections that
+        the format forbids, and for names of other objects in the file; `UnsupportedError` for Arrow types without a C++
         counterpart.
 
-        >>> import numpy as np, tupelo
-        >>> with tupelo.recreate("mkrntuple.root") as file:
-        ...     events = file.mkrntuple(
-        ...         "Events",
-        ...         {"x": "float", "hits": "std::vector<int>"},
-        ...         encodings={"x": "Real16"},
-        ...         projections={"n_hits": "#hits"},
-        ...     )
-        ...     events.extend({"x": np.array([0.5, 1.5]), "hits": [[1], [2, 3]]})
-        ...     events.extend({"x": [2.5], "hits": [[]]})
-        >>> tupelo.open("mkrntuple.root:Events").arrays().tolist()
-        [{'x': 0.5, 'hits': [1], 'n_hits': 1}, {'x': 1.5, 'hits': [2, 3], 'n_hits': 2}, {'x': 2.5, 'hits': [], 'n_hits': 0}]
-        """  # noqa: E501
+        >>> import numpy as np, tupelo >>> with tupelo.recreate("mkrntuple.root") as file: ...     events =
+        file.mkrntuple( ...         "Events", ...         {"x": "float", "hits": "std::vector<int>"}, ...
+        encodings={"x": "Real16"}, ...         projections={"n_hits": "#hits"}, ...     ) ...     events.extend({"x":
+        np.array([0.5, 1.5]), "hits": [[1], [2, 3]]}) ...     events.extend({"x": [2.5], "hits": [[]]}) >>>
+        tupelo.open("mkrntuple.root:Events").arrays().tolist() [{'x': 0.5, 'hits': [1], 'n_hits': 1}, {'x': 1.5, 'hits':
+        [2, 3], 'n_hits': 2}, {'x': 2.5, 'hits': [], 'n_hits': 0}]
+        """
         check_name(name)
         core = self._writer()
         own = Storage(compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds)
@@ -261,9 +255,9 @@ class WritableFile:
         return writer
 
     def close(self) -> None:
-        """Finishes all ntuples and makes the file visible. Closing twice does no harm.
+        """Finishes all ntuples and makes the file visible. Closing twice has no effect.
 
-        Raises the error of the first ntuple that could not be finished; the file is then given up.
+        Raises the error of the first ntuple that could not be finished; the file is then discarded.
         """
         if self._core is None:
             return
@@ -277,9 +271,9 @@ class WritableFile:
         self._core = None
 
     def abort(self) -> str | None:
-        """Gives the file up: what was there before, or at the last checkpoint, stays.
+        """Discards the changes: the state before, or at the last checkpoint, stays.
 
-        Gives the name of the file that keeps the last checkpoint of a new file, if there is one.
+        Returns the name of the file that keeps the last checkpoint of a new file, if there is one.
         """
         core, self._core = self._core, None
         return None if core is None else core.abort()

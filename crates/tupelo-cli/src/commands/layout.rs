@@ -95,7 +95,7 @@ fn describe(content: &Content) -> (String, String) {
         Content::Record { class_name, name, cycle, .. } => (format!("record {class_name}"), format!("{name};{cycle}")),
         Content::BlobKey => plain("key RBlob"),
         Content::Gap => plain("free"),
-        Content::Envelope { ntuple, envelope, cluster_group: None } => ((*envelope).to_owned(), ntuple.clone()),
+        Content::Envelope { ntuple, envelope, cluster_group: None } => ((*envelope).to_owned(), ntuple.to_string()),
         Content::Envelope { ntuple, envelope, cluster_group: Some(group) } => {
             ((*envelope).to_owned(), format!("{ntuple}, cluster group {group}"))
         }
@@ -108,7 +108,7 @@ fn describe(content: &Content) -> (String, String) {
             };
             (what, format!("{ntuple}, cluster {cluster}, column {column}, {field}"))
         }
-        Content::ChunkTable { ntuple } => ("chunk table".to_owned(), ntuple.clone()),
+        Content::ChunkTable { ntuple } => ("chunk table".to_owned(), ntuple.to_string()),
         _ => plain("unaccounted"),
     }
 }
@@ -123,13 +123,13 @@ fn to_json(region: &Region) -> Value {
         Content::BlobKey => json!({ "what": "blob key" }),
         Content::Gap => json!({ "what": "free" }),
         Content::Envelope { ntuple, envelope, cluster_group } => {
-            json!({ "what": envelope, "ntuple": ntuple, "cluster_group": cluster_group })
+            json!({ "what": envelope, "ntuple": **ntuple, "cluster_group": cluster_group })
         }
         Content::Pages { ntuple, field, column, cluster, first_page, pages } => json!({
-            "what": "pages", "ntuple": ntuple, "field": field, "column": column,
+            "what": "pages", "ntuple": **ntuple, "field": **field, "column": column,
             "cluster": cluster, "first_page": first_page, "pages": pages,
         }),
-        Content::ChunkTable { ntuple } => json!({ "what": "chunk table", "ntuple": ntuple }),
+        Content::ChunkTable { ntuple } => json!({ "what": "chunk table", "ntuple": **ntuple }),
         _ => json!({ "what": "unaccounted" }),
     };
     if let (Some(value), Value::Object(mut more)) = (value.as_object_mut(), more) {

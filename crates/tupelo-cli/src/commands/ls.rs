@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
+use tupelo::ops::{self, Found};
 use tupelo::reader::{Location, Object};
 use tupelo::{File, Ntuple};
 
@@ -49,23 +50,37 @@ struct Listed {
     /// What to call it: path in the file, or name of the set.
     name: String,
     cycle: Option<u16>,
-    title: String,
     /// None where it cannot be read; the reason was told.
-    found: Option<(Ntuple, Summary)>,
+    told: Option<Told>,
     /// None of an attribute set.
     metadata: BTreeMap<String, String>,
     sets: Vec<Listed>,
 }
 
+/// What an ntuple says of itself.
+struct Told {
+    description: String,
+    format_version: String,
+    writer: String,
+    summary: Summary,
+}
+
 fn list_objects(args: &Args, console: &Console) -> Result<(), Failure> {
     let file = args.reading.open_file(&args.input, console)?;
-    let (ntuples, others): (Vec<_>, Vec<_>) =
-        file.objects()?.into_iter().partition(|object| object.class_name == NTUPLE_CLASS);
+    let mut others = file.objects()?;
+    others.retain(|object| object.class_name != NTUPLE_CLASS);
     let mut failed = false;
-    let mut listed = Vec::new();
-    for object in &ntuples {
-        listed.push(listed_ntuple(&file, object, &ntuples, &mut failed, console));
-    }
+    let mut listed: Vec<Listed> = Vec::new();
+    ops::each_ntuple(&file, None, &mut |found| {
+        let is_set = found.set.is_some();
+        let told = describe(found, &mut failed, console);
+        match listed.last_mut() {
+            // Sets come behind their ntuple.
+            Some(ntuple) if is_set => ntuple.sets.push(told),
+            _ => listed.push(told),
+        }
+        Ok(())
+    })?;
     if args.json {
         console.print_json(&json!({
             "file": file.name(),
@@ -79,38 +94,21 @@ fn list_objects(args: &Args, console: &Console) -> Result<(), Failure> {
     if failed { Err(Failure::told()) } else { Ok(()) }
 }
 
-fn listed_ntuple(file: &File, object: &Object, all: &[Object], failed: &mut bool, console: &Console) -> Listed {
-    let newest = all.iter().filter(|other| other.path == object.path).map(|other| other.cycle).max();
-    // The newest cycle needs no number to be named.
-    let name = match newest == Some(object.cycle) {
-        true => object.path.clone(),
-        false => format!("{};{}", object.path, object.cycle),
-    };
-    let found = file.ntuple(Some(&name));
-    let mut listed = describe(name, found, failed, console);
-    listed.cycle = Some(object.cycle);
-    listed.title.clone_from(&object.title);
-    listed
-}
-
-fn describe(name: String, found: tupelo::Result<Ntuple>, failed: &mut bool, console: &Console) -> Listed {
-    let summed = found.and_then(|ntuple| {
+fn describe(found: Found, failed: &mut bool, console: &Console) -> Listed {
+    let told = found.ntuple.and_then(|ntuple| {
         super::warn(&ntuple, console);
-        inspect::summary(&ntuple).map(|summary| (ntuple, summary))
+        let summary = inspect::summary(&ntuple)?;
+        let (description, writer) = (ntuple.description().to_owned(), ntuple.writer().to_owned());
+        let format_version = ntuple.format_version().to_string();
+        Ok((pairs(&ntuple), Told { description, format_version, writer, summary }))
     });
-    let found = summed.map_err(|error| {
+    let told = told.map_err(|error| {
         *failed = true;
         console.fail(&Failure::from(error));
     });
-    let found = found.ok();
-    let (mut metadata, mut sets) = (BTreeMap::new(), Vec::new());
-    if let Some((ntuple, _)) = &found {
-        metadata = pairs(ntuple);
-        for set in ntuple.attribute_sets() {
-            sets.push(describe(set.to_owned(), ntuple.attribute_set(set), failed, console));
-        }
-    }
-    Listed { name, cycle: None, title: String::new(), found, metadata, sets }
+    let (metadata, told) = told.map_or((BTreeMap::new(), None), |(metadata, told)| (metadata, Some(told)));
+    let cycle = found.object.map(|object| object.cycle);
+    Listed { name: found.set.unwrap_or(found.name), cycle, told, metadata, sets: Vec::new() }
 }
 
 /// Text whose line breaks would tear a table apart.
@@ -138,8 +136,8 @@ fn to_json(listed: &Listed) -> Value {
     if let Some(cycle) = listed.cycle {
         value["cycle"] = json!(cycle);
     }
-    if let Some((ntuple, summary)) = &listed.found {
-        value["description"] = json!(ntuple.description());
+    if let Some(Told { description, format_version, writer, summary }) = &listed.told {
+        value["description"] = json!(description);
         value["entries"] = json!(summary.entries);
         value["fields"] = json!(summary.fields);
         value["columns"] = json!(summary.columns);
@@ -150,8 +148,8 @@ fn to_json(listed: &Listed) -> Value {
         value["unpacked_bytes"] = json!(summary.sizes.unpacked_bytes);
         value["metadata_bytes"] = json!(summary.metadata_bytes);
         value["codec"] = json!(summary.sizes.codec());
-        value["format_version"] = json!(ntuple.format_version().to_string());
-        value["writer"] = json!(ntuple.writer());
+        value["format_version"] = json!(format_version);
+        value["writer"] = json!(writer);
     }
     if !listed.metadata.is_empty() {
         value["metadata"] = json!(listed.metadata);
@@ -232,9 +230,9 @@ fn print_objects(
 
 fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
     let name = format!("{indent}{}", listed.name);
-    table.line(match &listed.found {
+    table.line(match &listed.told {
         None => vec![name, "unreadable".to_owned()],
-        Some((ntuple, summary)) => vec![
+        Some(Told { format_version, writer, summary, .. }) => vec![
             name,
             count(summary.entries),
             count(summary.fields),
@@ -243,8 +241,8 @@ fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
             bytes(summary.sizes.stored_bytes),
             format!("{:.2}", summary.sizes.ratio()),
             summary.sizes.codec(),
-            ntuple.format_version().to_string(),
-            ntuple.writer().to_owned(),
+            format_version.clone(),
+            writer.clone(),
         ],
     });
     for set in &listed.sets {

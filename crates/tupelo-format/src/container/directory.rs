@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::key::{Key, read_key, text};
-use super::{Attempt, Fetched, FileHeader, Interrupt, START_BIG_FILE, read_header};
-use crate::wire::{Buffer, Cursor};
+use super::{Attempt, Fetched, Interrupt, START_BIG_FILE, read_header};
+use crate::wire::{Buffer, Cursor, Memory};
 use crate::{Error, Result};
 
 /// Directories nested deeper are refused.
@@ -119,7 +119,7 @@ pub(super) struct ListedKey {
 
 /// One directory with its key list.
 #[derive(Debug, Clone)]
-pub(super) struct Directory {
+pub struct Directory {
     pub(super) path: String,
     pub(super) name: String,
     pub(super) title: String,
@@ -132,9 +132,14 @@ pub(super) struct Directory {
     /// Bytes of the key list's record, 0 where there is none.
     pub(super) list_bytes: u64,
     pub(super) keys: Vec<ListedKey>,
+    /// Positions in `keys`, sorted by name and cycle.
+    by_name: Vec<u32>,
+    /// The same for those that are directories.
+    directories: Vec<u32>,
 }
 
 /// Where a directory's record lies, found but not yet read.
+#[derive(Debug, Clone)]
 pub(super) struct Place {
     path: String,
     name: String,
@@ -156,8 +161,8 @@ pub(super) fn top(fetched: &Fetched, begin: u64) -> Attempt<Place> {
     Ok(Place { path: String::new(), name, title, parent: 0, record_at, room })
 }
 
-fn below(fetched: &Fetched, key: &Key, path: String, parent: usize) -> Result<Place> {
-    key.check_place(fetched.size())?;
+fn below(size: u64, key: &Key, path: String, parent: usize) -> Result<Place> {
+    key.check_place(size)?;
     Ok(Place {
         path,
         name: key.name.clone(),
@@ -168,21 +173,36 @@ fn below(fetched: &Fetched, key: &Key, path: String, parent: usize) -> Result<Pl
     })
 }
 
-fn read_directory(fetched: &Fetched, place: Place) -> Attempt<Directory> {
-    let Place { path, name, title, parent, record_at, room } = place;
-    let bytes = fetched.get(record_at, room.min(RECORD_BYTES as u64))?;
-    let record = DirectoryRecord::read(&bytes, record_at)?;
+fn read_directory(fetched: &Fetched, place: &Place) -> Attempt<Directory> {
+    let bytes = fetched.get(place.record_at, place.room.min(RECORD_BYTES as u64))?;
+    let record = DirectoryRecord::read(&bytes, place.record_at)?;
+    let (list_bytes, keys) = read_keys(fetched, &record)?;
+    Ok(Directory {
+        path: place.path.clone(),
+        name: place.name.clone(),
+        title: place.title.clone(),
+        parent: place.parent,
+        record,
+        record_at: place.record_at,
+        room: place.room,
+        list_bytes,
+        by_name: sorted(&keys, |_| true),
+        directories: sorted(&keys, Key::is_directory),
+        keys,
+    })
+}
+
+/// The key list of a directory, with the bytes of its record.
+fn read_keys(fetched: &Fetched, record: &DirectoryRecord) -> Attempt<(u64, Vec<ListedKey>)> {
     let at = record.seek_keys;
-    let mut directory =
-        Directory { path, name, title, parent, record, record_at, room, list_bytes: 0, keys: Vec::new() };
     if at == 0 {
-        return Ok(directory);
+        return Ok((0, Vec::new()));
     }
     // The record says how long the list is, which saves a request; but the list's own key is what counts.
-    let hint = u64::from(directory.record.nbytes_keys).min(MAX_HINT_BYTES);
+    let hint = u64::from(record.nbytes_keys).min(MAX_HINT_BYTES);
     fetched.get(at, hint.min(fetched.size().saturating_sub(at)))?;
     let key = read_key(fetched, at)?;
-    directory.list_bytes = u64::from(key.nbytes);
+    let list_bytes = u64::from(key.nbytes);
     let at = at.saturating_add(u64::from(key.key_bytes));
     let bytes = fetched.get(at, key.stored_bytes())?;
     let mut cursor = Cursor::new(&bytes, at);
@@ -193,60 +213,216 @@ fn read_directory(fetched: &Fetched, place: Place) -> Attempt<Directory> {
     }
     fetched.memory().take((count as u64).saturating_mul(KEY_MEMORY), "list of keys").map_err(|e| e.at(at))?;
     fetched.memory().take(key.stored_bytes().saturating_mul(4), "names of keys").map_err(|e| e.at(at))?;
-    directory.keys.reserve(count);
+    let mut keys = Vec::with_capacity(count);
     for _ in 0..count {
         let start = cursor.position();
         let key = Key::read(bytes.get(start..).unwrap_or_default(), cursor.offset())?;
         cursor.take(usize::from(key.key_bytes))?;
-        directory.keys.push(ListedKey { key, raw: bytes.slice(start..cursor.position()), child: None });
+        keys.push(ListedKey { key, raw: bytes.slice(start..cursor.position()), child: None });
     }
-    Ok(directory)
+    Ok((list_bytes, keys))
 }
 
-/// Every directory, level by level, so that a parent comes before its children and the first is the top directory.
-pub(super) fn read_tree(fetched: &Fetched, header: &FileHeader) -> Attempt<Vec<Directory>> {
-    let top = top(fetched, header.begin)?;
-    let mut seen = HashSet::from([top.record_at]);
-    let mut list_bytes = 0u64;
-    let mut tree: Vec<Directory> = Vec::new();
-    let mut level = vec![top];
-    for _ in 0..MAX_DIRECTORY_DEPTH {
+/// Positions of the wanted keys by name, by cycle, and in the order of the list.
+fn sorted(keys: &[ListedKey], wanted: impl Fn(&Key) -> bool) -> Vec<u32> {
+    let mut order: Vec<u32> = (0u32..).zip(keys).filter(|(_, listed)| wanted(&listed.key)).map(|(at, _)| at).collect();
+    let sort_key = |at: u32| keys.get(at as usize).map(|listed| (listed.key.name.as_str(), listed.key.cycle, at));
+    order.sort_unstable_by(|&one, &other| sort_key(one).cmp(&sort_key(other)));
+    order
+}
+
+impl Directory {
+    /// The top directory of a file.
+    ///
+    /// # Errors
+    /// Corrupt where the header, the directory or its key list is damaged.
+    pub fn top(fetched: &Fetched) -> Attempt<Self> {
+        read_directory(fetched, &top(fetched, read_header(fetched)?.begin)?)
+    }
+
+    /// The directory that a key opens.
+    ///
+    /// # Errors
+    /// Corrupt where the directory or its key list is damaged.
+    pub fn below(fetched: &Fetched, key: &Key) -> Attempt<Self> {
+        read_directory(fetched, &below(fetched.size(), key, String::new(), 0)?)
+    }
+
+    /// The key of a name: with that cycle, or else with the highest.
+    fn newest(&self, name: &str, cycle: Option<u16>, order: &[u32]) -> Option<&Key> {
+        let key = |at: u32| self.keys.get(at as usize).map(|listed| &listed.key);
+        let highest = (name, cycle.unwrap_or(u16::MAX));
+        let behind = order.partition_point(|&at| key(at).is_some_and(|key| (key.name.as_str(), key.cycle) <= highest));
+        let found = key(*order.get(behind.checked_sub(1)?)?)?;
+        (found.name == name && cycle.is_none_or(|cycle| cycle == found.cycle)).then_some(found)
+    }
+}
+
+/// The object at a path (`directory/name`, or `directory/name;2` for a cycle; the newest cycle otherwise). `open` gives
+/// the top directory for `None`, and else the one that a key opens: only the directories on the path.
+///
+/// # Errors
+/// Those of `open`; corrupt where the object lies outside of the file.
+pub fn find_object_in<D: AsRef<Directory>, E: From<Error>>(
+    path: &str,
+    file_size: u64,
+    mut open: impl FnMut(Option<&Key>) -> Result<D, E>,
+) -> Result<Option<Object>, E> {
+    let (path, cycle) = split_cycle(path.trim_matches('/'));
+    let mut rest = path;
+    let mut held = open(None)?;
+    loop {
+        let directory = held.as_ref();
+        // The whole rest first: old files have names with a slash in them.
+        if let Some(key) = directory.newest(rest, cycle, &directory.by_name) {
+            key.check_place(file_size)?;
+            return Ok(Some(Object { path: path.to_owned(), key: key.clone() }));
+        }
+        let Some((name, behind)) = rest.split_once('/') else {
+            return Ok(None);
+        };
+        let Some(key) = directory.newest(name, None, &directory.directories) else {
+            return Ok(None);
+        };
+        rest = behind;
+        held = open(Some(key))?;
+    }
+}
+
+/// As [`find_object_in`], where all directories are read anew.
+///
+/// # Errors
+/// As [`list_objects`], for the directories on the path.
+pub fn find_object(fetched: &Fetched, path: &str) -> Attempt<Option<Object>> {
+    let open = |key: Option<&Key>| match key {
+        None => Directory::top(fetched),
+        Some(key) => Directory::below(fetched, key),
+    };
+    find_object_in(path, fetched.size(), |key| open(key).map(Box::new))
+}
+
+/// All directories of a file, which are read level by level: a parent comes before its children, and the first is the top
+/// directory.
+#[derive(Debug)]
+pub struct Tree {
+    directories: Vec<Directory>,
+    /// What is to be read next.
+    level: Vec<Place>,
+    levels: usize,
+    seen: HashSet<u64>,
+    list_bytes: u64,
+    file_size: u64,
+}
+
+/// Directories of one level.
+#[derive(Debug)]
+pub struct Level(Vec<Directory>);
+
+impl Tree {
+    /// A tree of which nothing is read yet.
+    ///
+    /// # Errors
+    /// Corrupt where the file has no top directory.
+    pub fn new(fetched: &Fetched) -> Attempt<Self> {
+        let top = top(fetched, read_header(fetched)?.begin)?;
+        let seen = HashSet::from([top.record_at]);
+        let (directories, level) = (Vec::new(), vec![top]);
+        Ok(Self { directories, level, levels: 0, seen, list_bytes: 0, file_size: fetched.size() })
+    }
+
+    /// Whether all directories are read.
+    pub fn is_complete(&self) -> bool {
+        self.level.is_empty()
+    }
+
+    /// Reads the next level, for [`Tree::add`].
+    ///
+    /// # Errors
+    /// Corrupt where a key list is damaged or a record lies outside of the file.
+    pub fn next_level(&self, fetched: &Fetched) -> Attempt<Level> {
         // The lists of one level are independent of each other: what they lack is asked for at once.
-        let (mut found, mut missing) = (Vec::new(), Vec::new());
-        for place in level {
+        let (mut found, mut missing) = (Vec::with_capacity(self.level.len()), Vec::new());
+        for place in &self.level {
             match read_directory(fetched, place) {
                 Ok(directory) => found.push(directory),
                 Err(Interrupt::Need(ranges)) => missing.extend(ranges),
                 Err(failed) => return Err(failed),
             }
         }
-        if !missing.is_empty() {
-            return Err(Interrupt::Need(missing));
-        }
-        level = Vec::new();
-        let (first, count) = (tree.len(), found.len());
-        for (index, mut directory) in found.into_iter().enumerate() {
-            list_bytes = list_bytes.saturating_add(directory.list_bytes);
-            if list_bytes > fetched.size() {
-                return Err(Error::corrupt("key lists overlap").at(directory.record.seek_keys).into());
+        if missing.is_empty() { Ok(Level(found)) } else { Err(Interrupt::Need(missing)) }
+    }
+
+    /// Adds a level, and finds the directories below it.
+    ///
+    /// # Errors
+    /// Corrupt where key lists overlap or a directory contains itself; limit where directories are nested too deep.
+    pub fn add(&mut self, level: Level) -> Result<()> {
+        let (first, count) = (self.directories.len(), level.0.len());
+        let mut below_these = Vec::new();
+        for (index, mut directory) in level.0.into_iter().enumerate() {
+            self.list_bytes = self.list_bytes.saturating_add(directory.list_bytes);
+            if self.list_bytes > self.file_size {
+                return Err(Error::corrupt("key lists overlap").at(directory.record.seek_keys));
             }
             for listed in directory.keys.iter_mut().filter(|listed| listed.key.is_directory()) {
                 let path = join(&directory.path, &listed.key.name)?;
-                let place = below(fetched, &listed.key, path, first + index)?;
-                if !seen.insert(place.record_at) {
+                let place = below(self.file_size, &listed.key, path, first + index)?;
+                if !self.seen.insert(place.record_at) {
                     let what = format!("directory '{}' is listed twice", place.path);
-                    return Err(Error::corrupt(what).at(listed.key.seek_key).into());
+                    return Err(Error::corrupt(what).at(listed.key.seek_key));
                 }
-                listed.child = Some(first + count + level.len());
-                level.push(place);
+                listed.child = Some(first + count + below_these.len());
+                below_these.push(place);
             }
-            tree.push(directory);
+            self.directories.push(directory);
         }
-        if level.is_empty() {
-            return Ok(tree);
+        self.level = below_these;
+        self.levels += 1;
+        if self.levels == MAX_DIRECTORY_DEPTH && !self.is_complete() {
+            return Err(Error::limit(format!("directories nested deeper than {MAX_DIRECTORY_DEPTH}")));
         }
+        Ok(())
     }
-    Err(Error::limit(format!("directories nested deeper than {MAX_DIRECTORY_DEPTH}")).into())
+
+    /// Every key of every directory; a directory's content follows it. Directories themselves are listed too. What the
+    /// list takes is counted in `memory`.
+    ///
+    /// # Errors
+    /// Corrupt where a record lies outside of the file.
+    pub fn objects(&self, memory: &Memory) -> Result<Vec<Object>> {
+        let mut objects = Vec::new();
+        // What is still to be listed: the rest of the keys of each directory on the way down.
+        let mut way: Vec<(&Directory, std::slice::Iter<'_, ListedKey>)> = Vec::new();
+        way.extend(self.directories.first().map(|top| (top, top.keys.iter())));
+        while let Some((directory, keys)) = way.last_mut() {
+            let Some(listed) = keys.next() else {
+                way.pop();
+                continue;
+            };
+            listed.key.check_place(self.file_size)?;
+            let path = join(&directory.path, &listed.key.name)?;
+            // Once here and once where the newest cycle is looked for.
+            memory.take(2 * path.len() as u64, "paths of objects")?;
+            objects.push(Object { path, key: listed.key.clone() });
+            if let Some(child) = listed.child.and_then(|child| self.directories.get(child)) {
+                way.push((child, child.keys.iter()));
+            }
+        }
+        Ok(objects)
+    }
+}
+
+/// Every directory, level by level, so that a parent comes before its children and the first is the top directory.
+pub(super) fn read_tree(fetched: &Fetched) -> Attempt<Vec<Directory>> {
+    complete_tree(fetched).map(|tree| tree.directories)
+}
+
+fn complete_tree(fetched: &Fetched) -> Attempt<Tree> {
+    let mut tree = Tree::new(fetched)?;
+    while !tree.is_complete() {
+        tree.add(tree.next_level(fetched)?)?;
+    }
+    Ok(tree)
 }
 
 fn join(path: &str, name: &str) -> Result<String> {
@@ -257,59 +433,12 @@ fn join(path: &str, name: &str) -> Result<String> {
     Ok(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
 }
 
-/// Every key of every directory; a directory's content follows it. Directories themselves are listed too.
+/// Every key of every directory, as [`Tree::objects`].
 ///
 /// # Errors
 /// Corrupt where a key list is damaged, a record lies outside of the file or a directory contains itself.
 pub fn list_objects(fetched: &Fetched) -> Attempt<Vec<Object>> {
-    let tree = read_tree(fetched, &read_header(fetched)?)?;
-    let mut objects = Vec::new();
-    // What is still to be listed: the rest of the keys of each directory on the way down.
-    let mut way: Vec<(&Directory, std::slice::Iter<'_, ListedKey>)> = Vec::new();
-    way.extend(tree.first().map(|top| (top, top.keys.iter())));
-    while let Some((directory, keys)) = way.last_mut() {
-        let Some(listed) = keys.next() else {
-            way.pop();
-            continue;
-        };
-        listed.key.check_place(fetched.size())?;
-        let path = join(&directory.path, &listed.key.name)?;
-        // Once here and once where the newest cycle is looked for.
-        fetched.memory().take(2 * path.len() as u64, "paths of objects")?;
-        objects.push(Object { path, key: listed.key.clone() });
-        if let Some(child) = listed.child.and_then(|child| tree.get(child)) {
-            way.push((child, child.keys.iter()));
-        }
-    }
-    Ok(objects)
-}
-
-/// The object at a path (`directory/name`, or `directory/name;2` for a cycle; the newest cycle otherwise).
-///
-/// Only the directories on the path are read.
-///
-/// # Errors
-/// As [`list_objects`], for these directories.
-pub fn find_object(fetched: &Fetched, path: &str) -> Attempt<Option<Object>> {
-    let header = read_header(fetched)?;
-    let mut directory = read_directory(fetched, top(fetched, header.begin)?)?;
-    let (path, cycle) = split_cycle(path.trim_matches('/'));
-    let mut rest = path;
-    loop {
-        // The whole rest first: old files have names with a slash in them.
-        if let Some(listed) = newest(&directory.keys, rest, cycle, |_| true) {
-            listed.key.check_place(fetched.size())?;
-            return Ok(Some(Object { path: path.to_owned(), key: listed.key.clone() }));
-        }
-        let Some((name, behind)) = rest.split_once('/') else {
-            return Ok(None);
-        };
-        let Some(listed) = newest(&directory.keys, name, None, Key::is_directory) else {
-            return Ok(None);
-        };
-        rest = behind;
-        directory = read_directory(fetched, below(fetched, &listed.key, String::new(), 0)?)?;
-    }
+    Ok(complete_tree(fetched)?.objects(fetched.memory())?)
 }
 
 /// Splits `name;2` into name and cycle.
@@ -318,16 +447,6 @@ pub(super) fn split_cycle(path: &str) -> (&str, Option<u16>) {
         Some((name, Ok(cycle))) => (name, Some(cycle)),
         _ => (path, None),
     }
-}
-
-fn newest<'a>(
-    keys: &'a [ListedKey],
-    name: &str,
-    cycle: Option<u16>,
-    wanted: impl Fn(&Key) -> bool,
-) -> Option<&'a ListedKey> {
-    let named = keys.iter().filter(|listed| listed.key.name == name && wanted(&listed.key));
-    named.filter(|listed| cycle.is_none_or(|cycle| cycle == listed.key.cycle)).max_by_key(|listed| listed.key.cycle)
 }
 
 #[cfg(test)]
@@ -395,8 +514,7 @@ mod tests {
     }
 
     fn tree(file: Vec<u8>) -> Attempt<Vec<Directory>> {
-        let fetched = whole(file);
-        read_tree(&fetched, &read_header(&fetched)?)
+        read_tree(&whole(file))
     }
 
     #[test]
@@ -463,7 +581,7 @@ mod tests {
             let mut fetched = Fetched::new(1 << 30);
             fetched.provide(200, record.write().into());
             let (path, name, title) = (String::new(), String::new(), String::new());
-            read_directory(&fetched, Place { path, name, title, parent: 0, record_at: 200, room: 60 }).map(drop)
+            read_directory(&fetched, &Place { path, name, title, parent: 0, record_at: 200, room: 60 }).map(drop)
         };
         let asked = |bytes: u64| Err(Interrupt::Need(std::iter::once(5000..5000 + bytes).collect()));
         assert_eq!((place(700), place(u32::MAX)), (asked(700), asked(1 << 20)));

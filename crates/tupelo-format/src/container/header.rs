@@ -1,5 +1,6 @@
 //! The first bytes of a ROOT file (`TFile::WriteHeader`).
 
+use super::other::kind_of;
 use super::{Attempt, Fetched, START_BIG_FILE};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
@@ -12,6 +13,8 @@ const BIG: u32 = 1_000_000;
 const HEAD_BYTES: u64 = 1024;
 /// Bytes of the longer of the two layouts, without the UUID behind it.
 const HEADER_BYTES: u64 = 57;
+/// Bytes of the shorter one.
+const SMALL_HEADER_BYTES: u64 = 45;
 
 /// The header of a ROOT file. Only `begin` is needed to find objects; the rest may lie in damaged files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,22 +48,65 @@ pub struct FileHeader {
 /// # Errors
 /// Corrupt where there is no ROOT file, or one whose first record would lie outside of it.
 pub fn read_header(fetched: &Fetched) -> Attempt<FileHeader> {
-    if fetched.size() < HEADER_BYTES {
-        return Err(Error::corrupt(format!("not a ROOT file: {} bytes", fetched.size())).at(0).into());
+    let head = fetched.get(0, fetched.size().min(HEAD_BYTES))?;
+    if fetched.size() < HEADER_BYTES && !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(&head)) {
+        let what =
+            format!("the file was cut off: it has {} bytes, fewer than the header of a ROOT file", fetched.size());
+        return Err(Error::corrupt(what).at(0).into());
     }
-    let header = FileHeader::read(&fetched.get(0, fetched.size().min(HEAD_BYTES))?)?;
+    let header = FileHeader::read(&head)?;
+    if header.begin >= fetched.size() && header.end > fetched.size() {
+        return Err(header.cut_off(fetched.size()).into());
+    }
     if header.begin >= fetched.size() || header.begin < HEADER_BYTES {
         return Err(Error::corrupt(format!("first record at byte {}", header.begin)).at(8).into());
     }
     Ok(header)
 }
 
+/// The UUID of a ROOT file, which stands behind the header; zeros in files older than ROOT 3, which have none.
+///
+/// # Errors
+/// As [`read_header`].
+pub fn read_uuid(fetched: &Fetched) -> Attempt<[u8; 16]> {
+    let header = read_header(fetched)?;
+    let end = if header.is_big { HEADER_BYTES } else { SMALL_HEADER_BYTES };
+    let mut uuid = [0; 16];
+    // Behind the class version of `TUUID`.
+    let place = end + 2..end + 18;
+    if place.end <= header.begin {
+        uuid.copy_from_slice(Cursor::new(&fetched.get(place.start, 16)?, place.start).take(16)?);
+    }
+    Ok(uuid)
+}
+
 impl FileHeader {
+    /// The error of a file of `size` bytes, which is shorter than its header says.
+    #[cold]
+    pub fn cut_off(&self, size: u64) -> Error {
+        let records = [
+            ("the streamer info", self.seek_info, self.nbytes_info),
+            ("the free list", self.seek_free, self.nbytes_free),
+        ];
+        let is_lost = |seek: u64, nbytes: u32| seek.saturating_add(u64::from(nbytes)) > size;
+        let lost = records.iter().filter(|(_, seek, nbytes)| is_lost(*seek, *nbytes));
+        let lost: Vec<_> = lost.map(|(name, ..)| *name).collect();
+        let among = if lost.is_empty() { String::new() } else { format!(", of {} among others", lost.join(" and ")) };
+        let what = format!(
+            "the file was cut off: its header says that it ends at byte {}, but it ends at byte {size}; the last {} \
+             bytes{among} are lost",
+            self.end,
+            self.end.saturating_sub(size)
+        );
+        Error::corrupt(what).at(12)
+    }
+
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, 0);
-        if cursor.take(MAGIC.len())? != MAGIC {
-            return Err(Error::corrupt("not a ROOT file: it does not start with 'root'").at(0));
+        if !bytes.starts_with(MAGIC) {
+            return Err(Error::corrupt(format!("not a ROOT file: {}", kind_of(bytes))).at(0));
         }
+        cursor.take(MAGIC.len())?;
         let version = cursor.u32_be()?;
         let is_big = version >= BIG;
         let offset = |cursor: &mut Cursor<'_>| match is_big {

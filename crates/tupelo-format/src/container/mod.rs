@@ -15,6 +15,7 @@ mod free;
 mod header;
 mod key;
 mod layout;
+mod other;
 mod recover;
 mod streamed;
 mod streamer_info;
@@ -25,9 +26,11 @@ pub(crate) mod tests;
 
 pub use anchor::{ANCHOR_BYTES, Anchor};
 pub use chunks::{Chunks, payload};
-pub use directory::{MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, Object, find_object, list_objects};
+pub use directory::{
+    Directory, Level, MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, Object, Tree, find_object, find_object_in, list_objects,
+};
 pub use fetched::{Attempt, Fetched, Interrupt};
-pub use header::{FileHeader, read_header};
+pub use header::{FileHeader, read_header, read_uuid};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};
 pub use layout::{Layout, Tail};
 pub use recover::{State, find_key, states};

@@ -3,7 +3,7 @@
 //! A writer that makes checkpoints appends key lists and, last of all, a free list, and then overwrites the header. When
 //! that last step was torn, everything that it would have said can be found again in the records themselves.
 
-use bytes::Bytes;
+use std::collections::HashMap;
 
 use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES};
 use super::free::FreeList;
@@ -55,29 +55,64 @@ pub fn states(fetched: &Fetched, keys: &[Key], at_most: usize) -> Attempt<Vec<St
     let Some(top) = keys.first().filter(|key| key.class_name == "TFile") else {
         return Err(Error::corrupt("the record of the top directory is lost").into());
     };
+    let kinds = kinds(fetched, keys)?;
     let mut states = Vec::new();
     for (index, key) in keys.iter().enumerate().skip(1).rev() {
         if states.len() == at_most {
             break;
         }
-        if key.class_name == "TFile" && is_free_list(fetched, key)? {
-            let before = keys.get(1..index).unwrap_or_default();
-            states.extend(state(fetched, top, before, key)?);
+        if key.class_name == "TFile" && kinds.get(index) == Some(&Kind::FreeList) {
+            let before: Vec<(&Key, Kind)> = keys.iter().zip(kinds.iter().copied()).take(index).skip(1).collect();
+            states.extend(state(fetched, top, &before, key)?);
         }
     }
     Ok(states)
 }
 
+/// What a record of the class of files or directories holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    KeyList,
+    FreeList,
+    /// Something else, as the record of a directory.
+    Other,
+}
+
+/// The kind of each record; those of other classes are not looked into.
+fn kinds(fetched: &Fetched, keys: &[Key]) -> Attempt<Vec<Kind>> {
+    let (mut kinds, mut missing) = (Vec::with_capacity(keys.len()), Vec::new());
+    for key in keys {
+        kinds.push(Kind::Other);
+        let (true, Some(kind)) = (key.class_name == "TFile" || key.is_directory(), kinds.last_mut()) else { continue };
+        // What is missing is asked for at once: a call that begins anew for each record would take quadratic time.
+        match fetched.get(key.payload_offset(), key.stored_bytes()) {
+            Ok(bytes) => *kind = kind_of(&bytes, key.payload_offset(), fetched.size()),
+            Err(Interrupt::Need(ranges)) => missing.extend(ranges),
+            Err(failed) => return Err(failed),
+        }
+    }
+    if missing.is_empty() { Ok(kinds) } else { Err(Interrupt::Need(missing)) }
+}
+
+/// Free lists begin with the version of their first segment, which no number of keys is.
+fn kind_of(bytes: &[u8], at: u64, file_size: u64) -> Kind {
+    match (is_key_list(bytes, at, file_size), Cursor::new(bytes, at).u16_be()) {
+        (true, _) => Kind::KeyList,
+        (false, Ok(1 | 1001)) => Kind::FreeList,
+        (false, _) => Kind::Other,
+    }
+}
+
 /// The state that a free list ended; `None` where its header would not be right.
-fn state(fetched: &Fetched, top: &Key, before: &[Key], free: &Key) -> Attempt<Option<State>> {
+fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> Attempt<Option<State>> {
     let end = free.seek_key.saturating_add(u64::from(free.nbytes));
     let mut patches = Vec::new();
-    for key in before.iter().filter(|key| key.is_directory()) {
-        if is_key_list(fetched, key)? {
-            continue;
-        }
-        let list = newest_list(fetched, before, |list| list.is_directory() && list.seek_parent == key.seek_key)?;
-        let Some(list) = list else { continue };
+    // The later of two lists of a directory is the one that remains.
+    let mut lists = before.iter().filter(|(_, kind)| *kind == Kind::KeyList).map(|(key, _)| *key);
+    let newest: HashMap<u64, &Key> =
+        lists.clone().filter(|list| list.is_directory()).map(|list| (list.seek_parent, list)).collect();
+    for (key, kind) in before.iter().filter(|(key, _)| key.is_directory()) {
+        let (true, Some(list)) = (*kind != Kind::KeyList, newest.get(&key.seek_key)) else { continue };
         let room = key.stored_bytes().min(RECORD_BYTES as u64);
         let bytes = fetched.get(key.payload_offset(), room)?;
         let mut record = rebuilt(&bytes, key.payload_offset(), key, list);
@@ -92,7 +127,7 @@ fn state(fetched: &Fetched, top: &Key, before: &[Key], free: &Key) -> Attempt<Op
         Err(Interrupt::Failed(_)) => return Ok(None),
         Err(need) => return Err(need),
     };
-    let list = newest_list(fetched, before, |list| list.class_name == "TFile")?;
+    let list = lists.rfind(|list| list.class_name == "TFile");
     let head_bytes = place.record_at.saturating_add(place.room.min(RECORD_BYTES as u64));
     let mut head = fetched.get(0, head_bytes)?.to_vec();
     let record_at = usize::try_from(place.record_at).unwrap_or(usize::MAX);
@@ -101,7 +136,8 @@ fn state(fetched: &Fetched, top: &Key, before: &[Key], free: &Key) -> Attempt<Op
         None => return Ok(None),
     };
     record.nbytes_name = u32::try_from(place.record_at.saturating_sub(top.seek_key)).unwrap_or(u32::MAX);
-    let info = before.iter().rev().find(|key| key.class_name == "TList" && key.name == "StreamerInfo");
+    let mut infos = before.iter().map(|(key, _)| key).rev();
+    let info = infos.find(|key| key.class_name == "TList" && key.name == "StreamerInfo");
     let old = FileHeader::read(&head).ok();
     let mut header = FileHeader {
         version: old.as_ref().map_or(ROOT_VERSION, |old| old.version),
@@ -149,36 +185,16 @@ fn rebuilt(old: &[u8], at: u64, key: &Key, list: &Key) -> DirectoryRecord {
     }
 }
 
-fn newest_list<'k>(fetched: &Fetched, keys: &'k [Key], wanted: impl Fn(&Key) -> bool) -> Attempt<Option<&'k Key>> {
-    for key in keys.iter().rev().filter(|key| wanted(key)) {
-        if is_key_list(fetched, key)? {
-            return Ok(Some(key));
-        }
-    }
-    Ok(None)
-}
-
-fn payload(fetched: &Fetched, key: &Key) -> Attempt<Bytes> {
-    fetched.get(key.payload_offset(), key.stored_bytes())
-}
-
-/// Free lists begin with the version of their first segment, which no number of keys is.
-fn is_free_list(fetched: &Fetched, key: &Key) -> Attempt<bool> {
-    let bytes = payload(fetched, key)?;
-    Ok(matches!(Cursor::new(&bytes, 0).u16_be(), Ok(1 | 1001)) && !is_key_list(fetched, key)?)
-}
-
-fn is_key_list(fetched: &Fetched, key: &Key) -> Attempt<bool> {
-    let bytes = payload(fetched, key)?;
+fn is_key_list(bytes: &[u8], at: u64, file_size: u64) -> bool {
     let keys = || -> Result<bool> {
-        let mut cursor = Cursor::new(&bytes, key.payload_offset());
+        let mut cursor = Cursor::new(bytes, at);
         for _ in 0..cursor.u32_be()? {
             let rest = bytes.get(cursor.position()..).unwrap_or_default();
             let listed = Key::read(rest, cursor.offset())?;
-            listed.check_place(fetched.size())?;
+            listed.check_place(file_size)?;
             cursor.take(usize::from(listed.key_bytes))?;
         }
         Ok(cursor.remaining() == 0)
     };
-    Ok(keys().unwrap_or(false))
+    keys().unwrap_or(false)
 }

@@ -78,6 +78,7 @@ fn what_is_written_is_read() {
     assert_eq!(find(""), None);
     let header = run(&file, read_header).unwrap();
     assert_eq!((header.end, header.is_big), (file.len() as u64, false));
+    assert_eq!(run(&file, read_uuid).unwrap(), [3; 16]);
     assert_eq!(run(&file, streamer_infos).unwrap(), StreamerInfos::anchor());
     let records = run(&file, walk_keys).unwrap();
     assert_eq!(records.last().map(|last| last.offset + last.nbytes), Some(file.len() as u64));

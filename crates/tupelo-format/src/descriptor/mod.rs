@@ -75,14 +75,21 @@ pub struct Column {
     pub representation: u16,
     /// First stored element if the column was added late; 0 otherwise.
     pub first_element: u64,
+    /// Whether the column is suppressed, and not zero, before its first element: another representation holds the values.
+    pub starts_suppressed: bool,
     /// Whether the column was added to the schema after writing began (its first page lists may not know it).
     pub in_extension: bool,
 }
 
 impl Column {
-    /// Whether leading elements may be missing, which then read as zero.
+    /// Whether leading elements may be missing.
     pub fn is_deferred(&self) -> bool {
         self.first_element > 0
+    }
+
+    /// Whether missing leading elements read as zero (format specification, "Column Description").
+    pub fn has_synthetic_zeros(&self) -> bool {
+        self.is_deferred() && !self.starts_suppressed
     }
 }
 

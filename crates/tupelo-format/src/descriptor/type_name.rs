@@ -5,6 +5,8 @@
 
 /// Longest type name that is looked at; longer ones are opaque.
 const MAX_TYPE_NAME_BYTES: usize = 64 << 10;
+/// Names whose brackets are nested deeper are opaque: fields are at most [`super::MAX_FIELD_DEPTH`] deep.
+const MAX_TYPE_DEPTH: usize = 128;
 
 /// A type name split at its outermost template brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +18,8 @@ pub struct TypeName<'a> {
 }
 
 impl<'a> TypeName<'a> {
-    /// Splits a name; `None` where brackets do not match or the name is longer than 64 KiB.
+    /// Splits a name; `None` where brackets do not match or are nested more than 128 deep, or the name is longer than
+    /// 64 KiB. So those who split the arguments again do not go deeper either.
     pub fn parse(text: &'a str) -> Option<Self> {
         let text = text.trim();
         if text.len() > MAX_TYPE_NAME_BYTES {
@@ -30,6 +33,7 @@ impl<'a> TypeName<'a> {
         let (mut depth, mut start) = (0usize, 0);
         for (position, byte) in inner.bytes().enumerate() {
             match byte {
+                b'<' | b'(' if depth == MAX_TYPE_DEPTH => return None,
                 b'<' | b'(' => depth += 1,
                 b'>' | b')' => depth = depth.checked_sub(1)?,
                 b',' if depth == 0 => {
@@ -86,6 +90,14 @@ mod tests {
     fn names_that_only_open_brackets_cost_linear_time() {
         assert_eq!(TypeName::parse(&"a<".repeat(30_000)), None);
         assert_eq!(TypeName::parse(&"x".repeat(100_000)), None);
+    }
+
+    #[test]
+    fn names_that_nest_a_thousand_templates_are_opaque() {
+        let nested = |depth: usize| format!("{}int{}", "std::vector<".repeat(depth), ">".repeat(depth));
+        assert!(TypeName::parse(&nested(MAX_TYPE_DEPTH + 1)).is_some());
+        assert_eq!(TypeName::parse(&nested(MAX_TYPE_DEPTH + 2)), None);
+        assert_eq!(TypeName::parse(&nested(1000)), None);
     }
 
     #[test]

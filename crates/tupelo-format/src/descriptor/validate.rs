@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use super::{AttributeSet, ClusterGroup, Column, ColumnId, Descriptor, Dropped, Field, FieldId};
 use crate::encoding::{ColumnType, Encoding};
 use crate::envelope::{
-    AliasColumnRecord, ClusterGroupRecord, ColumnRecord, FieldRecord, Footer, Header, MAX_COLUMNS, MAX_FIELDS,
-    MIN_ENVELOPE_BYTES, PageList, role,
+    AliasColumnRecord, AttributeSetRecord, ClusterGroupRecord, ColumnRecord, FieldRecord, Footer, Header, MAX_COLUMNS,
+    MAX_FIELDS, MIN_ENVELOPE_BYTES, PageList, role,
 };
 use crate::{Error, Result};
 
@@ -53,12 +53,7 @@ pub(super) fn descriptor(header: Header, header_checksum: u64, footer: Footer) -
     representations(&fields)?;
     let (top_level, dropped) = drop_unknown(&fields, unknown);
     let (cluster_groups, entries) = cluster_groups(&footer.cluster_groups)?;
-    let attribute_sets = footer
-        .attribute_sets
-        .into_iter()
-        .filter(|set| set.schema_major == ATTRIBUTE_SCHEMA_MAJOR)
-        .map(|set| AttributeSet { name: set.name, anchor: set.anchor, anchor_length: set.anchor_length })
-        .collect();
+    let attribute_sets = attribute_sets(footer.attribute_sets)?;
     Ok(Descriptor {
         name: header.name,
         description: header.description,
@@ -198,13 +193,14 @@ fn columns(
             encoding,
             representation: record.representation,
             first_element: record.first_element.map_or(0, first_element),
+            starts_suppressed: record.first_element.is_some_and(|first| first < 0),
             in_extension: index >= header_columns,
         });
     }
     Ok(columns)
 }
 
-/// The sign only marks a deferred column that is also suppressed, which page lists say as well.
+/// The sign marks a deferred column that is also suppressed.
 fn first_element(stored: i64) -> u64 {
     stored.unsigned_abs() & (i64::MAX as u64)
 }
@@ -366,6 +362,31 @@ fn cluster_groups(records: &[ClusterGroupRecord]) -> Result<(Vec<ClusterGroup>, 
         clusters += u64::from(record.clusters);
     }
     Ok((groups, entries))
+}
+
+/// The attribute sets that are understood. Each has a name and an anchor of its own.
+fn attribute_sets(records: Vec<AttributeSetRecord>) -> Result<Vec<AttributeSet>> {
+    let understood = records.into_iter().filter(|set| set.schema_major == ATTRIBUTE_SCHEMA_MAJOR);
+    let set =
+        |set: AttributeSetRecord| AttributeSet { name: set.name, anchor: set.anchor, anchor_length: set.anchor_length };
+    let sets: Vec<AttributeSet> = understood.map(set).collect();
+    let wrong = |one: &str, other: &str, what: &str| {
+        Error::corrupt(format!("footer: attribute sets '{}' and '{}' have the same {what}", shown(one), shown(other)))
+    };
+    let mut names = HashSet::with_capacity(sets.len());
+    if let Some(set) = sets.iter().find(|set| !names.insert(set.name.as_str())) {
+        return Err(wrong(&set.name, &set.name, "name"));
+    }
+    let place = |set: &'_ AttributeSet| set.anchor.in_file().ok();
+    let mut anchors: Vec<(u64, u64, &str)> = Vec::with_capacity(sets.len());
+    anchors.extend(sets.iter().filter_map(|set| place(set).map(|(offset, bytes)| (offset, bytes, set.name.as_str()))));
+    anchors.sort_unstable();
+    for (one, other) in anchors.iter().zip(anchors.iter().skip(1)) {
+        if one.0.saturating_add(one.1) > other.0 {
+            return Err(wrong(one.2, other.2, "anchor"));
+        }
+    }
+    Ok(sets)
 }
 
 pub(super) fn page_list(descriptor: &Descriptor, group: &ClusterGroup, list: &PageList) -> Result<()> {

@@ -7,11 +7,11 @@
 mod fields;
 mod fill;
 mod offsets;
+mod optional;
 mod values;
 
 use std::sync::Arc;
 
-use arrow_array::builder::NullBufferBuilder;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeListArray, LargeBinaryArray, LargeListArray, LargeStringArray, NullArray,
     StructArray, UInt32Array, UInt64Array, UnionArray, make_array,
@@ -199,30 +199,6 @@ impl<'s> Decoder<'s> {
             return Ok(Arc::new(StructArray::new_empty_fields(count, None)));
         }
         Ok(Arc::new(StructArray::try_new(Fields::from(arrow_fields), arrays, None).map_err(misfit)?))
-    }
-
-    /// Items that are there stand dense on disk; Arrow wants a place for the missing ones too.
-    fn optional(&mut self, field: &Field, item: &Field, segments: &[Segment]) -> Result<ArrayRef> {
-        let offsets = self.offsets(field, segments)?;
-        self.at_most_one(field, &offsets.buffer)?;
-        let dense = self.decode(item, &offsets.items)?;
-        let count = offsets.buffer.len() - 1;
-        if dense.len() == count && offsets.buffer.windows(2).all(|w| w[1] - w[0] == 1) {
-            return Ok(dense);
-        }
-        // Arrow makes a place for every missing one, and a copy of all that are there.
-        let missing = (count - dense.len().min(count)) as u64;
-        let bytes = missing.saturating_mul(slot_bytes(dense.data_type()));
-        let bytes = bytes.saturating_add(dense.get_array_memory_size() as u64).saturating_add(count as u64 * 9);
-        self.take_values(field, usize::try_from(bytes).unwrap_or(usize::MAX), 1)?;
-        let mut places = Vec::with_capacity(count);
-        let mut valid = NullBufferBuilder::new(count);
-        for window in offsets.buffer.windows(2) {
-            valid.append(window[1] > window[0]);
-            places.push(window[0].unsigned_abs());
-        }
-        let places = UInt64Array::new(places.into(), valid.finish());
-        arrow_select::take::take(&dense, &places, None).map_err(misfit)
     }
 
     fn variant(

@@ -158,6 +158,8 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
     let mut fields = Vec::new();
     let mut places = vec![0; descriptor.fields().len()];
     let (shown, hidden) = (shown_fields(ntuple)?, hidden_fields(ntuple));
+    let dropped = descriptor.dropped().iter().map(|dropped| (dropped.field.as_str(), dropped.reason.as_str()));
+    let dropped: HashMap<&str, &str> = dropped.collect();
     for (index, field) in descriptor.fields().iter().enumerate() {
         // Parents may stand behind their children in the file.
         if field.parent.is_some() || hidden.contains(&index) {
@@ -166,7 +168,6 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
         places[index] = fields.len();
         let record = &field.record;
         let name = record.name.clone();
-        let dropped = descriptor.dropped().iter().find(|dropped| dropped.field == name);
         fields.push(FieldInfo {
             type_name: if record.type_alias.is_empty() { &record.type_name } else { &record.type_alias }.clone(),
             columns: 0,
@@ -174,7 +175,7 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
                 Some(source) if hidden.contains(&top_level(descriptor, source)?.index()) => None,
                 source => source.map(|source| descriptor.path(source)),
             },
-            dropped: dropped.map(|dropped| dropped.reason.clone()),
+            dropped: dropped.get(name.as_str()).map(|&reason| reason.to_owned()),
             sizes: Sizes::default(),
             name,
         });
@@ -289,7 +290,9 @@ pub(super) fn each_column(source: &PageSource, mut tell: impl FnMut(&Cluster, Co
         for cluster in source.group_clusters(group)? {
             // Pages are shared within a cluster only.
             seen.clear();
-            for (id, column) in (0u32..).map(ColumnId::from).zip(descriptor.columns()) {
+            // Columns that were added later are not listed.
+            let listed = source.listed_columns(&cluster)?;
+            for (id, column) in (0u32..).map(ColumnId::from).zip(descriptor.columns()).take(listed) {
                 let Some(pages) = source.column_pages(&cluster, id)? else { continue };
                 if pages.first_element.is_none() {
                     continue;

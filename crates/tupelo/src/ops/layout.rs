@@ -2,19 +2,26 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use tupelo_format::container::{self, Chunks, RecordKind, Walk};
-use tupelo_format::descriptor::ColumnId;
+use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::locator::Locator;
 
-use super::inspect::{shown_field, shown_fields};
-use super::{ntuples, reason};
+use super::inspect::shown_fields;
+use super::{each_ntuple, reason};
 use crate::reader::{File, Ntuple};
+use crate::source::Share;
 use crate::{Error, Result};
 
 /// C++ class in the keys of records that no directory lists.
 const BLOB_CLASS: &str = "RBlob";
+/// Memory of a piece and of the region that becomes of it, in bytes.
+const PIECE_MEMORY: u64 = 2 * size_of::<Region>() as u64;
+/// Pieces are counted when there are so many.
+const MIN_COUNTED_PIECES: usize = 1024;
 /// Name of the anchor of an attribute set among envelopes.
 const ANCHOR: &str = "anchor";
 
@@ -42,7 +49,7 @@ pub enum Content {
     /// An envelope, or the anchor of an attribute set.
     Envelope {
         /// The ntuple; behind `@` the attribute set.
-        ntuple: String,
+        ntuple: Arc<str>,
         /// `header`, `footer`, `page list` or `anchor`.
         envelope: &'static str,
         /// Which cluster group a page list describes.
@@ -51,9 +58,9 @@ pub enum Content {
     /// Neighbouring pages of one column in one cluster, with their checksums.
     Pages {
         /// The ntuple; behind `@` the attribute set.
-        ntuple: String,
+        ntuple: Arc<str>,
         /// Dotted path of the field, items of collections being called `_0`.
-        field: String,
+        field: Arc<str>,
         /// Number of the column in the file.
         column: u32,
         /// Number of the cluster.
@@ -66,7 +73,7 @@ pub enum Content {
     /// Where the other parts of a payload lie that is larger than a key may be.
     ChunkTable {
         /// The ntuple; behind `@` the attribute set.
-        ntuple: String,
+        ntuple: Arc<str>,
     },
     /// Bytes that belong to nothing known.
     Unaccounted,
@@ -103,18 +110,17 @@ pub struct Layout {
 /// Corrupt if there is no ROOT file; storage errors.
 pub fn layout(file: &File) -> Result<Layout> {
     let header = file.source().attempt(container::read_header)?;
-    let mut map = Map { file, pieces: vec![piece(0..header.begin, Content::FileHeader)], remarks: Vec::new() };
+    let pieces = vec![piece(0..header.begin, Content::FileHeader)];
+    let mut map = Map { file, pieces, remarks: Vec::new(), shares: Vec::new(), counted: 0 };
     map.records();
-    match ntuples(file, None) {
-        Ok(all) => {
-            for found in all {
-                let told = found.ntuple.and_then(|ntuple| map.ntuple(&found.name, &ntuple));
-                if let Err(error) = told {
-                    map.remarks.push(format!("ntuple '{}': {}", found.name, reason(&error, file, &found.name)));
-                }
-            }
+    let walked = each_ntuple(file, None, &mut |found| {
+        if let Err(error) = found.ntuple.and_then(|ntuple| map.ntuple(&found.name, &ntuple)) {
+            map.remarks.push(format!("ntuple '{}': {}", found.name, reason(&error, file, &found.name)));
         }
-        Err(error) => map.remarks.push(format!("directories: {error}")),
+        Ok(())
+    });
+    if let Err(error) = walked {
+        map.remarks.push(format!("directories: {error}"));
     }
     Ok(map.finish())
 }
@@ -124,6 +130,21 @@ struct Map<'a> {
     /// In no order; they may lie on top of each other.
     pieces: Vec<Region>,
     remarks: Vec<String>,
+    /// What the pieces take of the memory budget, and how many are counted.
+    shares: Vec<Share>,
+    counted: usize,
+}
+
+/// Names that many pieces share.
+struct Names {
+    ntuple: Arc<str>,
+    fields: HashMap<FieldId, Arc<str>>,
+}
+
+impl Names {
+    fn field(&mut self, descriptor: &Descriptor, id: FieldId) -> Arc<str> {
+        self.fields.entry(id).or_insert_with(|| descriptor.path(id).into()).clone()
+    }
 }
 
 fn piece(range: Range<u64>, content: Content) -> Region {
@@ -161,36 +182,48 @@ impl Map<'_> {
     fn ntuple(&mut self, name: &str, ntuple: &Ntuple) -> Result<()> {
         let source = ntuple.source();
         let (anchor, descriptor) = (source.anchor(), source.descriptor());
-        let envelope = |envelope, cluster_group| Content::Envelope { ntuple: name.to_owned(), envelope, cluster_group };
-        self.payload(name, ntuple, anchor.seek_header, anchor.nbytes_header, envelope("header", None))?;
-        self.payload(name, ntuple, anchor.seek_footer, anchor.nbytes_footer, envelope("footer", None))?;
+        // Pages of hidden fields have the names of those that show them.
+        let shown = shown_fields(ntuple)?;
+        let shown = shown.into_iter().map(|(hidden, field)| (hidden, ntuple.descriptor().path(field).into()));
+        let names = Names { ntuple: name.into(), fields: shown.collect() };
+        let envelope =
+            |envelope, cluster_group| Content::Envelope { ntuple: names.ntuple.clone(), envelope, cluster_group };
+        self.payload(&names.ntuple, ntuple, anchor.seek_header, anchor.nbytes_header, envelope("header", None))?;
+        self.payload(&names.ntuple, ntuple, anchor.seek_footer, anchor.nbytes_footer, envelope("footer", None))?;
         for set in descriptor.attribute_sets() {
             if let Locator::File { offset, bytes } = set.anchor {
-                let ntuple = format!("{name}@{}", set.name);
+                let ntuple = format!("{name}@{}", set.name).into();
                 let content = Content::Envelope { ntuple, envelope: ANCHOR, cluster_group: None };
                 self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
             }
         }
+        let mut names = names;
         for (group, record) in descriptor.cluster_groups().iter().enumerate() {
             let (offset, bytes) = record.page_list.locator.in_file()?;
-            self.payload(name, ntuple, offset, bytes, envelope("page list", Some(group as u64)))?;
-            if let Err(error) = self.group(name, ntuple, group) {
+            let (ntuple_name, cluster_group) = (names.ntuple.clone(), Some(group as u64));
+            let content = Content::Envelope { ntuple: ntuple_name, envelope: "page list", cluster_group };
+            self.payload(&names.ntuple, ntuple, offset, bytes, content)?;
+            if let Err(error) = self.group(&mut names, ntuple, group) {
                 self.remarks.push(format!("ntuple '{name}': cluster group {group}: {error}"));
             }
         }
         Ok(())
     }
 
-    fn group(&mut self, name: &str, ntuple: &Ntuple, group: usize) -> Result<()> {
+    fn group(&mut self, names: &mut Names, ntuple: &Ntuple, group: usize) -> Result<()> {
         let source = ntuple.source();
         let max_key = source.anchor().max_key_size;
-        let shown = shown_fields(ntuple)?;
         for cluster in source.group_clusters(group)? {
-            for (id, column) in (0u32..).zip(source.descriptor().columns()) {
+            self.count(MIN_COUNTED_PIECES)?;
+            let listed = source.listed_columns(&cluster)?;
+            for (id, column) in (0u32..).zip(source.descriptor().columns()).take(listed) {
                 let Some(stored) = source.column_pages(&cluster, ColumnId::from(id))? else { continue };
-                let field = source.descriptor().path(shown_field(&shown, column.field));
+                if stored.pages.is_empty() {
+                    continue;
+                }
+                let field = names.field(source.descriptor(), column.field);
                 let content = |first_page: usize, pages: usize| Content::Pages {
-                    ntuple: name.to_owned(),
+                    ntuple: names.ntuple.clone(),
                     field: field.clone(),
                     column: id,
                     cluster: cluster.number,
@@ -201,7 +234,8 @@ impl Map<'_> {
                 for (page, info) in stored.pages.iter().enumerate() {
                     let range = source.page_range(info)?;
                     if max_key > 0 && range.end - range.start > max_key {
-                        self.payload(name, ntuple, range.start, range.end - range.start, content(page, 1))?;
+                        let bytes = range.end - range.start;
+                        self.payload(&names.ntuple, ntuple, range.start, bytes, content(page, 1))?;
                         continue;
                     }
                     run = match run {
@@ -222,8 +256,19 @@ impl Map<'_> {
         Ok(())
     }
 
+    /// Counts the memory of pieces that were added, once they are so many.
+    fn count(&mut self, least: usize) -> Result<()> {
+        let added = self.pieces.len() - self.counted;
+        if added >= least {
+            let bytes = added as u64 * PIECE_MEMORY;
+            self.shares.push(self.file.source().budget().share(bytes, "the map of the file")?);
+            self.counted = self.pieces.len();
+        }
+        Ok(())
+    }
+
     /// A payload that may be spread over several keys.
-    fn payload(&mut self, name: &str, ntuple: &Ntuple, offset: u64, bytes: u64, content: Content) -> Result<()> {
+    fn payload(&mut self, name: &Arc<str>, ntuple: &Ntuple, offset: u64, bytes: u64, content: Content) -> Result<()> {
         let max_key = ntuple.source().anchor().max_key_size;
         let Some(chunks) = Chunks::split(offset, bytes, max_key)? else {
             self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
@@ -234,7 +279,7 @@ impl Map<'_> {
             let table = fetched.get(chunks.table.start, chunks.table.end - chunks.table.start)?;
             Ok(chunks.ranges(&table, fetched.size())?)
         })?;
-        self.pieces.push(piece(chunks.table.clone(), Content::ChunkTable { ntuple: name.to_owned() }));
+        self.pieces.push(piece(chunks.table.clone(), Content::ChunkTable { ntuple: name.clone() }));
         for range in std::iter::once(chunks.first.clone()).chain(ranges) {
             self.pieces.push(piece(range, content.clone()));
         }
@@ -243,7 +288,7 @@ impl Map<'_> {
 
     /// Puts the pieces in order, so that each byte belongs to one of them or to none.
     fn finish(self) -> Layout {
-        let Self { file, mut pieces, remarks } = self;
+        let Self { file, mut pieces, remarks, .. } = self;
         let mut layout = Layout { size: file.size(), regions: Vec::new(), shared_bytes: 0, remarks };
         pieces.retain(|piece| piece.bytes > 0);
         pieces.sort_by_key(|piece| (piece.offset, Reverse(piece.bytes)));

@@ -1,5 +1,6 @@
 //! Operations on whole ntuples and files.
 
+mod compared;
 pub mod copy;
 pub mod index;
 pub mod inspect;
@@ -7,56 +8,70 @@ pub mod layout;
 pub mod repair;
 pub mod verify;
 
-use tupelo_format::open::ANCHOR_CLASS;
+use std::collections::HashMap;
 
-use crate::reader::{File, Ntuple};
+use tupelo_format::descriptor::AttributeSet;
+
+use crate::reader::{File, Ntuple, Object};
 use crate::{Error, Result};
 
-/// Attribute sets have none of their own (format specification, "Linked Attribute Sets"): what a file says deeper down
-/// is not followed, for it may go in circles.
-const MAX_DEPTH: usize = 1;
-
 /// An ntuple or an attribute set, as far as it can be opened.
-struct Found {
+#[derive(Debug)]
+pub struct Found {
     /// Path in the file, with the cycle if it is not the newest, and behind `@` the attribute set.
-    name: String,
-    ntuple: Result<Ntuple>,
+    pub name: String,
+    /// What the directories say of the ntuple; `None` for attribute sets, and where one was asked for by its name.
+    pub object: Option<Object>,
+    /// Name of the attribute set.
+    pub set: Option<String>,
+    /// What was opened, or why it could not be.
+    pub ntuple: Result<Ntuple>,
 }
 
-/// One ntuple, or all of a file with all their cycles; each with its attribute sets behind it.
-fn ntuples(file: &File, name: Option<&str>) -> Result<Vec<Found>> {
-    let mut all = Vec::new();
+/// Visits one ntuple, or all of a file with all their cycles, each with its attribute sets behind it. One is open at a
+/// time, and no anchor is visited twice, so that the visit takes time in proportion to the file.
+///
+/// # Errors
+/// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; those of `visit`.
+pub fn each_ntuple(file: &File, name: Option<&str>, visit: &mut dyn FnMut(Found) -> Result<()>) -> Result<()> {
+    let file = file.clone().with_work_limit();
     if let Some(name) = name {
         let ntuple = file.ntuple(Some(name));
-        match ntuple {
-            Err(error) if error.is_not_found() => return Err(error),
-            ntuple => with_attribute_sets(name.to_owned(), ntuple, MAX_DEPTH, &mut all),
-        }
-        return Ok(all);
-    }
-    let mut anchors = file.objects()?;
-    anchors.retain(|object| object.class_name == ANCHOR_CLASS);
-    for object in &anchors {
-        let newest = anchors.iter().filter(|other| other.path == object.path).map(|other| other.cycle).max();
-        let name = match newest == Some(object.cycle) {
-            true => object.path.clone(),
-            false => format!("{};{}", object.path, object.cycle),
+        return match ntuple {
+            Err(error) if error.is_not_found() => Err(error),
+            ntuple => with_attribute_sets(name.to_owned(), None, ntuple, visit),
         };
-        let ntuple = file.ntuple(Some(&name));
-        with_attribute_sets(name, ntuple, MAX_DEPTH, &mut all);
     }
-    Ok(all)
+    let mut names: HashMap<u64, String> = HashMap::new();
+    for (listed, object) in file.listed_ntuples()? {
+        let name = listed.name();
+        let ntuple = match names.get(&object.key.seek_key) {
+            None => file.ntuple_of(object),
+            Some(other) => {
+                let what = format!("ntuple '{name}': its anchor is that of ntuple '{other}'");
+                Err(Error::corrupt(what).within(file.name()))
+            }
+        };
+        names.entry(object.key.seek_key).or_insert_with(|| name.clone());
+        with_attribute_sets(name, Some(listed), ntuple, visit)?;
+    }
+    Ok(())
 }
 
-fn with_attribute_sets(name: String, ntuple: Result<Ntuple>, depth: usize, all: &mut Vec<Found>) {
-    let mut sets = Vec::new();
-    if let (Ok(ntuple), 1..) = (&ntuple, depth) {
-        sets.extend(ntuple.attribute_sets().map(|set| (format!("{name}@{set}"), ntuple.attribute_set(set))));
-    }
-    all.push(Found { name, ntuple });
-    for (name, set) in sets {
-        with_attribute_sets(name, set, depth - 1, all);
-    }
+fn with_attribute_sets(
+    name: String,
+    object: Option<Object>,
+    ntuple: Result<Ntuple>,
+    visit: &mut dyn FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    let opened = ntuple.as_ref().ok().cloned();
+    visit(Found { name: name.clone(), object, set: None, ntuple })?;
+    let Some(ntuple) = opened else { return Ok(()) };
+    let visit_set = |set: &AttributeSet| {
+        let (name, set_name) = (format!("{name}@{}", set.name), Some(set.name.clone()));
+        visit(Found { name, object: None, set: set_name, ntuple: ntuple.open_attribute_set(set) })
+    };
+    ntuple.descriptor().attribute_sets().iter().try_for_each(visit_set)
 }
 
 /// The text of an error without the names that `found` has anyway.

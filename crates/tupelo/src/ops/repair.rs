@@ -1,5 +1,6 @@
 //! Brings a file back to the newest state that is whole on disk.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -120,13 +121,14 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         if state.end < present_end || present_end > 0 && is_in_place(&state, &*source)? {
             break;
         }
-        let overlay = Arc::new(Overlay { inner: source.clone(), patches: state.patches.clone() });
+        let overlay = Arc::new(Overlay::new(source.clone(), state.patches.clone()));
         let Ok(file) = open(overlay) else { continue };
         let Ok(report) = check(&file) else { continue };
         // What lies behind the end of a whole file may as well be older.
         let found = entries(&file)?;
+        let by_name: HashMap<&str, u64> = found.iter().map(|(name, entries)| (name.as_str(), *entries)).collect();
         let is_kept =
-            |(name, entries): &(String, u64)| found.iter().any(|(other, found)| other == name && found >= entries);
+            |(name, entries): &(String, u64)| by_name.get(name.as_str()).is_some_and(|found| found >= entries);
         if !present_entries.iter().all(is_kept) {
             continue;
         }
@@ -222,6 +224,7 @@ fn states(source: &Arc<dyn ByteSource>) -> Result<Vec<State>> {
 fn scan(source: &dyn ByteSource) -> Result<Vec<Key>> {
     let size = source.size()?;
     let mut keys = Vec::new();
+    let mut window = Window::default();
     let mut at = BEGIN;
     while at < size {
         let head = source.read_range(at..(at + HEAD_BYTES).min(size))?;
@@ -240,7 +243,7 @@ fn scan(source: &dyn ByteSource) -> Result<Vec<Key>> {
                 keys.push(key);
             }
             _ if gap(&head).is_some_and(|bytes| at + bytes <= size) => at += gap(&head).unwrap_or(size),
-            _ => match next_key(source, at + 1, size)? {
+            _ => match window.next_key(source, at + 1, size)? {
                 Some(next) => at = next,
                 None => break,
             },
@@ -255,22 +258,53 @@ fn gap(head: &[u8]) -> Option<u64> {
     (length < -4).then_some(u64::from(length.unsigned_abs()))
 }
 
-fn next_key(source: &dyn ByteSource, mut at: u64, size: u64) -> Result<Option<u64>> {
-    while at < size {
-        let piece = source.read_range(at..(at + SEARCH_BYTES + OVERLAP_BYTES).min(size))?;
-        if let Some(place) = container::find_key(&piece, at) {
-            return Ok(Some(at + place as u64));
+/// A piece of the file in which keys are looked for.
+#[derive(Default)]
+struct Window {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Window {
+    fn next_key(&mut self, source: &dyn ByteSource, mut at: u64, size: u64) -> Result<Option<u64>> {
+        while at < size {
+            let end = self.start + self.bytes.len() as u64;
+            // What begins before the overlap lies in the window as a whole.
+            let covered = if end == size { size } else { end.saturating_sub(OVERLAP_BYTES) };
+            if at < self.start || at >= covered {
+                self.bytes = source.read_range(at..(at + SEARCH_BYTES + OVERLAP_BYTES).min(size))?;
+                self.start = at;
+                continue;
+            }
+            if let Some(place) = container::find_key(&self.bytes[(at - self.start) as usize..], at) {
+                return Ok(Some(at + place as u64));
+            }
+            at = covered;
         }
-        at += SEARCH_BYTES;
+        Ok(None)
     }
-    Ok(None)
 }
 
 /// A file as it would be with some bytes overwritten.
 #[derive(Debug)]
 struct Overlay {
     inner: Arc<dyn ByteSource>,
+    /// By offset; they do not overlap.
     patches: Vec<(u64, Vec<u8>)>,
+}
+
+impl Overlay {
+    fn new(inner: Arc<dyn ByteSource>, mut patches: Vec<(u64, Vec<u8>)>) -> Self {
+        patches.sort_unstable_by_key(|(offset, _)| *offset);
+        Self { inner, patches }
+    }
+
+    /// The patches that touch a range.
+    fn touching(&self, range: &Range<u64>) -> &[(u64, Vec<u8>)] {
+        let first = self.patches.partition_point(|(offset, patch)| offset + patch.len() as u64 <= range.start);
+        let behind = self.patches.partition_point(|(offset, _)| *offset < range.end);
+        &self.patches[first..behind.max(first)]
+    }
 }
 
 impl fmt::Display for Overlay {
@@ -290,10 +324,8 @@ impl ByteSource for Overlay {
 
     fn read_range(&self, range: Range<u64>) -> tupelo_storage::Result<Bytes> {
         let bytes = self.inner.read_range(range.clone())?;
-        let touches =
-            |(offset, patch): &&(u64, Vec<u8>)| *offset < range.end && offset + patch.len() as u64 > range.start;
-        let mut patches = self.patches.iter().filter(touches).peekable();
-        if patches.peek().is_none() {
+        let patches = self.touching(&range);
+        if patches.is_empty() {
             return Ok(bytes);
         }
         let mut bytes = bytes.to_vec();

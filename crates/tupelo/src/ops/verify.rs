@@ -7,8 +7,9 @@ use tupelo_format::container;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{ColumnPages, PageInfo};
 
+use super::compared::Compared;
 use super::layout::layout;
-use super::{ntuples, reason};
+use super::{each_ntuple, reason};
 use crate::decode::{self, How};
 use crate::reader::{File, Ntuple};
 use crate::schema::Field;
@@ -108,15 +109,18 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
     if name.is_none() {
         report.damages.extend(around(&file)?);
     }
-    for found in ntuples(&file, name)? {
+    let mut compared = Compared::of_file(file.size());
+    each_ntuple(&file, name, &mut |found| {
         report.ntuples += 1;
         match &found.ntuple {
             Ok(ntuple) => {
-                Check { name: &found.name, ntuple, report: &mut report, progress, ends: Ends::default() }.run();
+                let (name, ends) = (found.name.as_str(), Ends::default());
+                Check { name, ntuple, report: &mut report, compared: &mut compared, progress, ends }.run();
             }
             Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
         }
-    }
+        Ok(())
+    })?;
     Ok(report)
 }
 
@@ -141,7 +145,7 @@ pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report>
 pub(super) fn around(file: &File) -> Result<Option<Damage>> {
     let header = file.source().attempt(container::read_header)?;
     let is_closed = header.seek_free != 0 || header.end > file.size();
-    let error = file.source().attempt(|fetched| container::Layout::update(fetched, 0)).err();
+    let error = file.source().attempt_with_directories(|fetched| container::Layout::update(fetched, 0)).err();
     let error = error.filter(|error| is_closed && error.is_corrupt());
     Ok(error.map(|error| Damage::whole("", error.to_string())))
 }
@@ -158,6 +162,7 @@ struct Check<'a> {
     name: &'a str,
     ntuple: &'a Ntuple,
     report: &'a mut Report,
+    compared: &'a mut Compared,
     progress: &'a mut dyn FnMut(u64),
     ends: Ends,
 }
@@ -192,7 +197,9 @@ impl Check<'_> {
         let mut damaged = HashSet::new();
         let mut places: Vec<Place> = Vec::new();
         let mut bytes = 0;
-        for id in (0..self.source().descriptor().columns().len() as u32).map(ColumnId::from) {
+        // Columns that were added later are not listed.
+        let listed = self.source().listed_columns(cluster).unwrap_or_default();
+        for id in (0..listed as u32).map(ColumnId::from) {
             let follow = |listed: Option<ColumnPages>| {
                 let Some(listed) = listed else { return Ok(Vec::new()) };
                 self.ends.follow(self.ntuple.descriptor(), cluster, id, &listed)?;
@@ -234,11 +241,22 @@ impl Check<'_> {
         self.decode(cluster, &damaged);
     }
 
-    /// Compares the checksums of pages.
+    /// Compares the checksums of pages, of those that several columns list once.
     fn pages(&mut self, cluster: &Cluster, places: &[Place], damaged: &mut HashSet<ColumnId>) {
-        let infos: Vec<_> = places.iter().map(|place| place.info).collect();
+        let mut unknown = Vec::new();
+        for place in places {
+            match self.compared.outcome(&place.info) {
+                None => unknown.push(place),
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    damaged.insert(place.column);
+                    self.damage(place.column, cluster, Some(place), &error);
+                }
+            }
+        }
+        let infos: Vec<_> = unknown.iter().map(|place| place.info).collect();
         let together = self.source().fetch(&infos).ok();
-        for (index, place) in places.iter().enumerate() {
+        for (index, place) in unknown.iter().enumerate() {
             let sealed = match &together {
                 Some(sealed) => Ok(sealed[index].clone()),
                 // One of them cannot be read: which one?
@@ -246,7 +264,9 @@ impl Check<'_> {
             };
             let outcome = sealed.and_then(|sealed| {
                 self.report.bytes += sealed.len() as u64;
-                checked(&place.info, &sealed, true).map(drop)
+                let outcome = checked(&place.info, &sealed, true).map(drop);
+                self.compared.add(&place.info, &sealed, outcome.is_ok());
+                outcome
             });
             if let Err(error) = outcome {
                 damaged.insert(place.column);

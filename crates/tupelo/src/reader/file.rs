@@ -1,10 +1,13 @@
 //! ROOT files and what is in them.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tupelo_format::container::StreamerInfos;
+use tupelo_format::container::{FileHeader, StreamerInfos};
+use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::{container, open};
 use tupelo_storage::ByteSource;
 use tupelo_storage::local::memory::MemorySource;
@@ -18,6 +21,13 @@ use crate::{Error, Result, pool};
 
 /// Whether page checksums are compared by default: yes, always.
 pub const DEFAULT_PAGE_CHECKSUMS: bool = true;
+
+/// Class of the data sets that came before ntuples.
+const TREE_CLASS: &str = "TTree";
+/// Classes that a message names.
+const MAX_SHOWN_CLASSES: usize = 3;
+/// Ntuples that a message names.
+const MAX_SHOWN_NAMES: usize = 5;
 
 /// How to open; made by [`crate::open`].
 #[derive(Debug, Clone)]
@@ -113,8 +123,32 @@ pub struct Object {
     pub title: String,
     /// Which version of the name; the highest is the newest.
     pub cycle: u16,
+    /// Whether no other object of this path has a higher cycle.
+    pub is_newest: bool,
     /// Stored bytes of the object's own record, which for trees and ntuples is only the beginning.
     pub bytes: u64,
+}
+
+impl Object {
+    /// The shortest name by which the object can be opened: the path, with the cycle (`Events;1`) where there is a newer
+    /// one.
+    pub fn name(&self) -> String {
+        match self.is_newest {
+            true => self.path.clone(),
+            false => format!("{};{}", self.path, self.cycle),
+        }
+    }
+
+    fn of(object: &container::Object, is_newest: bool) -> Self {
+        Self {
+            path: object.path.clone(),
+            bytes: u64::from(object.key.nbytes),
+            class_name: object.key.class_name.clone(),
+            title: object.key.title.clone(),
+            cycle: object.key.cycle,
+            is_newest,
+        }
+    }
 }
 
 /// An open ROOT file.
@@ -179,6 +213,12 @@ impl File {
         self
     }
 
+    /// The same file for one operation on all of its ntuples; see [`source::File::with_work_limit`].
+    pub(crate) fn with_work_limit(mut self) -> Self {
+        self.file = self.file.with_work_limit();
+        self
+    }
+
     pub(crate) fn source(&self) -> &source::File {
         &self.file
     }
@@ -193,20 +233,29 @@ impl File {
         self.file.source().to_string()
     }
 
+    /// The header of the file, and its UUID.
+    ///
+    /// # Errors
+    /// Corrupt where the header is damaged.
+    pub fn header(&self) -> Result<(FileHeader, [u8; 16])> {
+        let read = |fetched: &_| Ok((container::read_header(fetched)?, container::read_uuid(fetched)?));
+        self.file.attempt(read).map_err(|e| e.within(self.name()))
+    }
+
     /// Everything that the directories list, all cycles, in file order.
     ///
     /// # Errors
     /// Corrupt if a directory is damaged.
     pub fn objects(&self) -> Result<Vec<Object>> {
-        let objects = self.file.attempt(container::list_objects).map_err(|e| e.within(self.name()))?;
-        let object = |object: container::Object| Object {
-            path: object.path,
-            bytes: u64::from(object.key.nbytes),
-            class_name: object.key.class_name,
-            title: object.key.title,
-            cycle: object.key.cycle,
-        };
-        Ok(objects.into_iter().map(object).collect())
+        let listing = self.file.listing().map_err(|e| e.within(self.name()))?;
+        Ok(listing.objects().map(|(object, is_newest)| Object::of(object, is_newest)).collect())
+    }
+
+    /// The ntuples, all cycles, in file order, each with its key.
+    pub(crate) fn listed_ntuples(&self) -> Result<impl Iterator<Item = (Object, &container::Object)>> {
+        let listing = self.file.listing().map_err(|e| e.within(self.name()))?;
+        let ntuples = listing.objects().filter(|(object, _)| object.key.class_name == ANCHOR_CLASS);
+        Ok(ntuples.map(|(object, is_newest)| (Object::of(object, is_newest), object)))
     }
 
     /// Paths of the ntuples in the file.
@@ -214,7 +263,7 @@ impl File {
     /// # Errors
     /// Corrupt if a directory is damaged.
     pub fn ntuple_names(&self) -> Result<Vec<String>> {
-        let ntuples = self.file.attempt(open::ntuples).map_err(|e| e.within(self.name()))?;
+        let ntuples = self.ntuples().map_err(|e| e.within(self.name()))?;
         Ok(ntuples.into_iter().map(|object| object.path).collect())
     }
 
@@ -239,13 +288,18 @@ impl File {
     /// Opens the newest cycle of an ntuple, and gives the cycle.
     pub(crate) fn newest_ntuple(&self, path: &str) -> Result<(Ntuple, u16)> {
         let object = self.find(Some(path))?;
-        if !self.ntuples()?.iter().any(|newest| newest.path == object.path && newest.key.cycle == object.key.cycle) {
+        let newest = self.file.find_object(&object.path)?;
+        if newest.is_some_and(|newest| newest.key.cycle != object.key.cycle) {
             return Err(Error::invalid_argument("there is a newer cycle, and only the newest can be continued"));
         }
         Ok((self.ntuple_of(&object)?, object.key.cycle))
     }
 
-    fn ntuple_of(&self, object: &container::Object) -> Result<Ntuple> {
+    /// Opens what an object of the directories is the anchor of.
+    pub(crate) fn ntuple_of(&self, object: &container::Object) -> Result<Ntuple> {
+        if object.key.class_name != ANCHOR_CLASS {
+            return Err(self.not_an_ntuple(object).within(self.name()));
+        }
         let context = |e: Error| e.within(format!("ntuple '{}'", object.path)).within(self.name());
         let anchor = self.file.attempt(|fetched| open::anchor(fetched, object)).map_err(context)?;
         let source = PageSource::open(self.file.clone(), anchor, self.page_checksums).map_err(context)?;
@@ -254,7 +308,7 @@ impl File {
 
     fn find(&self, name: Option<&str>) -> Result<container::Object> {
         if let Some(name) = name {
-            if let Some(object) = self.file.attempt(|fetched| container::find_object(fetched, name))? {
+            if let Some(object) = self.file.find_object(name)? {
                 return Ok(object);
             }
             let known = self.ntuples()?;
@@ -272,11 +326,53 @@ impl File {
                     names.join(", ")
                 )))
             }
-            (None, _) => Err(Error::not_found("the file holds no ntuple")),
+            (None, _) => Err(Error::not_found(format!("the file holds no ntuple{}", self.other_objects()?))),
         }
     }
 
+    /// What there is in a file without ntuples, for a message: the classes, most frequent first.
+    fn other_objects(&self) -> Result<String> {
+        let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (object, is_newest) in self.file.listing()?.objects() {
+            if is_newest && !object.key.is_directory() {
+                classes.entry(&object.key.class_name).or_default().push(&object.path);
+            }
+        }
+        let mut classes: Vec<_> = classes.into_iter().collect();
+        // What is most like an ntuple first.
+        classes.sort_by_key(|(class, paths)| (*class != TREE_CLASS, Reverse(paths.len())));
+        let shown = classes.iter().take(MAX_SHOWN_CLASSES).map(|(class, paths)| match paths.as_slice() {
+            [path] => format!("a {} '{}'", class.escape_debug(), path.escape_debug()),
+            [first, ..] => format!("{} {} ('{}', …)", paths.len(), class.escape_debug(), first.escape_debug()),
+            [] => String::new(),
+        });
+        let shown: Vec<_> = shown.collect();
+        let more = if classes.len() > MAX_SHOWN_CLASSES { " and objects of other classes" } else { "" };
+        Ok(if shown.is_empty() { String::new() } else { format!(", but {}{more}", shown.join(", ")) })
+    }
+
+    /// The error of an object that is no ntuple: says what it is, and what ntuples there are.
+    #[cold]
+    fn not_an_ntuple(&self, object: &container::Object) -> Error {
+        let names = self.ntuple_names().unwrap_or_default();
+        let (path, class) = (object.path.escape_debug(), object.key.class_name.escape_debug());
+        let (what, inside) = match object.key.is_directory() {
+            true => (format!("'{path}' is a directory"), format!("{}/", object.path)),
+            false => (format!("'{path}' is a {class}, not an RNTuple"), String::new()),
+        };
+        let mut near: Vec<_> = names.iter().filter(|name| name.starts_with(&inside)).collect();
+        let more = if near.len() > MAX_SHOWN_NAMES { ", …" } else { "" };
+        near.truncate(MAX_SHOWN_NAMES);
+        let near: Vec<_> = near.iter().map(|name| format!("'{}'", name.escape_debug())).collect();
+        let place = if inside.is_empty() { "the file" } else { "it" };
+        let hint = match near.as_slice() {
+            [] => format!("{place} holds no ntuple"),
+            near => format!("{place} holds the ntuples {}{more}", near.join(", ")),
+        };
+        Error::unsupported(format!("{what}; {hint}"))
+    }
+
     fn ntuples(&self) -> Result<Vec<container::Object>> {
-        self.file.attempt(open::ntuples)
+        Ok(open::newest_ntuples(self.file.listing()?.objects().map(|(object, _)| object.clone())))
     }
 }

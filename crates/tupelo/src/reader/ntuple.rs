@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use tupelo_format::container::StreamerInfos;
-use tupelo_format::descriptor::Descriptor;
+use tupelo_format::descriptor::{AttributeSet, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::{container, open};
 
@@ -185,18 +185,33 @@ impl Ntuple {
     /// this ntuple of which each of its entries speaks, and `_userData` what it says.
     ///
     /// # Errors
-    /// Not found, with near names; corrupt if it cannot be read.
+    /// Not found, with near names; corrupt if it cannot be read, or has attribute sets itself, which the format forbids.
     pub fn attribute_set(&self, name: &str) -> Result<Self> {
-        let Some(set) = self.descriptor().attribute_sets().iter().find(|set| set.name == name) else {
-            return Err(self.context(Error::no_such("attribute set", name, self.attribute_sets())));
-        };
+        match self.descriptor().attribute_sets().iter().find(|set| set.name == name) {
+            Some(set) => self.open_attribute_set(set),
+            None => Err(self.context(Error::no_such("attribute set", name, self.attribute_sets()))),
+        }
+    }
+
+    /// Opens one of the linked attribute sets of the descriptor. Sets have no sets (format specification, "Linked
+    /// Attribute Sets"): so nothing that a file says can make a chain of them.
+    pub(crate) fn open_attribute_set(&self, set: &AttributeSet) -> Result<Self> {
         let open = || {
             let file = self.source().file();
             let anchor = file.attempt(|fetched| open::attribute_set_anchor(fetched, set))?;
+            if anchor == *self.source().anchor() {
+                return Err(Error::corrupt("it is linked to the anchor of the ntuple itself"));
+            }
             let source = PageSource::open(file.clone(), anchor, self.source().verifies())?;
-            Self::new(source, &format!("{}@{name}", self.path()))
+            if let Some(nested) = source.descriptor().attribute_sets().first() {
+                let nested = nested.name.escape_debug();
+                return Err(Error::corrupt(format!(
+                    "it has an attribute set '{nested}' itself, and must not have any"
+                )));
+            }
+            Self::new(source, &format!("{}@{}", self.path(), set.name))
         };
-        open().map_err(|e: Error| self.context(e.within(format!("attribute set '{name}'"))))
+        open().map_err(|e: Error| self.context(e.within(format!("attribute set '{}'", set.name))))
     }
 
     /// Chooses fields to read, by dotted paths or globs (`jets.pt`, `Muon_*`); no pattern means all.

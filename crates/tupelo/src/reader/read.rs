@@ -266,7 +266,7 @@ impl Read {
     /// Unsupported for what is computed and has no C++ type.
     pub fn schema_with_computed(&self) -> Result<Schema> {
         let fields: Vec<ArrowField> = self.computed.iter().map(|computed| computed.field().clone()).collect();
-        let mut schema = self.schema().clone();
+        let mut schema = Schema::clone(&self.schema);
         schema.fields.extend(Schema::from_arrow(&ArrowSchema::new(fields))?.fields);
         Ok(schema)
     }

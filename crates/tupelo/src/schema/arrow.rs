@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, UnionFields, UnionMode};
-use tupelo_format::descriptor::{TypeName, fundamental};
+use tupelo_format::descriptor::{MAX_FIELD_DEPTH, TypeName, fundamental};
 use tupelo_format::encoding::{ColumnType, Encoding};
 
 use super::{Field, Kind, Primitive, Schema};
@@ -58,9 +58,21 @@ impl Schema {
     /// # Errors
     /// Unsupported for Arrow types that have no C++ counterpart; the error names field and type.
     pub fn from_arrow(schema: &ArrowSchema) -> Result<Self> {
-        let fields = schema.fields().iter().map(|f| from_arrow(f.name(), f)).collect::<Result<_>>()?;
+        let fields = schema.fields().iter().map(|f| from_arrow(f.name(), f)).collect::<Result<Vec<_>>>()?;
+        for field in &fields {
+            let depth = depth(field);
+            if depth > MAX_FIELD_DEPTH {
+                let what = format!("its type is nested {depth} deep, and readers go no deeper than {MAX_FIELD_DEPTH}");
+                return Err(Error::invalid_argument(what).in_field(&field.name));
+            }
+        }
         Ok(Self { fields })
     }
+}
+
+/// Levels of fields below a field.
+fn depth(field: &Field) -> usize {
+    field.children().iter().map(|child| depth(child) + 1).max().unwrap_or(0)
 }
 
 /// The batch's schema with only those fields nullable that hold nulls, or whose C++ type says so. Many libraries call
@@ -350,7 +362,9 @@ fn from_layer(name: &str, data_type: &DataType, nullable: bool, layer: &Layer<'_
     let type_name = layer.get(metadata::TYPE);
     let base = type_name.and_then(TypeName::parse).map_or("", |parsed| parsed.base);
     let has_layer_below = layer.below().get(metadata::TYPE).is_some();
-    let is_optional = matches!(base, "std::optional" | "std::unique_ptr");
+    // Wrappers always have a type name: what has a layer below it and no name is an optional of an untyped record.
+    let is_untyped = type_name == Some("") && has_layer_below;
+    let is_optional = is_untyped || matches!(base, "std::optional" | "std::unique_ptr");
     let below = |nullable| from_layer("_0", data_type, nullable, &layer.below()).map(Box::new);
     let may_be_null = nullable && !matches!(data_type, DataType::Union(..) | DataType::Null);
     let kind = if is_optional && may_be_null {
@@ -360,7 +374,7 @@ fn from_layer(name: &str, data_type: &DataType, nullable: bool, layer: &Layer<'_
     } else if may_be_null {
         // The metadata, if any, speak of the value: the optional around it is new.
         let item = from_layer("_0", data_type, false, layer)?;
-        let optional = typed("std::optional", std::slice::from_ref(&item))?;
+        let optional = optional_type_name(&item)?;
         let description = item.description.clone();
         let mut field =
             Field::new(name, optional, Kind::Optional(Box::new(Field { description: String::new(), ..item })));
@@ -496,19 +510,35 @@ fn pair(field: &FieldRef) -> Result<Box<Field>> {
     Ok(Box::new(Field::new("_0", type_name, Kind::Tuple(items))))
 }
 
+/// The type name of an optional. One of an untyped record has none: it is stored as an untyped collection of no or one
+/// item, and ROOT reads it as that.
+fn optional_type_name(item: &Field) -> Result<String> {
+    match item.type_name.is_empty() {
+        true => Ok(String::new()),
+        false => typed("std::optional", std::slice::from_ref(item)),
+    }
+}
+
 /// `base<T, …>`, which needs all its arguments to have names.
 fn typed(base: &str, arguments: &[Field]) -> Result<String> {
-    match arguments.iter().any(|argument| argument.type_name.is_empty()) {
-        true => Err(Error::unsupported(format!(
-            "a struct without a C++ type name cannot stand inside {base}<…>; give its Arrow field the metadata \
-             '{}', or put it directly into the ntuple or a list",
-            metadata::TYPE
-        ))),
-        false => {
-            let names: Vec<_> = arguments.iter().map(|argument| argument.type_name.as_str()).collect();
-            Ok(format!("{base}<{}>", names.join(",")))
-        }
-    }
+    let Some(untyped) = arguments.iter().find(|argument| argument.type_name.is_empty()) else {
+        let names: Vec<_> = arguments.iter().map(|argument| argument.type_name.as_str()).collect();
+        return Ok(format!("{base}<{}>", names.join(",")));
+    };
+    let what = match untyped.kind {
+        Kind::Record(_) => "records",
+        _ => "collections of records",
+    };
+    let instead = match base {
+        "std::array" => "write lists of any length (Awkward: ak.from_regular)",
+        "std::variant" => "write one field for each kind of value",
+        _ => "write them as fields of their own, in records or in lists",
+    };
+    Err(Error::unsupported(format!(
+        "{what} without a C++ class cannot be part of {base}<…>, since ROOT would not read the ntuple; {instead}, or \
+         name the class in the metadata '{}' of their Arrow field",
+        metadata::TYPE
+    )))
 }
 
 fn derive_type_name(kind: &Kind) -> Result<String> {
@@ -530,7 +560,7 @@ fn derive_type_name(kind: &Kind) -> Result<String> {
         Kind::Collection(item) if item.type_name.is_empty() => String::new(),
         Kind::Collection(item) => typed("std::vector", one(item))?,
         Kind::Map(pair) => typed("std::map", pair.children())?,
-        Kind::Optional(item) => typed("std::optional", one(item))?,
+        Kind::Optional(item) => optional_type_name(item)?,
         Kind::Record(_) => String::new(),
         Kind::Tuple(fields) => typed("std::tuple", fields)?,
         Kind::Variant(fields) => typed("std::variant", fields)?,

@@ -76,7 +76,8 @@ pub enum Kind {
     Collection(Box<Field>),
     /// A collection of key–value pairs.
     Map(Box<Field>),
-    /// No or one value: `std::optional`, `std::unique_ptr`.
+    /// No or one value: `std::optional`, `std::unique_ptr`. An optional of an untyped record has no type name, and is
+    /// an untyped collection when it is read again.
     Optional(Box<Field>),
     /// Named members; base classes are called `:_0`, `:_1`, ….
     Record(Vec<Field>),
@@ -167,7 +168,7 @@ impl Field {
         match (&self.kind, self.type_name.as_str(), self.type_alias.as_str()) {
             (_, _, alias) if !alias.is_empty() => alias,
             (Kind::Record(_), "", _) => "struct",
-            (Kind::Collection(_), "", _) => "collection",
+            (Kind::Collection(_) | Kind::Optional(_), "", _) => "collection",
             (_, name, _) => name,
         }
     }

@@ -102,8 +102,32 @@ fn what_has_no_cpp_type_is_refused_by_name() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().starts_with("field 'when': the Arrow type Timestamp"), "{error}");
     let record = DataType::Struct(vec![ArrowField::new("x", DataType::UInt8, false)].into());
-    let schema = ArrowSchema::new(vec![ArrowField::new("maybe", record, true)]);
-    assert!(Schema::from_arrow(&schema).unwrap_err().to_string().contains("rntuple.type"));
+    let array = DataType::FixedSizeList(Arc::new(ArrowField::new("item", record, false)), 2);
+    let schema = ArrowSchema::new(vec![ArrowField::new("pairs", array, false)]);
+    let error = Schema::from_arrow(&schema).unwrap_err().to_string();
+    for part in ["field 'pairs'", "std::array", "ak.from_regular", "rntuple.type"] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn optional_records_without_a_class_are_untyped_collections() {
+    let record = DataType::Struct(vec![ArrowField::new("x", DataType::UInt8, false)].into());
+    let lists = DataType::LargeList(Arc::new(ArrowField::new("item", record.clone(), true)));
+    for data_type in [record, lists] {
+        let schema = ArrowSchema::new(vec![ArrowField::new("maybe", data_type, true)]);
+        let schema = Schema::from_arrow(&schema).unwrap();
+        let field = &schema.fields[0];
+        assert!(matches!(field.kind, Kind::Optional(_)));
+        assert_eq!((field.type_name.as_str(), field.display_type()), ("", "collection"));
+        for compressed in [false, true] {
+            assert_eq!(Schema::from_arrow(&schema.to_arrow(compressed)).unwrap(), schema);
+        }
+    }
+    let members = vec![ArrowField::new("x", DataType::UInt8, false)];
+    let mut class = ArrowField::new("maybe", DataType::Struct(members.into()), true);
+    class.set_metadata([(metadata::TYPE.to_owned(), "Muon".to_owned())].into());
+    assert_eq!(Schema::from_arrow(&ArrowSchema::new(vec![class])).unwrap().fields[0].type_name, "std::optional<Muon>");
 }
 
 #[test]

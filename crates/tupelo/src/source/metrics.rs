@@ -78,7 +78,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        let mb = |bytes: f64| bytes / 1e6;
+        let mib = |bytes: f64| bytes / f64::from(1 << 20);
         let mut time = |name: &str, time: &Time| {
             writeln!(f, "{name:<12} {:10.3} ms wall, {:.3} ms CPU", ms(time.wall), ms(time.cpu))
         };
@@ -89,15 +89,15 @@ impl fmt::Display for Metrics {
         writeln!(f, "elapsed      {:10.3} ms", ms(self.elapsed))?;
         writeln!(f, "requests     {:10}", self.requests)?;
         let overhead = self.read_overhead() * 100.0;
-        writeln!(f, "bytes read   {:10.3} MB, {overhead:.1} % more than the pages", mb(self.read_bytes as f64))?;
+        writeln!(f, "bytes read   {:10.3} MiB, {overhead:.1} % more than the pages", mib(self.read_bytes as f64))?;
         writeln!(f, "pages        {:10}", self.pages)?;
-        let (unpacked, factor) = (mb(self.unpacked_bytes as f64), self.compression_factor());
-        writeln!(f, "unpacked     {unpacked:10.3} MB, {factor:.2} times the stored pages")?;
-        let bandwidths = [self.read_bandwidth(), self.decompress_bandwidth(), self.bandwidth()].map(mb);
+        let (unpacked, factor) = (mib(self.unpacked_bytes as f64), self.compression_factor());
+        writeln!(f, "unpacked     {unpacked:10.3} MiB, {factor:.2} times the stored pages")?;
+        let bandwidths = [self.read_bandwidth(), self.decompress_bandwidth(), self.bandwidth()].map(mib);
         let [read, decompress, all] = bandwidths;
         writeln!(
             f,
-            "bandwidths   {read:10.0} MB/s read, {decompress:.0} MB/s decompressed a thread, {all:.0} MB/s in all"
+            "bandwidths   {read:10.0} MiB/s read, {decompress:.0} MiB/s decompressed per thread, {all:.0} MiB/s in all"
         )
     }
 }

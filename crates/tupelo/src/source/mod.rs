@@ -1,9 +1,11 @@
 //! Where pages come from: metadata on demand and sealed pages by locator, over any [`ByteSource`].
 
+mod directories;
 mod memory;
 mod metrics;
 mod pages;
 mod scratch;
+mod work;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -19,11 +21,13 @@ use tupelo_format::{Error as FormatError, open, wire::Cursor};
 use tupelo_storage::ByteSource;
 use tupelo_storage::adapter::MeteredSource;
 
+use directories::Directories;
 pub(crate) use memory::{Budget, Request, Share};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
 pub(crate) use pages::{Ends, Missing, Pages, Segment, Touch};
+use work::{Metadata, Work};
 
 use crate::{Error, Result, pool};
 
@@ -55,13 +59,16 @@ pub(crate) struct File {
     fetched: Fetched,
     budget: Budget,
     counters: Counters,
+    directories: Arc<Directories>,
+    work: Option<Arc<Work>>,
 }
 
 impl File {
     pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self> {
         let size = source.size()?;
         let budget = Budget::new(DEFAULT_MEMORY_BUDGET_BYTES);
-        let mut file = Self { source, fetched: Fetched::new(size), budget, counters: Counters::default() };
+        let (fetched, counters) = (Fetched::new(size), Counters::default());
+        let mut file = Self { source, fetched, budget, counters, directories: Arc::default(), work: None };
         file.fetched = file.provide(file.fetched.clone(), &open::first_guess(size))?;
         Ok(file)
     }
@@ -75,7 +82,18 @@ impl File {
     }
 
     pub(crate) fn with_memory_budget(self, bytes: u64) -> Self {
-        Self { budget: Budget::new(bytes), ..self }
+        // What was kept so far counts in the budget before.
+        Self { budget: Budget::new(bytes), directories: Arc::default(), ..self }
+    }
+
+    /// The same file for one operation on all of its ntuples: how much metadata is read is limited by the size of the
+    /// file, even where ntuples share it.
+    pub(crate) fn with_work_limit(self) -> Self {
+        Self { work: Some(Arc::new(Work::of_file(self.size()))), ..self }
+    }
+
+    fn take_work(&self, metadata: Metadata) -> Result<()> {
+        self.work.as_ref().map_or(Ok(()), |work| work.take(metadata))
     }
 
     /// Counts what reading costs from now on.
@@ -106,8 +124,13 @@ impl File {
 
     /// As [`File::attempt`], with the share of the memory budget that what was made takes as long as it is kept.
     fn attempt_to_keep<T>(&self, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<(T, Share)> {
+        self.attempt_from(self.fetched.clone(), step).map(|(done, share, _)| (done, share))
+    }
+
+    /// As [`File::attempt_to_keep`], from bytes that were fetched before; gives those that were fetched in the end.
+    fn attempt_from<T>(&self, fetched: Fetched, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<(T, Share, Fetched)> {
         let limit = self.budget.left();
-        let mut fetched = self.fetched.clone().with_memory_limit(limit);
+        let mut fetched = fetched.with_memory_limit(limit);
         let mut fetched_bytes = 0u64;
         for _ in 0..MAX_ROUNDS {
             // What the last round made is gone.
@@ -115,7 +138,7 @@ impl File {
             match step(&fetched) {
                 Ok(done) => {
                     let kept = fetched.memory().used().saturating_sub(fetched_bytes);
-                    return Ok((done, self.budget.share(kept, "metadata")?));
+                    return Ok((done, self.budget.share(kept, "metadata")?, fetched));
                 }
                 Err(Interrupt::Failed(error)) => return Err(error.into()),
                 Err(Interrupt::Need(ranges)) => {
@@ -166,7 +189,9 @@ pub(crate) struct PageSource {
 
 impl PageSource {
     pub(crate) fn open(file: File, anchor: Anchor, verify: bool) -> Result<Self> {
+        file.take_work(Metadata::of_anchor(&anchor))?;
         let (descriptor, records) = file.attempt_to_keep(|fetched| open::descriptor(fetched, &anchor))?;
+        file.take_work(Metadata::of_page_lists(&descriptor))?;
         let metadata = [records, file.budget.share(schema_bytes(&descriptor), "the schema")?];
         let page_lists = descriptor.cluster_groups().iter().map(|_| OnceLock::new()).collect();
         let source = Self { file, anchor, descriptor, page_lists, verify, _metadata: metadata };
@@ -271,6 +296,11 @@ impl PageSource {
             index,
         };
         Ok(self.page_list(group)?.clusters().iter().enumerate().map(cluster).collect())
+    }
+
+    /// How many columns the page list has for a cluster: those that are older than it.
+    pub(crate) fn listed_columns(&self, cluster: &Cluster) -> Result<usize> {
+        Ok(self.page_list(cluster.group)?.columns(cluster.index))
     }
 
     /// The pages of a column in a cluster; `None` where the page list is older than the column.

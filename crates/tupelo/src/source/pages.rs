@@ -190,7 +190,10 @@ impl<'s> Pages<'s> {
 
     /// Elements of the field's `k`-th column that the cluster stores, and those that a deferred column lacks before.
     fn extent(&mut self, field: &Field, k: usize, segment: &Segment) -> Result<(Option<ColumnId>, u64, u64)> {
-        let Some(id) = self.primary(field, k, &segment.cluster)? else { return Ok((None, 0, u64::MAX)) };
+        let Some(id) = self.primary(field, k, &segment.cluster)? else {
+            self.check_unlisted(field, k, segment)?;
+            return Ok((None, 0, u64::MAX));
+        };
         let Some(column) = self.columns.get(&(segment.cluster.number, id)) else {
             return Err(Error::corrupt(format!("column {id} is not loaded")));
         };
@@ -227,14 +230,46 @@ impl<'s> Pages<'s> {
         Ok((Some(id), stored, missing))
     }
 
+    /// The elements of a field that a cluster does not list must be those before the first one of a deferred column: only
+    /// those read as zero (format specification, "Column Description").
+    fn check_unlisted(&self, field: &Field, k: usize, segment: &Segment) -> Result<()> {
+        if segment.count == 0 {
+            return Ok(());
+        }
+        let descriptor = self.source.descriptor();
+        let Some(id) = field.id else { return Err(Error::corrupt("the field is in no file")) };
+        let cluster = &segment.cluster;
+        // Below collections nobody knows how many items the clusters before have.
+        let end = segment.per_entry.and_then(|times| cluster.entry_range().end.checked_mul(times));
+        let mut why = String::new();
+        for &id in descriptor.field(id)?.representations.iter().filter_map(|columns| columns.get(k)) {
+            let column = descriptor.column(id)?;
+            if column.has_synthetic_zeros() && end.is_none_or(|end| end <= column.first_element) {
+                return Ok(());
+            }
+            why = match column.is_deferred() {
+                false => format!("column {id} is not deferred"),
+                true if column.starts_suppressed => format!("column {id} is suppressed, not zero, where it is missing"),
+                true => format!("column {id} begins at element {}", column.first_element),
+            };
+        }
+        Err(Error::corrupt(format!("cluster {} does not store the field, but {why}", cluster.number)))
+    }
+
     /// The elements that a deferred column lacks in a cluster must be those before its first one.
     fn check_deferred(&self, column: &Column, cluster: &Cluster, total: u64, missing: u64) -> Result<()> {
         let descriptor = self.source.descriptor();
-        let first = descriptor.column(column.id)?.first_element;
+        let (first, suppressed) = {
+            let column = descriptor.column(column.id)?;
+            (column.first_element, column.starts_suppressed)
+        };
         let wrong = |what: String| {
             let place = format!("column {} begins at element {first}, but cluster {}", column.id, cluster.number);
             Err(Error::corrupt(format!("{place} {what}")))
         };
+        if missing > 0 && suppressed {
+            return wrong(format!("stores it, and lacks {missing} elements although suppressed columns have no zeros"));
+        }
         if missing > 0 && missing < total && column.info.first_element != Some(first) {
             return wrong(format!("has element {} first", column.info.first_element.unwrap_or_default()));
         }

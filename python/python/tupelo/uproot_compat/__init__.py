@@ -54,69 +54,24 @@ must have the chosen fields, with the same types; uproot takes what all have in 
 ``column_records``, ``RField.record``, ``member``, ``key``, sources, sinks, cursors, models, keys of forms.
 """
 
-from types import SimpleNamespace
-from typing import Any
-
 from .. import __version__
-from .._dask import dask as _dask
-from .._select import Filter
-from ..errors import UnsupportedError
-from . import exceptions
-from ._fields import FieldFilter, HasFields, Report
+from . import behaviors, compression, exceptions, reading, source, writing
+from ._dask import dask
+from ._dask_write import dask_write
+from ._fields import HasFields, Report
+from ._many import concatenate, iterate, num_entries
 from ._ntuple import RField, RNTuple
-from ._options import LZ4, LZMA, ZLIB, ZSTD, Compression, check_options, library_name
-from ._reading import ReadOnlyDirectory, ReadOnlyFile, concatenate, first_ntuple, iterate, num_entries, open
+from ._options import LZ4, LZMA, ZLIB, ZSTD
+from ._reading import ReadOnlyDirectory, ReadOnlyFile, open
+from ._uproot import install
 from ._writing import WritableDirectory, WritableFile, WritableNTuple, create, recreate, update
+from .behaviors.TBranch import TBranch
+from .behaviors.TTree import TTree
 from .exceptions import KeyInFileError
+from .source.futures import ThreadPoolExecutor, TrivialExecutor
 
-behaviors = SimpleNamespace(
-    RNTuple=SimpleNamespace(
-        HasFields=HasFields, RField=RField, RNTuple=RNTuple, concatenate=concatenate, iterate=iterate
-    )
-)
-"""uproot's module of this name."""
-compression = SimpleNamespace(Compression=Compression, LZ4=LZ4, LZMA=LZMA, ZLIB=ZLIB, ZSTD=ZSTD)
-"""uproot's module of this name."""
-reading = SimpleNamespace(ReadOnlyDirectory=ReadOnlyDirectory, ReadOnlyFile=ReadOnlyFile, open=open)
-"""uproot's module of this name."""
-writing = SimpleNamespace(
-    create=create,
-    recreate=recreate,
-    update=update,
-    writable=SimpleNamespace(
-        WritableDirectory=WritableDirectory, WritableFile=WritableFile, WritableNTuple=WritableNTuple
-    ),
-)
-"""uproot's module of this name."""
-
-
-def dask(
-    files: Any,
-    filter_name: Filter = None,
-    filter_typename: Filter = None,
-    *,
-    filter_field: FieldFilter = None,
-    filter_branch: FieldFilter = None,
-    library: str = "ak",
-    step_size: Any = None,
-    open_files: bool = True,
-    allow_read_errors_with_report: bool | tuple[type[BaseException], ...] = False,
-    **options: Any,
-) -> Any:
-    """`tupelo.dask`: the entries of many files as a `dask_awkward.Array`.
-
-    Files are always opened, to plan; filters choose among the fields of the first one.
-    """
-    if library_name(library) != "ak":
-        raise UnsupportedError("dask() gives Awkward arrays; tupelo.dask_dataframe() gives data frames")
-    check_options("dask", options)
-    filters = filter_name, filter_typename, filter_field, filter_branch
-    names = None
-    if any(one is not None for one in filters):
-        which = dict(zip(("filter_name", "filter_typename", "filter_field", "filter_branch"), filters, strict=True))
-        names = first_ntuple(files).patterns(**which)
-    return _dask(files, names=names, step_size=step_size, allow_read_errors_with_report=allow_read_errors_with_report)
-
+default_library = "ak"
+"""The library of arrays where none is named."""
 
 __all__ = [
     "LZ4",
@@ -130,6 +85,10 @@ __all__ = [
     "ReadOnlyDirectory",
     "ReadOnlyFile",
     "Report",
+    "TBranch",
+    "TTree",
+    "ThreadPoolExecutor",
+    "TrivialExecutor",
     "WritableDirectory",
     "WritableFile",
     "WritableNTuple",
@@ -139,12 +98,16 @@ __all__ = [
     "concatenate",
     "create",
     "dask",
+    "dask_write",
+    "default_library",
     "exceptions",
+    "install",
     "iterate",
     "num_entries",
     "open",
     "reading",
     "recreate",
+    "source",
     "update",
     "writing",
 ]

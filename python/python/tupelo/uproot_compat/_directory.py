@@ -44,8 +44,8 @@ class Directory(Mapping[str, Any]):
 
     def _whole(self, where: str) -> str:
         """The path in the file of what has a path from here on."""
-        where = where.strip("/")
-        return f"{self._inside}/{where}" if self._inside else where
+        names = [self._inside, *where.split("/")]
+        return "/".join(name for name in names if name)
 
     def iterclassnames(
         self,

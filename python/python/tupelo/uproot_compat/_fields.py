@@ -5,13 +5,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
 
-from .. import _select, _virtual
+from .. import _common, _select, _virtual
 from .._awkward import AddDoc, Style
 from .._libraries import How, check_how, group, hand_out
 from .._select import Filter
 from .._short import short
+from .._sizes import parse_bytes
 from ..errors import InvalidArgumentError, NotFoundError
 from ..ntuple import DEFAULT_STEP
+from ._column_bytes import column_bytes
 from ._flat import flatten, signed_sizes
 from ._options import check_options, library_name, matcher
 
@@ -21,8 +23,15 @@ if TYPE_CHECKING:
 FieldFilter = Callable[["RField"], object] | None
 
 
-def _style(ak_add_doc: AddDoc) -> Style:
-    """Awkward arrays as uproot has them."""
+def _fitted(batch: Any, schema: Any) -> Any:
+    """A batch with the columns of a schema, if there is one."""
+    return batch if schema is None else _common.fitted(batch, schema)
+
+
+def style_of(ak_add_doc: AddDoc) -> Style:
+    """Awkward arrays as uproot has them; what it calls a title is a description."""
+    if isinstance(ak_add_doc, Mapping):
+        ak_add_doc = {key: "description" if name == "title" else name for key, name in ak_add_doc.items()}
     return Style(ak_add_doc, fixed_types=True, signed_sizes=True)
 
 
@@ -269,11 +278,13 @@ class HasFields(Mapping[str, "RField"]):
         virtual: bool = False,
         access_log: Any = None,
         filter_branch: FieldFilter = None,
+        schema: Any = None,
         **others: Any,
     ) -> Any:
         """Reads fields, and computes expressions, as `tupelo.Ntuple.arrays`; expressions may be filters of names too.
 
-        Of a field, it is a record with that field alone, or lists of these.
+        Of a field, it is a record with that field alone, or lists of these. ``schema``, a `pyarrow.Schema`, names
+        columns that there are to be, with missing values where the ntuple lacks them.
         """
         check_options("arrays", others)
         library = library_name(library)
@@ -282,11 +293,12 @@ class HasFields(Mapping[str, "RField"]):
         _virtual.check(access_log, virtual, how=how, library=other, expressions=expressions, cut=cut, aliases=aliases)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = _style(ak_add_doc)
+        style = style_of(ak_add_doc)
         core = self.ntuple.core
         if virtual:
             return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
-        return self._handed_out(*core._whole(request), library, style, how)
+        batch, entries = core._whole(request)
+        return self._handed_out(_fitted(batch, schema), entries, library, style, how)
 
     def iterate(
         self,
@@ -305,24 +317,48 @@ class HasFields(Mapping[str, "RField"]):
         how: How = None,
         report: bool = False,
         filter_branch: FieldFilter = None,
+        schema: Any = None,
         **others: Any,
     ) -> Iterator[Any]:
-        """Reads the same as `arrays`, piece by piece."""
+        """Reads the same as `arrays`, piece by piece.
+
+        A ``step_size`` in bytes of memory is divided by what the columns take in the mean.
+        """
         check_options("iterate", others)
         library = library_name(library)
         check_how(how, library)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = _style(ak_add_doc)
-        for start, stop, batch, entries in self.ntuple.core._batches(request, step_size):
-            arrays = self._handed_out(batch, entries, library, style, how)
+        style = style_of(ak_add_doc)
+        for start, stop, batch, entries in self.ntuple.core._batches(request, self._step(request, step_size)):
+            arrays = self._handed_out(_fitted(batch, schema), entries, library, style, how)
             yield (arrays, Report(self, start, stop)) if report else arrays
 
-    def num_entries_for(self, memory_size: str, expressions: Any = None, **which: Any) -> int:
-        """Number of entries that the first piece of `iterate` of that size has."""
-        for _, report in self.iterate(expressions, step_size=memory_size, report=True, **which):
-            return int(report.tree_entry_stop - report.tree_entry_start)
-        return 0
+    def num_entries_for(
+        self,
+        memory_size: str,
+        expressions: Any = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: FieldFilter = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        filter_branch: FieldFilter = None,
+        **others: Any,
+    ) -> int:
+        """Number of entries that the pieces of `iterate` have whose size in memory is given; nothing is decoded."""
+        check_options("num_entries_for", others)
+        filters = filter_name, filter_typename, filter_field, filter_branch
+        request = self._request(expressions, None, None, filters, (entry_start, entry_stop))
+        return int(self._step(request, memory_size))
+
+    def _step(self, request: _select.Request, step_size: SupportsIndex | str) -> SupportsIndex | str:
+        """Entries of a piece of so many bytes in memory, as uproot counts them: those of all columns, uncompressed."""
+        if not isinstance(step_size, str):
+            return step_size
+        step_bytes, total = parse_bytes(step_size), column_bytes(self.ntuple, request)
+        return max(1, round(step_bytes * self.num_entries / total)) if total else max(1, self.num_entries)
 
     def to_akform(
         self,
@@ -337,7 +373,7 @@ class HasFields(Mapping[str, "RField"]):
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(None, None, None, filters, (0, 0))
         batch = self.ntuple.core._core.read(request)
-        style = _style(ak_add_doc)
+        style = style_of(ak_add_doc)
         whole = flatten(hand_out(batch, "ak", range(0), style), self.ntuple)
         return whole.layout.form, None if self is self.ntuple else self.path.split(".")
 

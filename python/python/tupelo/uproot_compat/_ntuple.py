@@ -1,6 +1,7 @@
 """Ntuples and fields with the methods that they have in uproot."""
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -34,9 +35,11 @@ class RNTuple(HasFields):
     """Its class."""
     path = "."
 
-    def __init__(self, core: Ntuple, directory: Any) -> None:
+    def __init__(self, core: Ntuple, directory: Any, key: str) -> None:
         self.core = core
         self.parent = directory
+        self.key = key
+        """Path in the file and cycle."""
         self.ntuple = self
 
     @property
@@ -68,6 +71,16 @@ class RNTuple(HasFields):
     def file_path(self) -> str:
         """Path of the file."""
         return self.core.file_path
+
+    @property
+    def source(self) -> Any:
+        """Where the bytes of the file come from."""
+        return self.file.source
+
+    @property
+    def cache_key(self) -> str:
+        """What tells it from all other objects of all files."""
+        return f"{self.file.hex_uuid}:{self.key}"
 
     @property
     def cluster_summaries(self) -> list[ClusterSummary]:
@@ -109,9 +122,11 @@ class RNTuple(HasFields):
     def _no_such_field(self, where: str) -> NotFoundError:
         return NotFoundError(str(self.core._no_such_field(where)))
 
-    def patterns(self, **which: Any) -> list[str]:
-        """Paths in Tupelo of the fields that filters choose."""
-        return [field.core_path for field in self.values(**which)]
+    def chosen_schema(self, filters: Mapping[str, Any]) -> Any:
+        """The `pyarrow.Schema` of what `arrays` reads with filters."""
+        names = [filters.get(name) for name in ("filter_name", "filter_typename", "filter_field", "filter_branch")]
+        request = self._request(None, None, None, (names[0], names[1], names[2], names[3]), (0, 0))
+        return self.core._core.arrow_schema(request)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.arrays(library="np"), dtype)
@@ -131,8 +146,17 @@ class RNTuple(HasFields):
         """Lets go of the file."""
         self.core.close()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _ntuple_again, (self.parent, self.key)
+
     def __repr__(self) -> str:
         return f"<{self.classname} {self.name!r} ({len(self)} fields)>"
+
+
+def _ntuple_again(directory: Any, key: str) -> RNTuple:
+    """What unpickling calls."""
+    ntuple: RNTuple = directory.file.ntuple(key, directory)
+    return ntuple
 
 
 class RField(HasFields):
@@ -257,6 +281,9 @@ class RField(HasFields):
         field, column = _arrow.drill(batch.schema.field(0), batch.column(0), names)
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.name)]))
         return hand_out(alone, library, entries, None, how)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return HasFields.__getitem__, (self.ntuple, f".{self.path}")
 
     def __repr__(self) -> str:
         below = f" ({len(self)} subfields)" if len(self) else ""

@@ -3,7 +3,6 @@
 import fnmatch
 import re
 from collections.abc import Callable, Iterable
-from types import SimpleNamespace
 from typing import Any
 
 from .._select import Filter
@@ -88,37 +87,101 @@ def matcher(wanted: Filter) -> Callable[[str], object]:
     raise TypeError(f"a filter is None, a function, '/regex/', a glob or several of these, not {short(wanted)}")
 
 
-class Compression(SimpleNamespace):
+class Compression:
     """A codec and its level."""
 
-    _codec = ""
+    number = 0
+    """The number that ROOT has for the codec."""
 
     def __init__(self, level: int) -> None:
-        super().__init__(level=level)
+        self.level = level
+
+    @property
+    def name(self) -> str:
+        """Name of the codec."""
+        return type(self).__name__
+
+    @property
+    def code_pair(self) -> tuple[int, int]:
+        """ROOT's numbers of codec and level."""
+        return self.number, self.level
+
+    @property
+    def code(self) -> int:
+        """ROOT's number of both: 505 for ``ZSTD(5)``."""
+        return self.number * 100 + self.level
+
+    @staticmethod
+    def from_code(code: int) -> "Compression | None":
+        """What a number of ROOT means; None where nothing is compressed."""
+        return Compression.from_code_pair(code // 100, code % 100)
+
+    @staticmethod
+    def from_code_pair(algorithm: int, level: int) -> "Compression | None":
+        """What the numbers of codec and level mean; None where nothing is compressed.
+
+        Raises `InvalidArgumentError` (a `ValueError`) for a codec that there is not.
+        """
+        if algorithm == 0 or level == 0:
+            return None
+        for codec in _CODECS:
+            if codec.number == algorithm:
+                return codec(level)
+        raise InvalidArgumentError(f"{algorithm} is the number of no codec: {', '.join(map(repr, _CODECS))}")
+
+    @staticmethod
+    def of(setting: "str | int | None") -> "Compression | None":
+        """What a setting of `tupelo.recreate` means."""
+        if setting is None:
+            return ZSTD(5)
+        if isinstance(setting, int) or setting.isdigit():
+            return Compression.from_code(int(setting))
+        name, _, level = setting.partition(":")
+        for codec in _CODECS:
+            if codec.__name__.lower() == name:
+                return codec(int(level or codec.usual_level))
+        return None
+
+    usual_level = 5
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Compression) and self.code_pair == other.code_pair
+
+    def __hash__(self) -> int:
+        return hash(self.code_pair)
 
     def __str__(self) -> str:
-        return f"{self._codec}:{self.level}" if self.level else "none"
+        return f"{self.name.lower()}:{self.level}" if self.level else "none"
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.level})"
 
 
 class ZLIB(Compression):
     """Deflate."""
 
-    _codec = "zlib"
+    number = 1
+    usual_level = 1
 
 
 class LZMA(Compression):
     """LZMA."""
 
-    _codec = "lzma"
+    number = 2
+    usual_level = 7
 
 
 class LZ4(Compression):
     """LZ4."""
 
-    _codec = "lz4"
+    number = 4
+    usual_level = 4
 
 
 class ZSTD(Compression):
     """Zstandard."""
 
-    _codec = "zstd"
+    number = 5
+
+
+_CODECS: tuple[type[Compression], ...] = (ZLIB, LZMA, LZ4, ZSTD)

@@ -1,21 +1,22 @@
 """Files with the methods that they have in uproot."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple
+from uuid import UUID
 
-import numpy as np
-
-from .. import _core, _select
-from .._many import count_from, each
+from .. import _core
 from .._short import short
-from ..errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from .._texts import check_path
+from ..errors import NotFoundError, UnsupportedError
 from ..reading import NTUPLE_CLASSES, File
 from ..reading import open as open_file
 from ._directory import Directory
-from ._fields import HasFields, Report
+from ._fields import HasFields
 from ._ntuple import RField, RNTuple
-from ._options import check_options, library_name
+from ._options import Compression, check_options
+from ._uproot import join_uproot
 
 _DIRECTORIES = "TDirectory", "TDirectoryFile"
 
@@ -35,7 +36,7 @@ def open(path: Any, **options: Any) -> "ReadOnlyDirectory | RNTuple | RField":
     """Opens a file, or an object in it.
 
     Files are named as ``"f.root"``, ``"f.root:name"``, ``{"f.root": "name"}``, or given as a path or a file object.
-    Options that make no difference to what is read are taken and do nothing.
+    Options that make no difference to what is read are taken and do nothing; ``open.defaults`` has uproot's.
     """
     check_options("open", options)
     name = None
@@ -44,27 +45,107 @@ def open(path: Any, **options: Any) -> "ReadOnlyDirectory | RNTuple | RField":
             raise TypeError(f"a dict with exactly one key and value is needed, not {short(path)}")
         ((path, name),) = path.items()
     elif isinstance(path, str):
-        path, name = _core.parse_location(path)
-    directory = ReadOnlyFile(_file(path)).root_directory
+        path, name = _core.parse_location(check_path(path))
+    directory = ReadOnlyFile(_file(path), options).root_directory
     return directory if name is None else directory[name]
+
+
+open.defaults = {  # type: ignore[attr-defined]
+    "handler": None,
+    "max_num_elements": None,
+    "num_workers": 1,
+    "use_threads": True,
+    "num_fallback_workers": 10,
+    "begin_chunk_size": 403,
+    "minimal_ttree_metadata": True,
+    "http_max_header_bytes": 21784,
+}
 
 
 def _file(path: Any) -> File:
     """The whole file, whatever colons its name has."""
-    opened = open_file(path if hasattr(path, "read") else Path(path))
+    if isinstance(path, str):
+        path = Path(check_path(path))
+    opened = open_file(path)
     assert isinstance(opened, File)
     return opened
+
+
+class Source:
+    """Where the bytes of a file come from."""
+
+    def __init__(self, file: "ReadOnlyFile") -> None:
+        self._file = file
+
+    @property
+    def file_path(self) -> str:
+        """Path of the file."""
+        return self._file.file_path
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the file."""
+        return self._file.core.size_bytes
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file was closed."""
+        return self._file.closed
+
+    def __repr__(self) -> str:
+        return f"<Source {self.file_path!r}>"
 
 
 class ReadOnlyFile:
     """An open file."""
 
-    def __init__(self, core: File) -> None:
+    def __init__(self, core: File, options: Mapping[str, Any] | None = None) -> None:
+        join_uproot()
         self.core = core
         self.file_path = core.file_path
+        self.options = {**open.defaults, **(options or {})}  # type: ignore[attr-defined]
+        """uproot's options, none of which makes a difference."""
+        self.source = Source(self)
+        """Where its bytes come from."""
         self._ntuples: dict[str, RNTuple] = {}
         self.closed = False
         self.root_directory = ReadOnlyDirectory(self, "")
+
+    @cached_property
+    def _header(self) -> tuple[int, bool, int, int, int, bytes]:
+        return self.core._core.header()
+
+    @property
+    def root_version_tuple(self) -> tuple[int, int, int]:
+        """Version of the ROOT that wrote the file, or that its writer says it is like."""
+        version = self._header[0]
+        return version // 10000, version // 100 % 100, version % 100
+
+    @property
+    def root_version(self) -> str:
+        """The same as a text: ``"6.40/00"``."""
+        major, minor, patch = self.root_version_tuple
+        return f"{major}.{minor:02d}/{patch:02d}"
+
+    @property
+    def is_64bit(self) -> bool:
+        """Whether the offsets in the header have 64 bits."""
+        return self._header[1]
+
+    @property
+    def compression(self) -> Compression | None:
+        """The codec that the file names; each ntuple has its own."""
+        return Compression.from_code(self._header[4])
+
+    @property
+    def uuid(self) -> UUID:
+        """What tells the file from all others."""
+        return UUID(bytes=bytes(self._header[5]))
+
+    @property
+    def hex_uuid(self) -> str:
+        """The same as a text."""
+        return str(self.uuid)
 
     def objects(self) -> list[_Object]:
         """What is in it, in all directories."""
@@ -73,11 +154,13 @@ class ReadOnlyFile:
     def ntuple(self, key: str, directory: "ReadOnlyDirectory") -> RNTuple:
         """An ntuple by path and cycle; always the same object."""
         if key not in self._ntuples:
-            self._ntuples[key] = RNTuple(self.core[key], directory)
+            self._ntuples[key] = RNTuple(self.core[key], directory, key)
         return self._ntuples[key]
 
     def close(self) -> None:
         """Lets go of the file. Ntuples that were taken from it can still be read."""
+        # What is asked for afterwards too.
+        _ = self._header
         self.closed = True
         self.core.close()
 
@@ -87,6 +170,9 @@ class ReadOnlyFile:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return ReadOnlyFile, (self.core, self.options)
+
     def __repr__(self) -> str:
         return f"<ReadOnlyFile {self.file_path!r}>"
 
@@ -95,6 +181,11 @@ class ReadOnlyDirectory(Directory):
     """A directory of a file that is read."""
 
     file: ReadOnlyFile
+
+    @property
+    def cache_key(self) -> str:
+        """What tells it from all other objects of all files."""
+        return f"{self.file.hex_uuid}:{self.object_path}"
 
     @property
     def parent(self) -> "ReadOnlyDirectory | None":
@@ -177,118 +268,4 @@ class ReadOnlyDirectory(Directory):
         return self
 
 
-def iterate(
-    files: Any,
-    expressions: str | Iterable[str] | None = None,
-    cut: str | None = None,
-    *,
-    library: Any = "ak",
-    report: bool = False,
-    allow_missing: bool = False,
-    **how: Any,
-) -> Iterator[Any]:
-    """Pieces of the entries of many files; other keywords are those of ``RNTuple.iterate``."""
-    library, offset = library_name(library), 0
-    for ntuple in _ntuples(files, allow_missing):
-        for piece, own in ntuple.iterate(expressions, cut, library=library, report=True, **how):
-            if library == "pd":
-                count_from(offset, piece)
-            yield (piece, own.to_global(offset)) if report else piece
-        offset += ntuple.num_entries
-
-
-def concatenate(
-    files: Any,
-    expressions: str | Iterable[str] | None = None,
-    cut: str | None = None,
-    *,
-    entry_start: SupportsIndex | None = None,
-    entry_stop: SupportsIndex | None = None,
-    library: Any = "ak",
-    allow_missing: bool = False,
-    **how: Any,
-) -> Any:
-    """The entries of many files in one array; other keywords are those of ``RNTuple.arrays``."""
-    library, ntuples = library_name(library), list(_ntuples(files, allow_missing))
-    total = sum(ntuple.num_entries for ntuple in ntuples)
-    start, stop = _select.entry_range(entry_start, entry_stop, total)
-    pieces: list[Any] = []
-    offset = 0
-    for ntuple in ntuples:
-        first, last = max(start - offset, 0), min(stop - offset, ntuple.num_entries)
-        if first < last or (not pieces and ntuple is ntuples[-1]):
-            how["entry_start"], how["entry_stop"] = min(first, ntuple.num_entries), max(last, 0)
-            piece = ntuple.arrays(expressions, cut, library=library, **how)
-            if library == "pd":
-                count_from(offset, piece)
-            pieces.append(piece)
-        offset += ntuple.num_entries
-    return _joined(pieces, library)
-
-
-def _joined(pieces: list[Any], library: str) -> Any:
-    if not pieces:
-        return pieces
-    if len(pieces) == 1:
-        return pieces[0]
-    if isinstance(pieces[0], dict):
-        return {name: _joined([piece[name] for piece in pieces], library) for name in pieces[0]}
-    if isinstance(pieces[0], tuple | list):
-        return type(pieces[0])(_joined(list(several), library) for several in zip(*pieces, strict=True))
-    if library == "np":
-        masked = any(isinstance(piece, np.ma.MaskedArray) for piece in pieces)
-        if masked:
-            return np.ma.concatenate(pieces)  # type: ignore[no-untyped-call]
-        return np.concatenate(pieces)
-    if library == "ak":
-        import awkward as ak
-
-        return ak.concatenate(pieces)
-    if library == "pd":
-        import pandas as pd
-
-        return pd.concat(pieces)
-    import pyarrow as pa
-
-    return pa.concat_tables(pieces) if isinstance(pieces[0], pa.Table) else pa.chunked_array(pieces)
-
-
-def num_entries(paths: Any) -> Iterator[tuple[str, str, int]]:
-    """File, name and number of entries of each ntuple; no entries are read."""
-    for ntuple in _ntuples(paths, False):
-        yield ntuple.ntuple.file_path, ntuple.ntuple.object_path, ntuple.num_entries
-
-
-def _ntuples(files: Any, allow_missing: bool) -> Iterator[HasFields]:
-    def find(path: str, name: str | None) -> HasFields:
-        directory = ReadOnlyFile(_file(path)).root_directory
-        found = directory[directory.file.core.only().object_path if name is None else name]
-        if not isinstance(found, HasFields):
-            raise InvalidArgumentError(f"{path}: '{name}' is a directory, not an ntuple")
-        return found
-
-    # Abstract, as far as checkers of types are concerned.
-    kind: Any = HasFields
-    return each(files, kind, find, allow_missing)
-
-
-def first_ntuple(files: Any) -> RNTuple:
-    """The first of many.
-
-    Raises `NotFoundError` where there is none.
-    """
-    for found in _ntuples(files, False):
-        return found.ntuple
-    raise NotFoundError("no files are named")
-
-
-__all__ = [
-    "ReadOnlyDirectory",
-    "ReadOnlyFile",
-    "Report",
-    "concatenate",
-    "first_ntuple",
-    "iterate",
-    "num_entries",
-    "open",
-]
+__all__ = ["ReadOnlyDirectory", "ReadOnlyFile", "Source", "open"]

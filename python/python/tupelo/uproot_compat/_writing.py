@@ -1,21 +1,22 @@
 """Files that are written, with the methods that they have in uproot."""
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from .. import _arrow, _intake, writing
 from .._declare import schema_and_data
 from .._short import short
-from .._texts import check_path
-from ..errors import InvalidArgumentError, UnsupportedError
+from .._texts import check_name, check_path
+from ..errors import InvalidArgumentError, TupeloWarning, UnsupportedError
 from ..filling import NtupleWriter
 from ._directory import Directory
 from ._options import Compression
+from ._types import form_of, is_types, schema_of, unreadable_in_root
 
 _NTUPLE = "ROOT::RNTuple"
 _IGNORED = "initial_directory_bytes", "initial_streamers_bytes", "uuid_function"
@@ -32,12 +33,19 @@ def create(file_path: Any, **options: Any) -> "WritableDirectory":
 
 
 def recreate(file_path: Any, **options: Any) -> "WritableDirectory":
-    """Begins a new file, in place of one that exists."""
-    return _directory(writing.recreate(file_path, **_options("recreate", options)))
+    """Begins a new file, in place of one that exists.
+
+    The file is there at once, and what is written can be read as soon as it is written, by this process and by others:
+    each write ends with a checkpoint (`tupelo.NtupleWriter.checkpoint`). So what was there before is gone, unlike with
+    `tupelo.recreate`, even if the ``with`` block is left by an exception.
+    """
+    chosen = _options("recreate", options)
+    writing.recreate(file_path, **chosen).close()
+    return _directory(writing.update(file_path, **chosen))
 
 
 def update(file_path: Any, **options: Any) -> "WritableDirectory":
-    """Opens a file to add to it."""
+    """Opens a file to add to it. Each write can be read as soon as it is written."""
     return _directory(writing.update(file_path, **_options("update", options)))
 
 
@@ -60,7 +68,7 @@ def _directory(core: writing.WritableFile) -> "WritableDirectory":
 
 
 class WritableFile:
-    """A file that is being written."""
+    """A file that is being written. It can be read after each write."""
 
     def __init__(self, core: writing.WritableFile) -> None:
         self.core = core
@@ -74,7 +82,7 @@ class WritableFile:
     @property
     def compression(self) -> Any:
         """The codec of ntuples that are begun from now on."""
-        return self.core._storage.compression
+        return Compression.of(self.core._storage.compression)
 
     @compression.setter
     def compression(self, value: Any) -> None:
@@ -83,7 +91,7 @@ class WritableFile:
         self.core._storage = storage
 
     def close(self) -> None:
-        """Finishes the file, which is visible from now on."""
+        """Finishes the file."""
         self.closed = True
         self.core.close()
 
@@ -148,7 +156,7 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         return class_name
 
     def __setitem__(self, where: str, what: Any) -> None:
-        if _is_types(what):
+        if is_types(what):
             raise ValueError(f"{short(where)}: these are types, not data; begin it by mkrntuple()")
         whole = self._whole(where)
         if (begun := self.file.ntuples.pop(whole, None)) is not None:
@@ -172,9 +180,12 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         schema, data = _schema_and_data(type_spec_or_data)
         text = description or _arrow.description(schema)
         whole = self._whole(name)
+        if unnamed := unreadable_in_root(schema):
+            _warn_of(f"{self.file_path}: ntuple '{whole}'", unnamed)
         writer = self.file.core.mkrntuple(whole, schema, description=text)
         if data is not None:
             writer.extend(data)
+        writer.checkpoint()
         self.file.ntuples[whole] = made = WritableNTuple(self.file, whole, writer)
         return made
 
@@ -188,6 +199,16 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
 
     def __enter__(self) -> "WritableDirectory":
         return self
+
+
+def _warn_of(ntuple: str, paths: list[str]) -> None:
+    """Says of which fields ROOT will not read the ntuple."""
+    text = (
+        f"{ntuple}: {', '.join(map(repr, paths))} are arrays of fixed size or variants, with records that have no C++ "
+        "class. ROOT's RNTupleReader opens no ntuple with such fields (RDataFrame reads the others); uproot and Tupelo "
+        "do. Lists of any length instead (ak.from_regular) can be read by all"
+    )
+    warnings.warn(text, TupeloWarning, stacklevel=3)
 
 
 class WritableNTuple:
@@ -219,7 +240,7 @@ class WritableNTuple:
         return self.core.num_entries
 
     def extend(self, data: Any, accept_new_fields: bool = False) -> None:
-        """Appends entries, columns of the declared names and of the same length, as one cluster."""
+        """Appends entries, columns of the declared names and of the same length, as one cluster that can be read."""
         if isinstance(data, Mapping):
             known = self.core.arrow_schema.names
             if missing := [name for name in known if name not in data]:
@@ -230,11 +251,12 @@ class WritableNTuple:
                 raise InvalidArgumentError(text)
             data = {name: _column(values) for name, values in data.items()}
         self.core.extend(data, accept_new_fields=accept_new_fields)
-        self.core.flush_cluster()
+        self.core.checkpoint()
 
     def add_fields(self, new_fields: Any) -> None:
         """Adds fields of types; they are zero or empty in the entries before. Dotted names are members of records."""
         schema, _ = _schema_and_data(new_fields)
+        schema = pa.schema([field.with_name(self._whole(field.name)) for field in schema])
         for field in schema:
             self._check_new(field.name)
         tops = [field for field in schema if "." not in field.name]
@@ -244,6 +266,18 @@ class WritableNTuple:
             parent, _, name = field.name.rpartition(".")
             if parent:
                 self.core.add_members(parent, pa.schema([field.with_name(name)]))
+        self.core.checkpoint()
+
+    def _whole(self, path: str) -> str:
+        """The path from the top of a new member ``"record.name"``, whose record uproot looks for at any depth."""
+        record, _, name = path.partition(".")
+        if not name or "." in name:
+            return path
+        found = [one for one in _records(self.core.arrow_schema) if one.rpartition(".")[2] == record]
+        if len(found) > 1:
+            text = f"'{self.object_path}': the record of '{path}' is ambiguous; write one of {found} before '.{name}'"
+            raise InvalidArgumentError(text)
+        return f"{found[0]}.{name}" if found else path
 
     def _check_new(self, path: str) -> None:
         """Raises `InvalidArgumentError` for a field that exists, and for a member of what is no record."""
@@ -282,26 +316,34 @@ class WritableNTuple:
         return f"<WritableNTuple {'/' + self.object_path!r}>"
 
 
-def _is_types(what: Any) -> bool:
-    return isinstance(what, Mapping) and bool(what) and all(isinstance(v, str | type | np.dtype) for v in what.values())
+def _records(fields: Any, above: str = "") -> Iterator[str]:
+    """Dotted paths of all records."""
+    for field in fields:
+        kind, path = field.type, f"{above}{field.name}"
+        while pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+            kind = kind.value_type
+        if pa.types.is_struct(kind):
+            yield path
+            yield from _records(kind, f"{path}.")
 
 
 def _schema_and_data(what: Any) -> tuple[Any, Any]:
     """The `pyarrow.Schema` of what uproot would make fields of, and the first entries, if there are some."""
     import awkward as ak
 
-    if isinstance(what, ak.forms.Form):
-        return _schema(what), None
+    if is_types(what) or isinstance(what, ak.forms.Form):
+        return schema_of(form_of(what)), None
     if isinstance(what, ak.contents.Content):
         what = ak.Array(what)
-    if _is_types(what):
-        return _schema(ak.forms.RecordForm([_form(name, spec) for name, spec in what.items()], list(what))), None
     if isinstance(what, ak.Array):
-        return _schema(what.layout.form), what
+        return schema_of(what.layout.form), what
     if isinstance(what, Mapping):
-        columns = {name: _column(column) for name, column in what.items()}
+        for name in what:
+            check_name(name, "a field")
+        # In uproot's order.
+        columns = {name: _column(what[name]) for name in sorted(what)}
         forms = [ak.Array(column).layout.form for column in columns.values()]
-        return _schema(ak.forms.RecordForm(forms, list(columns))), columns
+        return schema_of(ak.forms.RecordForm(forms, list(columns))), columns
     schema, tables = schema_and_data(what)
     whole = list(tables)
     return _intake.plain_schema(schema), pa.concat_tables(whole) if whole else None
@@ -312,54 +354,3 @@ def _column(values: Any) -> Any:
     import awkward as ak
 
     return ak.Array(values) if isinstance(values, list | tuple) else values
-
-
-def _form(name: str, spec: Any) -> Any:
-    """The Awkward form of a type: a NumPy dtype, or what Awkward calls it."""
-    import awkward as ak
-
-    if not isinstance(spec, str):
-        return ak.forms.from_dtype(np.dtype(spec))
-    try:
-        return ak.forms.from_type(ak.types.from_datashape(spec, highlevel=False))
-    except Exception:
-        try:
-            return ak.forms.from_dtype(np.dtype(spec))
-        except TypeError:
-            raise InvalidArgumentError(f"field '{name}': {short(spec)} is no type of NumPy or Awkward") from None
-
-
-def _schema(form: Any) -> Any:
-    """Fields of an Awkward form, with its documentation as descriptions."""
-    import awkward as ak
-
-    while form.is_indexed and not form.is_option:
-        form = form.content
-    if not form.is_record or form.is_tuple:
-        raise TypeError(f"an ntuple has named fields, which {form.type} has not")
-    fields = []
-    for name, inner in zip(form.fields, form.contents, strict=True):
-        empty = ak.Array(inner.length_zero_array(highlevel=False))
-        field = _intake._named_tuples(name, _intake.to_array(empty))[0]
-        if pa.types.is_null(field.type):
-            raise InvalidArgumentError(f"field '{name}' has no values, so that its type is unknown; declare it")
-        fields.append(_described(field.with_nullable(inner.is_option), inner))
-    text = form.parameters.get("__doc__")
-    return pa.schema(fields, metadata={_arrow.DESCRIPTION: text} if text else None)
-
-
-def _described(field: Any, form: Any) -> Any:
-    """A field with descriptions, its own and those of what is below."""
-    text, kind = form.parameters.get("__doc__"), field.type
-    below = form
-    while below.is_option or (below.is_indexed and not below.is_list):
-        below = below.content
-        text = text or below.parameters.get("__doc__")
-    if pa.types.is_large_list(kind) and below.is_list:
-        field = field.with_type(pa.large_list(_described(kind.value_field, below.content)))
-    elif pa.types.is_struct(kind) and below.is_record:
-        pairs = zip(kind, below.contents, strict=True)
-        field = field.with_type(pa.struct([_described(member, inner) for member, inner in pairs]))
-    if not text:
-        return field
-    return field.with_metadata({**(field.metadata or {}), _arrow.DESCRIPTION: text})

@@ -1,4 +1,4 @@
-"""What is raised, by uproot's names."""
+"""uproot's module of this name: what is raised."""
 
 from ..errors import NotFoundError as KeyInFileError
 

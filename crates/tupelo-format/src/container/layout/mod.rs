@@ -105,24 +105,6 @@ impl StreamerInfo {
     }
 }
 
-/// The error of a file that is shorter than its header says.
-#[cold]
-fn cut_off(header: &FileHeader, size: u64) -> Error {
-    let records = [
-        ("the streamer info", behind(header.seek_info, header.nbytes_info)),
-        ("the free list", behind(header.seek_free, header.nbytes_free)),
-    ];
-    let lost: Vec<_> = records.iter().filter(|(_, record)| record.end > size).map(|(name, _)| *name).collect();
-    let among = if lost.is_empty() { String::new() } else { format!(", of {} among others", lost.join(" and ")) };
-    let bytes = header.end.saturating_sub(size);
-    let what = format!(
-        "the file was cut off: its header says that it ends at byte {}, but it ends at byte {size}; the last {bytes} \
-         bytes{among} are lost",
-        header.end
-    );
-    Error::corrupt(what).at(12)
-}
-
 fn behind(start: u64, bytes: u32) -> Range<u64> {
     start..start.saturating_add(u64::from(bytes))
 }
@@ -206,11 +188,13 @@ impl Layout {
     pub fn update(fetched: &Fetched, datime: u32) -> Attempt<Self> {
         let header = read_header(fetched)?;
         if header.end > fetched.size() {
-            return Err(cut_off(&header, fetched.size()).into());
+            return Err(header.cut_off(fetched.size()).into());
         }
-        let (free, free_place) = FreeList::read(fetched, &header)?;
+        // First, for this may take some rounds, and what comes before is done again in each.
+        let tree = directory::read_tree(fetched)?;
+        let free = FreeList::read(fetched, &header)?;
         let info = StreamerInfo::read(fetched, &header)?;
-        Self::existing(fetched, datime, header, (free, free_place), info)
+        Self::existing(fetched, datime, header, tree, free, info)
     }
 
     /// A file of which the directories can be read, but perhaps not what else [`Layout::update`] needs: that will be
@@ -228,6 +212,7 @@ impl Layout {
             }
         }
         let (mut header, size) = (read_header(fetched)?, fetched.size());
+        let tree = directory::read_tree(fetched)?;
         let free = readable(FreeList::read(fetched, &header))?;
         let info = readable(StreamerInfo::read(fetched, &header))?;
         let (free_is_lost, info_is_lost) = (free.is_none(), info.is_none());
@@ -248,17 +233,17 @@ impl Layout {
         header.end = cut.unwrap_or(size);
         let free = free.unwrap_or_else(|| (FreeList::default(), 0..0));
         let info = info.unwrap_or_else(StreamerInfo::new);
-        Ok((Self { cut, ..Self::existing(fetched, datime, header, free, info)? }, lost))
+        Ok((Self { cut, ..Self::existing(fetched, datime, header, tree, free, info)? }, lost))
     }
 
     fn existing(
         fetched: &Fetched,
         datime: u32,
         header: FileHeader,
+        tree: Vec<directory::Directory>,
         (mut free, free_place): (FreeList, Range<u64>),
         info: StreamerInfo,
     ) -> Attempt<Self> {
-        let tree = directory::read_tree(fetched, &header)?;
         for listed in tree.iter().flat_map(|directory| &directory.keys) {
             listed.key.check_place(fetched.size())?;
         }

@@ -1,5 +1,7 @@
 //! The `tupelo` command: lists, shows, checks, copies and makes RNTuples in ROOT files.
 //!
+//! A library, because two programs run it: `src/bin/tupelo.rs`, and the Python package, whose wheel installs the command.
+//!
 //! Data go to standard output, talk to standard error. Exit status: 0 done, 1 failed or damaged, 2 wrong command line,
 //! 130 or 143 stopped by SIGINT or SIGTERM.
 //!
@@ -23,15 +25,12 @@ mod json;
 mod parse;
 mod table;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::io::Write;
 
 use clap::Parser;
 
 use console::{Color, Console};
-
-/// Keeps what was freed for a moment: the memory of pages is used again, and need not be cleared by the system each time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Read, check, copy and make RNTuples, CERN's columnar event format, without ROOT.
 ///
@@ -66,19 +65,30 @@ struct Cli {
     command: commands::Command,
 }
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
+/// Runs the command on its arguments, of which the first is the name of the program, and returns the exit status.
+///
+/// It sets the number of threads and the signal handlers of the whole process.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(answer) => {
+            // Help and version go to standard output. Where the streams are closed there is nobody to tell.
+            drop(answer.print());
+            drop(std::io::stdout().flush());
+            return u8::try_from(answer.exit_code()).unwrap_or(failure::USAGE);
+        }
+    };
     let console = Console::new(cli.quiet, cli.color, cli.metrics);
     tupelo::set_threads(cli.threads);
     let outcome = cli.command.run(&console);
     console.tell_metrics();
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         // `tupelo dump … | head` has what it wants.
-        Err(_) if console::reader_is_gone() => ExitCode::SUCCESS,
+        Err(_) if console::reader_is_gone() => 0,
         Err(failure) => {
             console.fail(&failure);
-            ExitCode::from(failure.status)
+            failure.status
         }
     }
 }

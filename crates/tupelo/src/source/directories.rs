@@ -1,0 +1,110 @@
+//! The directories of a file: each is read once, and kept for all clones of the file.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tupelo_format::container::{self, Attempt, Directory, Fetched, Key, Object, Tree};
+
+use super::{File, Share};
+use crate::{Error, Result};
+
+/// What was read of the directories so far, with what it takes of the memory budget.
+#[derive(Debug, Default)]
+pub(super) struct Directories {
+    /// Those that names led through, by the offset of their key; the top directory at 0.
+    opened: Mutex<HashMap<u64, Opened>>,
+    listing: OnceLock<Listing>,
+}
+
+/// Everything that the directories of a file list.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// All cycles, in file order.
+    objects: Vec<Object>,
+    /// For each object whether no other of its path has a higher cycle.
+    is_newest: Vec<bool>,
+    /// The bytes of all directories.
+    fetched: Fetched,
+    _shares: Vec<Share>,
+}
+
+impl Listing {
+    /// All objects in file order, and whether each is the newest cycle of its path.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = (&Object, bool)> {
+        self.objects.iter().zip(self.is_newest.iter().copied())
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Opened(Arc<(Directory, Share)>);
+
+impl AsRef<Directory> for Opened {
+    fn as_ref(&self) -> &Directory {
+        &self.0.0
+    }
+}
+
+impl File {
+    /// The object at a path, by the directories on it and no others; see [`container::find_object_in`].
+    pub(crate) fn find_object(&self, path: &str) -> Result<Option<Object>> {
+        container::find_object_in(path, self.size(), |key| self.directory(key)).map_err(|error| self.or_cut_off(error))
+    }
+
+    fn directory(&self, key: Option<&Key>) -> Result<Opened> {
+        let opened = || self.directories.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let offset = key.map_or(0, |key| key.seek_key);
+        if let Some(known) = opened().get(&offset) {
+            return Ok(known.clone());
+        }
+        let read = self.attempt_to_keep(|fetched| match key {
+            None => Directory::top(fetched),
+            Some(key) => Directory::below(fetched, key),
+        })?;
+        Ok(opened().entry(offset).or_insert(Opened(Arc::new(read))).clone())
+    }
+
+    /// Everything that the directories list.
+    pub(crate) fn listing(&self) -> Result<&Listing> {
+        match self.directories.listing.get() {
+            Some(known) => Ok(known),
+            None => self.read_listing().map_err(|error| self.or_cut_off(error)),
+        }
+    }
+
+    /// Damage of a file that is shorter than its header says, which then is the reason.
+    #[cold]
+    fn or_cut_off(&self, error: Error) -> Error {
+        match self.attempt(container::read_header) {
+            Ok(header) if error.is_corrupt() && header.end > self.size() => header.cut_off(self.size()).into(),
+            _ => error,
+        }
+    }
+
+    fn read_listing(&self) -> Result<&Listing> {
+        let (mut tree, share, mut fetched) = self.attempt_from(self.fetched.clone(), Tree::new)?;
+        let mut shares = vec![share];
+        while !tree.is_complete() {
+            // Level by level: a round of reading does not parse again what is known.
+            let (level, share, more) = self.attempt_from(fetched, |fetched| tree.next_level(fetched))?;
+            tree.add(level)?;
+            shares.push(share);
+            fetched = more;
+        }
+        let (objects, share) = self.attempt_to_keep(|fetched| Ok(tree.objects(fetched.memory())?))?;
+        shares.push(share);
+        let mut newest: HashMap<&str, u16> = HashMap::with_capacity(objects.len());
+        for object in &objects {
+            let cycle = newest.entry(&object.path).or_default();
+            *cycle = object.key.cycle.max(*cycle);
+        }
+        let is_newest = objects.iter().map(|object| newest[object.path.as_str()] == object.key.cycle).collect();
+        let listing = Listing { objects, is_newest, fetched, _shares: shares };
+        Ok(self.directories.listing.get_or_init(|| listing))
+    }
+
+    /// As [`File::attempt`], with the bytes of all directories at hand: for steps that need them beside much else.
+    pub(crate) fn attempt_with_directories<T>(&self, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<T> {
+        let fetched = self.listing()?.fetched.clone();
+        self.attempt_from(fetched, step).map(|(done, ..)| done)
+    }
+}

@@ -1,0 +1,84 @@
+//! How much metadata an operation on a whole file reads: ntuples may point to the same bytes, and then a small file could
+//! ask for any amount of work.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tupelo_format::container::Anchor;
+use tupelo_format::descriptor::Descriptor;
+
+use crate::{Error, Result};
+
+/// Stored bytes of metadata that an operation reads for each byte of the file. Where nothing is shared it is one at most.
+const STORED_PER_BYTE: u64 = 16;
+/// Unpacked bytes of metadata for each byte of the file.
+const UNPACKED_PER_BYTE: u64 = 128;
+/// What may be read of any file, in bytes.
+const LEAST_BYTES: u64 = 64 << 20;
+
+/// What an operation may still read.
+#[derive(Debug)]
+pub(super) struct Work {
+    stored: AtomicU64,
+    unpacked: AtomicU64,
+}
+
+/// Bytes of metadata.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Metadata {
+    pub(super) stored: u64,
+    pub(super) unpacked: u64,
+}
+
+impl Metadata {
+    pub(super) fn of_anchor(anchor: &Anchor) -> Self {
+        Self {
+            stored: anchor.nbytes_header.saturating_add(anchor.nbytes_footer),
+            unpacked: anchor.len_header.saturating_add(anchor.len_footer),
+        }
+    }
+
+    pub(super) fn of_page_lists(descriptor: &Descriptor) -> Self {
+        descriptor.cluster_groups().iter().fold(Self::default(), |sum, group| {
+            let stored = group.page_list.locator.in_file().map_or(0, |(_, bytes)| bytes);
+            Self {
+                stored: sum.stored.saturating_add(stored),
+                unpacked: sum.unpacked.saturating_add(group.page_list.length),
+            }
+        })
+    }
+}
+
+impl Work {
+    pub(super) fn of_file(file_bytes: u64) -> Self {
+        let limit = |per_byte: u64| AtomicU64::new(file_bytes.saturating_mul(per_byte).max(LEAST_BYTES));
+        Self { stored: limit(STORED_PER_BYTE), unpacked: limit(UNPACKED_PER_BYTE) }
+    }
+
+    pub(super) fn take(&self, metadata: Metadata) -> Result<()> {
+        let take = |left: &AtomicU64, bytes: u64| {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+        };
+        match take(&self.stored, metadata.stored) && take(&self.unpacked, metadata.unpacked) {
+            true => Ok(()),
+            false => Err(Error::limit(
+                "the ntuples of the file share their metadata, and reading them all would take far longer than the \
+                 size of the file warrants; open this one by its name",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_in_proportion_to_the_file() {
+        let work = Work::of_file(LEAST_BYTES);
+        let stored = |stored| work.take(Metadata { stored, unpacked: 0 });
+        assert!((0..STORED_PER_BYTE).all(|_| stored(LEAST_BYTES).is_ok()));
+        assert!(stored(1).is_err() && stored(0).is_ok());
+        let unpacked = |unpacked| work.take(Metadata { stored: 0, unpacked });
+        assert!(unpacked(LEAST_BYTES * UNPACKED_PER_BYTE).is_ok() && unpacked(1).is_err());
+    }
+}

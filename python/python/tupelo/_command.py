@@ -1,0 +1,14 @@
+"""The command ``tupelo``, which the wheel installs. ``python -m tupelo`` is the same."""
+
+import signal
+import sys
+
+from . import _core
+
+
+def main() -> None:
+    """Runs the command on the arguments of this program, and exits with its status."""
+    # Python's handler would wait until Python code runs again. A program that is started with SIGINT ignored has none.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(_core.run_command(["tupelo", *sys.argv[1:]]))

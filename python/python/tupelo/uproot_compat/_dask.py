@@ -1,0 +1,255 @@
+"""Ntuples of many files as Dask collections, planned as uproot plans them."""
+
+import os
+from collections.abc import Callable, Iterable
+from copy import copy
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+from .. import _dask, _optional, _select
+from .._awkward import AddDoc
+from .._files import Files
+from .._libraries import hand_out
+from .._partitions import OPEN_NTUPLES, Partition
+from .._select import Filter
+from ..errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
+from ._fields import FieldFilter, style_of
+from ._many import Part, common_paths, parts_of
+from ._ntuple import RNTuple
+from ._options import check_options, library_name
+from ._reading import open
+
+Catch = tuple[type[BaseException], ...]
+"""Errors that do not end a computation."""
+
+
+def dask(
+    files: Files | RNTuple,
+    *,
+    filter_name: Filter = None,
+    filter_typename: Filter = None,
+    filter_field: FieldFilter = None,
+    filter_branch: FieldFilter = None,
+    recursive: bool = True,
+    full_paths: bool = False,
+    step_size: Any = None,
+    steps_per_file: Any = None,
+    library: str = "ak",
+    ak_add_doc: AddDoc = False,
+    allow_missing: bool = False,
+    open_files: bool = True,
+    form_mapping: Callable[[Any], tuple[Any, Any]] | None = None,
+    allow_read_errors_with_report: bool | tuple[type[BaseException], ...] = False,
+    known_base_form: Any = None,
+    **options: Any,
+) -> Any:
+    """The entries of many files as a `dask_awkward.Array`; `tupelo.dask` plans by clusters instead.
+
+    ``files`` are those of `iterate`, and ntuples that are open. Where they give steps, each is a partition. Otherwise a
+    partition has ``step_size`` entries, or bytes of memory (``"100 MB"``), or a file has ``steps_per_file`` partitions
+    of equal size (1 unless told otherwise). Filters choose among the fields, of which those are read that every file
+    has.
+
+    ``form_mapping`` is uproot's protocol, by which coffea makes its events. ``open_files``, ``recursive`` and
+    ``full_paths`` make no difference: files are opened to plan, and keys are paths.
+    """
+    if library_name(library) != "ak":
+        raise UnsupportedError("dask() gives Awkward arrays; tupelo.dask_dataframe() gives data frames")
+    check_options("dask", options)
+    dak = _optional.load("dask_awkward", "uproot_compat.dask", "dask")
+    step_size, steps_per_file = _given(step_size), _given(steps_per_file)
+    if step_size is not None and steps_per_file is not None:
+        raise TypeError("give step_size or steps_per_file, not both")
+    parts = list(parts_of(files, allow_missing))
+    if not parts:
+        raise NotFoundError("no files are named")
+    if any(part.is_divided for part in parts) and not (step_size is None and steps_per_file is None):
+        raise TypeError("files whose steps are given have no step_size or steps_per_file")
+    ntuples = [part.source.ntuple for part in parts]
+    filters = {"filter_name": filter_name, "filter_typename": filter_typename}
+    paths = common_paths(ntuples, {**filters, "filter_field": filter_field or filter_branch})
+    paths = paths or [field.core_path for field in ntuples[0].fields]
+    pieces = _pieces(parts, paths, step_size, steps_per_file)
+    catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
+    if form_mapping is None:
+        read: Any = _Read.of(ntuples[0], paths, ak_add_doc, catch)
+    else:
+        form = known_base_form if known_base_form is not None else _base_form(ntuples[0], paths, ak_add_doc)
+        mapped, info = form_mapping(form)
+        read = _MappedRead(mapped, info, frozenset(form.fields), ak_add_doc, catch)
+    starts = accumulate((piece.num_entries for piece in pieces), initial=0)
+    return dak.from_map(read, pieces, label="from-tupelo", divisions=None if catch else tuple(starts))
+
+
+def _given(value: Any) -> Any:
+    """A keyword, where uproot's own sign for "not given" may stand."""
+    return None if type(value).__name__ == "_Unset" else value
+
+
+def _pieces(parts: list[Part], paths: list[str], step_size: Any, steps_per_file: Any) -> list[Partition]:
+    """What partitions read, at least one."""
+    patterns = tuple(_select.literal(path) for path in paths)
+    first = parts[0].source
+    if isinstance(step_size, str):
+        wanted = set(paths)
+        step_size = first.num_entries_for(step_size, filter_field=lambda field: field.core_path in wanted)
+    elif step_size is not None and (step_size := int(step_size)) < 1:
+        raise InvalidArgumentError(f"step_size is a number of entries, at least 1, or of bytes, not {step_size!r}")
+    made: list[Partition] = []
+    for part in parts:
+        ntuple = part.source.ntuple
+        place = os.path.abspath(ntuple.file_path), ntuple.object_path.strip("/")
+        identity = ntuple.core._core.identity()
+        for start, stop in _ranges(part, step_size, steps_per_file):
+            made.append(Partition(*place, start, stop, patterns, identity))
+    return made or [Partition(*place, 0, 0, patterns, identity)]
+
+
+def _ranges(part: Part, step_size: int | None, steps_per_file: Any) -> list[tuple[int, int]]:
+    """The entries of the partitions of a file."""
+    if part.is_divided:
+        return [(start, stop) for start, stop in part.ranges if start < stop]
+    count = part.source.num_entries
+    step = max(1, -(-count // max(1, int(steps_per_file or 1)))) if step_size is None else step_size
+    return [(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+class _Read(_dask._Read):
+    """Reads partitions as `RNTuple.arrays` does."""
+
+    style: Any
+
+    @classmethod
+    def of(cls, ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc, catch: Catch) -> "_Read":
+        """What reads these fields of all ntuples."""
+        request = _select.Request([_select.literal(path) for path in paths], entry_start=0, entry_stop=0)
+        style = style_of(ak_add_doc)
+        made = cls(hand_out(ntuple.core._core.read(request), "ak", range(0), style).layout.form, None, catch)
+        made.style = style
+        return made
+
+    def necessary_columns(self, report: Any, state: Any) -> frozenset[str]:
+        """The fields at the top of which something was touched, as uproot names them; of these less may be read."""
+        return frozenset(path.partition(".")[0] for path in super().necessary_columns(report, state))
+
+    def project(self, report: Any, state: Any) -> _dask._Read:
+        """The same that reads only what is needed."""
+        return self.project_manually(super().necessary_columns(report, state))
+
+    def _arrays(self, partition: Partition) -> Any:
+        entries = range(partition.entry_start, partition.entry_stop)
+        return hand_out(partition._batch(), "ak", entries, self.style)
+
+
+class _MappedRead(_dask._Read):
+    """Reads partitions for a form that uproot's protocol of mappings makes of the fields' form."""
+
+    def __init__(self, form: Any, info: Any, keys: frozenset[str], add_doc: AddDoc, catch: Catch) -> None:
+        super().__init__(form, None, catch)
+        self.info = info
+        self.keys = keys
+        self.add_doc = add_doc
+
+    @property
+    def behavior(self) -> Any:  # type: ignore[override]
+        """That of the arrays."""
+        return self.info.behavior
+
+    def _arrays(self, partition: Partition) -> Any:
+        import awkward as ak
+        from awkward._nplikes.numpy import Numpy
+
+        start, stop = partition.entry_start, partition.entry_stop
+        options = {"ak_add_doc": self.add_doc}
+        loaded = self.info.load_buffers(_opened(partition), self.keys, start, stop, None, None, options)
+        buffers = {}
+        for key, dtype in self.form.expected_from_buffers(buffer_key=self.info.buffer_key).items():
+            if self.info.keys_for_buffer_keys(frozenset([key])) <= self.keys:
+                buffers[key] = loaded[key]
+            else:
+                unknown = (ak.typetracer.unknown_length,)
+                buffers[key] = ak.typetracer.PlaceholderArray(Numpy.instance(), unknown, dtype)
+        return ak.from_buffers(
+            self.form, stop - start, buffers, behavior=self.behavior, buffer_key=self.info.buffer_key
+        )
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        return "tupelo-mapped", self.form.to_json(), sorted(self.keys), [str(one) for one in self.catch]
+
+    def mock(self) -> Any:
+        """An array without data."""
+        import awkward as ak
+
+        return ak.typetracer.typetracer_from_form(self.form, highlevel=True, behavior=self.behavior)
+
+    def mock_empty(self, backend: str = "cpu") -> Any:
+        """An array without entries."""
+        import awkward as ak
+
+        nothing = self.form.length_zero_array(highlevel=False)
+        return ak.to_backend(nothing, backend, highlevel=True, behavior=self.behavior)
+
+    def prepare_for_projection(self) -> tuple[Any, Any, Any]:
+        """An array without data that notes what is touched, the notes, and what is needed to understand them."""
+        import awkward as ak
+
+        key = self.info.buffer_key
+        meta, report = ak.typetracer.typetracer_with_report(
+            self.form, highlevel=True, behavior=self.behavior, buffer_key=key
+        )
+        return meta, report, None
+
+    def necessary_columns(self, report: Any, state: Any) -> frozenset[str]:
+        """The fields of which something was touched."""
+        import dask_awkward.lib.utils as utils
+
+        structure = utils.trace_form_structure(self.form, buffer_key=self.info.buffer_key)
+        shapes = utils.buffer_keys_required_to_compute_shapes(
+            self.info.parse_buffer_key,
+            report.shape_touched,
+            structure["form_key_to_parent_form_key"],
+            structure["form_key_to_buffer_keys"],
+        )
+        touched = frozenset([*report.data_touched, *shapes])
+        found: frozenset[str] = self.info.keys_for_buffer_keys(touched) & self.keys
+        return found
+
+    def project_manually(self, columns: Iterable[str]) -> "_MappedRead":
+        """The same that reads only these fields."""
+        made = copy(self)
+        made.keys = frozenset(columns)
+        return made
+
+
+def _base_form(ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc) -> Any:
+    """The form of the chosen fields, of which those at the top say what ``ak_add_doc`` asks for."""
+    import awkward as ak
+
+    chosen = set(paths)
+    form, _ = ntuple.to_akform(filter_field=lambda field: field.core_path in chosen)
+    wanted = {"__doc__": "description"} if ak_add_doc is True else dict(ak_add_doc or {})
+    contents = []
+    for name in form.fields:
+        field, content = ntuple[name], form.content(name)
+        said = {
+            key: getattr(field, "description" if attribute == "title" else attribute)
+            for key, attribute in wanted.items()
+        }
+        contents.append(content.copy(parameters={**content.parameters, **said}))
+    parameters = {"__doc__": ntuple.description} if "__doc__" in wanted else {}
+    return ak.forms.RecordForm(contents, form.fields, parameters={**parameters, "typenames": ntuple.typenames()})
+
+
+def _opened(partition: Partition) -> RNTuple:
+    found = os.stat(partition.uri)
+    return _kept(partition.uri, partition.name, partition.identity, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=OPEN_NTUPLES)
+def _kept(path: str, name: str, identity: str, size: int, modified: int) -> RNTuple:
+    ntuple = open({path: name})
+    assert isinstance(ntuple, RNTuple)
+    if ntuple.core._core.identity() != identity:
+        raise ChangedFileError(f"{path}: ntuple '{name}' is not the one for which this was planned; plan again")
+    return ntuple

@@ -1,0 +1,219 @@
+"""Entries of many files."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+import pyarrow as pa
+
+from .. import _common, _select
+from .._files import Place, places, within
+from .._many import count_from
+from ..errors import InvalidArgumentError, MissingFileError, NotFoundError
+from ._fields import HasFields
+from ._ntuple import RNTuple
+from ._options import library_name
+from ._reading import ReadOnlyFile, _file
+
+
+class Part(NamedTuple):
+    """An ntuple, or a field of one, and which of its entries are meant."""
+
+    source: HasFields
+    ranges: list[tuple[int, int]]
+    """Of entries of its file."""
+    is_divided: bool
+    """Whether the ranges were given."""
+
+
+def parts_of(files: Any, allow_missing: bool) -> Iterator[Part]:
+    """The ntuples of many files, one after the other; those that are open already too.
+
+    Files that are none are refused at once; they are opened when it is their turn.
+    """
+    is_one = isinstance(files, str | Mapping | HasFields) or not isinstance(files, Iterable)
+    listed: list[Any] = []
+    for one in [files] if is_one else files:
+        listed += [one] if isinstance(one, HasFields) else places(_in_pairs(one))
+
+    def found() -> Iterator[Part]:
+        for one in listed:
+            if isinstance(one, HasFields):
+                yield Part(one, [(0, one.num_entries)], False)
+            elif (source := _find(one, allow_missing)) is not None:
+                yield Part(source, within(one, source.num_entries), one.steps is not None)
+
+    return found()
+
+
+def _in_pairs(one: Any) -> Any:
+    """Steps as pairs of entries, of which uproot also takes the entries between them: ``[0, 500, 1000]``."""
+    if not isinstance(one, Mapping):
+        return one
+
+    def paired(inside: Any) -> Any:
+        steps = inside.get("steps") if isinstance(inside, Mapping) else None
+        if steps is None or not all(isinstance(step, SupportsIndex) for step in steps):
+            return inside
+        ends = [int(step) for step in steps]
+        return {**inside, "steps": [list(pair) for pair in pairwise(ends)]}
+
+    return {path: paired(inside) for path, inside in one.items()}
+
+
+def _find(place: Place, allow_missing: bool) -> HasFields | None:
+    """None where there is no such ntuple, and that is allowed."""
+    try:
+        directory = ReadOnlyFile(_file(place.path)).root_directory
+        found = directory[directory.file.core.only().object_path if place.name is None else place.name]
+    except MissingFileError:
+        raise
+    except NotFoundError:
+        if not allow_missing:
+            raise
+        return None
+    if not isinstance(found, HasFields):
+        raise InvalidArgumentError(f"{place.path}: '{place.name}' is a directory, not an ntuple")
+    return found
+
+
+def ntuples_of(files: Any, allow_missing: bool) -> Iterator[HasFields]:
+    """The sources of `parts_of`."""
+    return (part.source for part in parts_of(files, allow_missing))
+
+
+_FILTERS = "filter_name", "filter_typename", "filter_field", "filter_branch"
+
+
+def common_paths(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> list[str] | None:
+    """Paths in Tupelo of the fields that filters choose and that all ntuples have; None for all of all.
+
+    A warning lists those that are left out. Raises `NotFoundError` where no field passes.
+    """
+    is_filtered = any(one is not None for one in filters.values())
+    common = _common.Common()
+    chosen: list[str] | None = None
+    for ntuple in ntuples:
+        mine = [field.core_path for field in ntuple.values(**filters)] if is_filtered else None
+        common.add(ntuple.core._fields, mine)
+        chosen = chosen or mine
+    if common.size == 0:
+        raise NotFoundError(f"none of {len(ntuples[0].keys())} fields of {ntuples[0].file_path} passes the filters")
+    return common.paths() or chosen
+
+
+class _Chosen:
+    """What is read of each file: the fields that all have, or those that any has."""
+
+    def __init__(self, parts: list[Part], expressions: Any, how: dict[str, Any], fields: _common.Fields) -> None:
+        _common.check(fields)
+        self._how = how
+        self.expressions = expressions
+        ntuples = [part.source for part in parts if isinstance(part.source, RNTuple)]
+        if expressions is not None or len(ntuples) < 2 or len(ntuples) < len(parts):
+            return
+        filters = {name: how.pop(name) for name in _FILTERS if name in how}
+        if fields == "union":
+            union = _common.Union()
+            for ntuple in ntuples:
+                union.add(ntuple.chosen_schema(filters), f"{ntuple.file_path}: ntuple '{ntuple.object_path}'")
+            how["schema"] = union.schema()
+            how.update(filters)
+        elif (paths := common_paths(ntuples, filters)) is not None:
+            wanted = set(paths)
+            how["filter_field"] = lambda field: field.core_path in wanted
+
+
+def iterate(
+    files: Any,
+    expressions: str | Iterable[str] | None = None,
+    cut: str | None = None,
+    *,
+    library: Any = "ak",
+    report: bool = False,
+    allow_missing: bool = False,
+    fields: _common.Fields = "common",
+    **how: Any,
+) -> Iterator[Any]:
+    """Pieces of the entries of many files; other keywords are those of ``RNTuple.iterate``.
+
+    ``files`` may say which entries are meant: ``{"f.root": {"object_path": "Events", "steps": [[0, 500]]}}``. Without
+    ``expressions``, those fields are read that all files have, or with ``fields="union"`` those that any has, with
+    missing values where a file lacks them.
+    """
+    library, offset = library_name(library), 0
+    parts = list(parts_of(files, allow_missing))
+    _Chosen(parts, expressions, how, fields)
+    for part in parts:
+        for first, last in part.ranges:
+            entries = {"entry_start": first, "entry_stop": last} if part.is_divided else {}
+            for piece, own in part.source.iterate(expressions, cut, library=library, report=True, **{**how, **entries}):
+                if library == "pd":
+                    count_from(offset, piece)
+                yield (piece, own.to_global(offset)) if report else piece
+        offset += part.source.num_entries
+
+
+def concatenate(
+    files: Any,
+    expressions: str | Iterable[str] | None = None,
+    cut: str | None = None,
+    *,
+    entry_start: SupportsIndex | None = None,
+    entry_stop: SupportsIndex | None = None,
+    library: Any = "ak",
+    allow_missing: bool = False,
+    fields: _common.Fields = "common",
+    **how: Any,
+) -> Any:
+    """The entries of many files in one array; other keywords are those of ``RNTuple.arrays``, ``fields`` that of
+    `iterate`.
+    """
+    library, parts = library_name(library), list(parts_of(files, allow_missing))
+    start, stop = _select.entry_range(entry_start, entry_stop, sum(part.source.num_entries for part in parts))
+    _Chosen(parts, expressions, how, fields)
+    pieces: list[Any] = []
+    offset = 0
+    for part in parts:
+        for begin, end in part.ranges:
+            first, last = max(start - offset, begin), min(stop - offset, end)
+            if first < last or (not pieces and part is parts[-1]):
+                how["entry_start"], how["entry_stop"] = min(first, end), max(last, 0)
+                piece = part.source.arrays(expressions, cut, library=library, **how)
+                if library == "pd":
+                    count_from(offset, piece)
+                pieces.append(piece)
+        offset += part.source.num_entries
+    return _joined(pieces, library)
+
+
+def _joined(pieces: list[Any], library: str) -> Any:
+    if not pieces:
+        return pieces
+    if len(pieces) == 1:
+        return pieces[0]
+    if isinstance(pieces[0], dict):
+        return {name: _joined([piece[name] for piece in pieces], library) for name in pieces[0]}
+    if isinstance(pieces[0], tuple | list):
+        return type(pieces[0])(_joined(list(several), library) for several in zip(*pieces, strict=True))
+    if library == "np":
+        masked = any(isinstance(piece, np.ma.MaskedArray) for piece in pieces)
+        if masked:
+            return np.ma.concatenate(pieces)  # type: ignore[no-untyped-call]
+        return np.concatenate(pieces)
+    if library == "ak":
+        import awkward as ak
+
+        return ak.concatenate(pieces)
+    if library == "pd":
+        import pandas as pd
+
+        return pd.concat(pieces)
+    return pa.concat_tables(pieces) if isinstance(pieces[0], pa.Table) else pa.chunked_array(pieces)
+
+
+def num_entries(paths: Any) -> Iterator[tuple[str, str, int]]:
+    """File, name and number of entries of each ntuple; no entries are read."""
+    for ntuple in ntuples_of(paths, False):
+        yield ntuple.ntuple.file_path, ntuple.ntuple.object_path, ntuple.num_entries

@@ -1,0 +1,102 @@
+"""What other packages that use uproot need to take Tupelo's objects for uproot's: coffea, for instance."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from .. import _core
+from ..errors import Error
+
+
+def join_uproot() -> None:
+    """Makes `isinstance` true of Tupelo's files and ntuples for uproot's abstract classes, where uproot is loaded."""
+    from ._fields import HasFields
+    from ._reading import ReadOnlyDirectory
+
+    for module, name, mine in (
+        ("uproot.behaviors.RNTuple", "HasFields", HasFields),
+        ("uproot.reading", "ReadOnlyDirectory", ReadOnlyDirectory),
+    ):
+        if (theirs := sys.modules.get(module)) is not None:
+            getattr(theirs, name).register(mine)
+
+
+class install:
+    """Lets ``uproot.open`` and ``uproot.dask`` read ntuples by Tupelo, for packages that call uproot themselves.
+
+    Files without ntuples, remote files and trees are left to uproot. As a context manager it ends with the ``with``
+    block; called without one it lasts as long as the process. Other processes, workers of Dask for instance, call it
+    themselves.
+
+    >>> import uproot, tupelo.uproot_compat
+    >>> with uproot.recreate("install.root") as file:
+    ...     file.mkrntuple("Events", {"x": [1, 2, 3]})
+    <WritableNTuple '/Events' at ...>
+    >>> with tupelo.uproot_compat.install():
+    ...     print(type(uproot.open("install.root:Events")).__module__)
+    tupelo.uproot_compat._ntuple
+    """
+
+    def __init__(self) -> None:
+        import uproot
+
+        from ._dask import dask
+        from ._reading import open
+
+        join_uproot()
+        self._uproot: Any = uproot
+        self._before = {"open": uproot.open, "dask": uproot.dask}
+        uproot.open = _instead(open, uproot.open)
+        uproot.dask = _instead(dask, uproot.dask)
+
+    def uninstall(self) -> None:
+        """Puts uproot's own functions back."""
+        for name, function in self._before.items():
+            setattr(self._uproot, name, function)
+
+    def __enter__(self) -> "install":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.uninstall()
+
+
+def _instead(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is ``ours`` for files with ntuples, and ``theirs`` for all others."""
+
+    def function(files: Any, *args: Any, **options: Any) -> Any:
+        return (ours if _has_ntuples(files) else theirs)(files, *args, **options)
+
+    function.__doc__ = theirs.__doc__
+    # uproot's functions have attributes of their own.
+    function.__dict__.update(vars(theirs))
+    return function
+
+
+def _has_ntuples(files: Any) -> bool:
+    """Whether the first of what is named is an ntuple, or a file with one."""
+    from .. import reading
+    from .._files import places
+    from ._fields import HasFields
+
+    if isinstance(files, HasFields):
+        return True
+    if (
+        isinstance(files, Iterable)
+        and not isinstance(files, str | Mapping | os.PathLike)
+        and not hasattr(files, "read")
+    ):
+        first = next(iter(files), None)
+        return first is not None and _has_ntuples(first)
+    if not isinstance(files, str | Mapping | os.PathLike):
+        return False
+    try:
+        path, name, _ = next(iter(places(files)))
+        with reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False) as file:
+            return bool(file.keys()) if name is None else name in file
+    except (Error, OSError, StopIteration):
+        return False

@@ -1,0 +1,5 @@
+"""uproot's module of this name: the classes of ntuples, and those of trees, which nothing here is of."""
+
+from . import RNTuple, TBranch, TTree
+
+__all__ = ["RNTuple", "TBranch", "TTree"]

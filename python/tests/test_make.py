@@ -1,0 +1,45 @@
+"""What the Makefile does beside building and testing."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import tupelo
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_make_install_copies_the_command_and_uninstall_removes_it(tmp_path: Path) -> None:
+    built = ROOT / "target" / "release" / "tupelo"
+    if not built.exists():
+        return
+    stage = tmp_path / "a stage"
+
+    def make(target: str) -> None:
+        subprocess.run(
+            ["make", "-C", ROOT, "--no-print-directory", "-o", "command", target, f"DESTDIR={stage}", "PREFIX=/opt/x"],
+            check=True,
+            capture_output=True,
+        )
+
+    make("install")
+    installed = stage / "opt" / "x" / "bin" / "tupelo"
+    assert [path for path in stage.rglob("*") if path.is_file()] == [installed]
+    assert (
+        subprocess.run([installed, "--version"], capture_output=True, text=True, check=True).stdout
+        == f"tupelo {tupelo.__version__}\n"
+    )
+    make("uninstall")
+    assert not installed.exists()
+
+
+def test_progress_says_that_a_silent_command_still_runs() -> None:
+    """And leaves output, the order of its lines and the exit status as they are."""
+    command = [ROOT / ".ci" / "progress", "sleeping", "bash", "-c", "echo a; echo b >&2; sleep 2.5; printf c; exit 3"]
+    environment = os.environ | {"PROGRESS_SECONDS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    first, second, *waiting, last = done.stdout.splitlines()
+    assert (done.returncode, first, second, last) == (3, "a", "b", "c")
+    assert waiting
+    assert all(re.fullmatch(r"   … sleeping: 0 min 0\d s", line) for line in waiting)
