@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import tupelo
 import uproot
+
+import tupelo
 
 REPEATS = 3
 TUPELO = Path(__file__).resolve().parent.parent / "target/release/tupelo"

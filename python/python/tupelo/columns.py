@@ -74,8 +74,8 @@ def _batch(arrays: Mapping[str, Any], ntuple: "Ntuple") -> Any:
         table = tables[name] = _intake.to_table({name: values})
         if len(table) != ntuple.num_entries:
             raise InvalidArgumentError(
-                f"{ntuple.file_path}: ntuple '{ntuple.object_path}' has {ntuple.num_entries} entries, and column '{name}' "
-                f"{len(table)} values; give one value for each entry"
+                f"{ntuple.file_path}: ntuple '{ntuple.object_path}' has {ntuple.num_entries} entries, and column "
+                f"'{name}' {len(table)} values; give one value for each entry"
             )
     columns, fields = [], []
     for table in tables.values():
@@ -208,4 +208,5 @@ class NtupleWithColumns:
         return True
 
     def __repr__(self) -> str:
-        return f"<tupelo.NtupleWithColumns {self._plain.object_path!r} with {', '.join(map(repr, self._columns.names))}>"
+        names = ", ".join(map(repr, self._columns.names))
+        return f"<tupelo.NtupleWithColumns {self._plain.object_path!r} with {names}>"
