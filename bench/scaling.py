@@ -309,6 +309,74 @@ def concatenate(size: int, folder: Path) -> Work:
     return lambda: tupelo.concatenate(pattern, "x", library="np")
 
 
+@row("expression-or-terms", 1000, 4000, bound=6)
+def expression_or_terms(size: int, folder: Path) -> Work:
+    """A cut of many terms joined by `or`; linear in the number of terms."""
+    path = folder / "events.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {"event": range(1000)}
+    ntuple = tupelo.open(f"{path}:Events")
+    cut = " or ".join(f"event == {2 * term}" for term in range(size))
+
+    def work() -> None:
+        assert len(ntuple.arrays("event", cut)) == 500
+
+    return work
+
+
+@row("expression-in-list", 25_000, 100_000, bound=6)
+def expression_in_list(size: int, folder: Path) -> Work:
+    """A cut with a list of events; linear in the number of literals."""
+    path = folder / "events.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {"event": range(100_000)}
+    ntuple = tupelo.open(f"{path}:Events")
+    cut = f"event in {list(range(0, 4 * size, 4))}"
+
+    def work() -> None:
+        assert len(ntuple.arrays("event", cut)) == 25_000
+
+    return work
+
+
+@row("aliases-chained", 1250, 5000, bound=8)
+def aliases_chained(size: int, folder: Path) -> Work:
+    """Aliases that each need the one before; linear in their number, but for the check of which are needed."""
+    path = folder / "events.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {"x": range(100)}
+    ntuple = tupelo.open(f"{path}:Events")
+    aliases = {f"a{place}": f"a{place - 1} + 1" if place else "x" for place in range(size)}
+
+    def work() -> None:
+        assert ntuple.arrays(f"a{size - 1}", aliases=aliases)[f"a{size - 1}"][0] == size - 1
+
+    return work
+
+
+def hist_of_threads(size: int, threads: int, path: Path) -> Work:
+    """Fills a weighted histogram of two axes with some threads."""
+    with tupelo.recreate(path) as file:
+        rng = np.random.default_rng(1)
+        file["Events"] = {name: rng.normal(size=size) for name in ("x", "y", "w")}
+    ntuple = tupelo.open(f"{path}:Events")
+
+    def work() -> None:
+        tupelo.set_threads(threads)
+        try:
+            ntuple.hist("x", "y", bins=50, range=(-3, 3), weight="w")
+        finally:
+            tupelo.set_threads(1)
+
+    return work
+
+
+@row("hist-threads", 1, 2, bound=0.9)
+def hist_threads(size: int, folder: Path) -> Work:
+    """The same histogram with one thread and with two, which needs two cores: the second must be of use."""
+    return hist_of_threads(4_000_000, size, folder / "events.root")
+
+
 def measure(chosen: Row) -> tuple[float, float]:
     """The fastest times in seconds at the small and at the large size."""
     folder = Path(tempfile.mkdtemp(prefix="tupelo-scaling-"))

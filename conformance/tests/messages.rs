@@ -14,7 +14,7 @@ fn file(objects: &[(&str, &str)]) -> File {
         layout.add(path, class, "", vec![0]).expect("an object");
     }
     let tail = layout.finish(head.len() as u64).expect("a tail");
-    let mut bytes = [head, tail.append].concat();
+    let mut bytes = [&head[..], &tail.append[..]].concat();
     for (offset, patch) in &tail.patches {
         bytes[*offset as usize..][..patch.len()].copy_from_slice(patch);
     }

@@ -1,14 +1,15 @@
 //! Ntuples and what is read from them.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatchReader;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::{PyArray, PyRecordBatchReader, PySchema};
+use pyo3_arrow::{PyArray, PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::Error;
 use tupelo::ops::inspect::{self, Sizes};
 use tupelo::reader::Read;
@@ -18,7 +19,9 @@ use crate::arrow;
 use crate::attributes::Attributes;
 use crate::error::{OrRaise, lock, stoppable};
 use crate::objects::Objects;
+use crate::options::Options;
 use crate::rules::{self, RuleRow};
+use crate::writer::FileWriter;
 
 /// Dotted path, index of the parent in the list, name, C++ type, description and kind.
 type FieldRow = (String, Option<usize>, String, String, String, &'static str);
@@ -48,6 +51,8 @@ pub(crate) struct Request {
     computed: Vec<(String, String)>,
     /// Names that expressions may use, and their expressions.
     aliases: Vec<(String, String)>,
+    /// Values for all entries, by names that expressions may use.
+    given: Option<PyRecordBatch>,
     cut: Option<String>,
     entry_start: u64,
     entry_stop: u64,
@@ -65,6 +70,12 @@ impl Ntuple {
         };
         if let Some(schema) = request.schema {
             read = read.with_schema(&Schema::from_arrow(&schema.into_inner())?)?;
+        }
+        if let Some(given) = request.given {
+            let given = given.into_inner();
+            for (field, values) in given.schema().fields().iter().zip(given.columns()) {
+                read = read.with_values(field.as_ref().clone(), Arc::clone(values))?;
+            }
         }
         let parsed = |(name, text): (String, String)| Ok((name, text.parse()?));
         read = read.with_aliases(request.aliases.into_iter().map(parsed).collect::<tupelo::Result<Vec<_>>>()?)?;
@@ -149,10 +160,18 @@ impl Ntuple {
         self.inner.warnings().to_vec()
     }
 
-    /// All fields that can be read, parents first. The alternatives of a variant are not there: they only make sense
-    /// together.
+    /// All fields that can be read, parents first, hidden ones behind the others. The alternatives of a variant are not
+    /// there: they only make sense together.
     fn fields(&self) -> Vec<FieldRow> {
-        field_rows(self.inner.schema())
+        let mut schema = self.inner.schema().clone();
+        // The order is kept otherwise.
+        schema.fields.sort_by_key(Field::is_hidden);
+        field_rows(&schema)
+    }
+
+    /// How many of them are listed.
+    fn num_listed_fields(&self) -> usize {
+        field_rows(&self.inner.schema().listed()).len()
     }
 
     /// What is stored, from metadata alone: bytes of anchor, header, footer and page lists, then what all pages take, and
@@ -244,6 +263,36 @@ impl Ntuple {
             self.select(request)?.take(entries.values())
         })?;
         arrow::batch(py, batch)
+    }
+
+    /// Writes what is chosen as an ntuple of another file: the number of its entries. `tell` is called with the number of
+    /// entries that are done; what it raises ends the copy.
+    fn copy(
+        &self,
+        py: Python<'_>,
+        request: Request,
+        file: &FileWriter,
+        path: &str,
+        options: Options,
+        tell: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let mut raised = None;
+        let copied = stoppable(py, || {
+            let mut progress = |done: u64| match tell.as_ref().map(|tell| Python::attach(|py| tell.call1(py, (done,))))
+            {
+                Some(Err(error)) => {
+                    raised = Some(error);
+                    ControlFlow::Break(())
+                }
+                None | Some(Ok(_)) => ControlFlow::Continue(()),
+            };
+            let (read, options) = (self.select(request)?, options.to_write()?);
+            file.with(|file| tupelo::ops::copy::copy(read, file, path, options, &mut progress))
+        });
+        match (raised, copied?) {
+            (Some(error), _) => Err(error),
+            (None, copied) => Ok(copied.map_or(0, |written| written.entries)),
+        }
     }
 
     /// What is chosen in batches of `batch_entries` entries, or of about `batch_bytes` bytes where that is given; a cut

@@ -70,6 +70,11 @@ impl FileWriter {
 }
 
 impl FileWriter {
+    /// Works on the file.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&tupelo::FileWriter) -> tupelo::Result<T>) -> tupelo::Result<T> {
+        work(lock(&self.inner)?.as_ref().ok_or_else(|| closed("file"))?)
+    }
+
     fn begin(
         &self,
         py: Python<'_>,

@@ -55,6 +55,27 @@ EXPRESSIONS = {
     "where(trigger, met, -met)": lambda a: ak.where(a.trigger, a.met, -a.met),
     "10 < met < 20": lambda a: (a.met > 10) & (a.met < 20),
     "run // 7 % 3": lambda a: a.run // 7 % 3,
+    "np.sqrt(met) + np.abs(met - 30)": lambda a: np.sqrt(a.met) + np.abs(a.met - 30),
+    "np.arcsinh(met)": lambda a: np.arcsinh(a.met),
+    "np.hypot(Muon_pt, met)": lambda a: np.hypot(a.Muon_pt, a.met),
+    "Muon_pt ** 2": lambda a: a.Muon_pt**2,
+    "np.where(trigger, met, 0)": lambda a: np.where(a.trigger, a.met, 0),
+    "ak.num(Muon_pt)": lambda a: ak.num(a.Muon_pt),
+    "ak.sum(Muon_pt, axis=1)": lambda a: ak.sum(a.Muon_pt, axis=1),
+    "ak.sum(muons.pt, axis=-1)": lambda a: ak.sum(a.muons.pt, axis=-1),
+    "ak.any(Muon_pt > 40, axis=1)": lambda a: ak.any(a.Muon_pt > 40, axis=1),
+    "ak.all(Muon_pt > 4, axis=-1)": lambda a: ak.all(a.Muon_pt > 4, axis=-1),
+    "ak.max(Muon_pt, axis=1)": lambda a: ak.max(a.Muon_pt, axis=1),
+    "ak.min(Muon_eta, axis=-1)": lambda a: ak.min(a.Muon_eta, axis=-1),
+    "ak.argmax(Muon_pt, axis=1)": lambda a: ak.argmax(a.Muon_pt, axis=1),
+    "ak.mean(Muon_pt, axis=1)": lambda a: ak.nan_to_none(ak.mean(a.Muon_pt, axis=1)),
+    "Muon_pt[:, :1]": lambda a: a.Muon_pt[:, :1],
+    "Muon_pt[:, 1:]": lambda a: a.Muon_pt[:, 1:],
+    "Muon_pt[:, ::-1]": lambda a: a.Muon_pt[:, ::-1],
+    "Muon_pt[:, -2:]": lambda a: a.Muon_pt[:, -2:],
+    "sum(Muon_pt[:, :2])": lambda a: ak.sum(a.Muon_pt[:, :2], axis=1),
+    "run in [3, 5, 7]": lambda a: np.isin(a.run, [3, 5, 7]),
+    "Muon_charge not in [-1]": lambda a: a.Muon_charge != -1,
 }
 
 
@@ -69,6 +90,84 @@ def test_an_expression_is_what_awkward_computes(ntuple: tupelo.Ntuple, text: str
     pieces = list(ntuple.iterate([text], step_size=777))
     assert len({str(piece.type).partition("*")[2] for piece in pieces}) == 1
     assert ak.to_list(ak.concatenate(pieces)[text]) == got
+
+
+# fmt: off
+ONE = [
+    "abs", "absolute", "fabs", "negative", "positive", "sign", "square", "sqrt", "cbrt", "reciprocal", "exp",
+    "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "deg2rad", "radians", "rad2deg", "degrees",
+    "floor", "ceil", "trunc", "fix", "rint", "isnan", "isinf", "isfinite", "signbit",
+]
+TWO = [
+    "arctan2", "hypot", "copysign", "logaddexp", "fmod", "minimum", "maximum", "add", "subtract", "multiply",
+    "divide", "true_divide", "floor_divide", "remainder", "mod", "power", "equal", "not_equal", "less",
+    "less_equal", "greater", "greater_equal",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("name", ONE + TWO)
+def test_names_of_numpy_are_numpys_functions(name: str) -> None:
+    values = np.array([-2.5, -1.0, -0.5, -0.0, 0.0, 0.3, 0.5, 1.0, 1.5, 2.5, 700.0, np.inf, -np.inf, np.nan])
+    one, two = (grid.ravel() for grid in np.meshgrid(values, values))
+    with tupelo.recreate("names.root") as file:
+        file["n"] = {"x": one, "y": two}
+    ntuple = tupelo.open("names.root:n")
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(one) if name in ONE else getattr(np, name)(one, two)
+    arguments = "x" if name in ONE else "x, y"
+    got = ntuple.arrays([f"np.{name}({arguments})"], library="np")[f"np.{name}({arguments})"]
+    np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-300)
+
+
+def test_lists_of_events_are_looked_up() -> None:
+    """They were thousands of comparisons joined by `or`, which overflowed the stack of the interpreter."""
+    rng = np.random.default_rng(1)
+    run, event = rng.integers(0, 50, 20_000), rng.integers(0, 100_000, 20_000)
+    with tupelo.recreate("events.root") as file:
+        file["n"] = {"run": run.astype("u4"), "event": event}
+    ntuple = tupelo.open("events.root:n")
+    wanted = rng.choice(100_000, 30_000, replace=False).tolist()
+    assert ntuple.arrays("event", f"event in {wanted}").event.tolist() == event[np.isin(event, wanted)].tolist()
+    out = ntuple.arrays("event", f"event not in {wanted}").event.tolist()
+    assert out == event[~np.isin(event, wanted)].tolist()
+    pairs = list(zip(run[::7].tolist(), event[::7].tolist(), strict=True))
+    mask = [pair in set(pairs) for pair in zip(run.tolist(), event.tolist(), strict=True)]
+    assert ntuple.arrays("event", f"(run, event) in {pairs}").event.tolist() == event[mask].tolist()
+    chain = " or ".join(f"event == {number}" for number in wanted[:3000])
+    assert ntuple.arrays("event", chain).event.tolist() == event[np.isin(event, wanted[:3000])].tolist()
+
+
+def test_thousands_of_aliases_may_need_each_other() -> None:
+    """They were computed by recursion, and again for each alias behind them."""
+    with tupelo.recreate("chain.root") as file:
+        file["n"] = {"x": [1, 2, 3]}
+    ntuple = tupelo.open("chain.root:n")
+    aliases = {f"a{i}": f"a{i - 1} + 1" if i else "x" for i in range(5000)}
+    wanted = [4999 + x for x in [1, 2, 3]]
+    assert ntuple.arrays(["a4999"], aliases=aliases).a4999.tolist() == wanted
+    backwards = dict(reversed(aliases.items()))
+    assert ntuple.arrays(["a4999"], "a4999 > 5000", aliases=backwards).a4999.tolist() == wanted[1:]
+    with pytest.raises(tupelo.InvalidArgumentError, match="alias 'a0': it needs itself"):
+        ntuple.arrays(["a4999"], aliases=aliases | {"a0": "a4999"})
+
+
+def test_long_and_deep_texts_are_refused_or_read() -> None:
+    with tupelo.recreate("deep.root") as file:
+        file["n"] = {"x": [1, 2, 3]}
+    ntuple = tupelo.open("deep.root:n")
+    assert ntuple.arrays(["x"], " or ".join(["x == 2"] * 20_000)).x.tolist() == [2]
+    for text in ["(" * 5000 + "x" + ")" * 5000, "-" * 5000 + "x", "abs(" * 5000 + "x" + ")" * 5000]:
+        with pytest.raises(tupelo.LimitError, match="nested deeper than 128"):
+            ntuple.arrays([text])
+
+
+def test_powers_of_formulas_are_refused() -> None:
+    with tupelo.recreate("caret.root") as file:
+        file["n"] = {"x": [1, 2, 3]}
+    with pytest.raises(tupelo.InvalidArgumentError, match=re.escape("write ** for a power, and xor(a, b)")):
+        tupelo.open("caret.root:n").arrays("x^2")
 
 
 CUTS = {
@@ -134,8 +233,8 @@ def test_what_may_be_a_glob_or_a_product() -> None:
         ("x *", "a value is missing at its end"),
         ("x[0", "']' is missing at its end"),
         ("abs(x", "')' is missing at its end"),
-        ("x[:, 0]", "a value is missing in front of ':' at character 3"),
-        ("x[1:2]", "']' is missing at character 4"),
+        ("x[1, 0]", "of several indexes the first stands for entries: write [:, …] at character 3"),
+        ("x[1:y]", "the bounds of a slice are integers; this is none at character 5"),
         ("x ? 1 : 2", "'?' means nothing at character 3"),
         ("sum(y*)", "a value is missing in front of ')' at character 7"),
     ],

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ._partitions import Partition, PartitionReport, partitions
     from ._stream import Stream
     from .attributes import AttributeSet, AttributeSetWriter
+    from .columns import NtupleWithColumns
     from .fields import Field
     from .filling import FillContext, Metadata, NtupleWriter
     from .histogram import Histogram
@@ -70,6 +71,7 @@ __all__ = [
     "MissingFileError",
     "NotFoundError",
     "Ntuple",
+    "NtupleWithColumns",
     "NtupleWriter",
     "OpaqueObject",
     "Partition",
@@ -111,6 +113,7 @@ _MODULE_OF = {
     "Metadata": "filling",
     "Metrics": "metrics",
     "Ntuple": "ntuple",
+    "NtupleWithColumns": "columns",
     "NtupleWriter": "filling",
     "OpaqueObject": "_objects",
     "Partition": "_partitions",

@@ -1,14 +1,17 @@
 """Histograms of what is read, piece by piece."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from . import _optional
+from . import _core, _optional
 from ._progress import Progress, Tell, telling
 from ._short import short
 from ._sizes import whole
@@ -25,6 +28,12 @@ DEFAULT_STEP = "16 MiB"
 
 MAX_BINS = 2**27
 """Bins that a histogram may have on all axes together: 1 GiB of them."""
+
+MAX_PARTS = 8
+"""Histograms that are filled at the same time: behind more threads the pieces would wait for each other."""
+
+MAX_PART_BINS = 2**20
+"""Bins of histograms that are filled at the same time; adding larger ones takes longer than filling them."""
 
 NARROWEST = 2.0**-40
 """Half the width of a range around values that are all the same, as a part of them; 0.5 where that is more."""
@@ -44,10 +53,10 @@ class Reading:
     stop: int
     step_size: SupportsIndex | str
 
-    def columns(self, expressions: Sequence[str], tell: Tell) -> Iterator[list[Any]]:
-        """Pieces of the values of expressions, as flat Awkward arrays of the same length, without missing values."""
+    def pieces(self, expressions: Sequence[str], tell: Tell) -> Iterator[Any]:
+        """Pieces of the values of expressions, for `columns`."""
         optional: dict[str, Any] = {"cut": self.cut, "aliases": self.aliases}
-        pieces = self.ntuple.iterate(
+        pieces: Iterator[Any] = self.ntuple.iterate(
             list(dict.fromkeys(expressions)),
             step_size=self.step_size,
             entry_start=self.start,
@@ -56,8 +65,11 @@ class Reading:
             progress=tell,
             **{name: value for name, value in optional.items() if value is not None},
         )
-        for piece in pieces:
-            yield flat([self._column(piece, expression) for expression in expressions], expressions)
+        return pieces
+
+    def columns(self, piece: Any, expressions: Sequence[str]) -> list[Any]:
+        """The values in a piece as flat Awkward arrays of the same length, without missing values."""
+        return flat([self._column(piece, expression) for expression in expressions], expressions)
 
     def _column(self, piece: Any, expression: str) -> Any:
         """The values of an expression in a piece, where those of ``jets.pt`` stand in ``jets``."""
@@ -130,11 +142,46 @@ def fill(
             before = total
         axes = [dimension.axis() for dimension in dimensions]
         _check_bins(math.prod(axis.extent for axis in axes))
-        histogram = _histogram(axes, storage.Double() if weight is None else storage.Weight())
-        for columns in reading.columns(wanted, lambda done, _: tell(before + done, before + total)):
+
+        def fill_piece(histogram: Any, piece: Any) -> None:
+            columns = reading.columns(piece, wanted)
             values = [d.values(*one) for d, *one in zip(dimensions, columns, axes, strict=False)]
             histogram.fill(*values, weight=None if weight is None else _fillable(columns[-1], weight, None))
-    return histogram
+
+        pieces = reading.pieces(wanted, lambda done, _: tell(before + done, before + total))
+        made = storage.Double if weight is None else storage.Weight
+        return _filled(lambda: _histogram(axes, made()), fill_piece, pieces, _num_parts(axes))
+
+
+def _num_parts(axes: Sequence[Any]) -> int:
+    """How many histograms are filled at the same time: one for each thread, unless they are large or grow."""
+    is_fixed = not any(axis.traits.growth for axis in axes)
+    is_small = math.prod(axis.extent for axis in axes) <= MAX_PART_BINS
+    return min(_core.threads(), MAX_PARTS) if is_fixed and is_small else 1
+
+
+def _filled(make: Callable[[], Any], fill_piece: Callable[[Any, Any], None], pieces: Iterator[Any], count: int) -> Any:
+    """The sum of ``count`` histograms. Each has a thread of its own, and the pieces are given to them in turns: sums
+    depend on the number of threads, but not on which of them is faster.
+    """
+    parts = [make() for _ in range(count)]
+    if count == 1:
+        for piece in pieces:
+            fill_piece(parts[0], piece)
+        return parts[0]
+    with ExitStack() as stack:
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in parts]
+        waiting: deque[Future[None]] = deque()
+        for index, piece in enumerate(pieces):
+            if len(waiting) == count:
+                waiting.popleft().result()
+            waiting.append(threads[index % count].submit(fill_piece, parts[index % count], piece))
+        for future in waiting:
+            future.result()
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 def flat(columns: list[Any], expressions: Sequence[str]) -> list[Any]:
@@ -191,7 +238,9 @@ def _measured(dimensions: list[Dimension], reading: Reading, tell: Tell) -> list
     """The same with the range of the finite values where limits were not known; NumPy's where there are none."""
     open_ones = [dimension for dimension in dimensions if dimension.is_open]
     lows, highs = np.full(len(open_ones), np.inf), np.full(len(open_ones), -np.inf)
-    for columns in reading.columns([dimension.expression for dimension in open_ones], tell):
+    expressions = [dimension.expression for dimension in open_ones]
+    for piece in reading.pieces(expressions, tell):
+        columns = reading.columns(piece, expressions)
         for index, (dimension, column) in enumerate(zip(open_ones, columns, strict=True)):
             values = _fillable(column, dimension.expression, None)
             values = values[np.isfinite(values)]

@@ -55,7 +55,7 @@ class _Fields:
     """The tree of the fields."""
 
     def __init__(self, ntuple: "Ntuple", sizes: dict[str, tuple[int, int, str]]) -> None:
-        self.fields = ntuple._fields
+        self.fields = ntuple._fields[: len(ntuple)]
         self.sizes = sizes
         depths: list[int] = []
         self.children: dict[int | None, list[int]] = {}
@@ -110,7 +110,7 @@ def _object(file: "_core.File", row: tuple[str, str, str, int, int], is_ntuple: 
     if is_ntuple:
         try:
             ntuple = file.ntuple(path)
-            top = sum(parent is None for _, parent, *_ in ntuple.fields())
+            top = sum(parent is None for _, parent, *_ in ntuple.fields()[: ntuple.num_listed_fields()])
             says = f"{top} fields, {ntuple.num_entries} entries, {_sizes(ntuple.sizes()[1])}"
         except Error as error:
             says = _text(f"unreadable: {error}")

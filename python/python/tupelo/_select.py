@@ -144,6 +144,8 @@ class Request:
     """Columns by name and expression."""
     aliases: list[tuple[str, str]] = field(default_factory=list)
     """Names that expressions may use, and their expressions."""
+    given: Any = None
+    """A `pyarrow.RecordBatch` of values for all entries, by names that expressions may use."""
     cut: str | None = None
     entry_start: int = 0
     entry_stop: int = 0
@@ -170,7 +172,9 @@ class Request:
 
         Raises `InvalidArgumentError` for what is neither, and `NotFoundError` for an expression over no field.
         """
-        aliases = dict(self.aliases)
+        aliases = {alias for alias, _ in self.aliases}
+        if self.given is not None:
+            aliases.update(self.given.schema.names)
         if len(name) > 1 and name.startswith("/") and name.endswith("/") and name not in known:
             raise NotFoundError(f"no field is called {short(name)}; regular expressions are given as `filter_name`")
         if name in dict(self.computed):

@@ -1,5 +1,6 @@
 """Fields of ntuples that are read."""
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -256,9 +257,10 @@ class Fields:
         """Dotted paths of the fields, parents first; only those at the top where ``recursive`` is false.
 
         The items of collections, arrays and optionals have no name: ``jets.pt`` is the ``pt`` of the items of
-        ``jets``. ``filter_name`` chooses by the path, ``filter_typename`` by the C++ type: a glob, a
-        ``"/regular expression/"``, a function of the text, or several of these, of which one must fit.
-        ``filter_field`` is a function of the `Field`.
+        ``jets``. Collections that ROOT's importer calls ``_collection0`` and so on are left out where other fields show
+        all of their members; their names find them all the same. ``filter_name`` chooses by the path,
+        ``filter_typename`` by the C++ type: a glob, a ``"/regular expression/"``, a function of the text, or several of
+        these, of which one must fit. ``filter_field`` is a function of the `Field`.
 
         Raises `InvalidArgumentError` for a filter that is none of these.
         """
@@ -288,7 +290,7 @@ class Fields:
             raise InvalidArgumentError(f"filter_field is a function of a field, not {short(filter_field)}")
         return {
             path: self._fields[index][3]
-            for path, index in self._by_path.items()
+            for path, index in self._listed.items()
             if (recursive or self._fields[index][1] is None)
             and fits_name(path)
             and fits_type(self._fields[index][3])
@@ -362,11 +364,11 @@ class Fields:
         return Field(self, self._by_path[name])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._by_path)
+        return iter(self._listed)
 
     def __len__(self) -> int:
         """Number of fields that `keys` lists; the number of entries is `num_entries`."""
-        return len(self._by_path)
+        return len(self._listed)
 
     def __bool__(self) -> bool:
         return True
@@ -390,11 +392,11 @@ class Fields:
 
     def values(self) -> list[Field]:
         """The fields that `keys` lists."""
-        return [Field(self, index) for index in self._by_path.values()]
+        return [Field(self, index) for index in self._listed.values()]
 
     def items(self) -> list[tuple[str, Field]]:
         """Pairs of dotted paths and fields."""
-        return [(path, Field(self, index)) for path, index in self._by_path.items()]
+        return [(path, Field(self, index)) for path, index in self._listed.items()]
 
     def get(self, name: str, default: Field | None = None) -> Field | None:
         """The field of a dotted path (``name``), or ``default`` where there is none. Raises nothing."""
@@ -406,7 +408,7 @@ class Fields:
     def __repr__(self) -> str:
         if self._open_core is None:
             return f"<tupelo.Ntuple {self._path!r} (closed)>"
-        top = sum(parent is None for _, parent, *_ in self._fields)
+        top = sum(self._fields[index][1] is None for index in self._listed.values())
         return f"<tupelo.Ntuple {self._path!r} ({top} fields, {self.num_entries} entries)>"
 
     def close(self) -> None:
@@ -439,8 +441,13 @@ class Fields:
 
     @cached_property
     def _by_path(self) -> dict[str, int]:
-        """Index of every field."""
+        """Index of every field, hidden ones included."""
         return {path: index for index, (path, *_) in enumerate(self._fields)}
+
+    @cached_property
+    def _listed(self) -> dict[str, int]:
+        """Index of every field but those whose values other fields show: imported collections."""
+        return dict(itertools.islice(self._by_path.items(), self._core.num_listed_fields()))
 
     def _no_such_field(self, name: object) -> Exception:
         if not isinstance(name, str):

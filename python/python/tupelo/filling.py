@@ -110,7 +110,15 @@ class NtupleWriter:
         >>> tupelo.open("add_fields.root:Events").arrays().tolist()
         [{'x': 0.5, 'hits': [], 'n_hits': 0}, {'x': 1.5, 'hits': [1, 2], 'n_hits': 2}]
         """
-        schema = pa.schema([]) if what is None else declared(what)
+        try:
+            schema = pa.schema([]) if what is None else declared(what)
+        except InvalidArgumentError as error:
+            if "these are data" not in str(error):
+                raise
+            raise InvalidArgumentError(
+                f"{error}; a column with values for the entries that are there is made when the file is read: "
+                "Ntuple.with_columns({'score': values}).write('out.root')"
+            ) from None
         self._added.extend(self._core.add_fields(schema, Storage().options(projections=projections)))
 
     def add_members(self, path: str, what: Any) -> None:

@@ -20,6 +20,7 @@ from ._sizes import parse_bytes
 from ._stream import Stream
 from ._texts import check_name
 from .attributes import AttributeSet
+from .columns import Columns, NtupleWithColumns, copy
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
 from .fields import Field, Fields
 from .metrics import Metrics
@@ -49,6 +50,9 @@ class Ntuple(Fields):
     >>> ntuple.arrays(["pt"], entry_start=-1).tolist()
     [{'pt': [12.0]}]
     """
+
+    _columns: Columns | None = None
+    """Columns beside the fields, for `NtupleWithColumns`."""
 
     def __init__(
         self, core: "_core.Ntuple", origin: Origin, rules: tuple[ReadRule, ...] = (), *, is_quiet: bool = False
@@ -170,13 +174,14 @@ class Ntuple(Fields):
 
         Expressions are written as in Python: names of fields by their dotted paths (in backticks where they are not
         made of letters, digits and ``_``), arithmetic ``+ - * / // % **``, comparisons (also ``80 < mass < 100``),
-        ``and or not`` or ``& | ~``, items ``Jet_pt[0]`` and ``Jet_pt[Jet_eta < 2]``; ``abs sqrt exp log sin cos tan
-        arctan2 hypot minimum maximum where floor ceil round isnan`` and so on of numbers; ``sum prod min max mean any
-        all count argmin argmax`` of the innermost lists, ``len`` of the outermost. Numbers in collections are computed
-        item by item, and what an entry has one of stands beside each. Integers have 64 bits, and it is an error where
-        they do not hold a result. ``min`` of nothing, ``x[0]`` where there is none, integers ``//`` and ``%`` zero, and
-        what is computed of what is missing, are missing; ``is_missing(x)`` asks. Of lists with NaN ``min max argmin
-        argmax`` give it, as in NumPy.
+        ``run in [1, 2]`` and ``(run, event) in [(1, 15), (1, 27)]``, ``and or not`` or ``& | ~``, items ``Jet_pt[0]``,
+        slices ``Jet_pt[:, :2]`` and masks ``Jet_pt[Jet_eta < 2]``, and functions by the names of NumPy and Awkward
+        Array, with ``np.`` and ``ak.`` in front or without: ``sqrt(x)``, ``np.where(c, a, b)``,
+        ``ak.sum(Jet_pt, axis=1)``. ``sum prod mean min max any all count argmin argmax`` go over the innermost lists;
+        ``len`` is the number of items of the outermost. Numbers in collections are computed item by item, and what an
+        entry has one of stands beside each. Integers have 64 bits, and it is an error where they do not hold a result.
+        ``min`` of nothing, ``x[0]`` where there is none, integers ``//`` and ``%`` zero, and what is computed of what
+        is missing, are missing; ``is_missing(x)`` asks. The page *Expressions* of the guide lists all of it.
 
         ``library`` says what the columns become:
 
@@ -427,7 +432,8 @@ class Ntuple(Fields):
         take one number for all, or a list with one of these for each. ``range`` is a pair of the lower and the upper
         edge, or for several axes a list of pairs. Without it the data are read once more before, for the smallest and
         the largest of their finite values. As always in boost-histogram, bins do not contain their upper edge, what
-        lies outside is counted in the bins beside (``flow=True``), and NaN counts as too large.
+        lies outside is counted in the bins beside (``flow=True``), and NaN counts as too large. Several threads fill at
+        the same time: counts are the same with any number of them, sums of weights but for rounding.
 
         Each item of a collection is one value. Collections beside each other must be of equal lengths in each entry;
         what has one value for each entry, such as a weight, counts for every item. What is missing on one axis, or has
@@ -450,6 +456,68 @@ class Ntuple(Fields):
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         reading = _hist.Reading(self, cut, aliases, start, stop, step_size)
         return _hist.fill(reading, expressions, bins, range, weight, progress)
+
+    def with_columns(self, columns: Mapping[str, Any]) -> NtupleWithColumns:
+        """The same ntuple with more columns: by name an expression, or values for all of its entries.
+
+        Expressions are written as for `arrays`, and may use the names of other columns. Values are all that
+        `NtupleWriter.extend` takes as a column: NumPy and Awkward arrays, jagged ones and records too, lists, Arrow
+        arrays, pandas series. Nothing is computed or written now; `NtupleWithColumns.write` writes a file of the fields
+        and the columns, entries in batches.
+
+        Raises `InvalidArgumentError` for names that the ntuple or its other columns have already, for values of which
+        there are not as many as entries, and for expressions with errors.
+
+        >>> import numpy as np, tupelo
+        >>> with tupelo.recreate("with_columns.root") as file:
+        ...     file["Events"] = {"pt": [[31.5, 7.25], [], [12.0]], "run": [1, 1, 2]}
+        >>> ntuple = tupelo.open("with_columns.root:Events")
+        >>> scored = ntuple.with_columns({"score": np.array([0.1, 0.9, 0.7]), "ht": "sum(pt)"})
+        >>> scored.arrays(["run", "score"], cut="score > 0.5").tolist()
+        [{'run': 1, 'score': 0.9}, {'run': 2, 'score': 0.7}]
+        >>> scored.write("scored.root")
+        3
+        >>> tupelo.open("scored.root:Events").keys()
+        ['pt', 'run', 'score', 'ht']
+        """
+        return NtupleWithColumns(self, Columns().more(columns, self))
+
+    def copy(
+        self,
+        path: str | os.PathLike[str],
+        cut: str | None = None,
+        *,
+        fields: str | Iterable[str] | None = None,
+        name: str | None = None,
+        aliases: Mapping[str, str] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        progress: Progress = None,
+        **options: Any,
+    ) -> int:
+        """Writes fields and entries of the ntuple as a new file, and gives the number of entries in it: a skim.
+
+        ``cut``, ``aliases`` and the range of entries choose entries as in `arrays`; ``fields`` are dotted paths and
+        globs. Entries are read and written in batches of a few MiB, whatever the size of the file. C++ types,
+        descriptions, encodings, projected fields, metadata and attribute sets go along; what attributes say is cut to
+        the entries that are kept. The ntuple has the same path in the new file, or is called ``name``. ``options`` are
+        those of `recreate`, and ``description``, ``encodings`` and ``compressions`` as for `WritableFile.mkrntuple`. A
+        file that exists is replaced when the new one is complete. ``progress`` is that of `iterate`.
+
+        Raises `InvalidArgumentError` for the file that is read, for options that are none and for expressions as fields
+        (`with_columns` names them), and what `arrays` and `recreate` raise; a file that exists then stays as it is.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("copy.root") as file:
+        ...     file["Events"] = {"pt": [[31.5, 7.25], [], [12.0]], "run": [1, 1, 2], "other": [1, 2, 3]}
+        >>> events = tupelo.open("copy.root:Events")
+        >>> events.copy("skim.root", cut="any(pt > 10)", fields=["pt", "run"], compression="lz4")
+        2
+        >>> tupelo.open("skim.root:Events").arrays().tolist()
+        [{'pt': [31.5, 7.25], 'run': 1}, {'pt': [12.0], 'run': 2}]
+        """
+        request = self._request(fields, cut, aliases, (None, None, None), (entry_start, entry_stop))
+        return copy(self._core, request, path, self.file_path, name, options, progress)
 
     def _repr_html_(self) -> str:
         return _html.of_ntuple(self)
@@ -543,6 +611,8 @@ class Ntuple(Fields):
     ) -> _select.Request:
         """What is asked for, of a range of entries as of a slice."""
         request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
+        if self._columns is not None:
+            self._columns.offer(request, with_all=expressions is None)
         names, types, function = filters
         is_filtered = any(one is not None for one in filters)
         if schema is not None:

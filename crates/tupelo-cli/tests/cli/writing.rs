@@ -77,3 +77,53 @@ fn a_failed_copy_leaves_nothing() {
     tupelo(&["copy", &file, &copy, "--fields", "no_such_field"]).fails(1);
     assert!(!std::fs::exists(&copy).expect("an answer"));
 }
+
+#[test]
+fn copies_have_the_columns_that_are_defined() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let copy = place.path("defined.root");
+    let define =
+        ["--define", "ht=sum(Muon_pt)", "--define", "twice = ht * 2", "--define", "hard=Muon_pt[Muon_pt > 10]"];
+    let cut = ["--where", "twice > 20 and MET_pt > 5"];
+    let fields = ["--fields", "MET_pt,Muon_pt"];
+    tupelo(&[&["copy", &file, &copy], &define[..], &cut, &fields].concat()).ok();
+    let written = tupelo(&["dump", &copy]).ok();
+    assert_eq!(tupelo(&[&["dump", &file], &define[..], &cut, &fields].concat()).ok(), written);
+    let first: serde_json::Value = serde_json::from_str(written.lines().next().expect("an entry")).expect("JSON");
+    let names: Vec<&String> = first.as_object().expect("an object").keys().collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    let sum: f64 = first["Muon_pt"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_f64).sum();
+    assert!((first["twice"].as_f64().expect("a number") - 2.0 * sum).abs() < 1e-3, "{first}");
+    // The same in the other formats, and as a table.
+    let csv = tupelo(&[&["dump", "--format", "csv", &file], &define[..], &cut, &fields].concat()).ok();
+    assert_eq!(csv.lines().next(), Some("MET_pt,Muon_pt,ht,twice,hard"));
+    assert_eq!(csv.lines().count(), written.lines().count() + 1);
+    let head = tupelo(&[&["head", "-n", "3", &file], &define[..], &cut, &fields].concat()).ok();
+    assert!(head.lines().next().expect("names").ends_with("hard"), "{head}");
+    assert_eq!(head.lines().count(), 4);
+    let lines = tupelo(&[&["head", "-n", "3", "--format", "jsonl", &file], &define[..], &cut, &fields].concat()).ok();
+    assert_eq!(lines.lines().collect::<Vec<_>>(), written.lines().take(3).collect::<Vec<_>>());
+}
+
+#[test]
+fn definitions_that_cannot_be_say_why() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let copy = place.path("no.root");
+    for (definition, wanted) in [
+        ("ht", "a name, '=' and an expression are wanted"),
+        ("=1", "a name, '=' and an expression are wanted"),
+        ("ht==1", "a name, '=' and an expression are wanted"),
+        ("ht=sum(", "a value is missing at its end"),
+        ("ht=sum(Muon_p)", "no field is called 'Muon_p'"),
+        ("MET_pt=1.5", "there is a field 'MET_pt' already"),
+        ("ht=MET_pt ^ 2", "write ** for a power"),
+    ] {
+        let done = tupelo(&["copy", &file, &copy, "--define", definition]);
+        assert_ne!(done.status, Some(0));
+        let error = done.stderr;
+        assert!(error.contains(wanted), "{definition}: {error}");
+        assert!(!std::path::Path::new(&copy).exists());
+    }
+}

@@ -62,7 +62,7 @@ impl<'f> Copier<'f> {
             false => options,
         };
         let options = options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec());
-        Ok(Self::over(file, file.ntuple(path, &schema(like)?, options)?))
+        Ok(Self::over(file, file.ntuple(path, &schema(&like.clone().with_projected_sources())?, options)?))
     }
 
     /// Continues an ntuple that the file has. Its fields, their encodings and its description stay as they are.
@@ -84,6 +84,7 @@ impl<'f> Copier<'f> {
     /// Invalid argument where the fields are not those of the ntuple, before anything of it is written; those of reading
     /// and of writing.
     pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
+        let read = read.with_projected_sources();
         let (ntuple, first) = (read.ntuple().clone(), read.range().start);
         let order = self.writer.schema().order_of(&schema(&read)?).map_err(|e| ntuple.context(e))?;
         let infos = ntuple.source().file().attempt(container::streamer_infos);

@@ -72,8 +72,11 @@ fn sizes(ntuple: &Ntuple) -> Result<(Vec<Cluster>, Vec<u64>)> {
         let empty =
             |c: &crate::source::Cluster| Cluster { first_entry: c.first_entry, entries: c.entries, stored_bytes: 0 };
         let mut clusters: Vec<Cluster> = all.iter().map(empty).collect();
-        let tops =
-            descriptor.columns().iter().map(|column| top_level(descriptor, column)).collect::<Result<Vec<_>>>()?;
+        let tops = descriptor
+            .columns()
+            .iter()
+            .map(|column| top_level(descriptor, column.field))
+            .collect::<Result<Vec<_>>>()?;
         let mut fields = vec![0; descriptor.fields().len()];
         let mut next = 0;
         each_column(source, |cluster, column, own| {

@@ -108,7 +108,7 @@ pub struct Summary {
     pub clusters: u64,
     /// Number of cluster groups.
     pub cluster_groups: u64,
-    /// Number of top-level fields, those included that cannot be read.
+    /// Number of top-level fields that are listed, those included that cannot be read.
     pub fields: u64,
     /// Number of physical columns.
     pub columns: u64,
@@ -131,11 +131,13 @@ pub fn summary(ntuple: &Ntuple) -> Result<Summary> {
     for column in column_sizes(ntuple)? {
         sizes += &column;
     }
+    let top_level = descriptor.fields().iter().filter(|field| field.parent.is_none()).count();
+    let top_level = top_level - hidden_fields(ntuple).len();
     Ok(Summary {
         entries: descriptor.entries(),
         clusters: descriptor.clusters(),
         cluster_groups: descriptor.cluster_groups().len() as u64,
-        fields: descriptor.fields().iter().filter(|field| field.parent.is_none()).count() as u64,
+        fields: top_level as u64,
         columns: descriptor.columns().len() as u64,
         metadata_bytes: tupelo_format::container::ANCHOR_BYTES as u64
             + anchor.nbytes_header
@@ -145,7 +147,8 @@ pub fn summary(ntuple: &Ntuple) -> Result<Summary> {
     })
 }
 
-/// The top-level fields, those included that cannot be read.
+/// The top-level fields that are listed, those included that cannot be read. What hidden fields store counts for those
+/// that show it.
 ///
 /// # Errors
 /// Corrupt if a page list is damaged.
@@ -154,11 +157,12 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
     let sizes = column_sizes(ntuple)?;
     let mut fields = Vec::new();
     let mut places = vec![0; descriptor.fields().len()];
+    let (shown, hidden) = (shown_fields(ntuple)?, hidden_fields(ntuple));
     let dropped = descriptor.dropped().iter().map(|dropped| (dropped.field.as_str(), dropped.reason.as_str()));
     let dropped: HashMap<&str, &str> = dropped.collect();
     for (index, field) in descriptor.fields().iter().enumerate() {
         // Parents may stand behind their children in the file.
-        if field.parent.is_some() {
+        if field.parent.is_some() || hidden.contains(&index) {
             continue;
         }
         places[index] = fields.len();
@@ -167,14 +171,18 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
         fields.push(FieldInfo {
             type_name: if record.type_alias.is_empty() { &record.type_name } else { &record.type_alias }.clone(),
             columns: 0,
-            projected_from: record.source.map(|source| descriptor.path(FieldId::from(source))),
+            projected_from: match record.source.map(FieldId::from) {
+                Some(source) if hidden.contains(&top_level(descriptor, source)?.index()) => None,
+                source => source.map(|source| descriptor.path(source)),
+            },
             dropped: dropped.get(name.as_str()).map(|&reason| reason.to_owned()),
             sizes: Sizes::default(),
             name,
         });
     }
     for (column, sizes) in descriptor.columns().iter().zip(&sizes) {
-        let field: &mut FieldInfo = &mut fields[places[top_level(descriptor, column)?.index()]];
+        let field: &mut FieldInfo =
+            &mut fields[places[top_level(descriptor, shown_field(&shown, column.field))?.index()]];
         field.columns += 1;
         field.sizes += sizes;
     }
@@ -187,10 +195,10 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
 /// # Errors
 /// Corrupt if a page list is damaged.
 pub fn paths(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
-    let descriptor = ntuple.descriptor();
+    let (descriptor, shown) = (ntuple.descriptor(), shown_fields(ntuple)?);
     let mut sizes = vec![Sizes::default(); descriptor.fields().len()];
     for (column, own) in descriptor.columns().iter().zip(&column_sizes(ntuple)?) {
-        let mut next = Some(column.field);
+        let mut next = Some(shown_field(&shown, column.field));
         while let Some(id) = next {
             sizes[id.index()] += own;
             next = descriptor.field(id)?.parent;
@@ -206,14 +214,14 @@ pub fn paths(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
 /// Corrupt if a page list is damaged.
 pub fn columns(ntuple: &Ntuple) -> Result<Vec<ColumnInfo>> {
     let descriptor = ntuple.descriptor();
-    let sizes = column_sizes(ntuple)?;
+    let (sizes, shown) = (column_sizes(ntuple)?, shown_fields(ntuple)?);
     let describe = |(id, (column, sizes)): (u32, (&Column, Sizes))| {
         let own = &descriptor.field(column.field)?.representations;
         let own = own.get(usize::from(column.representation));
         let index = own.and_then(|columns| columns.iter().position(|&c| c == ColumnId::from(id))).unwrap_or(0);
         Ok(ColumnInfo {
             id,
-            field: descriptor.path(column.field),
+            field: descriptor.path(shown_field(&shown, column.field)),
             index: index as u32,
             representation: column.representation,
             column_type: column.encoding.map(|encoding| encoding.column_type().name()),
@@ -227,13 +235,40 @@ pub fn columns(ntuple: &Ntuple) -> Result<Vec<ColumnInfo>> {
     (0..).zip(descriptor.columns().iter().zip(sizes)).map(describe).collect()
 }
 
-/// The top-level field to which a column belongs.
-pub(super) fn top_level(descriptor: &Descriptor, column: &Column) -> Result<FieldId> {
-    let mut id = column.field;
+/// The top-level field that a field is, or is below of.
+pub(super) fn top_level(descriptor: &Descriptor, mut id: FieldId) -> Result<FieldId> {
     while let Some(parent) = descriptor.field(id)?.parent {
         id = parent;
     }
     Ok(id)
+}
+
+/// The places of hidden fields among all.
+fn hidden_fields(ntuple: &Ntuple) -> HashSet<usize> {
+    let hidden = ntuple.schema().fields.iter().filter(|field| field.hidden);
+    hidden.filter_map(|field| field.id.map(FieldId::index)).collect()
+}
+
+/// For fields in hidden ones, the projected field that shows them; the first of several.
+pub(super) fn shown_fields(ntuple: &Ntuple) -> Result<HashMap<FieldId, FieldId>> {
+    let (descriptor, hidden) = (ntuple.descriptor(), hidden_fields(ntuple));
+    let mut shown = HashMap::new();
+    if hidden.is_empty() {
+        return Ok(shown);
+    }
+    for (id, field) in (0u32..).map(FieldId::from).zip(descriptor.fields()) {
+        if let Some(source) = field.record.source.map(FieldId::from)
+            && hidden.contains(&top_level(descriptor, source)?.index())
+        {
+            shown.entry(source).or_insert(id);
+        }
+    }
+    Ok(shown)
+}
+
+/// The field by whose name a field is shown.
+pub(super) fn shown_field(shown: &HashMap<FieldId, FieldId>, field: FieldId) -> FieldId {
+    shown.get(&field).copied().unwrap_or(field)
 }
 
 fn column_sizes(ntuple: &Ntuple) -> Result<Vec<Sizes>> {

@@ -10,6 +10,7 @@ use tupelo_format::container::{self, Chunks, RecordKind, Walk};
 use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::locator::Locator;
 
+use super::inspect::shown_fields;
 use super::{each_ntuple, reason};
 use crate::reader::{File, Ntuple};
 use crate::source::Share;
@@ -181,7 +182,10 @@ impl Map<'_> {
     fn ntuple(&mut self, name: &str, ntuple: &Ntuple) -> Result<()> {
         let source = ntuple.source();
         let (anchor, descriptor) = (source.anchor(), source.descriptor());
-        let names = Names { ntuple: name.into(), fields: HashMap::new() };
+        // Pages of hidden fields have the names of those that show them.
+        let shown = shown_fields(ntuple)?;
+        let shown = shown.into_iter().map(|(hidden, field)| (hidden, ntuple.descriptor().path(field).into()));
+        let names = Names { ntuple: name.into(), fields: shown.collect() };
         let envelope =
             |envelope, cluster_group| Content::Envelope { ntuple: names.ntuple.clone(), envelope, cluster_group };
         self.payload(&names.ntuple, ntuple, anchor.seek_header, anchor.nbytes_header, envelope("header", None))?;

@@ -159,7 +159,7 @@ impl Ntuple {
 
     /// The Arrow schema of what [`Ntuple::read`] gives for all fields.
     pub fn arrow_schema(&self) -> SchemaRef {
-        Arc::new(self.to_arrow(self.schema()))
+        Arc::new(self.to_arrow(&self.schema().listed()))
     }
 
     pub(crate) fn to_arrow(&self, schema: &Schema) -> ArrowSchema {
@@ -267,10 +267,16 @@ impl Ntuple {
         self.source().counters().read(pool::threads())
     }
 
-    /// Chooses all fields.
+    /// Chooses all fields that are [listed](Schema::listed).
     pub fn read_all(&self) -> Read {
         let sources = self.rules.as_ref().map(|rules| rules.sources.clone());
-        Read::new(self.clone(), Arc::clone(self.shared_schema()), sources)
+        let hides = self.schema().fields.iter().any(|field| field.hidden);
+        // The sources of rules are those of all fields.
+        let schema = match hides && sources.is_none() {
+            true => Arc::new(self.schema().listed()),
+            false => Arc::clone(self.shared_schema()),
+        };
+        Read::new(self.clone(), schema, sources)
     }
 
     pub(crate) fn source(&self) -> &PageSource {

@@ -352,6 +352,29 @@ impl Read {
         (near, ((TAKEN_BYTES as f64 / bytes) as u64).max(near))
     }
 
+    /// The same with the hidden sources of projected fields, so that these can be written as projected fields. A source of
+    /// which some projected fields are not chosen stays away.
+    pub(crate) fn with_projected_sources(mut self) -> Self {
+        if self.sources.is_some() {
+            return self;
+        }
+        let all = &self.ntuple.schema().fields;
+        let is_chosen = |field: &Field| self.schema.fields.contains(field);
+        let needs = |field: &Field, hidden: &Field| {
+            let is_source = |path: &String| path.split('.').next() == Some(&hidden.name);
+            field.projected_from.as_ref().is_some_and(is_source)
+        };
+        let is_shown = |hidden: &&Field| {
+            hidden.hidden && !is_chosen(hidden) && all.iter().filter(|field| needs(field, hidden)).all(is_chosen)
+        };
+        let mut fields: Vec<Field> = all.iter().filter(is_shown).cloned().collect();
+        if !fields.is_empty() {
+            fields.extend(self.schema.fields.iter().cloned());
+            self.schema = Arc::new(Schema { fields });
+        }
+        self
+    }
+
     /// What is read.
     pub(crate) fn ntuple(&self) -> &Ntuple {
         &self.ntuple

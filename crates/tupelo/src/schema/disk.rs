@@ -14,7 +14,9 @@ impl Schema {
     /// Corrupt if a field's columns do not fit its role and type.
     pub fn from_descriptor(descriptor: &Descriptor) -> Result<Self> {
         let fields = descriptor.top_level().iter().map(|&id| field(descriptor, id)).collect::<Result<_>>()?;
-        Ok(Self { fields })
+        let mut schema = Self { fields };
+        schema.hide_imported();
+        Ok(schema)
     }
 }
 
@@ -37,6 +39,7 @@ fn field(descriptor: &Descriptor, id: FieldId) -> Result<Field> {
         projected_from: record.source.map(|source| descriptor.path(FieldId::from(source))),
         encoding: columns.widest(),
         kind,
+        hidden: false,
         id: Some(id),
     })
 }

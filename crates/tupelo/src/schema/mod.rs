@@ -13,6 +13,7 @@ mod alike;
 pub(crate) mod arrow;
 mod disk;
 pub(crate) mod evolution;
+mod imported;
 mod project;
 mod select;
 #[cfg(test)]
@@ -110,6 +111,8 @@ pub struct Field {
     pub encoding: Option<Encoding>,
     /// What the field is.
     pub kind: Kind,
+    /// See [`Field::is_hidden`].
+    pub(crate) hidden: bool,
     /// The field's id in the file that it was read from.
     pub(crate) id: Option<FieldId>,
 }
@@ -128,6 +131,7 @@ impl Field {
             projected_from: None,
             encoding: None,
             kind,
+            hidden: false,
             id: None,
         }
     }
@@ -176,6 +180,11 @@ impl Field {
             self.kind,
             Kind::Array { .. } | Kind::Wrapper(_) | Kind::Collection(_) | Kind::Map(_) | Kind::Optional(_)
         )
+    }
+
+    /// Whether it is found by its name only, because other fields show all of its values: see [`Schema::listed`].
+    pub fn is_hidden(&self) -> bool {
+        self.hidden
     }
 
     /// Whether Arrow can mark a missing value of this field by a null: not where the value could be null itself.

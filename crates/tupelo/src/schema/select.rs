@@ -9,13 +9,14 @@ use crate::{Error, Result};
 
 impl Schema {
     /// The part of the schema that dotted paths or globs name: `Muon_pt`, `Muon_*`, `jets.pt`, `jets.*`. A path
-    /// selects everything below it; what lies above it stays as a frame around it. Without patterns, everything.
+    /// selects everything below it; what lies above it stays as a frame around it. Without patterns, all that is
+    /// [listed](Self::listed); globs choose hidden fields only where they fit no other.
     ///
     /// # Errors
     /// Not found, with near names, for a pattern that selects nothing.
     pub fn select<S: AsRef<str>>(&self, patterns: &[S]) -> Result<Self> {
         if patterns.is_empty() {
-            return Ok(self.clone());
+            return Ok(self.listed());
         }
         self.select_by(&Names::of(self), patterns)
     }
@@ -33,10 +34,15 @@ impl Schema {
             }
             let glob = glob(pattern)?;
             let is_match = |path: &str| glob.as_ref().is_some_and(|glob| glob.is_match(path.replace('.', "/")));
-            let mut found = names.0.iter().filter(|(path, _)| is_match(path)).peekable();
-            if found.peek().is_none() {
+            let mut found: Vec<_> = names.0.iter().filter(|(path, _)| is_match(path)).collect();
+            if found.is_empty() {
                 let paths = self.paths();
                 return Err(Error::no_such("field", pattern, paths.iter().map(|(path, _)| path.as_str())));
+            }
+            // Hidden fields are chosen only where the glob fits no other field.
+            let is_listed = |(_, top): &(&String, &usize)| self.fields.get(**top).is_some_and(|field| !field.hidden);
+            if found.iter().any(is_listed) {
+                found.retain(is_listed);
             }
             for (path, &top) in found {
                 wanted.insert(path.as_str());

@@ -1,0 +1,212 @@
+"""Ntuples with more columns than their file has, and copies of ntuples."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from . import _core, _fit, _intake, _progress, _select
+from ._progress import Progress
+from ._short import short
+from ._storage import Storage
+from ._texts import check_name, check_path
+from .errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from .ntuple import Ntuple
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns beside the fields of an ntuple."""
+
+    names: tuple[str, ...] = ()
+    expressions: dict[str, str] = field(default_factory=dict)
+    values: Any = None
+    """A `pyarrow.RecordBatch` with a value for each entry, or None."""
+
+    def more(self, columns: Mapping[str, Any], ntuple: "Ntuple") -> "Columns":
+        """The same with other columns.
+
+        Raises `InvalidArgumentError` as `Ntuple.with_columns`.
+        """
+        if not isinstance(columns, Mapping):
+            raise InvalidArgumentError(f"columns are a mapping of names to expressions or values, not {short(columns)}")
+        fields = {path.partition(".")[0] for path in ntuple.keys()}  # noqa: SIM118
+        for name in columns:
+            check_name(name, "a column")
+            if name in fields or name in self.names:
+                what = "field" if name in fields else "column"
+                raise InvalidArgumentError(
+                    f"{ntuple.file_path}: ntuple '{ntuple.object_path}': there is a {what} '{name}' already; "
+                    "give the new column another name"
+                )
+        texts = {name: text for name, text in columns.items() if isinstance(text, str)}
+        expressions = self.expressions | dict(_select.aliases(texts))
+        arrays = {name: values for name, values in columns.items() if name not in texts}
+        values = self.values
+        if arrays:
+            values = _joined(values, _batch(arrays, ntuple))
+        made = Columns((*self.names, *columns), expressions, values)
+        # Expressions with errors are refused now.
+        request = _select.Request(None)
+        made.offer(request, with_all=True)
+        ntuple._core.arrow_schema(request)
+        return made
+
+    def offer(self, request: _select.Request, with_all: bool) -> None:
+        """Lets expressions of a request use the columns, and asks for all of them."""
+        request.aliases = [*self.expressions.items(), *request.aliases]
+        request.given = self.values
+        if with_all:
+            request.computed += [(name, f"`{name}`") for name in self.names]
+
+
+def _batch(arrays: Mapping[str, Any], ntuple: "Ntuple") -> Any:
+    """Columns of values as one `pyarrow.RecordBatch`.
+
+    Raises `InvalidArgumentError` where there are not as many values as entries, or where they have no C++ type.
+    """
+    tables = {}
+    for name, values in arrays.items():
+        table = tables[name] = _intake.to_table({name: values})
+        if len(table) != ntuple.num_entries:
+            raise InvalidArgumentError(
+                f"{ntuple.file_path}: ntuple '{ntuple.object_path}' has {ntuple.num_entries} entries, and column "
+                f"'{name}' {len(table)} values; give one value for each entry"
+            )
+    columns, fields = [], []
+    for table in tables.values():
+        schema = _intake.plain_schema(_intake.tight_schema(table))
+        fitting = _fit.fit(table, schema).combine_chunks()
+        (chunked,) = fitting.columns
+        columns.append(chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type))
+        fields.append(schema.field(0))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _joined(one: Any, other: Any) -> Any:
+    if one is None:
+        return other
+    return pa.RecordBatch.from_arrays([*one.columns, *other.columns], schema=pa.schema([*one.schema, *other.schema]))
+
+
+def copy(
+    core: "_core.Ntuple",
+    request: _select.Request,
+    path: str | os.PathLike[str],
+    source: str,
+    name: str | None,
+    options: Mapping[str, Any],
+    progress: Progress,
+) -> int:
+    """Writes what is asked for as the only ntuple of a new file: the number of its entries."""
+    for column, text in request.computed:
+        if text != f"`{column}`":
+            raise InvalidArgumentError(
+                f"{short(column)} is an expression, not a field; name it: with_columns({{'name': {column!r}}})"
+            )
+    target = check_path(path)
+    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
+        raise InvalidArgumentError(f"{target} is the file that is read; copy the ntuple to another file")
+    if name is not None:
+        check_name(name)
+    own = dict(options)
+    described = {key: own.pop(key) for key in ("description", "encodings", "compressions") if key in own}
+    known = Storage.__dataclass_fields__
+    for option in own:
+        if option not in known:
+            raise TypeError(f"copy() got an unexpected keyword argument {short(option)}")
+    checkpoints = {
+        "checkpoint_bytes": _core.DEFAULT_CHECKPOINT_BYTES,
+        "checkpoint_seconds": _core.DEFAULT_CHECKPOINT_SECONDS,
+    }
+    writing = Storage(**(checkpoints | own)).options(**described)
+    total = request.entry_stop - request.entry_start
+    with _progress.telling(progress) as tell:
+        file = _core.FileWriter(target, False)
+        try:
+            tell(0, total)
+            silent = _progress.is_silent(progress)
+            told = None if silent else lambda done: tell(done, total)
+            entries = core.copy(request, file, core.path.partition(";")[0] if name is None else name, writing, told)
+            file.finish()
+        except BaseException:
+            file.abort()
+            raise
+    return entries
+
+
+class NtupleWithColumns:
+    """An ntuple and columns that its file does not have; made by `Ntuple.with_columns`.
+
+    It is read as the ntuple is, and written as a file that has both. Expressions and cuts may use the new columns.
+    """
+
+    def __init__(self, ntuple: "Ntuple", columns: Columns) -> None:
+        from .ntuple import Ntuple
+
+        self._plain = ntuple
+        self._columns = columns
+        # The same ntuple, in whose requests the columns are.
+        self._ntuple = Ntuple.__new__(Ntuple)
+        self._ntuple.__dict__.update(ntuple.__dict__)
+        self._ntuple._columns = columns
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the new columns."""
+        return list(self._columns.names)
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries, those of the ntuple."""
+        return self._plain.num_entries
+
+    def with_columns(self, columns: Mapping[str, Any]) -> "NtupleWithColumns":
+        """The same with more columns, see `Ntuple.with_columns`."""
+        return NtupleWithColumns(self._plain, self._columns.more(columns, self._plain))
+
+    def arrays(self, expressions: str | Iterable[str] | None = None, cut: str | None = None, **options: Any) -> Any:
+        """Reads fields and columns, see `Ntuple.arrays`; by default all fields, and behind them all columns."""
+        return self._ntuple.arrays(expressions, cut, **options)
+
+    def iterate(
+        self, expressions: str | Iterable[str] | None = None, cut: str | None = None, **options: Any
+    ) -> Iterator[Any]:
+        """Reads the same piece by piece, see `Ntuple.iterate`."""
+        return self._ntuple.iterate(expressions, cut, **options)
+
+    def write(self, path: str | os.PathLike[str], **options: Any) -> int:
+        """Writes all fields, columns and entries as a new file, and gives the number of entries.
+
+        ``name``, ``progress`` and the options of writing are those of `Ntuple.copy`.
+
+        >>> import tupelo
+        >>> with tupelo.recreate("plain.root") as file:
+        ...     file["Events"] = {"x": [1.5, 2.5]}
+        >>> tupelo.open("plain.root:Events").with_columns({"tags": [["a"], []]}).write("tagged.root", name="Tagged")
+        2
+        >>> tupelo.open("tagged.root:Tagged").arrays().tolist()
+        [{'x': 1.5, 'tags': ['a']}, {'x': 2.5, 'tags': []}]
+        """
+        return self.copy(path, **options)
+
+    def copy(self, path: str | os.PathLike[str], cut: str | None = None, *, fields: Any = None, **options: Any) -> int:
+        """Writes some fields and entries, and all columns, as a new file, see `Ntuple.copy`."""
+        chosen = [] if fields is None else _select.texts("fields", fields)
+        if chosen:
+            options["fields"] = [*chosen, *self._columns.names]
+        return self._ntuple.copy(path, cut, **options)
+
+    def __len__(self) -> int:
+        return self.num_entries
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(repr, self._columns.names))
+        return f"<tupelo.NtupleWithColumns {self._plain.object_path!r} with {names}>"
