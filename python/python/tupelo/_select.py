@@ -3,7 +3,7 @@
 import fnmatch
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
@@ -194,7 +194,7 @@ class Request:
         self.patterns.append(pattern)
 
     @staticmethod
-    def _is_expression(text: str, aliases: Mapping[str, str], known: Mapping[str, object]) -> bool:
+    def _is_expression(text: str, aliases: Collection[str], known: Mapping[str, object]) -> bool:
         """Whether a text is an expression over what is known; ``x*y`` may be a glob too, ``x_*`` cannot be else."""
         try:
             names = _core.expression_names(text)
