@@ -391,3 +391,25 @@ def test_pandas_is_not_loaded_by_reads_that_do_without_it(tmp_path: pathlib.Path
         "n.arrays('x', 'x > 2'); n['x'].array(library='np'); sys.exit('pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == 0
+
+
+def test_a_path_may_lead_to_a_field() -> None:
+    """Names of ntuples with a directory, and of fields below ntuples, were not found."""
+    with tupelo.recreate("fields.root") as file:
+        file["dir/Events"] = {"jets": ak.Array([[{"pt": 1.5, "n": 2}], []]), "x": [0.5, 1.5]}
+    ntuple = tupelo.open("fields.root:dir/Events")
+    assert isinstance(ntuple, tupelo.Ntuple)
+    for path, expected in (("x", [0.5, 1.5]), ("jets/pt", [[1.5], []]), ("jets.n", [[2], []])):
+        field = tupelo.open(f"fields.root:dir/Events/{path}")
+        assert isinstance(field, tupelo.Field)
+        assert field.array().tolist() == expected
+    with pytest.raises(tupelo.NotFoundError, match="jets"):
+        tupelo.open("fields.root:dir/Events/jet")
+
+
+def test_entries_of_no_readable_field_are_entries() -> None:
+    """`take` ended in a division by zero where no field could be read."""
+    with tupelo.recreate("none.root") as file:
+        file["Events"] = {"x": [1.5, 2.5, 3.5]}
+    ntuple = tupelo.open("none.root:Events")
+    assert len(ntuple.take([0, 2], [])) == 2

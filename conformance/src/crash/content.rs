@@ -42,7 +42,9 @@ impl Content {
     /// # Errors
     /// Those of reading.
     pub fn read(ntuple: &Ntuple) -> Result<Self> {
-        let mut content = Self::of(&ntuple.read_all().to_batch()?);
+        // By their names, as reading all leaves out what projected fields show.
+        let names: Vec<_> = ntuple.schema().fields.iter().map(|field| &field.name).collect();
+        let mut content = Self::of(&ntuple.read(names)?.to_batch()?);
         content.metadata = ntuple.metadata()?;
         for name in ntuple.attribute_sets().filter(|name| *name != tupelo::reader::METADATA_SET) {
             let set = ntuple.attributes(name)?;

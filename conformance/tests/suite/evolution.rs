@@ -142,9 +142,10 @@ fn real_ntuples_can_be_read_wider_than_they_are() {
         for name in file.ntuple_names().expect("its directories") {
             let ntuple = file.ntuple(Some(&name)).expect("an ntuple");
             let plain = ntuple.read_all().to_batch().expect("all data");
-            let same = ntuple.read_all().with_schema(ntuple.schema()).expect("its own schema");
+            let schema = ntuple.read_all().schema().clone();
+            let same = ntuple.read_all().with_schema(&schema).expect("its own schema");
             assert_eq!(same.to_batch().expect("the same"), plain);
-            let wanted = Schema { fields: ntuple.schema().fields.iter().map(widened).collect() };
+            let wanted = Schema { fields: schema.fields.iter().map(widened).collect() };
             let wide = ntuple.read_all().with_schema(&wanted).expect("a wider schema").to_batch().expect("its data");
             for (wide, plain) in wide.columns().iter().zip(plain.columns()) {
                 assert!(agrees(wide, plain), "{}:{name}", path.display());

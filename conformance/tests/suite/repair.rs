@@ -65,6 +65,8 @@ fn a_header_that_is_torn_at_any_byte_is_made_whole() {
             fs::write(&path, &torn).unwrap();
             let is_lost = old[0] == 0 && cut < 200;
             match repair(&path) {
+                // Zeros instead of the file's name are damage that stays.
+                Ok(repaired) if is_lost && !repaired.report.damages.is_empty() => {}
                 Ok(repaired) => {
                     assert_eq!(entries(&path), [30, 30], "cut at {cut}");
                     assert!(repaired.report.damages.is_empty(), "{:?}", repaired.report);

@@ -14,8 +14,11 @@ const CHUNK_BYTES: u64 = 32 << 20;
 /// Pieces are as large as this where pages are so large that smaller ones would decode them again and again.
 const MAX_CHUNK_BYTES: u64 = 8 * CHUNK_BYTES;
 
-/// The first pieces have one batch, and each later one at most this many times the entries of the one before: whoever
-/// wants only the first batches does not wait for a whole piece.
+/// The first piece has one batch, or more if it takes no more than this many bytes and clusters: whoever wants only the
+/// first batches does not wait for a whole piece.
+const FIRST_CHUNK_BYTES: u64 = 1 << 20;
+const FIRST_CHUNK_CLUSTERS: usize = 8;
+/// Each later piece has at most this many times the entries of the one before.
 const CHUNK_GROWTH: u64 = 8;
 
 /// Batches of one reading request, in entry order.
@@ -128,6 +131,17 @@ impl Size {
         self.most_entries = self.batch_entries.saturating_mul(batches);
     }
 
+    /// Entries of the first chunk. Where page lists are damaged, reading the entries reports it.
+    fn first_chunk(&self, read: &Read, bytes_per_entry: f64) -> u64 {
+        let range = read.range();
+        let clusters = read.ntuple().source().first_clusters(range.clone(), FIRST_CHUNK_CLUSTERS).unwrap_or_default();
+        let in_clusters = clusters.last().map_or(0, |last| last.entry_range().end.saturating_sub(range.start));
+        let in_bytes = (FIRST_CHUNK_BYTES as f64 / bytes_per_entry.max(1.0)) as u64;
+        let entries = in_clusters.min(in_bytes).min(self.most_entries).max(self.batch_entries);
+        // Whole batches.
+        entries / self.batch_entries * self.batch_entries
+    }
+
     /// Makes the next chunk larger, up to what fits.
     fn grow(&mut self) {
         self.chunk_entries = self.chunk_entries.saturating_mul(CHUNK_GROWTH).min(self.most_entries);
@@ -139,6 +153,7 @@ impl Batches {
     pub(super) fn new(read: Read, batch_entries: u64, is_exact: bool, bytes_per_entry: f64) -> Self {
         let mut size = Size { batch_entries, is_exact, chunk_entries: batch_entries, most_entries: batch_entries };
         size.fit(bytes_per_entry);
+        size.chunk_entries = size.first_chunk(&read, bytes_per_entry);
         let (schema, position) = (read.arrow_schema(), read.range().start);
         Self { read: Arc::new(read), schema, size, position, chunk: None, ahead: None }
     }

@@ -205,7 +205,7 @@ impl<'s> Pages<'s> {
         let missing = match segment.total {
             Some(total) if is_deferred => {
                 let missing = total.checked_sub(stored).ok_or_else(|| misfit(total))?;
-                self.check_deferred(column, &segment.cluster, total, missing)?;
+                self.check_deferred(column, segment, total, missing)?;
                 missing
             }
             Some(total) if total != stored => return Err(misfit(total)),
@@ -236,8 +236,12 @@ impl<'s> Pages<'s> {
         let descriptor = self.source.descriptor();
         let Some(id) = field.id else { return Err(Error::corrupt("the field is in no file")) };
         let cluster = &segment.cluster;
-        // Below collections nobody knows how many items the clusters before have.
+        // Below collections the number of items in the clusters before is not known.
         let end = segment.per_entry.and_then(|times| cluster.entry_range().end.checked_mul(times));
+        if segment.per_entry.is_none() && !self.may_defer_items() {
+            let what = format!("cluster {} does not store the field, but has items of it", cluster.number);
+            return Err(Error::corrupt(what));
+        }
         let mut why = String::new();
         for &id in descriptor.field(id)?.representations.iter().filter_map(|columns| columns.get(k)) {
             let column = descriptor.column(id)?;
@@ -253,28 +257,32 @@ impl<'s> Pages<'s> {
         Err(Error::corrupt(format!("cluster {} does not store the field, but {why}", cluster.number)))
     }
 
+    /// Whether columns below collections may be deferred, so that items without stored values are zero.
+    fn may_defer_items(&self) -> bool {
+        self.source.descriptor().feature_flags().bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS)
+    }
+
     /// The elements that a deferred column lacks in a cluster must be those before its first one.
-    fn check_deferred(&self, column: &Column, cluster: &Cluster, total: u64, missing: u64) -> Result<()> {
-        let descriptor = self.source.descriptor();
-        let (first, suppressed) = {
-            let column = descriptor.column(column.id)?;
-            (column.first_element, column.starts_suppressed)
-        };
+    fn check_deferred(&self, column: &Column, segment: &Segment, total: u64, missing: u64) -> Result<()> {
+        let described = self.source.descriptor().column(column.id)?;
+        let (first, cluster) = (described.first_element, &segment.cluster);
         let wrong = |what: String| {
             let place = format!("column {} begins at element {first}, but cluster {}", column.id, cluster.number);
             Err(Error::corrupt(format!("{place} {what}")))
         };
-        if missing > 0 && suppressed {
+        if missing > 0 && described.starts_suppressed {
             return wrong(format!("stores it, and lacks {missing} elements although suppressed columns have no zeros"));
         }
         if missing > 0 && missing < total && column.info.first_element != Some(first) {
             return wrong(format!("has element {} first", column.info.first_element.unwrap_or_default()));
         }
-        // Below collections nobody knows how many items the clusters before have.
-        let is_nested = descriptor.feature_flags().bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS);
-        let before = cluster.first_entry.checked_mul(total.checked_div(cluster.entries).unwrap_or(0));
-        let expected = before.map_or(0, |before| first.saturating_sub(before).min(total));
-        match is_nested || expected == missing {
+        let expected = match segment.per_entry {
+            Some(times) => first.saturating_sub(cluster.first_entry.saturating_mul(times)).min(total),
+            // The number of items in the clusters before is not known.
+            None if self.may_defer_items() => missing,
+            None => 0,
+        };
+        match expected == missing {
             true => Ok(()),
             false => wrong(format!("lacks {missing} of its {total} elements")),
         }

@@ -27,9 +27,9 @@ use crate::{Error, Result, pool};
 
 /// Pages after which a cluster group is closed, so that page lists stay readable in one piece.
 const GROUP_PAGES: usize = 1 << 20;
-/// A checkpoint that writes no more than this itself is made whenever it is due, in bytes: 4 KiB. A larger one waits
-/// until as much data were written since the last one.
-const SMALL_CHECKPOINT_BYTES: u64 = 4 << 10;
+/// Automatic checkpoints are made whenever they are due until their own records take this many bytes: 64 KiB. Later ones
+/// wait until the records of all take no more than the data.
+const FREE_CHECKPOINT_BYTES: u64 = 64 << 10;
 /// Format version that is stamped, as by ROOT 6.40.
 const FORMAT_VERSION: [u16; 4] = [1, 0, 2, 0];
 /// Version of the attribute schema (format specification, "Linked Attribute Sets").
@@ -89,6 +89,8 @@ struct LastCheckpoint {
     at: Instant,
     /// What it wrote itself, in bytes: page list, footer, directories.
     own_bytes: u64,
+    /// The same for all checkpoints of this writer.
+    all_bytes: u64,
 }
 
 impl Dataset {
@@ -185,7 +187,7 @@ impl Dataset {
             sets: Vec::new(),
             metadata: Metadata::default(),
             written: Written::default(),
-            checkpoint: LastCheckpoint { clusters: 0, stored_bytes: 0, at: Instant::now(), own_bytes: 0 },
+            checkpoint: LastCheckpoint { clusters: 0, stored_bytes: 0, at: Instant::now(), own_bytes: 0, all_bytes: 0 },
             contexts: 0,
             spoilt: None,
             is_changed: false,
@@ -329,12 +331,12 @@ impl Dataset {
         is_due && self.is_checkpoint_worth(open_bytes)
     }
 
-    /// Whether enough was written since the last checkpoint. Footers list all cluster groups, and nothing is written
-    /// over: were each made when it is due, small ones would in the end take room by the square of their number.
+    /// Whether enough was written for another checkpoint. Its records take about as much as those of the last one, and
+    /// nothing is overwritten: checkpoints after each small cluster would take far more room than the data.
     fn is_checkpoint_worth(&self, open_bytes: u64) -> bool {
-        let LastCheckpoint { stored_bytes, own_bytes, .. } = self.checkpoint;
-        let new_bytes = self.written.stored_bytes.saturating_sub(stored_bytes).saturating_add(open_bytes);
-        matches!(self.place, Place::Listed(_)) && (own_bytes <= SMALL_CHECKPOINT_BYTES || new_bytes >= own_bytes)
+        let LastCheckpoint { own_bytes, all_bytes, .. } = self.checkpoint;
+        let data_bytes = self.written.stored_bytes.saturating_add(open_bytes).max(FREE_CHECKPOINT_BYTES);
+        matches!(self.place, Place::Listed(_)) && all_bytes.saturating_add(own_bytes) <= data_bytes
     }
 
     /// Makes all committed clusters readable, and durable.
@@ -342,11 +344,13 @@ impl Dataset {
         let before = self.sink.position()?;
         self.publish()?;
         self.sink.checkpoint()?;
+        let own_bytes = self.sink.position()?.saturating_sub(before);
         self.checkpoint = LastCheckpoint {
             clusters: self.written.clusters,
             stored_bytes: self.written.stored_bytes,
             at: Instant::now(),
-            own_bytes: self.sink.position()?.saturating_sub(before),
+            own_bytes,
+            all_bytes: self.checkpoint.all_bytes.saturating_add(own_bytes),
         };
         Ok(())
     }

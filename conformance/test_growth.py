@@ -1,0 +1,79 @@
+"""Files of many checkpoints and many updates stay small, and everybody reads them.
+
+Joined cluster groups and shortened free lists (decision 9) are records that no other writer makes, so ROOT and uproot
+judge them: the values, and that ROOT's walk over all records (`TFile::Map`) finds no error.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import uproot
+from panel import TUPELO, WORK, root_error
+
+import tupelo
+
+ENTRIES = 10
+"""In each round."""
+ROUND_BYTES = 2000
+"""What a round may take in the file besides its entries, on average."""
+ROOT_READS = """
+import sys
+import ROOT
+reader = ROOT.RNTupleReader.Open("Events", sys.argv[1])
+view = reader.GetView["double"]("x")
+assert reader.GetNEntries() == int(sys.argv[2]), reader.GetNEntries()
+assert all(view(entry) == entry for entry in range(int(sys.argv[2])))
+ROOT.TFile.Open(sys.argv[1]).Map("extended")
+"""
+
+
+def checkpoints(path: Path, rounds: int) -> None:
+    """One file with a checkpoint after each ten entries."""
+    with tupelo.recreate(path) as file:
+        events = file.mkrntuple("Events", {"x": "double"})
+        for number in range(rounds):
+            events.extend({"x": range(ENTRIES * number, ENTRIES * (number + 1))})
+            events.checkpoint()
+
+
+def updates(path: Path, rounds: int) -> None:
+    """One file to which every ten entries were added by an update of its own."""
+    with tupelo.recreate(path) as file:
+        file.mkrntuple("Events", {"x": "double"})
+    for number in range(rounds):
+        with tupelo.update(path) as file:
+            file["Events"].extend({"x": range(ENTRIES * number, ENTRIES * (number + 1))})
+
+
+@pytest.mark.parametrize("write", [checkpoints, updates])
+def test_checkpoints_and_updates_take_little_room(write: Callable[[Path, int], None], summary: list[str]) -> None:
+    """3000 rounds of ten entries made 69 MB of 240 kB."""
+    folder = WORK / "growth"
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = {}
+    for rounds in (100, 400):
+        path = folder / f"{write.__name__}-{rounds}.root"
+        write(path, rounds)
+        sizes[rounds] = path.stat().st_size
+        assert sizes[rounds] < rounds * (8 * ENTRIES + ROUND_BYTES)
+    # Where each round writes what all before it have, it is sixteen.
+    assert sizes[400] / sizes[100] < 5
+    count = 400 * ENTRIES
+    assert tupelo.open(path)["Events"].arrays(library="np")["x"].tolist() == list(range(count))
+    with uproot.open(path) as file:
+        assert file["Events"]["x"].array().tolist() == list(range(count))
+    done = subprocess.run([TUPELO, "verify", "--deep", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if error := root_error():
+        summary.append(f"files of many checkpoints were not read by ROOT: it cannot be imported ({error})")
+        return
+    command = [sys.executable, "-W", "ignore", "-c", ROOT_READS, path, str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "E R R O R" not in done.stdout
+    assert "Error" not in done.stderr, done.stderr
