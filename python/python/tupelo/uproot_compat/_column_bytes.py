@@ -43,7 +43,8 @@ def column_bytes(ntuple: "RNTuple", request: _select.Request) -> int:
                 # On disk the items of collections have a name of their own.
                 bare = ".".join(name for name in source.split(".") if name != "_0")
                 add(bare if bare in own else source, False)
-            if not sources:
+            # The sizes of a collection that is not listed are those of the fields that show it.
+            if not any(source.partition(".")[0] in own for source in sources):
                 add(field.core_path, True)
     return sum(own.get(path, 0) for path in columns) + counted * _SIZE_BYTES * ntuple.num_entries
 

@@ -96,7 +96,7 @@ class RNTuple(HasFields):
     def all_fields(self) -> list["RField"]:
         """Every field, parents first."""
         made: list[RField] = []
-        for path, parent, name, _, description, kind in self.core._fields:
+        for path, parent, name, _, description, kind in self.core._fields[: len(self.core._listed)]:
             made.append(RField(self, self if parent is None else made[parent], path, name, description, kind))
         return made
 

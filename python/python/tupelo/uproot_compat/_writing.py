@@ -1,6 +1,5 @@
 """Files that are written, with the methods that they have in uproot."""
 
-import contextlib
 import os
 import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -73,6 +72,9 @@ class WritableFile:
 
     def __init__(self, core: writing.WritableFile) -> None:
         self.core = core
+        # Each write ends with a checkpoint, so that nothing is lost where a program does not close the file.
+        if core._opened is not None:
+            core._opened.finish_when_forgotten = True
         self.file_path = core.file_path
         self.closed = False
         self.made: set[str] = set()
@@ -102,12 +104,6 @@ class WritableFile:
     def __exit__(self, *exception: Any) -> None:
         self.closed = True
         self.core.__exit__(*exception)
-
-    def __del__(self) -> None:
-        # Each write has ended with a checkpoint, so that nothing is lost where a program does not close the file.
-        if not getattr(self, "closed", True):
-            with contextlib.suppress(Exception):
-                self.close()
 
     def __repr__(self) -> str:
         return f"<WritableFile {self.file_path!r}>"
