@@ -28,6 +28,7 @@ reader = ROOT.RNTupleReader.Open("Events", sys.argv[1])
 view = reader.GetView["double"]("x")
 assert reader.GetNEntries() == int(sys.argv[2]), reader.GetNEntries()
 assert all(view(entry) == entry for entry in range(int(sys.argv[2])))
+del view, reader
 ROOT.TFile.Open(sys.argv[1]).Map("extended")
 """
 

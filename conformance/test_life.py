@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 import uproot
 from cases import CASES, Case
-from panel import WORK, Dump, Entry, agree, judge, real_ntuples, report, root_error, tupelo_dump
+from panel import WORK, Dump, Entry, agree, hidden_fields, judge, real_ntuples, report, root_error, tupelo_dump
 
 import tupelo
 
@@ -282,7 +282,9 @@ def twice(source: Path, name: str, label: str) -> tuple[Path, list[str]] | str:
         with tupelo.update(path) as file:
             events = file[name]
             stored = events.arrow_schema.names
-            for batch in pa.RecordBatchReader.from_stream(original):
+            for batch in original.iterate(
+                [*hidden_fields(f"{source}:{name}"), "*"], library="arrow", binary_strings=True
+            ):
                 events.extend(batch.select(stored))
     except tupelo.UnsupportedError as error:
         return str(error)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -99,8 +101,18 @@ def tupelo(*arguments: str, out: Path | None = None) -> subprocess.CompletedProc
         return subprocess.run([str(TUPELO), *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
+def hidden_fields(uri: str) -> list[str]:
+    """Imported collections, which ROOT and uproot list beside the fields that show them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ntuple = importlib.import_module("tupelo").open(uri)
+    return [name for name in ntuple._by_path if "." not in name and name not in ntuple._listed]
+
+
 def tupelo_dump(uri: str, label: str, *options: str) -> Path:
-    """Dump with Tupelo."""
+    """Dump with Tupelo; all fields, unless the options choose some."""
+    if "--fields" not in options and (hidden := hidden_fields(uri)):
+        options = (*options, "--fields", ",".join([*hidden, "*"]))
     out = WORK / "dumps" / "tupelo" / (hashlib.sha256(f"{label} {uri}".encode()).hexdigest()[:16] + ".jsonl")
     out.parent.mkdir(parents=True, exist_ok=True)
     done = tupelo("dump", uri, "--format", "jsonl", *options, out=out)

@@ -405,11 +405,3 @@ def test_a_path_may_lead_to_a_field() -> None:
         assert field.array().tolist() == expected
     with pytest.raises(tupelo.NotFoundError, match="jets"):
         tupelo.open("fields.root:dir/Events/jet")
-
-
-def test_entries_of_no_readable_field_are_entries() -> None:
-    """`take` ended in a division by zero where no field could be read."""
-    with tupelo.recreate("none.root") as file:
-        file["Events"] = {"x": [1.5, 2.5, 3.5]}
-    ntuple = tupelo.open("none.root:Events")
-    assert len(ntuple.take([0, 2], [])) == 2

@@ -180,7 +180,9 @@ def _filled(make: Callable[[], Any], fill_piece: Callable[[Any, Any], None], pie
             future.result()
     total = parts[0]
     for part in parts[1:]:
-        total += part
+        # The sum of histograms does not know its variances.
+        bins = total.view(flow=True)
+        bins += part.view(flow=True)
     return total
 
 

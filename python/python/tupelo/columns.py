@@ -176,7 +176,12 @@ class NtupleWithColumns:
     def iterate(
         self, expressions: str | Iterable[str] | None = None, cut: str | None = None, **options: Any
     ) -> Iterator[Any]:
-        """Reads the same piece by piece, see `Ntuple.iterate`."""
+        """Reads ``expressions``, by default all fields and columns, piece by piece; see `Ntuple.iterate`.
+
+        The columns can be used in ``expressions`` and ``cut``; ``options`` are those of `Ntuple.iterate`.
+
+        Raises `NotFoundError` for names of no field, `InvalidArgumentError` for what is no expression.
+        """
         return self._ntuple.iterate(expressions, cut, **options)
 
     def write(self, path: str | os.PathLike[str], **options: Any) -> int:
