@@ -43,7 +43,7 @@ def checkpoints(path: Path, rounds: int) -> None:
 
 
 def updates(path: Path, rounds: int) -> None:
-    """One file to which every ten entries were added by an update of its own."""
+    """One file that is opened, extended by ten entries and closed in each round."""
     with tupelo.recreate(path) as file:
         file.mkrntuple("Events", {"x": "double"})
     for number in range(rounds):

@@ -71,7 +71,6 @@ def test_copies_keep_the_projections(imported: tupelo.Ntuple) -> None:
     assert "_collection15" not in some
 
 
-@pytest.mark.skipif(not COMMAND.exists(), reason="the command is not built")
 def test_the_command_lists_them_once(imported: tupelo.Ntuple) -> None:
     def said(*arguments: str) -> str:
         return subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True).stdout

@@ -1,4 +1,4 @@
-//! Text for people: what comes from a file is escaped, styles are ours.
+//! Text for people: text from a file is escaped, and only this crate adds styles.
 
 use tupelo::printable;
 

@@ -1,4 +1,4 @@
-//! The `tupelo` command as a program of its own.
+//! The `tupelo` command as a program.
 
 use std::process::ExitCode;
 

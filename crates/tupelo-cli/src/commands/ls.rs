@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 
 fn is_directory(file: &File, name: &str) -> bool {
     let name = name.trim_end_matches('/');
-    // What is wrong with the directories is told by who asks for an ntuple in them.
+    // Opening an ntuple in damaged directories reports the damage.
     let objects = file.objects().unwrap_or_default();
     objects.iter().any(|object| object.path == name && object.class_name.starts_with(DIRECTORY_CLASS))
 }

@@ -111,7 +111,7 @@ fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
     }
 }
 
-/// Does the same for each of several files. A failure is told and the next file tried.
+/// Does the same for each of several files. A failure is reported, and the next file follows.
 fn for_each(
     locations: &[Location],
     console: &Console,

@@ -61,12 +61,12 @@ const OTHERS: [(&str, &str); 6] = [
     ("xz", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | xz > OUT`"),
     ("bz2", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | bzip2 > OUT`"),
     ("root", "`tupelo copy` writes ROOT files"),
-    ("tsv", "there is no format of that name; --format csv separates values by commas"),
+    ("tsv", "tab-separated values are not supported; --format csv separates values by commas"),
 ];
 
 impl Format {
-    /// The format that is asked for, or that which the name of the output speaks of; JSON lines where neither is. Of
-    /// Arrow, the form that goes with the name too.
+    /// The format that is asked for, or else that of the output's extension, or else JSON lines; for Arrow also whether
+    /// it is a file or a stream.
     pub(crate) fn choose(given: Option<Self>, output: Option<&Path>) -> Result<(Self, Container), Failure> {
         let extension = output.and_then(Path::extension).map(|extension| extension.to_string_lossy().to_lowercase());
         let extension = extension.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a copy leaves behind, and copies onto what is there.
+//! Objects that a copy leaves out, and copies onto existing ntuples.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn what_a_copy_leaves_behind_is_named() {
     assert!(run.stderr.contains("not copied: 'Events;7' (ROOT::RNTuple), 'Events;6'"), "{}", run.stderr);
     assert!(run.stderr.contains(" and 2 more"), "{}", run.stderr);
     run.ok();
-    // Who names one ntuple wants no other, and who has a file with nothing else is told nothing.
+    // Other ntuples are not listed where one is named, and nothing is reported where the file holds nothing else.
     for arguments in
         [&["copy", &format!("{file}:Events"), &copy, "-f"][..], &["copy", "-f", &copy, &place.path("b.root")]]
     {

@@ -1,4 +1,4 @@
-//! What comes from a file cannot control the terminal.
+//! Text from a file cannot control the terminal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ fn texts_of_a_file_are_escaped() {
     assert!(shown.contains(r"N\u{202e}\u{2066}eman"), "{shown}");
     assert!(shown.contains(r"\u{1b}]0;pwned\u{7}\u{1b}[31mRED\r\u{202e}\u{9b}2J\u{2066}"), "{shown}");
     assert!(tupelo(&["schema", &file]).ok().lines().count() == 3);
-    // A damaged page is told with the name of its field.
+    // The report of a damaged page names its field.
     let layout = tupelo(&["layout", "--json", &file]).json();
     let page = layout["regions"].as_array().expect("regions").iter().find(|region| region["what"] == "pages");
     let mut bytes = std::fs::read(&file).expect("a file");

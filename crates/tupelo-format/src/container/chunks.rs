@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Attempt, Fetched, Interrupt};
+use super::fetched::together;
+use super::{Attempt, Fetched};
 use crate::wire::Cursor;
 use crate::{Error, Result};
 
@@ -99,22 +100,13 @@ pub fn payload(fetched: &Fetched, offset: u64, nbytes: u64, max_key_size: u64) -
     fetched.memory().take(chunks.others().saturating_mul(CHUNK_MEMORY).saturating_add(nbytes), "chunks")?;
     let mut ranges = chunks.ranges(&table, fetched.size())?;
     ranges.insert(0, chunks.first);
-    let (mut parts, mut missing) = (Vec::with_capacity(ranges.len()), Vec::new());
-    for range in ranges {
-        match fetched.get(range.start, range.end - range.start) {
-            Ok(part) => parts.push(part),
-            Err(Interrupt::Need(ranges)) => missing.extend(ranges),
-            Err(failed) => return Err(failed),
-        }
-    }
-    match missing.is_empty() {
-        true => Ok(Bytes::from(parts.concat())),
-        false => Err(Interrupt::Need(missing)),
-    }
+    let parts = together(ranges.into_iter().map(|range| fetched.get(range.start, range.end - range.start)))?;
+    Ok(Bytes::from(parts.concat()))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Interrupt;
     use super::*;
 
     /// Writes as `RNTupleFileWriter::WriteBlob` does (without the keys) and returns the file and the offset.

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
+use super::fetched::together;
 use super::key::{Key, read_key, text};
-use super::{Attempt, Fetched, Interrupt, START_BIG_FILE, read_header};
+use super::{Attempt, Fetched, START_BIG_FILE, read_header};
 use crate::wire::{Buffer, Cursor, Memory};
 use crate::{Error, Result};
 
@@ -150,7 +151,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Of a record, whoever lists it.
+    /// The place of a record, without the key that lists it.
     pub(super) fn of_record(record_at: u64, room: u64) -> Self {
         let (path, name, title) = (String::new(), String::new(), String::new());
         Self { path, name, title, parent: 0, record_at, room }
@@ -348,16 +349,7 @@ impl Tree {
     /// # Errors
     /// Corrupt where a key list is damaged or a record lies outside of the file.
     pub fn next_level(&self, fetched: &Fetched) -> Attempt<Level> {
-        // The lists of one level are independent of each other: what they lack is asked for at once.
-        let (mut found, mut missing) = (Vec::with_capacity(self.level.len()), Vec::new());
-        for place in &self.level {
-            match read_directory(fetched, place) {
-                Ok(directory) => found.push(directory),
-                Err(Interrupt::Need(ranges)) => missing.extend(ranges),
-                Err(failed) => return Err(failed),
-            }
-        }
-        if missing.is_empty() { Ok(Level(found)) } else { Err(Interrupt::Need(missing)) }
+        together(self.level.iter().map(|place| read_directory(fetched, place))).map(Level)
     }
 
     /// Adds a level, and finds the directories below it.
@@ -459,6 +451,7 @@ pub(super) fn split_cycle(path: &str) -> (&str, Option<u16>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Interrupt;
     use super::*;
 
     #[test]

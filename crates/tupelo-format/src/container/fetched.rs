@@ -27,6 +27,20 @@ impl From<Error> for Interrupt {
 /// The result of everything that reads from [`Fetched`].
 pub type Attempt<T> = Result<T, Interrupt>;
 
+/// The results of several steps. Ranges that any of them lacks are requested together: a round of fetching for each step
+/// would repeat all steps before it.
+pub(super) fn together<T>(steps: impl Iterator<Item = Attempt<T>>) -> Attempt<Vec<T>> {
+    let (mut done, mut missing) = (Vec::with_capacity(steps.size_hint().0), Vec::new());
+    for step in steps {
+        match step {
+            Ok(result) => done.push(result),
+            Err(Interrupt::Need(ranges)) => missing.extend(ranges),
+            Err(failed) => return Err(failed),
+        }
+    }
+    if missing.is_empty() { Ok(done) } else { Err(Interrupt::Need(missing)) }
+}
+
 /// The bytes of one file that were fetched so far, as disjoint pieces.
 #[derive(Debug, Clone)]
 pub struct Fetched {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Attempt, Fetched, FileHeader, Interrupt, Key, START_BIG_FILE, read_key};
+use super::fetched::together;
+use super::{Attempt, Fetched, FileHeader, Key, START_BIG_FILE, read_key};
 use crate::Error;
 use crate::wire::{Buffer, Cursor};
 
@@ -142,22 +143,16 @@ impl FreeList {
 
     /// Looks into the segments of a list that was read which are the next to be left out.
     pub(super) fn find_records(&mut self, fetched: &Fetched) -> Attempt<()> {
-        let mut missing = Vec::new();
-        for (first, segment) in self.shortest(MAX_SEGMENTS.saturating_sub(SPARE_SEGMENTS)) {
+        let shortest = self.shortest(MAX_SEGMENTS.saturating_sub(SPARE_SEGMENTS)).filter_map(|(first, segment)| {
             let bytes = segment.end.saturating_sub(first);
-            if segment.is_records || bytes > MAX_RECORDS_BYTES {
-                continue;
-            }
-            match fetched.get(first, bytes) {
-                Ok(bytes) => {
-                    let is_records = are_records(&bytes, first);
-                    self.segments.insert(first, Segment { is_records, ..segment });
-                }
-                Err(Interrupt::Need(ranges)) => missing.extend(ranges),
-                Err(failed) => return Err(failed),
-            }
-        }
-        if missing.is_empty() { Ok(()) } else { Err(Interrupt::Need(missing)) }
+            (!segment.is_records && bytes <= MAX_RECORDS_BYTES).then_some((first, segment, bytes))
+        });
+        let known = together(shortest.map(|(first, segment, bytes)| {
+            let is_records = are_records(&fetched.get(first, bytes)?, first);
+            Ok((first, Segment { is_records, ..segment }))
+        }))?;
+        self.segments.extend(known);
+        Ok(())
     }
 
     /// Leaves out the shortest segments that can do without a list, until it is short enough.
@@ -220,6 +215,7 @@ fn entry(buffer: &mut Buffer, first: u64, last: u64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Interrupt;
     use super::*;
 
     /// Where the file ends whose list is read.

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES};
+use super::fetched::together;
 use super::free::FreeList;
 use super::key::Key;
 use super::{Attempt, Fetched, FileHeader, Interrupt, overwrite};
@@ -80,18 +81,13 @@ enum Kind {
 
 /// The kind of each record; those of other classes are not looked into.
 fn kinds(fetched: &Fetched, keys: &[Key]) -> Attempt<Vec<Kind>> {
-    let (mut kinds, mut missing) = (Vec::with_capacity(keys.len()), Vec::new());
-    for key in keys {
-        kinds.push(Kind::Other);
-        let (true, Some(kind)) = (key.class_name == "TFile" || key.is_directory(), kinds.last_mut()) else { continue };
-        // What is missing is asked for at once: a call that begins anew for each record would take quadratic time.
-        match fetched.get(key.payload_offset(), key.stored_bytes()) {
-            Ok(bytes) => *kind = kind_of(&bytes, key.payload_offset(), fetched.size()),
-            Err(Interrupt::Need(ranges)) => missing.extend(ranges),
-            Err(failed) => return Err(failed),
+    together(keys.iter().map(|key| match key.class_name == "TFile" || key.is_directory() {
+        true => {
+            let bytes = fetched.get(key.payload_offset(), key.stored_bytes())?;
+            Ok(kind_of(&bytes, key.payload_offset(), fetched.size()))
         }
-    }
-    if missing.is_empty() { Ok(kinds) } else { Err(Interrupt::Need(missing)) }
+        false => Ok(Kind::Other),
+    }))
 }
 
 /// Free lists begin with the version of their first segment, which no number of keys is.
