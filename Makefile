@@ -23,9 +23,10 @@ TUPELO_DATA ?= $(shell cd ../shared/data 2>/dev/null && pwd)
 FILE ?=
 # make fuzz MINUTES=60
 MINUTES ?= 6
-# make bench ROWS=read-flat-zstd,write-none BENCH='--events 100000'
+# make bench ROWS=read-flat-zstd,write-none BENCH='--events 100000'; make bench AGAINST=HEAD~10
 ROWS ?=
 BENCH ?=
+AGAINST ?=
 
 VENV := .venv
 PYTHON := '$(CURDIR)/$(VENV)/bin/python'
@@ -74,9 +75,9 @@ uninstall: ## Remove what install copied
 wheel: tools $(VENV)/.stamp-packages ## A Python wheel with the command in it, in target/wheels
 	$(run) 'the wheel' $(PYTHON) -m maturin build --release --locked --manifest-path python/Cargo.toml
 
-bench: build root $(VENV)/.stamp-rivals ## Tupelo beside its rivals, answers asserted; ROWS=read-flat-zstd,write-* does some, BENCH='--quick' is quick
+bench: build root $(VENV)/.stamp-rivals ## Tupelo beside its rivals, or AGAINST=a commit; ROWS=read-flat-zstd,write-* does some, BENCH='--quick' is quick
 	$(run) 'the benchmarks in Rust' $(CARGO) build --locked --release --bin tupelo-bench --package tupelo-bench $(SAME_FEATURES)
-	$(PYTHON) bench/run.py $(if $(ROWS),--rows '$(ROWS)') $(BENCH)
+	$(PYTHON) bench/run.py $(if $(ROWS),--rows '$(ROWS)') $(if $(AGAINST),--against '$(AGAINST)') $(BENCH)
 
 scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster than their input, each at two sizes; ROWS=ls-*,take does some
 	$(PYTHON) bench/scaling.py $(if $(ROWS),--rows '$(ROWS)')

@@ -18,7 +18,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,13 +77,15 @@ class Bench:
         """Data that could not be made, and why."""
         self.rows: list[Row] = []
 
-    def do(self, job: Job) -> Outcome | None:
+    def do(self, job: Job, binaries: Path | None = None, environment: dict[str, str] | None = None) -> Outcome | None:
         """Do a job in a process of its own; None where it failed."""
         path = Path(job.result)
         order = path.with_suffix(".job")
         order.write_text(json.dumps(asdict(job)))
         command = [sys.executable, str(Path(__file__).with_name("contestants.py")), str(order)]
-        environment = os.environ | {BINARY: str(self.options.binaries / "tupelo-bench")}
+        environment = (
+            os.environ | {BINARY: str((binaries or self.options.binaries) / "tupelo-bench")} | (environment or {})
+        )
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=JOB_SECONDS, errors="replace", env=environment
@@ -106,8 +108,11 @@ class Bench:
 
     def job(self, kind: str, contestant: str, threads: int = 1, **more: Any) -> Job:
         """A job with what all have in common."""
-        result = str(self.scratch / f"{next(self.numbers)}.json")
-        return Job(kind, contestant, threads, self.options.repeat, result, **more)
+        return Job(kind, contestant, threads, self.options.repeat, self.result(), **more)
+
+    def result(self) -> str:
+        """Where an outcome may go."""
+        return str(self.scratch / f"{next(self.numbers)}.json")
 
     def data(self, task: Task, contestant: str) -> Path | None:
         """The file that a contestant reads; what is not there is made and kept. None where it cannot be made."""
@@ -196,16 +201,17 @@ class Bench:
             return batch | {"columns": task.columns, "cluster_bytes": CLUSTER_BYTES}
         return {}
 
-    def jobs(self, task: Task, threads: int) -> Iterator[Job]:
-        """The job of each contestant in a task."""
+    def jobs(self, task: Task, threads: int, contestants: Collection[str] | None = None) -> Iterator[Job]:
+        """The job of each contestant in a task, or of some of them."""
+        parts = [name for name in task.parts(threads) if contestants is None or name in contestants]
         common: dict[str, Any] = {"more": self.more(task), "codec": task.codec}
         written = {"path": str(self.scratch / "written")}
         if task.kind == "write_floats":
-            for contestant in task.parts(threads):
+            for contestant in parts:
                 yield self.job(task.kind, contestant, threads, ntuple="Floats", **written, **common)
             return
         if task.kind == "load":
-            for contestant in task.parts(threads):
+            for contestant in parts:
                 yield self.job(task.kind, contestant, threads, ntuple="", path=written["path"])
             return
         common |= {"ntuple": NTUPLES.get(task.dataset, "EventData"), "columns": self.columns(task)}
@@ -214,12 +220,12 @@ class Bench:
             common["stop"] = common["start"] + RANGE_ENTRIES
         if task.kind != "write":
             source = str(self.data(task, "Tupelo") or "")
-            for contestant in task.parts(threads):
+            for contestant in parts:
                 if path := self.data(task, contestant):
                     yield self.job(task.kind, contestant, threads, path=str(path), source=source, **common)
             return
         common |= {"start": 0, "stop": self.options.events // 4}
-        for contestant in task.parts(threads):
+        for contestant in parts:
             job = self.job("write", contestant, threads, source=str(self.data(task, "Tupelo")), **written, **common)
             if contestant.startswith("limit"):  # on the pages that Tupelo writes
                 source = str(self.scratch / f"{task.codec}.root")
@@ -309,11 +315,16 @@ def arguments() -> argparse.Namespace:
         metavar="DIR",
         help="where tupelo and tupelo-bench are (default: target/release)",
     )
+    parser.add_argument(
+        "--against", metavar="COMMIT", help="compare with this commit of Tupelo, instead of with rivals"
+    )
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each version (default: 5)")
+    parser.add_argument("--busy", action="store_true", help="with --against: measure on a busy machine too")
     options = parser.parse_args()
     options.events = options.events or (QUICK_EVENTS if options.quick else EVENTS)
     options.repeat = (1 if options.quick else 5) if options.repeat is None else options.repeat
-    if options.events < SMALL_EVENTS or options.repeat < 1:
-        parser.error(f"at least {SMALL_EVENTS} events and one repetition")
+    if options.events < SMALL_EVENTS or options.repeat < 1 or options.rounds < 1:
+        parser.error(f"at least {SMALL_EVENTS} events, one repetition and one round")
     patterns = [pattern.strip() for pattern in options.rows.split(",")]
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
@@ -381,6 +392,10 @@ def main() -> int:
         for path in (*DATA.glob("*-*/*.*"), *DATA.glob("*.root")):
             path.unlink()
     tasks, remarks = options.tasks, []
+    if options.against:
+        import against
+
+        return against.run(options)
     if not ATLAS.exists() and any(task.dataset == "atlas" for task in tasks):
         tasks = [task for task in tasks if task.dataset != "atlas"]
         remarks.append(f"open-atlas did not run: {ATLAS.name} is not there")

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
+import resource
 import shutil
 import subprocess
 import sys
@@ -138,6 +140,21 @@ def ls_keys(size: int, folder: Path) -> Work:
 def verify_keys(size: int, folder: Path) -> Work:
     """`tupelo verify` of a file with many keys."""
     return command("verify", many_keys(size, folder))
+
+
+EXPORT_BYTES = 2 << 30
+"""Address space in which any number of columns must be exported."""
+
+
+@row("dump-parquet-fields", 7_500, 30_000, bound=6)
+def dump_parquet_fields(size: int, folder: Path) -> Work:
+    """`tupelo dump` of many fields as Parquet, in limited memory; linear in their number."""
+    path = folder / "wide.root"
+    with tupelo.recreate(path) as file:
+        file["Events"] = {f"f{index}": [1.5, 2.5] for index in range(size)}
+    limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (EXPORT_BYTES, EXPORT_BYTES))
+    call = [TUPELO, "dump", path, "-o", folder / "wide.parquet", "--threads", "1", "--quiet"]
+    return lambda: subprocess.run(call, check=True, preexec_fn=limit)
 
 
 @row("write-ntuples-assigned", 1250, 5000, bound=6, seconds=2)

@@ -94,6 +94,15 @@ def test_entries_to_take_are_whole_numbers(events: tupelo.Ntuple) -> None:
             events.take(wrong)  # type: ignore[arg-type]
 
 
+def test_entries_without_fields_are_taken() -> None:
+    ntuple = tupelo.open(Path(__file__).parents[2] / "conformance" / "bad" / "64-entries-without-fields.root").only()
+    assert ntuple.keys() == []
+    assert ntuple.take([0, -1]).tolist() == [{}, {}]
+    assert ntuple.take([5], library="pd").shape == (1, 0)
+    with pytest.raises(tupelo.InvalidArgumentError, match=f"of an ntuple with {ntuple.num_entries} entries"):
+        ntuple.take([ntuple.num_entries])
+
+
 def lists(depth: int) -> str:
     return "std::vector<" * depth + "int" + ">" * depth
 

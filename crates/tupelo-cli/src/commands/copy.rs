@@ -16,18 +16,18 @@ use crate::interrupt::Interrupt;
 use crate::parse::{Entries, Patterns, patterns};
 use crate::table::cut;
 
-/// Objects that are named of those that stay behind.
-const MAX_LEFT_BEHIND: usize = 5;
-/// Characters that are shown of their names and classes.
+/// Most objects that are listed of those that are not copied.
+const MAX_LISTED: usize = 5;
+/// Longest name and class that is shown, in characters.
 const MAX_NAME: usize = 60;
 
 /// Decode ntuples and write them again: fewer fields or entries, more columns, another codec, other page and cluster sizes
 ///
-/// Without NAME all ntuples of IN are copied, in their newest cycle; what else the file holds (trees, histograms, older
-/// cycles) stays behind and is named. Of several IN, the entries of ntuples of one name follow each other in OUT; their
-/// fields must be the same. C++ types, descriptions and column encodings stay as they are. Attribute sets and metadata go
-/// along; where --entries or --where chooses some, what attributes say is cut to these.
-/// OUT appears when it is complete, and is never a file that is read; only --append may add to that, under another name.
+/// Without NAME, the newest cycle of every ntuple in IN is copied; a warning lists objects that are not copied (trees,
+/// histograms, older cycles). With several IN, ntuples with the same name are concatenated; their fields must be the same.
+/// C++ types, descriptions, column encodings, attribute sets and metadata are kept; with --entries or --where, the entry
+/// ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except with --append
+/// under another name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
@@ -37,10 +37,10 @@ const MAX_NAME: usize = 60;
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
   tupelo copy more.root all.root --append --extend")]
 pub(crate) struct Args {
-    /// What to copy, each as FILE or FILE:NAME; FILE may have wildcards
+    /// The inputs, each as FILE or FILE:NAME; FILE may have wildcards
     #[arg(value_name = "IN[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Where to, as FILE or FILE:NAME; without NAME under the same name
+    /// The output, as FILE or FILE:NAME; without NAME the ntuple keeps its name
     #[arg(value_name = "OUT[:NAME]", required = true)]
     output: String,
     /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(ControlFlow::Continue(()))
     })?;
     for location in locations.iter().filter(|location| location.object.is_none()) {
-        tell_left_behind(&args.reading.look_into(location)?, console);
+        warn_not_copied(&args.reading.look_into(location)?, console);
     }
     Ok(())
 }
@@ -216,8 +216,8 @@ fn copy(
     Ok(Some(copier.finish()?))
 }
 
-/// Names what a file holds besides the newest cycles of its ntuples.
-fn tell_left_behind(file: &File, console: &Console) {
+/// Lists what a file holds besides the newest cycles of its ntuples.
+fn warn_not_copied(file: &File, console: &Console) {
     // A directory that cannot be read has been told of when the ntuples were looked for.
     let objects = file.objects().unwrap_or_default();
     let mut left = objects.iter().filter(|object| {
@@ -226,7 +226,7 @@ fn tell_left_behind(file: &File, console: &Console) {
     });
     let named: Vec<_> = left
         .by_ref()
-        .take(MAX_LEFT_BEHIND)
+        .take(MAX_LISTED)
         .map(|object| {
             let (path, class) = (cut(&object.path, MAX_NAME), cut(&object.class_name, MAX_NAME));
             format!("'{path};{}' ({class})", object.cycle)

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     choice: Choice,
     #[command(flatten)]
     condition: super::Condition,
-    /// How to write them [default: by the extension of OUT (.jsonl .ndjson .json, .csv, .arrow .arrows .feather .ipc,
+    /// Output format [default: by the extension of OUT (.jsonl .ndjson .json, .csv, .arrow .arrows .feather .ipc,
     /// .parquet), else jsonl]
     #[arg(long)]
     format: Option<Format>,

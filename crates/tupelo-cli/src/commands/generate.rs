@@ -15,7 +15,7 @@ use crate::inputs::Inputs;
 /// Entries that are made at once: few enough for the command to stop soon when it is asked to.
 const BATCH_ENTRIES: usize = 1 << 13;
 
-/// What to make.
+/// Kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
     /// B mesons that decay to three hadrons, the 26 columns of LHCb's open data; ntuple DecayTree
@@ -33,23 +33,23 @@ impl Kind {
     }
 }
 
-/// Write an ntuple of made-up events
+/// Write an ntuple of simulated events
 ///
 /// The same seed gives the same events, on every machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   tupelo generate b2hhh --events 2000000 --seed 1 b2hhh.root")]
 pub(crate) struct Args {
-    /// What to make
+    /// Kind of events
     #[arg(value_name = "KIND")]
     kind: Kind,
-    /// Where to, as FILE or FILE:NAME
+    /// The output, as FILE or FILE:NAME
     #[arg(value_name = "OUT[:NAME]")]
     output: String,
     /// How many events
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     events: u64,
-    /// Where the random numbers start
+    /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// The ntuple, as FILE or FILE:NAME
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
-    /// How many entries
+    /// Number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     number: u64,
     /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]

@@ -9,7 +9,7 @@ use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, expand};
 
-/// Write a manifest of ntuples, with which work on them is planned without opening the files
+/// Write a manifest of ntuples, so that reads can be planned without opening the files
 ///
 /// One JSON document: size and identity of each file, its clusters with first entry, number of entries and stored bytes,
 /// its fields with what each takes, and the schemas, each once. tupelo.partitions and tupelo.dask in Python take it as

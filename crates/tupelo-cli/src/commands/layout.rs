@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::inputs::one;
 use crate::table::{Cell, Table, bytes};
 
-/// Show what every byte of a file belongs to
+/// List all records of a file with their offsets and sizes
 ///
 /// Keys with class and name, free gaps, and inside the blobs of ntuples the envelopes and the pages of each column in
 /// each cluster. Offsets and sizes are exact bytes and add up to the size of the file.

@@ -143,7 +143,7 @@ fn for_each(
 /// What is computed of entries: more columns, and which entries to keep.
 #[derive(Debug, clap::Args)]
 struct Condition {
-    /// Another column, computed for each entry, as 'ht=sum(Jet_pt)': a name and an expression as for --where; may be given
+    /// Add a column computed for each entry, as 'ht=sum(Jet_pt)': a name and an expression as for --where; may be given
     /// several times, and later expressions may use the name
     #[arg(long, value_name = "NAME=EXPRESSION")]
     define: Vec<Definition>,

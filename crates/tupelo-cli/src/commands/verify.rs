@@ -9,6 +9,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::expand;
 use crate::table::{bytes, things};
+use crate::text::Text;
 
 /// Compare every checksum and decode every page
 ///
@@ -23,20 +24,20 @@ pub(crate) struct Args {
     /// The files, or one ntuple in each as FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Check also the file around the ntuples: that its records follow each other without a break, and that no byte
-    /// belongs to two things
+    /// Also check the file structure: records must follow each other without gaps, and no byte may belong to two of
+    /// them
     #[arg(long)]
     deep: bool,
     /// One JSON document for each file instead of lines
     #[arg(long)]
     json: bool,
-    /// Bring the file back to the newest state that is whole on disk
+    /// Restore the newest complete state of the file
     ///
-    /// For a file whose writer was killed, or whose machine lost power: a checkpoint of which the last step was torn
-    /// becomes readable again. Where FILE does not exist but FILE.tmp-… of a killed writer does, that takes the name.
-    /// Only the header and the records of directories are changed; a file that is whole stays as it is. Where the end of
-    /// FILE was cut off and only its free list and streamer info are gone, these are written anew. With --deep the result
-    /// is checked so. A link is followed.
+    /// Use it after a writer was killed or the machine lost power: a partly written checkpoint becomes readable again. If
+    /// FILE does not exist but FILE.tmp-… of a killed writer does, that file is renamed to FILE. Only the header and the
+    /// directory records are changed; an intact file is not changed. If the end of FILE was cut off and only the free list
+    /// and streamer info are missing, they are written again. With --deep the result is also checked in depth. Symbolic
+    /// links are followed.
     #[arg(long)]
     repair: bool,
     #[command(flatten)]
@@ -88,9 +89,7 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
         console.print_json(&to_json(&file.name(), &report))?;
     } else {
         let mut text = console.text();
-        for damage in report.damages.iter().chain(&report.unsupported) {
-            text.add(format!("{}: {damage}", file.name())).end_line();
-        }
+        list(&mut text, &file.name(), &report);
         console.print(&text)?;
     }
     let mut summary = format!(
@@ -112,11 +111,10 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     for left in leftovers(path) {
         let left = left.display();
         console.note(&format!(
-            "{left} is of a writer that was stopped, or is still at work; `tupelo verify --repair {left}` makes readable \
-             what it has"
+            "{left} belongs to a writer that was stopped or is still running; `tupelo verify --repair {left}` recovers it"
         ));
     }
-    let (damages, unsupported) = (report.damages.len() as u64, report.unsupported.len() as u64);
+    let (damages, unsupported) = (report.num_damages, report.num_unsupported);
     if damages > 0 {
         return Err(Failure::new(format_args!("{}: damage in {}", file.name(), things(damages, "place"))));
     }
@@ -147,9 +145,7 @@ fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failu
         for (name, entries) in &repaired.ntuples {
             text.add(format!("{path}: ntuple '{name}': {}", things(*entries, "entry"))).end_line();
         }
-        for damage in repaired.report.damages.iter().chain(&repaired.report.unsupported) {
-            text.add(format!("{path}: {damage}")).end_line();
-        }
+        list(&mut text, &path, &repaired.report);
         console.print(&text)?;
     }
     let done = match (&repaired.from, repaired.is_changed) {
@@ -166,10 +162,22 @@ fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failu
         lost => format!("; {} at the end belong to nothing that can be read", bytes(lost)),
     };
     console.note(&format!("{path}: {done}{lost}"));
-    match repaired.report.damages.len() as u64 {
+    match repaired.report.num_damages {
         0 => Ok(()),
         1 => Err(Failure::new(format_args!("{path}: 1 damage remains"))),
         damages => Err(Failure::new(format_args!("{path}: {} remain", things(damages, "damage")))),
+    }
+}
+
+/// One line for each damage.
+fn list(text: &mut Text, file: &str, report: &Report) {
+    for damage in report.damages.iter().chain(&report.unsupported) {
+        text.add(format!("{file}: {damage}")).end_line();
+    }
+    let listed = report.damages.len() + report.unsupported.len();
+    let more = report.num_damages + report.num_unsupported - listed as u64;
+    if more > 0 {
+        text.add(format!("{file}: and {}", things(more, "more place"))).end_line();
     }
 }
 
@@ -188,12 +196,14 @@ fn to_json(file: &str, report: &Report) -> Value {
     };
     json!({
         "file": file,
-        "intact": report.damages.is_empty() && report.unsupported.is_empty(),
+        "intact": report.is_intact(),
         "ntuples": report.ntuples,
         "pages": report.pages,
         "pages_without_checksum": report.pages_without_checksum,
         "bytes": report.bytes,
+        "num_damages": report.num_damages,
         "damages": report.damages.iter().map(damage).collect::<Vec<_>>(),
+        "num_unsupported": report.num_unsupported,
         "unsupported": report.unsupported.iter().map(damage).collect::<Vec<_>>(),
         "warnings": report.warnings,
     })

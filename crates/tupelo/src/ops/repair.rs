@@ -133,10 +133,10 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
             continue;
         }
         // An older state is better where it lacks what is damaged in the newer one, and that came with the newer one.
-        if best.as_ref().is_some_and(|(_, newer, _)| report.damages.len() >= newer.damages.len()) {
+        if best.as_ref().is_some_and(|(_, newer, _)| report.num_damages >= newer.num_damages) {
             break;
         }
-        let found_whole = report.damages.is_empty();
+        let found_whole = report.num_damages == 0;
         best = Some((state, report, found));
         if found_whole {
             break;
@@ -144,9 +144,9 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
     }
     let path = path.to_owned();
     // A present state that can be read is left only for a better one.
-    let damages = present.as_ref().map_or(usize::MAX, |(report, ..)| report.damages.len());
+    let damages = present.as_ref().map_or(u64::MAX, |(report, ..)| report.num_damages);
     match (best, present) {
-        (Some((state, report, ntuples)), _) if report.damages.is_empty() || report.damages.len() < damages => {
+        (Some((state, report, ntuples)), _) if report.num_damages == 0 || report.num_damages < damages => {
             overwrite(sink, &state.patches)?;
             let lost_bytes = size.saturating_sub(state.end);
             Ok(Repaired { path, from: None, is_changed: true, renewed: Vec::new(), lost_bytes, ntuples, report })

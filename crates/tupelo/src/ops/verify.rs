@@ -19,6 +19,9 @@ use crate::{Error, ErrorKind, Result};
 /// Sealed pages that are fetched at once, in bytes.
 const FETCH_BYTES: u64 = 16 << 20;
 
+/// Most bytes of text in the listed damages of a file, about 100 000 of them. Those beyond are only counted.
+const MAX_LISTED_BYTES: usize = 16 << 20;
+
 /// One place that is damaged, as exactly as it can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
@@ -76,20 +79,37 @@ pub struct Report {
     pub pages_without_checksum: u64,
     /// Stored bytes of the pages.
     pub bytes: u64,
-    /// In the order of the file's directories.
+    /// Number of places that are damaged.
+    pub num_damages: u64,
+    /// These places, in the order of the file's directories. A file can claim any number of them: the list ends after
+    /// 16 MiB of text, shared with `unsupported`.
     pub damages: Vec<Damage>,
-    /// What may be intact but uses something that this version does not know, or needs more memory than the file's budget
-    /// has, so that it could not be checked.
+    /// Number of places that could not be checked.
+    pub num_unsupported: u64,
+    /// These places: what may be intact but uses something that this version does not know, or needs more memory than
+    /// the file's budget has.
     pub unsupported: Vec<Damage>,
     /// What the ntuples warn of: fields of which the pages were compared but not decoded.
     pub warnings: Vec<String>,
+    listed_bytes: usize,
 }
 
 impl Report {
+    /// Whether everything was checked and nothing is damaged.
+    pub fn is_intact(&self) -> bool {
+        self.num_damages == 0 && self.num_unsupported == 0
+    }
+
     fn add(&mut self, damage: Damage, kind: ErrorKind) {
-        match kind {
-            ErrorKind::Unsupported | ErrorKind::Limit => self.unsupported.push(damage),
-            _ => self.damages.push(damage),
+        let (number, list) = match kind {
+            ErrorKind::Unsupported | ErrorKind::Limit => (&mut self.num_unsupported, &mut self.unsupported),
+            _ => (&mut self.num_damages, &mut self.damages),
+        };
+        *number += 1;
+        self.listed_bytes += damage.ntuple.len() + damage.field.as_ref().map_or(0, String::len) + damage.what.len();
+        // The first one is listed, however long.
+        if list.is_empty() || self.listed_bytes <= MAX_LISTED_BYTES {
+            list.push(damage);
         }
     }
 }
@@ -107,7 +127,7 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
     let file = file.clone().with_page_checksums(false);
     let mut report = Report::default();
     if name.is_none() {
-        report.damages.extend(around(&file)?);
+        around(&file)?.into_iter().for_each(|damage| report.add(damage, ErrorKind::Corrupt));
     }
     let mut compared = Compared::of_file(file.size());
     each_ntuple(&file, name, &mut |found| {
@@ -134,7 +154,7 @@ pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report>
     for remark in layout(file)?.remarks {
         // What is wrong within an ntuple was found above, with its place.
         if !remark.starts_with("ntuple '") {
-            report.damages.push(Damage::whole("", remark));
+            report.add(Damage::whole("", remark), ErrorKind::Corrupt);
         }
     }
     Ok(report)
@@ -323,5 +343,23 @@ impl Check<'_> {
             what: error.to_string(),
         };
         self.report.add(damage, error.kind());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Damage, MAX_LISTED_BYTES, Report};
+    use crate::ErrorKind;
+
+    #[test]
+    fn damages_are_counted_beyond_the_end_of_the_list() {
+        let mut report = Report::default();
+        for _ in 0..1000 {
+            report.add(Damage::whole("", "x".repeat(MAX_LISTED_BYTES / 100)), ErrorKind::Corrupt);
+        }
+        report.add(Damage::whole("", "too much memory".to_owned()), ErrorKind::Limit);
+        assert_eq!((report.num_damages, report.damages.len()), (1000, 100));
+        assert_eq!((report.num_unsupported, report.unsupported.len()), (1, 1));
+        assert!(!report.is_intact());
     }
 }
