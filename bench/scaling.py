@@ -97,7 +97,7 @@ def open_all(size: int, folder: Path) -> Work:
 
     def work() -> None:
         file = tupelo.open(path)
-        assert sum(len(file[name]) for name in file.keys(cycle=False)) == size
+        assert sum(len(file[name]) for name in file.keys()) == size
 
     return work
 
@@ -381,7 +381,7 @@ def hist_of_threads(size: int, threads: int, path: Path) -> Work:
     def work() -> None:
         tupelo.set_threads(threads)
         try:
-            ntuple.hist("x", "y", bins=50, range=(-3, 3), weight="w")
+            ntuple.hist("x", "y", bins=50, range=[(-3, 3), (-3, 3)], weight="w")
         finally:
             tupelo.set_threads(1)
 

@@ -10,8 +10,8 @@ use conformance::mutate::Random;
 use conformance::summary;
 use conformance::updating::{self, Updated};
 use tupelo::schema::Schema;
-use tupelo::{FileWriter, WriteOptions};
-use tupelo_storage::{MemoryFile, MemorySink};
+use tupelo::{File, FileWriter, WriteOptions};
+use tupelo_storage::{ByteSink, MemoryFile, MemorySink, MemorySource};
 
 const BUDGET_BYTES: u64 = 256 << 20;
 /// Bits that are changed in each file; all of them where there are no more.
@@ -90,10 +90,6 @@ fn an_update_of_a_damaged_file_is_refused_or_loses_nothing() {
 fn names_and_places_that_contradict_others_are_not_carried_over() {
     let whole = directories();
     let name = |file: &[u8]| file.windows(11).position(|window| window == b"memory.root").unwrap();
-    let refused = |file: Vec<u8>, said: &str| match updating::check(&file.into(), BUDGET_BYTES) {
-        Updated::Refused(error) => assert!(error.to_string().contains(said), "{error}"),
-        other => panic!("{other:?}"),
-    };
     let first = name(&whole);
     let second = first + 11 + name(&whole[first + 11..]);
     let mut file = whole.to_vec();
@@ -111,4 +107,76 @@ fn names_and_places_that_contradict_others_are_not_carried_over() {
         let outcome = updating::check(&bytes, BUDGET_BYTES);
         assert!(matches!(outcome, Updated::Refused(_)), "{}: {outcome:?}", hostile.display());
     }
+}
+
+fn number_at(file: &[u8], at: usize) -> usize {
+    u32::from_be_bytes(file[at..at + 4].try_into().unwrap()) as usize
+}
+
+/// Where the key list of the top directory begins.
+fn key_list(file: &[u8]) -> usize {
+    // Version, two times, two lengths and two offsets stand before it.
+    number_at(file, 100 + number_at(file, 28) + 26)
+}
+
+fn refused(file: Vec<u8>, said: &str) {
+    match updating::check(&file.into(), BUDGET_BYTES) {
+        Updated::Refused(error) => assert!(error.to_string().contains(said), "{error}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sink(file: &[u8]) -> MemorySink {
+    let target = MemoryFile::new();
+    let mut sink = Box::new(MemorySink::create(&target));
+    sink.append(file).unwrap();
+    sink.commit().unwrap();
+    MemorySink::update(&target).unwrap()
+}
+
+fn paths(file: &[u8]) -> Vec<String> {
+    let file = File::of_bytes("memory.root", file.to_vec()).unwrap();
+    file.objects().unwrap().into_iter().map(|object| format!("{};{}", object.path, object.cycle)).collect()
+}
+
+/// One flipped bit in the length of a key hid all objects from Tupelo; ROOT and uproot do not use that length. An update
+/// wrote an empty list instead.
+#[test]
+fn lengths_of_keys_in_key_lists_hide_no_object() {
+    let whole = directories();
+    let list = key_list(&whole);
+    let first = list + usize::from(whole[list + 15]) + 4;
+    for (key, said) in [(list, "its key is"), (first, "key 'n' in it is")] {
+        for bit in 0..8 {
+            let mut file = whole.to_vec();
+            file[key + 15] ^= 1 << bit;
+            // Not shorter than its content, and not longer than its record.
+            if (usize::from(whole[key + 15]) + 1..=number_at(&file, key)).contains(&usize::from(file[key + 15])) {
+                assert_eq!(paths(&file), paths(&whole));
+                let error = FileWriter::onto(Box::new(sink(&file)), Arc::new(MemorySource::new(file)));
+                assert!(error.as_ref().unwrap_err().to_string().contains(said), "{error:?}");
+            }
+        }
+    }
+    // A list that says that it has fewer keys than it has.
+    let mut file = whole.to_vec();
+    file[first - 1] -= 1;
+    assert!(paths(&file).len() < paths(&whole).len());
+    refused(file, "bytes behind its");
+}
+
+/// The record of a directory is overwritten in place: that must not be something else.
+#[test]
+fn a_directory_is_where_its_key_is() {
+    let whole = directories();
+    let record = (100..whole.len()).find(|&at| {
+        let is_key = whole.get(at + 26..at + 37) == Some(b"\x0aTDirectory".as_slice());
+        is_key && number_at(&whole, at + 18) == at && number_at(&whole, at) < 200
+    });
+    let record = record.expect("the record of a directory");
+    // The name in its key, behind that of its class.
+    let mut file = whole.to_vec();
+    file[record + 38] ^= 1;
+    assert_eq!(paths(&file), paths(&whole));
+    refused(file, "the name in its key is");
 }

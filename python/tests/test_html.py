@@ -131,6 +131,19 @@ def test_texts_are_escaped() -> None:
             assert "script" not in parsed(what).seen
 
 
+def test_names_of_fields_are_no_elements_in_histograms() -> None:
+    """The library hist shows the labels of axes as they are."""
+    name = "<img src=x onerror=alert(1)>"
+    with tupelo.recreate("label.root") as file:
+        file["Events"] = {name: [0.5, 1.5]}
+    ntuple = tupelo.open("label.root:Events")
+    for expression in name, f"`{name}`":
+        filled = ntuple.hist(expression, bins=2, range=(0, 2))
+        assert filled.values().tolist() == [1, 1]
+        assert "<img" not in filled._repr_html_()
+        assert filled.axes[0].label.replace("< ", "<") == expression
+
+
 def test_many_fields_do_not_make_a_large_page() -> None:
     fields = {f"field_{i}": "int" for i in range(5000)} | {"last": "std::vector<std::pair<int, int>>"}
     with tupelo.recreate("many.root") as file:

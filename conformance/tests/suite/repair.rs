@@ -7,10 +7,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+use conformance::samples;
 use tupelo::ops::repair::repair;
 use tupelo::ops::verify::{verify, verify_deep};
 use tupelo::schema::Schema;
 use tupelo::{ErrorKind, FileWriter, WriteOptions};
+use tupelo_format::locator::Locator;
 
 fn batch(range: std::ops::Range<i32>) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(range));
@@ -182,6 +184,36 @@ fn a_cut_does_not_cost_entries_that_can_be_read() {
     fs::write(&path, &states[5][..states[4].len() + 100]).unwrap();
     assert!(repair(&path).unwrap().is_changed);
     assert_eq!(entries(&path), [20, 30]);
+}
+
+/// The header's place of the free list has no checksum: a forged one led into a page behind all records, and the new
+/// records took its place.
+#[test]
+fn what_is_written_anew_costs_no_page() {
+    let mut model = samples::flat();
+    let page = &mut model.groups[0].clusters[0].columns[0].pages[0];
+    let stored = std::mem::take(&mut page.stored);
+    // As long as with its true place.
+    page.checksum = None;
+    page.locator = Some(Locator::File { offset: 1000, bytes: stored.len() as u64 });
+    let offset = model.build().unwrap().len() as u64;
+    let page = &mut model.groups[0].clusters[0].columns[0].pages[0];
+    page.locator = Some(Locator::File { offset, bytes: stored.len() as u64 });
+    let mut file = model.build().unwrap().to_vec();
+    assert_eq!(file.len() as u64, offset);
+    file.extend(&stored);
+    let end = file.len() as u32;
+    // Where the file ends, and where its free list is said to be.
+    for (at, number) in [(12, end), (16, end - 10), (20, 100_000)] {
+        file[at..at + 4].copy_from_slice(&u32::to_be_bytes(number));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("forged.root");
+    fs::write(&path, &file).unwrap();
+    let read = || tupelo::open(path.to_str().unwrap()).open().unwrap().read_all().to_batch().unwrap();
+    let before = read();
+    let repaired = repair(&path).unwrap();
+    assert_eq!(read(), before, "{repaired:?}");
 }
 
 #[cfg(unix)]

@@ -1,6 +1,7 @@
 """Histograms of what is read, piece by piece."""
 
 import math
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +14,7 @@ import numpy as np
 
 from . import _core, _optional
 from ._progress import Progress, Tell, telling
-from ._short import short
+from ._short import printable, short
 from ._sizes import whole
 from .errors import InvalidArgumentError, LimitError
 
@@ -80,6 +81,13 @@ class Reading:
         raise InvalidArgumentError(f"{short(expression)} is several fields; an axis has the values of one expression")
 
 
+def _label(expression: str) -> str:
+    """An expression as the label of an axis. The library shows it as HTML and does not escape it, so that a ``<`` in the
+    name of a field could begin an element; before a blank it never does.
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", "< ", printable(expression))
+
+
 @dataclass(frozen=True)
 class Dimension:
     """What becomes an axis: an expression, a number of bins, edges or an axis, and the limits, if they are known."""
@@ -102,7 +110,7 @@ class Dimension:
         if isinstance(self.bins, bh.axis.Axis):
             return self.bins
         axes = bh.axis if hist is None else hist.axis
-        says = {"metadata": self.expression} if hist is None else {"name": self.name, "label": self.expression}
+        says = {"metadata": self.expression} if hist is None else {"name": self.name, "label": _label(self.expression)}
         if isinstance(self.bins, int) and self.limits is not None:
             return axes.Regular(self.bins, *self.limits, **says)
         return axes.Variable(self.bins, **says)

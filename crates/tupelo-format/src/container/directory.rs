@@ -132,6 +132,8 @@ pub struct Directory {
     pub(super) room: u64,
     /// Bytes of the key list's record, 0 where there is none.
     pub(super) list_bytes: u64,
+    /// What the key list has that would be lost if it were written again.
+    pub(super) unread: Option<String>,
     pub(super) keys: Vec<ListedKey>,
     /// Positions in `keys`, sorted by name and cycle.
     by_name: Vec<u32>,
@@ -185,7 +187,7 @@ fn below(size: u64, key: &Key, path: String, parent: usize) -> Result<Place> {
 pub(super) fn read_directory(fetched: &Fetched, place: &Place) -> Attempt<Directory> {
     let bytes = fetched.get(place.record_at, place.room.min(RECORD_BYTES as u64))?;
     let record = DirectoryRecord::read(&bytes, place.record_at)?;
-    let (list_bytes, keys) = read_keys(fetched, &record)?;
+    let KeyList { bytes: list_bytes, unread, keys } = read_keys(fetched, &record)?;
     Ok(Directory {
         path: place.path.clone(),
         name: place.name.clone(),
@@ -195,25 +197,40 @@ pub(super) fn read_directory(fetched: &Fetched, place: &Place) -> Attempt<Direct
         record_at: place.record_at,
         room: place.room,
         list_bytes,
+        unread,
         by_name: sorted(&keys, |_| true),
         directories: sorted(&keys, Key::is_directory),
         keys,
     })
 }
 
-/// The key list of a directory, with the bytes of its record.
-fn read_keys(fetched: &Fetched, record: &DirectoryRecord) -> Attempt<(u64, Vec<ListedKey>)> {
+/// The key list of a directory.
+#[derive(Default)]
+struct KeyList {
+    /// Of its record.
+    bytes: u64,
+    /// See [`Directory::unread`].
+    unread: Option<String>,
+    keys: Vec<ListedKey>,
+}
+
+/// As ROOT reads it: keys end behind their titles, whatever lengths they name.
+fn read_keys(fetched: &Fetched, record: &DirectoryRecord) -> Attempt<KeyList> {
     let at = record.seek_keys;
     if at == 0 {
-        return Ok((0, Vec::new()));
+        return Ok(KeyList::default());
     }
     // The record says how long the list is, which saves a request; but the list's own key is what counts.
     let hint = u64::from(record.nbytes_keys).min(MAX_HINT_BYTES);
     fetched.get(at, hint.min(fetched.size().saturating_sub(at)))?;
-    let key = read_key(fetched, at)?;
-    let list_bytes = u64::from(key.nbytes);
-    let at = at.saturating_add(u64::from(key.key_bytes));
-    let bytes = fetched.get(at, key.stored_bytes())?;
+    let own = read_key(fetched, at)?;
+    let unread = Key::unread_bytes(&fetched.get(at, u64::from(own.key_bytes))?, at)? as u64;
+    let mut list = KeyList { bytes: u64::from(own.nbytes), ..KeyList::default() };
+    if unread > 0 {
+        list.unread = Some(format!("its key is {unread} bytes longer than its content"));
+    }
+    let at = at.saturating_add(u64::from(own.key_bytes)).saturating_sub(unread);
+    let bytes = fetched.get(at, own.stored_bytes().saturating_add(unread))?;
     let mut cursor = Cursor::new(&bytes, at);
     let count = cursor.u32_be()? as usize;
     if count > cursor.remaining() / MIN_KEY_BYTES {
@@ -221,15 +238,23 @@ fn read_keys(fetched: &Fetched, record: &DirectoryRecord) -> Attempt<(u64, Vec<L
         return Err(Error::corrupt(what).at(at).into());
     }
     fetched.memory().take((count as u64).saturating_mul(KEY_MEMORY), "list of keys").map_err(|e| e.at(at))?;
-    fetched.memory().take(key.stored_bytes().saturating_mul(4), "names of keys").map_err(|e| e.at(at))?;
-    let mut keys = Vec::with_capacity(count);
+    fetched.memory().take(own.stored_bytes().saturating_mul(4), "names of keys").map_err(|e| e.at(at))?;
+    list.keys.reserve_exact(count);
     for _ in 0..count {
         let start = cursor.position();
-        let key = Key::read(bytes.get(start..).unwrap_or_default(), cursor.offset())?;
-        cursor.take(usize::from(key.key_bytes))?;
-        keys.push(ListedKey { key, raw: bytes.slice(start..cursor.position()), child: None });
+        let (key, unread) = Key::parse(bytes.get(start..).unwrap_or_default(), cursor.offset())?;
+        if unread > 0 {
+            list.unread = Some(format!("key '{}' in it is {unread} bytes longer than its content", key.name));
+        }
+        cursor.take(usize::from(key.key_bytes).saturating_sub(unread))?;
+        list.keys.push(ListedKey { key, raw: bytes.slice(start..cursor.position()), child: None });
     }
-    Ok((list_bytes, keys))
+    // Some writers reserve room, which is zero.
+    let rest = bytes.get(cursor.position()..).unwrap_or_default();
+    if rest.iter().any(|&byte| byte != 0) {
+        list.unread = Some(format!("there are {} bytes behind its {count} keys", rest.len()));
+    }
+    Ok(list)
 }
 
 /// Positions of the wanted keys by name, by cycle, and in the order of the list.

@@ -38,7 +38,20 @@ pub(super) fn together<T>(steps: impl Iterator<Item = Attempt<T>>) -> Attempt<Ve
             Err(failed) => return Err(failed),
         }
     }
-    if missing.is_empty() { Ok(done) } else { Err(Interrupt::Need(missing)) }
+    if missing.is_empty() { Ok(done) } else { Err(Interrupt::Need(disjoint(missing))) }
+}
+
+/// The same bytes in order, each in one range.
+fn disjoint(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, before| {
+        let overlaps = next.start < before.end;
+        if overlaps {
+            before.end = before.end.max(next.end);
+        }
+        overlaps
+    });
+    ranges
 }
 
 /// The bytes of one file that were fetched so far, as disjoint pieces.
@@ -176,6 +189,13 @@ mod tests {
         assert_eq!(fetched.get(100, 0).unwrap().len(), 0);
         assert!(matches!(fetched.get(99, 2), Err(Interrupt::Failed(_))));
         assert!(matches!(fetched.get(u64::MAX, u64::MAX), Err(Interrupt::Failed(_))));
+    }
+
+    #[test]
+    fn steps_request_bytes_once() {
+        let fetched = Fetched::new(100);
+        let steps = [(40, 10), (0, 20), (45, 20), (10, 5), (20, 5)].map(|(offset, length)| fetched.get(offset, length));
+        assert_eq!(together(steps.into_iter()), Err(Interrupt::Need(vec![0..20, 20..25, 40..65])));
     }
 
     proptest::proptest! {

@@ -15,8 +15,9 @@ const OPEN_STEP_BYTES: u64 = 1_000_000_000;
 /// Segments are not joined beyond this: ROOT may mark one with its length, in 32 bits.
 const MAX_SEGMENT_BYTES: u64 = 2_000_000_000;
 
-/// Memory of a free list for each of its bytes: a segment of 10 bytes becomes one of 16 in two trees.
-const SEGMENT_MEMORY: u64 = 6;
+/// Memory of a free list for each of its bytes: a segment of 10 bytes becomes a node of a tree and is copied twice, to
+/// sort the segments by length and to compare them with what is in use.
+const SEGMENT_MEMORY: u64 = 18;
 
 /// The most segments that are listed, if the others can do without: a list is written with every state of a file, and
 /// would grow with their number.

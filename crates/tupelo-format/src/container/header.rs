@@ -20,7 +20,7 @@ const HEADER_BYTES: u64 = 57;
 const SMALL_HEADER_BYTES: u64 = 45;
 
 /// The header of a ROOT file. Only `begin` is needed to find objects; the rest may lie in damaged files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileHeader {
     /// Version of the ROOT that wrote the file, e.g. 64000 for 6.40.00.
     pub version: u32,

@@ -57,12 +57,13 @@ impl Key {
         Self::parse(bytes, offset).map(|(key, _)| key)
     }
 
-    /// Bytes of a key behind its title, which nothing is known to need.
+    /// Bytes of a key behind its title, by the length that it names. Nothing is known to need them.
     pub(super) fn unread_bytes(bytes: &[u8], offset: u64) -> Result<usize> {
         Self::parse(bytes, offset).map(|(_, unread)| unread)
     }
 
-    fn parse(bytes: &[u8], offset: u64) -> Result<(Self, usize)> {
+    /// As [`Key::read`], with the number of bytes that the key has behind its title by the length that it names.
+    pub(super) fn parse(bytes: &[u8], offset: u64) -> Result<(Self, usize)> {
         let mut cursor = Cursor::new(bytes, offset);
         let nbytes = match u32::try_from(cursor.i32_be()?) {
             Ok(nbytes) if nbytes > 0 => nbytes,

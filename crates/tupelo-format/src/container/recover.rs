@@ -57,17 +57,42 @@ pub fn states(fetched: &Fetched, keys: &[Key], at_most: usize) -> Attempt<Vec<St
         return Err(Error::corrupt("the record of the top directory is lost").into());
     };
     let kinds = kinds(fetched, keys)?;
-    let mut states = Vec::new();
-    for (index, key) in keys.iter().enumerate().skip(1).rev() {
-        if states.len() == at_most {
-            break;
-        }
-        if key.class_name == "TFile" && kinds.get(index) == Some(&Kind::FreeList) {
-            let before: Vec<(&Key, Kind)> = keys.iter().zip(kinds.iter().copied()).take(index).skip(1).collect();
-            states.extend(state(fetched, top, &before, key)?);
-        }
+    let is_free_list = |(index, key): &(usize, &Key)| {
+        *index > 0 && key.class_name == "TFile" && kinds.get(*index) == Some(&Kind::FreeList)
+    };
+    let lists: Vec<(usize, &Key)> = keys.iter().enumerate().filter(is_free_list).collect();
+    // All at once, and only those that can be read: each of the others would cost a round, and a look at all records.
+    let counts = together(lists.iter().map(|(_, key)| segments(fetched, top, key)))?;
+    let place = match top_place(fetched, top) {
+        Ok(place) => place,
+        Err(Interrupt::Failed(_)) => return Ok(Vec::new()),
+        Err(need) => return Err(need),
+    };
+    let records: Vec<(&Key, Kind)> = keys.iter().zip(kinds.iter().copied()).collect();
+    let first_list = records.iter().skip(1).position(|(key, kind)| is_top_list(key, *kind));
+    let first_list = first_list.map_or(keys.len(), |behind_top| behind_top.saturating_add(1));
+    let whole = lists.iter().zip(counts).rev().filter_map(|((index, key), count)| Some((*index, *key, count?)));
+    let newest = whole.filter(|(index, ..)| *index > first_list).take(at_most);
+    let states = together(newest.map(|(index, key, count)| {
+        let before = records.get(1..index).unwrap_or_default();
+        state(fetched, top, &place, before, key, count)
+    }))?;
+    Ok(states.into_iter().flatten().collect())
+}
+
+fn is_top_list(key: &Key, kind: Kind) -> bool {
+    key.class_name == "TFile" && kind == Kind::KeyList
+}
+
+/// The number of segments of a free list; `None` where it cannot be read.
+fn segments(fetched: &Fetched, top: &Key, free: &Key) -> Attempt<Option<u32>> {
+    let end = free.seek_key.saturating_add(u64::from(free.nbytes));
+    let header = FileHeader { begin: top.seek_key, end, seek_free: free.seek_key, ..FileHeader::default() };
+    match FreeList::read(fetched, &header) {
+        Ok((list, _)) => Ok(Some(list.count())),
+        Err(Interrupt::Failed(_)) => Ok(None),
+        Err(need) => Err(need),
     }
-    Ok(states)
 }
 
 /// What a record of the class of files or directories holds.
@@ -99,14 +124,20 @@ fn kind_of(bytes: &[u8], at: u64, file_size: u64) -> Kind {
     }
 }
 
-/// The state that a free list ended; `None` where its header would not be right.
-fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> Attempt<Option<State>> {
+/// The state that a free list of so many segments ended; `None` where the top directory has no key list before it.
+fn state(
+    fetched: &Fetched,
+    top: &Key,
+    place: &TopPlace,
+    before: &[(&Key, Kind)],
+    free: &Key,
+    free_count: u32,
+) -> Attempt<Option<State>> {
     let end = free.seek_key.saturating_add(u64::from(free.nbytes));
     let mut patches = Vec::new();
     // The later of two lists of a directory is the one that remains.
-    let mut lists = before.iter().filter(|(_, kind)| *kind == Kind::KeyList).map(|(key, _)| *key);
-    let newest: HashMap<u64, &Key> =
-        lists.clone().filter(|list| list.is_directory()).map(|list| (list.seek_parent, list)).collect();
+    let lists = before.iter().filter(|(key, kind)| *kind == Kind::KeyList && key.is_directory());
+    let newest: HashMap<u64, &Key> = lists.map(|(list, _)| (list.seek_parent, *list)).collect();
     for (key, kind) in before.iter().filter(|(key, _)| key.is_directory()) {
         let (true, Some(list)) = (*kind != Kind::KeyList, newest.get(&key.seek_key)) else { continue };
         let room = key.stored_bytes().min(RECORD_BYTES as u64);
@@ -118,12 +149,7 @@ fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> A
         written.truncate(bytes.len());
         patches.push((key.payload_offset(), written));
     }
-    let place = match top_place(fetched, top) {
-        Ok(place) => place,
-        Err(Interrupt::Failed(_)) => return Ok(None),
-        Err(need) => return Err(need),
-    };
-    let list = lists.rfind(|list| list.class_name == "TFile");
+    let list = before.iter().rfind(|(key, kind)| is_top_list(key, *kind)).map(|(key, _)| *key);
     let head_bytes = place.record_at.saturating_add(place.room.min(RECORD_BYTES as u64));
     let mut head = fetched.get(0, head_bytes)?.to_vec();
     let names_at = usize::try_from(top.payload_offset()).unwrap_or(usize::MAX);
@@ -137,23 +163,18 @@ fn state(fetched: &Fetched, top: &Key, before: &[(&Key, Kind)], free: &Key) -> A
     let mut infos = before.iter().map(|(key, _)| key).rev();
     let info = infos.find(|key| key.class_name == "TList" && key.name == "StreamerInfo");
     let old = FileHeader::read(&head).ok();
-    let mut header = FileHeader {
+    let header = FileHeader {
         version: old.as_ref().map_or(ROOT_VERSION, |old| old.version),
         is_big: false,
         begin: top.seek_key,
         end,
         seek_free: free.seek_key,
         nbytes_free: free.nbytes,
-        free_count: 0,
+        free_count,
         nbytes_name: record.nbytes_name,
         compress: old.as_ref().map_or(COMPRESSION, |old| old.compress),
         seek_info: info.map_or(0, |info| info.seek_key),
         nbytes_info: info.map_or(0, |info| info.nbytes),
-    };
-    header.free_count = match FreeList::read(fetched, &header) {
-        Ok((list, _)) => list.count(),
-        Err(Interrupt::Failed(_)) => return Ok(None),
-        Err(need) => return Err(need),
     };
     let mut written = header.write(&record.uuid);
     written.truncate(usize::try_from(top.seek_key).unwrap_or(usize::MAX));
@@ -219,4 +240,42 @@ fn is_key_list(bytes: &[u8], at: u64, file_size: u64) -> bool {
         Ok(cursor.remaining() == 0)
     };
     keys().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 4000 took two minutes: a round of reading for each, and in each a look at all records.
+    #[test]
+    fn free_lists_that_cannot_be_read_cost_one_round() {
+        let content: &[u8] = &[0; 100];
+        let mut file = vec![0; 100];
+        let mut keys = Vec::new();
+        let mut add = |name: &str, payload: &[u8]| {
+            let at = file.len() as u64;
+            let key = Key::place(at, 100, ["TFile", name, ""], payload.len(), 0).unwrap();
+            file.extend([key.write(), payload.to_vec()].concat());
+            keys.push(key);
+        };
+        add("memory.root", content);
+        // A key list without keys, and free segments that end before they begin.
+        add("", &[0; 4]);
+        let reversed = [&[0, 1], &50u32.to_be_bytes()[..], &40u32.to_be_bytes()].concat();
+        (0..20_000).for_each(|_| add("", &reversed));
+        let mut fetched = Fetched::new(file.len() as u64);
+        let file = bytes::Bytes::from(file);
+        for round in 1.. {
+            match states(&fetched, &keys, 64) {
+                Ok(states) => return assert_eq!(states, []),
+                Err(Interrupt::Failed(error)) => panic!("{error}"),
+                Err(Interrupt::Need(ranges)) => {
+                    assert!(round < 8, "{round} rounds");
+                    ranges.iter().for_each(|range| {
+                        fetched.provide(range.start, file.slice(range.start as usize..range.end as usize));
+                    });
+                }
+            }
+        }
+    }
 }

@@ -11,6 +11,7 @@ use tupelo_format::container::{self, Key, State};
 use tupelo_storage::local::{FileSink, FileSource, publish_temporary, temporaries_of};
 use tupelo_storage::{ByteSink, ByteSource};
 
+use super::layout::{self, Content};
 use super::verify::{self, Report};
 use crate::reader::{DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File};
 use crate::sink::datime;
@@ -102,7 +103,7 @@ pub fn leftovers(path: impl AsRef<Path>) -> Vec<PathBuf> {
 
 fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
     // The sink's lock keeps writers away from now on.
-    let sink = Box::new(FileSink::update(path)?);
+    let mut sink = Box::new(FileSink::update(path)?);
     let source: Arc<dyn ByteSource> = Arc::new(FileSource::open(path)?);
     let size = source.size()?;
     let open = |source: Arc<dyn ByteSource>| {
@@ -121,15 +122,12 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         if state.end < present_end || present_end > 0 && is_in_place(&state, &*source)? {
             break;
         }
-        let overlay = Arc::new(Overlay::new(source.clone(), state.patches.clone()));
-        let Ok(file) = open(overlay) else { continue };
+        let overlay = Overlay::new(source.clone(), state.patches.clone())?;
+        let Ok(file) = open(Arc::new(overlay)) else { continue };
         let Ok(report) = check(&file) else { continue };
         // What lies behind the end of a whole file may as well be older.
         let found = entries(&file)?;
-        let by_name: HashMap<&str, u64> = found.iter().map(|(name, entries)| (name.as_str(), *entries)).collect();
-        let is_kept =
-            |(name, entries): &(String, u64)| by_name.get(name.as_str()).is_some_and(|found| found >= entries);
-        if !present_entries.iter().all(is_kept) {
+        if !are_kept(present_entries, &found) {
             continue;
         }
         // An older state is better where it lacks what is damaged in the newer one, and that came with the newer one.
@@ -152,16 +150,21 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
             Ok(Repaired { path, from: None, is_changed: true, renewed: Vec::new(), lost_bytes, ntuples, report })
         }
         (_, Ok((report, end, ntuples))) => {
-            let renewed = match verify::around(&open(source)?)? {
-                Some(_) => renew(sink, &path)?,
-                None => Vec::new(),
-            };
-            if renewed.is_empty() {
-                let lost_bytes = size.saturating_sub(end);
-                return Ok(Repaired { path, from: None, is_changed: false, renewed, lost_bytes, ntuples, report });
+            let is_damaged = verify::around(&open(source.clone())?)?.is_some_and(|error| error.is_corrupt());
+            let renewal = if is_damaged { renewal(&source, open)? } else { None };
+            // What is written anew must not cost anything.
+            let better = renewal.filter(|new| new.report.num_damages < damages && are_kept(&ntuples, &new.ntuples));
+            match better {
+                Some(Renewal { appended, patches, parts: renewed, ntuples, report }) => {
+                    sink.append(&appended)?;
+                    overwrite(sink, &patches)?;
+                    Ok(Repaired { path, from: None, is_changed: true, renewed, lost_bytes: 0, ntuples, report })
+                }
+                None => {
+                    let (renewed, lost_bytes) = (Vec::new(), size.saturating_sub(end));
+                    Ok(Repaired { path, from: None, is_changed: false, renewed, lost_bytes, ntuples, report })
+                }
             }
-            let report = check(&open(Arc::new(FileSource::open(&path)?))?)?;
-            Ok(Repaired { path, from: None, is_changed: true, renewed, lost_bytes: 0, ntuples, report })
         }
         (_, Err(error)) => Err(Error::corrupt(format!("no state of the file can be read; as it is: {error}"))),
     }
@@ -174,20 +177,54 @@ fn overwrite(mut sink: Box<FileSink>, patches: &[(u64, Vec<u8>)]) -> Result<()> 
     Ok(sink.commit()?)
 }
 
-/// Writes the records around the objects anew that cannot be read, and says which; none where that is not enough.
-fn renew(mut sink: Box<FileSink>, path: &Path) -> Result<Vec<&'static str>> {
-    let file = source::File::open(Arc::new(FileSource::open(path)?))?;
-    let Ok((mut layout, renewed)) = file.attempt(|fetched| container::Layout::mend(fetched, datime())) else {
-        return Ok(Vec::new());
-    };
-    if !renewed.is_empty() {
-        // What was cut off leaves a free segment, which has a shortest length.
-        sink.append(&vec![0; layout.start().saturating_sub(sink.position()) as usize])?;
-        let tail = layout.finish(sink.position())?;
-        sink.append(&tail.append)?;
-        overwrite(sink, &tail.patches)?;
+/// Whether all ntuples are found again with no fewer entries.
+fn are_kept(ntuples: &[(String, u64)], found: &Entries) -> bool {
+    let found: HashMap<&str, u64> = found.iter().map(|(name, entries)| (name.as_str(), *entries)).collect();
+    ntuples.iter().all(|(name, entries)| found.get(name.as_str()).is_some_and(|found| found >= entries))
+}
+
+/// New records around the objects, for those that cannot be read.
+struct Renewal {
+    /// What is appended, and then overwritten.
+    appended: Vec<u8>,
+    patches: Vec<(u64, Vec<u8>)>,
+    /// What it is.
+    parts: Vec<&'static str>,
+    /// The file as it will be.
+    ntuples: Entries,
+    report: Report,
+}
+
+fn is_data(content: &Content) -> bool {
+    matches!(content, Content::Envelope { .. } | Content::Pages { .. })
+}
+
+/// None where new records are not needed, or not enough.
+fn renewal(
+    source: &Arc<dyn ByteSource>,
+    open: impl Fn(Arc<dyn ByteSource>) -> Result<File>,
+) -> Result<Option<Renewal>> {
+    let (size, file) = (source.size()?, open(source.clone())?);
+    let mended = file.source().attempt(|fetched| container::Layout::mend(fetched, datime()));
+    let Some((mut layout, parts)) = mended.ok().filter(|(_, parts)| !parts.is_empty()) else { return Ok(None) };
+    // That a record was cut off is known from the header alone, which may be wrong.
+    if let Some(cut) = layout.cut()
+        && layout::layout(&file)?
+            .regions
+            .iter()
+            .any(|region| is_data(&region.content) && region.offset + region.bytes > cut)
+    {
+        return Ok(None);
     }
-    Ok(renewed)
+    // What was cut off leaves a free segment, which has a shortest length.
+    let mut appended = vec![0; layout.start().saturating_sub(size) as usize];
+    let tail = layout.finish(size + appended.len() as u64)?;
+    appended.extend_from_slice(&tail.append);
+    let mut patches = tail.patches.clone();
+    patches.push((size, appended.clone()));
+    let file = open(Arc::new(Overlay::new(source.clone(), patches)?))?;
+    let (ntuples, report) = (entries(&file)?, check(&file)?);
+    Ok(Some(Renewal { appended, patches: tail.patches, parts, ntuples, report }))
 }
 
 /// Whether nothing would be changed.
@@ -285,18 +322,19 @@ impl Window {
     }
 }
 
-/// A file as it would be with some bytes overwritten.
+/// A file as it would be with some bytes overwritten, and others appended.
 #[derive(Debug)]
 struct Overlay {
     inner: Arc<dyn ByteSource>,
+    inner_size: u64,
     /// By offset; they do not overlap.
     patches: Vec<(u64, Vec<u8>)>,
 }
 
 impl Overlay {
-    fn new(inner: Arc<dyn ByteSource>, mut patches: Vec<(u64, Vec<u8>)>) -> Self {
+    fn new(inner: Arc<dyn ByteSource>, mut patches: Vec<(u64, Vec<u8>)>) -> Result<Self> {
         patches.sort_unstable_by_key(|(offset, _)| *offset);
-        Self { inner, patches }
+        Ok(Self { inner_size: inner.size()?, inner, patches })
     }
 
     /// The patches that touch a range.
@@ -315,7 +353,8 @@ impl fmt::Display for Overlay {
 
 impl ByteSource for Overlay {
     fn size(&self) -> tupelo_storage::Result<u64> {
-        self.inner.size()
+        let end = self.patches.last().map_or(0, |(offset, patch)| offset + patch.len() as u64);
+        Ok(self.inner_size.max(end))
     }
 
     fn hints(&self) -> tupelo_storage::Hints {
@@ -323,12 +362,14 @@ impl ByteSource for Overlay {
     }
 
     fn read_range(&self, range: Range<u64>) -> tupelo_storage::Result<Bytes> {
-        let bytes = self.inner.read_range(range.clone())?;
+        let known = range.start.min(self.inner_size)..range.end.min(self.inner_size);
+        let bytes = self.inner.read_range(known)?;
         let patches = self.touching(&range);
         if patches.is_empty() {
             return Ok(bytes);
         }
         let mut bytes = bytes.to_vec();
+        bytes.resize((range.end - range.start) as usize, 0);
         for (offset, patch) in patches {
             let (start, end) = (range.start.max(*offset), range.end.min(offset + patch.len() as u64));
             let (to, from) = ((start - range.start) as usize, (start - offset) as usize);

@@ -126,8 +126,10 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
     // Pages are compared here, one by one; the decoder need not do it again.
     let file = file.clone().with_page_checksums(false);
     let mut report = Report::default();
-    if name.is_none() {
-        around(&file)?.into_iter().for_each(|damage| report.add(damage, ErrorKind::Corrupt));
+    if name.is_none()
+        && let Some(error) = around(&file)?
+    {
+        report.add(Damage::whole("", error.to_string()), error.kind());
     }
     let mut compared = Compared::of_file(file.size());
     each_ntuple(&file, name, &mut |found| {
@@ -160,14 +162,14 @@ pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report>
     Ok(report)
 }
 
-/// What keeps a writer from going on with the file, where that is damage. A file that was never closed is not damaged for
-/// that: it has no free list, which nobody needs to read it.
-pub(super) fn around(file: &File) -> Result<Option<Damage>> {
+/// Why a writer cannot go on with the file, where that is damage or takes more memory than the budget has. A file that was
+/// never closed is not damaged for that: it has no free list, which nobody needs to read it.
+pub(super) fn around(file: &File) -> Result<Option<Error>> {
     let header = file.source().attempt(container::read_header)?;
     let is_closed = header.seek_free != 0 || header.end > file.size();
     let error = file.source().attempt_with_directories(|fetched| container::Layout::update(fetched, 0)).err();
-    let error = error.filter(|error| is_closed && error.is_corrupt());
-    Ok(error.map(|error| Damage::whole("", error.to_string())))
+    let is_meant = |error: &Error| is_closed && (error.is_corrupt() || error.kind() == ErrorKind::Limit);
+    Ok(error.filter(is_meant))
 }
 
 impl Damage {

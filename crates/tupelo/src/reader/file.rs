@@ -225,6 +225,11 @@ impl File {
         self
     }
 
+    /// A file that is open.
+    pub(crate) fn over(file: source::File) -> Self {
+        Self { file, page_checksums: DEFAULT_PAGE_CHECKSUMS }
+    }
+
     pub(crate) fn source(&self) -> &source::File {
         &self.file
     }

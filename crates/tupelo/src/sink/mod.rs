@@ -5,14 +5,13 @@ mod paths;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tupelo_format::container::{
-    ANCHOR_BYTES, Anchor, Fetched, Interrupt, Layout, StreamerInfos, blob_key, unlisted_key,
-};
+use tupelo_format::container::{ANCHOR_BYTES, Anchor, Layout, StreamerInfos, blob_key, unlisted_key};
 use tupelo_format::locator::Locator;
-use tupelo_format::open::{ANCHOR_CLASS, first_guess};
-use tupelo_storage::{ByteSink, ByteSource};
+use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_storage::ByteSink;
 
 use self::paths::Paths;
+use crate::source::File;
 use crate::{Error, Result};
 
 /// Largest blob under one key of the file, in bytes; ROOT's value, which the anchor repeats.
@@ -55,22 +54,10 @@ impl FileSink {
         Ok(Self::new(sink, layout, datime, 0, true))
     }
 
-    /// An existing file, whose bytes `source` reads and `sink` adds to.
-    pub(crate) fn update(sink: Box<dyn ByteSink>, source: &dyn ByteSource) -> Result<Self> {
+    /// An existing file, to which `sink` adds.
+    pub(crate) fn update(sink: Box<dyn ByteSink>, file: &File) -> Result<Self> {
         let datime = datime();
-        let size = source.size()?;
-        let mut fetched = Fetched::new(size);
-        let mut wanted = first_guess(size);
-        let layout = loop {
-            for (range, bytes) in wanted.iter().zip(source.read_ranges(&wanted)?) {
-                fetched.provide(range.start, bytes);
-            }
-            match Layout::update(&fetched, datime) {
-                Ok(layout) => break layout,
-                Err(Interrupt::Need(ranges)) => wanted = ranges,
-                Err(Interrupt::Failed(error)) => return Err(error.into()),
-            }
-        };
+        let layout = file.attempt_with_directories(|fetched| Layout::update(fetched, datime))?;
         // Blobs go behind everything that the file may still reach.
         let gap = layout.start().saturating_sub(sink.position());
         Ok(Self::new(sink, layout, datime, gap, false))

@@ -22,10 +22,10 @@ pub use self::options::{
     DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_MAX_UNPACKED_CLUSTER_BYTES,
     DEFAULT_PAGE_BYTES, IndexBits, MAX_PAGE_BYTES, PENDING_BYTES, WRITE_BYTES, WriteOptions,
 };
-use crate::reader::{DEFAULT_PAGE_CHECKSUMS, File, Object};
+use crate::reader::{File, Object};
 use crate::schema::Schema;
 use crate::sink::FileSink;
-use crate::{Error, Result};
+use crate::{Error, Result, source};
 
 /// A ROOT file that is being written. Nothing is visible under its name before [`FileWriter::finish`] returns, or,
 /// where an existing file is updated, [`NtupleWriter::checkpoint`].
@@ -76,8 +76,8 @@ impl FileWriter {
     /// # Errors
     /// Those of sink and source; corrupt if it is no whole ROOT file.
     pub fn onto(sink: Box<dyn ByteSink>, source: Arc<dyn ByteSource>) -> Result<Self> {
-        let sink = FileSink::update(sink, &*source)?;
-        Ok(Self { sink, existing: Some(File::new(source, DEFAULT_PAGE_CHECKSUMS)?) })
+        let existing = File::over(source::File::open(source)?);
+        Ok(Self { sink: FileSink::update(sink, existing.source())?, existing: Some(existing) })
     }
 
     /// Begins an ntuple under `DIRECTORY/NAME`. Several may be written at the same time.

@@ -1,10 +1,12 @@
 //! Files that exist, to be added to. What is carried over into the new state has no checksum, so it must agree with
 //! itself first: a number that is wrong here would make a file unreadable that could be read before.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Content, Directory, Entries, Entry, Layout, StreamerInfo};
 use crate::container::directory::{self, ListedKey, RECORD_BYTES};
+use crate::container::fetched::together;
 use crate::container::free::FreeList;
 use crate::container::key::{Key, read_key};
 use crate::container::{Attempt, Fetched, FileHeader, Interrupt, StreamerInfos, read_header, streamer_infos};
@@ -158,8 +160,18 @@ fn check_tree(fetched: &Fetched, header: &FileHeader, tree: &[directory::Directo
             *place = Some(&listed.key);
         }
     }
+    // Records of directories are overwritten: each must be where the record of a directory begins.
+    let listed: Vec<&Key> = keys.iter().copied().flatten().collect();
+    let own = together(listed.iter().map(|key| read_key(fetched, key.seek_key)))?;
+    for (listed, own) in listed.into_iter().zip(own) {
+        check_own_key(listed, &own)?;
+    }
     for (index, (directory, key)) in tree.iter().zip(keys).enumerate() {
-        let (name, record, at) = (format!("directory '{}'", directory.path), &directory.record, directory.record_at);
+        let name = match index {
+            0 => "the top directory".to_owned(),
+            _ => format!("directory '{}'", directory.path),
+        };
+        let (record, at) = (&directory.record, directory.record_at);
         let (seek, nbytes_name) = match key {
             Some(key) => (key.seek_key, u32::from(key.key_bytes)),
             None if index == 0 => check_top(fetched, header, directory, used)?,
@@ -170,12 +182,25 @@ fn check_tree(fetched: &Fetched, header: &FileHeader, tree: &[directory::Directo
         if record.seek_keys == 0 {
             continue;
         }
+        if let Some(unread) = &directory.unread {
+            return Err(Error::corrupt(format!("the key list of {name}: {unread}")).at(record.seek_keys).into());
+        }
         let list = read_key(fetched, record.seek_keys)?;
         agree(&format!("{name}: the offset in the key of its key list"), list.seek_key, record.seek_keys, at)?;
         agree(&format!("{name}: the length of its key list"), record.nbytes_keys, list.nbytes, at)?;
         used.add(format!("the key list of {name}"), behind(record.seek_keys, list.nbytes));
     }
     Ok(())
+}
+
+/// The key of a directory in the list of another, and the one in front of its record.
+fn check_own_key(listed: &Key, own: &Key) -> Result<()> {
+    let (name, at) = (format!("directory '{}'", listed.name), listed.seek_key);
+    agree(&format!("{name}: the class in its key"), own.class_name.as_str(), listed.class_name.as_str(), at)?;
+    agree(&format!("{name}: the name in its key"), own.name.as_str(), listed.name.as_str(), at)?;
+    agree(&format!("{name}: the offset in its key"), own.seek_key, listed.seek_key, at)?;
+    agree(&format!("{name}: the length of its record"), own.nbytes, listed.nbytes, at)?;
+    agree(&format!("{name}: the length of its key"), own.key_bytes, listed.key_bytes, at)
 }
 
 /// The top directory; gives its offset and the length of its name.
@@ -207,7 +232,7 @@ fn check_top(
 /// Ranges of the file that are in use, none of which may overlap another one.
 struct Used {
     end: u64,
-    ranges: Vec<(Range<u64>, String)>,
+    ranges: Vec<(Range<u64>, Cow<'static, str>)>,
 }
 
 impl Used {
@@ -215,7 +240,7 @@ impl Used {
         Self { end, ranges: Vec::new() }
     }
 
-    fn add(&mut self, name: impl Into<String>, range: Range<u64>) {
+    fn add(&mut self, name: impl Into<Cow<'static, str>>, range: Range<u64>) {
         if !range.is_empty() {
             self.ranges.push((range, name.into()));
         }

@@ -199,6 +199,11 @@ impl Layout {
         self.start
     }
 
+    /// Where the record begins of which [`Layout::mend`] found the end cut off; it is overwritten.
+    pub fn cut(&self) -> Option<u64> {
+        self.cut
+    }
+
     /// Adds an object to be written at [`Layout::finish`], under `directory/name`. Missing directories are made; if
     /// the name exists, the object becomes its newest cycle. Gives the cycle.
     ///
