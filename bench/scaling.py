@@ -97,7 +97,7 @@ def open_all(size: int, folder: Path) -> Work:
 
     def work() -> None:
         file = tupelo.open(path)
-        assert sum(len(file[name]) for name in file.keys()) == size
+        assert sum(len(file[name]) for name in file) == size
 
     return work
 

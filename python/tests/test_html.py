@@ -133,14 +133,14 @@ def test_texts_are_escaped() -> None:
 
 def test_names_of_fields_are_no_elements_in_histograms() -> None:
     """The library hist shows the labels of axes as they are."""
-    name = "<img src=x onerror=alert(1)>"
+    name = "<blink>"
     with tupelo.recreate("label.root") as file:
         file["Events"] = {name: [0.5, 1.5]}
     ntuple = tupelo.open("label.root:Events")
     for expression in name, f"`{name}`":
         filled = ntuple.hist(expression, bins=2, range=(0, 2))
         assert filled.values().tolist() == [1, 1]
-        assert "<img" not in filled._repr_html_()
+        assert "<blink" not in filled._repr_html_()
         assert filled.axes[0].label.replace("< ", "<") == expression
 
 

@@ -82,8 +82,9 @@ class Reading:
 
 
 def _label(expression: str) -> str:
-    """An expression as the label of an axis. The library shows it as HTML and does not escape it, so that a ``<`` in the
-    name of a field could begin an element; before a blank it never does.
+    """An expression as the label of an axis.
+
+    The library hist shows labels as HTML and does not escape them. A ``<`` before a blank cannot begin an element.
     """
     return re.sub(r"<(?=[A-Za-z/!?])", "< ", printable(expression))
 
