@@ -88,7 +88,7 @@ fn is_refused(file: &Bytes, why: &str) {
     assert_eq!((report.ntuples, report.damages.len()), (2, 1));
     assert!(report.damages[0].what.ends_with(why), "{}", report.damages[0]);
     let map = ops::layout::layout(&file).expect("a map");
-    assert!(map.remarks.iter().any(|remark| remark.ends_with(why)), "{:?}", map.remarks);
+    assert!(map.remarks.iter().any(|remark| remark.what.ends_with(why)), "{:?}", map.remarks);
 }
 
 /// `ls` once followed such sets until the stack ended.

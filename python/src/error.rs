@@ -8,7 +8,7 @@ use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tupelo::{Error, ErrorKind};
+use tupelo::{Error, ErrorKind, Remedy};
 
 /// Name under which `tupelo.errors.BY_KIND` lists what is raised for a file that does not exist: Python tells it
 /// apart from a name that does not exist inside a file.
@@ -18,6 +18,15 @@ const MISSING_FILE: &str = "MissingFile";
 pub(crate) fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
     let names = ErrorKind::ALL.iter().map(|kind| format!("{kind:?}")).chain([MISSING_FILE.to_owned()]);
     PyTuple::new(py, names.collect::<Vec<_>>())
+}
+
+/// The text of an error, with the keyword arguments that its remedy names.
+fn text(error: &Error) -> String {
+    match error.remedy() {
+        Some(Remedy::MemoryBudget | Remedy::FewerEntries) => format!("{error} (memory_budget)"),
+        Some(Remedy::BinaryStrings) => format!("{error} (binary_strings)"),
+        _ => error.to_string(),
+    }
 }
 
 /// The exception to raise for an engine error.
@@ -35,7 +44,7 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     };
     let raise = || {
         let classes = py.import(intern!(py, "tupelo.errors"))?.getattr(intern!(py, "BY_KIND"))?;
-        classes.get_item(kind)?.call1((error.to_string(),))
+        classes.get_item(kind)?.call1((text(error),))
     };
     let exception = raise().map_or_else(|failure| failure, PyErr::from_value);
     let place = error.place();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tupelo::Remedy;
+
 /// Exit status of a failure, or of damage that `verify` found.
 pub(crate) const FAILED: u8 = 1;
 /// Exit status where the command line makes no sense.
@@ -52,11 +54,14 @@ impl Failure {
 
 impl From<tupelo::Error> for Failure {
     fn from(error: tupelo::Error) -> Self {
-        match error.kind() {
-            tupelo::ErrorKind::InvalidArgument => Self::usage(error),
-            tupelo::ErrorKind::Corrupt => Self::new(error).with_hint(VERIFY_HINT),
-            tupelo::ErrorKind::Limit if error.to_string().contains("(memory_budget)") => {
+        match (error.kind(), error.remedy()) {
+            (tupelo::ErrorKind::InvalidArgument, _) => Self::usage(error),
+            (tupelo::ErrorKind::Corrupt, _) => Self::new(error).with_hint(VERIFY_HINT),
+            (_, Some(Remedy::MemoryBudget | Remedy::FewerEntries)) => {
                 Self::new(error).with_hint("--memory-budget SIZE allows more, for example 4GiB")
+            }
+            (_, Some(Remedy::BinaryStrings)) => {
+                Self::new(error).with_hint("--binary-strings writes strings as bytes (Arrow and Parquet)")
             }
             _ => Self::new(error),
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// The three ways in which bytes can be refused.
+/// The ways in which bytes can be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -11,8 +11,10 @@ pub enum ErrorKind {
     Corrupt,
     /// The bytes are (or may be) legal, but use something that this version does not know.
     Unsupported,
-    /// The bytes ask for more memory or more nesting than the caller allows.
+    /// The bytes ask for more than this version allows: nesting, names, sizes.
     Limit,
+    /// The bytes ask for more memory than the caller allows.
+    Memory,
 }
 
 /// Why bytes were refused, and where in the file (or envelope) the reason lies.
@@ -50,6 +52,13 @@ impl Error {
         Self::new(ErrorKind::Limit, what.into())
     }
 
+    /// Bytes that ask for more memory than the caller allows.
+    #[cold]
+    #[cfg_attr(feature = "census", track_caller)]
+    pub fn memory(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::Memory, what.into())
+    }
+
     #[cfg_attr(feature = "census", track_caller)]
     fn new(kind: ErrorKind, what: Cow<'static, str>) -> Self {
         #[cfg(feature = "census")]
@@ -81,7 +90,7 @@ impl Error {
         self
     }
 
-    /// Which of the three.
+    /// In which way the bytes were refused.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

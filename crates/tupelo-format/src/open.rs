@@ -107,11 +107,8 @@ pub fn descriptor(fetched: &Fetched, anchor: &Anchor) -> Attempt<Descriptor> {
     let groups = footer.cluster_groups.len() + footer.attribute_sets.len();
     fetched.memory().take((groups as u64).saturating_mul(GROUP_MEMORY), "cluster groups")?;
     // A schema begins in the header, wherever it ends.
-    let place = |e: &Error| if e.what().starts_with("footer") { anchor.seek_footer } else { anchor.seek_header };
-    let descriptor = Descriptor::new(header, checksum, footer).map_err(|e| {
-        let place = place(&e);
-        e.at(place)
-    })?;
+    let descriptor = Descriptor::with_footer_at(header, checksum, footer, anchor.seek_footer);
+    let descriptor = descriptor.map_err(|e| e.at(anchor.seek_header))?;
     check_page_lists(&descriptor, fetched.size()).map_err(|e| e.within("footer").at(anchor.seek_footer))?;
     Ok(descriptor)
 }

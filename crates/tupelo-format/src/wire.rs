@@ -43,13 +43,13 @@ impl Memory {
     /// Takes bytes that are about to be allocated for `what`.
     ///
     /// # Errors
-    /// Limit where that is more than is left.
+    /// Memory where that is more than is left.
     pub fn take(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
         let used = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).checked_add(bytes);
         match used.filter(|&used| used <= self.limit_bytes) {
             Some(_) => Ok(()),
-            None => Err(Error::limit(format!(
-                "{what}: {bytes} bytes of memory wanted where {} of {} are left; allow a larger memory budget (memory_budget)",
+            None => Err(Error::memory(format!(
+                "{what}: {bytes} bytes of memory wanted where {} of {} are left",
                 self.limit_bytes.saturating_sub(self.used().saturating_sub(bytes)),
                 self.limit_bytes
             ))),
@@ -388,10 +388,7 @@ mod tests {
         let memory = Memory::new(100);
         memory.take(60, "a").unwrap();
         assert_eq!((memory.used(), memory.take_items::<u64>(5, "b")), (60, Ok(())));
-        assert_eq!(
-            memory.take(1, "c").unwrap_err().to_string(),
-            "c: 1 bytes of memory wanted where 0 of 100 are left; allow a larger memory budget (memory_budget)"
-        );
+        assert_eq!(memory.take(1, "c").unwrap_err().to_string(), "c: 1 bytes of memory wanted where 0 of 100 are left");
         memory.reset(30);
         let error = memory.take_items::<u64>(9, "d").unwrap_err();
         assert!(error.to_string().starts_with("d: 72 bytes of memory wanted where 70 of 100 are left"), "{error}");

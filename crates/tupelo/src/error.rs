@@ -21,14 +21,46 @@ pub enum ErrorKind {
     Limit,
     /// The caller asked for something that makes no sense: a range backwards, an unknown option value.
     InvalidArgument,
-    /// The storage under the file failed: permissions, disk full, a read error.
+    /// The storage under the file failed: permissions, disk full, a read error. [`Error::storage_kind`] says how.
     Storage,
+    /// The caller cancelled the work: see [`stoppable`](crate::stoppable).
+    Cancelled,
 }
 
 impl ErrorKind {
     /// Every kind, for tables that must have them all.
-    pub const ALL: [Self; 6] =
-        [Self::NotFound, Self::Corrupt, Self::Unsupported, Self::Limit, Self::InvalidArgument, Self::Storage];
+    pub const ALL: [Self; 7] = [
+        Self::NotFound,
+        Self::Corrupt,
+        Self::Unsupported,
+        Self::Limit,
+        Self::InvalidArgument,
+        Self::Storage,
+        Self::Cancelled,
+    ];
+}
+
+/// What the caller can do about an error. The text of the error says it too; programs that have options for it can name
+/// them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Allow a larger memory budget (`OpenOptions::with_memory_budget`).
+    MemoryBudget,
+    /// Read fewer entries at a time, or allow a larger memory budget.
+    FewerEntries,
+    /// Read strings as bytes (`Read::with_binary_strings`).
+    BinaryStrings,
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MemoryBudget => "allow a larger memory budget",
+            Self::FewerEntries => "read fewer entries at a time, or allow a larger memory budget",
+            Self::BinaryStrings => "read them with binary strings",
+        })
+    }
 }
 
 /// Where in an ntuple something went wrong, as far as the error knows.
@@ -56,6 +88,7 @@ struct Inner {
     /// Innermost first.
     context: Vec<String>,
     place: Place,
+    remedy: Option<Remedy>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -68,6 +101,7 @@ impl Error {
             message: message.into(),
             context: Vec::new(),
             place: Place::default(),
+            remedy: None,
             source: None,
         }))
     }
@@ -161,6 +195,57 @@ impl Error {
         self.0.kind
     }
 
+    /// The same error with what can be done about it.
+    #[must_use]
+    pub(crate) fn with_remedy(mut self, remedy: Remedy) -> Self {
+        self.0.remedy = Some(remedy);
+        self
+    }
+
+    /// What the caller can do about it, where that is known.
+    pub fn remedy(&self) -> Option<Remedy> {
+        self.0.remedy
+    }
+
+    /// How the storage failed, where it did.
+    pub fn storage_kind(&self) -> Option<tupelo_storage::ErrorKind> {
+        self.storage().map(tupelo_storage::Error::kind)
+    }
+
+    /// Whether the same call may succeed later: a storage that is busy or cannot be reached now.
+    pub fn is_retryable(&self) -> bool {
+        self.storage().is_some_and(tupelo_storage::Error::is_retryable)
+    }
+
+    fn storage(&self) -> Option<&tupelo_storage::Error> {
+        self.0.source.as_ref().and_then(|source| source.downcast_ref())
+    }
+
+    /// The text without the outermost names of what was being worked on, for those who have said them already.
+    pub(crate) fn without_context(&self, said: &[String]) -> String {
+        let mut context = self.0.context.as_slice();
+        for name in said {
+            if let Some((_, inner)) = context.split_last().filter(|(last, _)| *last == name) {
+                context = inner;
+            }
+        }
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write_to(&mut Printable(&mut text), context);
+        text
+    }
+
+    fn write_to(&self, out: &mut impl Write, context: &[String]) -> fmt::Result {
+        for outer in context.iter().rev() {
+            write!(out, "{outer}: ")?;
+        }
+        out.write_str(&self.0.message)?;
+        match self.0.remedy {
+            Some(remedy) => write!(out, "; {remedy}"),
+            None => Ok(()),
+        }
+    }
+
     /// Whether a name or file does not exist.
     pub fn is_not_found(&self) -> bool {
         self.kind() == ErrorKind::NotFound
@@ -175,11 +260,7 @@ impl Error {
 /// One line that is safe to print, whatever names from a file it contains: see [`printable`].
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = Printable(f);
-        for outer in self.0.context.iter().rev() {
-            write!(out, "{outer}: ")?;
-        }
-        out.write_str(&self.0.message)
+        self.write_to(&mut Printable(f), &self.0.context)
     }
 }
 
@@ -200,10 +281,14 @@ impl From<tupelo_format::Error> for Error {
     fn from(error: tupelo_format::Error) -> Self {
         let kind = match error.kind() {
             tupelo_format::ErrorKind::Unsupported => ErrorKind::Unsupported,
-            tupelo_format::ErrorKind::Limit => ErrorKind::Limit,
+            tupelo_format::ErrorKind::Limit | tupelo_format::ErrorKind::Memory => ErrorKind::Limit,
             _ => ErrorKind::Corrupt,
         };
-        Self::new(kind, error.to_string())
+        let converted = Self::new(kind, error.to_string());
+        match error.kind() {
+            tupelo_format::ErrorKind::Memory => converted.with_remedy(Remedy::MemoryBudget),
+            _ => converted,
+        }
     }
 }
 
@@ -240,6 +325,37 @@ mod tests {
     fn contexts_read_from_the_outside_in() {
         let error = Error::corrupt("checksum mismatch").within("page 3").within("field 'a'");
         assert_eq!(error.to_string(), "field 'a': page 3: checksum mismatch");
+    }
+
+    #[test]
+    fn a_remedy_is_part_of_the_text_and_can_be_asked_for() {
+        let error: Error = tupelo_format::Error::memory("schema: 9 bytes of memory wanted").at(7).into();
+        assert_eq!((error.kind(), error.remedy()), (ErrorKind::Limit, Some(Remedy::MemoryBudget)));
+        let text = "schema: 9 bytes of memory wanted (at byte 7); allow a larger memory budget";
+        assert_eq!(error.within("x.root").to_string(), format!("x.root: {text}"));
+        let error: Error = tupelo_format::Error::limit("nested too deep").into();
+        assert_eq!((error.kind(), error.remedy()), (ErrorKind::Limit, None));
+    }
+
+    #[test]
+    fn what_the_storage_said_is_not_lost() {
+        for kind in tupelo_storage::ErrorKind::ALL {
+            let storage = tupelo_storage::Error::new(kind, "read", "x", "");
+            let is_retryable = storage.is_retryable();
+            let error = Error::from(storage).within("x.root");
+            assert_eq!((error.storage_kind(), error.is_retryable()), (Some(kind), is_retryable));
+        }
+        let error = Error::corrupt("x");
+        assert_eq!((error.storage_kind(), error.is_retryable()), (None, false));
+    }
+
+    #[test]
+    fn names_that_were_said_are_left_out() {
+        let error = Error::corrupt("why").within("page 3").within("ntuple 'n'").within("x.root");
+        let without = |said: &[&str]| error.without_context(&said.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(without(&["x.root", "ntuple 'n'"]), "page 3: why");
+        assert_eq!(without(&["x.root", "ntuple 'm'"]), "ntuple 'n': page 3: why");
+        assert_eq!(without(&["y.root"]), error.to_string());
     }
 
     /// Escape sequences in the names of a file reached the terminal.

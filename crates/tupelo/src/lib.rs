@@ -122,7 +122,7 @@ pub mod writer;
 
 use std::path::Path;
 
-pub use error::{Error, ErrorKind, Place, Result, printable};
+pub use error::{Error, ErrorKind, Place, Remedy, Result, printable};
 pub use expression::Expression;
 pub use pool::{THREADS_VARIABLE, set_threads, stoppable, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};

@@ -93,8 +93,8 @@ fn make(threads: usize) -> Option<Arc<ThreadPool>> {
 }
 
 /// Lets a caller stop work in between: `ask` is called on this thread, every 20 milliseconds at most, and if it answers
-/// true, what is under way ends with an error of the kind [`Storage`](crate::ErrorKind::Storage), as if a disk had failed:
-/// a writer that is stopped can only be given up. Nobody waits for pages that are being compressed then: other threads end
+/// true, what is under way ends with an error of the kind [`Cancelled`](crate::ErrorKind::Cancelled). As after an error of
+/// the storage, a writer that is cancelled can only be given up. Nobody waits for pages that are being compressed then: other threads end
 /// them, and drop them. `ask` may use the engine itself, but not what the work is using.
 /// ```no_run
 /// use std::time::{Duration, Instant};
@@ -154,7 +154,7 @@ impl Stop {
             self.is_stopped.fetch_or((asker.ask)(), Ordering::Relaxed);
         }
         match self.is_stopped.load(Ordering::Relaxed) {
-            true => Err(Error::new(ErrorKind::Storage, "stopped by the caller")),
+            true => Err(Error::new(ErrorKind::Cancelled, "cancelled by the caller")),
             false => Ok(()),
         }
     }
@@ -276,7 +276,7 @@ mod tests {
                 check().map(|()| task)
             };
             let error = stoppable(|| true, || map((0..10_000).collect(), bytes, slow)).unwrap_err();
-            assert!(error.to_string().contains("stopped"), "{error}");
+            assert!(error.kind() == ErrorKind::Cancelled, "{error}");
             assert!(began.elapsed() < Duration::from_secs(10));
             let nested = |task: usize| map(vec![task, 1, 2], bytes, Ok).map(|numbers| numbers[0]);
             let all: Vec<usize> = (0..100).collect();
@@ -341,7 +341,7 @@ mod tests {
             };
             let all = move || apart(u64::MAX, move || map((0..tasks).collect(), u64::MAX, work));
             let error = stoppable(move || ask.load(Ordering::Relaxed), all).unwrap_err();
-            assert!(error.to_string().contains("stopped"), "{error}");
+            assert!(error.kind() == ErrorKind::Cancelled, "{error}");
             assert!(done.try_recv().is_err(), "it was waited for");
             drop(release);
             let ended = done.iter().count();

@@ -21,6 +21,7 @@ from ._core import VERSION as __version__
 from ._core import threads
 from ._threads import set_threads
 from .errors import (
+    CancelledError,
     ChangedFileError,
     CorruptError,
     Error,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AttributeSet",
     "AttributeSetWriter",
+    "CancelledError",
     "ChangedFileError",
     "CorruptError",
     "Error",

@@ -52,6 +52,10 @@ class StorageError(Error, OSError):
     """The storage under the file failed: permissions, disk full, a read error."""
 
 
+class CancelledError(Error):
+    """The work was cancelled by the caller: a signal handler raised an exception."""
+
+
 class ChangedFileError(StorageError):
     """A file that was replaced or changed after the work on it was planned."""
 
@@ -68,5 +72,6 @@ BY_KIND: dict[str, type[Error]] = {
     "Limit": LimitError,
     "InvalidArgument": InvalidArgumentError,
     "Storage": StorageError,
+    "Cancelled": CancelledError,
 }
 """The engine's kinds of errors (`tupelo._core.ERROR_KINDS`) and what is raised for each."""

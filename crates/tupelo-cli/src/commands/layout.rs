@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             "file": file.name(),
             "bytes": layout.size,
             "shared_bytes": layout.shared_bytes,
-            "remarks": layout.remarks,
+            "remarks": layout.remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "regions": layout.regions.iter().map(to_json).collect::<Vec<_>>(),
         }));
     }

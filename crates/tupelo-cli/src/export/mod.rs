@@ -103,7 +103,7 @@ pub(crate) fn arrow(read: Read, container: Container, output: Output, progress: 
     let batches = read.batches_of_bytes(COLUMNAR_BATCH_BYTES)?;
     let mut done = 0;
     let mut batches = batches.map(|batch| {
-        let batch = batch.map_err(not_utf8)?;
+        let batch = batch?;
         done += batch.num_rows() as u64;
         progress.set(done);
         Ok::<_, Failure>(batch)
@@ -122,12 +122,6 @@ pub(crate) fn arrow(read: Read, container: Container, output: Output, progress: 
             Ok(writer.get_mut().flush()?)
         }
     }
-}
-
-fn not_utf8(error: tupelo::Error) -> Failure {
-    let is_utf8 = error.kind() == tupelo::ErrorKind::Unsupported && error.to_string().contains("UTF-8");
-    let failure = Failure::from(error);
-    if is_utf8 { failure.with_hint("--binary-strings writes strings as bytes") } else { failure }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use tupelo::reader::Read;
 
-use super::{COLUMNAR_BATCH_BYTES, not_utf8};
+use super::COLUMNAR_BATCH_BYTES;
 use crate::console::{Output, Progress};
 use crate::failure::Failure;
 
@@ -50,7 +50,7 @@ pub(crate) fn parquet(read: Read, budget: u64, output: Output, progress: &mut Pr
     let (mut group, mut entries, mut done) = (Vec::new(), 0, 0);
     let mut batches = read.batches_of_bytes(COLUMNAR_BATCH_BYTES)?;
     loop {
-        let batch = batches.next().transpose().map_err(not_utf8)?;
+        let batch = batches.next().transpose()?;
         let is_last = batch.is_none();
         for batch in batch.into_iter().filter(|batch| batch.num_rows() > 0) {
             entries += batch.num_rows();

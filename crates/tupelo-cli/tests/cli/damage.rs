@@ -242,7 +242,7 @@ fn the_memory_budget_is_an_option() {
         let small = tupelo(&[command, &["--memory-budget", "2kB"]].concat());
         // What looks at a whole file does not end at the first thing that it cannot read.
         let hint = match command[0] {
-            "verify" | "layout" => "larger memory budget (memory_budget)",
+            "verify" | "layout" => "larger memory budget",
             _ => "--memory-budget SIZE allows more",
         };
         let said = small.stdout + &small.stderr;

@@ -150,7 +150,15 @@ pub struct Descriptor {
 impl Descriptor {
     /// Joins and checks header and footer.
     pub fn new(header: Header, header_checksum: u64, footer: Footer) -> Result<Self> {
-        validate::descriptor(header, header_checksum, footer)
+        validate::descriptor(header, header_checksum, footer, None)
+    }
+
+    /// As [`Descriptor::new`], of a footer that lies at `footer_at` in the file: its errors name that offset.
+    ///
+    /// # Errors
+    /// As [`Descriptor::new`].
+    pub fn with_footer_at(header: Header, header_checksum: u64, footer: Footer, footer_at: u64) -> Result<Self> {
+        validate::descriptor(header, header_checksum, footer, Some(footer_at))
     }
 
     /// Name of the ntuple.

@@ -22,12 +22,22 @@ const FIELD_VERSION: u32 = 0;
 /// The attribute schema that is understood.
 const ATTRIBUTE_SCHEMA_MAJOR: u16 = 1;
 
-pub(super) fn descriptor(header: Header, header_checksum: u64, footer: Footer) -> Result<Descriptor> {
+/// Errors of the footer are at its place in the file, where that is given.
+pub(super) fn descriptor(
+    header: Header,
+    header_checksum: u64,
+    footer: Footer,
+    footer_at: Option<u64>,
+) -> Result<Descriptor> {
+    let in_footer = |error: Error| match footer_at {
+        Some(offset) => error.at(offset),
+        None => error,
+    };
     if footer.header_checksum != header_checksum {
-        return Err(Error::corrupt(format!(
+        return Err(in_footer(Error::corrupt(format!(
             "footer: belongs to another header (checksum {:016x}, not {header_checksum:016x})",
             footer.header_checksum
-        )));
+        ))));
     }
     let mut feature_flags = header.feature_flags;
     feature_flags.merge(&footer.feature_flags);
@@ -52,8 +62,8 @@ pub(super) fn descriptor(header: Header, header_checksum: u64, footer: Footer) -
     alias_columns(&mut fields, &columns, &schema.alias_columns)?;
     representations(&fields)?;
     let (top_level, dropped) = drop_unknown(&fields, unknown);
-    let (cluster_groups, entries) = cluster_groups(&footer.cluster_groups)?;
-    let attribute_sets = attribute_sets(footer.attribute_sets)?;
+    let (cluster_groups, entries) = cluster_groups(&footer.cluster_groups).map_err(in_footer)?;
+    let attribute_sets = attribute_sets(footer.attribute_sets).map_err(in_footer)?;
     Ok(Descriptor {
         name: header.name,
         description: header.description,

@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&mut Self) -> Result<Value>,
     ) -> Result<Value> {
         let error = match read(self) {
-            Err(error) if error.kind() != ErrorKind::Limit => error,
+            Err(error) if !matches!(error.kind(), ErrorKind::Limit | ErrorKind::Memory) => error,
             result => return result,
         };
         self.stream.go_to(end)?;

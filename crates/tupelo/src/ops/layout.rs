@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -100,7 +101,35 @@ pub struct Layout {
     /// Stored bytes that several columns share; they stand in the map once.
     pub shared_bytes: u64,
     /// What could not be read, and what lies on top of something else.
-    pub remarks: Vec<String>,
+    pub remarks: Vec<Remark>,
+}
+
+/// Something that is wrong in a byte map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The ntuple that could not be read as a whole; `None` where it is the file around the ntuples.
+    pub ntuple: Option<String>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Remark {
+    fn of_ntuple(name: &str, what: impl fmt::Display) -> Self {
+        Self { ntuple: Some(name.to_owned()), what: what.to_string() }
+    }
+
+    fn of_file(what: impl fmt::Display) -> Self {
+        Self { ntuple: None, what: what.to_string() }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.ntuple {
+            Some(ntuple) => write!(f, "ntuple '{ntuple}': {}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
 }
 
 /// Makes the byte map of a file. Damage ends no more than the knowledge of what is behind it: the map is made of all
@@ -115,12 +144,12 @@ pub fn layout(file: &File) -> Result<Layout> {
     map.records();
     let walked = each_ntuple(file, None, &mut |found| {
         if let Err(error) = found.ntuple.and_then(|ntuple| map.ntuple(&found.name, &ntuple)) {
-            map.remarks.push(format!("ntuple '{}': {}", found.name, reason(&error, file, &found.name)));
+            map.remarks.push(Remark::of_ntuple(&found.name, reason(&error, file, &found.name)));
         }
         Ok(())
     });
     if let Err(error) = walked {
-        map.remarks.push(format!("directories: {error}"));
+        map.remarks.push(Remark::of_file(format_args!("directories: {error}")));
     }
     Ok(map.finish())
 }
@@ -129,7 +158,7 @@ struct Map<'a> {
     file: &'a File,
     /// In no order; they may lie on top of each other.
     pieces: Vec<Region>,
-    remarks: Vec<String>,
+    remarks: Vec<Remark>,
     /// What the pieces take of the memory budget, and how many are counted.
     shares: Vec<Share>,
     counted: usize,
@@ -175,7 +204,7 @@ impl Map<'_> {
         };
         if let Err(error) = walk() {
             let error: Error = error;
-            self.remarks.push(format!("records: {error}"));
+            self.remarks.push(Remark::of_file(format_args!("records: {error}")));
         }
     }
 
@@ -204,7 +233,7 @@ impl Map<'_> {
             let content = Content::Envelope { ntuple: ntuple_name, envelope: "page list", cluster_group };
             self.payload(&names.ntuple, ntuple, offset, bytes, content)?;
             if let Err(error) = self.group(&mut names, ntuple, group) {
-                self.remarks.push(format!("ntuple '{name}': cluster group {group}: {error}"));
+                self.remarks.push(Remark::of_ntuple(name, format_args!("cluster group {group}: {error}")));
             }
         }
         Ok(())
@@ -306,7 +335,10 @@ impl Map<'_> {
                     (Some(Content::Pages { .. }), Content::Pages { .. }) => layout.shared_bytes += covered,
                     // ROOT writes the anchor of an attribute set as an object that no directory lists.
                     (Some(Content::Record { .. }), Content::Envelope { envelope: ANCHOR, .. }) if end <= at => {}
-                    _ => layout.remarks.push(format!("{covered} bytes at offset {offset} belong to two things")),
+                    _ => {
+                        let twice = format_args!("{covered} bytes at offset {offset} belong to two things");
+                        layout.remarks.push(Remark::of_file(twice));
+                    }
                 }
             }
             if start < end {

@@ -48,8 +48,8 @@ pub fn each_ntuple(file: &File, name: Option<&str>, visit: &mut dyn FnMut(Found)
         let ntuple = match names.get(&object.key.seek_key) {
             None => file.ntuple_of(object),
             Some(other) => {
-                let what = format!("ntuple '{name}': its anchor is that of ntuple '{other}'");
-                Err(Error::corrupt(what).within(file.name()))
+                let error = Error::corrupt(format!("its anchor is that of ntuple '{other}'"));
+                Err(error.within(format!("ntuple '{name}'")).within(file.name()))
             }
         };
         names.entry(object.key.seek_key).or_insert_with(|| name.clone());
@@ -76,8 +76,6 @@ fn with_attribute_sets(
 
 /// The text of an error without the names that `found` has anyway.
 fn reason(error: &Error, file: &File, name: &str) -> String {
-    let text = error.to_string();
-    let text = text.strip_prefix(&format!("{}: ", file.name())).unwrap_or(&text);
     let path = name.split(['@', ';']).next().unwrap_or(name);
-    text.strip_prefix(&format!("ntuple '{path}': ")).unwrap_or(text).to_owned()
+    error.without_context(&[file.name(), format!("ntuple '{path}'")])
 }

@@ -155,8 +155,8 @@ pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report>
     let mut report = verify(file, None, progress)?;
     for remark in layout(file)?.remarks {
         // What is wrong within an ntuple was found above, with its place.
-        if !remark.starts_with("ntuple '") {
-            report.add(Damage::whole("", remark), ErrorKind::Corrupt);
+        if remark.ntuple.is_none() {
+            report.add(Damage::whole("", remark.what), ErrorKind::Corrupt);
         }
     }
     Ok(report)

@@ -6,6 +6,7 @@ use arrow_array::{BooleanArray, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::Read;
+use crate::error::Remedy;
 use crate::pool::{self, Ahead};
 use crate::{Error, ErrorKind, Result};
 
@@ -193,10 +194,8 @@ impl Batches {
             None => self.next_chunk()?,
         };
         if chunk.batch.schema() != self.schema {
-            return Err(self.read.ntuple().context(Error::unsupported(format!(
-                "strings of the entries {}..{} are not UTF-8; read them with binary strings",
-                chunk.start, chunk.end
-            ))));
+            let what = format!("strings of the entries {}..{} are not UTF-8", chunk.start, chunk.end);
+            return Err(self.read.ntuple().context(Error::unsupported(what).with_remedy(Remedy::BinaryStrings)));
         }
         let end = chunk.batch_end(self.position, self.size);
         let batch = chunk.take(self.position, end);

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::error::Remedy;
 use crate::{Error, Result};
 
 /// Memory that a file may make its reader take unless told otherwise: 1 GiB.
@@ -50,11 +51,9 @@ impl Budget {
             Some(_) => Ok(share),
             None => {
                 drop(share);
-                Err(Error::limit(format!(
-                    "{what}: {bytes} bytes of memory wanted where {} of {} are left; allow a larger memory budget (memory_budget)",
-                    self.left(),
-                    self.limit_bytes
-                )))
+                let wanted =
+                    format!("{what}: {bytes} bytes of memory wanted where {} of {}", self.left(), self.limit_bytes);
+                Err(Error::limit(wanted + " are left").with_remedy(Remedy::MemoryBudget))
             }
         }
     }
@@ -131,12 +130,10 @@ impl Request {
         let mut counts = self.counts();
         let values = counts.values.saturating_add(bytes);
         if values.saturating_add(counts.flight) > self.limit_bytes && !self.is_backed(values, counts.stored) {
-            return Err(Error::limit(format!(
-                "{values} bytes of memory wanted for the values of {} stored bytes, {} are allowed; read fewer entries \
-                 at a time, or allow a larger memory budget (memory_budget)",
-                counts.stored,
-                self.limit_bytes.saturating_sub(counts.flight)
-            )));
+            let (stored, allowed) = (counts.stored, self.limit_bytes.saturating_sub(counts.flight));
+            let wanted = format!("{values} bytes of memory wanted for the values of {stored} stored bytes");
+            let refused = Error::limit(format!("{wanted}, {allowed} are allowed"));
+            return Err(refused.with_remedy(Remedy::FewerEntries));
         }
         counts.values = values;
         Ok(())
@@ -147,10 +144,8 @@ impl Request {
         let mut counts = self.counts();
         let left = self.left_of(&counts);
         if bytes > left {
-            return Err(Error::limit(format!(
-                "{what}: {bytes} bytes of memory wanted where {left} are left; read fewer entries at a time, or allow a \
-                 larger memory budget (memory_budget)"
-            )));
+            let refused = Error::limit(format!("{what}: {bytes} bytes of memory wanted where {left} are left"));
+            return Err(refused.with_remedy(Remedy::FewerEntries));
         }
         counts.flight += bytes;
         Ok(())
@@ -194,7 +189,7 @@ mod tests {
         let first = budget.share(60, "a").unwrap();
         assert_eq!(
             budget.clone().share(41, "b").unwrap_err().to_string(),
-            "b: 41 bytes of memory wanted where 40 of 100 are left; allow a larger memory budget (memory_budget)"
+            "b: 41 bytes of memory wanted where 40 of 100 are left; allow a larger memory budget"
         );
         let second = budget.share(40, "b").unwrap();
         assert_eq!(budget.left(), 0);

@@ -29,6 +29,7 @@ pub use metrics::Metrics;
 pub(crate) use pages::{Ends, Missing, Pages, Segment, Touch};
 use work::{Metadata, Work};
 
+use crate::error::Remedy;
 use crate::{Error, Result, pool};
 
 /// Pages that are or would unpack to more are refused, in bytes; ROOT's are at most 1 MiB unless told otherwise.
@@ -145,10 +146,9 @@ impl File {
                     let wanted = ranges.iter().map(|range| range.end.saturating_sub(range.start));
                     fetched_bytes = wanted.fold(fetched_bytes, u64::saturating_add);
                     if fetched_bytes > limit {
-                        return Err(Error::limit(format!(
-                            "metadata of {fetched_bytes} stored bytes where {limit} bytes of memory are left; allow a \
-                             larger memory budget (memory_budget)"
-                        )));
+                        let wanted = format!("metadata of {fetched_bytes} stored bytes");
+                        let refused = Error::limit(format!("{wanted} where {limit} bytes of memory are left"));
+                        return Err(refused.with_remedy(Remedy::MemoryBudget));
                     }
                     fetched = self.provide(fetched, &ranges)?;
                 }
