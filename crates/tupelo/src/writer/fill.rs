@@ -60,7 +60,7 @@ impl Fill {
             columns,
             is_compressed: !options.compression.is_none(),
             cluster_bytes: options.cluster_bytes,
-            max_unpacked_cluster_bytes: options.max_unpacked_cluster_bytes,
+            max_unpacked_cluster_bytes: options.max_unpacked_cluster_bytes(),
             entries: 0,
             written: Written::default(),
         }
@@ -203,7 +203,7 @@ impl Fill {
         if entries == 0 {
             return FIRST_PIECE_ENTRIES;
         }
-        let piece = PIECE_BYTES.min(self.cluster_bytes / 8).min(self.max_unpacked_cluster_bytes / 8).max(1);
+        let piece = PIECE_BYTES.min(self.cluster_bytes / 8).max(1);
         (piece as f64 / (bytes as f64 / entries as f64).max(1e-3)).clamp(1.0, f64::from(1 << 24)) as u64
     }
 

@@ -19,8 +19,8 @@ pub use self::attributes::AttributeSetWriter;
 use self::dataset::{Dataset, Place};
 pub use self::ntuple::{FillContext, NtupleWriter, Written};
 pub use self::options::{
-    DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_MAX_UNPACKED_CLUSTER_BYTES,
-    DEFAULT_PAGE_BYTES, IndexBits, MAX_PAGE_BYTES, PENDING_BYTES, WRITE_BYTES, WriteOptions,
+    DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, MAX_PAGE_BYTES,
+    PENDING_BYTES, WRITE_BYTES, WriteOptions,
 };
 use crate::reader::{File, Object};
 use crate::schema::Schema;

@@ -12,8 +12,9 @@ use crate::{Error, Result};
 
 /// Compressed size at which a cluster is complete, in bytes: 128 MiB.
 pub const DEFAULT_CLUSTER_BYTES: u64 = 128 << 20;
-/// Uncompressed size at which a cluster is complete even if it compresses better than expected, in bytes: 1280 MiB.
-pub const DEFAULT_MAX_UNPACKED_CLUSTER_BYTES: u64 = 1280 << 20;
+/// Uncompressed size at which a cluster is complete even if it compresses better than expected, in bytes: 1280 MiB, or ten
+/// times the compressed size where that is more.
+const MAX_UNPACKED_CLUSTER_BYTES: u64 = 1280 << 20;
 /// Largest page, in uncompressed bytes: 1 MiB.
 pub const DEFAULT_PAGE_BYTES: u64 = 1 << 20;
 /// No larger pages can be asked for, in uncompressed bytes: 512 MiB.
@@ -38,26 +39,14 @@ pub(super) struct CheckpointEvery {
     pub(super) time: Option<Duration>,
 }
 
-/// Width of the offsets of collections and strings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IndexBits {
-    /// At most 2^32 items in a cluster.
-    Bits32,
-    /// ROOT's default.
-    #[default]
-    Bits64,
-}
-
 /// How an ntuple is written.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
     pub(super) compression: Compression,
     pub(super) field_compression: BTreeMap<String, Compression>,
     pub(super) field_encoding: BTreeMap<String, Encoding>,
-    pub(super) index_bits: IndexBits,
     pub(super) page_bytes: u64,
     pub(super) cluster_bytes: u64,
-    pub(super) max_unpacked_cluster_bytes: u64,
     pub(super) page_checksums: bool,
     pub(super) checkpoint: CheckpointEvery,
     pub(super) description: String,
@@ -70,10 +59,8 @@ impl Default for WriteOptions {
             compression: Compression::DEFAULT,
             field_compression: BTreeMap::new(),
             field_encoding: BTreeMap::new(),
-            index_bits: IndexBits::default(),
             page_bytes: DEFAULT_PAGE_BYTES,
             cluster_bytes: DEFAULT_CLUSTER_BYTES,
-            max_unpacked_cluster_bytes: DEFAULT_MAX_UNPACKED_CLUSTER_BYTES,
             page_checksums: true,
             checkpoint: CheckpointEvery {
                 clusters: None,
@@ -113,13 +100,6 @@ impl WriteOptions {
         Ok(self)
     }
 
-    /// Width of the offsets of collections and strings; 64 bits by default.
-    #[must_use]
-    pub fn with_index_bits(mut self, bits: IndexBits) -> Self {
-        self.index_bits = bits;
-        self
-    }
-
     /// Largest page, in uncompressed bytes; the default is [`DEFAULT_PAGE_BYTES`].
     #[must_use]
     pub fn with_page_bytes(mut self, bytes: u64) -> Self {
@@ -127,18 +107,11 @@ impl WriteOptions {
         self
     }
 
-    /// Compressed size at which a cluster is complete, in bytes; the default is [`DEFAULT_CLUSTER_BYTES`].
+    /// Compressed size at which a cluster is complete, in bytes; the default is [`DEFAULT_CLUSTER_BYTES`]. A cluster that
+    /// compresses well is complete at 1280 MiB uncompressed, or at ten times this size where that is more.
     #[must_use]
     pub fn with_cluster_bytes(mut self, bytes: u64) -> Self {
         self.cluster_bytes = bytes;
-        self
-    }
-
-    /// Uncompressed size at which a cluster is complete in any case, in bytes; the default is
-    /// [`DEFAULT_MAX_UNPACKED_CLUSTER_BYTES`].
-    #[must_use]
-    pub fn with_max_unpacked_cluster_bytes(mut self, bytes: u64) -> Self {
-        self.max_unpacked_cluster_bytes = bytes;
         self
     }
 
@@ -213,17 +186,18 @@ impl WriteOptions {
         Self { description: String::new(), extra_type_info: Vec::new(), ..self.without_fields() }
     }
 
+    /// Uncompressed size at which a cluster is complete in any case.
+    pub(super) fn max_unpacked_cluster_bytes(&self) -> u64 {
+        MAX_UNPACKED_CLUSTER_BYTES.max(self.cluster_bytes.saturating_mul(10))
+    }
+
     /// Whether an ntuple can be written so, whatever its fields are: to be known before a file is begun. Writing checks it
     /// as well.
     ///
     /// # Errors
     /// Invalid argument for sizes of pages and clusters that are 0 or too large.
     pub fn check(&self) -> Result<()> {
-        let sizes = [
-            ("page", self.page_bytes, MAX_PAGE_BYTES),
-            ("cluster", self.cluster_bytes, i64::MAX as u64),
-            ("uncompressed cluster", self.max_unpacked_cluster_bytes, i64::MAX as u64),
-        ];
+        let sizes = [("page", self.page_bytes, MAX_PAGE_BYTES), ("cluster", self.cluster_bytes, i64::MAX as u64)];
         for (what, bytes, most) in sizes {
             if bytes == 0 || bytes > most {
                 return Err(Error::invalid_argument(format!("{what} size of {bytes} bytes; it must be 1 to {most}")));

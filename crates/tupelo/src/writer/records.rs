@@ -6,7 +6,7 @@ use tupelo_format::compression::Compression;
 use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::envelope::{AliasColumnRecord, ColumnRecord, FieldRecord, SchemaRecords, role};
 
-use super::{IndexBits, WriteOptions};
+use super::WriteOptions;
 use crate::encode::{ColumnWriter, FieldWriter, Memory};
 use crate::schema::arrow::default_column_type;
 use crate::schema::{Field, Kind, Schema};
@@ -377,11 +377,7 @@ impl<'o> Builder<'o> {
                 (0, None) => {
                     let default =
                         default_column_type(field, compressed).ok_or_else(|| Error::unsupported("no column"))?;
-                    of(match (self.options.index_bits, default) {
-                        (IndexBits::Bits32, ColumnType::SplitIndex64) => ColumnType::SplitIndex32,
-                        (IndexBits::Bits32, ColumnType::Index64) => ColumnType::Index32,
-                        (_, default) => default,
-                    })?
+                    of(default)?
                 }
                 _ if field.kind == Kind::Streamer => of(ColumnType::Byte)?,
                 _ => of(ColumnType::Char)?,
