@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from . import _arrow, _common, _core, _hist, _polars, _progress, _select
 from ._awkward import AddDoc, Style
-from ._files import Files, Place, expand, places, within
+from ._files import Files, Place, places, within
 from ._libraries import How, Library, check_how, hand_out
 from ._origin import Report
 from ._progress import Progress
@@ -19,8 +19,6 @@ from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 from .fields import Field
 from .ntuple import DEFAULT_STEP, Ntuple
 from .reading import reopen
-
-N = TypeVar("N")
 
 
 def iterate(
@@ -287,8 +285,12 @@ def num_entries(
     >>> list(tupelo.num_entries("num_*.root"))
     [('num_entries.root', 'Events', 3)]
     """
-    for ntuple, _, ranges in Many(files, allow_missing, _core.DEFAULT_PAGE_CHECKSUMS, None):
-        yield ntuple.file_path, ntuple.object_path, sum(stop - start for start, stop in ranges)
+    # Not a generator itself, so that the files are those that the names lead to now.
+    many = Many(files, allow_missing, _core.DEFAULT_PAGE_CHECKSUMS, None)
+    return (
+        (ntuple.file_path, ntuple.object_path, sum(stop - start for start, stop in ranges))
+        for ntuple, _, ranges in many
+    )
 
 
 @dataclass(frozen=True)
@@ -382,7 +384,7 @@ class Many:
     def _open(self, place: Place) -> Ntuple | None:
         """None where there is no such ntuple, and that is allowed."""
         try:
-            file = reopen(place.path, self.opening["page_checksums"], self.opening["memory_budget"], False)
+            file = reopen(place.path_from_here, self.opening["page_checksums"], self.opening["memory_budget"], False)
             return file.only() if place.name is None else file[place.name]
         except MissingFileError:
             raise
@@ -436,29 +438,6 @@ def _moved(entries: Any, offset: int) -> Any:
     if isinstance(entries, range):
         return range(entries.start + offset, entries.stop + offset)
     return entries + offset
-
-
-def each(files: Any, kind: type[N], find: Callable[[str, str | None], N], allow_missing: bool) -> Iterator[N]:
-    """The ntuples of files, one after the other: those of a class that are open already, and those that are found.
-
-    Files that are none are refused at once; they are opened when it is their turn.
-    """
-    is_one = isinstance(files, str | Mapping | kind) or not isinstance(files, Iterable)
-    places: list[Any] = []
-    for one in [files] if is_one else files:
-        places += [one] if isinstance(one, kind) else expand(one)
-
-    def found() -> Iterator[N]:
-        for place in places:
-            try:
-                yield place if isinstance(place, kind) else find(*place)
-            except MissingFileError:
-                raise
-            except NotFoundError:
-                if not allow_missing:
-                    raise
-
-    return found()
 
 
 def count_from(offset: int, piece: Any) -> None:

@@ -203,7 +203,7 @@ def _opened(
             f"{identity}; plan again, and make the manifest anew if there is one"
         )
     # Who planned was warned.
-    return Ntuple(core, Origin(uri, (name,), page_checksums, memory_budget, False), is_quiet=True)
+    return Ntuple(core, Origin(uri, (name,), page_checksums, memory_budget, False, uri), is_quiet=True)
 
 
 class Planning(TypedDict, total=False):
@@ -346,7 +346,7 @@ def plan(files: Files | None = None, **how: "Unpack[Planning]") -> Plan:
             tuple(_select.aliases(how.get("aliases"))),
             choice.union,
         )
-        place = Place(file["uri"], None, own)
+        place = Place(file["uri"], file["uri"], None, own)
         ranges = cut(file, choice.share(file)) if own is None else within(place, file["entries"])
         made += [replace(whole, entry_start=start, entry_stop=stop) for start, stop in ranges]
     first_file = manifest["files"][0]

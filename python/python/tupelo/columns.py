@@ -11,7 +11,7 @@ from . import _core, _fit, _intake, _progress, _select
 from ._progress import Progress
 from ._short import short
 from ._storage import Storage
-from ._texts import check_name, check_path
+from ._texts import absolute_path, check_name, check_path, file_and_ntuple
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def copy(
     core: "_core.Ntuple",
     request: _select.Request,
     path: str | os.PathLike[str],
-    source: str,
+    source: str | None,
     name: str | None,
     options: Mapping[str, Any],
     progress: Progress,
@@ -109,7 +109,8 @@ def copy(
                 f"{short(column)} is an expression, not a field; name it: with_columns({{'name': {column!r}}})"
             )
     target = check_path(path)
-    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
+    # Of a file object there is no source that could be overwritten.
+    if source is not None and os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
         raise InvalidArgumentError(f"{target} is the file that is read; copy the ntuple to another file")
     if name is not None:
         check_name(name)
@@ -126,7 +127,7 @@ def copy(
     writing = Storage(**(checkpoints | own)).options(**described)
     total = request.entry_stop - request.entry_start
     with _progress.telling(progress) as tell:
-        file = _core.FileWriter(target, False)
+        file = _core.FileWriter(absolute_path(target), False)
         try:
             tell(0, total)
             silent = _progress.is_silent(progress)
