@@ -74,6 +74,20 @@ def check_depth(name: str, kind: Any, most: int) -> None:
         level = [one.field(index).type for one in level for index in range(one.num_fields)]
 
 
+def are_alike(one: Any, other: Any) -> bool:
+    """Whether fields give arrays of the same type, whatever their C++ types are called.
+
+    Of these it depends only on which structs are tuples, and which lists are optionals.
+    """
+    return bool(one.type == other.type and one.nullable == other.nullable and _marks(one) == _marks(other))
+
+
+def _marks(field: Any) -> list[bool]:
+    kind = field.type
+    below = (_marks(kind.field(index)) for index in range(kind.num_fields))
+    return [is_tuple(field), is_optional_list(field), *(mark for marks in below for mark in marks)]
+
+
 def one_batch(batches: list[Any]) -> Any:
     """Several `pyarrow.RecordBatch` of one schema, at least one, as one."""
     if len(batches) == 1:

@@ -54,6 +54,10 @@ def places(files: Files) -> list[Place]:
     """
     if isinstance(files, Place):
         return [files]
+    if hasattr(files, "file_path"):
+        name = getattr(files, "object_path", None)
+        where = files.file_path if name is None else f"{files.file_path}:{name}"
+        raise InvalidArgumentError(f"{short(files)} is open, and files are named here: give {where!r}")
     if isinstance(files, str | os.PathLike):
         return _one(files)
     if isinstance(files, Mapping):
