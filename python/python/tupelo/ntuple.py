@@ -457,7 +457,7 @@ class Ntuple(Fields):
         reading = _hist.Reading(self, cut, aliases, start, stop, step_size)
         return _hist.fill(reading, expressions, bins, range, weight, progress)
 
-    def with_columns(self, columns: Mapping[str, Any]) -> NtupleWithColumns:
+    def with_columns(self, columns: Mapping[str, Any] | None = None, **unknown: object) -> NtupleWithColumns:
         """The same ntuple with more columns: by name an expression, or values for all of its entries.
 
         Expressions are written as for `arrays`, and may use the names of other columns. Values are all that
@@ -480,7 +480,7 @@ class Ntuple(Fields):
         >>> tupelo.open("scored.root:Events").keys()
         ['pt', 'run', 'score', 'ht']
         """
-        return NtupleWithColumns(self, Columns().more(columns, self))
+        return NtupleWithColumns(self, Columns().more(columns, self, unknown))
 
     def copy(
         self,
@@ -516,6 +516,7 @@ class Ntuple(Fields):
         >>> tupelo.open("skim.root:Events").arrays().tolist()
         [{'pt': [31.5, 7.25], 'run': 1}, {'pt': [12.0], 'run': 2}]
         """
+        self._check_is_cut(cut, aliases)
         request = self._request(fields, cut, aliases, (None, None, None), (entry_start, entry_stop))
         return copy(self._core, request, path, self._origin.absolute_path, name, options, progress)
 

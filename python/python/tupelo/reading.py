@@ -1,12 +1,15 @@
 """Opening files."""
 
 import glob
+import io
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html
 from ._origin import Origin
+from ._short import short
 from ._sizes import optional_bytes
 from ._texts import absolute_path, check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError
@@ -58,6 +61,8 @@ def open(
     """
     name: str | None = None
     budget = optional_bytes("memory_budget", memory_budget)
+    if (fsspec := sys.modules.get("fsspec")) is not None and isinstance(where, fsspec.core.OpenFile):
+        raise InvalidArgumentError(f"{short(where)} is not open yet; give what its method open() returns")
     if hasattr(where, "read"):
         return _of_bytes(where, page_checksums, budget, metrics)
     if isinstance(where, Mapping):
@@ -238,11 +243,13 @@ def reopen(path: str, page_checksums: bool, memory_budget: int | None, metrics: 
 
 def _of_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
     """What opening a file object calls."""
+    if isinstance(source, io.TextIOBase):
+        raise InvalidArgumentError(f"{short(source)} gives texts, not bytes; open it in binary mode: open(path, 'rb')")
     if hasattr(source, "seek"):
         source.seek(0)
     data = source.read()
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise InvalidArgumentError(f"{source!r} gives {type(data).__name__}, not bytes; open it in binary mode")
+        raise InvalidArgumentError(f"{short(source)} gives {type(data).__name__}, not bytes; open it in binary mode")
     path = getattr(source, "name", None) or getattr(source, "path", None)
     name = path if isinstance(path, str) else f"<{type(source).__name__}>"
     core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)
