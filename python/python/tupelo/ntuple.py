@@ -458,7 +458,7 @@ class Ntuple(Fields):
         return _hist.fill(reading, expressions, bins, range, weight, progress)
 
     def with_columns(self, columns: Mapping[str, Any] | None = None, **unknown: object) -> NtupleWithColumns:
-        """The same ntuple with more columns: by name an expression, or values for all of its entries.
+        """The same ntuple with more columns: ``columns`` maps names to expressions, or to values for all entries.
 
         Expressions are written as for `arrays`, and may use the names of other columns. Values are all that
         `NtupleWriter.extend` takes as a column: NumPy and Awkward arrays, jagged ones and records too, lists, Arrow

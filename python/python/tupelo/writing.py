@@ -106,7 +106,7 @@ def update(
 
 
 def abort(path: str | os.PathLike[str]) -> str | None:
-    """Gives up what this process is writing to a file, as `WritableFile.abort` does.
+    """Gives up what this process is writing to the file ``path``, as `WritableFile.abort` does.
 
     This is for a writer that is out of reach: in a notebook, the last exception keeps the variables of the function
     that it left, and so the writer in one of them. Returns the name of the file that keeps the last checkpoint of a new
