@@ -4,6 +4,8 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -134,7 +136,7 @@ def test_a_writer_that_failed_gives_way_to_a_new_one(capsys: pytest.CaptureFixtu
             file["B"] = {"x": [1, 2], "y": [1]}
     kept = file
     file = tupelo.recreate("f.root")
-    with pytest.raises(tupelo.InvalidArgumentError, match="closed"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"given up when recreate\(\) opened it again"):
         kept["A"].extend({"x": [1.5]})
     file["A"] = {"x": [1.5]}
     file.close()
@@ -149,19 +151,177 @@ def test_a_writer_that_failed_gives_way_to_a_new_one(capsys: pytest.CaptureFixtu
     assert columns() == [1.5, 2.5]
 
 
-def test_a_writer_that_did_not_fail_is_named() -> None:
+def save(value: float, *, fails: bool) -> None:
+    """What people run in a notebook, and run again after their own mistake."""
+    file = tupelo.recreate("f.root")
+    file["A"] = {"x": [value]}
+    if fails:
+        raise ZeroDivisionError
+    file.close()
+
+
+def test_a_file_is_begun_anew_after_an_exception_that_keeps_its_writer(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was an error, "close() or abort() it first", and nobody could reach the writer."""
+    with pytest.raises(ZeroDivisionError) as kept:
+        save(0.5, fails=True)
+    save(1.5, fails=False)
+    assert columns() == [1.5]
+    said = capsys.readouterr().err
+    for part in (
+        "f.root is opened by recreate() again",
+        "was not closed, is given up",
+        "'A' (1 entries)",
+        "to keep it",
+    ):
+        assert part in said
+    assert said.count("\n") == 1
+    del kept
+
+
+def test_the_calls_of_a_writer_that_was_given_up_say_so() -> None:
     file = tupelo.recreate("f.root")
     file["A"] = {"x": [0.5]}
-    for begin in (tupelo.recreate, tupelo.update):
+    events = file["A"]
+    with tupelo.recreate("./f.root") as again:
+        again["B"] = {"x": [1.5]}
+    calls: list[Callable[[], object]] = [
+        file.keys,
+        file.close,
+        lambda: events.extend({"x": [1.5]}),
+        lambda: file.mkrntuple("C", {"x": "int"}),
+        lambda: file.__exit__(None),
+    ]
+    for call in calls:
         with pytest.raises(
-            tupelo.InvalidArgumentError, match=r"by this process already: .*f\.root.*close\(\) or abort"
+            tupelo.InvalidArgumentError, match=r"f\.root was given up when recreate\(\) opened it again"
         ):
-            begin("./f.root")
+            call()
+    assert columns("B") == [1.5]
+
+
+def test_nothing_is_said_of_a_writer_that_wrote_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with tupelo.recreate("f.root") as file:
+        file["A"] = {"x": [0.5]}
+    empty = [tupelo.recreate("f.root"), tupelo.update("f.root"), tupelo.update("f.root")]
+    with tupelo.update("f.root") as again:
+        again["A"].extend({"x": [1.5]})
+    assert (columns(), len(empty), capsys.readouterr().err) == ([0.5, 1.5], 3, "")
+
+
+def test_an_update_does_not_discard_what_another_writer_has() -> None:
+    file = tupelo.recreate("f.root")
+    file["A"] = {"x": [0.5]}
+    text = r"already \('A' \(1 entries\)\): close\(\) or abort\(\).*notebook.*tupelo\.abort\('\./f\.root'\)"
+    with pytest.raises(tupelo.InvalidArgumentError, match=text):
+        tupelo.update("./f.root")
     file.close()
     with tupelo.update("f.root") as again:
         again["A"].extend({"x": [1.5]})
     assert columns() == [0.5, 1.5]
+
+
+def test_a_writer_out_of_reach_can_be_given_up() -> None:
+    with tupelo.recreate("f.root") as file:
+        file["A"] = {"x": [0.5]}
+
+    def fill() -> None:
+        file = tupelo.update("f.root")
+        file["A"].extend({"x": [1.5]})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as kept:
+        fill()
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"tupelo\.abort"):
+        tupelo.update("f.root")
+    assert tupelo.abort("f.root") is None
+    with tupelo.update("f.root") as again:
+        again["A"].extend({"x": [2.5]})
+    assert columns() == [0.5, 2.5]
+    with pytest.raises(tupelo.NotFoundError, match=r"f\.root is not being written"):
+        tupelo.abort("f.root")
+    del kept
+
+
+def test_a_writer_of_another_thread_is_not_given_up() -> None:
+    with ThreadPoolExecutor(1) as threads:
+        file = threads.submit(tupelo.recreate, "f.root").result()
+        with pytest.raises(tupelo.InvalidArgumentError, match="by this process already"):
+            tupelo.recreate("f.root")
+        file["A"] = {"x": [0.5]}
+        file.close()
+        assert columns() == [0.5]
+        file = threads.submit(tupelo.recreate, "f.root").result()
+    # The thread has ended.
     tupelo.recreate("f.root").abort()
+
+
+# Exceptions without a traceback.
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [("sys.exit()", True), ("sys.exit(0)", True), ("sys.exit(3)", False), ("1 / 0", False)],
+)
+@pytest.mark.parametrize("function", ["recreate", "update"])
+def test_what_an_exit_discards_is_named(function: str, end: str, said: bool) -> None:
+    """``sys.exit()`` in the block discarded the file, and nothing was printed."""
+    with tupelo.recreate("f.root") as file:
+        file["A"] = {"x": [7.5]}
+    done = run(f"""
+        with tupelo.{function}("f.root") as f:
+            f["B"] = {{"x": [1.5, 2.5]}}
+            {end}
+    """)
+    assert ("f.root was left by SystemExit before it was closed" in done.stderr) == said
+    assert ("'B' (2 entries)" in done.stderr) == said
+    assert ("file.close()" in done.stderr) == said
+    assert tupelo.open("f.root").keys() == ["A"]
+
+
+def test_what_the_end_of_a_generator_discards_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def batches() -> Iterator[int]:
+        with tupelo.recreate("f.root") as file:
+            events = file.mkrntuple("A", {"x": "int"})
+            for number in range(10):
+                events.extend({"x": [number]})
+                yield number
+
+    for number in batches():
+        if number == 2:
+            break
+    assert "f.root was left by GeneratorExit" in (said := capsys.readouterr().err)
+    assert "'A' (3 entries)" in said
+    assert not pathlib.Path("f.root").exists()
+
+
+# What keeps a file open.
+
+
+def test_a_writer_of_an_ntuple_keeps_its_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """The file was given up at once, since only its ntuple had a name."""
+    events = tupelo.recreate("f.root").mkrntuple("A", {"x": "int"})
+    events.extend({"x": [1]})
+    runs = events.attribute_set("runs", {"run": "int"})
+    context = events.fill_context()
+    del events
+    runs.add(0, 1, run=7)
+    context.extend({"x": [2]})
+    context.close()
+    assert capsys.readouterr().err == ""
+    del runs, context
+    assert "f.root was not closed: there is no new file; discarded: 'A' (2 entries)" in capsys.readouterr().err
+
+
+def test_a_file_is_forgotten_with_the_last_that_uses_it(capsys: pytest.CaptureFixture[str]) -> None:
+    file = tupelo.recreate("f.root")
+    file["A"] = {"x": [1]}
+    events = file["A"]
+    assert file["A"] is events
+    del events
+    assert capsys.readouterr().err == ""
+    # At once, and not when the garbage is collected.
+    del file
+    assert "f.root was not closed" in capsys.readouterr().err
 
 
 # Children.

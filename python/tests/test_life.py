@@ -72,9 +72,30 @@ def test_an_ntuple_of_uproot_is_extended() -> None:
 def test_the_same_name_may_be_assigned_again() -> None:
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"x": [1]}
-        file["Events"] = {"y": [2]}
+        with pytest.warns(tupelo.TupeloWarning, match="hides"):
+            file["Events"] = {"y": [2]}
     assert opened().keys() == ["y"]
     assert opened("f.root:Events;1").keys() == ["x"]
+
+
+def test_an_assignment_that_hides_entries_says_so() -> None:
+    """Who meant to add entries read only the last ones, and nothing was said."""
+    text = r"f\.root: the new ntuple 'Events' hides the one of that name, with {} entries, .*file\['Events'\]\.extend"
+    with tupelo.recreate("f.root") as file:
+        file["Events"] = {"x": [1, 2]}
+        with pytest.warns(tupelo.TupeloWarning, match=text.format(2)) as told:
+            file["Events"] = {"x": [3]}
+        assert told[0].filename == __file__
+        file["Other"] = {"x": [3]}
+    with tupelo.update("f.root") as file, pytest.warns(tupelo.TupeloWarning, match=text.format(1)):
+        file["Events"] = {"x": [4, 5, 6]}
+    with tupelo.update("f.root") as file:
+        file["Events"].extend({"x": [7]})
+        with pytest.warns(tupelo.TupeloWarning, match=text.format(4)):
+            file["Events"] = {"x": [8]}
+        with pytest.raises(tupelo.InvalidArgumentError):
+            file["Events"] = {"x": [1], "y": [1, 2]}
+    assert opened()["x"].array().tolist() == [8]
 
 
 def test_an_update_without_anything_changes_nothing_of_an_ntuple() -> None:

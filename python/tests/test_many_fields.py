@@ -72,7 +72,7 @@ def test_what_a_file_lacks_is_an_error_that_names_the_file(files: str) -> None:
     for call in (
         lambda: tupelo.concatenate(files, "old"),
         lambda: tupelo.concatenate(files, "x", cut="old"),
-        lambda: tupelo.concatenate(files, ["x", "old"], fields="union"),
+        lambda: tupelo.concatenate(files, ["x + old"], fields="union"),
         lambda: list(tupelo.iterate(files, "old")),
         lambda: tupelo.scan(files, "old"),
         lambda: tupelo.hist(files, "old"),
@@ -85,6 +85,43 @@ def test_what_a_file_lacks_is_an_error_that_names_the_file(files: str) -> None:
         tupelo.concatenate(files, filter_name="/old|new/")
     with pytest.raises(tupelo.InvalidArgumentError, match="fields is 'common'"):
         tupelo.concatenate(files, fields="all")  # type: ignore[arg-type]
+
+
+def test_a_union_of_names_and_globs_has_missing_values(files: str) -> None:
+    """A name had to be that of a field of every file, although a union was asked for."""
+    for wanted, expected in (
+        (["old", "x"], [{"old": entry["old"], "x": entry["x"]} for entry in UNION]),
+        (["x", "ne*"], [{"x": entry["x"], "new": entry["new"]} for entry in UNION]),
+        ("v", [{"v": entry["v"]} for entry in UNION]),
+        (["twice", "new", "x + 1"], [{"twice": 2 * e["x"], "new": e["new"], "x + 1": e["x"] + 1} for e in UNION]),
+    ):
+        how = {"fields": "union", "aliases": {"twice": "2 * x"}}
+        got = tupelo.concatenate(files, wanted, **how)
+        assert got.tolist() == expected
+        assert got.fields == list(expected[0])
+        assert tupelo.concatenate(files, wanted, "x % 2 == 0", **how).tolist() == expected[1::2]
+        for size in (1, 1000, "1 MiB"):
+            pieces = list(tupelo.iterate(files, wanted, step_size=size, **how))
+            assert [entry for piece in pieces for entry in piece.tolist()] == expected
+            assert len({str(piece.type.content) for piece in pieces}) == 1
+    assert tupelo.scan(files, ["old", "x"], fields="union").collect().to_dicts()[2] == {"old": None, "x": 3}
+    assert tupelo.scan(files, "old", fields="union").collect()["old"].to_list() == [True, False, None, None]
+    assert tupelo.concatenate(files, ["new", "x"], fields="union", how=tuple)[0].tolist() == [None, None, 0.5, 1.5]
+
+
+def test_a_union_says_what_it_does_not_give(files: str) -> None:
+    text = r"run2\.root: ntuple 'Events'.*'old'.*; fields='union' gives missing values for names and globs"
+    for expressions, cut in ((["x + v[0]"], None), (["x", "x * old"], None), ("x", "old"), (None, "old")):
+        with pytest.raises(tupelo.NotFoundError, match=text.replace("'old'", "'(old|v)'")):
+            tupelo.concatenate(files, expressions, cut, fields="union")
+        with pytest.raises(tupelo.NotFoundError, match=text.replace("'old'", "'(old|v)'")):
+            tupelo.iterate(files, expressions, cut, fields="union")
+    for wanted in ("nothing", ["x", "noth*"]):
+        with pytest.raises(tupelo.NotFoundError, match=r"run1.*noth") as caught:
+            tupelo.concatenate(files, wanted, fields="union")
+        assert "fields=" not in str(caught.value)
+    with pytest.raises(tupelo.InvalidArgumentError, match="by expressions or by filters"):
+        tupelo.concatenate(files, "x", filter_name="x", fields="union")
 
 
 def test_steps_choose_entries_of_each_file(files: str) -> None:

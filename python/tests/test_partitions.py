@@ -298,12 +298,59 @@ def test_files_must_agree(files: list[Path]) -> None:
     for name, columns in {"int.root": {"x": [1], "n": [2]}, "less.root": {"x": [1.5]}}.items():
         with tupelo.recreate(name) as file:
             file["Events"] = columns
-    wrong = r"int.root: ntuple 'Events' differs from .*run0.root: ntuple 'Events': its field 'x' is a std::int64_t, not"
+    wrong = r"int.root: ntuple 'Events' differs from .*run0.root: ntuple 'Events': its field 'x' is a int64, not "
+    wrong += r"a double; leave the field out, or read the files one by one, .*tupelo\.iterate.*schema="
     with pytest.raises(tupelo.InvalidArgumentError, match=wrong):
         tupelo.partitions([files[0], "int.root"], names="x")
     with pytest.raises(tupelo.NotFoundError, match=r"less.root: ntuple 'Events': no field"):
         tupelo.partitions([files[0], "less.root"], names="n")
     assert len(tupelo.partitions([files[0], "less.root"], names="x")) == 2
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"lacks the field 'n'; choose fields .*fields='union'"):
+        tupelo.partitions(["int.root", "less.root"], names=["[xn]"])
+
+
+def test_types_of_other_names_are_alike() -> None:
+    """They were refused: "choose fields by names", also where names were given."""
+    values = [[1.5], [], [2.5, 3.5]]
+    for name, kind in (("a", "std::vector<float>"), ("b", "ROOT::VecOps::RVec<float>")):
+        with tupelo.recreate(f"{name}.root") as file:
+            file.mkrntuple("Events", {"x": kind, "p": "std::pair<int,int>"}).extend({"x": values, "p": [(1, 2)] * 3})
+    assert tupelo.concatenate("[ab].root").x.tolist() == values * 2
+    for names in (None, "x", ["x", "p"]):
+        read = [part.arrays() for part in tupelo.partitions("[ab].root", names=names)]
+        assert [array.x.tolist() for array in read] == [values] * 2
+    assert tupelo.dask("[ab].root").x.compute(scheduler="sync").tolist() == values * 2
+
+
+def test_what_awkward_tells_apart_is_not_alike() -> None:
+    """A pair and a record have the same type in Arrow, and in Awkward one is a tuple."""
+    for name, kind in (("a", "std::pair<int,int>"), ("b", tupelo.record("Two", {"_0": "int", "_1": "int"}))):
+        with tupelo.recreate(f"{name}.root") as file:
+            file.mkrntuple("Events", {"p": kind}).extend({"p": [{"_0": 1, "_1": 2}]})
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"its field 'p' is a Two, not a std::pair<"):
+        tupelo.partitions("[ab].root", names="p")
+
+
+def test_a_union_of_names_has_missing_values(files: list[Path]) -> None:
+    """A name had to be that of a field of every file, although a union was asked for."""
+    with tupelo.recreate("less.root") as file:
+        file["Events"] = {"x": [1.5], "zone": [True]}
+    named = [files[2], Path("less.root")]
+    for names in (["x", "zone"], (name for name in ("x", "zon*"))):
+        more, less = (part.arrays().tolist() for part in tupelo.partitions(named, names=names, fields="union"))
+        assert less == [{"x": 1.5, "zone": True}]
+        assert [entry["zone"] for entry in more] == [None] * 7
+    both = tupelo.dask(named, names=["zone"], fields="union")
+    assert both.zone.compute(scheduler="sync").tolist() == [None] * 7 + [True]
+    with pytest.raises(tupelo.NotFoundError, match="is called 'zones'"):
+        tupelo.partitions(named, names=["x", "zones"], fields="union")
+
+
+def test_open_ntuples_are_named_instead(files: list[Path]) -> None:
+    """The names of its fields were taken for those of files."""
+    for opened in (tupelo.open("run0.root:Events"), tupelo.open("run0.root")):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"is open, and files are named here: give 'run0\.root"):
+            tupelo.partitions(opened)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("order", [1, -1])

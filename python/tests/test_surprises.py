@@ -188,3 +188,121 @@ def test_virtual_columns_come_in_the_order_asked_for() -> None:
     assert array.fields == ["b", "a"]
     assert log == []
     assert array.b.tolist() == [3, 4]
+
+
+def test_an_attribute_of_a_file_is_no_ntuple() -> None:
+    """``file.Events = data`` set an attribute, and nothing was written."""
+    text = r"no attribute 'Events' .*file\['Events'\] = "
+    with tupelo.recreate("f.root") as file, pytest.raises(tupelo.InvalidArgumentError, match=text):
+        file.Events = {"x": [1]}  # type: ignore[attr-defined]
+    with compat.recreate("f.root") as theirs:
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"file\['Events'\] = "):
+            theirs.Events = {"x": [1]}  # type: ignore[attr-defined]
+        theirs.compression = compat.ZSTD(1)
+        assert theirs.keys() == []
+
+
+def test_an_ntuple_is_no_part_of_the_name_of_a_new_file() -> None:
+    """A file called "f.root:E" was made."""
+    for begin, name in ((tupelo.recreate, "recreate"), (tupelo.update, "update"), (compat.recreate, "recreate")):
+        with pytest.raises(tupelo.InvalidArgumentError, match=rf"use {name}\('f\.root'\), and file\['E'\] = "):
+            begin("f.root:E")
+    ntuple = written({"x": [1]})
+    for call in (ntuple.copy, ntuple.with_columns({"y": "x"}).write):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"give the file 'g\.root', and name='New'"):
+            call("g.root:New")
+    assert [path.name for path in Path().iterdir()] == ["f.root"]
+    # A path is the name of a file whole, and so is the name of a file that is there.
+    for _ in range(2):
+        with tupelo.recreate(Path("g.root:New")) as file:
+            file["E"] = {"x": [2]}
+    with tupelo.update("g.root:New") as file:
+        file["E"].extend({"x": [3]})
+    assert tupelo.concatenate(Path("g.root:New")).x.tolist() == [2, 3]
+
+
+def test_several_names_in_one_text() -> None:
+    ntuple = written({"Muon_pt": [1], "Muon_eta": [2], "MET_pt": [3]})
+    for text in ("Muon_*,MET_pt", "Muon_pt, Muon_eta"):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"names several fields; give them as a list: \['Muon_"):
+            ntuple.arrays(text)
+    assert ntuple.arrays("Muon_{pt,eta}").fields == ["Muon_pt", "Muon_eta"]
+    assert ntuple.arrays("maximum(Muon_pt, MET_pt)").tolist() == [{"maximum(Muon_pt, MET_pt)": 3}]
+
+
+def test_files_that_give_no_bytes() -> None:
+    """A text file raised a UnicodeDecodeError, and one of fsspec was no name of a file."""
+    import fsspec
+
+    written({"x": [1]})
+    with open("f.root", encoding="utf-8") as text, pytest.raises(tupelo.InvalidArgumentError, match="binary mode"):
+        tupelo.open(text)  # type: ignore[arg-type]
+    waiting = fsspec.open("f.root")
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"OpenFile .*f\.root'.*method open\(\) returns"):
+        tupelo.open(waiting)
+    with waiting.open() as stream:
+        assert tupelo.open(stream).keys() == ["E"]
+
+
+def test_fields_are_no_cut() -> None:
+    """``copy(path, "MET_*")`` said that a value is missing at the end of an expression."""
+    ntuple = written({"MET_pt": [1.5, 2.5], "good": [True, False]})
+    for cut, why in (
+        ("MET_*", "is a glob|a value is missing"),
+        ("MET_pt", "is a field of type double, not a condition"),
+        ("MET_pt >", "a value is missing at its end"),
+        (["MET_pt"], "is a list, not an expression"),
+    ):
+        for call in (ntuple.copy, ntuple.with_columns({"y": "MET_pt"}).copy):
+            with pytest.raises(tupelo.InvalidArgumentError, match=why) as caught:
+                call("g.root", cut)  # type: ignore[arg-type]
+            assert f"the cut; fields are chosen by fields={cut!r}" in str(caught.value)
+    assert not Path("g.root").exists()
+    assert ntuple.copy("g.root", "good") == ntuple.copy("g.root", "high", aliases={"high": "MET_pt > 2"}) == 1
+    assert ntuple.with_columns({"low": "MET_pt < 2"}).copy("g.root", "low") == 1
+
+
+def test_columns_are_given_as_a_mapping() -> None:
+    ntuple = written({"x": [1]})
+    scored = ntuple.with_columns({"y": "x"})
+    for call in (ntuple.with_columns, scored.with_columns):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"\{'score': values\}\), not the keyword 'score'"):
+            call(score=[1])
+        with pytest.raises(tupelo.InvalidArgumentError, match="not a DataFrame") as caught:
+            call(pd.DataFrame({"z": range(1000)}))  # type: ignore[arg-type]
+        assert len(str(caught.value)) < 150
+
+
+def test_an_ntuple_with_columns_is_written_by_its_own_method() -> None:
+    scored = written({"x": [1]}).with_columns({"y": "x"})
+    with tupelo.recreate("g.root") as file:
+        events = file.mkrntuple("A", {"x": "int", "y": "int"})
+        for call in (lambda: file.__setitem__("E", scored), lambda: events.extend(scored)):
+            with pytest.raises(tupelo.InvalidArgumentError, match=r"write\(\).*data\.write\('out\.root'\)"):
+                call()
+
+
+def test_projected_fields_are_not_given() -> None:
+    """They were "unknown", although the ntuple lists them, and what was "missing" it may hide."""
+    jets = [[{"pt": 1.5, "eta": 0.5}], []]
+    with tupelo.recreate("f.root") as file:
+        events = file.mkrntuple("E", {"jets": jets, "a": [1, 2]}, projections={"jet_pt": "jets.pt", "n": "#jets"})
+        text = "'jet_pt' shows 'jets.pt', 'n' shows 'jets'; give 'jets' instead"
+        for data in (
+            {"jet_pt": [[1.5]], "n": [1], "a": [1]},
+            {"a": [1], "jet_pt": [[1.5]], "jets": jets[:1], "n": [1]},
+        ):
+            for accept in (False, True):
+                with pytest.raises(tupelo.InvalidArgumentError, match=text):
+                    events.extend(data, accept_new_fields=accept)
+        events.add_fields(projections={"b": "a"})
+        with pytest.raises(tupelo.InvalidArgumentError, match="'b' shows 'a'; give 'a' instead"):
+            events.extend({"jets": jets, "b": [1, 2]})
+    with tupelo.update("f.root") as file:
+        with pytest.raises(tupelo.InvalidArgumentError, match=text):
+            file["E"].extend({"jet_pt": [[1.5]], "n": [1], "a": [1]})
+        with pytest.raises(tupelo.InvalidArgumentError, match="unknown: 'other'"):
+            file["E"].extend({"jets": jets, "a": [1, 2], "other": [1, 2]})
+        file["E"].extend({"jets": jets, "a": [1, 2]})
+    with compat.update("f.root") as theirs, pytest.raises(tupelo.InvalidArgumentError, match=text):
+        theirs["E"].extend({"jet_pt": [[1.5]], "n": [1], "a": [1]})

@@ -204,3 +204,49 @@ def test_damage_is_found() -> None:
     with pytest.raises(tupelo.CorruptError):
         compat.open("damaged.root:a").arrays()
     assert len(uproot.open("damaged.root:a").arrays()) == 1000
+
+
+def test_a_file_may_be_opened_again_while_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was an error, as in `tupelo.recreate`, though each write is kept here."""
+    first = compat.recreate("f.root")
+    first["A"] = {"x": [1]}
+    second = compat.recreate("f.root")
+    second["B"] = {"x": [2]}
+    third = compat.update("f.root")
+    third["B"].extend({"x": [3]})
+    third["A"] = {"x": [4]}
+    third["A"] = {"x": [5]}
+    for earlier in (first, second):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"was finished when (recreate|update)"):
+            earlier["C"] = {"x": [1]}
+        earlier.close()
+    third.close()
+    with compat.open("f.root") as file:
+        assert file.keys(cycle=False) == ["B", "A"]
+        assert (file["B"]["x"].array().tolist(), file["A"]["x"].array().tolist()) == ([2, 3], [5])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "sys.exit(1)", "1 / 0", ""])
+def test_what_was_written_stays_whatever_ends_the_program(end: str) -> None:
+    script = f"""
+import sys
+import tupelo.uproot_compat as uproot
+with uproot.recreate("f.root") as file:
+    file["A"] = {{"x": [1]}}
+    {end}
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "tupelo:" not in done.stderr
+    assert compat.open("f.root:A")["x"].array().tolist() == [1]
+
+
+@pytest.mark.parametrize("codec", [uproot.ZSTD(4), uproot.LZ4(9), uproot.ZLIB(1), uproot.LZMA(2)])
+def test_codecs_of_uproot_are_taken(codec: Any) -> None:
+    """They were texts such as "ZSTD(4)", which no codec is called."""
+    with compat.recreate("f.root", compression=codec) as file:
+        assert repr(file.compression) == repr(codec)
+        file.compression = uproot.ZLIB(0)
+        file.compression = codec
+        file["A"] = {"x": np.zeros(1000)}
+    assert compat.open("f.root:A")["x"].array().tolist() == [0.0] * 1000

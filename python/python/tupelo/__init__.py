@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .ntuple import Ntuple
     from .reading import File, open
     from .rules import ReadRule
-    from .writing import WritableFile, recreate, update
+    from .writing import WritableFile, abort, recreate, update
 
 __all__ = [
     "AttributeSet",
@@ -86,6 +86,7 @@ __all__ = [
     "UnsupportedError",
     "WritableFile",
     "__version__",
+    "abort",
     "concatenate",
     "dask",
     "dask_dataframe",
@@ -124,6 +125,7 @@ _MODULE_OF = {
     "Report": "_origin",
     "Stream": "_stream",
     "WritableFile": "writing",
+    "abort": "writing",
     "concatenate": "_many",
     "dask": "_dask",
     "dask_dataframe": "_dask",

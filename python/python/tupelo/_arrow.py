@@ -13,6 +13,8 @@ VERSION = "rntuple.version"
 """Key of the field metadata under which the version of the C++ class stands."""
 CHECKSUM = "rntuple.checksum"
 """Key of the field metadata under which ROOT's checksum of the C++ class stands."""
+PROJECTED = "rntuple.projected"
+"""Key of the field metadata under which the dotted path stands that a projected field shows."""
 DESCRIPTION = "rntuple.description"
 """Key of the metadata under which descriptions stand: of a field, and on the schema that of the ntuple."""
 
@@ -44,6 +46,19 @@ def whole_type_name(field: Any) -> str:
     return str((field.metadata or {}).get(TYPE.encode(), b"").decode())
 
 
+def projected_from(field: Any) -> str:
+    """The dotted path of what a projected field shows; empty for one that is stored."""
+    path = ""
+    # A list shows a collection, and its items what is in that.
+    while (found := (field.metadata or {}).get(PROJECTED.encode())) is not None:
+        path = found.decode()
+        if not pa.types.is_large_list(field.type):
+            break
+        field = field.type.value_field
+    # Items have no name in the paths that people write.
+    return ".".join(name for name in path.split(".") if name != "_0")
+
+
 def description(described: Any) -> str:
     """Of a `pyarrow.Field`, or of the ntuple if it is a `pyarrow.Schema`; empty where there is none."""
     return str((described.metadata or {}).get(DESCRIPTION.encode(), b"").decode())
@@ -57,6 +72,20 @@ def is_tuple(field: Any) -> bool:
 def is_size(field: Any) -> bool:
     """Whether a field has the sizes of a collection."""
     return whole_type_name(field).startswith("ROOT::RNTupleCardinality<")
+
+
+def are_alike(one: Any, other: Any) -> bool:
+    """Whether fields give arrays of the same type, whatever their C++ types are called.
+
+    Of these it depends only on which structs are tuples, and which lists are optionals.
+    """
+    return bool(one.type == other.type and one.nullable == other.nullable and _marks(one) == _marks(other))
+
+
+def _marks(field: Any) -> list[bool]:
+    kind = field.type
+    below = (_marks(kind.field(index)) for index in range(kind.num_fields))
+    return [is_tuple(field), is_optional_list(field), *(mark for marks in below for mark in marks)]
 
 
 def is_optional_list(field: Any) -> bool:

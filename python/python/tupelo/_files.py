@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from . import _core
 from ._short import short
 from ._sizes import whole
-from ._texts import check_name, check_path
+from ._texts import absolute_path, check_name, check_path
 from .errors import InvalidArgumentError, MissingFileError
 
 In = str | Mapping[str, Any] | None
@@ -31,9 +31,17 @@ class Place(NamedTuple):
     """An ntuple in a file, and which of its entries are meant."""
 
     path: str
+    """The file as it was named."""
+    absolute_path: str
+    """The same when it was named: it stays true when the working directory changes."""
     name: str | None
     """None is the only ntuple."""
     steps: Steps = None
+
+    @property
+    def path_from_here(self) -> str:
+        """The file as it was named, or by its absolute path where the name leads elsewhere by now."""
+        return self.path if absolute_path(self.path) == self.absolute_path else self.absolute_path
 
 
 def places(files: Files) -> list[Place]:
@@ -46,6 +54,10 @@ def places(files: Files) -> list[Place]:
     """
     if isinstance(files, Place):
         return [files]
+    if hasattr(files, "file_path"):
+        name = getattr(files, "object_path", None)
+        where = files.file_path if name is None else f"{files.file_path}:{name}"
+        raise InvalidArgumentError(f"{short(files)} is open, and files are named here: give {where!r}")
     if isinstance(files, str | os.PathLike):
         return _one(files)
     if isinstance(files, Mapping):
@@ -60,7 +72,7 @@ def places(files: Files) -> list[Place]:
     return found
 
 
-def expand(files: Files) -> list[tuple[str, str | None]]:
+def expand(files: Files) -> list[Place]:
     """The same for all entries of the files.
 
     Raises `InvalidArgumentError` for steps too.
@@ -69,7 +81,7 @@ def expand(files: Files) -> list[tuple[str, str | None]]:
     for place in found:
         if place.steps is not None:
             raise InvalidArgumentError(f"{place.path}: 'steps' choose entries, and here whole files are meant")
-    return [(path, name) for path, name, _ in found]
+    return found
 
 
 def _one(where: str | os.PathLike[str], inside: In = None) -> list[Place]:
@@ -80,11 +92,11 @@ def _one(where: str | os.PathLike[str], inside: In = None) -> list[Place]:
     elif isinstance(where, str):
         path, name = _core.parse_location(path)
     if not isinstance(where, str) or not glob.has_magic(path) or os.path.exists(path):
-        return [Place(path, name, steps)]
+        return [Place(path, absolute_path(path), name, steps)]
     found = sorted(glob.glob(path, recursive=True))
     if not found:
         raise MissingFileError(f"no file fits {path!r} in {os.getcwd()}")
-    return [Place(each, name, steps) for each in found]
+    return [Place(each, absolute_path(each), name, steps) for each in found]
 
 
 def _inside(path: str, inside: Any) -> tuple[Any, Steps]:

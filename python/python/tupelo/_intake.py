@@ -65,6 +65,10 @@ def to_table(data: Any, schema: Any = None) -> Any:
             return _without_views(pa.Table.from_batches([pa.record_batch(data)]))
         except pa.ArrowInvalid as error:
             raise _no_columns(data, error) from error
+    from .columns import NtupleWithColumns
+
+    if isinstance(data, NtupleWithColumns):
+        raise InvalidArgumentError(f"{data!r} is written by its method write(), as a new file: data.write('out.root')")
     raise InvalidArgumentError(
         f"data of type {type(data).__name__} have no named columns; give a dict of columns, an Awkward array of "
         "records, a data frame or an Arrow table"

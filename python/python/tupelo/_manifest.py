@@ -36,7 +36,7 @@ def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[st
     >>> manifest["files"][0]["ntuple"], manifest["files"][0]["entries"], manifest["schemas"][0]["fields"]
     ('Events', 2, [['x', 'double']])
     """
-    manifest, text = of_places([Place(*pair) for pair in expand(files)])
+    manifest, text = of_places(expand(files))
     if output is not None:
         Path(output).write_text(text + "\n", encoding="utf-8")
     return manifest
@@ -45,10 +45,10 @@ def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[st
 def of_places(found: Iterable[Place]) -> tuple[dict[str, Any], str]:
     """The manifest of files, and its JSON."""
     core = _core.Manifest()
-    for path, name, _ in found:
-        file = reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
+    for place in found:
+        file = reading.reopen(place.path_from_here, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
         # Opened by name it warns of what cannot be read.
-        core.add((file.only() if name is None else file[name])._core)
+        core.add((file.only() if place.name is None else file[place.name])._core)
     text = core.to_json()
     return json.loads(text), text
 
@@ -91,8 +91,10 @@ def chosen(manifest: dict[str, Any], files: Iterable[Place]) -> tuple[dict[str, 
         of_uri.setdefault(file["uri"], []).append(file)
     found: list[dict[str, Any]] = []
     steps: list[Steps] = []
-    for path, name, own in files:
-        fits = [file for file in of_uri.get(os.path.abspath(path), []) if name in (None, file["ntuple"])]
+    for path, absolute_path, name, own in files:
+        # Without `.` and `//`, as the engine writes it.
+        uri = str(Path(absolute_path))
+        fits = [file for file in of_uri.get(uri, []) if name in (None, file["ntuple"])]
         if not fits:
             what = path if name is None else f"{path}:{name}"
             raise NotFoundError(f"{what} is not in the manifest, which has {len(manifest['files'])} files")

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex
 
 import numpy as np
+import pyarrow as pa
 
 from . import _arrow, _common, _core, _hist, _polars, _progress, _select
 from ._awkward import AddDoc, Style
-from ._files import Files, Place, expand, places, within
+from ._files import Files, Place, places, within
 from ._libraries import How, Library, check_how, hand_out
 from ._origin import Report
 from ._progress import Progress
@@ -19,8 +20,6 @@ from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 from .fields import Field
 from .ntuple import DEFAULT_STEP, Ntuple
 from .reading import reopen
-
-N = TypeVar("N")
 
 
 def iterate(
@@ -55,7 +54,9 @@ def iterate(
     Files may have different fields. Without ``expressions``, ``fields="common"`` reads those that all files have, by
     their names, and a warning lists the others; ``fields="union"`` reads those that any file has, and gives missing
     values where a file lacks them. Filters choose among them. To find out, all files are opened before the first piece.
-    An expression over a field that a file lacks is an error that names the file.
+    Names and globs in ``expressions`` must fit fields of every file, or with ``fields="union"`` of one, and then have
+    missing values in the others. What is computed, and a ``cut``, must have its fields in every file: otherwise an
+    error names the file and the field.
 
     ``progress`` is that of `Ntuple.iterate`, for the entries of all files; they are counted first.
 
@@ -135,6 +136,8 @@ def concatenate(
     {'x': array([10,  2, 20])}
     >>> print(tupelo.concatenate("concatenate?.root", fields="union").only2)
     [None, None, 0.5, 1.5]
+    >>> tupelo.concatenate("concatenate?.root", ["only2", "x * 2"], cut="x > 1", fields="union").tolist()
+    [{'only2': None, 'x * 2': 20}, {'only2': 0.5, 'x * 2': 4}, {'only2': 1.5, 'x * 2': 40}]
     """
     _select.refuse("concatenate", unknown)
     _select.check_library(library)
@@ -268,10 +271,18 @@ def scan(
         for start, stop in ranges:
             request = many.request(ntuple, start, stop)
             _polars.check_fields(request)
-            frames.append(_polars.scan(ntuple, request))
+            if request.patterns is None:
+                # The file has none of the columns.
+                frames.append(_polars.to_polars(_common.fitted(_NOTHING, many.union, stop - start)).lazy())
+            else:
+                frames.append(_polars.scan(ntuple, request))
     if not frames:
         raise InvalidArgumentError("there is no ntuple in any of the files")
-    return _polars.concatenated(frames, many.union is not None)
+    return _polars.concatenated(frames, None if many.union is None else many.union.names)
+
+
+_NOTHING = pa.RecordBatch.from_arrays([], names=[])
+"""A batch without columns."""
 
 
 def num_entries(
@@ -287,8 +298,12 @@ def num_entries(
     >>> list(tupelo.num_entries("num_*.root"))
     [('num_entries.root', 'Events', 3)]
     """
-    for ntuple, _, ranges in Many(files, allow_missing, _core.DEFAULT_PAGE_CHECKSUMS, None):
-        yield ntuple.file_path, ntuple.object_path, sum(stop - start for start, stop in ranges)
+    # Not a generator itself, so that the files are those that the names lead to now.
+    many = Many(files, allow_missing, _core.DEFAULT_PAGE_CHECKSUMS, None)
+    return (
+        (ntuple.file_path, ntuple.object_path, sum(stop - start for start, stop in ranges))
+        for ntuple, _, ranges in many
+    )
 
 
 @dataclass(frozen=True)
@@ -333,25 +348,26 @@ class Many:
         self._patterns: list[str] | None = None
         self.union: Any = None
         """The `pyarrow.Schema` that all batches get."""
+        self._names: dict[str, str | None] | None = None
+        """In a union, the expressions that stand for fields of some file, each with the name of its column; None for
+        globs."""
 
     def choosing(self, wanted: Wanted, fields: _common.Fields) -> "Many":
-        """The same reading what is wanted. Without expressions, all files are opened to find their fields.
+        """The same reading what is wanted. All files are opened to find their fields, unless expressions name them.
 
-        Raises `InvalidArgumentError` where files have no field in common, or differ in the type of one.
+        Raises `InvalidArgumentError` where files have no field in common, or differ in the type of one, and
+        `NotFoundError` where a union computes something of a field that a file lacks.
         """
         _common.check(fields)
         # Expressions may be a generator.
         listed = None if wanted.expressions is None else _select.texts("expressions", wanted.expressions)
         self._wanted = replace(wanted, expressions=listed)
-        if listed is not None or len(self.places) < 2:
+        if listed is not None and wanted.is_filtered:
+            raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
+        if len(self.places) < 2 or (listed is not None and fields == "common"):
             return self
         if fields == "union":
-            union = _common.Union()
-            for ntuple, _, _ in self:
-                where = f"{ntuple.file_path}: ntuple '{ntuple.object_path}'"
-                union.add(ntuple._core.arrow_schema(self.request(ntuple, 0, 0, is_cut=False)), where)
-            self.union = union.schema()
-            self._check_some(len(self.union))
+            self._find_union(listed)
             return self
         common = _common.Common()
         for ntuple, _, _ in self:
@@ -360,6 +376,54 @@ class Many:
         if (paths := common.paths()) is not None:
             self._patterns = [_select.literal(path) for path in paths]
         return self
+
+    def _find_union(self, listed: list[str] | None) -> None:
+        """Finds the columns that any file has."""
+        if listed is not None:
+            self._names = {}
+            for ntuple, _, _ in self:
+                for text in listed:
+                    if text not in self._names and self._stands_for_fields(text, ntuple):
+                        self._names[text] = ntuple._top_name(text) if text in ntuple else None
+        union = _common.Union()
+        for ntuple, _, _ in self:
+            union.add(self._schema(ntuple), f"{ntuple.file_path}: ntuple '{ntuple.object_path}'")
+        self.union = union.schema()
+        self._check_some(len(self.union))
+        if self._names is not None and listed is not None:
+            self.union = pa.schema([self.union.field(name) for name in self._order(listed, self._names)])
+
+    def _stands_for_fields(self, text: str, ntuple: Ntuple) -> bool:
+        """Whether an expression is the name of a field of an ntuple, or a glob that fits some."""
+        request = _select.Request(aliases=_select.aliases(self._wanted.aliases))
+        request.add(text, ntuple._by_path)
+        if request.computed:
+            return False
+        try:
+            ntuple._core.arrow_schema(_select.Request(request.patterns))
+        except NotFoundError:
+            return False
+        return True
+
+    def _schema(self, ntuple: Ntuple) -> Any:
+        """The `pyarrow.Schema` of what is read of an ntuple."""
+        request = self.request(ntuple, 0, 0)
+        try:
+            return ntuple._core.arrow_schema(request)
+        except NotFoundError as error:
+            if not request.computed and request.cut is None:
+                raise
+            raise NotFoundError(
+                f"{error}; fields='union' gives missing values for names and globs of fields, and not in what is "
+                "computed or in a cut: compute it from the arrays, or leave out the files that lack the field"
+            ) from None
+
+    def _order(self, listed: list[str], names: Mapping[str, str | None]) -> list[str]:
+        """Columns of a union as they were asked for; with globs, fields come first and what is computed behind them."""
+        computed = [text for text in dict.fromkeys(listed) if text not in names]
+        if None in names.values():
+            return [*(name for name in self.union.names if name not in computed), *computed]
+        return list(dict.fromkeys(names.get(text) or text for text in listed))
 
     def _check_some(self, fields: int) -> None:
         if fields == 0 and self._wanted.is_filtered:
@@ -382,7 +446,7 @@ class Many:
     def _open(self, place: Place) -> Ntuple | None:
         """None where there is no such ntuple, and that is allowed."""
         try:
-            file = reopen(place.path, self.opening["page_checksums"], self.opening["memory_budget"], False)
+            file = reopen(place.path_from_here, self.opening["page_checksums"], self.opening["memory_budget"], False)
             return file.only() if place.name is None else file[place.name]
         except MissingFileError:
             raise
@@ -399,15 +463,20 @@ class Many:
         """The number of entries of all files, whatever is meant of them."""
         return sum(ntuple.num_entries for ntuple, _, _ in self)
 
-    def request(self, ntuple: Ntuple, start: int, stop: int, is_cut: bool = True) -> _select.Request:
+    def request(self, ntuple: Ntuple, start: int, stop: int) -> _select.Request:
         """What is read of entries of an ntuple."""
-        wanted = self._wanted
+        wanted, expressions = self._wanted, self._wanted.expressions
+        if self._names is not None:
+            # Those of other files are missing in this one.
+            listed = _select.texts("expressions", expressions)
+            expressions = [text for text in listed if text not in self._names or self._stands_for_fields(text, ntuple)]
         settled = self._patterns is not None or self.union is not None or len(self.places) > 1
         filters = (None, None, None) if settled and wanted.is_filtered else wanted.filters
-        cut, aliases = (wanted.cut, wanted.aliases) if is_cut else (None, None)
-        request = ntuple._request(wanted.expressions, cut, aliases, filters, (start, stop))
+        request = ntuple._request(expressions or None, wanted.cut, wanted.aliases, filters, (start, stop))
         if self._patterns is not None:
             request.patterns = self._patterns
+        elif expressions is not None and not expressions:
+            request.patterns = None
         elif filters != wanted.filters:
             # In a union no field of a file may pass.
             request.patterns = [_select.literal(path) for path in wanted.chosen(ntuple) or []] or None
@@ -436,29 +505,6 @@ def _moved(entries: Any, offset: int) -> Any:
     if isinstance(entries, range):
         return range(entries.start + offset, entries.stop + offset)
     return entries + offset
-
-
-def each(files: Any, kind: type[N], find: Callable[[str, str | None], N], allow_missing: bool) -> Iterator[N]:
-    """The ntuples of files, one after the other: those of a class that are open already, and those that are found.
-
-    Files that are none are refused at once; they are opened when it is their turn.
-    """
-    is_one = isinstance(files, str | Mapping | kind) or not isinstance(files, Iterable)
-    places: list[Any] = []
-    for one in [files] if is_one else files:
-        places += [one] if isinstance(one, kind) else expand(one)
-
-    def found() -> Iterator[N]:
-        for place in places:
-            try:
-                yield place if isinstance(place, kind) else find(*place)
-            except MissingFileError:
-                raise
-            except NotFoundError:
-                if not allow_missing:
-                    raise
-
-    return found()
 
 
 def count_from(offset: int, piece: Any) -> None:

@@ -3,16 +3,39 @@
 import contextlib
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from . import _core
-from .errors import InvalidArgumentError
+from ._texts import absolute_path
+from .errors import InvalidArgumentError, NotFoundError
 
-if TYPE_CHECKING:
-    from .filling import NtupleWriter
-    from .writing import WritableFile
+
+class Begun:
+    """An ntuple of a file that is being written: what is left of its `tupelo.NtupleWriter` when that is forgotten."""
+
+    def __init__(self, core: "_core.NtupleWriter") -> None:
+        self.core: _core.NtupleWriter | None = core
+        """The writer of the engine; None once the ntuple is closed."""
+        self._entries = 0
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries so far."""
+        return self._entries if self.core is None else self.core.num_entries
+
+    def close(self) -> None:
+        """Writes what is pending."""
+        if self.core is not None:
+            self._entries, *_ = self.core.finish()
+            self.core = None
+
+    def abandon(self) -> None:
+        """Gives the ntuple up, as if it had never been begun."""
+        core, self.core = self.core, None
+        if core is not None:
+            core.abandon()
 
 
 class Opened:
@@ -21,15 +44,22 @@ class Opened:
     def __init__(self, path: str, update: bool) -> None:
         self.path = path
         self.is_update = update
-        self.core: _core.FileWriter | None = _core.FileWriter(path, update)
+        # The output stays where it is when the working directory changes.
+        self.absolute_path = absolute_path(path)
+        self.core: _core.FileWriter | None = _core.FileWriter(self.absolute_path, update)
         """The writer of the engine; None once the file is closed or given up."""
-        self.ntuples: dict[str, NtupleWriter] = {}
+        self.ntuples: dict[str, Begun] = {}
         """Ntuples that were begun, by path."""
         self.has_failed = False
         """Whether the last call raised an exception."""
         self.finish_when_forgotten = False
         """Whether the file is finished, and not discarded, when it is forgotten."""
+        self.end = "is closed"
+        """What is said of the file once there is no writer."""
+        self.is_replaced = False
+        """Whether it was given up for another writer of the same file."""
         self._process = os.getpid()
+        self._thread = threading.current_thread()
 
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
@@ -51,12 +81,18 @@ class Opened:
         """Whether it is no loss to give the file up."""
         return self.has_failed or self.core is None or self.core.is_closed
 
+    @property
+    def closed_error(self) -> InvalidArgumentError:
+        """What is raised once there is no writer."""
+        return InvalidArgumentError(f"{self.path} {self.end}")
+
     def finish(self) -> None:
         """Finishes all ntuples and makes the file visible. After an error it can only be given up."""
         if self.core is None:
             return
-        for writer in self.ntuples.values():
-            writer.close()
+        with self.call():
+            for begun in self.ntuples.values():
+                begun.close()
         self.core.finish()
         self.core = None
 
@@ -71,19 +107,17 @@ class Opened:
 
     def discard(self, why: str, hint: str = "") -> None:
         """Gives the file up, and says on the standard error stream what is lost."""
-        ntuples = ", ".join(f"'{name}' ({writer.num_entries} entries)" for name, writer in self.ntuples.items())
         state = "the file is as it was before" if self.is_update else "there is no new file"
-        lost = f"; discarded: {ntuples}" if ntuples else ""
+        said = [f"discarded: {self._listed()}"] if self.ntuples else []
         try:
-            kept = self.abort()
+            if kept := self.abort():
+                state = f"its last checkpoint is kept: `tupelo verify --repair {kept}`"
         except Exception as error:
-            state, kept = f"what was written could not be removed: {error}", None
-        if kept:
-            state = f"its last checkpoint is kept: `tupelo verify --repair {kept}`"
+            state = f"what was written could not be removed: {error}"
         with contextlib.suppress(Exception):
-            print(f"tupelo: {self.path} {why}: {state}{lost}{hint}", file=sys.stderr, flush=True)
+            print(f"tupelo: {self.path} {why}: {'; '.join([state, *said])}{hint}", file=sys.stderr, flush=True)
 
-    def forget(self) -> None:
+    def forget(self, why: str = "was not closed", hint: str | None = None) -> None:
         """Finishes or discards a file that nobody can close any more."""
         # A child process that was forked leaves the file to its parent.
         if not self.is_ours:
@@ -98,26 +132,79 @@ class Opened:
                 return self.finish()
             except Exception as error:
                 return self.discard(f"could not be finished ({error})")
-        function = "update" if self.is_update else "recreate"
-        hint = f" (to keep it: `with tupelo.{function}({self.path!r}) as file:`, or `file.close()`)"
-        self.discard("was not closed", hint)
+        if hint is None:
+            function = "update" if self.is_update else "recreate"
+            hint = f" (to keep it: `with tupelo.{function}({self.path!r}) as file:`, or `file.close()`)"
+        self.discard(why, hint)
+
+    def give_way(self, path: str, update: bool) -> None:
+        """Ends the writer, for another one that this process begins under ``path``.
+
+        Raises `InvalidArgumentError` where entries would be lost that the new writer does not replace, and where
+        another thread may be writing.
+        """
+        if not self.is_ours:
+            return
+        function = "update" if update else "recreate"
+        if self.finish_when_forgotten:
+            self.end = f"was finished when {function}() opened it again; write to what that returned"
+            return self.forget()
+        has_failed = self.is_spoilt
+        is_elsewhere = self._thread is not threading.current_thread() and self._thread.is_alive()
+        if not has_failed and (is_elsewhere or (update and self.ntuples)):
+            what = f" ({self._listed()})" if self.ntuples else ""
+            raise InvalidArgumentError(
+                f"{path} is being written by this process already{what}: close() or abort() that writer first; where "
+                "it is out of reach, as in a notebook in which the last exception keeps it, "
+                f"tupelo.abort({path!r}) gives it up"
+            )
+        self.end = f"was given up when {function}() opened it again; write to what that returned"
+        self.is_replaced = True
+        if not self.ntuples:
+            # Nothing is lost.
+            with contextlib.suppress(Exception):
+                self.abort()
+            return
+        state = "failed" if has_failed else "was not closed"
+        self.forget(f"is opened by {function}() again, and its earlier writer, which {state}, is given up")
+
+    def _listed(self) -> str:
+        return ", ".join(f"'{name}' ({begun.num_entries} entries)" for name, begun in self.ntuples.items())
 
 
-_writing: "weakref.WeakValueDictionary[str, WritableFile]" = weakref.WeakValueDictionary()
+class Hold:
+    """What a `WritableFile` and its `NtupleWriter`s have in common: with the last of them the file is forgotten."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        # Also called when the interpreter ends.
+        weakref.finalize(self, opened.forget)
+
+
+_writing: "weakref.WeakValueDictionary[str, Hold]" = weakref.WeakValueDictionary()
 """The files that are being written, by their paths without links."""
 
 
-def claim(path: str, file: "WritableFile") -> None:
-    """Notes who writes a file. An earlier writer of this process that failed is given up.
+def begin(path: str, update: bool) -> Hold:
+    """Opens a file for writing. An earlier writer of this process gives way, as `tupelo.recreate` says.
 
-    Raises `InvalidArgumentError` where there is one that did not fail.
+    Raises `InvalidArgumentError` where there is one that does not, and what opening raises.
     """
     real = os.path.realpath(path)
-    earlier = _writing.get(real)
-    if earlier is not None and (opened := earlier._opened) is not None and opened.is_ours:
-        if not opened.is_spoilt:
-            raise InvalidArgumentError(
-                f"{path} is being written by this process already: {earlier!r}; close() or abort() it first"
-            )
-        opened.discard("is written anew, and its earlier writer, which failed, is given up")
-    _writing[real] = file
+    if (earlier := _writing.get(real)) is not None:
+        earlier.opened.give_way(path, update)
+    hold = Hold(Opened(path, update))
+    _writing[real] = hold
+    return hold
+
+
+def abort(path: str) -> str | None:
+    """Gives up what this process writes to a file, as `Opened.abort`.
+
+    Raises `NotFoundError` where it writes no such file.
+    """
+    hold = _writing.get(os.path.realpath(path))
+    if hold is None or not hold.opened.is_ours:
+        raise NotFoundError(f"{path} is not being written by this process")
+    hold.opened.end = "was given up by tupelo.abort()"
+    return hold.opened.abort()

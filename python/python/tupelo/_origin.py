@@ -51,17 +51,13 @@ class Origin:
     page_checksums: bool
     memory_budget: int | None
     metrics: bool
-    in_memory: bool = False
-    """Whether it came from a file object, of which nothing can be found again."""
-
-    @property
-    def file_arguments(self) -> tuple[str, bool, int | None, bool]:
-        """How the file is opened again."""
-        return self.file_path, self.page_checksums, self.memory_budget, self.metrics
+    absolute_path: str | None
+    """Where the file was when it was opened; None for a file object, of which nothing can be found again."""
 
     def open(self) -> "_core.Ntuple":
         """Opens it, in whatever process this is."""
-        core = _core.File(*self.file_arguments).ntuple(self.names[0])
+        path = self.file_path if self.absolute_path is None else self.absolute_path
+        core = _core.File(path, self.page_checksums, self.memory_budget, self.metrics).ntuple(self.names[0])
         for name in self.names[1:]:
             core = core.attribute_set(name)
         return core

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict
 
 import pyarrow as pa
 
-from . import _common, _core, _manifest, _select
+from . import _arrow, _common, _core, _manifest, _select
 from ._files import Files, Place, Steps, places, within
 from ._libraries import Library, hand_out
 from ._origin import Origin
 from ._select import Filter
+from ._short import short
 from ._sizes import count, optional_bytes, parse_bytes
 from .errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError
 from .ntuple import Ntuple
@@ -203,7 +204,7 @@ def _opened(
             f"{identity}; plan again, and make the manifest anew if there is one"
         )
     # Who planned was warned.
-    return Ntuple(core, Origin(uri, (name,), page_checksums, memory_budget, False), is_quiet=True)
+    return Ntuple(core, Origin(uri, (name,), page_checksums, memory_budget, False, uri), is_quiet=True)
 
 
 class Planning(TypedDict, total=False):
@@ -258,12 +259,15 @@ def partitions(
     Partitions cover every entry once, in order.
 
     ``names`` choose fields by paths and globs, or ``filter_name`` and ``filter_typename`` as in `Ntuple.keys`. Without
-    names, ``fields`` says what is read of files with different fields, as in `iterate`. Fields of the same name must
-    have the same type in all files. ``expressions``, ``cut`` and ``aliases`` are those of `Ntuple.arrays`; the first
-    file is opened for their types. ``page_checksums`` and ``memory_budget`` are those of `open`, ``binary_strings``
-    that of `Ntuple.iterate`.
+    names, ``fields`` says what is read of files with different fields, as in `iterate`. Names must fit fields of every
+    file, or with ``fields="union"`` of one. Fields of the same name must have the same type in all files, in Arrow:
+    ``std::vector<float>`` and ``ROOT::VecOps::RVec<float>`` are alike. ``expressions``, ``cut`` and ``aliases`` are
+    those of `Ntuple.arrays`; the first file is opened for their types. Every file must have their fields: unlike
+    `iterate`, ``fields="union"`` gives no missing values for ``expressions``. ``page_checksums`` and ``memory_budget``
+    are those of `open`, ``binary_strings`` that of `Ntuple.iterate`.
 
-    Raises `InvalidArgumentError` where files differ in the chosen fields, saying how, and what `open` raises.
+    Raises `InvalidArgumentError` where files differ in the chosen fields, saying how, and for ntuples that are open;
+    what `open` raises.
 
     >>> import tupelo
     >>> for run in 1, 2:
@@ -325,6 +329,9 @@ def plan(files: Files | None = None, **how: "Unpack[Planning]") -> Plan:
     if not manifest["files"]:
         raise InvalidArgumentError("there are no files to divide")
     cut = _cutter(how.get("step_size"), how.get("steps_per_file"), how.get("clusters_per_partition"))
+    if (names := how.get("names")) is not None:
+        # They may be a generator, and are looked at for each kind of files.
+        how["names"] = _select.texts("names", names)
     expressions = how.get("expressions")
     computed = None if expressions is None else tuple(_select.texts("expressions", expressions))
     choices = _choices(manifest, how, computed)
@@ -346,7 +353,7 @@ def plan(files: Files | None = None, **how: "Unpack[Planning]") -> Plan:
             tuple(_select.aliases(how.get("aliases"))),
             choice.union,
         )
-        place = Place(file["uri"], None, own)
+        place = Place(file["uri"], file["uri"], None, own)
         ranges = cut(file, choice.share(file)) if own is None else within(place, file["entries"])
         made += [replace(whole, entry_start=start, entry_stop=stop) for start, stop in ranges]
     first_file = manifest["files"][0]
@@ -389,9 +396,9 @@ def _choices(manifest: dict[str, Any], how: Planning, computed: tuple[str, ...] 
         read = {path.partition(".")[0] for path in _names_in(computed, how.get("aliases"))}
         return {number: _Choice(None, None, schema.names, read) for number, schema in schemas.items()}
     binary_strings = how.get("binary_strings", False)
-    is_one = len(schemas) == 1 or how.get("names") is not None
-    if not is_one and how.get("fields") == "union":
+    if len(schemas) > 1 and how.get("fields") == "union":
         return _union(schemas, where, how)
+    is_one = len(schemas) == 1 or how.get("names") is not None
     columns = {number: _columns(schema, where[number], how, is_one) for number, schema in schemas.items()}
     if not is_one:
         common = _common.Common()
@@ -402,7 +409,7 @@ def _choices(manifest: dict[str, Any], how: Planning, computed: tuple[str, ...] 
         elif how.get("filter_name") is None and how.get("filter_typename") is None:
             columns = dict.fromkeys(schemas)
     choices: dict[int, _Choice] = {}
-    first: tuple[str, dict[str, str]] | None = None
+    first: tuple[str, Any] | None = None
     for number, schema in schemas.items():
         own = columns[number]
         try:
@@ -411,24 +418,50 @@ def _choices(manifest: dict[str, Any], how: Planning, computed: tuple[str, ...] 
             raise NotFoundError(f"{where[number]}: {error}") from None
         chosen = None if own is None else tuple(_short_patterns(schema, own, how))
         choices[number] = _Choice(chosen, empty, schema.names, set(empty.schema.names))
-        types = {path: type_name for path, _, _, type_name, _, _ in _core.schema_fields(empty.schema)}
         if first is None:
-            first = where[number], types
-        elif types != first[1]:
-            differs = _select.difference(first[1], types)
-            raise InvalidArgumentError(f"{where[number]} differs from {first[0]}: {differs}; choose fields by names")
+            first = where[number], empty.schema
+        elif (differs := _difference(first[1], empty.schema)) is not None:
+            raise InvalidArgumentError(f"{where[number]} differs from {first[0]}: {differs}")
     return choices
+
+
+def _difference(first: Any, other: Any) -> str | None:
+    """How the chosen fields of two files differ, and what to do; None where they give arrays of the same type."""
+    one, two = ({path: name for path, _, _, name, _, _ in _core.schema_fields(schema)} for schema in (first, other))
+    if one.keys() != two.keys():
+        text = _select.difference(dict.fromkeys(one, ""), dict.fromkeys(two, ""))
+        if set(first.names) != set(other.names):
+            return f"{text}; choose fields that all files have, or fields='union' for missing values"
+        return f"{text}; choose what all files have by dotted paths"
+    differing = [field.name for field in other if not _arrow.are_alike(first.field(field.name), field)]
+    if not differing:
+        return None
+    name = differing[0]
+    types = [str(schema.field(name).type) for schema in (first, other)]
+    if types[0] == types[1]:
+        types = [one[name], two[name]]
+    return (
+        f"its field '{name}' is a {types[1]}, not a {types[0]}; leave the field out, or read the files one by one, as "
+        "tupelo.iterate does, or each as one type by Ntuple.arrays(schema=…)"
+    )
 
 
 def _union(schemas: dict[int, Any], where: dict[int, str], how: Planning) -> dict[int, _Choice]:
     """The same for all fields that any file has."""
     union = _common.Union()
     read: dict[int, set[str]] = {}
+    names = how.get("names")
+    for name in names or []:
+        if not any(_there(schema, [name]) for schema in schemas.values()):
+            raise NotFoundError(f"no field in any of {len(schemas)} kinds of files is called {short(name)}")
     for number, schema in schemas.items():
         columns = _columns(schema, where[number], how, False)
-        chosen = None
-        if columns is None or columns:
+        if names is not None:
+            own: list[str] | None = _there(schema, names)
+        else:
             own = None if columns is None else [_select.literal(path) for path in columns]
+        chosen = None
+        if own is None or own:
             chosen = _core.schema_choose(schema, own or [], how.get("binary_strings", False)).schema
         read[number] = set() if chosen is None else set(chosen.names)
         union.add(pa.schema([]) if chosen is None else chosen, where[number])
@@ -437,6 +470,20 @@ def _union(schemas: dict[int, Any], where: dict[int, str], how: Planning) -> dic
         raise NotFoundError(f"no field in any of {len(schemas)} files passes the filters")
     empty = _common.fitted(pa.RecordBatch.from_arrays([], names=[]), target, 0)
     return {number: _Choice(None, empty, schema.names, read[number], target) for number, schema in schemas.items()}
+
+
+def _there(schema: Any, names: Iterable[str]) -> list[str]:
+    """Patterns of those names and globs that fit fields of a schema."""
+    known = {path for path, *_ in _core.schema_fields(schema)}
+    found = []
+    for name in names:
+        pattern = _select.literal(name) if name in known else name
+        try:
+            _core.schema_choose(schema, [pattern], False)
+        except NotFoundError:
+            continue
+        found.append(pattern)
+    return found
 
 
 def _names_in(expressions: Iterable[str], aliases: Mapping[str, str] | None) -> set[str]:

@@ -43,9 +43,11 @@ def check_fields(request: _select.Request) -> None:
         raise InvalidArgumentError(f"scan() has fields; {request.computed[0][0]!r} is computed by polars afterwards")
 
 
-def concatenated(frames: list[Any], is_union: bool) -> Any:
-    """One frame after the other; in a union, columns that a frame lacks are missing there."""
-    return _polars().concat(frames, how="diagonal" if is_union else "vertical")
+def concatenated(frames: list[Any], union: list[str] | None) -> Any:
+    """One frame after the other; in a union of these columns, those that a frame lacks are missing there."""
+    if union is None:
+        return _polars().concat(frames, how="vertical")
+    return _polars().concat(frames, how="diagonal").select(union)
 
 
 class _Source:

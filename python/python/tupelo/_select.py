@@ -179,11 +179,12 @@ class Request:
             raise NotFoundError(f"no field is called {short(name)}; regular expressions are given as `filter_name`")
         if name in dict(self.computed):
             return
+        _check_one(name, known)
         if name in aliases:
             self.computed.append((name, f"`{name}`"))
         elif name in known:
             self._add_pattern(literal(name))
-        elif self._is_expression(name, aliases, known):
+        elif self.is_expression(name, aliases, known):
             self.computed.append((name, name))
         else:
             self._add_pattern(name)
@@ -194,8 +195,11 @@ class Request:
         self.patterns.append(pattern)
 
     @staticmethod
-    def _is_expression(text: str, aliases: Collection[str], known: Mapping[str, object]) -> bool:
-        """Whether a text is an expression over what is known; ``x*y`` may be a glob too, ``x_*`` cannot be else."""
+    def is_expression(text: str, aliases: Collection[str], known: Mapping[str, object]) -> bool:
+        """Whether a text is an expression over what is known; ``x*y`` may be a glob too, ``x_*`` cannot be else.
+
+        Raises `InvalidArgumentError` for what is neither.
+        """
         try:
             names = _core.expression_names(text)
         except InvalidArgumentError:
@@ -206,6 +210,16 @@ class Request:
             return True
         # One name alone is no expression: it is a field that is not there.
         return names != [text] and not (is_glob(text) and fnmatch.filter([*aliases, *known], text))
+
+
+def _check_one(text: str, known: Mapping[str, object]) -> None:
+    """Raises `InvalidArgumentError` for the names of several fields in one text."""
+    several = [part.strip() for part in text.split(",")]
+    if text in known or len(several) == 1:
+        return
+    # A glob may have commas in braces; the parts of such a one fit nothing.
+    if all(part in known or (is_glob(part) and fnmatch.filter(known, part)) for part in several):
+        raise InvalidArgumentError(f"{short(text)} names several fields; give them as a list: {short(several)}")
 
 
 def _above(path: str) -> Iterator[str]:

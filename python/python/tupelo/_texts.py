@@ -63,3 +63,19 @@ def check_path(path: object) -> str:
     if _REMOTE.match(name):
         raise UnsupportedError(f"{name}: only local files can be read and written yet")
     return os.path.expanduser(name) if isinstance(path, str) else name
+
+
+def file_and_ntuple(path: object) -> tuple[str, str] | None:
+    """File and ntuple of a text such as ``"f.root:Events"``; None for all else, and where there is such a file."""
+    if not isinstance(path, str) or os.path.isfile(path):
+        return None
+    file, behind, name = path.partition(".root:")
+    return (f"{file}.root", name) if behind else None
+
+
+def absolute_path(path: str) -> str:
+    """The name of a file that stays true when the working directory changes."""
+    if not path or os.path.isabs(path):
+        return path
+    # Not normalized: behind a link, `..` is not what the text says.
+    return os.path.join(os.getcwd(), path)

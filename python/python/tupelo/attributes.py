@@ -12,6 +12,7 @@ from ._short import short
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from .filling import NtupleWriter
     from .ntuple import Ntuple
 
 
@@ -110,8 +111,10 @@ class AttributeSetWriter:
     It becomes visible with its ntuple; there is nothing to close.
     """
 
-    def __init__(self, core: "_core.AttributeSetWriter", name: str, schema: Any) -> None:
+    def __init__(self, core: "_core.AttributeSetWriter", name: str, schema: Any, ntuple: "NtupleWriter") -> None:
         self._core = core
+        # So that its file lives as long.
+        self._ntuple = ntuple
         self._name = name
         self._schema = schema
 

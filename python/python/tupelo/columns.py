@@ -11,7 +11,7 @@ from . import _core, _fit, _intake, _progress, _select
 from ._progress import Progress
 from ._short import short
 from ._storage import Storage
-from ._texts import check_name, check_path
+from ._texts import absolute_path, check_name, check_path, file_and_ntuple
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -27,13 +27,17 @@ class Columns:
     values: Any = None
     """A `pyarrow.RecordBatch` with a value for each entry, or None."""
 
-    def more(self, columns: Mapping[str, Any], ntuple: "Ntuple") -> "Columns":
-        """The same with other columns.
+    def more(self, columns: object, ntuple: "Ntuple", keywords: Mapping[str, object]) -> "Columns":
+        """The same with other columns; keywords are refused.
 
         Raises `InvalidArgumentError` as `Ntuple.with_columns`.
         """
-        if not isinstance(columns, Mapping):
-            raise InvalidArgumentError(f"columns are a mapping of names to expressions or values, not {short(columns)}")
+        if keywords or not isinstance(columns, Mapping):
+            given = f"the keyword {next(iter(keywords))!r}" if keywords else f"a {type(columns).__name__}"
+            raise InvalidArgumentError(
+                "columns are a mapping of names to expressions or values, as with_columns({'score': values}), "
+                f"not {given}"
+            )
         fields = {path.partition(".")[0] for path in ntuple.keys()}  # noqa: SIM118
         for name in columns:
             check_name(name, "a column")
@@ -97,7 +101,7 @@ def copy(
     core: "_core.Ntuple",
     request: _select.Request,
     path: str | os.PathLike[str],
-    source: str,
+    source: str | None,
     name: str | None,
     options: Mapping[str, Any],
     progress: Progress,
@@ -108,8 +112,14 @@ def copy(
             raise InvalidArgumentError(
                 f"{short(column)} is an expression, not a field; name it: with_columns({{'name': {column!r}}})"
             )
+    if (pair := file_and_ntuple(path)) is not None:
+        file_path, inside = pair
+        raise InvalidArgumentError(
+            f"{short(path)} names a file and an ntuple in it; give the file {file_path!r}, and name={inside!r}"
+        )
     target = check_path(path)
-    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
+    # Of a file object there is no source that could be overwritten.
+    if source is not None and os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
         raise InvalidArgumentError(f"{target} is the file that is read; copy the ntuple to another file")
     if name is not None:
         check_name(name)
@@ -126,7 +136,7 @@ def copy(
     writing = Storage(**(checkpoints | own)).options(**described)
     total = request.entry_stop - request.entry_start
     with _progress.telling(progress) as tell:
-        file = _core.FileWriter(target, False)
+        file = _core.FileWriter(absolute_path(target), False)
         try:
             tell(0, total)
             silent = _progress.is_silent(progress)
@@ -165,9 +175,9 @@ class NtupleWithColumns:
         """Number of entries, those of the ntuple."""
         return self._plain.num_entries
 
-    def with_columns(self, columns: Mapping[str, Any]) -> "NtupleWithColumns":
+    def with_columns(self, columns: Mapping[str, Any] | None = None, **unknown: object) -> "NtupleWithColumns":
         """The same with more columns, see `Ntuple.with_columns`."""
-        return NtupleWithColumns(self._plain, self._columns.more(columns, self._plain))
+        return NtupleWithColumns(self._plain, self._columns.more(columns, self._plain, unknown))
 
     def arrays(self, expressions: str | Iterable[str] | None = None, cut: str | None = None, **options: Any) -> Any:
         """Reads fields and columns, see `Ntuple.arrays`; by default all fields, and behind them all columns."""

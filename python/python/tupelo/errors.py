@@ -61,7 +61,7 @@ class ChangedFileError(StorageError):
 
 
 class TupeloWarning(UserWarning):
-    """This version cannot read something and leaves it out; the text names it."""
+    """Something is left out, given up or hidden that may be wanted; the text names it and says what to do."""
 
 
 BY_KIND: dict[str, type[Error]] = {

@@ -1,22 +1,26 @@
 """Ntuples that are being written."""
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _core, _fit, _intake
+from . import _arrow, _core, _fit, _intake, _select
 from ._declare import declared
 from ._short import short
 from ._storage import Projections, Storage
 from ._texts import check_name, check_text
 from .attributes import AttributeSetWriter
-from .errors import InvalidArgumentError, NotFoundError
+from .errors import Error, InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._opened import Opened
+    from ._opened import Begun, Hold
+
+LISTED = 5
+"""Projected fields that a message lists."""
 
 
 class NtupleWriter:
@@ -26,14 +30,20 @@ class NtupleWriter:
     (`attribute_set`) and data about the whole ntuple (`metadata`).
     """
 
-    def __init__(self, core: "_core.NtupleWriter", name: str, schema: Any, file: "Opened") -> None:
-        self._open_core: _core.NtupleWriter | None = core
+    def __init__(
+        self, begun: "Begun", name: str, schema: Any, projections: Mapping[str, str] | None, hold: "Hold"
+    ) -> None:
+        self._begun = begun
         self._name = name
         self._known_schema = schema
         self._added: list[pa.Field] = []
         """Fields that the known schema lacks: many may be added one by one."""
-        self._file = file
-        self._entries = 0
+        self._is_continued = projections is None
+        self._projections = dict(projections or {})
+        """Dotted paths of what projected fields show, by their names; not of those that a continued ntuple had."""
+        # A writer without its file is of no use: the file lives as long as one of them.
+        self._hold = hold
+        self._file = hold.opened
 
     @property
     def name(self) -> str:
@@ -43,7 +53,7 @@ class NtupleWriter:
     @property
     def num_entries(self) -> int:
         """Number of entries so far, including those of a continued ntuple."""
-        return self._entries if self._open_core is None else self._open_core.num_entries
+        return self._begun.num_entries
 
     @property
     def arrow_schema(self) -> Any:
@@ -61,7 +71,7 @@ class NtupleWriter:
     @property
     def is_closed(self) -> bool:
         """Whether it is closed."""
-        return self._open_core is None
+        return self._begun.core is None
 
     @property
     def metadata(self) -> "Metadata":
@@ -119,7 +129,9 @@ class NtupleWriter:
                 f"{error}; a column with values for the entries that are there is made when the file is read: "
                 "Ntuple.with_columns({'score': values}).write('out.root')"
             ) from None
-        self._added.extend(self._core.add_fields(schema, Storage().options(projections=projections)))
+        options = Storage().options(projections=projections)
+        self._added.extend(self._core.add_fields(schema, options))
+        self._projections |= sources(options)
 
     def add_members(self, path: str, what: Any) -> None:
         """Adds members to a record that has no C++ type, named by its dotted path, as `add_fields` adds fields.
@@ -149,7 +161,7 @@ class NtupleWriter:
         """
         check_name(name, "an attribute set")
         schema = declared(what)
-        return AttributeSetWriter(self._core.attribute_set(name, schema), name, schema)
+        return AttributeSetWriter(self._core.attribute_set(name, schema), name, schema, self)
 
     def fill_context(self) -> "FillContext":
         """A context in which another thread extends the ntuple, in parallel with others.
@@ -174,7 +186,7 @@ class NtupleWriter:
         >>> sorted(tupelo.open("threads.root:Events")["x"].array()) == list(range(400))
         True
         """
-        return FillContext(self._core.fill_context(), self._name, self._schema)
+        return FillContext(self._core.fill_context(), self, self._schema)
 
     def flush_cluster(self) -> None:
         """Ends the open cluster before it is full: all entries so far are encoded and written."""
@@ -192,16 +204,9 @@ class NtupleWriter:
 
     def close(self) -> None:
         """Writes what is pending. It becomes visible when the file is closed."""
-        if self._open_core is not None:
+        if not self.is_closed:
             with self._file.call():
-                self._entries, *_ = self._open_core.finish()
-            self._open_core = None
-
-    def _abandon(self) -> None:
-        """Gives the ntuple up, as if it had never been begun."""
-        core, self._open_core = self._open_core, None
-        if core is not None:
-            core.abandon()
+                self._begun.close()
 
     def __enter__(self) -> "Self":
         return self
@@ -215,13 +220,14 @@ class NtupleWriter:
 
     @property
     def _core(self) -> "_core.NtupleWriter":
-        if self._open_core is None:
+        if self._file.is_replaced:
+            raise self._file.closed_error
+        if self._begun.core is None:
             raise InvalidArgumentError(f"ntuple '{self._name}' is closed")
-        return self._open_core
+        return self._begun.core
 
     def _take(self, table: Any, accept_new_fields: bool) -> None:
-        known = set(self._schema.names)
-        new = [name for name in table.schema.names if name not in known]
+        new = self._unknown(table.schema.names)
         if not accept_new_fields or not new:
             return self._write(table)
         # Fields cannot be taken back, so what does not fit must be known before they are there.
@@ -233,6 +239,44 @@ class NtupleWriter:
     def _write(self, table: Any) -> None:
         self._core.write(_fit.fit(table, self._schema))
 
+    def _unknown(self, names: Iterable[str]) -> list[str]:
+        """Names that none of the fields has which `extend` expects.
+
+        Raises `InvalidArgumentError` for those of projected fields.
+        """
+        known = set(self._schema.names)
+        unknown = [name for name in names if name not in known]
+        if not unknown:
+            return []
+        shown = self._file_projections | self._projections
+        if projected := [name for name in unknown if name in shown]:
+            listed = ", ".join(f"'{name}' shows '{shown[name]}'" for name in projected[:LISTED])
+            more = f" and {len(projected) - LISTED} more" if len(projected) > LISTED else ""
+            stored = dict.fromkeys(shown[name].partition(".")[0] for name in projected)
+            raise InvalidArgumentError(
+                f"ntuple '{self._name}': projected fields are not given, they show what others store: {listed}{more}; "
+                f"give {', '.join(map(repr, stored))} instead"
+            )
+        return unknown
+
+    @cached_property
+    def _file_projections(self) -> dict[str, str]:
+        """The projections that a continued ntuple had, as far as its file can be read now."""
+        if not self._is_continued:
+            return {}
+        try:
+            core = _core.File(self._file.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False).ntuple(self._name)
+            schema = core.arrow_schema(_select.Request())
+        except Error:
+            return {}
+        found = {field.name: _arrow.projected_from(field) for field in schema}
+        return {name: path for name, path in found.items() if path}
+
+
+def sources(options: Mapping[str, Any]) -> dict[str, str]:
+    """Dotted paths of what projected fields show, by their names, from the options of an ntuple."""
+    return {name: path for name, path, _ in options["projections"]}
+
 
 class FillContext:
     """Extends an ntuple from a thread of its own; made by `NtupleWriter.fill_context`.
@@ -241,9 +285,10 @@ class FillContext:
     open cluster are lost and the ntuple cannot be finished. If that cluster is empty, nothing is lost.
     """
 
-    def __init__(self, core: "_core.FillContext", name: str, schema: Any) -> None:
+    def __init__(self, core: "_core.FillContext", ntuple: NtupleWriter, schema: Any) -> None:
         self._core = core
-        self._name = name
+        # Also so that the file lives as long.
+        self._ntuple = ntuple
         self._schema = schema
 
     def extend(self, data: Any) -> None:
@@ -275,7 +320,7 @@ class FillContext:
             self._core.abort()
 
     def __repr__(self) -> str:
-        return f"<tupelo.FillContext of {self._name!r}>"
+        return f"<tupelo.FillContext of {self._ntuple.name!r}>"
 
 
 class Metadata(MutableMapping[str, str]):

@@ -457,8 +457,8 @@ class Ntuple(Fields):
         reading = _hist.Reading(self, cut, aliases, start, stop, step_size)
         return _hist.fill(reading, expressions, bins, range, weight, progress)
 
-    def with_columns(self, columns: Mapping[str, Any]) -> NtupleWithColumns:
-        """The same ntuple with more columns: by name an expression, or values for all of its entries.
+    def with_columns(self, columns: Mapping[str, Any] | None = None, **unknown: object) -> NtupleWithColumns:
+        """The same ntuple with more columns: ``columns`` maps names to expressions, or to values for all entries.
 
         Expressions are written as for `arrays`, and may use the names of other columns. Values are all that
         `NtupleWriter.extend` takes as a column: NumPy and Awkward arrays, jagged ones and records too, lists, Arrow
@@ -480,7 +480,7 @@ class Ntuple(Fields):
         >>> tupelo.open("scored.root:Events").keys()
         ['pt', 'run', 'score', 'ht']
         """
-        return NtupleWithColumns(self, Columns().more(columns, self))
+        return NtupleWithColumns(self, Columns().more(columns, self, unknown))
 
     def copy(
         self,
@@ -516,8 +516,31 @@ class Ntuple(Fields):
         >>> tupelo.open("skim.root:Events").arrays().tolist()
         [{'pt': [31.5, 7.25], 'run': 1}, {'pt': [12.0], 'run': 2}]
         """
+        self._check_is_cut(cut, aliases)
         request = self._request(fields, cut, aliases, (None, None, None), (entry_start, entry_stop))
-        return copy(self._core, request, path, self.file_path, name, options, progress)
+        return copy(self._core, request, path, self._origin.absolute_path, name, options, progress)
+
+    def _check_is_cut(self, cut: object, aliases: Mapping[str, str] | None) -> None:
+        """Raises `InvalidArgumentError` for a cut that names fields: `arrays` has these as its first argument."""
+        hint = f"the second argument of copy() is the cut; fields are chosen by fields={short(cut)}"
+        if isinstance(cut, list | tuple):
+            raise InvalidArgumentError(f"{short(cut)} is a list, not an expression: {hint}")
+        computed = {name for name, _ in _select.aliases(aliases)}
+        if self._columns is not None:
+            computed.update(self._columns.names)
+        if not isinstance(cut, str) or cut in computed:
+            return
+        if cut in self._by_path:
+            type_name = self._fields[self._by_path[cut]][3]
+            if "bool" in type_name:
+                return
+            raise InvalidArgumentError(f"{short(cut)} is a field of type {type_name}, not a condition: {hint}")
+        try:
+            is_expression = _select.Request.is_expression(cut, computed, self._by_path)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{error}; {hint}") from None
+        if not is_expression and _select.is_glob(cut):
+            raise InvalidArgumentError(f"{short(cut)} is a glob, not an expression: {hint}")
 
     def _repr_html_(self) -> str:
         return _html.of_ntuple(self)
@@ -585,12 +608,12 @@ class Ntuple(Fields):
 
     def __reduce__(self) -> tuple[Any, ...]:
         origin = self._origin
-        if origin.in_memory:
+        if origin.absolute_path is None:
             raise InvalidArgumentError(
                 f"{origin.file_path}: ntuple '{self._path}' is read from a file object and cannot be pickled: no other "
                 "process finds it; open the file by its path"
             )
-        place = replace(origin, file_path=os.path.abspath(origin.file_path))
+        place = replace(origin, file_path=origin.absolute_path)
         return _reopen, (place, self._rules)
 
     # Under the hood.

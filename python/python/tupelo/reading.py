@@ -1,14 +1,17 @@
 """Opening files."""
 
 import glob
+import io
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html
 from ._origin import Origin
+from ._short import short
 from ._sizes import optional_bytes
-from ._texts import check_name, check_path
+from ._texts import absolute_path, check_name, check_path
 from .errors import InvalidArgumentError, NotFoundError
 from .fields import Field
 from .ntuple import Ntuple
@@ -58,6 +61,8 @@ def open(
     """
     name: str | None = None
     budget = optional_bytes("memory_budget", memory_budget)
+    if (fsspec := sys.modules.get("fsspec")) is not None and isinstance(where, fsspec.core.OpenFile):
+        raise InvalidArgumentError(f"{short(where)} is not open yet; give what its method open() returns")
     if hasattr(where, "read"):
         return _of_bytes(where, page_checksums, budget, metrics)
     if isinstance(where, Mapping):
@@ -112,9 +117,10 @@ class File(Mapping[str, Ntuple]):
         page_checksums: bool,
         memory_budget: int | None = None,
         metrics: bool = False,
-        in_memory: bool = False,
+        absolute_path: str | None = None,
     ) -> None:
-        self._in_memory = in_memory
+        self._absolute_path = absolute_path
+        """Where the file was when it was opened; None for a file object."""
         self._open_core: _core.File | None = core
         self._file_path = file_path
         self._page_checksums = page_checksums
@@ -161,7 +167,7 @@ class File(Mapping[str, Ntuple]):
         except Exception as error:
             self._refuse_other_class(name, error)
             raise
-        how = self._page_checksums, self._memory_budget, self._metrics, self._in_memory
+        how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path
         return Ntuple(core, Origin(self._file_path, (name,), *how))
 
     def only(self) -> Ntuple:
@@ -218,9 +224,9 @@ class File(Mapping[str, Ntuple]):
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self._in_memory:
+        if self._absolute_path is None:
             raise InvalidArgumentError(f"{self._file_path} is read from a file object and cannot be pickled")
-        return reopen, (os.path.abspath(self._file_path), self._page_checksums, self._memory_budget, self._metrics)
+        return reopen, (self._absolute_path, self._page_checksums, self._memory_budget, self._metrics)
 
     @property
     def _core(self) -> "_core.File":
@@ -232,17 +238,19 @@ class File(Mapping[str, Ntuple]):
 def reopen(path: str, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
     """What opening and unpickling call."""
     core = _core.File(path, page_checksums, memory_budget, metrics)
-    return File(core, path, page_checksums, memory_budget, metrics)
+    return File(core, path, page_checksums, memory_budget, metrics, absolute_path(path))
 
 
 def _of_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
     """What opening a file object calls."""
+    if isinstance(source, io.TextIOBase):
+        raise InvalidArgumentError(f"{short(source)} gives texts, not bytes; open it in binary mode: open(path, 'rb')")
     if hasattr(source, "seek"):
         source.seek(0)
     data = source.read()
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise InvalidArgumentError(f"{source!r} gives {type(data).__name__}, not bytes; open it in binary mode")
+        raise InvalidArgumentError(f"{short(source)} gives {type(data).__name__}, not bytes; open it in binary mode")
     path = getattr(source, "name", None) or getattr(source, "path", None)
     name = path if isinstance(path, str) else f"<{type(source).__name__}>"
     core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)
-    return File(core, name, page_checksums, memory_budget, metrics, True)
+    return File(core, name, page_checksums, memory_budget, metrics)

@@ -107,7 +107,8 @@ def _pieces(parts: list[Part], paths: list[str], step_size: Any, steps_per_file:
     made: list[Partition] = []
     for part in parts:
         ntuple = part.source.ntuple
-        place = os.path.abspath(ntuple.file_path), ntuple.object_path.strip("/")
+        # What was opened as a file object has a name that may lead nowhere: reading it says so.
+        place = ntuple.core._origin.absolute_path or ntuple.file_path, ntuple.object_path.strip("/")
         identity = ntuple.core._core.identity()
         for start, stop in _ranges(part, step_size, steps_per_file):
             made.append(Partition(*place, start, stop, patterns, identity))

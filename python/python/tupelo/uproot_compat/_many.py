@@ -65,7 +65,7 @@ def _in_pairs(one: Any) -> Any:
 def _find(place: Place, allow_missing: bool) -> HasFields | None:
     """None where there is no such ntuple, and that is allowed."""
     try:
-        directory = ReadOnlyFile(_file(place.path)).root_directory
+        directory = ReadOnlyFile(_file(place.path_from_here)).root_directory
         found = directory[directory.file.core.only().object_path if place.name is None else place.name]
     except MissingFileError:
         raise
@@ -147,17 +147,24 @@ def iterate(
     ``expressions``, those fields are read that all files have, or with ``fields="union"`` those that any has, with
     missing values where a file lacks them.
     """
-    library, offset = library_name(library), 0
-    parts = list(parts_of(files, allow_missing))
-    _Chosen(parts, expressions, how, fields)
-    for part in parts:
-        for first, last in part.ranges:
-            entries = {"entry_start": first, "entry_stop": last} if part.is_divided else {}
-            for piece, own in part.source.iterate(expressions, cut, library=library, report=True, **{**how, **entries}):
-                if library == "pd":
-                    count_from(offset, piece)
-                yield (piece, own.to_global(offset)) if report else piece
-        offset += part.source.num_entries
+    library = library_name(library)
+    # Not a generator itself, so that the files are those that the names lead to now.
+    found = parts_of(files, allow_missing)
+
+    def pieces() -> Iterator[Any]:
+        parts, offset = list(found), 0
+        _Chosen(parts, expressions, how, fields)
+        for part in parts:
+            for first, last in part.ranges:
+                entries = {"entry_start": first, "entry_stop": last} if part.is_divided else {}
+                options = {**how, **entries, "library": library, "report": True}
+                for piece, own in part.source.iterate(expressions, cut, **options):
+                    if library == "pd":
+                        count_from(offset, piece)
+                    yield (piece, own.to_global(offset)) if report else piece
+            offset += part.source.num_entries
+
+    return pieces()
 
 
 def concatenate(
@@ -220,5 +227,5 @@ def _joined(pieces: list[Any], library: str) -> Any:
 
 def num_entries(paths: Any) -> Iterator[tuple[str, str, int]]:
     """File, name and number of entries of each ntuple; no entries are read."""
-    for ntuple in ntuples_of(paths, False):
-        yield ntuple.ntuple.file_path, ntuple.ntuple.object_path, ntuple.num_entries
+    ntuples = ntuples_of(paths, False)
+    return ((ntuple.ntuple.file_path, ntuple.ntuple.object_path, ntuple.num_entries) for ntuple in ntuples)

@@ -95,7 +95,7 @@ def _has_ntuples(files: Any) -> bool:
     if not isinstance(files, str | Mapping | os.PathLike):
         return False
     try:
-        path, name, _ = next(iter(places(files)))
+        path, _, name, _ = next(iter(places(files)))
         with reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False) as file:
             return bool(file.keys()) if name is None else name in file
     except (Error, OSError, StopIteration):

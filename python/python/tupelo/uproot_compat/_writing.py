@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -37,7 +37,8 @@ def recreate(file_path: Any, **options: Any) -> "WritableDirectory":
 
     The file is there at once, and what is written can be read as soon as it is written, by this process and by others:
     each write ends with a checkpoint (`tupelo.NtupleWriter.checkpoint`). So what was there before is gone, unlike with
-    `tupelo.recreate`, even if the ``with`` block is left by an exception.
+    `tupelo.recreate`, even if the ``with`` block is left by an exception. A file that this process is writing is
+    finished first, by `update` too; the next call of its earlier writer raises an error.
     """
     chosen = _options("recreate", options)
     writing.recreate(file_path, **chosen).close()
@@ -60,7 +61,12 @@ def _options(method: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _codec(value: Any) -> Any:
-    return "none" if value is None else str(value) if isinstance(value, Compression) else value
+    if value is None:
+        return "none"
+    if not isinstance(value, Compression) and hasattr(value, "code_pair"):
+        # uproot's own codecs.
+        value = Compression.from_code_pair(*value.code_pair) or "none"
+    return str(value) if isinstance(value, Compression) else value
 
 
 def _directory(core: writing.WritableFile) -> "WritableDirectory":
@@ -111,6 +117,13 @@ class WritableFile:
 
 class WritableDirectory(Directory, MutableMapping[str, Any]):
     """A directory of a file that is being written: ``directory["name"] = data`` writes an ntuple."""
+
+    if not TYPE_CHECKING:  # For a type checker no other attribute can be set anyway.
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if name != "file" and not name.startswith("_") and not hasattr(type(self), name):
+                writing.refuse_attribute(self, name)
+            super().__setattr__(name, value)
 
     @property
     def compression(self) -> Any:
@@ -245,10 +258,10 @@ class WritableNTuple:
     def extend(self, data: Any, accept_new_fields: bool = False) -> None:
         """Appends entries, columns of the declared names and of the same length, as one cluster that can be read."""
         if isinstance(data, Mapping):
-            known = self.core.arrow_schema.names
-            if missing := [name for name in known if name not in data]:
+            # First, since it refuses projected fields, instead of which others are missing.
+            new = self.core._unknown(data)
+            if missing := [name for name in self.core.arrow_schema.names if name not in data]:
                 raise InvalidArgumentError(f"'{self.object_path}' wants the fields {missing} too")
-            new = [name for name in data if name not in known]
             if new and not accept_new_fields:
                 text = f"'{self.object_path}': {new} are not in this RNTuple; accept_new_fields=True adds them"
                 raise InvalidArgumentError(text)
