@@ -183,6 +183,10 @@ fn what_encodings_refuse() {
         "value 2 is outside the range [0, 1] of the Real32Quant column"
     );
     assert_eq!(
+        text(encoding::encode_f64(&of(ColumnType::SplitReal16), &[1.0, 1e5], &mut out)),
+        "value 100000.0 is too large for the SplitReal16 column, whose largest value is 65504.0"
+    );
+    assert_eq!(
         text(encoding::encode_index(&of(ColumnType::Index32), &[1 << 32], &mut out)),
         "index 4294967296 does not fit the Index32 column"
     );

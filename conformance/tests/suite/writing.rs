@@ -6,7 +6,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float32Array, Int32Array, Int64Array, LargeListArray, RecordBatch, StringArray};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{
+    ArrayRef, Float32Array, Float64Array, Int32Array, Int64Array, LargeListArray, RecordBatch, StringArray,
+};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use tupelo::ops::copy::copy;
@@ -163,6 +167,47 @@ fn values_outside_of_a_range_are_refused_by_the_call_that_brings_them() {
         ntuple.finish().unwrap();
         file.finish().unwrap();
         assert_eq!(open(&path).read_all().to_batch().unwrap().num_rows(), 15);
+    }
+}
+
+/// They were written as infinity.
+#[test]
+fn values_too_large_for_an_encoding_are_refused_with_their_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.root");
+    let reals = |single: f32, double: f64| -> RecordBatch {
+        let single: ArrayRef = Arc::new(Float32Array::from(vec![0.5, single]));
+        let double: ArrayRef = Arc::new(Float64Array::from(vec![0.5, double]));
+        RecordBatch::try_from_iter([("single", single), ("double", double)]).unwrap()
+    };
+    let schema = schema_of(&tupelo_of(&reals(0.0, 0.0)));
+    for (half, narrow, largest) in [("Real16", "Real32Trunc(16)", "3.4028235e38"), ("SplitReal16", "Real16", "65504.0")]
+    {
+        let encodings = options().with_field_encoding("single", half).unwrap();
+        let encodings = encodings.with_field_encoding("double", narrow).unwrap();
+        let file = tupelo::create(&path).unwrap();
+        let mut ntuple = file.ntuple("n", &schema, encodings).unwrap();
+        ntuple.write(&reals(f32::INFINITY, f64::NEG_INFINITY)).unwrap();
+        for (field, value, batch, largest) in
+            [("single", "100000.0", reals(1e5, 0.0), "65504.0"), ("double", "-1e300", reals(0.0, -1e300), largest)]
+        {
+            let error = ntuple.write(&batch).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            let text = error.to_string();
+            for part in
+                [format!("field '{field}'"), format!("value {value} is too large"), format!("value is {largest}")]
+            {
+                assert!(text.contains(&part), "{part} in {text}");
+            }
+        }
+        ntuple.write(&reals(f32::NAN, f64::NAN)).unwrap();
+        ntuple.finish().unwrap();
+        file.finish().unwrap();
+        let batch = open(&path).read_all().to_batch().unwrap();
+        let single = batch.column(0).as_primitive::<Float32Type>().values();
+        assert!(single[1] == f32::INFINITY && single[3].is_nan() && single.len() == 4, "{single:?}");
+        let double = batch.column(1).as_primitive::<Float64Type>().values();
+        assert!(double[1] == f64::NEG_INFINITY && double[3].is_nan(), "{double:?}");
     }
 }
 

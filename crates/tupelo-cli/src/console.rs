@@ -1,17 +1,17 @@
 //! The two streams: data to standard output, talk to standard error.
 
+mod output;
+
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use tupelo::printable;
 
+pub(crate) use self::output::{Output, Pending, reader_is_gone};
 use crate::failure::Failure;
-use crate::inputs::Inputs;
 use crate::text::Text;
 
 /// A progress bar appears when work takes longer than this.
@@ -19,14 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Columns of a terminal that does not say how many it has.
 const USUAL_WIDTH: usize = 80;
-
-/// Whether whoever reads our output has gone, which is a reason to stop and none to complain.
-static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
-
-/// Whether whoever reads our output has gone.
-pub(crate) fn reader_is_gone() -> bool {
-    READER_IS_GONE.load(Ordering::Relaxed)
-}
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -186,7 +178,7 @@ impl Console {
     /// A bar for `total` units of work that are called `unit`; `B` for bytes.
     pub(crate) fn progress(&self, what: &str, total: u64, unit: &'static str) -> Progress {
         let shown = !self.quiet && io::stderr().is_terminal();
-        Progress { started: Instant::now(), what: printable(what).into_owned(), total, unit, shown, bar: None }
+        Progress { started: Instant::now(), what: printable(what).into_owned(), total, done: 0, unit, shown, bar: None }
     }
 }
 
@@ -196,6 +188,7 @@ pub(crate) struct Progress {
     started: Instant,
     what: String,
     total: u64,
+    done: u64,
     unit: &'static str,
     shown: bool,
     bar: Option<ProgressBar>,
@@ -204,10 +197,16 @@ pub(crate) struct Progress {
 impl Progress {
     /// So much is done.
     pub(crate) fn set(&mut self, done: u64) {
+        self.done = done;
         if !self.shown || (self.bar.is_none() && self.started.elapsed() < PATIENCE) {
             return;
         }
         self.bar.get_or_insert_with(|| bar(&self.what, self.total, self.unit)).set_position(done.min(self.total));
+    }
+
+    /// How much is done.
+    pub(crate) fn done(&self) -> u64 {
+        self.done
     }
 
     /// Time since the beginning.
@@ -248,75 +247,4 @@ pub(crate) fn terminal_width() -> Option<usize> {
         return None;
     }
     Some(terminal_size::terminal_size_of(&stdout).map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)))
-}
-
-/// Where data go: standard output or a file.
-pub(crate) struct Output {
-    inner: Box<dyn Write + Send>,
-}
-
-impl Output {
-    pub(crate) fn stdout() -> Self {
-        Self { inner: Box::new(io::stdout()) }
-    }
-
-    /// Standard output (none, or `-`) or a file that the user names, which must not be one of `inputs`. What the file
-    /// held is replaced by [`Pending::publish`], once everything is written; pipes and devices are written at once.
-    pub(crate) fn open(target: Option<&Path>, inputs: &Inputs) -> Result<(Self, Option<Pending>), Failure> {
-        let Some(path) = target.filter(|path| path.as_os_str() != "-") else {
-            return Ok((Self::stdout(), None));
-        };
-        inputs.check_output(path)?;
-        let failed = |e: io::Error| Failure::new(format_args!("cannot create {}: {e}", path.display()));
-        // FS: text, Arrow and Parquet files are no business of the engine's storage, which knows ROOT files.
-        if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
-            // FS: as above.
-            let file = std::fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
-            return Ok((Self { inner: Box::new(file) }, None));
-        }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // FS: what a new file gets; the user's mask still takes away from it.
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let (file, temporary) = builder.prefix(".tupelo-").tempfile_in(folder).map_err(failed)?.into_parts();
-        Ok((Self { inner: Box::new(file) }, Some(Pending { temporary, target: path.to_owned() })))
-    }
-
-    fn watch<T>(result: io::Result<T>) -> io::Result<T> {
-        if let Err(error) = &result
-            && error.kind() == io::ErrorKind::BrokenPipe
-        {
-            READER_IS_GONE.store(true, Ordering::Relaxed);
-        }
-        result
-    }
-}
-
-/// A file that is written but not under its name yet; dropped, it leaves nothing.
-pub(crate) struct Pending {
-    temporary: tempfile::TempPath,
-    target: PathBuf,
-}
-
-impl Pending {
-    pub(crate) fn publish(self) -> Result<(), Failure> {
-        let failed = |e: tempfile::PathPersistError| {
-            Failure::new(format_args!("cannot write {}: {}", self.target.display(), e.error))
-        };
-        self.temporary.persist(&self.target).map_err(failed)
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Self::watch(self.inner.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Self::watch(self.inner.flush())
-    }
 }

@@ -1,6 +1,7 @@
 //! Why the command ends early, and with which exit status.
 
 use std::fmt;
+use std::path::Path;
 
 use tupelo::Remedy;
 
@@ -9,8 +10,8 @@ pub(crate) const FAILED: u8 = 1;
 /// Exit status where the command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
 
-/// What to do about damage.
-const VERIFY_HINT: &str = "`tupelo verify FILE` lists everything that is damaged";
+/// What `tupelo verify` does about damage.
+const VERIFY_HINT: &str = "lists everything that is damaged";
 
 /// What to say and which status to leave behind.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl Failure {
 
     /// The same without the advice to verify the file, for the command that does that.
     pub(crate) fn without_verify(mut self) -> Self {
-        self.hint = self.hint.filter(|hint| hint != VERIFY_HINT);
+        self.hint = self.hint.filter(|hint| !hint.ends_with(VERIFY_HINT));
         self
     }
 
@@ -52,11 +53,22 @@ impl Failure {
     }
 }
 
+/// The failure of a damaged file. One that is no ROOT file is not damaged, and there is nothing to be verified of it.
+fn damaged(error: &tupelo::Error) -> Failure {
+    let failure = Failure::new(error);
+    if error.to_string().contains("not a ROOT file") {
+        return failure;
+    }
+    // Errors begin with the file, but where something else is around it.
+    let file = error.contexts().find(|name| Path::new(name).is_file()).unwrap_or("FILE");
+    failure.with_hint(format!("`tupelo verify {file}` {VERIFY_HINT}"))
+}
+
 impl From<tupelo::Error> for Failure {
     fn from(error: tupelo::Error) -> Self {
         match (error.kind(), error.remedy()) {
             (tupelo::ErrorKind::InvalidArgument, _) => Self::usage(error),
-            (tupelo::ErrorKind::Corrupt, _) => Self::new(error).with_hint(VERIFY_HINT),
+            (tupelo::ErrorKind::Corrupt, _) => damaged(&error),
             (_, Some(Remedy::MemoryBudget | Remedy::FewerEntries)) => {
                 Self::new(error).with_hint("--memory-budget SIZE allows more, for example 4GiB")
             }

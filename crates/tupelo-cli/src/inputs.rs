@@ -34,6 +34,13 @@ impl Inputs {
     }
 }
 
+/// The first of some locations that names the same as an earlier one, however it is spelled.
+pub(crate) fn repeated(locations: &[Location]) -> Option<&Location> {
+    let named: Vec<_> = locations.iter().map(|location| (Identity::of(&location.path), &location.object)).collect();
+    let is_repeated = |place: usize| named[place].0.is_some() && named[..place].contains(&named[place]);
+    (0..named.len()).find(|&place| is_repeated(place)).map(|place| &locations[place])
+}
+
 /// What tells one existing file from another.
 #[derive(Debug, PartialEq, Eq)]
 enum Identity {

@@ -143,12 +143,15 @@ impl Error {
     /// A name that does not exist among `known`; lists the nearest ones.
     #[cold]
     pub(crate) fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
-        let mut near: Vec<(usize, &str)> = known
-            .map(|known| {
-                let inside = known.to_lowercase().contains(&name.to_lowercase());
-                (if inside { 1 } else { strsim::damerau_levenshtein(name, known) }, known)
-            })
-            .collect();
+        let wanted = name.to_lowercase();
+        // What a glob stands for beyond its ends is not known.
+        let stem = wanted.trim_matches('*');
+        let distance = |known: &str| match known.to_lowercase() {
+            known if known == wanted => 0,
+            known if known.contains(stem) => 1,
+            known => strsim::damerau_levenshtein(&wanted, &known),
+        };
+        let mut near: Vec<(usize, &str)> = known.map(|known| (distance(known), known)).collect();
         let total = near.len();
         near.sort();
         near.dedup();
@@ -183,6 +186,11 @@ impl Error {
     pub(crate) fn in_field(mut self, path: &str) -> Self {
         self.0.place.field.get_or_insert_with(|| path.to_owned());
         self.within(format!("field '{path}'"))
+    }
+
+    /// What was being worked on, from the outside in: mostly a file, an ntuple, a field and a page.
+    pub fn contexts(&self) -> impl Iterator<Item = &str> {
+        self.0.context.iter().rev().map(String::as_str)
     }
 
     /// Where in the ntuple it went wrong, for programs: the text says it too.
@@ -369,5 +377,15 @@ mod tests {
     fn missing_names_list_near_ones() {
         let error = Error::no_such("field", "Muon_pT", ["Muon_pt", "Muon_eta", "x"].into_iter());
         assert_eq!(error.to_string(), "no field is called 'Muon_pT' (all of 3: 'Muon_pt', 'Muon_eta', 'x')");
+    }
+
+    /// `muon*` listed whatever is short.
+    #[test]
+    fn near_names_may_have_other_capitals() {
+        let known = ["x", "y", "z", "u", "v", "MET_pt", "Muon_pt", "Muon_eta"];
+        let near = |name: &str| Error::no_such("field", name, known.into_iter()).to_string();
+        assert!(near("muon*").contains("(nearest of 8: 'Muon_eta', 'Muon_pt', "), "{}", near("muon*"));
+        assert!(near("met_PT").contains("(nearest of 8: 'MET_pt', "), "{}", near("met_PT"));
+        assert!(near("mount_pt").contains("(nearest of 8: 'Muon_pt', "), "{}", near("mount_pt"));
     }
 }

@@ -11,9 +11,9 @@ use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::target::{Onto, Storage, Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
-use crate::inputs::{Inputs, expand};
+use crate::inputs::{Inputs, expand, repeated};
 use crate::interrupt::Interrupt;
-use crate::parse::{Entries, Patterns, patterns};
+use crate::parse::Entries;
 use crate::table::cut;
 
 /// Most objects that are listed of those that are not copied.
@@ -31,7 +31,7 @@ const MAX_NAME: usize = 60;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
-  tupelo copy events.root dimuons.root --where 'nMuon == 2 and sum(Muon_charge) == 0'
+  tupelo copy events.root dimuons.root --where 'len(Muon_pt) == 2 and sum(Muon_charge) == 0'
   tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --where 'ht > 500'
   tupelo copy 'run*.root' all.root
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
@@ -43,9 +43,8 @@ pub(crate) struct Args {
     /// The output, as FILE or FILE:NAME; without NAME the ntuple keeps its name
     #[arg(value_name = "OUT[:NAME]", required = true)]
     output: String,
-    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
-    #[arg(long, value_name = "FIELDS")]
-    fields: Vec<Patterns>,
+    #[command(flatten)]
+    fields: super::Fields,
     /// Entries, as in Python: 10:20, :100, -10: or 5; of several IN, counted through all [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
     entries: Entries,
@@ -73,7 +72,11 @@ struct Part {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = expand(&args.inputs)?;
-    let to = args.target.locate(&args.output)?;
+    let source = if let [only] = args.inputs.as_slice() { Some(only.as_str()) } else { None };
+    let to = args.target.locate(&args.output, source)?;
+    if let Some(repeated) = repeated(&locations) {
+        console.warn(&format!("{repeated} is given more than once, and its entries are copied as often"));
+    }
     let inputs = Inputs::of(&locations);
     let is_own_target = inputs.contain(&to.path);
     // All is looked at before anything is written.
@@ -116,7 +119,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
             let ntuple = file.ntuple(from.object.as_deref()).map_err(|error| super::no_ntuple(error, location))?;
             super::warn(&ntuple, console);
             let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
-            let read = ntuple.read(patterns(&args.fields))?;
+            let read = args.fields.read(&ntuple, Some(&args.condition))?;
             let part = Part { location: from, entries: 0..ntuple.entries() };
             match jobs.iter_mut().find(|(job, _)| job.name == target) {
                 Some((job, first)) => {
@@ -193,7 +196,7 @@ fn copy(
     let (mut copier, mut before) = (None, 0);
     for part in &job.parts {
         let ntuple = args.reading.open_file(&part.location, console)?.ntuple(part.location.object.as_deref())?;
-        let read = ntuple.read(patterns(&args.fields))?.entries(part.entries.clone());
+        let read = args.fields.read(&ntuple, Some(&args.condition))?.entries(part.entries.clone());
         let read = args.condition.apply(read)?;
         let copier = match &mut copier {
             Some(copier) => copier,

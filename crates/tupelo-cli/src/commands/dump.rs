@@ -7,7 +7,7 @@ use crate::console::{Console, Output, Pending};
 use crate::export::{self, Format};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, one};
-use crate::parse::{Entries, Patterns, patterns};
+use crate::parse::Entries;
 
 /// Write entries as JSON lines, CSV, Arrow or Parquet
 ///
@@ -17,7 +17,7 @@ use crate::parse::{Entries, Patterns, patterns};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo dump events.root --fields MET_pt,'Muon_*' --entries :100
-  tupelo dump events.root --fields 'Muon_*' --where 'nMuon >= 2 and max(Muon_pt) > 25'
+  tupelo dump events.root --fields 'Muon_*' --where 'len(Muon_pt) >= 2 and max(Muon_pt) > 25'
   tupelo dump events.root:Events -o events.parquet
   tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
 pub(crate) struct Args {
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     condition: super::Condition,
     /// Output format [default: by the extension of OUT (.jsonl .ndjson .json, .csv, .arrow .arrows .feather .ipc,
-    /// .parquet), else jsonl]
+    /// .parquet), jsonl where it has none]
     #[arg(long)]
     format: Option<Format>,
     /// Write to this file, replacing it, instead of to standard output (-)
@@ -44,16 +44,15 @@ pub(crate) struct Args {
 
 /// Which fields and entries.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Choice {
-    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
-    #[arg(long, value_name = "FIELDS")]
-    pub(crate) fields: Vec<Patterns>,
+struct Choice {
+    #[command(flatten)]
+    fields: super::Fields,
     /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
-    pub(crate) entries: Entries,
+    entries: Entries,
     /// Read the attribute set of this name that is linked to the ntuple
     #[arg(long, value_name = "SET")]
-    pub(crate) attributes: Option<String>,
+    attributes: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -69,7 +68,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     }
     let ntuple = args.reading.open_ntuple(&location, args.choice.attributes.as_deref(), console)?;
     let entries = args.choice.entries.of(ntuple.entries());
-    let read = args.condition.apply(ntuple.read(patterns(&args.choice.fields))?.entries(entries))?;
+    let chosen = args.choice.fields.read(&ntuple, Some(&args.condition))?.entries(entries);
+    let count = chosen.count();
+    let read = args.condition.apply(chosen)?;
     let (output, pending) = Output::open(target, &inputs)?;
     // A bar and lines of text would overwrite each other; how many entries a cut leaves is not known before.
     let shown = !to_terminal && !args.condition.is_there();
@@ -85,8 +86,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         (Format::Arrow, container) => export::arrow(read.with_binary_strings(binary), container, output, &mut progress),
         (Format::Parquet, _) => {
             let budget = args.reading.memory_budget.0;
-            export::parquet(read.with_binary_strings(binary), budget, output, &mut progress)
+            export::parquet(read.with_binary_strings(binary), budget, output, console, &mut progress)
         }
     }?;
-    pending.map_or(Ok(()), Pending::publish)
+    pending.map_or(Ok(()), Pending::publish)?;
+    args.condition.tell_kept(count, progress.done(), console);
+    Ok(())
 }

@@ -72,7 +72,7 @@ fn write(
     batches: impl Iterator<Item = RecordBatch>,
     console: &Console,
 ) -> Result<(), Failure> {
-    let to = args.target.locate(&args.output)?;
+    let to = args.target.locate(&args.output, None)?;
     let name = to.object.as_deref().unwrap_or(args.kind.ntuple());
     let mut progress = console.progress("generate", args.events, "events");
     let mut written = None;

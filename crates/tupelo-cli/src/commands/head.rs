@@ -9,10 +9,12 @@ use tupelo::schema::Schema;
 use crate::console::{Console, Output, Style, terminal_width};
 use crate::export::{self, Format};
 use crate::failure::Failure;
-use crate::json::{Entries, Text};
-use crate::parse::{Patterns, patterns};
+use crate::json::{Entries as JsonEntries, Text};
+use crate::parse::Entries;
 use crate::table::{cut, pad, things, width};
 
+/// Entries that are shown where nobody says how many.
+const USUAL_NUMBER: u64 = 10;
 /// Widest column of the table, in characters.
 const MAX_CELL: usize = 40;
 /// Characters between two columns.
@@ -30,12 +32,14 @@ pub(crate) struct Args {
     /// The ntuple, as FILE or FILE:NAME
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
-    /// Number of entries
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
-    number: u64,
-    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
-    #[arg(long, value_name = "FIELDS")]
-    fields: Vec<Patterns>,
+    /// Number of entries [default: 10, or as many as --entries names]
+    #[arg(short = 'n', long, value_name = "N")]
+    number: Option<u64>,
+    #[command(flatten)]
+    fields: super::Fields,
+    /// Entries to choose from, as in Python: 10:20, :100, -10: or 5 [default: all]
+    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
+    entries: Option<Entries>,
     #[command(flatten)]
     condition: super::Condition,
     /// Read the attribute set of this name that is linked to the ntuple
@@ -58,20 +62,27 @@ fn text_format(name: &str) -> Result<Format, String> {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
-    let all = ntuple.read(patterns(&args.fields))?.with_binary_strings(true);
-    let read = args.condition.apply(all)?;
+    let range = args.entries.unwrap_or_default().of(ntuple.entries());
+    let count = args.number.unwrap_or(if args.entries.is_some() { u64::MAX } else { USUAL_NUMBER });
+    let chosen = args.fields.read(&ntuple, Some(&args.condition))?.entries(range.clone()).with_binary_strings(true);
+    let read = args.condition.apply(chosen)?;
+    let first_entries = range.start..range.end.min(range.start.saturating_add(count));
     let schema = read.schema_with_computed()?;
     if let Some(format) = args.format {
         let mut progress = console.progress("head", 0, "entries");
-        let read = if args.condition.is_there() { read } else { read.entries(..args.number) };
+        let read = if args.condition.is_there() { read } else { read.entries(first_entries) };
         let batches = read.batches_of_bytes(export::BATCH_BYTES)?;
-        return export::text(format, &schema, first(batches, args.number), Output::stdout(), console, &mut progress);
+        export::text(format, &schema, first(batches, count), Output::stdout(), console, &mut progress)?;
+        args.condition.tell_kept(count, progress.done(), console);
+        return Ok(());
     }
     let numbers = match args.condition.is_there() {
-        true => numbers(read.clone(), args.number)?,
-        false => (0..args.number.min(ntuple.entries())).collect(),
+        true => numbers(read.clone(), count)?,
+        false => first_entries.collect(),
     };
-    table(&schema, &read.take(&numbers)?, &numbers, ntuple.entries(), console)
+    table(&schema, &read.take(&numbers)?, &numbers, ntuple.entries(), console)?;
+    args.condition.tell_kept(count, numbers.len() as u64, console);
+    Ok(())
 }
 
 /// The first entries of batches.
@@ -108,7 +119,7 @@ fn numbers(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
 
 fn table(schema: &Schema, batch: &RecordBatch, entries: &[u64], all: u64, console: &Console) -> Result<(), Failure> {
     let terminal = terminal_width();
-    let values = Entries::new(schema, batch)?;
+    let values = JsonEntries::new(schema, batch)?;
     let numbers = entries.last().unwrap_or(&0).to_string().len();
     let mut lines: Vec<String> = std::iter::once(String::new())
         .chain(entries.iter().map(u64::to_string))

@@ -13,14 +13,16 @@ mod verify;
 
 use std::str::FromStr;
 
+use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
 use tupelo::reader::{Location, Read};
+use tupelo::schema::Schema;
 use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions};
 
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::{check_not_standard_output, one};
-use crate::parse::Bytes;
+use crate::parse::{Bytes, Patterns, patterns};
 use crate::table::things;
 
 /// What to do.
@@ -140,6 +142,32 @@ fn for_each(
     }
 }
 
+/// Which fields: what all commands have that show or copy some.
+#[derive(Debug, clap::Args)]
+struct Fields {
+    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
+    #[arg(long, value_name = "FIELDS")]
+    fields: Vec<Patterns>,
+    /// Fields to leave out of these, written likewise
+    #[arg(long, value_name = "FIELDS")]
+    exclude: Vec<Patterns>,
+}
+
+impl Fields {
+    /// Chooses them. Columns that are defined are there in any case, and may be named.
+    fn read(&self, ntuple: &Ntuple, condition: Option<&Condition>) -> Result<Read, Failure> {
+        let mut wanted = patterns(&self.fields);
+        if let Some(condition) = condition {
+            condition.forget_defined(ntuple, &mut wanted);
+        }
+        let read = match wanted.is_empty() && !self.fields.is_empty() {
+            true => ntuple.read_all().without_fields(),
+            false => ntuple.read(wanted)?,
+        };
+        Ok(read.without(patterns(&self.exclude))?)
+    }
+}
+
 /// What is computed of entries: more columns, and which entries to keep.
 #[derive(Debug, clap::Args)]
 struct Condition {
@@ -147,9 +175,9 @@ struct Condition {
     /// several times, and later expressions may use the name
     #[arg(long, value_name = "NAME=EXPRESSION")]
     define: Vec<Definition>,
-    /// Only entries for which this is true, as 'nMuon == 2 and sum(Muon_charge) == 0': written as in Python, see
+    /// Only entries for which this is true, as 'len(Muon_pt) == 2 and sum(Muon_charge) == 0': written as in Python, see
     /// docs/guide/expressions.md; pages that hold no such entry are not read
-    #[arg(long = "where", value_name = "EXPRESSION")]
+    #[arg(long = "where", visible_alias = "cut", value_name = "EXPRESSION")]
     expression: Option<Expression>,
 }
 
@@ -178,6 +206,23 @@ impl FromStr for Definition {
 impl Condition {
     fn is_there(&self) -> bool {
         self.expression.is_some()
+    }
+
+    /// Takes out of field patterns those that fit no field but a column that is defined.
+    fn forget_defined(&self, ntuple: &Ntuple, wanted: &mut Vec<String>) {
+        // Only the names count.
+        let column = |column: &Definition| ArrowField::new(&column.name, DataType::Boolean, false);
+        let columns: Vec<_> = self.define.iter().map(column).collect();
+        let Ok(defined) = Schema::from_arrow(&ArrowSchema::new(columns)) else { return };
+        let is_column = |pattern: &String| defined.select(&[pattern]).is_ok();
+        wanted.retain(|pattern| !is_column(pattern) || ntuple.schema().select(&[pattern]).is_ok());
+    }
+
+    /// Says so where of the entries that are asked for none is kept.
+    fn tell_kept(&self, asked: u64, kept: u64, console: &Console) {
+        if self.is_there() && asked > 0 && kept == 0 {
+            console.note("0 entries: --where is true for none");
+        }
     }
 
     fn apply(&self, read: Read) -> Result<Read, Failure> {

@@ -10,7 +10,6 @@ use tupelo::{Ntuple, printable};
 use crate::console::{Console, Style};
 use crate::failure::Failure;
 use crate::inputs::expand;
-use crate::parse::{Patterns, patterns};
 use crate::table::{bytes, pad, things, width};
 use crate::text::Text;
 
@@ -26,9 +25,8 @@ pub(crate) struct Args {
     /// The ntuples, each as FILE or FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
-    #[arg(long, value_name = "FIELDS")]
-    fields: Vec<Patterns>,
+    #[command(flatten)]
+    fields: super::Fields,
     /// Columns too: type, bits, representation, elements, pages, bytes, codec
     #[arg(long)]
     columns: bool,
@@ -68,7 +66,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 }
 
 fn show(args: &Args, ntuple: &Ntuple, console: &Console) -> Result<(), Failure> {
-    let read = ntuple.read(patterns(&args.fields))?;
+    let read = args.fields.read(ntuple, None)?;
     if args.arrow {
         let mut text = console.text();
         for field in read.arrow_schema().fields() {

@@ -10,6 +10,7 @@ use tupelo::{Compression, FileWriter, WriteOptions};
 
 use super::ls::NTUPLE_CLASS;
 use crate::console::Console;
+use crate::export::Format;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 use crate::interrupt::{Interrupt, give_up};
@@ -82,9 +83,18 @@ pub(crate) enum Onto {
 }
 
 impl Target {
-    /// The file and the name under which it is to hold what is written, if one is given.
-    pub(crate) fn locate(&self, output: &str) -> Result<Location, Failure> {
+    /// The file and the name under which it is to hold what is written, if one is given. ROOT files are written, so one
+    /// that would be called as another format is refused; of `source`, the file that is read, an advice may speak.
+    pub(crate) fn locate(&self, output: &str, source: Option<&str>) -> Result<Location, Failure> {
         let location = Location::parse(output);
+        if Format::of(&location.path).is_some() {
+            let out = location.path.display();
+            let refused = Failure::usage(format_args!("{out}: this command writes ROOT files, and no others"));
+            return Err(refused.with_hint(match source {
+                Some(source) => format!("`tupelo dump {source} -o {out}` writes this format"),
+                None => format!("write a ROOT file, and then `tupelo dump FILE -o {out}`"),
+            }));
+        }
         match (&location.object, &self.name) {
             (Some(name), Some(other)) => {
                 Err(Failure::usage(format_args!("the output has two names, '{name}' and '{other}'")))
@@ -118,6 +128,10 @@ impl Target {
                 let hint = "write into another file, or add a copy to this one by --append --as NAME";
                 inputs.check_output(path).map_err(|refused| refused.with_hint(hint))?;
                 Ok(tupelo::create(path)?)
+            }
+            (true, Self { force: false, .. }) if path.is_dir() => {
+                let refused = Failure::usage(format_args!("{} is a directory", path.display()));
+                Err(refused.with_hint(format!("name a file in it, as {}", path.join("out.root").display())))
             }
             (true, Self { force: false, .. }) => {
                 let refused = Failure::usage(format_args!("{} exists", path.display()));

@@ -1,14 +1,14 @@
 //! `tupelo verify`: is anything damaged?
 
 use serde_json::{Value, json};
-use tupelo::ops::repair::{Repaired, leftovers, repair_within};
+use tupelo::ops::repair::{Repaired, leftovers, may_be_repaired, repair_within};
 use tupelo::ops::verify::{Damage, Report, verify, verify_deep};
 use tupelo::reader::Location;
 
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::expand;
-use crate::table::{bytes, things};
+use crate::table::{bytes, count, things};
 use crate::text::Text;
 
 /// Compare every checksum and decode every page
@@ -46,20 +46,28 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = expand(&args.inputs)?;
+    let mut without_ntuple = 0;
     super::for_each(&locations, console, |location| {
         let done = match args.repair {
             true => repair(args, location, console),
             false => check(args, location, locations.len() > 1, console),
         };
-        done.map_err(Failure::without_verify)
+        without_ntuple += u64::from(!done.map_err(Failure::without_verify)?);
+        Ok(())
     })?;
     if locations.len() > 1 {
-        console.note(&format!("{}: all intact", things(locations.len() as u64, "file")));
+        let without = match without_ntuple {
+            0 => String::new(),
+            1 => "; 1 of them holds no ntuple".to_owned(),
+            several => format!("; {} of them hold no ntuple", count(several)),
+        };
+        console.note(&format!("{}: all intact{without}", things(locations.len() as u64, "file")));
     }
     Ok(())
 }
 
-fn repair(args: &Args, location: &Location, console: &Console) -> Result<(), Failure> {
+/// Repairs a file; gives whether it holds an ntuple.
+fn repair(args: &Args, location: &Location, console: &Console) -> Result<bool, Failure> {
     if let Some(name) = &location.object {
         return Err(Failure::usage(format_args!("--repair is for whole files: leave out ':{name}'")));
     }
@@ -68,20 +76,26 @@ fn repair(args: &Args, location: &Location, console: &Console) -> Result<(), Fai
         let file = args.reading.open_file(location, console)?;
         repaired.report = verify_deep(&file, &mut |_| {})?;
     }
-    tell(args, console, &repaired)
+    tell(args, console, &repaired)?;
+    Ok(repaired.report.ntuples > 0)
 }
 
-fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Console) -> Result<(), Failure> {
+/// Checks a file or an ntuple; gives whether there is one.
+fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Console) -> Result<bool, Failure> {
     let Location { path, object: name } = location;
     let file = args.reading.open_file(location, console)?;
     let mut progress = console.progress("verify", file.size(), "B");
-    let report = match (args.deep, name) {
+    let mut report = match (args.deep, name) {
         (true, Some(name)) => return Err(Failure::new(format_args!("--deep checks a whole file, not only '{name}'"))),
         (true, None) => verify_deep(&file, &mut |done| progress.set(done))?,
         (false, name) => verify(&file, name.as_deref(), &mut |done| progress.set(done))
             .map_err(|error| super::no_ntuple(error, location))?,
     };
     progress.finish();
+    if report.ntuples == 0 && report.is_intact() {
+        // Nothing is damaged, but whoever asks for the state of ntuples has named the wrong file.
+        report.warnings.push("the file holds no ntuple".to_owned());
+    }
     for warning in &report.warnings {
         console.warn(&format!("{}: {warning}", file.name()));
     }
@@ -101,18 +115,17 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     if report.pages_without_checksum > 0 {
         summary += &format!("; {} without checksum", things(report.pages_without_checksum, "page"));
     }
-    if report.ntuples == 0 {
-        summary += "; the file holds no ntuple";
-    }
     if is_one_of_many {
         summary = format!("{}: {summary}", file.name());
     }
     console.note(&summary);
     for left in leftovers(path) {
+        let advice = match may_be_repaired(&left) {
+            true => format!("`tupelo verify --repair {}` recovers it", left.display()),
+            false => "it has no checkpoint: delete it when no writer is at work".to_owned(),
+        };
         let left = left.display();
-        console.note(&format!(
-            "{left} belongs to a writer that was stopped or is still running; `tupelo verify --repair {left}` recovers it"
-        ));
+        console.note(&format!("{left} belongs to a writer that was stopped or is still running; {advice}"));
     }
     let (damages, unsupported) = (report.num_damages, report.num_unsupported);
     if damages > 0 {
@@ -125,7 +138,7 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
             file.name()
         )));
     }
-    Ok(())
+    Ok(report.ntuples > 0)
 }
 
 /// What a repair found and did.

@@ -64,12 +64,22 @@ const OTHERS: [(&str, &str); 6] = [
     ("tsv", "tab-separated values are not supported; --format csv separates values by commas"),
 ];
 
+/// The extension of a file in lower case, empty where there is none.
+fn extension_of(path: &Path) -> String {
+    path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
 impl Format {
-    /// The format that is asked for, or else that of the output's extension, or else JSON lines; for Arrow also whether
-    /// it is a file or a stream.
+    /// The format that the extension of a file tells.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let extension = extension_of(path);
+        EXTENSIONS.iter().find(|(known, ..)| *known == extension).map(|(_, format, _)| *format)
+    }
+
+    /// The format that is asked for, or else that of the output's extension, or JSON lines where it has none; for Arrow
+    /// also whether it is a file or a stream.
     pub(crate) fn choose(given: Option<Self>, output: Option<&Path>) -> Result<(Self, Container), Failure> {
-        let extension = output.and_then(Path::extension).map(|extension| extension.to_string_lossy().to_lowercase());
-        let extension = extension.unwrap_or_default();
+        let extension = output.map(extension_of).unwrap_or_default();
         let name = || output.unwrap_or(Path::new("-")).display();
         if let Some((_, hint)) = OTHERS.iter().find(|(other, _)| *other == extension) {
             let refused = Failure::usage(format_args!("{}: entries cannot be written as .{extension}", name()));
@@ -82,7 +92,16 @@ impl Format {
                 Err(refused.with_hint(format!("leave --format out to write {}, or name another file", known.name())))
             }
             (_, Some((_, format, container))) => Ok((*format, *container)),
-            (given, None) => Ok((given.unwrap_or(Self::Jsonl), Container::Stream)),
+            (Some(format), None) => Ok((format, Container::Stream)),
+            (None, None) if extension.is_empty() => Ok((Self::Jsonl, Container::Stream)),
+            (None, None) => {
+                let known: Vec<_> = EXTENSIONS.iter().map(|(known, ..)| format!(".{known}")).collect();
+                let refused = Failure::usage(format_args!("{}: no format is called .{extension}", name()));
+                Err(refused.with_hint(format!(
+                    "choose one by --format (jsonl, csv, arrow, parquet), or by an extension: {}",
+                    known.join(" ")
+                )))
+            }
         }
     }
 
@@ -136,8 +155,12 @@ mod tests {
         assert_eq!(choose(None, "a.feather"), Ok((Format::Arrow, Container::File)));
         assert_eq!(choose(Some(Format::Arrow), "a.arrows"), Ok((Format::Arrow, Container::Stream)));
         assert_eq!(choose(Some(Format::Csv), "a.txt"), Ok((Format::Csv, Container::Stream)));
-        assert_eq!(choose(None, "a.txt"), Ok((Format::Jsonl, Container::Stream)));
-        assert_eq!(choose(None, "/dev/null"), Ok((Format::Jsonl, Container::Stream)));
+        for unknown in ["a.txt", "a.h5", "a.2024-05"] {
+            assert!(choose(None, unknown).unwrap_err().contains("no format is called ."), "{unknown}");
+        }
+        for without in ["/dev/null", "x.d/a", "a.", ".a"] {
+            assert_eq!(choose(None, without), Ok((Format::Jsonl, Container::Stream)), "{without}");
+        }
         assert_eq!(choose(Some(Format::Csv), "a.parquet"), Err("--format csv contradicts a.parquet".to_owned()));
         for refused in ["a.csv.gz", "a.root", "a.tsv"] {
             assert!(choose(None, refused).unwrap_err().contains("cannot be written as"), "{refused}");

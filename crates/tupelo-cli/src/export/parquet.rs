@@ -18,14 +18,17 @@ use parquet::file::writer::SerializedFileWriter;
 use tupelo::reader::Read;
 
 use super::COLUMNAR_BATCH_BYTES;
-use crate::console::{Output, Progress};
+use crate::console::{Console, Output, Progress};
 use crate::failure::Failure;
+use crate::table::count;
 
 /// Most entries in a row group, as in other writers of Parquet.
 const MAX_GROUP_ENTRIES: usize = 1 << 20;
 /// A row group takes at most this part of the memory budget. It is not less where there are few columns: a group has
 /// dictionaries of its own, and the metadata take half a kilobyte for each column in each group.
 const GROUP_PART_OF_BUDGET: u64 = 4;
+/// Most fields that are named of those that are left out.
+const MAX_NAMED: usize = 50;
 /// Encoded fields that may wait for their turn to be written, for each thread.
 const WAITING_FIELDS: usize = 4;
 
@@ -33,13 +36,20 @@ const WAITING_FIELDS: usize = 4;
 ///
 /// A writer of a column holds a codec and buffers, together up to a few MiB. So that these do not add up, the columns of a
 /// row group are encoded field by field, by as many threads as decode, and no writer lives longer than that.
-pub(crate) fn parquet(read: Read, budget: u64, output: Output, progress: &mut Progress) -> Result<(), Failure> {
+pub(crate) fn parquet(
+    read: Read,
+    budget: u64,
+    output: Output,
+    console: &Console,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let read = without_hollow_records(read, console)?;
     let schema = read.arrow_schema();
-    for field in schema.fields() {
-        if let Some((path, why)) = not_in_parquet(field) {
-            let refused = Failure::usage(format_args!("Parquet has no {why}, which field '{path}' needs"));
-            return Err(refused.with_hint("choose other fields with --fields, or use --format arrow"));
-        }
+    if let Some(path) = schema.fields().iter().find_map(|field| variant(field)) {
+        let refused = Failure::usage(format_args!("Parquet has no variants, which field '{path}' needs"));
+        return Err(refused.with_hint(format!(
+            "leave the field out with --exclude '{path}', choose others with --fields, or use --format arrow"
+        )));
     }
     let group_entries = group_entries(read.bytes_per_entry()?, budget);
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
@@ -66,6 +76,28 @@ pub(crate) fn parquet(read: Read, budget: u64, output: Output, progress: &mut Pr
         if is_last {
             return file.close().map(drop).map_err(Failure::new);
         }
+    }
+}
+
+/// Leaves out records without members, which Parquet does not have, and those of nothing else: there are no values in them.
+fn without_hollow_records(read: Read, console: &Console) -> Result<Read, Failure> {
+    let mut paths = Vec::new();
+    for field in read.arrow_schema().fields() {
+        hollow_records(field, field.name().clone(), &mut paths);
+    }
+    if paths.is_empty() {
+        return Ok(read);
+    }
+    let mut named: Vec<_> = paths.iter().take(MAX_NAMED).map(|path| format!("'{path}'")).collect();
+    if paths.len() > MAX_NAMED {
+        named.push(format!("and {} more", count((paths.len() - MAX_NAMED) as u64)));
+    }
+    let named = named.join(", ");
+    console.warn(&format!("left out, because Parquet has no records (or lists of records) without members: {named}"));
+    let read = read.without(&paths)?;
+    match read.arrow_schema().fields().is_empty() {
+        true => Err(Failure::usage("no field is left that Parquet can hold").with_hint("use --format arrow")),
+        false => Ok(read),
     }
 }
 
@@ -178,22 +210,38 @@ fn in_order<T: Send>(
     })
 }
 
-/// The path of a field that Parquet cannot store, and what Parquet lacks.
-fn not_in_parquet(field: &Field) -> Option<(String, &'static str)> {
-    let own = |why| Some((field.name().clone(), why));
-    let below = match field.data_type() {
-        DataType::Union(..) => return own("variants"),
-        DataType::Struct(members) if members.is_empty() => return own("records without members"),
-        DataType::Struct(members) => members.iter().find_map(|member| not_in_parquet(member)),
-        // The items of lists have no name of their own.
-        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            let (path, why) = not_in_parquet(item)?;
-            let below = path.split_once('.').map_or(String::new(), |(_, below)| format!(".{below}"));
-            return own(why).map(|(name, why)| (name + &below, why));
+/// What is in a list, however many lists there are around it: the items of lists have no names of their own.
+fn innermost(mut field: &Field) -> &DataType {
+    while let DataType::LargeList(item) | DataType::FixedSizeList(item, _) = field.data_type() {
+        field = item;
+    }
+    field.data_type()
+}
+
+/// Whether there are no values in a record, however many lists there are around it.
+fn is_hollow(field: &Field) -> bool {
+    matches!(innermost(field), DataType::Struct(members) if members.iter().all(|member| is_hollow(member)))
+}
+
+/// The paths of the records without values that a field of this path is, or that are below it.
+fn hollow_records(field: &Field, path: String, paths: &mut Vec<String>) {
+    if is_hollow(field) {
+        paths.push(path);
+    } else if let DataType::Struct(members) = innermost(field) {
+        members.iter().for_each(|member| hollow_records(member, format!("{path}.{}", member.name()), paths));
+    }
+}
+
+/// The path of a variant, which Parquet cannot store.
+fn variant(field: &Field) -> Option<String> {
+    let own = field.name().clone();
+    match innermost(field) {
+        DataType::Union(..) => Some(own),
+        DataType::Struct(members) => {
+            members.iter().find_map(|member| variant(member)).map(|below| format!("{own}.{below}"))
         }
         _ => None,
-    };
-    below.map(|(path, why)| (format!("{}.{path}", field.name()), why))
+    }
 }
 
 #[cfg(test)]

@@ -250,3 +250,44 @@ fn the_memory_budget_is_an_option() {
         tupelo(&[command, &["--memory-budget", "64MiB"]].concat()).ok();
     }
 }
+
+/// A repair was advised, and failed.
+#[test]
+fn an_early_killed_writer_leaves_nothing_to_restore() {
+    let place = Place::new();
+    let (file, left) = (place.path("x.root"), place.path("x.root.tmp-abc123"));
+    std::fs::write(&left, "").expect("a file");
+    for command in ["ls", "head", "verify"] {
+        let said = tupelo(&[command, &file]).fails(1);
+        assert!(said.contains(&left) && said.contains("it has no checkpoint") && said.contains("delete it"), "{said}");
+        assert!(!said.contains("--repair"), "{said}");
+    }
+    for name in [&file, &left] {
+        let said = tupelo(&["verify", "--repair", name]).fails(1);
+        assert!(said.contains(&format!("{left} has no checkpoint")) && said.contains("delete it"), "{said}");
+    }
+    assert_eq!(std::fs::read(&left).expect("a file"), b"");
+    tupelo(&["generate", "b2hhh", "--events", "10", &file]).ok();
+    let run = tupelo(&["verify", &file]);
+    assert!(run.stderr.contains(&format!("{left} belongs to")) && run.stderr.contains("delete it"), "{}", run.stderr);
+    run.ok();
+}
+
+#[test]
+fn the_advice_to_verify_names_the_file() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let page = regions(&file).into_iter().find(|region| region["field"] == json!("H1_PX")).expect("a page");
+    damage(&file, number(&page, "offset"));
+    for arguments in [&["dump", &file][..], &["head", &file], &["copy", &file, &place.path("copy.root")]] {
+        let said = tupelo(arguments).fails(1);
+        assert!(said.contains(&format!("hint: `tupelo verify {file}` lists everything")), "{said}");
+    }
+    let text = place.path("text.root");
+    std::fs::write(&text, "this is no ROOT file, but it is long enough to look like one, almost\n".repeat(2))
+        .expect("a file");
+    for arguments in [&["ls", &text][..], &["copy", "--append", &place.nanoaod(), &text]] {
+        let said = tupelo(arguments).fails(1);
+        assert!(said.contains("not a ROOT file") && !said.contains("tupelo verify"), "{said}");
+    }
+}

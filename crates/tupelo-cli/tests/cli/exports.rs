@@ -1,16 +1,22 @@
 //! The format of a dump goes by the name of its output.
 
-use super::{Place, tupelo};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, StructArray};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use tupelo::WriteOptions;
+use tupelo::schema::Schema;
+
+use super::{Place, data, tupelo};
 
 /// `dump -o out.parquet` wrote JSON lines.
 #[test]
 fn the_extension_tells_the_format() {
     let place = Place::new();
     let file = place.nanoaod();
-    let begins: [(&str, &[u8]); 9] = [
+    let begins: [(&str, &[u8]); 8] = [
         ("jsonl", b"{\""),
         ("ndjson", b"{\""),
-        ("txt", b"{\""),
         ("csv", b"run,"),
         ("CSV", b"run,"),
         ("arrows", b"\xff\xff\xff\xff"),
@@ -45,4 +51,99 @@ fn a_format_that_contradicts_the_extension_is_refused() {
     }
     tupelo(&["dump", &file, "--format", "csv", "-o", &place.path("x.txt")]).ok();
     tupelo(&["dump", &file, "--format", "parquet", "-o", &place.path("x.pq")]).ok();
+}
+
+/// `dump -o events.h5` wrote JSON lines.
+#[test]
+fn an_unknown_extension_needs_a_format() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    for name in ["x.h5", "x.xlsx", "x.txt"] {
+        let out = place.path(name);
+        let error = tupelo(&["dump", &file, "-o", &out]).fails(2);
+        let extension = name.trim_start_matches('x');
+        assert!(error.contains(&format!("no format is called {extension}")), "{error}");
+        assert!(error.contains("--format") && error.contains(".jsonl") && error.contains(".parquet"), "{error}");
+        assert!(!std::fs::exists(&out).expect("an answer"));
+        tupelo(&["dump", &file, "-o", &out, "--format", "jsonl", "--entries", ":1"]).ok();
+    }
+    let out = place.path("without");
+    tupelo(&["dump", &file, "-o", &out, "--entries", ":1"]).ok();
+    assert!(std::fs::read(&out).expect("a file").starts_with(b"{\""));
+    assert!(tupelo(&["dump", &file, "-o", "-", "--entries", ":1"]).ok().starts_with("{\""));
+}
+
+/// `copy events.root out.parquet` wrote a ROOT file of that name.
+#[test]
+fn a_copy_is_not_called_as_another_format() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    for name in ["x.parquet", "x.csv", "x.arrow", "x.jsonl", "x.CSV"] {
+        let out = place.path(name);
+        let error = tupelo(&["copy", &file, &out]).fails(2);
+        assert!(error.contains("writes ROOT files"), "{error}");
+        assert!(error.contains(&format!("`tupelo dump {file} -o {out}`")), "{error}");
+        assert!(tupelo(&["generate", "nanoaod", &out]).fails(2).contains("`tupelo dump FILE -o "));
+        assert!(!std::fs::exists(&out).expect("an answer"));
+    }
+    for name in ["x.dat", "x", "x.root.2"] {
+        tupelo(&["copy", &file, &place.path(name)]).ok();
+    }
+}
+
+/// Two records without members, one of them all that its record holds, and a number.
+fn empty_records(place: &Place) -> String {
+    let path = place.path("empty.root");
+    let nothing = || Arc::new(StructArray::new_empty_fields(2, None)) as ArrayRef;
+    let around = RecordBatch::try_from_iter([("nothing", nothing())]).expect("a batch");
+    let x: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let around: ArrayRef = Arc::new(StructArray::from(around));
+    let batch = RecordBatch::try_from_iter([("nothing", nothing()), ("around", around), ("x", x)]).expect("a batch");
+    let file = tupelo::create(&path).expect("a file");
+    let schema = Schema::from_arrow(&batch.schema()).expect("a schema");
+    let mut ntuple = file.ntuple("Events", &schema, WriteOptions::default()).expect("an ntuple");
+    ntuple.write(&batch).expect("entries");
+    ntuple.finish().expect("an ntuple");
+    file.finish().expect("a file");
+    path
+}
+
+/// Names and number of entries of a Parquet file.
+fn content(parquet: &str) -> (Vec<String>, usize) {
+    let file = std::fs::File::open(parquet).expect("a file");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
+    let names = reader.schema().fields().iter().map(|field| field.name().clone()).collect();
+    (names, reader.build().expect("Parquet").map(|batch| batch.expect("a batch").num_rows()).sum())
+}
+
+/// The whole export was refused.
+#[test]
+fn parquet_leaves_records_without_members_out() {
+    let place = Place::new();
+    let (file, out) = (empty_records(&place), place.path("out.parquet"));
+    let run = tupelo(&["dump", &file, "-o", &out]);
+    assert!(run.stderr.contains("warning: left out") && run.stderr.contains("'nothing', 'around'"), "{}", run.stderr);
+    run.ok();
+    assert_eq!(content(&out), (vec!["x".to_owned()], 2));
+    let run = tupelo(&["dump", &file, "-o", &out, "--exclude", "nothing,around"]);
+    assert_eq!(run.stderr, "");
+    run.ok();
+    assert_eq!(content(&out), (vec!["x".to_owned()], 2));
+    let error = tupelo(&["dump", &file, "-o", &out, "--exclude", "x"]).fails(2);
+    assert!(error.contains("no field is left"), "{error}");
+}
+
+#[test]
+fn parquet_holds_events_of_atlas() {
+    let Some(file) = data().map(|folder| folder.join("atlas_daod_physlite_ntuple.root")).filter(|file| file.exists())
+    else {
+        return;
+    };
+    let place = Place::new();
+    let (input, out) = (format!("{}:EventData", file.display()), place.path("out.parquet"));
+    let run = tupelo(&["dump", &input, "--entries", ":5", "-o", &out]);
+    assert!(run.stderr.contains("warning: left out") && run.stderr.contains("'EventInfoAux:'"), "{}", run.stderr);
+    run.ok();
+    let (names, entries) = content(&out);
+    assert!(names.len() > 700 && entries == 5, "{entries} entries of {} fields", names.len());
 }

@@ -177,6 +177,24 @@ fn a_signal_leaves_nothing_but_the_last_checkpoint() {
     assert!(listed["ntuples"][0]["entries"].as_u64() > Some(1000), "{listed}");
 }
 
+/// A repair of such a file made one without ntuples of it, or said that a record was lost.
+#[test]
+fn a_writer_killed_before_its_first_checkpoint_leaves_nothing_to_restore() {
+    let place = Place::new();
+    let target = place.path("f.root");
+    let (running, temporary) = writing(&place, &["--checkpoint", "off", &target]);
+    assert_eq!(stop(running, "-KILL").0, None);
+    let temporary = temporary.to_str().expect("UTF-8");
+    let before = std::fs::read(temporary).expect("a file");
+    assert!(tupelo(&["ls", &target]).fails(1).contains(temporary));
+    for name in [target.as_str(), temporary] {
+        let said = tupelo(&["verify", "--repair", name]).fails(1);
+        assert!(said.contains(&format!("{temporary} has no checkpoint")) && said.contains("delete it"), "{said}");
+    }
+    assert_eq!(place.files().len(), 1);
+    assert!(std::fs::read(temporary).expect("a file") == before);
+}
+
 #[test]
 fn a_signal_leaves_an_extended_file_as_it_was() {
     let place = Place::new();

@@ -15,6 +15,7 @@ mod reading;
 mod real_files;
 mod several;
 mod terminal;
+mod usage;
 mod writing;
 
 use std::path::{Path, PathBuf};

@@ -86,3 +86,68 @@ fn standard_output_is_not_the_file_that_is_read() {
         assert!(fs::read(&file).expect("a file") == before, "{name} changed the file");
     }
 }
+
+/// A link was replaced by a file.
+#[test]
+fn an_output_goes_where_a_link_leads() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let file = place.b2hhh();
+    fs::create_dir(place.path("elsewhere")).expect("a folder");
+    for (name, arguments) in [("out.jsonl", &["dump", &file][..]), ("out.json", &["index", &file])] {
+        let (link, real) = (place.path(name), place.path(&format!("elsewhere/{name}")));
+        symlink(format!("elsewhere/{name}"), &link).expect("a link");
+        let expected = tupelo(arguments).ok();
+        // The file that the link leads to is a new one, and then one that is replaced.
+        for mode in [0o600, 0o640] {
+            tupelo(&[arguments, &["-o", &link]].concat()).ok();
+            assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+            assert!(fs::read_to_string(&real).expect("a file") == expected, "{name}");
+            fs::set_permissions(&real, fs::Permissions::from_mode(mode)).expect("a mode");
+        }
+        assert_eq!(fs::metadata(&real).expect("a file").permissions().mode() & 0o777, 0o640);
+        tupelo(&[arguments, &["-o", &link]].concat()).ok();
+        assert_eq!(fs::metadata(&real).expect("a file").permissions().mode() & 0o777, 0o640);
+    }
+    assert_eq!(fs::read_dir(place.path("elsewhere")).expect("a folder").count(), 2);
+}
+
+/// `-o /dev/stdout` of the superuser replaced the device by a file.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_no_file_is_written_to_and_stays() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let expected = tupelo(&["dump", &file]).ok();
+    let (pipe, to_pipe, out) = (place.path("pipe"), place.path("to_pipe"), place.path("out"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    symlink("pipe", &to_pipe).expect("a link");
+    for name in [&pipe, &to_pipe] {
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).expect("text")
+        });
+        tupelo(&["dump", &file, "-o", name]).ok();
+        assert!(reader.join().expect("a thread") == expected, "{name}");
+        assert!(fs::symlink_metadata(&to_pipe).expect("a link").is_symlink());
+        assert!(!fs::metadata(&pipe).expect("a pipe").is_file());
+    }
+    symlink("/proc/self/fd/1", &out).expect("a link");
+    assert!(tupelo(&["dump", &file, "-o", &out]).ok() == expected);
+    // A file that the shell has opened is written to as well, behind what it holds.
+    let log = place.path("log");
+    for descriptor in ["1", "2"] {
+        fs::write(&log, "before\n").expect("a file");
+        fs::remove_file(&out).expect("a link");
+        symlink(format!("/dev/fd/{descriptor}"), &out).expect("a link");
+        let mut command = command(&["dump", &file, "-o", &out]);
+        let log = fs::File::options().append(true).open(&log).expect("a file");
+        let status = match descriptor {
+            "1" => command.stdout(log).status(),
+            _ => command.stderr(log).status(),
+        };
+        assert!(status.expect("the command starts").success());
+        assert!(fs::read_to_string(place.path("log")).expect("text") == format!("before\n{expected}"), "{descriptor}");
+        assert!(fs::symlink_metadata(&out).expect("a link").is_symlink());
+    }
+}

@@ -69,3 +69,45 @@ fn a_directory_in_a_file_is_listed() {
     let error = tupelo(&["ls", &format!("{all}:dri")]).fails(1);
     assert!(error.contains("'dri'") && error.contains(&format!("`tupelo ls {all}`")), "{error}");
 }
+
+/// Files of trees only were called intact like all others.
+#[test]
+fn files_without_an_ntuple_are_counted() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let empty = ["a.root", "b.root"].map(|name| place.path(name));
+    for path in &empty {
+        tupelo::create(path).expect("a file").finish().expect("a file");
+    }
+    let run = tupelo(&["verify", &empty[0], &file]);
+    assert!(run.stderr.contains("2 files: all intact; 1 of them holds no ntuple"), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("warning: {}: the file holds no ntuple", empty[0])), "{}", run.stderr);
+    run.ok();
+    let run = tupelo(&["verify", "--json", &empty[0], &file, &empty[1]]);
+    assert!(run.stderr.contains("3 files: all intact; 2 of them hold no ntuple"), "{}", run.stderr);
+    let documents = run.ok();
+    let documents = serde_json::Deserializer::from_str(&documents).into_iter();
+    let warnings: Vec<_> =
+        documents.map(|one: Result<serde_json::Value, _>| one.expect("JSON")["warnings"].clone()).collect();
+    assert_eq!(warnings, [json!(["the file holds no ntuple"]), json!([]), json!(["the file holds no ntuple"])]);
+    let run = tupelo(&["verify", &empty[0]]);
+    assert!(run.stderr.contains("warning: ") && run.stderr.contains("holds no ntuple"), "{}", run.stderr);
+    run.ok();
+}
+
+/// Nobody noticed that entries were there twice.
+#[test]
+fn an_input_that_is_given_twice_is_told() {
+    let place = Place::new();
+    let file = place.b2hhh();
+    let copy = place.path("copy.root");
+    let folder = place.directory.path().file_name().expect("a name").to_str().expect("UTF-8");
+    let other = place.path(&format!("../{folder}/b2hhh.root"));
+    let run = tupelo(&["copy", &file, &other, &copy]);
+    assert!(run.stderr.contains(&format!("warning: {other} is given more than once")), "{}", run.stderr);
+    run.ok();
+    assert_eq!(tupelo(&["ls", &copy, "--json"]).json()["ntuples"][0]["entries"], json!(6000));
+    let run = tupelo(&["copy", &file, &copy, &place.path("all.root")]);
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    run.ok();
+}

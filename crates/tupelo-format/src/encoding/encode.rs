@@ -1,8 +1,17 @@
 //! Values to pages: checks the values, then picks the kernel.
 
+use std::fmt::Debug;
+
 use super::scalar::{self, Word};
 use super::{ColumnType, Encoding, halves, packing};
 use crate::{Error, Result};
+
+/// The largest number of half precision.
+const HALF_MAX: f32 = 65504.0;
+/// The smallest number that half precision rounds to infinity: half a step above the largest.
+const HALF_OVERFLOW: f32 = 65520.0;
+/// The smallest number that single precision rounds to infinity, which is likewise half a step above its largest.
+const SINGLE_OVERFLOW: f64 = (2.0 - f32::EPSILON as f64 / 2.0) * (1_u128 << 127) as f64;
 
 /// Grows `out` by the bytes of a page and returns those.
 fn room<'a>(encoding: &Encoding, elements: usize, out: &'a mut Vec<u8>) -> Result<&'a mut [u8]> {
@@ -53,14 +62,15 @@ pub fn encode_bits(bitmap: &[u8], skip: usize, count: usize, out: &mut Vec<u8>) 
 }
 
 /// The inverse of [`decode_f32`](super::decode_f32). Real16 rounds to nearest even, Real32Trunc cuts bits off,
-/// Real32Quant rounds to the nearest step.
+/// Real32Quant rounds to the nearest step. Infinities and NaN stay what they are, but for Real32Quant.
 ///
 /// # Errors
-/// Unsupported for Real64, for types that are not real, and for a value outside the range of a Real32Quant column.
+/// Unsupported for Real64, for types that are not real, and for a value that [`check_f32`] refuses.
 pub fn encode_f32(encoding: &Encoding, values: &[f32], out: &mut Vec<u8>) -> Result<()> {
     if encoding.column_type().unsplit() == ColumnType::Real64 {
         return Err(encoding.mismatch("single-precision numbers"));
     }
+    check_f32(encoding, values)?;
     encode_reals(encoding, values, out, |single| single, f64::from)
 }
 
@@ -68,11 +78,82 @@ pub fn encode_f32(encoding: &Encoding, values: &[f32], out: &mut Vec<u8>) -> Res
 /// Real64 and SplitReal64 cast them to single precision first, as ROOT does.
 ///
 /// # Errors
-/// Unsupported for types that are not real and for a value outside the range of a Real32Quant column.
+/// Unsupported for types that are not real and for a value that [`check_f64`] refuses.
 pub fn encode_f64(encoding: &Encoding, values: &[f64], out: &mut Vec<u8>) -> Result<()> {
+    check_f64(encoding, values)?;
     encode_reals(encoding, values, out, |double| double as f32, |double| double)
 }
 
+/// Whether an encoding holds single-precision numbers, rounded or cut: encodings of a range those within it, Real16 all but
+/// finite ones that would become infinite, the others all.
+///
+/// # Errors
+/// Unsupported for the first value that it does not hold.
+pub fn check_f32(encoding: &Encoding, values: &[f32]) -> Result<()> {
+    match encoding.column_type().unsplit() {
+        ColumnType::Real32Quant => check_range(encoding, values, f64::from),
+        ColumnType::Real16 => check_finite(encoding, values, |value| is_too_large_for_half(*value)),
+        _ => Ok(()),
+    }
+}
+
+/// The same for double-precision numbers, which may also be too large for single precision.
+///
+/// # Errors
+/// As [`check_f32`].
+pub fn check_f64(encoding: &Encoding, values: &[f64]) -> Result<()> {
+    match encoding.column_type().unsplit() {
+        ColumnType::Real32Quant => check_range(encoding, values, |value| value),
+        ColumnType::Real16 => check_finite(encoding, values, |value| {
+            is_too_large_for_half(*value as f32) | is_too_large_for_single(*value)
+        }),
+        ColumnType::Real32 | ColumnType::Real32Trunc => {
+            check_finite(encoding, values, |value| is_too_large_for_single(*value))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a finite number becomes infinite when it is rounded to half precision.
+fn is_too_large_for_half(value: f32) -> bool {
+    value.is_finite() & (value.abs() >= HALF_OVERFLOW)
+}
+
+/// Whether a finite number becomes infinite when it is rounded to single precision.
+fn is_too_large_for_single(value: f64) -> bool {
+    value.is_finite() & (value.abs() >= SINGLE_OVERFLOW)
+}
+
+/// The check of encodings that infinity is no stranger to: no finite value may become it.
+fn check_finite<T: Debug>(encoding: &Encoding, values: &[T], is_too_large: impl Fn(&T) -> bool) -> Result<()> {
+    // A first look without a branch, which is all that good values get.
+    let is_good = values.iter().fold(true, |is_good, value| is_good & !is_too_large(value));
+    let too_large = || values.iter().find(|value| is_too_large(value));
+    let Some(value) = (!is_good).then(too_large).flatten() else { return Ok(()) };
+    let largest = if encoding.column_type().unsplit() == ColumnType::Real16 { HALF_MAX } else { f32::MAX };
+    let name = encoding.column_type().name();
+    Err(Error::unsupported(format!(
+        "value {value:?} is too large for the {name} column, whose largest value is {largest:?}"
+    )))
+}
+
+/// The check of Real32Quant, to which infinity and NaN are outside, too.
+fn check_range<T: Copy>(encoding: &Encoding, values: &[T], double: impl Fn(T) -> f64) -> Result<()> {
+    let quantum = encoding.quantum()?;
+    // Written so that NaN is outside; and a first look without a branch, which is all that good values get.
+    let inside = |value: f64| (quantum.min <= value) & (value <= quantum.max);
+    let outside = || values.iter().map(|value| double(*value)).find(|value| !inside(*value));
+    let is_good = values.iter().fold(true, |is_good, value| is_good & inside(double(*value)));
+    if !is_good && let Some(value) = outside() {
+        return Err(Error::unsupported(format!(
+            "value {value} is outside the range [{}, {}] of the Real32Quant column",
+            quantum.min, quantum.max
+        )));
+    }
+    Ok(())
+}
+
+/// For values that the encoding holds.
 fn encode_reals<T: Copy>(
     encoding: &Encoding,
     values: &[T],
@@ -94,18 +175,7 @@ fn encode_reals<T: Copy>(
             packing::pack(bits, values, out, |value| single(value).to_bits() >> dropped);
         }
         Real32Quant => {
-            let quantum = encoding.quantum()?;
-            // Written so that NaN is outside, too; and a first look without a branch, which is all that good values get.
-            let inside = |value: f64| (quantum.min <= value) & (value <= quantum.max);
-            let outside = || values.iter().map(|value| double(*value)).find(|value| !inside(*value));
-            let is_good = values.iter().fold(true, |is_good, value| is_good & inside(double(*value)));
-            if !is_good && let Some(value) = outside() {
-                return Err(Error::unsupported(format!(
-                    "value {value} is outside the range [{}, {}] of the Real32Quant column",
-                    quantum.min, quantum.max
-                )));
-            }
-            let quantize = quantum.encoder();
+            let quantize = encoding.quantum()?.encoder();
             packing::pack(bits, values, out, |value| quantize(double(value)));
         }
         _ => return Err(encoding.mismatch("real numbers")),

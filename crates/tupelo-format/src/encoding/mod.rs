@@ -26,7 +26,9 @@ pub use column_type::ColumnType;
 pub use decode::{
     decode_bits, decode_f32, decode_f64, decode_fixed, decode_fixed_past_caches, decode_index, decode_switch,
 };
-pub use encode::{encode_bits, encode_f32, encode_f64, encode_fixed, encode_index, encode_switch};
+pub use encode::{
+    check_f32, check_f64, encode_bits, encode_f32, encode_f64, encode_fixed, encode_index, encode_switch,
+};
 
 use std::borrow::Cow;
 use std::ops::Range;

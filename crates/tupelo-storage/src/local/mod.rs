@@ -7,5 +7,5 @@ mod sink;
 mod source;
 
 pub use disk::Disk;
-pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES, publish_temporary, temporaries_of};
+pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES, is_temporary, publish_temporary, temporaries_of};
 pub use source::{FileSource, LOCAL_CONCURRENCY, LOCAL_GAP_BYTES, LOCAL_HINTS, LOCAL_MAX_REQUEST_BYTES};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use tempfile::TempPath;
 
@@ -20,6 +20,8 @@ pub const LOCAL_WRITE_BUFFER_BYTES: usize = 4 << 20;
 const MAX_LINKS: usize = 40;
 /// The longest part of a file's name that its temporary neighbour repeats, in characters; names end at 255 bytes.
 const TEMPORARY_NAME_CHARS: usize = 50;
+/// Stands in the name of a temporary file between the name of its target and a few random characters.
+const TEMPORARY_MARK: &str = ".tmp-";
 /// How often a file that is replaced under our hands is opened again.
 const OPEN_ATTEMPTS: usize = 10;
 
@@ -61,7 +63,8 @@ impl FileSink {
     /// The bytes go to `NAME.tmp-RANDOM` beside the target, which takes the target's place at commit. It stays there
     /// with the last checkpoint when the sink is not committed, and as it is when the process is killed. A link is
     /// followed, and the file that it leads to is replaced. The permissions of a replaced file stay; its other hard
-    /// links keep the old content.
+    /// links keep the old content. A relative path is taken from the directory in which the process is now, wherever it
+    /// is at commit.
     ///
     /// # Errors
     /// [`ErrorKind::Denied`] where the directory or an existing file may not be written, [`ErrorKind::NotFound`]
@@ -79,7 +82,10 @@ impl FileSink {
     pub fn create_through(path: impl AsRef<Path>, wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>) -> Result<Self> {
         let path = path.as_ref();
         let failed = |error: io::Error| Error::from_io("create", path.display(), error);
-        let target = follow_links(path.to_owned());
+        if path.as_os_str().is_empty() {
+            return Err(no_file(path));
+        }
+        let target = follow_links(path::absolute(path).map_err(failed)?);
         let replaced = match fs::metadata(&target) {
             Ok(metadata) => {
                 check_regular(&metadata, "create", path)?;
@@ -89,9 +95,7 @@ impl FileSink {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
-        let Some(name) = target.file_name() else {
-            return Err(Error::new(ErrorKind::NotSupported, "create", path.display(), "it names no file"));
-        };
+        let Some(name) = target.file_name() else { return Err(no_file(path)) };
         let prefix = temporary_prefix(&name.to_string_lossy());
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
@@ -340,6 +344,12 @@ pub fn temporaries_of(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
+/// Whether a file is called as one that a writer has left behind, or is writing now.
+pub fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.rsplit_once(TEMPORARY_MARK).is_some_and(|(target, random)| !target.is_empty() && !random.contains('.'))
+}
+
 /// Moves a temporary file to a name that is free, durably; of a link, to the name that it leads to.
 ///
 /// # Errors
@@ -357,12 +367,12 @@ pub fn publish_temporary(temporary: &Path, target: &Path) -> Result<()> {
 fn temporary_prefix(name: &str) -> String {
     let short: String = name.chars().take(TEMPORARY_NAME_CHARS).collect();
     if short.len() == name.len() {
-        return short + ".tmp-";
+        return short + TEMPORARY_MARK;
     }
     let digest = name
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{short}-{digest:016x}.tmp-")
+    format!("{short}-{digest:016x}{TEMPORARY_MARK}")
 }
 
 /// Moves the temporary file to its place and makes the move durable.
@@ -386,6 +396,12 @@ fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &
         refused.path.persist(target).map_err(|error| failed(error.error))?;
     }
     sync_directory(directory_of(target)).map_err(|error| not_durable(path, error))
+}
+
+/// The error of a path that cannot be that of a file.
+#[cold]
+fn no_file(path: &Path) -> Error {
+    Error::new(ErrorKind::NotSupported, "create", path.display(), "it names no file")
 }
 
 /// An error of a commit, with the name of the file that keeps the last checkpoint.

@@ -189,12 +189,12 @@ impl Columns for Check<'_> {
 
     fn floats(&mut self, column: usize, values: &[f32]) -> Result<()> {
         let column = self.shape(column, |pending| matches!(pending, Pending::Floats(_)))?;
-        column.check_range(|encoding, out| encoding::encode_f32(encoding, values, out))
+        encoding::check_f32(&column.sealing.encoding, values).map_err(|e| Error::invalid_argument(e.what()))
     }
 
     fn doubles(&mut self, column: usize, values: &[f64]) -> Result<()> {
         let column = self.shape(column, |pending| matches!(pending, Pending::Doubles(_)))?;
-        column.check_range(|encoding, out| encoding::encode_f64(encoding, values, out))
+        encoding::check_f64(&column.sealing.encoding, values).map_err(|e| Error::invalid_argument(e.what()))
     }
 
     fn lengths(&mut self, column: usize, _: impl Iterator<Item = u64>) -> Result<()> {
@@ -408,17 +408,6 @@ impl ColumnWriter {
         (self.sealed_bytes, self.packed_bytes) = (0, 0);
         let compression = self.sealing.compression.setting();
         StoredColumn { pages: std::mem::take(&mut self.stored), compression }
-    }
-
-    /// Whether an encoding that has a range can hold values; no other refuses any.
-    fn check_range(&self, encode: impl FnOnce(&Encoding, &mut Vec<u8>) -> tupelo_format::Result<()>) -> Result<()> {
-        match self.sealing.encoding.range() {
-            None => Ok(()),
-            Some(_) => SCRATCH.with_borrow_mut(|scratch| {
-                scratch.clear();
-                encode(&self.sealing.encoding, scratch).map_err(|e| Error::invalid_argument(e.what()))
-            }),
-        }
     }
 
     fn seal_bits(&mut self, bits: &BooleanBuffer) -> Result<()> {

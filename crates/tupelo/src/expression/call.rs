@@ -12,9 +12,9 @@ use super::table::{Function, Kind};
 use super::value::{Aligned, Lists, Operand, Value, align, describe, known, with_nulls};
 use crate::{Error, Result};
 
-/// The value of a function whose number of arguments fits.
-pub(super) fn call(function: &Function, operands: &[Operand], axis: Option<i64>) -> Result<Operand> {
-    let what = format!("{}()", function.name);
+/// The value of a function that is spelled so, and whose number of arguments fits.
+pub(super) fn call(name: &str, function: &Function, operands: &[Operand], axis: Option<i64>) -> Result<Operand> {
+    let what = format!("{name}()");
     let what = what.as_str();
     match (function.kind, operands) {
         (Kind::Minimum | Kind::Reduce(Reduction::Min), [_, _]) => extreme(what, false, operands),

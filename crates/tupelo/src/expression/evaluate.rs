@@ -83,7 +83,7 @@ impl<'e> Evaluator<'e> {
                 let operands = self.pop_many(members.width());
                 membership(members, *is_negated, &operands)?
             }
-            Op::Call { function, count, axis } => call::call(function, &self.pop_many(*count), *axis)?,
+            Op::Call { name, function, count, axis } => call::call(name, function, &self.pop_many(*count), *axis)?,
             Op::Index { level } => {
                 let by = self.pop()?;
                 Operand::Value(items::index(&self.collection()?, &by, *level)?)

@@ -414,24 +414,24 @@ impl<'t> Parser<'t> {
 
     /// The call of a function whose name is taken.
     fn call(&mut self, name: &str, part: &mut Part) -> Result<()> {
-        let function = table::function(name)?;
-        let (count, axis) = self.arguments(function)?;
+        let (name, function) = table::function(name)?;
+        let (count, axis) = self.arguments(name, function)?;
         if !function.arity.contains(&count) {
-            let (name, takes) = (function.name, function.takes());
+            let takes = function.takes();
             return Err(Error::invalid_argument(format!("{name}() takes {takes}, and was given {count}")));
         }
         part.at.end = self.end;
-        self.push(Op::Call { function, count, axis }, &part.at);
+        self.push(Op::Call { name, function, count, axis }, &part.at);
         Ok(())
     }
 
     /// How many arguments there are, and the axis.
-    fn arguments(&mut self, function: &Function) -> Result<(usize, Option<i64>)> {
+    fn arguments(&mut self, name: &str, function: &Function) -> Result<(usize, Option<i64>)> {
         self.expect("(")?;
         let (mut count, mut axis) = (0, None);
         while !self.is_next(")") {
             match self.keyword() {
-                Some((keyword, at)) => axis = Some(self.axis(function, keyword, at)?),
+                Some((keyword, at)) => axis = Some(self.axis(name, function, keyword, at)?),
                 None => {
                     self.term(0)?;
                     count += 1;
@@ -453,10 +453,10 @@ impl<'t> Parser<'t> {
     }
 
     /// The value of `axis=…`.
-    fn axis(&mut self, function: &Function, keyword: &str, at: usize) -> Result<i64> {
+    fn axis(&mut self, name: &str, function: &Function, keyword: &str, at: usize) -> Result<i64> {
         if keyword != "axis" || !function.has_axis() {
             let known = if function.has_axis() { "only 'axis'" } else { "no keywords" };
-            return Err(error(&format!("{}() has {known}, not '{keyword}'", function.name), self.text, at));
+            return Err(error(&format!("{name}() has {known}, not '{keyword}'"), self.text, at));
         }
         self.advance()?;
         self.advance()?;

@@ -36,6 +36,8 @@ pub(super) enum Op {
         is_negated: bool,
     },
     Call {
+        /// As it is spelled.
+        name: &'static str,
         function: &'static Function,
         /// Number of arguments.
         count: usize,

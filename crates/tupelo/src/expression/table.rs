@@ -82,19 +82,19 @@ pub(super) fn constant(name: &str) -> Option<f64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// The function of a name.
+/// The function of a name, and that name, by which messages call it too.
 ///
 /// # Errors
 /// Not found, with near names.
-pub(super) fn function(name: &str) -> Result<&'static Function> {
-    static BY_NAME: LazyLock<HashMap<&str, &Function>> = LazyLock::new(|| {
+pub(super) fn function(name: &str) -> Result<(&'static str, &'static Function)> {
+    static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock::new(|| {
         FUNCTIONS
             .iter()
             .flat_map(|f| std::iter::once(f.name).chain(f.aliases.iter().copied()).map(move |n| (n, f)))
             .collect()
     });
-    let known = || BY_NAME.keys().copied();
-    BY_NAME.get(name).copied().ok_or_else(|| Error::no_such("function", name, known()))
+    let found = BY_NAME.get_key_value(name).map(|(name, function)| (*name, *function));
+    found.ok_or_else(|| Error::no_such("function", name, BY_NAME.keys().copied()))
 }
 
 /// What a function or constant is called here that is called so elsewhere, in capital or small letters.
@@ -102,7 +102,7 @@ pub(super) fn near(name: &str) -> Option<&'static str> {
     let small = name.to_lowercase();
     match small.as_str() {
         "pi" => Some("np.pi"),
-        small => function(small).ok().map(|function| function.name),
+        small => function(small).ok().map(|(_, function)| function.name),
     }
 }
 
@@ -219,7 +219,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "whether it is missing; never missing itself",
         "is_missing(maybe)",
     ),
-    one("len", &["num"], Kind::Length, "number of items of the outermost lists, or of those of an axis", "len(hits)"),
+    one(
+        "len",
+        &["num"],
+        Kind::Length,
+        "number of items of the outermost lists, or of those of an axis from 1 on",
+        "len(hits)",
+    ),
     one("count", &[], Kind::Count, "number of items that are not missing", "count(hits)"),
     one("sum", &[], Kind::Reduce(Reduction::Sum), "sum of the items; 0 of none", "sum(pt)"),
     one("prod", &[], Kind::Reduce(Reduction::Product), "product of the items; 1 of none", "prod(hits)"),

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tupelo_format::container::{self, Key, State};
-use tupelo_storage::local::{FileSink, FileSource, publish_temporary, temporaries_of};
+use tupelo_storage::local::{FileSink, FileSource, is_temporary, publish_temporary, temporaries_of};
 use tupelo_storage::{ByteSink, ByteSource};
 
 use super::layout::{self, Content};
 use super::verify::{self, Report};
-use crate::reader::{DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File};
+use crate::reader::{BEGIN, DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File};
 use crate::sink::datime;
 use crate::source;
-use crate::{Error, Result};
+use crate::{Error, Result, reader};
 
 /// States that are tried, the newest first.
 const MAX_STATES: usize = 64;
@@ -26,8 +26,6 @@ const HEAD_BYTES: u64 = 512;
 const SEARCH_BYTES: u64 = 4 << 20;
 /// A key that lies on the border of two pieces must be in one of them as a whole.
 const OVERLAP_BYTES: u64 = 64;
-/// Offset of the first record (`TFile::kBEGIN`).
-const BEGIN: u64 = 100;
 
 /// Ntuples, by path, with the number of entries that they have.
 type Entries = Vec<(String, u64)>;
@@ -60,8 +58,9 @@ pub struct Repaired {
 /// what ntuples need. Doing it again does nothing.
 ///
 /// # Errors
-/// Not found where there is neither; invalid argument where there are several temporary files; corrupt where no state
-/// can be read; storage errors, `Busy` in particular while a writer has the file.
+/// Not found where there is neither, and for a temporary file without a checkpoint; invalid argument where there are
+/// several temporary files; corrupt where no state can be read; storage errors, `Busy` in particular while a writer has the
+/// file.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     repair_within(path, DEFAULT_MEMORY_BUDGET_BYTES)
 }
@@ -95,6 +94,11 @@ pub fn repair_within(path: impl AsRef<Path>, memory_budget: u64) -> Result<Repai
     work().map_err(|e: Error| e.within(path.display()))
 }
 
+/// Whether there may be something to restore in a temporary file, by its size alone; [`repair`] says it exactly.
+pub fn may_be_repaired(temporary: impl AsRef<Path>) -> bool {
+    reader::may_be_repaired(temporary.as_ref())
+}
+
 /// The temporary files that writers of a name have left behind when they were stopped, or are writing now; see
 /// [`repair`]. None where the directory cannot be read.
 pub fn leftovers(path: impl AsRef<Path>) -> Vec<PathBuf> {
@@ -106,6 +110,13 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
     let mut sink = Box::new(FileSink::update(path)?);
     let source: Arc<dyn ByteSource> = Arc::new(FileSource::open(path)?);
     let size = source.size()?;
+    if is_temporary(path) && !has_checkpoint(&source)? {
+        let path = path.display();
+        return Err(Error::not_found(format!(
+            "{path} has no checkpoint, because its writer was stopped before the first one; there is nothing to restore, \
+             so delete it"
+        )));
+    }
     let open = |source: Arc<dyn ByteSource>| {
         File::new(source, DEFAULT_PAGE_CHECKSUMS).map(|file| file.with_memory_budget(memory_budget))
     };
@@ -168,6 +179,15 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         }
         (_, Err(error)) => Err(Error::corrupt(format!("no state of the file can be read; as it is: {error}"))),
     }
+}
+
+/// Whether a new file has got as far as its first checkpoint: its header says so, or what the checkpoint has appended.
+fn has_checkpoint(source: &Arc<dyn ByteSource>) -> Result<bool> {
+    if source.size()? < BEGIN {
+        return Ok(false);
+    }
+    let header = source::File::open(source.clone())?.attempt(container::read_header);
+    Ok(header.is_ok_and(|header| header.seek_free > 0) || !states(source)?.is_empty())
 }
 
 fn overwrite(mut sink: Box<FileSink>, patches: &[(u64, Vec<u8>)]) -> Result<()> {

@@ -22,6 +22,8 @@ use crate::{Error, Result, pool};
 /// Whether page checksums are compared by default: yes, always.
 pub const DEFAULT_PAGE_CHECKSUMS: bool = true;
 
+/// Offset of the first record (`TFile::kBEGIN`).
+pub(crate) const BEGIN: u64 = 100;
 /// Class of the data sets that came before ntuples.
 const TREE_CLASS: &str = "TTree";
 /// Classes that a message names.
@@ -109,13 +111,28 @@ fn missing(path: &Path, error: tupelo_storage::Error) -> Error {
         _ => Vec::new(),
     };
     let names: Vec<_> = left.iter().map(|path| path.display().to_string()).collect();
-    let command = match names.as_slice() {
-        [] => return error.into(),
-        [_] => format!("`tupelo verify --repair {}` gives it the name", path.display()),
-        [.., newest] => format!("`tupelo verify --repair {newest}` repairs the newest under its own name"),
+    let useful: Vec<_> = left.iter().filter(|path| may_be_repaired(path)).collect();
+    let advice = match (names.as_slice(), useful.as_slice()) {
+        ([], _) => return error.into(),
+        ([_], [_]) => format!("`tupelo verify --repair {}` gives it the name", path.display()),
+        (_, [.., newest]) => {
+            format!("`tupelo verify --repair {}` repairs the newest under its own name", newest.display())
+        }
+        ([_], []) => {
+            "it has no checkpoint, so there is nothing to restore; delete it when no writer is at work".to_owned()
+        }
+        (_, []) => {
+            "they have no checkpoint, so there is nothing to restore; delete them when no writer is at work".to_owned()
+        }
     };
     let left = format!("a writer that was stopped, or is still at work, has left {}", names.join(", "));
-    Error::not_found(format!("{error}; {left}: {command}")).caused_by(error)
+    Error::not_found(format!("{error}; {left}: {advice}")).caused_by(error)
+}
+
+/// Whether a checkpoint may be found in the temporary file of a writer that was stopped, by its size alone. Writers keep the
+/// first bytes in memory, so one that was killed early has left less than the header of a file.
+pub(crate) fn may_be_repaired(temporary: &Path) -> bool {
+    FileSource::open(temporary).and_then(|source| source.size()).map_or(true, |size| size >= BEGIN)
 }
 
 /// One object that a ROOT file's directories list.

@@ -136,7 +136,7 @@ impl Ntuple {
     }
 
     /// Where the fields of [`Ntuple::schema`] are, by dotted path.
-    fn names(&self) -> &Names {
+    pub(super) fn names(&self) -> &Names {
         let names = self.rules.as_ref().map_or(&self.inner.names, |rules| &rules.names);
         names.get_or_init(|| Names::of(self.schema()))
     }

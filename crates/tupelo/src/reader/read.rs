@@ -82,6 +82,33 @@ impl Read {
         Ok(self)
     }
 
+    /// The same without the fields that dotted paths or globs name, and without all below them: of the patterns of
+    /// [`Ntuple::read`] those that are not wanted. A record of which nothing is left goes, too. Fields that are not chosen
+    /// anyway may be named.
+    /// ```no_run
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// let batch = ntuple.read(["Muon_*"])?.without(["Muon_genPart*"])?.to_batch()?;
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not found, with near names, for a pattern that fits no field of the ntuple.
+    pub fn without<S: AsRef<str>>(mut self, patterns: impl AsRef<[S]>) -> Result<Self> {
+        if patterns.as_ref().is_empty() {
+            return Ok(self);
+        }
+        let ntuple = self.ntuple.clone();
+        let exclude = || {
+            let (unwanted, _) = ntuple.schema().matching(ntuple.names(), patterns.as_ref())?;
+            let schema = self.schema.without(&unwanted);
+            let sources = || Sources::of(ntuple.disk_schema(), &ntuple.evolution(), &schema).map(Arc::new);
+            let sources = self.sources.as_ref().map(|_| sources()).transpose()?;
+            Ok::<_, Error>((Arc::new(schema), sources))
+        };
+        (self.schema, self.sources) = exclude().map_err(|e| self.ntuple.context(e))?;
+        Ok(self)
+    }
+
     /// What is read from disk.
     pub(super) fn disk_fields(&self) -> &[Field] {
         self.sources.as_ref().map_or(&self.schema.fields, |sources| &sources.fields)
@@ -168,7 +195,7 @@ impl Read {
     /// Only the entries for which an expression is true: as [`Read::with_cut`], with the fields and aliases that it names.
     /// ```no_run
     /// let ntuple = tupelo::open("events.root:Events").open()?;
-    /// let dimuons = ntuple.read(["Muon_*"])?.with_where(&"nMuon == 2 and sum(Muon_charge) == 0".parse()?)?;
+    /// let dimuons = ntuple.read(["Muon_*"])?.with_where(&"len(Muon_pt) == 2 and sum(Muon_charge) == 0".parse()?)?;
     /// # Ok::<(), tupelo::Error>(())
     /// ```
     ///

@@ -23,6 +23,29 @@ impl Schema {
 
     /// The same with names that were looked up before. Names cost no walk through the schema, globs do.
     pub(crate) fn select_by<S: AsRef<str>>(&self, names: &Names, patterns: &[S]) -> Result<Self> {
+        let (wanted, tops) = self.matching(names, patterns)?;
+        let fields = tops.iter().filter_map(|&top| self.fields.get(top));
+        Ok(Self { fields: fields.filter_map(|field| prune(field, &field.name, &wanted)).collect() })
+    }
+
+    /// The schema without the fields of some paths and all below them. What has nothing left below it goes, too.
+    pub(crate) fn without(&self, unwanted: &HashSet<&str>) -> Self {
+        let touched: HashSet<&str> = unwanted.iter().flat_map(|path| prefixes(path)).collect();
+        let paths = self.paths();
+        let is_whole = |path: &&str| !touched.contains(path) && prefixes(path).all(|above| !unwanted.contains(above));
+        let wanted = paths.iter().map(|(path, _)| path.as_str()).filter(is_whole).collect();
+        Self { fields: self.fields.iter().filter_map(|field| prune(field, &field.name, &wanted)).collect() }
+    }
+
+    /// The paths that patterns fit, and the top-level fields that they are, or are below of.
+    ///
+    /// # Errors
+    /// As [`Schema::select`].
+    pub(crate) fn matching<'n, S: AsRef<str>>(
+        &self,
+        names: &'n Names,
+        patterns: &[S],
+    ) -> Result<(HashSet<&'n str>, BTreeSet<usize>)> {
         let (mut wanted, mut tops) = (HashSet::new(), BTreeSet::new());
         for pattern in patterns {
             let pattern = pattern.as_ref();
@@ -49,8 +72,7 @@ impl Schema {
                 tops.insert(top);
             }
         }
-        let fields = tops.iter().filter_map(|&top| self.fields.get(top));
-        Ok(Self { fields: fields.filter_map(|field| prune(field, &field.name, &wanted)).collect() })
+        Ok((wanted, tops))
     }
 
     /// The field at a dotted path.
@@ -80,6 +102,11 @@ impl Names {
         }
         Self(names)
     }
+}
+
+/// A path and those above it.
+fn prefixes(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('.').map(|(end, _)| &path[..end]).chain([path])
 }
 
 /// A matcher for patterns that have wildcards. `*` stays within one name, `**` does not.
@@ -169,6 +196,21 @@ mod tests {
         let schema = Schema { fields: vec![variant] };
         assert!(schema.select(&["v._0"]).unwrap_err().is_not_found());
         assert_eq!(schema.select(&["v*"]).unwrap(), schema);
+    }
+
+    #[test]
+    fn what_is_left_out_is_gone_with_all_below_it() {
+        let left = |unwanted: &[&str]| {
+            let left = schema().without(&unwanted.iter().copied().collect());
+            left.paths().into_iter().map(|(path, _)| path).collect::<Vec<_>>()
+        };
+        assert_eq!(schema().without(&HashSet::new()), schema());
+        assert_eq!(left(&["MET_pt", "jets.pt"]), ["MET_phi", "jets", "jets.eta"]);
+        assert_eq!(left(&["jets"]), ["MET_pt", "MET_phi"]);
+        assert_eq!(left(&["jets", "jets.pt"]), ["MET_pt", "MET_phi"]);
+        assert_eq!(left(&["jets.pt", "jets.eta", "MET"]), ["MET_pt", "MET_phi"]);
+        // What is not touched stays as it is.
+        assert_eq!(schema().without(&["MET_pt"].into()).fields, schema().fields[1..]);
     }
 
     #[test]

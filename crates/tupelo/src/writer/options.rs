@@ -91,7 +91,8 @@ impl WriteOptions {
     /// Column encoding of one field, by dotted path: `Real16`, `Real32` (for doubles), `Real32Trunc(BITS)` of 10 to 31
     /// bits, `Real32Quant(BITS,MIN,MAX)` of 1 to 32 bits, `Index32`, or any other that fits the field's type. For a
     /// collection of numbers it speaks of the numbers, unless it is an index type. ROOT 6.40 cannot read `SplitReal16`,
-    /// which only the specification has.
+    /// which only the specification has. Values that the encoding cannot hold are refused when they are written: those
+    /// outside a range, and finite ones that would become infinite.
     ///
     /// # Errors
     /// Invalid argument for an encoding that does not exist. Whether it fits the field is checked when writing begins.

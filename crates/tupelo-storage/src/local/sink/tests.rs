@@ -56,6 +56,7 @@ fn the_temporary_lies_beside_the_target_and_goes_away() {
         let [target, temporary] = names(directory.path()).try_into().unwrap();
         assert_eq!(target, "x.root");
         assert!(temporary.starts_with("x.root.tmp-"), "{temporary}");
+        assert!(is_temporary(Path::new(&temporary)) && !is_temporary(Path::new(&target)));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         match ending {
             "drop" => drop(sink),
@@ -108,6 +109,51 @@ fn a_link_stays_and_the_file_behind_it_is_replaced() {
         assert!(fs::symlink_metadata(&path).unwrap().is_file());
         assert_eq!(fs::read(&path).unwrap(), b"new");
     }
+}
+
+/// Set in the process that changes its directory, to the directory that it begins in.
+#[cfg(unix)]
+const WANDERER: &str = "TUPELO_TEST_CHANGES_DIRECTORY";
+
+/// A file went where the process was at commit, and replaced what lay there.
+#[test]
+#[cfg(unix)]
+fn a_change_of_directory_moves_no_output() {
+    if let Some(home) = std::env::var_os(WANDERER) {
+        return write_and_wander(Path::new(&home));
+    }
+    let (directory, path) = place(Some(b"old"));
+    let elsewhere = directory.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    for name in ["x.root", "new.root"] {
+        fs::write(elsewhere.join(name), b"other").unwrap();
+    }
+    // The directory belongs to the whole process, which has other tests.
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "local::sink::tests::a_change_of_directory_moves_no_output"]);
+    let output = child.env(WANDERER, directory.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    for written in [path, directory.path().join("new.root"), directory.path().join("real.root")] {
+        assert_eq!(fs::read(&written).unwrap(), b"new", "{}", written.display());
+    }
+    for name in ["x.root", "new.root"] {
+        assert_eq!(fs::read(elsewhere.join(name)).unwrap(), b"other", "{name}");
+    }
+    assert_eq!((names(directory.path()).len(), names(&elsewhere).len()), (5, 2));
+}
+
+#[cfg(unix)]
+fn write_and_wander(home: &Path) {
+    std::env::set_current_dir(home).unwrap();
+    std::os::unix::fs::symlink("real.root", "link.root").unwrap();
+    let mut sinks = ["x.root", "new.root", "link.root"].map(|name| create(Path::new(name)));
+    std::env::set_current_dir("elsewhere").unwrap();
+    for sink in &mut sinks {
+        sink.append(b"new").unwrap();
+        sink.checkpoint().unwrap();
+    }
+    sinks.into_iter().for_each(|sink| sink.commit().unwrap());
 }
 
 #[test]

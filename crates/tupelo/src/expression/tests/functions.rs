@@ -58,7 +58,9 @@ fn an_axis_that_is_not_the_innermost_is_refused() {
         ),
         ("ak.max(met, axis=1)", "max() takes a collection, not a real number for each entry"),
         ("ak.sum(pt, axis=2)", "sum() has no axis=2: there are lists in 1 level, of which the innermost is axis=-1"),
-        ("ak.num(pt, axis=-3)", "len() has no axis=-3: there are lists in 1 level, of which the innermost is axis=-1"),
+        ("ak.num(pt, axis=-3)", "num() has no axis=-3: there are lists in 1 level, of which the innermost is axis=-1"),
+        ("num(pt, axis=0)", "num() goes over lists: axis=0 stands for the entries, which are computed one by one"),
+        ("len(pt, axis=0)", "len() goes over lists: axis=0 stands for the entries, which are computed one by one"),
         ("ak.sum(pt, axis=0)", "sum() goes over lists: axis=0 stands for the entries, which are computed one by one"),
         ("ak.sum(pt, axis=-2)", "sum() goes over lists: axis=-2 stands for the entries, which are computed one by one"),
         (

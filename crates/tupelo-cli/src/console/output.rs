@@ -1,0 +1,192 @@
+//! Where data go: standard output, another stream, or a file that appears under its name when it is whole.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
+use crate::inputs::Inputs;
+
+/// How many links from name to name are followed to find the file that is to be replaced; as many as Linux follows.
+const MAX_LINKS: usize = 40;
+/// Folders in which the files lie that this process has open, each under its number.
+const OPEN_FILES: [&str; 2] = ["/proc/self/fd", "/dev/fd"];
+
+/// Whether whoever reads our output has gone, which is a reason to stop and none to complain.
+static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether whoever reads our output has gone.
+pub(crate) fn reader_is_gone() -> bool {
+    READER_IS_GONE.load(Ordering::Relaxed)
+}
+
+/// Where data go: standard output or a file.
+pub(crate) struct Output {
+    inner: Box<dyn Write + Send>,
+}
+
+impl Output {
+    pub(crate) fn stdout() -> Self {
+        Self { inner: Box::new(io::stdout()) }
+    }
+
+    /// Standard output (none, or `-`) or what the user names, which must not be one of `inputs`. Links are followed. What
+    /// a file held is replaced by [`Pending::publish`], once everything is written; what is no regular file (a pipe, a
+    /// device, a file that this process was given open, as `/dev/stdout`) is written to at once.
+    pub(crate) fn open(target: Option<&Path>, inputs: &Inputs) -> Result<(Self, Option<Pending>), Failure> {
+        let Some(path) = target.filter(|path| path.as_os_str() != "-") else {
+            return Ok((Self::stdout(), None));
+        };
+        inputs.check_output(path)?;
+        let failed = |e: io::Error| Failure::new(format_args!("cannot create {}: {e}", path.display()));
+        match Goal::of(path).map_err(failed)? {
+            Goal::StandardOutput => Ok((Self::stdout(), None)),
+            Goal::StandardError => Ok((Self { inner: Box::new(io::stderr()) }, None)),
+            Goal::Stream => {
+                // FS: what the user names. Behind what a file holds that the shell has opened, and not over it.
+                let stream = std::fs::OpenOptions::new().append(true).open(path).map_err(failed)?;
+                Ok((Self { inner: Box::new(stream) }, None))
+            }
+            Goal::File(target) => Self::replace(target).map_err(failed),
+        }
+    }
+
+    /// Begins a file beside the one whose place it will take, or a new one.
+    fn replace(target: PathBuf) -> io::Result<(Self, Option<Pending>)> {
+        // A rename asks only the folder for permission; a protected file is to be respected all the same.
+        // FS: text, Arrow and Parquet files are no business of the engine's storage, which knows ROOT files.
+        let replaced = match std::fs::OpenOptions::new().write(true).open(&target) {
+            Ok(replaced) => Some(replaced.metadata()?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // FS: what a new file gets; the user's mask still takes away from it.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let (file, temporary) = builder.prefix(".tupelo-").tempfile_in(folder_of(&target))?.into_parts();
+        if let Some(replaced) = replaced {
+            file.set_permissions(replaced.permissions())?;
+        }
+        Ok((Self { inner: Box::new(file) }, Some(Pending { temporary, target })))
+    }
+
+    fn watch<T>(result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            READER_IS_GONE.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::watch(self.inner.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::watch(self.inner.flush())
+    }
+}
+
+/// A file that is written but not under its name yet; dropped, it leaves nothing.
+pub(crate) struct Pending {
+    temporary: tempfile::TempPath,
+    target: PathBuf,
+}
+
+impl Pending {
+    pub(crate) fn publish(self) -> Result<(), Failure> {
+        let failed = |e: tempfile::PathPersistError| {
+            Failure::new(format_args!("cannot write {}: {}", self.target.display(), e.error))
+        };
+        self.temporary.persist(&self.target).map_err(failed)
+    }
+}
+
+/// What lies at the end of a chain of links.
+#[derive(Debug, PartialEq, Eq)]
+enum Goal {
+    StandardOutput,
+    StandardError,
+    /// What cannot be replaced but only written to.
+    Stream,
+    /// A regular file, or none yet.
+    File(PathBuf),
+}
+
+impl Goal {
+    fn of(path: &Path) -> io::Result<Self> {
+        let mut goal = path.to_owned();
+        for _ in 0..MAX_LINKS {
+            // Such a name is a link, too, but to replace what it leads to would leave whoever opened that with nothing.
+            if let Some(name) = open_file(&goal) {
+                return Ok(match name {
+                    "1" => Self::StandardOutput,
+                    "2" => Self::StandardError,
+                    _ => Self::Stream,
+                });
+            }
+            match goal.read_link() {
+                Ok(next) => goal = folder_of(&goal).join(next),
+                Err(_) => break,
+            }
+        }
+        match goal.metadata() {
+            Ok(metadata) if !metadata.is_file() => Ok(Self::Stream),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(Self::File(goal)),
+        }
+    }
+}
+
+/// The number of the open file of this process that a path names, as `/dev/fd/1` does.
+fn open_file(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let folder = folder_of(path).canonicalize().ok()?;
+    OPEN_FILES.iter().any(|known| Path::new(known).canonicalize().is_ok_and(|known| known == folder)).then_some(name)
+}
+
+/// The folder of a file, `.` for a bare name.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_lead_to_files_and_streams() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (link, to) in [
+            ("inner", "file"),
+            ("outer", "inner"),
+            ("circle", "circle"),
+            ("out", "/proc/self/fd/1"),
+            ("err", "/dev/fd/2"),
+            ("fds", "/dev/fd"),
+            ("null", "/dev/null"),
+        ] {
+            symlink(to, path(link)).unwrap();
+        }
+        let goal = |name: &str| Goal::of(&path(name));
+        assert_eq!(goal("outer").unwrap(), Goal::File(path("file")));
+        assert_eq!(goal("new").unwrap(), Goal::File(path("new")));
+        assert_eq!(goal("out").unwrap(), Goal::StandardOutput);
+        assert_eq!(goal("fds/1").unwrap(), Goal::StandardOutput);
+        assert_eq!(goal("err").unwrap(), Goal::StandardError);
+        assert_eq!(goal("fds/0").unwrap(), Goal::Stream);
+        assert_eq!(goal("null").unwrap(), Goal::Stream);
+        assert_eq!(goal(".").unwrap(), Goal::Stream);
+        goal("circle").unwrap_err();
+    }
+}

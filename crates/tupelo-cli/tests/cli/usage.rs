@@ -1,0 +1,192 @@
+//! What the command line takes, and what is said of one that is wrong.
+
+use serde_json::json;
+
+use super::{Place, command, tupelo};
+
+/// What the command says with another environment.
+fn with_threads(value: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = command(arguments).env("TUPELO_THREADS", value).output().expect("the command starts");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_cut_is_another_name_of_where() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let cut = "len(Muon_pt) == 2 and sum(Muon_charge) == 0";
+    let kept = tupelo(&["dump", &file, "--where", cut]).ok();
+    assert!(!kept.is_empty());
+    assert_eq!(tupelo(&["dump", &file, "--cut", cut]).ok(), kept);
+    tupelo(&["dump", &file, "--cut", cut, "--where", cut]).fails(2);
+    assert!(tupelo(&["dump", "--help"]).ok().contains("--cut"));
+}
+
+#[test]
+fn the_first_digits_of_an_option_are_a_number_of_entries() {
+    for (number, arguments) in [("5", &["head", "-5", "x.root"][..]), ("20", &["head", "x.root", "-20", "--quiet"])] {
+        let error = tupelo(arguments).fails(2);
+        assert!(error.contains(&format!("the first {number} entries are shown by '-n {number}'")), "{error}");
+    }
+    assert!(!tupelo(&["dump", "-5", "x.root"]).fails(2).contains("-n 5"));
+    assert!(!tupelo(&["head", "-x", "x.root"]).fails(2).contains("entries are shown"));
+}
+
+#[test]
+fn a_file_without_a_command_can_be_listed() {
+    for file in ["events.root", "data/events", "events.root:Events"] {
+        let error = tupelo(&[file]).fails(2);
+        assert!(error.contains(&format!("'tupelo ls {file}'")), "{error}");
+    }
+    assert!(!tupelo(&["nonsense"]).fails(2).contains("tupelo ls"));
+}
+
+#[test]
+fn head_takes_a_range_of_entries() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let head = |arguments: &[&str]| {
+        let jsonl = ["--format", "jsonl", "--fields", "event,MET_pt"];
+        tupelo(&[&["head", &file], &jsonl[..], arguments].concat()).ok()
+    };
+    let dump = |entries: &str| tupelo(&["dump", &file, "--fields", "event,MET_pt", "--entries", entries]).ok();
+    assert_eq!(head(&[]), dump(":10"));
+    assert_eq!(head(&["--entries", "100:130"]), dump("100:130"));
+    assert_eq!(head(&["--entries", "100:130", "-n", "3"]), dump("100:103"));
+    assert_eq!(head(&["--entries", "-3:"]), dump("-3:"));
+    assert_eq!(head(&["--entries", "-3:", "--where", "True", "-n", "2"]), dump("497:499"));
+    let table = tupelo(&["head", &file, "--fields", "event", "--entries", "7:9"]).ok();
+    let numbers: Vec<_> = table.lines().skip(1).map(|line| line.split_whitespace().next().expect("a number")).collect();
+    assert_eq!(numbers, ["7", "8"]);
+}
+
+#[test]
+fn columns_that_are_defined_can_be_named() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let names = |arguments: &[&str]| {
+        let csv = ["--format", "csv", "--entries", ":1", "--define", "ht=sum(Jet_pt)", "--define", "n=len(Jet_pt)"];
+        tupelo(&[&["dump", &file], &csv[..], arguments].concat()).ok().lines().next().expect("names").to_owned()
+    };
+    assert_eq!(names(&["--fields", "MET_pt"]), "MET_pt,ht,n");
+    assert_eq!(names(&["--fields", "ht,MET_pt"]), "MET_pt,ht,n");
+    assert_eq!(names(&["--fields", "ht"]), "ht,n");
+    assert_eq!(names(&["--fields", "h*", "--fields", "n"]), "ht,n");
+    let copy = place.path("copy.root");
+    tupelo(&["copy", &file, &copy, "--define", "ht=sum(Jet_pt)", "--fields", "event,ht"]).ok();
+    assert_eq!(tupelo(&["schema", &copy, "--json"]).json()["fields"].as_array().map(Vec::len), Some(2));
+    let head = tupelo(&["head", &file, "-n", "1", "--define", "ht=sum(Jet_pt)", "--fields", "ht"]).ok();
+    assert_eq!(head.lines().next().map(str::trim), Some("ht"));
+    tupelo(&["dump", &file, "--define", "ht=sum(Jet_pt)", "--fields", "hx"]).fails(1);
+}
+
+#[test]
+fn fields_are_left_out() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let names = |command: &str, arguments: &[&str]| {
+        let listed = tupelo(&[&[command, &file, "--arrow"], arguments].concat()).ok();
+        listed.lines().map(|line| line.split(':').next().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("schema", &["--fields", "MET_*", "--exclude", "MET_phi"]), ["MET_pt", "MET_sumEt"]);
+    let all = names("schema", &[]);
+    let some = names("schema", &["--exclude", "Muon_*,Jet_*", "--exclude", "MET_pt"]);
+    let expected =
+        all.iter().filter(|name| !name.starts_with("Muon_") && !name.starts_with("Jet_") && *name != "MET_pt");
+    assert_eq!(some, expected.cloned().collect::<Vec<_>>());
+    // Of what is not chosen anyway nothing is left out, but it must be there.
+    let chosen = ["--entries", ":2", "--fields", "event,Muon_pt", "--exclude", "Muon_*,Jet_pt"];
+    let expected = tupelo(&["dump", &file, "--entries", ":2", "--fields", "event"]).ok();
+    assert_eq!(tupelo(&[&["dump", &file], &chosen[..]].concat()).ok(), expected);
+    let head = ["head", &file, "-n", "2", "--format", "jsonl", "--fields", "event,Muon_pt", "--exclude", "Muon_pt"];
+    assert_eq!(tupelo(&head).ok(), expected);
+    let copy = place.path("copy.root");
+    tupelo(&[&["copy", &file, &copy], &chosen[..]].concat()).ok();
+    assert_eq!(tupelo(&["dump", &copy]).ok(), expected);
+    let error = tupelo(&["dump", &file, "--exclude", "muon_p"]).fails(1);
+    assert!(error.contains("no field is called 'muon_p'") && error.contains("'Muon_pt'"), "{error}");
+}
+
+#[test]
+fn near_names_have_any_capitals() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let error = tupelo(&["schema", &file, "--fields", "muon*"]).fails(1);
+    assert!(error.contains("'Muon_"), "{error}");
+}
+
+/// An empty variable was no number, and the usage of every command showed `--threads <N>` where there was one.
+#[test]
+fn threads_may_come_from_the_environment() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    for value in ["", " ", "0", "2"] {
+        assert_eq!(with_threads(value, &["ls", &file]).0, Some(0), "'{value}'");
+    }
+    let (status, said) = with_threads("many", &["ls", &file]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("TUPELO_THREADS") && said.contains("'many'") && said.contains("hint"), "{said}");
+    assert_eq!(with_threads("many", &["ls", "--threads", "1", &file]).0, Some(0));
+    let (_, said) = with_threads("2", &["dump"]);
+    assert!(said.contains("Usage: tupelo dump") && !said.contains("--threads"), "{said}");
+    assert!(tupelo(&["ls", "--help"]).ok().contains("TUPELO_THREADS"));
+}
+
+#[test]
+fn a_directory_is_no_output() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    std::fs::create_dir(place.path("folder")).expect("a folder");
+    let error = tupelo(&["copy", &file, &place.path("folder")]).fails(2);
+    assert!(error.contains("folder is a directory") && !error.contains("--force"), "{error}");
+}
+
+#[test]
+fn a_cut_that_keeps_nothing_is_told() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    let cut = ["--where", "MET_pt < 0"];
+    let told = "0 entries: --where is true for none";
+    let out = place.path("out.parquet");
+    for arguments in [
+        &["dump", &file][..],
+        &["dump", &file, "--format", "csv"],
+        &["dump", &file, "-o", &out],
+        &["head", &file],
+        &["head", &file, "--format", "jsonl"],
+    ] {
+        let run = tupelo(&[arguments, &cut].concat());
+        assert!(run.stderr.contains(told), "{arguments:?}: {}", run.stderr);
+        run.ok();
+        let run = tupelo(&[arguments, &["--where", "MET_pt >= 0"]].concat());
+        assert!(!run.stderr.contains(told), "{arguments:?}: {}", run.stderr);
+    }
+    let run = tupelo(&[&["copy", &file, &place.path("copy.root")], &cut[..]].concat());
+    assert!(run.stderr.contains("0 entries"), "{}", run.stderr);
+}
+
+/// They named fields that `tupelo generate` does not make.
+#[test]
+#[cfg(unix)]
+fn examples_of_the_help_run_on_generated_events() {
+    let place = Place::new();
+    let events = place.path("events.root");
+    tupelo(&["generate", "nanoaod", "--events", "500", &events]).ok();
+    for name in ["run1.root", "run2.root", "more.root"] {
+        std::fs::copy(&events, place.path(name)).expect("a file");
+    }
+    let mut examples = 0;
+    for name in ["schema", "head", "dump", "copy"] {
+        let help = tupelo(&[name, "--help"]).ok();
+        for line in help.lines().map(str::trim).filter(|line| line.starts_with("tupelo ") && !line.contains('|')) {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", &format!("tupelo() {{ \"$0\" \"$@\"; }}; {line}"), env!("CARGO_BIN_EXE_tupelo")]);
+            let output = shell.current_dir(&place.directory).output().expect("a shell");
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+            examples += 1;
+        }
+    }
+    assert!(examples >= 12, "{examples} examples");
+    let pairs = tupelo(&["ls", &place.path("dimuons.root"), "--json"]).json()["ntuples"][0]["entries"].clone();
+    assert!(pairs.as_u64() > Some(0) && pairs != json!(500), "{pairs}");
+}
