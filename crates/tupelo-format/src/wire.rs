@@ -398,11 +398,11 @@ mod tests {
         buffer.string_le("tupelo");
         let memory = Memory::new(5);
         let cursor = || Cursor::new(buffer.as_slice(), 0).within(&memory);
-        assert_eq!(cursor().string_le().unwrap_err().kind(), crate::ErrorKind::Limit);
+        assert_eq!(cursor().string_le().unwrap_err().kind(), crate::ErrorKind::Memory);
         memory.reset(0);
         assert_eq!(cursor().sub(6).unwrap().copy(6).unwrap_err().offset(), Some(6));
         memory.reset(0);
-        assert_eq!(cursor().reserve::<u32>(2, 1).unwrap_err().kind(), crate::ErrorKind::Limit);
+        assert_eq!(cursor().reserve::<u32>(2, 1).unwrap_err().kind(), crate::ErrorKind::Memory);
         memory.reset(0);
         assert_eq!(cursor().reserve::<u8>(5, 1).unwrap().capacity(), 5);
     }

@@ -331,10 +331,10 @@ fn what_contradicts_itself_is_not_added_to() {
     for (at, bit, said) in [
         (31, 1, "the length of the file's name in the header is"),
         (15, 2, "the end of the file in the free list is"),
-        (record + 17, 1, "directory '': the length of its name is"),
-        (record + 21, 1, "directory '': its own offset is"),
+        (record + 17, 1, "the top directory: the length of its name is"),
+        (record + 21, 1, "the top directory: its own offset is"),
         (record + 25, 1, "the parent of the top directory is"),
-        (record + 13, 1, "directory '': the length of its key list is"),
+        (record + 13, 1, "the top directory: the length of its key list is"),
     ] {
         let mut file = small();
         file[at] ^= bit;
