@@ -99,7 +99,7 @@
 //! | `expression` | [`Expression`]: over the fields of an entry |
 //! | [`schema`] | the field tree; from descriptors, to and from Arrow; projections |
 //! | `source` | metadata and sealed pages of an ntuple, over a byte source |
-//! | `sink` | blobs of a ROOT file that is being written |
+//! | `sink` | where pages and envelopes are stored: the trait, and ROOT files |
 //! | `plan` | which pages a request needs |
 //! | `decode` | sealed pages to Arrow arrays |
 //! | `encode` | Arrow arrays to sealed pages |

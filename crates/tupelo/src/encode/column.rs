@@ -9,7 +9,7 @@ use tupelo_format::encoding::{self, Encoding};
 use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::Locator;
 
-use crate::{Error, Result};
+use crate::{Error, Result, sink};
 
 /// Room for values that wait grows by one part of so many.
 const GROWTH: usize = 4;
@@ -382,22 +382,20 @@ impl ColumnWriter {
         }
     }
 
-    /// The sealed pages that are not in the file yet, each with its checksum behind it.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &[u8]> {
-        self.pages.iter().map(|page| page.bytes.as_slice())
+    /// The sealed pages that are not stored yet.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = sink::SealedPage<'_>> {
+        self.pages.iter().map(|page| {
+            let checksum_bytes = if page.digest.is_some() { CHECKSUM_BYTES } else { 0 };
+            sink::SealedPage { bytes: &page.bytes, checksum_bytes }
+        })
     }
 
-    /// Notes where in the file the pages are that were waiting.
-    pub(crate) fn place(&mut self, offsets: &mut impl Iterator<Item = u64>) {
+    /// Notes where the pages are that were waiting.
+    pub(crate) fn place(&mut self, locators: &mut impl Iterator<Item = Locator>) {
         self.waiting_bytes = 0;
-        for (page, offset) in self.pages.drain(..).zip(offsets) {
-            let checksum = if page.digest.is_some() { CHECKSUM_BYTES } else { 0 };
-            self.stored.push(PageInfo {
-                elements: page.elements,
-                has_checksum: page.digest.is_some(),
-                locator: Locator::File { offset, bytes: (page.bytes.len() - checksum) as u64 },
-                digest: page.digest,
-            });
+        for (page, locator) in self.pages.drain(..).zip(locators) {
+            let (elements, digest) = (page.elements, page.digest);
+            self.stored.push(PageInfo { elements, has_checksum: digest.is_some(), locator, digest });
         }
     }
 

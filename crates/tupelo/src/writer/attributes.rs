@@ -6,14 +6,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, StructArray, UInt64Array};
-use tupelo_format::container::Anchor;
 
 use super::WriteOptions;
 use super::dataset::{Dataset, Place};
 use super::fill::Fill;
 use crate::reader::{METADATA_SET, Ntuple, RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 use crate::schema::{Field, Kind, Primitive, Schema};
-use crate::sink::FileSink;
+use crate::sink::{Links, PageSink, Stored};
 use crate::{Error, Result};
 
 /// A set that its writer and the writer of its ntuple share.
@@ -30,7 +29,7 @@ pub(super) struct Set {
 
 impl Set {
     pub(super) fn new(
-        sink: FileSink,
+        sink: Arc<dyn PageSink>,
         name: &str,
         schema: &Schema,
         existing: Option<&Ntuple>,
@@ -62,9 +61,9 @@ impl Set {
         self.dataset.end();
     }
 
-    /// Writes what is pending. Where that makes the set another one, gives its anchor and the records that only this
-    /// state needs; `old` gets those that none needs any more.
-    pub(super) fn anchor(&mut self, old: &mut Vec<Range<u64>>) -> Result<Option<(Anchor, Vec<Range<u64>>)>> {
+    /// Writes what is pending. Where that makes the set another one, gives its links and what only this state
+    /// needs; `old` gets what none needs any more.
+    pub(super) fn links(&mut self, old: &mut Vec<Stored>) -> Result<Option<(Links, Vec<Stored>)>> {
         let Self { dataset, fill, is_changed } = self;
         if !std::mem::take(is_changed) {
             return Ok(None);
@@ -72,8 +71,8 @@ impl Set {
         fill.flush(|cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))?;
         dataset.check_usable()?;
         old.append(&mut dataset.take_superseded());
-        let anchor = dataset.put_footer()?;
-        Ok(Some((anchor, dataset.take_superseded())))
+        let links = dataset.put_footer()?;
+        Ok(Some((links, dataset.take_superseded())))
     }
 }
 
@@ -183,7 +182,7 @@ impl Metadata {
 
     /// A set of all pairs, to be written; `None` where nothing is new. All of it is written each time: that is little,
     /// and a set cannot take back what it said.
-    pub(super) fn dataset(&mut self, sink: &FileSink, entries: u64) -> Result<Option<(Dataset, Fill)>> {
+    pub(super) fn dataset(&mut self, sink: &Arc<dyn PageSink>, entries: u64) -> Result<Option<(Dataset, Fill)>> {
         let is_new = std::mem::take(&mut self.is_changed) || self.written_for != Some(entries);
         // Where all pairs were removed that a file had, it gets a set without any.
         if !is_new || self.values.is_empty() && self.written_for.is_none() {
@@ -196,7 +195,7 @@ impl Metadata {
         let schema = metadata_schema();
         let place = Place::AttributeSet(METADATA_SET.to_owned());
         let options = WriteOptions::default().for_attributes();
-        let (mut dataset, mut fill) = Dataset::create(sink.clone(), place, &set_schema(&schema)?, options)?;
+        let (mut dataset, mut fill) = Dataset::create(Arc::clone(sink), place, &set_schema(&schema)?, options)?;
         let ranges = vec![0..entries; pairs.num_rows()];
         fill.append(&set_batch(&ranges, &pairs)?, |cluster| dataset.commit(cluster))?;
         Ok(Some((dataset, fill)))

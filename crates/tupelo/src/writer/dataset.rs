@@ -1,17 +1,15 @@
 //! What all contexts of one ntuple share: its metadata, and the clusters that are written.
 
 use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use tupelo_format::compression;
-use tupelo_format::container::{ANCHOR_BYTES, Anchor, BLOB_KEY_BYTES};
 use tupelo_format::descriptor::Descriptor;
 use tupelo_format::envelope::{
     AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, FeatureFlags, Footer, Header, SchemaRecords,
 };
-use tupelo_format::locator::{EnvelopeLink, Locator};
+use tupelo_format::locator::EnvelopeLink;
 
 use super::attributes::{Metadata, SharedSet};
 use super::fill::{Fill, StoredCluster};
@@ -22,7 +20,7 @@ use super::{WriteOptions, reopen};
 use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
-use crate::sink::{FileSink, MAX_KEY_BYTES};
+use crate::sink::{Links, PageSink, Stored};
 use crate::{Error, Result, pool};
 
 /// Pages after which a cluster group is closed, so that page lists stay readable in one piece.
@@ -47,7 +45,7 @@ pub(super) enum Place {
 /// One ntuple being written.
 #[derive(Debug)]
 pub(super) struct Dataset {
-    sink: FileSink,
+    sink: Arc<dyn PageSink>,
     place: Place,
     pub(super) options: WriteOptions,
     pub(super) model: Model,
@@ -64,10 +62,10 @@ pub(super) struct Dataset {
     /// The groups that the footer lists.
     groups: Groups,
     group_pages: usize,
-    /// Records, keys included, that the next state does not need: the last footer, above all.
-    superseded: Vec<Range<u64>>,
-    /// By attribute set, the records that the footer leads to and that a new state of the set supersedes.
-    set_records: HashMap<String, Vec<Range<u64>>>,
+    /// What the next state does not need: the last footer, above all.
+    superseded: Vec<Stored>,
+    /// By attribute set, what the footer leads to and a new state of the set supersedes.
+    set_records: HashMap<String, Vec<Stored>>,
     pub(super) sets: Vec<(String, SharedSet)>,
     pub(super) metadata: Metadata,
     written: Written,
@@ -95,7 +93,12 @@ struct LastCheckpoint {
 
 impl Dataset {
     /// Begins a new ntuple and writes its header.
-    pub(super) fn create(sink: FileSink, place: Place, schema: &Schema, options: WriteOptions) -> Result<(Self, Fill)> {
+    pub(super) fn create(
+        sink: Arc<dyn PageSink>,
+        place: Place,
+        schema: &Schema,
+        options: WriteOptions,
+    ) -> Result<(Self, Fill)> {
         options.check()?;
         let name = match &place {
             Place::Listed(path) => path.rsplit_once('/').map_or(path.as_str(), |(_, name)| name),
@@ -109,7 +112,7 @@ impl Dataset {
         }
         let mut model = Model::default();
         let mut added = model.add(schema, &options, 0)?;
-        let fill = Fill::new(sink.clone(), added.fields, std::mem::take(&mut added.columns), &options);
+        let fill = Fill::new(Arc::clone(&sink), added.fields, std::mem::take(&mut added.columns), &options);
         added.records.extra_type_info.clone_from(&options.extra_type_info);
         let header = Header {
             feature_flags: FeatureFlags::default(),
@@ -124,7 +127,7 @@ impl Dataset {
         if let Place::Listed(path) = &place {
             sink.begin(path, options.description(), None)?;
         }
-        let header_link = put_envelope(&sink, &options, envelope)?;
+        let header_link = put_envelope(&*sink, &options, envelope)?;
         let next_elements = added.first_elements;
         let model = (model, next_elements);
         let mut dataset = Self::new(sink, place, options, model, (header, header_link), footer);
@@ -134,7 +137,7 @@ impl Dataset {
 
     /// Continues an ntuple that was finished; `cycle` is that of its anchor.
     pub(super) fn reopen(
-        sink: FileSink,
+        sink: Arc<dyn PageSink>,
         place: Place,
         ntuple: &Ntuple,
         cycle: u16,
@@ -146,7 +149,7 @@ impl Dataset {
         if let Place::Listed(path) = &place {
             sink.begin(path, &options.description, Some(cycle))?;
         }
-        let fill = Fill::new(sink.clone(), old.fields, old.columns, &options);
+        let fill = Fill::new(Arc::clone(&sink), old.fields, old.columns, &options);
         let mut dataset = Self::new(sink, place, options, (old.model, old.next_elements), old.header, old.footer);
         let version = ntuple.format_version();
         let version = [version.epoch, version.major, version.minor, version.patch];
@@ -154,14 +157,14 @@ impl Dataset {
         dataset.written.entries = ntuple.entries();
         dataset.written.clusters = ntuple.clusters();
         dataset.checkpoint.clusters = dataset.written.clusters;
-        dataset.superseded.push(record(&old.footer_blob)?);
+        dataset.superseded.push(Stored::Envelope(old.footer_blob));
         dataset.groups = Groups::existing(ntuple, dataset.footer.cluster_groups.len());
         dataset.metadata = Metadata::existing(ntuple)?;
         Ok((dataset, fill))
     }
 
     fn new(
-        sink: FileSink,
+        sink: Arc<dyn PageSink>,
         place: Place,
         options: WriteOptions,
         (model, next_elements): (Model, Vec<u64>),
@@ -195,7 +198,7 @@ impl Dataset {
         }
     }
 
-    pub(super) fn sink(&self) -> &FileSink {
+    pub(super) fn sink(&self) -> &Arc<dyn PageSink> {
         &self.sink
     }
 
@@ -303,14 +306,14 @@ impl Dataset {
             envelope = groups::write(self.header_checksum, &clusters);
         }
         for joined in groups.drain(kept..) {
-            self.superseded.push(record(&joined.page_list.locator)?);
+            self.superseded.push(Stored::Envelope(joined.page_list.locator));
         }
         let list_bytes = envelope.len() as u64;
         groups.push(ClusterGroupRecord {
             min_entry: clusters.first().map_or(0, |(summary, _)| summary.first_entry),
             entry_span: clusters.iter().map(|(summary, _)| summary.entries).sum(),
             clusters: u32::try_from(clusters.len()).map_err(|_| Error::limit("more than 2^32 clusters"))?,
-            page_list: put_envelope(&self.sink, &self.options, envelope)?,
+            page_list: put_envelope(&*self.sink, &self.options, envelope)?,
         });
         self.groups.push(clusters, list_bytes);
         Ok(())
@@ -366,12 +369,12 @@ impl Dataset {
             return Ok(());
         }
         old.append(&mut self.superseded);
-        let anchor = self.put_footer()?;
+        let links = self.put_footer()?;
         if let Place::Listed(path) = &self.place {
-            self.sink.publish(path, self.options.description(), &anchor)?;
+            self.sink.publish(path, self.options.description(), &links)?;
         }
         // Not before: a checkpoint of another ntuple must not call free what this one still leads to.
-        old.into_iter().for_each(|record| self.sink.release(record));
+        old.into_iter().for_each(|stored| self.sink.release(stored));
         Ok(())
     }
 
@@ -413,55 +416,46 @@ impl Dataset {
         }
     }
 
-    fn put_sets(&mut self, old: &mut Vec<Range<u64>>) -> Result<()> {
+    fn put_sets(&mut self, old: &mut Vec<Stored>) -> Result<()> {
         for (name, set) in self.sets.clone() {
-            let written = set.lock().unwrap_or_else(PoisonError::into_inner).anchor(old)?;
-            if let Some((anchor, records)) = written {
-                self.put_set(&name, &anchor, records, old)?;
+            let written = set.lock().unwrap_or_else(PoisonError::into_inner).links(old)?;
+            if let Some((links, stored)) = written {
+                self.put_set(&name, &links, stored, old)?;
             }
         }
         Ok(())
     }
 
-    fn put_metadata(&mut self, old: &mut Vec<Range<u64>>) -> Result<()> {
+    fn put_metadata(&mut self, old: &mut Vec<Stored>) -> Result<()> {
         let Some((mut dataset, mut fill)) = self.metadata.dataset(&self.sink, self.written.entries)? else {
             return Ok(());
         };
         fill.flush(|cluster| dataset.commit(cluster))?;
-        // Written anew each time, so the next state needs nothing of it. Each cluster's pages are one blob.
-        let mut records = Vec::new();
+        // Written anew each time, so the next state needs nothing of it. Each cluster's pages are stored together.
+        let mut stored = Vec::new();
         for (_, columns) in &dataset.clusters {
-            let pages = columns.iter().flat_map(|column| &column.pages);
-            let pages = pages.map(|page| page.locator.in_file()).collect::<Result<Vec<_>, _>>()?;
-            if let (Some((first, _)), Some((last, bytes))) = (pages.first(), pages.last()) {
-                records.push(first - BLOB_KEY_BYTES..last + bytes + 8);
+            let mut pages = columns.iter().flat_map(|column| &column.pages);
+            if let Some(&first) = pages.next() {
+                stored.push(Stored::Pages(first, pages.last().copied().unwrap_or(first)));
             }
         }
-        let anchor = dataset.put_footer()?;
-        let lists = dataset.footer.cluster_groups.iter().map(|group| &group.page_list.locator);
-        for blob in lists.chain([&dataset.header_link.locator]) {
-            records.push(record(blob)?);
-        }
-        records.append(&mut dataset.superseded);
-        self.put_set(METADATA_SET, &anchor, records, old)
+        let links = dataset.put_footer()?;
+        let lists = dataset.footer.cluster_groups.iter().map(|group| group.page_list.locator);
+        stored.extend(lists.chain([links.header.locator]).map(Stored::Envelope));
+        stored.append(&mut dataset.superseded);
+        self.put_set(METADATA_SET, &links, stored, old)
     }
 
-    /// Writes the anchor of an attribute set and links to it, in place of the link that there may be. `records` are
-    /// those that only this state of the set needs.
-    fn put_set(
-        &mut self,
-        name: &str,
-        anchor: &Anchor,
-        mut records: Vec<Range<u64>>,
-        old: &mut Vec<Range<u64>>,
-    ) -> Result<()> {
-        let (anchor, whole) = self.sink.put_anchor(name, anchor)?;
-        records.push(whole);
-        old.extend(self.set_records.insert(name.to_owned(), records).unwrap_or_default());
+    /// Writes the anchor of an attribute set and links to it, in place of the link that there may be. `stored` is what only
+    /// this state of the set needs.
+    fn put_set(&mut self, name: &str, links: &Links, mut stored: Vec<Stored>, old: &mut Vec<Stored>) -> Result<()> {
+        let (anchor, anchor_length) = self.sink.put_anchor(name, links)?;
+        stored.push(Stored::Anchor(anchor));
+        old.extend(self.set_records.insert(name.to_owned(), stored).unwrap_or_default());
         let record = AttributeSetRecord {
             schema_major: ATTRIBUTE_SCHEMA.0,
             schema_minor: ATTRIBUTE_SCHEMA.1,
-            anchor_length: ANCHOR_BYTES as u32,
+            anchor_length,
             anchor,
             name: name.to_owned(),
         };
@@ -473,32 +467,17 @@ impl Dataset {
         Ok(())
     }
 
-    /// Records that only the last state needs, given to whoever frees them.
-    pub(super) fn take_superseded(&mut self) -> Vec<Range<u64>> {
+    /// What only the last state needs, given to whoever releases it.
+    pub(super) fn take_superseded(&mut self) -> Vec<Stored> {
         std::mem::take(&mut self.superseded)
     }
 
-    /// Writes page list and footer; gives the anchor that leads to them.
-    pub(super) fn put_footer(&mut self) -> Result<Anchor> {
+    /// Writes page list and footer; gives the links to them.
+    pub(super) fn put_footer(&mut self) -> Result<Links> {
         self.commit_group()?;
-        let footer = put_envelope(&self.sink, &self.options, self.footer.write())?;
-        self.superseded.push(record(&footer.locator)?);
-        let (seek_header, nbytes_header) = self.header_link.locator.in_file()?;
-        let (seek_footer, nbytes_footer) = footer.locator.in_file()?;
-        let [epoch, major, minor, patch] = self.format_version;
-        Ok(Anchor {
-            epoch,
-            major,
-            minor,
-            patch,
-            seek_header,
-            nbytes_header,
-            len_header: self.header_link.length,
-            seek_footer,
-            nbytes_footer,
-            len_footer: footer.length,
-            max_key_size: MAX_KEY_BYTES,
-        })
+        let footer = put_envelope(&*self.sink, &self.options, self.footer.write())?;
+        self.superseded.push(Stored::Envelope(footer.locator));
+        Ok(Links { version: self.format_version, header: self.header_link, footer })
     }
 
     /// Refuses what can never become visible.
@@ -544,20 +523,12 @@ fn readable(header: &Header, checksum: u64, footer: &Footer) -> Result<()> {
     schema.map(|_| ()).map_err(|error| Error::invalid_argument(error.to_string()))
 }
 
-/// The whole record of a blob, its key included.
-fn record(blob: &Locator) -> Result<Range<u64>> {
-    let (offset, bytes) = blob.in_file()?;
-    Ok(offset.saturating_sub(BLOB_KEY_BYTES)..offset + bytes)
-}
-
-fn put_envelope(sink: &FileSink, options: &WriteOptions, envelope: Vec<u8>) -> Result<EnvelopeLink> {
+fn put_envelope(sink: &dyn PageSink, options: &WriteOptions, envelope: Vec<u8>) -> Result<EnvelopeLink> {
     let (length, compression) = (envelope.len() as u64, options.compression);
     let stored = pool::apart(length, move || {
         let mut stored = Vec::new();
         compression::compress(compression, &envelope, &mut stored)?;
         Ok(stored)
     })?;
-    let offset = sink.blob(&[&stored])?;
-    let locator = Locator::File { offset, bytes: stored.len() as u64 };
-    Ok(EnvelopeLink { length, locator })
+    Ok(EnvelopeLink { length, locator: sink.put_envelope(&stored)? })
 }

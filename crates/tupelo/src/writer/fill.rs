@@ -1,5 +1,7 @@
 //! From batches to stored clusters: what one context of an ntuple collects, by itself.
 
+use std::sync::Arc;
+
 use arrow_array::{ArrayRef, RecordBatch};
 
 use super::WriteOptions;
@@ -7,7 +9,7 @@ use super::ntuple::Written;
 use super::options::{PENDING_BYTES, WRITE_BYTES};
 use super::records::Added;
 use crate::encode::{Check, ColumnWriter, FieldWriter, StoredColumn};
-use crate::sink::FileSink;
+use crate::sink::PageSink;
 use crate::{Error, Result, pool};
 
 /// Entries are appended in pieces of about this many bytes, between which a cluster may end.
@@ -24,7 +26,7 @@ const FIRST_RATIO: f64 = 0.5;
 /// The open cluster of one context.
 #[derive(Debug)]
 pub(super) struct Fill {
-    sink: FileSink,
+    sink: Arc<dyn PageSink>,
     fields: Vec<Option<FieldWriter>>,
     columns: Vec<ColumnWriter>,
     is_compressed: bool,
@@ -49,7 +51,7 @@ pub(super) struct StoredCluster {
 
 impl Fill {
     pub(super) fn new(
-        sink: FileSink,
+        sink: Arc<dyn PageSink>,
         fields: Vec<Option<FieldWriter>>,
         columns: Vec<ColumnWriter>,
         options: &WriteOptions,
@@ -69,7 +71,7 @@ impl Fill {
     /// Another one of the same fields, for another context; empty.
     pub(super) fn another(&self) -> Self {
         Self {
-            sink: self.sink.clone(),
+            sink: Arc::clone(&self.sink),
             fields: self.fields.clone(),
             columns: self.columns.iter().map(ColumnWriter::another).collect(),
             entries: 0,
@@ -188,9 +190,9 @@ impl Fill {
 
     /// Writes all sealed pages, ordered by column.
     fn store(&mut self) -> Result<()> {
-        let pages: Vec<&[u8]> = self.columns.iter().flat_map(ColumnWriter::waiting).collect();
-        let mut offsets = self.sink.blobs(&pages)?.into_iter();
-        self.columns.iter_mut().for_each(|column| column.place(&mut offsets));
+        let pages: Vec<_> = self.columns.iter().flat_map(ColumnWriter::waiting).collect();
+        let mut locators = self.sink.put_pages(&pages)?.into_iter();
+        self.columns.iter_mut().for_each(|column| column.place(&mut locators));
         Ok(())
     }
 

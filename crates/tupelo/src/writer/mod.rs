@@ -8,6 +8,8 @@ mod ntuple;
 mod options;
 mod records;
 mod reopen;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ pub use self::options::{
 };
 use crate::reader::{File, Object};
 use crate::schema::Schema;
-use crate::sink::FileSink;
+use crate::sink::{FileSink, PageSink};
 use crate::{Error, Result, source};
 
 /// A ROOT file that is being written. Nothing is visible under its name before [`FileWriter::finish`] returns, or,
@@ -91,7 +93,7 @@ impl FileWriter {
             // An ntuple may become another cycle of an ntuple, but not of something else: who asks for that by its name
             // would get what it is not.
             self.sink.check_free(path)?;
-            Dataset::create(self.sink.for_ntuple(), place, schema, options)
+            Dataset::create(Arc::new(self.sink.for_ntuple()), place, schema, options)
         };
         let (dataset, fill) = begin().map_err(|e| self.context(path, e))?;
         Ok(NtupleWriter::new(dataset, fill, None))
@@ -118,7 +120,7 @@ impl FileWriter {
             let file = file.ok_or_else(|| Error::invalid_argument("entries can be added to a file that is updated"))?;
             let (ntuple, cycle) = file.newest_ntuple(path)?;
             let place = Place::Listed(ntuple.path().to_owned());
-            let (dataset, fill) = Dataset::reopen(self.sink.for_ntuple(), place, &ntuple, cycle, options)?;
+            let (dataset, fill) = Dataset::reopen(Arc::new(self.sink.for_ntuple()), place, &ntuple, cycle, options)?;
             Ok(NtupleWriter::new(dataset, fill, Some(ntuple)))
         };
         open().map_err(|e| self.context(path, e))

@@ -154,7 +154,7 @@ impl NtupleWriter {
             {
                 return Err(Error::invalid_argument(format!("attribute set '{name}' exists with another schema")));
             }
-            let set = Set::new(dataset.sink().clone(), name, schema, before.as_ref(), &dataset.options)?;
+            let set = Set::new(Arc::clone(dataset.sink()), name, schema, before.as_ref(), &dataset.options)?;
             let set = Arc::new(Mutex::new(set));
             dataset.sets.push((name.to_owned(), set.clone()));
             Ok(AttributeSetWriter::new(set))

@@ -1,0 +1,468 @@
+//! A ROOT file that is being written: pages and envelopes are blobs, anchors are objects of its directories.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tupelo_format::checksum::CHECKSUM_BYTES;
+use tupelo_format::container::{ANCHOR_BYTES, Anchor, BLOB_KEY_BYTES, Layout, StreamerInfos, blob_key, unlisted_key};
+use tupelo_format::locator::Locator;
+use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_storage::ByteSink;
+
+use super::paths::Paths;
+use super::{Links, PageSink, SealedPage, Stored};
+use crate::source::File;
+use crate::{Error, Result};
+
+/// Largest blob under one key of the file, in bytes; ROOT's value, which the anchor repeats.
+pub(crate) const MAX_KEY_BYTES: u64 = 1 << 30;
+
+/// A ROOT file that is being written, shared by the writers of its ntuples.
+#[derive(Debug, Clone)]
+pub(crate) struct FileSink {
+    state: Arc<Mutex<State>>,
+    name: String,
+    /// The process that opened the file. A child that it forks has a copy of this, and must leave the file alone.
+    process: u32,
+    /// The records that the owner of this handle has appended, where somebody wants to know.
+    own: Option<Arc<Mutex<Vec<Range<u64>>>>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` once the file is finished or given up.
+    sink: Option<Box<dyn ByteSink>>,
+    /// Why nothing more may be written.
+    closed: Option<String>,
+    layout: Layout,
+    /// Whether there is something to be published that the last state does not have.
+    is_changed: bool,
+    /// Bytes to be filled before anything can be appended.
+    gap: Vec<u8>,
+    datime: u32,
+    paths: Paths,
+    /// Records of anchors that no directory lists, keys included, by their offset.
+    unlisted: HashMap<u64, Range<u64>>,
+    /// Whether the caller has had the error by which the file cannot be finished any more.
+    is_told: bool,
+}
+
+impl FileSink {
+    /// A new file.
+    pub(crate) fn create(mut sink: Box<dyn ByteSink>, file_name: &str) -> Result<Self> {
+        let datime = datime();
+        let (layout, head) = Layout::create(file_name, datime, uuid::Uuid::new_v4().into_bytes())?;
+        sink.append(&head)?;
+        Ok(Self::new(sink, layout, datime, 0, true))
+    }
+
+    /// An existing file, to which `sink` adds.
+    pub(crate) fn update(sink: Box<dyn ByteSink>, file: &File) -> Result<Self> {
+        let datime = datime();
+        let layout = file.attempt_with_directories(|fetched| Layout::update(fetched, datime))?;
+        // Blobs go behind everything that the file may still reach.
+        let gap = layout.start().saturating_sub(sink.position());
+        Ok(Self::new(sink, layout, datime, gap, false))
+    }
+
+    fn new(sink: Box<dyn ByteSink>, layout: Layout, datime: u32, gap: u64, is_changed: bool) -> Self {
+        let name = sink.to_string();
+        let state = State {
+            sink: Some(sink),
+            closed: None,
+            layout,
+            is_changed,
+            gap: vec![0; gap as usize],
+            datime,
+            paths: Paths::default(),
+            unlisted: HashMap::new(),
+            is_told: false,
+        };
+        Self { state: Arc::new(Mutex::new(state)), name, process: std::process::id(), own: None }
+    }
+
+    /// The same file for one ntuple, whose records are noted: they become free if it is [abandoned](Self::abandon).
+    pub(crate) fn for_ntuple(&self) -> Self {
+        Self { own: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The state of the file, for the process that opened it. In a forked child all that the state says of the file may
+    /// be outdated, and whoever held the lock may not exist.
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        let (owner, here) = (self.process, std::process::id());
+        if owner != here {
+            return Err(Error::invalid_argument(format!(
+                "the file is being written by process {owner}, and a writer belongs to the process that opened it; \
+                 process {here} must open a file of its own"
+            )));
+        }
+        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, record: Range<u64>) {
+        let Some(own) = &self.own else { return };
+        let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+        match own.last_mut() {
+            Some(last) if last.end == record.start => last.end = record.end,
+            _ => own.push(record),
+        }
+    }
+
+    /// Refuses a path at which a new ntuple would hide another thing, or could not be found.
+    pub(crate) fn check_free(&self, path: &str) -> Result<()> {
+        match self.lock()?.layout.conflict(path, ANCHOR_CLASS) {
+            Some(taken) => Err(Error::invalid_argument(taken + "; give the ntuple another one")),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends the pieces as one blob; gives the offset of the first byte behind the key.
+    fn blob(&self, pieces: &[&[u8]]) -> Result<u64> {
+        let mut state = self.lock()?;
+        let datime = state.datime;
+        let sink = state.change()?;
+        let at = sink.position();
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        if bytes > MAX_KEY_BYTES {
+            return Err(Error::limit(format!("{bytes} bytes in one piece, where ROOT files hold {MAX_KEY_BYTES}")));
+        }
+        let key = blob_key(at, bytes, datime)?;
+        let mut all = Vec::with_capacity(pieces.len() + 1);
+        all.push(key.as_slice());
+        all.extend_from_slice(pieces);
+        sink.append_vectored(&all)?;
+        self.note(at..sink.position());
+        Ok(at + key.len() as u64)
+    }
+
+    /// Appends the pieces in as few blobs as the file format allows; gives the offset of each.
+    fn blobs(&self, pieces: &[&[u8]]) -> Result<Vec<u64>> {
+        let mut offsets = Vec::with_capacity(pieces.len());
+        let mut rest = pieces;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fitting = rest.iter().take_while(|piece| {
+                bytes += piece.len() as u64;
+                bytes <= MAX_KEY_BYTES
+            });
+            let (blob, others) = rest.split_at(fitting.count().max(1));
+            let mut offset = self.blob(blob)?;
+            for piece in blob {
+                offsets.push(offset);
+                offset += piece.len() as u64;
+            }
+            rest = others;
+        }
+        Ok(offsets)
+    }
+
+    /// Adds layouts of classes to the file's streamer info.
+    pub(crate) fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
+        let mut state = self.lock()?;
+        state.sink()?;
+        state.is_changed |= state.layout.add_streamer_info(infos);
+        Ok(())
+    }
+
+    /// Closes the file and makes it visible under its name.
+    pub(crate) fn commit(&self) -> Result<()> {
+        let mut state = self.lock()?;
+        let open = state.paths.first_open().map(|path| format!("ntuple '{path}' was not finished"));
+        if let Some(why) = state.closed.clone().or(open) {
+            let kept = state.abort(&why)?;
+            let what = format!("{why}, so the file is not written{}", kept_aside(kept.as_deref()));
+            return Err(Error::invalid_argument(what));
+        }
+        state.put_tail().inspect_err(|_| state.is_told = true)?;
+        state.closed = Some("the file is finished".to_owned());
+        state.sink.take().map_or(Ok(()), |sink| Ok(sink.commit()?))
+    }
+
+    /// Gives the file up: goes back to the last checkpoint, and says where that is kept if not under its name.
+    pub(crate) fn abort(&self) -> Result<Option<String>> {
+        self.lock()?.abort("the file was given up")
+    }
+
+    /// Gives up a file that nobody can finish any more. Whoever forgets to finish a file is told so: nothing else would.
+    #[expect(clippy::print_stderr, reason = "a destructor has no other way to speak")]
+    pub(crate) fn forget(&self) {
+        // A child process has nothing to forget.
+        let Ok(mut state) = self.lock() else { return };
+        if state.sink.is_none() {
+            return;
+        }
+        let name = &self.name;
+        match state.abort("the file's writer is gone") {
+            Ok(None) if state.is_told => {}
+            Ok(kept) => eprintln!("tupelo: {name} was not finished{}", kept_aside(kept.as_deref())),
+            Err(error) => eprintln!("tupelo: {name} was not finished, and could not be cleaned up: {error}"),
+        }
+    }
+}
+
+impl PageSink for FileSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check_open(&self) -> Result<()> {
+        self.lock()?.sink().map(|_| ())
+    }
+
+    fn position(&self) -> Result<u64> {
+        Ok(self.lock()?.sink()?.position())
+    }
+
+    fn begin(&self, path: &str, title: &str, cycle: Option<u16>) -> Result<()> {
+        let mut state = self.lock()?;
+        state.sink()?;
+        state.paths.check(path, cycle)?;
+        // What the directories cannot hold is to be known now, and not when all is written.
+        let fits = state.layout.check_add(path, ANCHOR_CLASS, title, ANCHOR_BYTES);
+        fits.map_err(|error| Error::invalid_argument(error.to_string()))?;
+        state.paths.begin(path, cycle);
+        Ok(())
+    }
+
+    fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>> {
+        let pieces: Vec<&[u8]> = pages.iter().map(|page| page.bytes).collect();
+        let place = |(offset, page): (u64, &SealedPage<'_>)| Locator::File { offset, bytes: page.stored_bytes() };
+        Ok(self.blobs(&pieces)?.into_iter().zip(pages).map(place).collect())
+    }
+
+    fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
+        Ok(Locator::File { offset: self.blob(&[envelope])?, bytes: envelope.len() as u64 })
+    }
+
+    fn put_anchor(&self, name: &str, links: &Links) -> Result<(Locator, u32)> {
+        let mut state = self.lock()?;
+        let datime = state.datime;
+        let payload = anchor(links)?.write();
+        let sink = state.change()?;
+        let key = unlisted_key(sink.position(), [ANCHOR_CLASS, name, ""], payload.len(), datime)?;
+        let (start, offset) = (sink.position(), sink.position() + key.len() as u64);
+        sink.append_vectored(&[&key, &payload])?;
+        let record = start..sink.position();
+        state.unlisted.insert(offset, record.clone());
+        self.note(record);
+        Ok((Locator::File { offset, bytes: payload.len() as u64 }, ANCHOR_BYTES as u32))
+    }
+
+    fn publish(&self, path: &str, title: &str, links: &Links) -> Result<()> {
+        let mut guard = self.lock()?;
+        let state = &mut *guard;
+        let payload = anchor(links)?.write();
+        debug_assert_eq!(payload.len(), ANCHOR_BYTES);
+        state.change()?;
+        let Some(open) = state.paths.get_mut(path) else {
+            return Err(Error::invalid_argument(format!("ntuple '{path}' is not being written")));
+        };
+        let listed = match open.cycle {
+            Some(cycle) => state.layout.replace(path, cycle, ANCHOR_CLASS, title, payload),
+            None => state.layout.add(path, ANCHOR_CLASS, title, payload).map(|cycle| open.cycle = Some(cycle)),
+        };
+        // The old anchor may be gone and the new one not there: no other ntuple may publish that.
+        listed.map_err(|error| state.spoil(error.into()))
+    }
+
+    fn release(&self, stored: Stored) {
+        let Ok(mut state) = self.lock() else { return };
+        let record = match stored {
+            Stored::Anchor(locator) => locator.in_file().ok().and_then(|(offset, _)| state.unlisted.remove(&offset)),
+            Stored::Envelope(locator) => blob_record(&locator, &locator, 0),
+            Stored::Pages(first, last) => {
+                let checksum = if last.has_checksum { CHECKSUM_BYTES as u64 } else { 0 };
+                blob_record(&first.locator, &last.locator, checksum)
+            }
+        };
+        if let Some(record) = record {
+            state.layout.release(record);
+        }
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        let mut state = self.lock()?;
+        state.put_tail()?;
+        Ok(state.sink()?.checkpoint()?)
+    }
+
+    fn end(&self, path: &str) {
+        if let Ok(mut state) = self.lock() {
+            state.paths.end(path);
+        }
+    }
+
+    fn abandon(&self, path: &str) -> Result<()> {
+        let mut guard = self.lock()?;
+        let state = &mut *guard;
+        let Some(open) = state.paths.close(path).filter(|open| open.is_new) else { return Ok(()) };
+        if let Some(cycle) = open.cycle {
+            state.layout.remove(&format!("{path};{cycle}"));
+            state.is_changed = true;
+        }
+        let own = self.own.as_ref().map(|own| std::mem::take(&mut *own.lock().unwrap_or_else(PoisonError::into_inner)));
+        own.into_iter().flatten().for_each(|record| state.layout.release(record));
+        Ok(())
+    }
+
+    fn told(&self) {
+        if let Ok(mut state) = self.lock() {
+            state.is_told = true;
+        }
+    }
+}
+
+/// The anchor that leads to envelopes in this file.
+fn anchor(links: &Links) -> Result<Anchor> {
+    let [epoch, major, minor, patch] = links.version;
+    let (seek_header, nbytes_header) = links.header.locator.in_file()?;
+    let (seek_footer, nbytes_footer) = links.footer.locator.in_file()?;
+    Ok(Anchor {
+        epoch,
+        major,
+        minor,
+        patch,
+        seek_header,
+        nbytes_header,
+        len_header: links.header.length,
+        seek_footer,
+        nbytes_footer,
+        len_footer: links.footer.length,
+        max_key_size: MAX_KEY_BYTES,
+    })
+}
+
+/// The record of a blob, its key included, from its first piece to its last one and the bytes behind that.
+fn blob_record(first: &Locator, last: &Locator, behind: u64) -> Option<Range<u64>> {
+    let ((start, _), (offset, bytes)) = (first.in_file().ok()?, last.in_file().ok()?);
+    Some(start.saturating_sub(BLOB_KEY_BYTES)..offset + bytes + behind)
+}
+
+/// Where the last checkpoint of a file is that was not finished, for messages.
+fn kept_aside(kept: Option<&str>) -> String {
+    kept.map_or_else(String::new, |kept| format!("; its last checkpoint is kept in {kept}"))
+}
+
+impl State {
+    fn sink(&mut self) -> Result<&mut Box<dyn ByteSink>> {
+        if let Some(why) = &self.closed {
+            return Err(Error::invalid_argument(format!("{why}, so nothing more can be written")));
+        }
+        self.sink.as_mut().ok_or_else(|| Error::invalid_argument("the file is closed"))
+    }
+
+    /// The sink, for something that is to be published.
+    fn change(&mut self) -> Result<&mut Box<dyn ByteSink>> {
+        self.is_changed = true;
+        let gap = std::mem::take(&mut self.gap);
+        let sink = self.sink()?;
+        if !gap.is_empty() {
+            sink.append(&gap)?;
+        }
+        Ok(sink)
+    }
+
+    /// Remembers that an error left the layout as something that must not be published.
+    #[cold]
+    fn spoil(&mut self, error: Error) -> Error {
+        self.closed.get_or_insert_with(|| format!("the file's directories could not be written ({error})"));
+        self.is_told = true;
+        error
+    }
+
+    /// Appends directories, streamer info and free list, and patches what points to them; does nothing where nothing
+    /// is new.
+    fn put_tail(&mut self) -> Result<()> {
+        self.sink()?;
+        if !self.is_changed {
+            return Ok(());
+        }
+        let end = self.change()?.position();
+        let tail = self.layout.finish(end).map_err(|error| self.spoil(error.into()))?;
+        let sink = self.sink()?;
+        sink.append(&tail.append)?;
+        for (offset, bytes) in &tail.patches {
+            sink.patch(*offset, bytes)?;
+        }
+        self.is_changed = false;
+        Ok(())
+    }
+
+    fn abort(&mut self, why: &str) -> Result<Option<String>> {
+        self.closed.get_or_insert_with(|| why.to_owned());
+        match self.sink.take() {
+            Some(sink) => Ok(sink.abort()?),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Now, as ROOT packs it (`TDatime`), in UTC.
+pub(crate) fn datime() -> u32 {
+    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    let year = (i32::from(now.year()) - 1995).clamp(0, 63).unsigned_abs();
+    let field = |value: i8| u32::from(value.unsigned_abs());
+    year << 26
+        | field(now.month()) << 22
+        | field(now.day()) << 17
+        | field(now.hour()) << 12
+        | field(now.minute()) << 6
+        | field(now.second())
+}
+
+#[cfg(test)]
+mod tests {
+    use tupelo_storage::{MemoryFile, MemorySink};
+
+    use super::*;
+
+    /// A sink that lies about its position while it is told to.
+    #[derive(Debug)]
+    struct Lying(MemorySink, Arc<Mutex<bool>>);
+
+    impl std::fmt::Display for Lying {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+
+    impl ByteSink for Lying {
+        fn position(&self) -> u64 {
+            if *self.1.lock().unwrap() { 1 } else { self.0.position() }
+        }
+        fn append(&mut self, bytes: &[u8]) -> tupelo_storage::Result<()> {
+            self.0.append(bytes)
+        }
+        fn patch(&mut self, offset: u64, bytes: &[u8]) -> tupelo_storage::Result<()> {
+            self.0.patch(offset, bytes)
+        }
+        fn checkpoint(&mut self) -> tupelo_storage::Result<()> {
+            self.0.checkpoint()
+        }
+        fn commit(self: Box<Self>) -> tupelo_storage::Result<()> {
+            Box::new(self.0).commit()
+        }
+        fn abort(self: Box<Self>) -> tupelo_storage::Result<Option<String>> {
+            Box::new(self.0).abort()
+        }
+    }
+
+    /// The layout was half another one then, and a later commit would have published it.
+    #[test]
+    fn nothing_is_published_after_a_layout_that_failed() {
+        let (target, lies) = (MemoryFile::new(), Arc::new(Mutex::new(false)));
+        let sink = Box::new(Lying(MemorySink::create(&target), lies.clone()));
+        let file = FileSink::create(sink, "x.root").unwrap();
+        *lies.lock().unwrap() = true;
+        let error = file.checkpoint().unwrap_err();
+        assert!(error.to_string().contains("blobs from byte"), "{error}");
+        *lies.lock().unwrap() = false;
+        for error in [file.checkpoint(), file.blob(&[b"x"]).map(|_| ()), file.begin("n", "", None), file.commit()] {
+            let text = error.unwrap_err().to_string();
+            assert!(text.contains("the file's directories could not be written (blobs from byte"), "{text}");
+        }
+        assert_eq!(target.bytes(), None);
+        assert!(file.lock().unwrap().is_told);
+    }
+}
