@@ -178,7 +178,7 @@ def write_late(path: Path, *, flush: bool, members: bool, reopen: bool) -> list[
     rows: list[Any] = [{"id": i, "rec": {"a": 10 + i}} for i in range(5)]
     if members:
         events.add_members("rec", declared)
-        table = tupelo._intake.to_table(columns(names), events.arrow_schema.field("rec").type)
+        table = tupelo._conversion.to_table(columns(names), events.arrow_schema.field("rec").type)
         data = [pa.array([12, 13, 14], pa.int32()), *(column.combine_chunks() for column in table.columns)]
         record = pa.StructArray.from_arrays(data, names=["a", *names])
         events.extend({"id": [2, 3, 4], "rec": record})

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from ._manifest import index
     from ._many import concatenate, hist, iterate, num_entries, scan
     from ._objects import Instance, OpaqueObject
-    from ._origin import Report
     from ._partitions import Partition, PartitionReport, partitions
+    from ._source import Report
     from ._stream import Stream
     from .attributes import AttributeSet, AttributeSetWriter
     from .columns import NtupleWithColumns

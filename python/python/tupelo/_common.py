@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ._short import short
+from ._messages import short
 from .errors import InvalidArgumentError, TupeloWarning
 
 Fields = Literal["common", "union"]

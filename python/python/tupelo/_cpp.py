@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from ._arrow import CHECKSUM, TYPE, VERSION
-from ._short import short
-from ._texts import check_name, check_text
+from ._checks import check_name, check_text
+from ._messages import short
 from .errors import InvalidArgumentError
 
 _ALIAS = "rntuple.alias"

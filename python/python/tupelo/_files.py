@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from . import _core
-from ._short import short
+from ._checks import absolute_path, check_name, check_path
+from ._messages import short
 from ._sizes import whole
-from ._texts import absolute_path, check_name, check_path
 from .errors import InvalidArgumentError, MissingFileError
 
 In = str | Mapping[str, Any] | None

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from . import _core, _optional
+from ._messages import printable, short
 from ._progress import Progress, Tell, telling
-from ._short import printable, short
 from ._sizes import whole
 from .errors import InvalidArgumentError, LimitError
 

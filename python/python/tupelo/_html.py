@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._short import cut, printable
+from ._messages import cut, printable
 from ._sizes import bytes_text
 from .errors import Error
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from . import _memory
 from ._awkward import Style, to_awkward
-from ._short import short
+from ._messages import short
 from .errors import InvalidArgumentError
 
 Library = Literal["ak", "np", "arrow", "pd", "pl"]

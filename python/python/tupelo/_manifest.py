@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from . import _core, reading
+from ._checks import check_path
 from ._files import Files, Place, Steps, expand
-from ._short import short
-from ._texts import check_path
+from ._messages import short
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError, UnsupportedError
 
 Source = Mapping[str, Any] | str | os.PathLike[str]

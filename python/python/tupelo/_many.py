@@ -12,10 +12,10 @@ from . import _arrow, _common, _core, _hist, _polars, _progress, _select
 from ._awkward import AddDoc, Style
 from ._files import Files, Place, places, within
 from ._libraries import How, Library, check_how, hand_out
-from ._origin import Report
 from ._progress import Progress
 from ._select import Filter
 from ._sizes import optional_bytes
+from ._source import Report
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 from .fields import Field
 from .ntuple import DEFAULT_STEP, Ntuple

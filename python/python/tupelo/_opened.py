@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 
 from . import _core
-from ._texts import absolute_path
+from ._checks import absolute_path
 from .errors import InvalidArgumentError, NotFoundError
 
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 from . import _arrow, _common, _core, _manifest, _select
 from ._files import Files, Place, Steps, places, within
 from ._libraries import Library, hand_out
-from ._origin import Origin
+from ._messages import short
 from ._select import Filter
-from ._short import short
 from ._sizes import count, optional_bytes, parse_bytes
+from ._source import Origin
 from .errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError
 from .ntuple import Ntuple
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._short import short
+from ._messages import short
 from .errors import InvalidArgumentError
 
 Progress = bool | Callable[[int, int], object] | Any | None

@@ -10,9 +10,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from . import _core
-from ._short import short
+from ._checks import check_text
+from ._messages import short
 from ._sizes import parse_bytes, whole
-from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
 Filter = str | Callable[[str], bool] | Iterable[str | Callable[[str], bool]] | None

@@ -4,7 +4,7 @@ import operator
 import re
 from typing import Any, SupportsIndex
 
-from ._short import short
+from ._messages import short
 from .errors import InvalidArgumentError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}

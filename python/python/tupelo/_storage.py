@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from . import _core
-from ._short import short
+from ._checks import check_text, check_texts
+from ._messages import short
 from ._sizes import count, optional_bytes
-from ._texts import check_text, check_texts
 from .errors import InvalidArgumentError
 
 _CARDINALITY = "ROOT::RNTupleCardinality<std::uint64_t>"

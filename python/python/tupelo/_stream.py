@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from . import _core
+from ._messages import LONGEST, cut
 from ._select import Request
-from ._short import LONGEST, cut
 
 
 class Stream:

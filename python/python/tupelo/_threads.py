@@ -3,7 +3,7 @@
 from typing import SupportsIndex
 
 from . import _core
-from ._short import short
+from ._messages import short
 from ._sizes import count
 from .errors import InvalidArgumentError
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from ._arrow import is_optional_list
-from ._fit import check_missing, dense_union, fit_array
-from ._short import short
+from ._cast import check_missing, dense_union, fit_array
+from ._messages import short
 from .errors import InvalidArgumentError
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from . import _arrow, _core, _select
 from ._awkward import Style, content, to_awkward
-from ._short import short
+from ._messages import short
 from .errors import InvalidArgumentError
 
 Read = Callable[[str], Any]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from . import _core, _fit, _intake, _select
+from . import _cast, _conversion, _core, _select
 from ._libraries import Library, hand_out
-from ._short import short
+from ._messages import short
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class AttributeSetWriter:
         Raises `InvalidArgumentError` for invalid ranges and data that do not fit. Nothing is written then.
         """
         pairs = _ranges(ranges)
-        table = _fit.fit(_intake.to_table(data, self._schema), self._schema)
+        table = _cast.fit(_conversion.to_table(data, self._schema), self._schema)
         if len(pairs) != table.num_rows:
             raise InvalidArgumentError(f"attribute set '{self._name}': {len(pairs)} ranges for {table.num_rows} rows")
         self._core.write(pairs[:, 0].tolist(), pairs[:, 1].tolist(), table)

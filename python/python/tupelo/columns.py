@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _core, _fit, _intake, _progress, _select
+from . import _cast, _conversion, _core, _progress, _select
+from ._checks import absolute_path, check_name, check_path, file_and_ntuple
+from ._messages import short
 from ._progress import Progress
-from ._short import short
 from ._storage import Storage
-from ._texts import absolute_path, check_name, check_path, file_and_ntuple
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _batch(arrays: Mapping[str, Any], ntuple: "Ntuple") -> Any:
     """
     tables = {}
     for name, values in arrays.items():
-        table = tables[name] = _intake.to_table({name: values})
+        table = tables[name] = _conversion.to_table({name: values})
         if len(table) != ntuple.num_entries:
             raise InvalidArgumentError(
                 f"{ntuple.file_path}: ntuple '{ntuple.object_path}' has {ntuple.num_entries} entries, and column "
@@ -83,8 +83,8 @@ def _batch(arrays: Mapping[str, Any], ntuple: "Ntuple") -> Any:
             )
     columns, fields = [], []
     for table in tables.values():
-        schema = _intake.plain_schema(_intake.tight_schema(table))
-        fitting = _fit.fit(table, schema).combine_chunks()
+        schema = _conversion.plain_schema(_conversion.tight_schema(table))
+        fitting = _cast.fit(table, schema).combine_chunks()
         (chunked,) = fitting.columns
         columns.append(chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type))
         fields.append(schema.field(0))

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from . import _arrow, _core, _objects, _select, _virtual
 from ._awkward import AddDoc, Style
+from ._checks import check_text
 from ._libraries import Library, hand_out
+from ._messages import cut, printable, short
 from ._select import Filter
-from ._short import cut, printable, short
-from ._texts import check_text
 from .errors import InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _arrow, _core, _fit, _intake, _select
-from ._declare import declared
-from ._short import short
+from . import _arrow, _cast, _conversion, _core, _select
+from ._checks import check_name, check_text
+from ._messages import short
+from ._schema import declared
 from ._storage import Projections, Storage
-from ._texts import check_name, check_text
 from .attributes import AttributeSetWriter
 from .errors import Error, InvalidArgumentError, NotFoundError
 
@@ -98,11 +98,11 @@ class NtupleWriter:
         read batch by batch: the batches before the one that does not fit stay.
         """
         with self._file.call():
-            if _intake.is_stream(data):
-                for batch in _intake.batches(data):
+            if _conversion.is_stream(data):
+                for batch in _conversion.batches(data):
                     self._take(pa.Table.from_batches([batch]), accept_new_fields)
             else:
-                self._take(_intake.to_table(data, self._schema), accept_new_fields)
+                self._take(_conversion.to_table(data, self._schema), accept_new_fields)
 
     def add_fields(self, what: Any = None, *, projections: Projections | None = None) -> None:
         """Adds fields: declared as for `WritableFile.mkrntuple`, or projected from existing ones.
@@ -231,13 +231,13 @@ class NtupleWriter:
         if not accept_new_fields or not new:
             return self._write(table)
         # Fields cannot be taken back, so what does not fit must be known before they are there.
-        added = declared(_intake.tight_schema(table.select(new)))
-        fitting = _fit.fit(table, pa.schema([*self._schema, *added]))
+        added = declared(_conversion.tight_schema(table.select(new)))
+        fitting = _cast.fit(table, pa.schema([*self._schema, *added]))
         self.add_fields(added)
         self._core.write(fitting)
 
     def _write(self, table: Any) -> None:
-        self._core.write(_fit.fit(table, self._schema))
+        self._core.write(_cast.fit(table, self._schema))
 
     def _unknown(self, names: Iterable[str]) -> list[str]:
         """Names that none of the fields has which `extend` expects.
@@ -293,11 +293,11 @@ class FillContext:
 
     def extend(self, data: Any) -> None:
         """Appends entries, as `NtupleWriter.extend`."""
-        if _intake.is_stream(data):
-            for batch in _intake.batches(data):
-                self._core.write(_fit.fit(pa.Table.from_batches([batch]), self._schema))
+        if _conversion.is_stream(data):
+            for batch in _conversion.batches(data):
+                self._core.write(_cast.fit(pa.Table.from_batches([batch]), self._schema))
         else:
-            self._core.write(_fit.fit(_intake.to_table(data, self._schema), self._schema))
+            self._core.write(_cast.fit(_conversion.to_table(data, self._schema), self._schema))
 
     def flush_cluster(self) -> None:
         """Ends the open cluster before it is full."""

@@ -9,16 +9,16 @@ from typing import Any, SupportsIndex
 import numpy as np
 import pyarrow as pa
 
-from . import _arrow, _core, _declare, _hist, _html, _polars, _progress, _select, _virtual
+from . import _arrow, _core, _hist, _html, _polars, _progress, _schema, _select, _virtual
 from ._awkward import AddDoc, Style
+from ._checks import check_name
 from ._libraries import How, Library, check_how, hand_out
-from ._origin import Origin, Report
+from ._messages import printable, short
 from ._progress import Progress
 from ._select import Filter
-from ._short import printable, short
 from ._sizes import parse_bytes
+from ._source import Origin, Report
 from ._stream import Stream
-from ._texts import check_name
 from .attributes import AttributeSet
 from .columns import Columns, NtupleWithColumns, copy
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
@@ -643,7 +643,7 @@ class Ntuple(Fields):
                 raise InvalidArgumentError(
                     "a schema says itself which fields are read; give no expressions or filters with it"
                 )
-            request.schema = _declare.read_as(schema)
+            request.schema = _schema.read_as(schema)
         elif is_filtered:
             if expressions is not None:
                 raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html
-from ._origin import Origin
-from ._short import short
+from ._checks import absolute_path, check_name, check_path
+from ._messages import short
 from ._sizes import optional_bytes
-from ._texts import absolute_path, check_name, check_path
+from ._source import Origin
 from .errors import InvalidArgumentError, NotFoundError
 from .fields import Field
 from .ntuple import Ntuple

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from . import _cpp, _fit, _intake
-from ._short import short
-from ._texts import check_text, check_texts
+from . import _cast, _conversion, _cpp
+from ._checks import check_text, check_texts
+from ._messages import short
 from .errors import InvalidArgumentError
 
 
@@ -98,7 +98,7 @@ class ReadRule:
             given = [given]
         if len(given) != len(names):
             raise InvalidArgumentError(f"its function gave {len(given)} arrays for {len(names)} targets")
-        fields = _intake.plain_schema(self._targets())
+        fields = _conversion.plain_schema(self._targets())
         return [_fitting(one, field) for one, field in zip(given, fields, strict=True)]
 
     def _targets(self) -> Any:
@@ -111,11 +111,11 @@ class ReadRule:
 def _fitting(given: Any, field: Any) -> Any:
     """A `pyarrow.Array` of the type of a target, of what a function gave for it."""
     try:
-        array = _intake.to_array(given, field)
+        array = _conversion.to_array(given, field)
     except InvalidArgumentError as error:
         kind = type(given).__name__
         raise InvalidArgumentError(
             f"its function gave for '{field.name}' a {kind}, which is no array: {error}"
         ) from error
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return _fit.fit_array(array, field, field.name)
+    return _cast.fit_array(array, field, field.name)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _arrow, _core, _intake
-from ._declare import declares, schema_and_data
+from . import _arrow, _conversion, _core
+from ._checks import check_name, check_path, file_and_ntuple
+from ._messages import short
 from ._opened import Begun, Hold, Opened, begin
 from ._opened import abort as give_up
-from ._short import short
+from ._schema import declares, schema_and_data
 from ._storage import Projections, Storage
-from ._texts import check_name, check_path, file_and_ntuple
 from .errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning
 from .filling import NtupleWriter, sources
 
@@ -309,7 +309,7 @@ class WritableFile:
         text = "" if description is None else description
         options = own.over(self._storage).options(text, encodings, compressions, projections)
         schema, tables = schema_and_data(what)
-        schema = _intake.plain_schema(schema)
+        schema = _conversion.plain_schema(schema)
         if description is None:
             options["description"] = (schema.metadata or {}).get(_arrow.DESCRIPTION.encode(), b"").decode()
         before, begun_before = self._writers.get(name), state.ntuples.get(name)

@@ -19,6 +19,13 @@ const HEADER_BYTES: u64 = 57;
 /// Bytes of the shorter one.
 const SMALL_HEADER_BYTES: u64 = 45;
 
+/// Offset of the first record of a file, which is that of the top directory (`TFile::kBEGIN`).
+pub const BEGIN: u64 = 100;
+/// Version of ROOT whose file format is written, 6.40.00.
+pub(super) const ROOT_VERSION: u32 = 64000;
+/// Compression setting that a header names where nothing else is known: zstd, level 5.
+pub(super) const COMPRESSION: u32 = 505;
+
 /// The header of a ROOT file. Only `begin` is needed to find objects; the rest may lie in damaged files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileHeader {

@@ -1,6 +1,6 @@
 //! Keys: the record heads of a ROOT file (`TKey::Streamer`).
 
-use super::{Attempt, Fetched, START_BIG_FILE};
+use super::{Attempt, BEGIN, Fetched, START_BIG_FILE};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result, compression};
 
@@ -18,9 +18,6 @@ pub const BLOB_KEY_BYTES: u64 = 42;
 pub const MAX_BLOB_BYTES: u64 = i32::MAX as u64 - BLOB_KEY_BYTES;
 /// Larger objects (not blobs) are refused: 1 GiB, which is ROOT's own limit.
 pub const MAX_OBJECT_BYTES: u64 = 1 << 30;
-/// Offset that ROOT writes as the parent of every blob: the top directory's.
-const TOP: u64 = 100;
-
 /// The head of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
@@ -259,7 +256,7 @@ pub fn blob_key(at: u64, payload_bytes: u64, datime: u32) -> Result<Vec<u8>> {
         key_bytes: BLOB_KEY_BYTES as u16,
         cycle: 1,
         seek_key: at,
-        seek_parent: TOP,
+        seek_parent: BEGIN,
         class_name: "RBlob".to_owned(),
         name: String::new(),
         title: String::new(),
@@ -272,7 +269,7 @@ pub fn blob_key(at: u64, payload_bytes: u64, datime: u32) -> Result<Vec<u8>> {
 /// # Errors
 /// Limit for names and payloads longer than keys can say.
 pub fn unlisted_key(at: u64, names: [&str; 3], payload_bytes: usize, datime: u32) -> Result<Vec<u8>> {
-    Key::place(at, TOP, names, payload_bytes, datime).map(|key| key.write())
+    Key::place(at, BEGIN, names, payload_bytes, datime).map(|key| key.write())
 }
 
 #[cfg(test)]
@@ -377,6 +374,6 @@ mod tests {
         let bytes = unlisted_key(300, ["C", "n", "t"], 7, 5).unwrap();
         let key = Key::read(&bytes, 300).unwrap();
         assert_eq!([key.class_name.as_str(), &key.name, &key.title], ["C", "n", "t"]);
-        assert_eq!((key.seek_key, key.seek_parent, key.stored_bytes(), key.object_bytes), (300, TOP, 7, 7));
+        assert_eq!((key.seek_key, key.seek_parent, key.stored_bytes(), key.object_bytes), (300, BEGIN, 7, 7));
     }
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES};
 use super::fetched::together;
 use super::free::FreeList;
+use super::header::{COMPRESSION, ROOT_VERSION};
 use super::key::Key;
 use super::{Attempt, Fetched, FileHeader, Interrupt, overwrite};
 use crate::wire::{Buffer, Cursor};
@@ -15,11 +16,6 @@ use crate::{Error, Result};
 
 /// Bytes from the start of a key to behind its own offset.
 const SEEK_END: usize = 26;
-/// Version of the ROOT that is named where the header says none.
-const ROOT_VERSION: u32 = 64000;
-/// Compression setting that is named where the header says none.
-const COMPRESSION: u32 = 505;
-
 /// A state to which a file can be brought by overwriting a few bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {

@@ -13,7 +13,7 @@ use tupelo_storage::{ByteSink, ByteSource};
 
 use super::layout::{self, Content};
 use super::verify::{self, Report};
-use crate::reader::{BEGIN, DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File};
+use crate::reader::{DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File};
 use crate::sink::datime;
 use crate::source;
 use crate::{Error, Result, reader};
@@ -183,7 +183,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
 
 /// Whether a new file has got as far as its first checkpoint: its header says so, or what the checkpoint has appended.
 fn has_checkpoint(source: &Arc<dyn ByteSource>) -> Result<bool> {
-    if source.size()? < BEGIN {
+    if source.size()? < container::BEGIN {
         return Ok(false);
     }
     let header = source::File::open(source.clone())?.attempt(container::read_header);
@@ -282,7 +282,7 @@ fn scan(source: &dyn ByteSource) -> Result<Vec<Key>> {
     let size = source.size()?;
     let mut keys = Vec::new();
     let mut window = Window::default();
-    let mut at = BEGIN;
+    let mut at = container::BEGIN;
     while at < size {
         let head = source.read_range(at..(at + HEAD_BYTES).min(size))?;
         let key = Key::read(&head, at).or_else(|error| match head.get(14..16) {

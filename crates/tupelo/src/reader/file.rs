@@ -22,8 +22,6 @@ use crate::{Error, Result, pool};
 /// Whether page checksums are compared by default: yes, always.
 pub const DEFAULT_PAGE_CHECKSUMS: bool = true;
 
-/// Offset of the first record (`TFile::kBEGIN`).
-pub(crate) const BEGIN: u64 = 100;
 /// Class of the data sets that came before ntuples.
 const TREE_CLASS: &str = "TTree";
 /// Classes that a message names.
@@ -132,7 +130,7 @@ fn missing(path: &Path, error: tupelo_storage::Error) -> Error {
 /// Whether a checkpoint may be found in the temporary file of a writer that was stopped, by its size alone. Writers keep the
 /// first bytes in memory, so one that was killed early has left less than the header of a file.
 pub(crate) fn may_be_repaired(temporary: &Path) -> bool {
-    FileSource::open(temporary).and_then(|source| source.size()).map_or(true, |size| size >= BEGIN)
+    FileSource::open(temporary).and_then(|source| source.size()).map_or(true, |size| size >= container::BEGIN)
 }
 
 /// One object that a ROOT file's directories list.

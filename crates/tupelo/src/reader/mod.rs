@@ -17,7 +17,7 @@ pub use crate::source::Metrics;
 pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches};
-pub(crate) use file::{BEGIN, may_be_repaired};
+pub(crate) use file::may_be_repaired;
 pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
     OpenOptions,

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _optional
-from .._texts import check_path
+from .._checks import check_path
 from ..errors import InvalidArgumentError
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
 from .. import _common, _select, _virtual
 from .._awkward import AddDoc, Style
 from .._libraries import How, check_how, group, hand_out
+from .._messages import printable, short
 from .._select import Filter
-from .._short import printable, short
 from .._sizes import parse_bytes
 from ..errors import InvalidArgumentError, NotFoundError
 from ..ntuple import DEFAULT_STEP

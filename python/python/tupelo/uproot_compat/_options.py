@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .._messages import short
 from .._select import Filter
-from .._short import short
 from ..errors import InvalidArgumentError, UnsupportedError
 
 _LIBRARIES = {

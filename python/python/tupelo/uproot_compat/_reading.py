@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from .. import _core
-from .._short import short
-from .._texts import check_path
+from .._checks import check_path
+from .._messages import short
 from ..errors import NotFoundError, UnsupportedError
 from ..reading import NTUPLE_CLASSES, File
 from ..reading import open as open_file

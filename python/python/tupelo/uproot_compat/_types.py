@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from .. import _arrow, _core
-from .._short import short
-from .._texts import check_name
+from .._checks import check_name
+from .._messages import short
 from ..errors import InvalidArgumentError
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from .. import _arrow, _intake, writing
-from .._declare import schema_and_data
-from .._short import short
-from .._texts import check_name, check_path
+from .. import _arrow, _conversion, writing
+from .._checks import check_name, check_path
+from .._messages import short
+from .._schema import schema_and_data
 from ..errors import InvalidArgumentError, TupeloWarning, UnsupportedError
 from ..filling import NtupleWriter
 from ._directory import Directory
@@ -362,7 +362,7 @@ def _schema_and_data(what: Any) -> tuple[Any, Any]:
         return schema_of(ak.forms.RecordForm(forms, list(columns))), columns
     schema, tables = schema_and_data(what)
     whole = list(tables)
-    return _intake.plain_schema(schema), pa.concat_tables(whole) if whole else None
+    return _conversion.plain_schema(schema), pa.concat_tables(whole) if whole else None
 
 
 def _column(values: Any, name: str) -> Any:

@@ -23,17 +23,11 @@ use super::directory::{
     DIRECTORY_VERSION, DirectoryRecord, MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, RECORD_BYTES, split_cycle,
 };
 use super::free::FreeList;
+use super::header::{COMPRESSION, ROOT_VERSION};
 use super::key::Key;
-use super::{FileHeader, StreamerInfos};
+use super::{BEGIN, FileHeader, StreamerInfos};
 use crate::wire::Buffer;
 use crate::{Error, Result};
-
-/// Offset of the first record of a new file (`TFile::kBEGIN`).
-const BEGIN: u64 = 100;
-/// Version of ROOT whose file format is written, 6.40.00.
-const ROOT_VERSION: u32 = 64000;
-/// Compression setting that the header of a new file names: zstd, level 5.
-const COMPRESSION: u32 = 505;
 
 /// The layout of one ROOT file that is being written.
 #[derive(Debug, Clone)]

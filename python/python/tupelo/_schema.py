@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from . import _cpp, _intake
-from ._short import short
+from . import _conversion, _cpp
+from ._messages import short
 from .errors import InvalidArgumentError
 
 
@@ -18,7 +18,7 @@ def declared(what: Any) -> Any:
     schema, tables = schema_and_data(what)
     if tables != ():
         raise InvalidArgumentError("fields are declared by types, as {'x': 'float'}; these are data")
-    return _intake.plain_schema(schema)
+    return _conversion.plain_schema(schema)
 
 
 def read_as(what: Any) -> Any:
@@ -48,13 +48,13 @@ def schema_and_data(what: Any) -> tuple[Any, Any]:
     dtype_names = getattr(what, "names", None) if type(what).__name__.endswith("DType") else None
     if dtype_names:
         return pa.schema([_cpp.field_of(name, what[name]) for name in dtype_names]), ()
-    if _intake.is_stream(what):
-        reader = _intake.batches(what)
-        if _intake.says_all(reader.schema):
+    if _conversion.is_stream(what):
+        reader = _conversion.batches(what)
+        if _conversion.says_all(reader.schema):
             return reader.schema, (pa.Table.from_batches([batch]) for batch in reader)
         what = reader.read_all()
-    table = _intake.to_table(what)
-    return _intake.tight_schema(table), (table,)
+    table = _conversion.to_table(what)
+    return _conversion.tight_schema(table), (table,)
 
 
 def declares(what: Any) -> bool:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from . import _core
 from ._arrow import MAX_DATA_DEPTH, MAX_DECLARED_DEPTH, TYPE, check_depth, is_optional_list
-from ._fit import LISTS, in_order, text_of, trimmed
-from ._texts import check_name
+from ._cast import LISTS, in_order, text_of, trimmed
+from ._checks import check_name
 from ._values import plain, to_declared
 from .errors import Error, InvalidArgumentError
 
