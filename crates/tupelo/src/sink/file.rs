@@ -45,7 +45,7 @@ struct State {
     /// Records of anchors that no directory lists, keys included, by their offset.
     unlisted: HashMap<u64, Range<u64>>,
     /// Whether the caller has had the error by which the file cannot be finished any more.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl FileSink {
@@ -77,7 +77,7 @@ impl FileSink {
             datime,
             paths: Paths::default(),
             unlisted: HashMap::new(),
-            is_told: false,
+            is_reported: false,
         };
         Self { state: Arc::new(Mutex::new(state)), name, process: std::process::id(), own: None }
     }
@@ -174,7 +174,7 @@ impl FileSink {
             let what = format!("{why}, so the file is not written{}", kept_aside(kept.as_deref()));
             return Err(Error::invalid_argument(what));
         }
-        state.put_tail().inspect_err(|_| state.is_told = true)?;
+        state.put_tail().inspect_err(|_| state.is_reported = true)?;
         state.closed = Some("the file is finished".to_owned());
         state.sink.take().map_or(Ok(()), |sink| Ok(sink.commit()?))
     }
@@ -194,7 +194,7 @@ impl FileSink {
         }
         let name = &self.name;
         match state.abort("the file's writer is gone") {
-            Ok(None) if state.is_told => {}
+            Ok(None) if state.is_reported => {}
             Ok(kept) => eprintln!("tupelo: {name} was not finished{}", kept_aside(kept.as_deref())),
             Err(error) => eprintln!("tupelo: {name} was not finished, and could not be cleaned up: {error}"),
         }
@@ -263,7 +263,7 @@ impl PageSink for FileSink {
             None => state.layout.add(path, ANCHOR_CLASS, title, payload).map(|cycle| open.cycle = Some(cycle)),
         };
         // The old anchor may be gone and the new one not there: no other ntuple may publish that.
-        listed.map_err(|error| state.spoil(error.into()))
+        listed.map_err(|error| state.poison(error.into()))
     }
 
     fn release(&self, stored: Stored) {
@@ -306,9 +306,9 @@ impl PageSink for FileSink {
         Ok(())
     }
 
-    fn told(&self) {
+    fn reported(&self) {
         if let Ok(mut state) = self.lock() {
-            state.is_told = true;
+            state.is_reported = true;
         }
     }
 }
@@ -365,9 +365,9 @@ impl State {
 
     /// Remembers that an error left the layout as something that must not be published.
     #[cold]
-    fn spoil(&mut self, error: Error) -> Error {
+    fn poison(&mut self, error: Error) -> Error {
         self.closed.get_or_insert_with(|| format!("the file's directories could not be written ({error})"));
-        self.is_told = true;
+        self.is_reported = true;
         error
     }
 
@@ -379,7 +379,7 @@ impl State {
             return Ok(());
         }
         let end = self.change()?.position();
-        let tail = self.layout.finish(end).map_err(|error| self.spoil(error.into()))?;
+        let tail = self.layout.finish(end).map_err(|error| self.poison(error.into()))?;
         let sink = self.sink()?;
         sink.append(&tail.append)?;
         for (offset, bytes) in &tail.patches {
@@ -463,6 +463,6 @@ mod tests {
             assert!(text.contains("the file's directories could not be written (blobs from byte"), "{text}");
         }
         assert_eq!(target.bytes(), None);
-        assert!(file.lock().unwrap().is_told);
+        assert!(file.lock().unwrap().is_reported);
     }
 }

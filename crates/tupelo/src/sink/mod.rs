@@ -85,5 +85,5 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     fn abandon(&self, path: &str) -> Result<()>;
 
     /// Notes that the caller gets the error by which the whole cannot be finished, and need not be told once more.
-    fn told(&self);
+    fn reported(&self);
 }

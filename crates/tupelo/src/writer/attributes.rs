@@ -8,21 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{ArrayRef, RecordBatch, StringArray, StructArray, UInt64Array};
 
 use super::WriteOptions;
-use super::dataset::{Dataset, Place};
-use super::fill::Fill;
+use super::cluster_builder::ClusterBuilder;
+use super::committer::{Committer, LinkedSet, Place};
 use crate::reader::{METADATA_SET, Ntuple, RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 use crate::schema::{Field, Kind, Primitive, Schema};
 use crate::sink::{Links, PageSink, Stored};
 use crate::{Error, Result};
 
-/// A set that its writer and the writer of its ntuple share.
-pub(super) type SharedSet = Arc<Mutex<Set>>;
-
 /// One attribute set being written.
 #[derive(Debug)]
 pub(super) struct Set {
-    dataset: Dataset,
-    fill: Fill,
+    committer: Committer,
+    builder: ClusterBuilder,
     /// Whether there is something to be linked that was not before.
     is_changed: bool,
 }
@@ -37,53 +34,52 @@ impl Set {
     ) -> Result<Self> {
         let options = options.clone().for_attributes();
         let place = Place::AttributeSet(name.to_owned());
-        let (dataset, fill) = match existing {
-            None => Dataset::create(sink, place, &set_schema(schema)?, options)?,
-            Some(ntuple) => Dataset::reopen(sink, place, ntuple, 1, options)?,
+        let (committer, builder) = match existing {
+            None => Committer::create(sink, place, &set_schema(schema)?, options)?,
+            Some(ntuple) => Committer::reopen(sink, place, ntuple, 1, options)?,
         };
-        Ok(Self { dataset, fill, is_changed: existing.is_none() })
+        Ok(Self { committer, builder, is_changed: existing.is_none() })
     }
 
     fn append(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
-        let Self { dataset, fill, is_changed } = self;
+        let Self { committer, builder, is_changed } = self;
         let check = || {
-            dataset.check_usable()?;
+            committer.check_usable()?;
             let batch = set_batch(ranges, values)?;
-            fill.check(&batch).map(|()| batch)
+            builder.check(&batch).map(|()| batch)
         };
-        let batch = check().map_err(|e| dataset.context(e))?;
+        let batch = check().map_err(|e| committer.context(e))?;
         *is_changed = true;
-        fill.append(&batch, |cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))
+        builder.append(&batch, |cluster| committer.commit(cluster)).map_err(|e| committer.poison(e))
     }
+}
 
-    /// Ends it with its ntuple.
-    pub(super) fn end(&mut self) {
-        self.dataset.end();
-    }
-
-    /// Writes what is pending. Where that makes the set another one, gives its links and what only this state
-    /// needs; `old` gets what none needs any more.
-    pub(super) fn links(&mut self, old: &mut Vec<Stored>) -> Result<Option<(Links, Vec<Stored>)>> {
-        let Self { dataset, fill, is_changed } = self;
+impl LinkedSet for Set {
+    fn write(&mut self, _: &Arc<dyn PageSink>, _: u64, old: &mut Vec<Stored>) -> Result<Option<(Links, Vec<Stored>)>> {
+        let Self { committer, builder, is_changed } = self;
         if !std::mem::take(is_changed) {
             return Ok(None);
         }
-        fill.flush(|cluster| dataset.commit(cluster)).map_err(|e| dataset.spoil(e))?;
-        dataset.check_usable()?;
-        old.append(&mut dataset.take_superseded());
-        let links = dataset.put_footer()?;
-        Ok(Some((links, dataset.take_superseded())))
+        builder.flush(|cluster| committer.commit(cluster)).map_err(|e| committer.poison(e))?;
+        committer.check_usable()?;
+        old.append(&mut committer.take_superseded());
+        let links = committer.put_footer()?;
+        Ok(Some((links, committer.take_superseded())))
+    }
+
+    fn end(&mut self) {
+        self.committer.end();
     }
 }
 
 /// Writes one attribute set. It becomes visible with its ntuple; there is nothing to finish.
 #[derive(Debug)]
 pub struct AttributeSetWriter {
-    set: SharedSet,
+    set: Arc<Mutex<Set>>,
 }
 
 impl AttributeSetWriter {
-    pub(super) fn new(set: SharedSet) -> Self {
+    pub(super) fn new(set: Arc<Mutex<Set>>) -> Self {
         Self { set }
     }
 
@@ -179,10 +175,16 @@ impl Metadata {
         self.is_changed = true;
         Ok(())
     }
+}
 
-    /// A set of all pairs, to be written; `None` where nothing is new. All of it is written each time: that is little,
-    /// and a set cannot take back what it said.
-    pub(super) fn dataset(&mut self, sink: &Arc<dyn PageSink>, entries: u64) -> Result<Option<(Dataset, Fill)>> {
+/// A set of all pairs. All of it is written each time: that is little, and a set cannot take back what it said.
+impl LinkedSet for Metadata {
+    fn write(
+        &mut self,
+        sink: &Arc<dyn PageSink>,
+        entries: u64,
+        _: &mut Vec<Stored>,
+    ) -> Result<Option<(Links, Vec<Stored>)>> {
         let is_new = std::mem::take(&mut self.is_changed) || self.written_for != Some(entries);
         // Where all pairs were removed that a file had, it gets a set without any.
         if !is_new || self.values.is_empty() && self.written_for.is_none() {
@@ -195,9 +197,16 @@ impl Metadata {
         let schema = metadata_schema();
         let place = Place::AttributeSet(METADATA_SET.to_owned());
         let options = WriteOptions::default().for_attributes();
-        let (mut dataset, mut fill) = Dataset::create(Arc::clone(sink), place, &set_schema(&schema)?, options)?;
+        let (mut committer, mut builder) = Committer::create(Arc::clone(sink), place, &set_schema(&schema)?, options)?;
         let ranges = vec![0..entries; pairs.num_rows()];
-        fill.append(&set_batch(&ranges, &pairs)?, |cluster| dataset.commit(cluster))?;
-        Ok(Some((dataset, fill)))
+        builder.append(&set_batch(&ranges, &pairs)?, |cluster| committer.commit(cluster))?;
+        builder.flush(|cluster| committer.commit(cluster))?;
+        // The next state needs nothing of this one.
+        let mut stored = committer.stored_pages();
+        let links = committer.put_footer()?;
+        stored.extend(committer.stored_envelopes());
+        Ok(Some((links, stored)))
     }
+
+    fn end(&mut self) {}
 }

@@ -1,8 +1,8 @@
 //! Writing ntuples into ROOT files.
 
 mod attributes;
-mod dataset;
-mod fill;
+mod cluster_builder;
+mod committer;
 mod groups;
 mod ntuple;
 mod options;
@@ -18,8 +18,9 @@ use tupelo_format::container::StreamerInfos;
 use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
 
 pub use self::attributes::AttributeSetWriter;
-use self::dataset::{Dataset, Place};
-pub use self::ntuple::{FillContext, NtupleWriter, Written};
+pub use self::cluster_builder::Written;
+use self::committer::{Committer, Place};
+pub use self::ntuple::{FillContext, NtupleWriter};
 pub use self::options::{
     DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, MAX_PAGE_BYTES,
     PENDING_BYTES, WRITE_BYTES, WriteOptions,
@@ -93,10 +94,10 @@ impl FileWriter {
             // An ntuple may become another cycle of an ntuple, but not of something else: who asks for that by its name
             // would get what it is not.
             self.sink.check_free(path)?;
-            Dataset::create(Arc::new(self.sink.for_ntuple()), place, schema, options)
+            Committer::create(Arc::new(self.sink.for_ntuple()), place, schema, options)
         };
-        let (dataset, fill) = begin().map_err(|e| self.context(path, e))?;
-        Ok(NtupleWriter::new(dataset, fill, None))
+        let begun = begin().and_then(|(committer, builder)| NtupleWriter::new(committer, builder, None));
+        begun.map_err(|e| self.context(path, e))
     }
 
     /// What the directories of the file listed when it was opened to be updated; nothing of a new file.
@@ -120,8 +121,9 @@ impl FileWriter {
             let file = file.ok_or_else(|| Error::invalid_argument("entries can be added to a file that is updated"))?;
             let (ntuple, cycle) = file.newest_ntuple(path)?;
             let place = Place::Listed(ntuple.path().to_owned());
-            let (dataset, fill) = Dataset::reopen(Arc::new(self.sink.for_ntuple()), place, &ntuple, cycle, options)?;
-            Ok(NtupleWriter::new(dataset, fill, Some(ntuple)))
+            let (committer, builder) =
+                Committer::reopen(Arc::new(self.sink.for_ntuple()), place, &ntuple, cycle, options)?;
+            NtupleWriter::new(committer, builder, Some(ntuple))
         };
         open().map_err(|e| self.context(path, e))
     }
@@ -154,7 +156,7 @@ impl FileWriter {
         self.sink.abort().map_err(|e| e.within(self.sink.name()))
     }
 
-    /// Whether nothing but giving the file up is left: it was finished or given up, or an error has spoilt it.
+    /// Whether nothing but giving the file up is left: it was finished or given up, or an error has poisoned it.
     pub fn is_closed(&self) -> bool {
         self.sink.check_open().is_err()
     }

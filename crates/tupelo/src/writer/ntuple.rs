@@ -5,30 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 
-use super::attributes::{AttributeSetWriter, Set};
-use super::dataset::Dataset;
-use super::fill::Fill;
+use super::attributes::{AttributeSetWriter, Metadata, Set};
+use super::cluster_builder::{ClusterBuilder, Written};
+use super::committer::{Committer, SharedSet};
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
 use crate::{Error, Result};
 
-/// What was written, counted from when the writer was made; entries and clusters count those before as well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
-    /// Entries.
-    pub entries: u64,
-    /// Clusters.
-    pub clusters: u64,
-    /// Bytes of pages as stored, checksums included.
-    pub stored_bytes: u64,
-    /// Bytes of pages before compression.
-    pub unpacked_bytes: u64,
-}
-
 /// What the contexts of one ntuple share.
-type Shared = Arc<Mutex<Dataset>>;
+type Shared = Arc<Mutex<Committer>>;
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Dataset> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -36,20 +23,24 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Dataset> {
 #[derive(Debug)]
 pub struct NtupleWriter {
     shared: Shared,
-    fill: Fill,
+    builder: ClusterBuilder,
+    metadata: Arc<Mutex<Metadata>>,
     /// The ntuple as it was, where it is continued.
     existing: Option<Ntuple>,
 }
 
 impl NtupleWriter {
-    pub(super) fn new(dataset: Dataset, mut fill: Fill, existing: Option<Ntuple>) -> Self {
-        fill.written = dataset.written();
-        Self { shared: Arc::new(Mutex::new(dataset)), fill, existing }
+    pub(super) fn new(mut committer: Committer, mut builder: ClusterBuilder, existing: Option<Ntuple>) -> Result<Self> {
+        builder.written = committer.written();
+        let metadata = existing.as_ref().map(Metadata::existing).transpose()?.unwrap_or_default();
+        let metadata = Arc::new(Mutex::new(metadata));
+        committer.metadata = Some(metadata.clone());
+        Ok(Self { shared: Arc::new(Mutex::new(committer)), builder, metadata, existing })
     }
 
     /// Entries written so far, those of fill contexts as soon as their clusters are complete.
     pub fn entries(&self) -> u64 {
-        lock(&self.shared).written().entries + self.fill.entries()
+        lock(&self.shared).written().entries + self.builder.entries()
     }
 
     /// The fields, those that were added included: what a batch must have.
@@ -72,7 +63,7 @@ impl NtupleWriter {
     /// # Errors
     /// As [`NtupleWriter::write`].
     pub fn write_all(&mut self, batches: &[RecordBatch]) -> Result<()> {
-        write(&self.shared, &mut self.fill, batches)
+        write(&self.shared, &mut self.builder, batches)
     }
 
     /// Ends the open cluster before it is full. Does nothing where it has no entries.
@@ -80,7 +71,7 @@ impl NtupleWriter {
     /// # Errors
     /// Storage errors, after which the ntuple cannot be finished.
     pub fn flush_cluster(&mut self) -> Result<()> {
-        flush(&self.shared, &mut self.fill)
+        flush(&self.shared, &mut self.builder)
     }
 
     /// Adds top-level fields. Entries before read as zero, empty, no value or null there; batches must have the new
@@ -102,12 +93,12 @@ impl NtupleWriter {
     }
 
     fn extend(&mut self, fields: &Schema, path: Option<&str>) -> Result<()> {
-        let mut dataset = lock(&self.shared);
-        let entries = dataset.written().entries + self.fill.entries();
-        let usable = dataset.check_usable();
-        let added = usable.and_then(|()| dataset.extend(fields, path, entries));
-        let mut added = added.map_err(|e| dataset.context(e))?;
-        self.fill.extend(&mut added, path);
+        let mut committer = lock(&self.shared);
+        let entries = committer.written().entries + self.builder.entries();
+        let usable = committer.check_usable();
+        let added = usable.and_then(|()| committer.extend(fields, path, entries));
+        let mut added = added.map_err(|e| committer.context(e))?;
+        self.builder.extend(&mut added, path);
         Ok(())
     }
 
@@ -125,9 +116,9 @@ impl NtupleWriter {
     /// Those of [`NtupleWriter::flush_cluster`].
     pub fn fill_context(&mut self) -> Result<FillContext> {
         self.flush_cluster()?;
-        let fill = self.fill.another();
+        let builder = self.builder.another();
         lock(&self.shared).contexts += 1;
-        Ok(FillContext { shared: self.shared.clone(), fill, is_finished: false })
+        Ok(FillContext { shared: self.shared.clone(), builder, is_finished: false })
     }
 
     /// A set of attributes: what is to be said of ranges of entries. One that the ntuple had before it was continued
@@ -137,14 +128,14 @@ impl NtupleWriter {
     /// Invalid argument for names and schemas that the format forbids, for a set that is being written already, and for
     /// the one that holds the ntuple's metadata.
     pub fn attribute_set(&mut self, name: &str, schema: &Schema) -> Result<AttributeSetWriter> {
-        let mut dataset = lock(&self.shared);
+        let mut committer = lock(&self.shared);
         let mut make = || {
-            dataset.check_usable()?;
-            if name == METADATA_SET && dataset.metadata.has_set() {
+            committer.check_usable()?;
+            if name == METADATA_SET && lock(&self.metadata).has_set() {
                 let what = format!("attribute set '{name}' is the ntuple's metadata; set these");
                 return Err(Error::invalid_argument(what));
             }
-            if dataset.sets.iter().any(|(set, _)| set == name) {
+            if committer.sets.iter().any(|(set, _)| set == name) {
                 return Err(Error::invalid_argument(format!("attribute set '{name}' is being written already")));
             }
             let before = self.existing.as_ref().filter(|ntuple| ntuple.attribute_sets().any(|set| set == name));
@@ -154,19 +145,19 @@ impl NtupleWriter {
             {
                 return Err(Error::invalid_argument(format!("attribute set '{name}' exists with another schema")));
             }
-            let set = Set::new(Arc::clone(dataset.sink()), name, schema, before.as_ref(), &dataset.options)?;
+            let set = Set::new(Arc::clone(committer.sink()), name, schema, before.as_ref(), &committer.options)?;
             let set = Arc::new(Mutex::new(set));
-            dataset.sets.push((name.to_owned(), set.clone()));
+            committer.sets.push((name.to_owned(), set.clone() as SharedSet));
             Ok(AttributeSetWriter::new(set))
         };
         let made = make();
-        made.map_err(|e| dataset.context(e))
+        made.map_err(|e| committer.context(e))
     }
 
     /// The ntuple's metadata, pairs of text that speak of the whole of it: those it had before it was continued, and
     /// those set since.
     pub fn metadata(&self) -> BTreeMap<String, String> {
-        lock(&self.shared).metadata.values().clone()
+        lock(&self.metadata).values().clone()
     }
 
     /// Sets a value in the metadata. They are kept as the attribute set
@@ -188,14 +179,14 @@ impl NtupleWriter {
     }
 
     fn change_metadata(&mut self, key: &str, value: Option<&str>) -> Result<()> {
-        let mut dataset = lock(&self.shared);
-        dataset.check_usable().map_err(|e| dataset.context(e))?;
-        if dataset.sets.iter().any(|(set, _)| set == METADATA_SET) {
+        let committer = lock(&self.shared);
+        committer.check_usable().map_err(|e| committer.context(e))?;
+        if committer.sets.iter().any(|(set, _)| set == METADATA_SET) {
             let what = format!("attribute set '{METADATA_SET}' is being written as such");
-            return Err(dataset.context(Error::invalid_argument(what)));
+            return Err(committer.context(Error::invalid_argument(what)));
         }
-        let changed = dataset.metadata.set(key, value);
-        changed.map_err(|e| dataset.context(e))
+        let changed = lock(&self.metadata).set(key, value);
+        changed.map_err(|e| committer.context(e))
     }
 
     /// Ends the open cluster and makes all that is written readable and durable: in place where the file is updated,
@@ -209,8 +200,8 @@ impl NtupleWriter {
     /// Storage errors, after which the ntuple cannot be finished; what was there at the last checkpoint stays.
     pub fn checkpoint(&mut self) -> Result<()> {
         self.flush_cluster()?;
-        let mut dataset = lock(&self.shared);
-        dataset.make_checkpoint().map_err(|e| dataset.spoil(e))
+        let mut committer = lock(&self.shared);
+        committer.make_checkpoint().map_err(|e| committer.poison(e))
     }
 
     /// Writes what is pending, page list, footer and anchor. The ntuple is visible once its file is finished too, and
@@ -223,8 +214,8 @@ impl NtupleWriter {
         let contexts = lock(&self.shared).check_contexts();
         contexts.map_err(|e| lock(&self.shared).context(e))?;
         self.flush_cluster()?;
-        let mut dataset = lock(&self.shared);
-        dataset.finish().map_err(|e| dataset.spoil(e))
+        let mut committer = lock(&self.shared);
+        committer.finish().map_err(|e| committer.poison(e))
     }
 
     /// Gives the ntuple up, and with it its attribute sets. A new one is gone as if it had never been begun, what a
@@ -234,8 +225,8 @@ impl NtupleWriter {
     /// # Errors
     /// Invalid argument in another process than the one that began it.
     pub fn abandon(self) -> Result<()> {
-        let mut dataset = lock(&self.shared);
-        dataset.abandon().map_err(|e| dataset.context(e))
+        let mut committer = lock(&self.shared);
+        committer.abandon().map_err(|e| committer.context(e))
     }
 }
 
@@ -246,7 +237,7 @@ impl NtupleWriter {
 #[derive(Debug)]
 pub struct FillContext {
     shared: Shared,
-    fill: Fill,
+    builder: ClusterBuilder,
     is_finished: bool,
 }
 
@@ -264,7 +255,7 @@ impl FillContext {
     /// # Errors
     /// As there.
     pub fn write_all(&mut self, batches: &[RecordBatch]) -> Result<()> {
-        write(&self.shared, &mut self.fill, batches)
+        write(&self.shared, &mut self.builder, batches)
     }
 
     /// Ends the open cluster before it is full. Does nothing where it has no entries.
@@ -272,7 +263,7 @@ impl FillContext {
     /// # Errors
     /// Storage errors, after which the ntuple cannot be finished.
     pub fn flush_cluster(&mut self) -> Result<()> {
-        flush(&self.shared, &mut self.fill)
+        flush(&self.shared, &mut self.builder)
     }
 
     /// Ends the open cluster and the context.
@@ -288,34 +279,34 @@ impl FillContext {
 
 impl Drop for FillContext {
     fn drop(&mut self) {
-        let mut dataset = lock(&self.shared);
-        dataset.contexts -= 1;
-        let entries = self.fill.entries();
+        let mut committer = lock(&self.shared);
+        committer.contexts -= 1;
+        let entries = self.builder.entries();
         if !self.is_finished && entries > 0 {
-            dataset
-                .spoilt
+            committer
+                .poisoned
                 .get_or_insert_with(|| format!("a fill context was dropped with {entries} entries unwritten"));
         }
     }
 }
 
-fn write(shared: &Shared, fill: &mut Fill, batches: &[RecordBatch]) -> Result<()> {
+fn write(shared: &Shared, builder: &mut ClusterBuilder, batches: &[RecordBatch]) -> Result<()> {
     let usable = lock(shared).check_usable();
-    let fitting = usable.and_then(|()| batches.iter().try_for_each(|batch| fill.check(batch)));
+    let fitting = usable.and_then(|()| batches.iter().try_for_each(|batch| builder.check(batch)));
     fitting.map_err(|e| lock(shared).context(e))?;
-    let is_due = lock(shared).is_time_due(fill.stored_bytes());
+    let is_due = lock(shared).is_time_due(builder.stored_bytes());
     let mut append = || {
         for batch in batches {
-            fill.append(batch, |cluster| lock(shared).commit(cluster))?;
+            builder.append(batch, |cluster| lock(shared).commit(cluster))?;
         }
         // Clusters may take long to become full; what is due by the clock does not wait for that.
-        if is_due { fill.flush(|cluster| lock(shared).commit(cluster)) } else { Ok(()) }
+        if is_due { builder.flush(|cluster| lock(shared).commit(cluster)) } else { Ok(()) }
     };
-    append().map_err(|e| lock(shared).spoil(e))
+    append().map_err(|e| lock(shared).poison(e))
 }
 
-fn flush(shared: &Shared, fill: &mut Fill) -> Result<()> {
+fn flush(shared: &Shared, builder: &mut ClusterBuilder) -> Result<()> {
     let usable = lock(shared).check_usable();
     usable.map_err(|e| lock(shared).context(e))?;
-    fill.flush(|cluster| lock(shared).commit(cluster)).map_err(|e| lock(shared).spoil(e))
+    builder.flush(|cluster| lock(shared).commit(cluster)).map_err(|e| lock(shared).poison(e))
 }

@@ -8,7 +8,7 @@ use tupelo_format::envelope::{Footer, Header, PageList};
 use tupelo_format::locator::Locator;
 
 use super::WriteOptions;
-use super::dataset::{Dataset, Place};
+use super::committer::{Committer, Place};
 use crate::schema::Schema;
 use crate::sink::{Links, PageSink, SealedPage, Stored};
 use crate::{Error, Result};
@@ -95,7 +95,7 @@ impl PageSink for Objects {
     fn abandon(&self, path: &str) -> Result<()> {
         Err(Error::unsupported(path))
     }
-    fn told(&self) {}
+    fn reported(&self) {}
 }
 
 fn numbers(range: std::ops::Range<i32>) -> RecordBatch {
@@ -132,20 +132,20 @@ fn an_ntuple_is_written_as_objects() {
     let schema = Schema::from_arrow(&numbers(0..1).schema()).unwrap();
     let options = WriteOptions::default().with_compression("none".parse().unwrap()).with_page_bytes(64);
     let place = Place::Listed("events".to_owned());
-    let (mut dataset, mut fill) = Dataset::create(sink.clone(), place, &schema, options).unwrap();
+    let (mut committer, mut builder) = Committer::create(sink.clone(), place, &schema, options).unwrap();
     assert_eq!(sink.0.lock().unwrap().begun, ["events"]);
     for start in [0, 100] {
         let batch = numbers(start..start + 100);
-        fill.check(&batch).unwrap();
-        fill.append(&batch, |cluster| dataset.commit(cluster)).unwrap();
-        fill.flush(|cluster| dataset.commit(cluster)).unwrap();
-        dataset.make_checkpoint().unwrap();
+        builder.check(&batch).unwrap();
+        builder.append(&batch, |cluster| committer.commit(cluster)).unwrap();
+        builder.flush(|cluster| committer.commit(cluster)).unwrap();
+        committer.make_checkpoint().unwrap();
         let links = sink.published("events");
         assert_eq!(values(&sink, &links), (0..start + 100).collect::<Vec<_>>());
     }
     assert_eq!(sink.0.lock().unwrap().checkpoints, 2);
     let first = sink.published("events");
-    let written = dataset.finish().unwrap();
+    let written = committer.finish().unwrap();
     assert_eq!((written.entries, written.clusters), (200, 2));
     // Nothing was new, so the envelopes are those of the checkpoint, and those before it are gone.
     assert_eq!(sink.published("events").footer, first.footer);

@@ -1,7 +1,8 @@
 //! What all contexts of one ntuple share: its metadata, and the clusters that are written.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tupelo_format::compression;
@@ -11,10 +12,8 @@ use tupelo_format::envelope::{
 };
 use tupelo_format::locator::EnvelopeLink;
 
-use super::attributes::{Metadata, SharedSet};
-use super::fill::{Fill, StoredCluster};
+use super::cluster_builder::{ClusterBuilder, StoredCluster, Written};
 use super::groups::{self, Groups, Listed};
-use super::ntuple::Written;
 use super::records::{Added, Mark, Model, check_name};
 use super::{WriteOptions, reopen};
 use crate::encode::StoredColumn;
@@ -42,9 +41,27 @@ pub(super) enum Place {
     AttributeSet(String),
 }
 
+/// An attribute set to which the footer links.
+pub(super) trait LinkedSet: fmt::Debug + Send {
+    /// Writes what is pending, for an ntuple of so many entries. Where that makes the set another one, gives its links and
+    /// what only this state of it needs; `old` gets what no state needs any more.
+    fn write(
+        &mut self,
+        sink: &Arc<dyn PageSink>,
+        entries: u64,
+        old: &mut Vec<Stored>,
+    ) -> Result<Option<(Links, Vec<Stored>)>>;
+
+    /// Ends it with its ntuple.
+    fn end(&mut self);
+}
+
+/// A set that its writer and the writer of its ntuple share.
+pub(super) type SharedSet = Arc<Mutex<dyn LinkedSet>>;
+
 /// One ntuple being written.
 #[derive(Debug)]
-pub(super) struct Dataset {
+pub(super) struct Committer {
     sink: Arc<dyn PageSink>,
     place: Place,
     pub(super) options: WriteOptions,
@@ -67,13 +84,14 @@ pub(super) struct Dataset {
     /// By attribute set, what the footer leads to and a new state of the set supersedes.
     set_records: HashMap<String, Vec<Stored>>,
     pub(super) sets: Vec<(String, SharedSet)>,
-    pub(super) metadata: Metadata,
+    /// The set of the ntuple's metadata.
+    pub(super) metadata: Option<SharedSet>,
     written: Written,
     checkpoint: LastCheckpoint,
     /// Contexts of parallel filling that are not finished.
     pub(super) contexts: usize,
     /// Why nothing may be published any more.
-    pub(super) spoilt: Option<String>,
+    pub(super) poisoned: Option<String>,
     /// Whether the last state lacks something.
     is_changed: bool,
     is_finished: bool,
@@ -91,14 +109,14 @@ struct LastCheckpoint {
     all_bytes: u64,
 }
 
-impl Dataset {
+impl Committer {
     /// Begins a new ntuple and writes its header.
     pub(super) fn create(
         sink: Arc<dyn PageSink>,
         place: Place,
         schema: &Schema,
         options: WriteOptions,
-    ) -> Result<(Self, Fill)> {
+    ) -> Result<(Self, ClusterBuilder)> {
         options.check()?;
         let name = match &place {
             Place::Listed(path) => path.rsplit_once('/').map_or(path.as_str(), |(_, name)| name),
@@ -112,7 +130,8 @@ impl Dataset {
         }
         let mut model = Model::default();
         let mut added = model.add(schema, &options, 0)?;
-        let fill = Fill::new(Arc::clone(&sink), added.fields, std::mem::take(&mut added.columns), &options);
+        let builder =
+            ClusterBuilder::new(Arc::clone(&sink), added.fields, std::mem::take(&mut added.columns), &options);
         added.records.extra_type_info.clone_from(&options.extra_type_info);
         let header = Header {
             feature_flags: FeatureFlags::default(),
@@ -130,9 +149,9 @@ impl Dataset {
         let header_link = put_envelope(&*sink, &options, envelope)?;
         let next_elements = added.first_elements;
         let model = (model, next_elements);
-        let mut dataset = Self::new(sink, place, options, model, (header, header_link), footer);
-        dataset.is_changed = true;
-        Ok((dataset, fill))
+        let mut committer = Self::new(sink, place, options, model, (header, header_link), footer);
+        committer.is_changed = true;
+        Ok((committer, builder))
     }
 
     /// Continues an ntuple that was finished; `cycle` is that of its anchor.
@@ -142,25 +161,24 @@ impl Dataset {
         ntuple: &Ntuple,
         cycle: u16,
         mut options: WriteOptions,
-    ) -> Result<(Self, Fill)> {
+    ) -> Result<(Self, ClusterBuilder)> {
         options.check()?;
         let old = reopen::reopen(ntuple, &options)?;
         ntuple.description().clone_into(&mut options.description);
         if let Place::Listed(path) = &place {
             sink.begin(path, &options.description, Some(cycle))?;
         }
-        let fill = Fill::new(Arc::clone(&sink), old.fields, old.columns, &options);
-        let mut dataset = Self::new(sink, place, options, (old.model, old.next_elements), old.header, old.footer);
+        let builder = ClusterBuilder::new(Arc::clone(&sink), old.fields, old.columns, &options);
+        let mut committer = Self::new(sink, place, options, (old.model, old.next_elements), old.header, old.footer);
         let version = ntuple.format_version();
         let version = [version.epoch, version.major, version.minor, version.patch];
-        dataset.format_version = dataset.format_version.max(version);
-        dataset.written.entries = ntuple.entries();
-        dataset.written.clusters = ntuple.clusters();
-        dataset.checkpoint.clusters = dataset.written.clusters;
-        dataset.superseded.push(Stored::Envelope(old.footer_blob));
-        dataset.groups = Groups::existing(ntuple, dataset.footer.cluster_groups.len());
-        dataset.metadata = Metadata::existing(ntuple)?;
-        Ok((dataset, fill))
+        committer.format_version = committer.format_version.max(version);
+        committer.written.entries = ntuple.entries();
+        committer.written.clusters = ntuple.clusters();
+        committer.checkpoint.clusters = committer.written.clusters;
+        committer.superseded.push(Stored::Envelope(old.footer_blob));
+        committer.groups = Groups::existing(ntuple, committer.footer.cluster_groups.len());
+        Ok((committer, builder))
     }
 
     fn new(
@@ -188,11 +206,11 @@ impl Dataset {
             superseded: Vec::new(),
             set_records: HashMap::new(),
             sets: Vec::new(),
-            metadata: Metadata::default(),
+            metadata: None,
             written: Written::default(),
             checkpoint: LastCheckpoint { clusters: 0, stored_bytes: 0, at: Instant::now(), own_bytes: 0, all_bytes: 0 },
             contexts: 0,
-            spoilt: None,
+            poisoned: None,
             is_changed: false,
             is_finished: false,
         }
@@ -364,7 +382,6 @@ impl Dataset {
         self.check_usable()?;
         let mut old = Vec::new();
         self.put_sets(&mut old)?;
-        self.put_metadata(&mut old)?;
         if !std::mem::take(&mut self.is_changed) {
             return Ok(());
         }
@@ -393,7 +410,7 @@ impl Dataset {
 
     /// Gives the ntuple up, and with it its attribute sets.
     pub(super) fn abandon(&mut self) -> Result<()> {
-        self.spoilt.get_or_insert_with(|| "it was abandoned".to_owned());
+        self.poisoned.get_or_insert_with(|| "it was abandoned".to_owned());
         for (_, set) in &self.sets {
             set.lock().unwrap_or_else(PoisonError::into_inner).end();
         }
@@ -417,33 +434,33 @@ impl Dataset {
     }
 
     fn put_sets(&mut self, old: &mut Vec<Stored>) -> Result<()> {
-        for (name, set) in self.sets.clone() {
-            let written = set.lock().unwrap_or_else(PoisonError::into_inner).links(old)?;
-            if let Some((links, stored)) = written {
+        let metadata = self.metadata.iter().map(|set| (METADATA_SET.to_owned(), Arc::clone(set)));
+        let sets: Vec<(String, SharedSet)> = self.sets.iter().cloned().chain(metadata).collect();
+        for (name, set) in sets {
+            let mut set = set.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((links, stored)) = set.write(&self.sink, self.written.entries, old)? {
                 self.put_set(&name, &links, stored, old)?;
             }
         }
         Ok(())
     }
 
-    fn put_metadata(&mut self, old: &mut Vec<Stored>) -> Result<()> {
-        let Some((mut dataset, mut fill)) = self.metadata.dataset(&self.sink, self.written.entries)? else {
-            return Ok(());
-        };
-        fill.flush(|cluster| dataset.commit(cluster))?;
-        // Written anew each time, so the next state needs nothing of it. Each cluster's pages are stored together.
-        let mut stored = Vec::new();
-        for (_, columns) in &dataset.clusters {
+    /// The pages of the open group: those of each cluster are stored together.
+    pub(super) fn stored_pages(&self) -> Vec<Stored> {
+        let pages_of = |columns: &[ColumnPages]| {
             let mut pages = columns.iter().flat_map(|column| &column.pages);
-            if let Some(&first) = pages.next() {
-                stored.push(Stored::Pages(first, pages.last().copied().unwrap_or(first)));
-            }
-        }
-        let links = dataset.put_footer()?;
-        let lists = dataset.footer.cluster_groups.iter().map(|group| group.page_list.locator);
-        stored.extend(lists.chain([links.header.locator]).map(Stored::Envelope));
-        stored.append(&mut dataset.superseded);
-        self.put_set(METADATA_SET, &links, stored, old)
+            let first = *pages.next()?;
+            Some(Stored::Pages(first, pages.last().copied().unwrap_or(first)))
+        };
+        self.clusters.iter().filter_map(|(_, columns)| pages_of(columns)).collect()
+    }
+
+    /// Header, page lists, and what was superseded, the last footer included.
+    pub(super) fn stored_envelopes(&mut self) -> Vec<Stored> {
+        let lists = self.footer.cluster_groups.iter().map(|group| group.page_list.locator);
+        let mut stored: Vec<_> = lists.chain([self.header_link.locator]).map(Stored::Envelope).collect();
+        stored.append(&mut self.superseded);
+        stored
     }
 
     /// Writes the anchor of an attribute set and links to it, in place of the link that there may be. `stored` is what only
@@ -482,11 +499,11 @@ impl Dataset {
 
     /// Refuses what can never become visible.
     pub(super) fn check_usable(&self) -> Result<()> {
-        match &self.spoilt {
+        match &self.poisoned {
             None if self.is_finished => Err(Error::invalid_argument("it is finished, so nothing more can be written")),
             None => self.sink.check_open(),
             Some(why) => {
-                self.sink.told();
+                self.sink.reported();
                 Err(Error::invalid_argument(format!("{why}, so nothing more can be written")))
             }
         }
@@ -494,9 +511,9 @@ impl Dataset {
 
     /// Remembers that an error left the ntuple unfit to be published, and puts its place in front of the error.
     #[cold]
-    pub(super) fn spoil(&mut self, error: Error) -> Error {
-        self.spoilt.get_or_insert_with(|| "an earlier write failed".to_owned());
-        self.sink.told();
+    pub(super) fn poison(&mut self, error: Error) -> Error {
+        self.poisoned.get_or_insert_with(|| "an earlier write failed".to_owned());
+        self.sink.reported();
         self.context(error)
     }
 

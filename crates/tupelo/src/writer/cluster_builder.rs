@@ -5,7 +5,6 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 
 use super::WriteOptions;
-use super::ntuple::Written;
 use super::options::{PENDING_BYTES, WRITE_BYTES};
 use super::records::Added;
 use crate::encode::{Check, ColumnWriter, FieldWriter, StoredColumn};
@@ -23,9 +22,22 @@ const RELIEF_BYTES: u64 = PIECE_BYTES;
 /// What compression is expected to leave before the first page is there; ROOT's guess.
 const FIRST_RATIO: f64 = 0.5;
 
+/// What was written, counted from when the writer was made; entries and clusters count those before as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Entries.
+    pub entries: u64,
+    /// Clusters.
+    pub clusters: u64,
+    /// Bytes of pages as stored, checksums included.
+    pub stored_bytes: u64,
+    /// Bytes of pages before compression.
+    pub unpacked_bytes: u64,
+}
+
 /// The open cluster of one context.
 #[derive(Debug)]
-pub(super) struct Fill {
+pub(super) struct ClusterBuilder {
     sink: Arc<dyn PageSink>,
     fields: Vec<Option<FieldWriter>>,
     columns: Vec<ColumnWriter>,
@@ -49,7 +61,7 @@ pub(super) struct StoredCluster {
     pub(super) stored_bytes: u64,
 }
 
-impl Fill {
+impl ClusterBuilder {
     pub(super) fn new(
         sink: Arc<dyn PageSink>,
         fields: Vec<Option<FieldWriter>>,
@@ -115,7 +127,7 @@ impl Fill {
         Ok(())
     }
 
-    /// Appends all entries of a batch that was [checked](Fill::check); every cluster that becomes full is given to
+    /// Appends all entries of a batch that was [checked](ClusterBuilder::check); every cluster that becomes full is given to
     /// `commit`, which answers what is written then.
     pub(super) fn append(
         &mut self,
