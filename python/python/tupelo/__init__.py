@@ -122,7 +122,7 @@ _MODULE_OF = {
     "Partition": "_partitions",
     "PartitionReport": "_partitions",
     "ReadRule": "rules",
-    "Report": "_origin",
+    "Report": "_source",
     "Stream": "_stream",
     "WritableFile": "writing",
     "abort": "writing",
