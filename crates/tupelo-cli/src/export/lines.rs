@@ -20,8 +20,8 @@ const MAX_THREADS: usize = 8;
 /// Fewer entries are not worth a thread.
 const MIN_SHARE_ENTRIES: usize = 256;
 
-/// JSON lines or CSV, of batches whose strings are bytes. While one batch is put into words, by several threads, the next
-/// one is decoded.
+/// JSON lines or CSV, of batches whose strings are bytes. With several threads, the next batch is decoded while one is put
+/// into words.
 pub(crate) fn text(
     format: Format,
     schema: &Schema,
@@ -33,34 +33,44 @@ pub(crate) fn text(
     if format == Format::Csv {
         output.write_all(&csv_head(schema).bytes)?;
     }
-    let mut odd_strings = 0;
-    std::thread::scope(|scope| {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        scope.spawn(move || {
-            for batch in batches {
-                // Nobody listens any more where writing failed.
-                if sender.send(batch).is_err() {
-                    break;
-                }
-            }
-        });
-        let mut done = 0;
-        for batch in receiver {
-            let batch = batch?;
-            for text in in_words(format, &JsonEntries::new(schema, &batch)?, batch.num_rows()) {
-                odd_strings += text.odd_strings;
-                output.write_all(&text.bytes)?;
-            }
-            done += batch.num_rows() as u64;
-            progress.set(done);
+    let (mut odd_strings, mut done) = (0, 0);
+    let mut put = |batch: RecordBatch| -> Result<(), Failure> {
+        for text in in_words(format, &JsonEntries::new(schema, &batch)?, batch.num_rows()) {
+            odd_strings += text.odd_strings;
+            output.write_all(&text.bytes)?;
         }
-        Ok::<_, Failure>(())
-    })?;
+        done += batch.num_rows() as u64;
+        progress.set(done);
+        Ok(())
+    };
+    match tupelo::threads() {
+        1 => batches.into_iter().try_for_each(|batch| put(batch?))?,
+        _ => ahead(batches, |batch| put(batch?))?,
+    }
     output.flush()?;
     if odd_strings > 0 {
         console.warn(&format!("{odd_strings} strings are not UTF-8; they stand there as {{\"base64\": …}}"));
     }
     Ok(())
+}
+
+/// Gives all batches to `put`, while another thread makes the next one.
+fn ahead(
+    batches: impl Iterator<Item = tupelo::Result<RecordBatch>> + Send,
+    put: impl FnMut(tupelo::Result<RecordBatch>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        scope.spawn(move || {
+            for batch in batches {
+                // The receiver is gone where writing failed.
+                if sender.send(batch).is_err() {
+                    break;
+                }
+            }
+        });
+        receiver.into_iter().try_for_each(put)
+    })
 }
 
 /// Lines of all entries, in one or several pieces.
@@ -78,7 +88,7 @@ fn in_words(format: Format, entries: &JsonEntries<'_>, count: usize) -> Vec<Text
         }
         text
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let threads = tupelo::threads().min(MAX_THREADS);
     let share = count.div_ceil(threads).max(MIN_SHARE_ENTRIES);
     let shares: Vec<_> = (0..count).step_by(share).map(|start| start..count.min(start + share)).collect();
     match <[Range<usize>; 1]>::try_from(shares) {

@@ -147,3 +147,17 @@ fn parquet_holds_events_of_atlas() {
     let (names, entries) = content(&out);
     assert!(names.len() > 700 && entries == 5, "{entries} entries of {} fields", names.len());
 }
+
+/// `--threads 1` did not hold back the threads that make text.
+#[test]
+fn lines_are_the_same_with_any_number_of_threads() {
+    let place = Place::new();
+    let file = place.path("events.root");
+    tupelo(&["generate", "nanoaod", "--events", "3000", &file]).ok();
+    for format in ["jsonl", "csv"] {
+        let dump = |threads| tupelo(&["dump", &file, "--format", format, "--threads", threads]).ok();
+        let one = dump("1");
+        assert!(one.lines().count() >= 3000);
+        assert!(dump("2") == one && dump("5") == one, "{format}");
+    }
+}
