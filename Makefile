@@ -131,7 +131,7 @@ announce-demo:
 	@echo 'make demo: on two cores the first run takes about 6 minutes and 1.5 GiB of disk, later ones less than a minute'
 
 announce-test:
-	@echo 'make test: on two cores about 16 minutes, the first run 20, and 5 GiB of disk'
+	@echo 'make test: on two cores about 18 minutes, the first run 24, and 5 GiB of disk'
 
 begin: tools root
 	@rm -rf '$(TUPELO_SUMMARY)' && mkdir -p '$(TUPELO_SUMMARY)'
