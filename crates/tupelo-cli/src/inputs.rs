@@ -1,5 +1,6 @@
 //! The files that a command reads: named, several, by wildcards; and the one check that none of them is overwritten.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use tupelo::reader::Location;
@@ -36,13 +37,15 @@ impl Inputs {
 
 /// The first of some locations that names the same as an earlier one, however it is spelled.
 pub(crate) fn repeated(locations: &[Location]) -> Option<&Location> {
-    let named: Vec<_> = locations.iter().map(|location| (Identity::of(&location.path), &location.object)).collect();
-    let is_repeated = |place: usize| named[place].0.is_some() && named[..place].contains(&named[place]);
-    (0..named.len()).find(|&place| is_repeated(place)).map(|place| &locations[place])
+    let mut seen = HashSet::new();
+    let mut is_new = |location: &Location| {
+        Identity::of(&location.path).is_none_or(|identity| seen.insert((identity, location.object.clone())))
+    };
+    locations.iter().find(|location| !is_new(location))
 }
 
 /// What tells one existing file from another.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 enum Identity {
     /// Device and inode.
     #[cfg(unix)]

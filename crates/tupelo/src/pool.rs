@@ -94,8 +94,8 @@ fn make(threads: usize) -> Option<Arc<ThreadPool>> {
 
 /// Lets a caller stop work in between: `ask` is called on this thread, every 20 milliseconds at most, and if it answers
 /// true, what is under way ends with an error of the kind [`Cancelled`](crate::ErrorKind::Cancelled). As after an error of
-/// the storage, a writer that is cancelled can only be given up. Nobody waits for pages that are being compressed then: other threads end
-/// them, and drop them. `ask` may use the engine itself, but not what the work is using.
+/// the storage, a writer that is cancelled can only be given up. The call does not wait for pages that are being
+/// compressed then: other threads finish and drop them. `ask` may use the engine itself, but not what the work is using.
 /// ```no_run
 /// use std::time::{Duration, Instant};
 ///

@@ -93,7 +93,7 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     };
     progress.finish();
     if report.ntuples == 0 && report.is_intact() {
-        // Nothing is damaged, but whoever asks for the state of ntuples has named the wrong file.
+        // Nothing is damaged, but a user who verifies ntuples has named the wrong file.
         report.warnings.push("the file holds no ntuple".to_owned());
     }
     for warning in &report.warnings {

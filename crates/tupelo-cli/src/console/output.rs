@@ -12,10 +12,10 @@ const MAX_LINKS: usize = 40;
 /// Folders in which the files lie that this process has open, each under its number.
 const OPEN_FILES: [&str; 2] = ["/proc/self/fd", "/dev/fd"];
 
-/// Whether whoever reads our output has gone, which is a reason to stop and none to complain.
+/// Whether the reader of our output has closed it, which is a reason to stop but not an error.
 static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
 
-/// Whether whoever reads our output has gone.
+/// Whether the reader of our output has closed it.
 pub(crate) fn reader_is_gone() -> bool {
     READER_IS_GONE.load(Ordering::Relaxed)
 }
@@ -124,7 +124,7 @@ impl Goal {
     fn of(path: &Path) -> io::Result<Self> {
         let mut goal = path.to_owned();
         for _ in 0..MAX_LINKS {
-            // Such a name is a link, too, but to replace what it leads to would leave whoever opened that with nothing.
+            // This name is also a link, but replacing its target would leave the program that opened it without output.
             if let Some(name) = open_file(&goal) {
                 return Ok(match name {
                     "1" => Self::StandardOutput,

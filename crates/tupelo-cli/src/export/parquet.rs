@@ -25,7 +25,7 @@ use crate::table::count;
 /// Most entries in a row group, as in other writers of Parquet.
 const MAX_GROUP_ENTRIES: usize = 1 << 20;
 /// A row group takes at most this part of the memory budget. It is not less where there are few columns: a group has
-/// dictionaries of its own, and the metadata take half a kilobyte for each column in each group.
+/// dictionaries of its own, and the metadata takes half a kilobyte for each column in each group.
 const GROUP_PART_OF_BUDGET: u64 = 4;
 /// Most fields that are named of those that are left out.
 const MAX_NAMED: usize = 50;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::fetched::together;
-use super::key::{Key, read_key, text};
+use super::key::{Key, parse_key, read_key, text};
 use super::{Attempt, Fetched, START_BIG_FILE, read_header};
 use crate::wire::{Buffer, Cursor, Memory};
 use crate::{Error, Result};
@@ -223,8 +223,8 @@ fn read_keys(fetched: &Fetched, record: &DirectoryRecord) -> Attempt<KeyList> {
     // The record says how long the list is, which saves a request; but the list's own key is what counts.
     let hint = u64::from(record.nbytes_keys).min(MAX_HINT_BYTES);
     fetched.get(at, hint.min(fetched.size().saturating_sub(at)))?;
-    let own = read_key(fetched, at)?;
-    let unread = Key::unread_bytes(&fetched.get(at, u64::from(own.key_bytes))?, at)? as u64;
+    let (own, unread) = parse_key(fetched, at)?;
+    let unread = unread as u64;
     let mut list = KeyList { bytes: u64::from(own.nbytes), ..KeyList::default() };
     if unread > 0 {
         list.unread = Some(format!("its key is {unread} bytes longer than its content"));

@@ -27,6 +27,15 @@ impl From<Error> for Interrupt {
 /// The result of everything that reads from [`Fetched`].
 pub type Attempt<T> = Result<T, Interrupt>;
 
+/// What was read; `None` where the bytes were refused.
+pub(super) fn readable<T>(read: Attempt<T>) -> Attempt<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Interrupt::Failed(_)) => Ok(None),
+        Err(need) => Err(need),
+    }
+}
+
 /// The results of several steps. Ranges that any of them lacks are requested together: a round of fetching for each step
 /// would repeat all steps before it.
 pub(super) fn together<T>(steps: impl Iterator<Item = Attempt<T>>) -> Attempt<Vec<T>> {

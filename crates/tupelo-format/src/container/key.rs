@@ -18,6 +18,7 @@ pub const BLOB_KEY_BYTES: u64 = 42;
 pub const MAX_BLOB_BYTES: u64 = i32::MAX as u64 - BLOB_KEY_BYTES;
 /// Larger objects (not blobs) are refused: 1 GiB, which is ROOT's own limit.
 pub const MAX_OBJECT_BYTES: u64 = 1 << 30;
+
 /// The head of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
@@ -54,12 +55,8 @@ impl Key {
         Self::parse(bytes, offset).map(|(key, _)| key)
     }
 
-    /// Bytes of a key behind its title, by the length that it names. Nothing is known to need them.
-    pub(super) fn unread_bytes(bytes: &[u8], offset: u64) -> Result<usize> {
-        Self::parse(bytes, offset).map(|(_, unread)| unread)
-    }
-
-    /// As [`Key::read`], with the number of bytes that the key has behind its title by the length that it names.
+    /// As [`Key::read`], with the number of bytes that the key has behind its title by the length that it names. Nothing
+    /// is known to need them.
     pub(super) fn parse(bytes: &[u8], offset: u64) -> Result<(Self, usize)> {
         let mut cursor = Cursor::new(bytes, offset);
         let nbytes = match u32::try_from(cursor.i32_be()?) {
@@ -201,18 +198,23 @@ pub(super) fn text(cursor: &mut Cursor<'_>) -> Result<String> {
 /// # Errors
 /// As [`Key::read`], and where the file ends before the record does.
 pub fn read_key(fetched: &Fetched, offset: u64) -> Attempt<Key> {
+    parse_key(fetched, offset).map(|(key, _)| key)
+}
+
+/// As [`read_key`], with the number of bytes behind the title, as [`Key::parse`] gives it.
+pub(super) fn parse_key(fetched: &Fetched, offset: u64) -> Attempt<(Key, usize)> {
     let head_bytes = fetched.size().saturating_sub(offset).min(HEAD_BYTES);
     let head = fetched.get(offset, head_bytes)?;
     let mut cursor = Cursor::new(&head, offset);
     cursor.take(14)?;
     let key_bytes = u64::from(cursor.u16_be()?);
-    let key = Key::read(&fetched.get(offset, key_bytes.max(head_bytes))?, offset)?;
+    let (key, unread) = Key::parse(&fetched.get(offset, key_bytes.max(head_bytes))?, offset)?;
     let end = offset.saturating_add(u64::from(key.nbytes));
     if end > fetched.size() {
         let what = format!("record of {} bytes reaches behind the file", key.nbytes);
         return Err(Error::corrupt(what).at(offset).into());
     }
-    Ok(key)
+    Ok((key, unread))
 }
 
 /// The payload behind a key, decompressed where it is shorter than the object.

@@ -6,16 +6,17 @@
 use std::collections::HashMap;
 
 use super::directory::{self, DIRECTORY_VERSION, DirectoryRecord, RECORD_BYTES};
-use super::fetched::together;
+use super::fetched::{readable, together};
 use super::free::FreeList;
 use super::header::{COMPRESSION, ROOT_VERSION};
 use super::key::Key;
-use super::{Attempt, Fetched, FileHeader, Interrupt, overwrite};
+use super::{Attempt, Fetched, FileHeader, overwrite};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
 /// Bytes from the start of a key to behind its own offset.
 const SEEK_END: usize = 26;
+
 /// A state to which a file can be brought by overwriting a few bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
@@ -59,36 +60,25 @@ pub fn states(fetched: &Fetched, keys: &[Key], at_most: usize) -> Attempt<Vec<St
     let lists: Vec<(usize, &Key)> = keys.iter().enumerate().filter(is_free_list).collect();
     // All at once, and only those that can be read: each of the others would cost a round, and a look at all records.
     let counts = together(lists.iter().map(|(_, key)| segments(fetched, top, key)))?;
-    let place = match top_place(fetched, top) {
-        Ok(place) => place,
-        Err(Interrupt::Failed(_)) => return Ok(Vec::new()),
-        Err(need) => return Err(need),
-    };
+    let Some(place) = readable(top_place(fetched, top))? else { return Ok(Vec::new()) };
     let records: Vec<(&Key, Kind)> = keys.iter().zip(kinds.iter().copied()).collect();
-    let first_list = records.iter().skip(1).position(|(key, kind)| is_top_list(key, *kind));
-    let first_list = first_list.map_or(keys.len(), |behind_top| behind_top.saturating_add(1));
     let whole = lists.iter().zip(counts).rev().filter_map(|((index, key), count)| Some((*index, *key, count?)));
-    let newest = whole.filter(|(index, ..)| *index > first_list).take(at_most);
-    let states = together(newest.map(|(index, key, count)| {
+    // Where the top directory has no key list before a free list, it has none before any older one.
+    let newest = whole.map_while(|(index, free, count)| {
         let before = records.get(1..index).unwrap_or_default();
-        state(fetched, top, &place, before, key, count)
-    }))?;
-    Ok(states.into_iter().flatten().collect())
-}
-
-fn is_top_list(key: &Key, kind: Kind) -> bool {
-    key.class_name == "TFile" && kind == Kind::KeyList
+        let (list, _) = before.iter().rfind(|(key, kind)| key.class_name == "TFile" && *kind == Kind::KeyList)?;
+        Some((before, *list, free, count))
+    });
+    together(
+        newest.take(at_most).map(|(before, list, free, count)| state(fetched, top, &place, before, list, free, count)),
+    )
 }
 
 /// The number of segments of a free list; `None` where it cannot be read.
 fn segments(fetched: &Fetched, top: &Key, free: &Key) -> Attempt<Option<u32>> {
     let end = free.seek_key.saturating_add(u64::from(free.nbytes));
     let header = FileHeader { begin: top.seek_key, end, seek_free: free.seek_key, ..FileHeader::default() };
-    match FreeList::read(fetched, &header) {
-        Ok((list, _)) => Ok(Some(list.count())),
-        Err(Interrupt::Failed(_)) => Ok(None),
-        Err(need) => Err(need),
-    }
+    Ok(readable(FreeList::read(fetched, &header))?.map(|(list, _)| list.count()))
 }
 
 /// What a record of the class of files or directories holds.
@@ -120,15 +110,16 @@ fn kind_of(bytes: &[u8], at: u64, file_size: u64) -> Kind {
     }
 }
 
-/// The state that a free list of so many segments ended; `None` where the top directory has no key list before it.
+/// The state that a free list of so many segments ended; `list` is the newest key list of the top directory before it.
 fn state(
     fetched: &Fetched,
     top: &Key,
     place: &TopPlace,
     before: &[(&Key, Kind)],
+    list: &Key,
     free: &Key,
     free_count: u32,
-) -> Attempt<Option<State>> {
+) -> Attempt<State> {
     let end = free.seek_key.saturating_add(u64::from(free.nbytes));
     let mut patches = Vec::new();
     // The later of two lists of a directory is the one that remains.
@@ -145,16 +136,12 @@ fn state(
         written.truncate(bytes.len());
         patches.push((key.payload_offset(), written));
     }
-    let list = before.iter().rfind(|(key, kind)| is_top_list(key, *kind)).map(|(key, _)| *key);
     let head_bytes = place.record_at.saturating_add(place.room.min(RECORD_BYTES as u64));
     let mut head = fetched.get(0, head_bytes)?.to_vec();
     let names_at = usize::try_from(top.payload_offset()).unwrap_or(usize::MAX);
     overwrite(&mut head, names_at, &place.names);
     let record_at = usize::try_from(place.record_at).unwrap_or(usize::MAX);
-    let mut record = match list {
-        Some(list) => rebuilt(head.get(record_at..).unwrap_or_default(), place.record_at, top, list),
-        None => return Ok(None),
-    };
+    let mut record = rebuilt(head.get(record_at..).unwrap_or_default(), place.record_at, top, list);
     record.nbytes_name = u32::try_from(place.record_at.saturating_sub(top.seek_key)).unwrap_or(u32::MAX);
     let mut infos = before.iter().map(|(key, _)| key).rev();
     let info = infos.find(|key| key.class_name == "TList" && key.name == "StreamerInfo");
@@ -180,7 +167,7 @@ fn state(
     written.truncate(room);
     overwrite(&mut head, record_at, &written);
     patches.push((0, head));
-    Ok(Some(State { end, patches }))
+    Ok(State { end, patches })
 }
 
 /// Where the record of the top directory lies.
@@ -240,6 +227,7 @@ fn is_key_list(bytes: &[u8], at: u64, file_size: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Interrupt;
     use super::*;
 
     /// 4000 took two minutes: a round of reading for each, and in each a look at all records.

@@ -1,7 +1,8 @@
 //! All records of a file one after the other, listed in a directory or not: a byte map (`TFile::Map`).
 
+use super::fetched::readable;
 use super::free::FreeList;
-use super::{Attempt, Fetched, Interrupt, Key, read_header, read_key};
+use super::{Attempt, Fetched, Key, read_header, read_key};
 use crate::wire::Cursor;
 use crate::{Error, Result};
 
@@ -46,18 +47,14 @@ impl Walk {
     /// Where there is no ROOT file.
     pub fn new(fetched: &Fetched) -> Attempt<Self> {
         let header = read_header(fetched)?;
-        let free = match FreeList::read(fetched, &header) {
-            Ok((free, _)) => free,
-            Err(Interrupt::Failed(_)) => FreeList::default(),
-            Err(need) => return Err(need),
-        };
+        let free = readable(FreeList::read(fetched, &header))?.map(|(free, _)| free).unwrap_or_default();
         Ok(Self { at: header.begin, end: header.end.min(fetched.size()), free })
     }
 
     /// The next record; `None` behind the last one.
     ///
     /// # Errors
-    /// [`Interrupt::Need`] for the next few bytes: provide them and call again. Corrupt where
+    /// [`Interrupt::Need`](super::Interrupt::Need) for the next few bytes: provide them and call again. Corrupt where
     /// a record has no length or reaches behind the file; the walk cannot go on then.
     pub fn next(&mut self, fetched: &Fetched) -> Attempt<Option<Record>> {
         if self.at >= self.end {

@@ -20,7 +20,7 @@ pub const LOCAL_WRITE_BUFFER_BYTES: usize = 4 << 20;
 const MAX_LINKS: usize = 40;
 /// The longest part of a file's name that its temporary neighbour repeats, in characters; names end at 255 bytes.
 const TEMPORARY_NAME_CHARS: usize = 50;
-/// Stands in the name of a temporary file between the name of its target and a few random characters.
+/// Separates the name of the target from a few random characters in the name of a temporary file.
 const TEMPORARY_MARK: &str = ".tmp-";
 /// How often a file that is replaced under our hands is opened again.
 const OPEN_ATTEMPTS: usize = 10;

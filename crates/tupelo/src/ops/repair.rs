@@ -110,7 +110,8 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
     let mut sink = Box::new(FileSink::update(path)?);
     let source: Arc<dyn ByteSource> = Arc::new(FileSource::open(path)?);
     let size = source.size()?;
-    if is_temporary(path) && !has_checkpoint(&source)? {
+    let states = states(&source);
+    if is_temporary(path) && !has_checkpoint(&source, &states)? {
         let path = path.display();
         return Err(Error::not_found(format!(
             "{path} has no checkpoint, because its writer was stopped before the first one; there is nothing to restore, \
@@ -128,7 +129,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         Err(_) => (0, &[] as &[_]),
     };
     let mut best: Option<(State, Report, Entries)> = None;
-    for state in states(&source)? {
+    for state in states? {
         // The present state and all before it are not better.
         if state.end < present_end || present_end > 0 && is_in_place(&state, &*source)? {
             break;
@@ -182,12 +183,13 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
 }
 
 /// Whether a new file has got as far as its first checkpoint: its header says so, or what the checkpoint has appended.
-fn has_checkpoint(source: &Arc<dyn ByteSource>) -> Result<bool> {
+/// That the states cannot be read is reported later.
+fn has_checkpoint(source: &Arc<dyn ByteSource>, states: &Result<Vec<State>>) -> Result<bool> {
     if source.size()? < container::BEGIN {
         return Ok(false);
     }
     let header = source::File::open(source.clone())?.attempt(container::read_header);
-    Ok(header.is_ok_and(|header| header.seek_free > 0) || !states(source)?.is_empty())
+    Ok(header.is_ok_and(|header| header.seek_free > 0) || states.as_ref().map_or(true, |states| !states.is_empty()))
 }
 
 fn overwrite(mut sink: Box<FileSink>, patches: &[(u64, Vec<u8>)]) -> Result<()> {

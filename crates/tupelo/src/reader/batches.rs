@@ -15,8 +15,8 @@ const CHUNK_BYTES: u64 = 32 << 20;
 /// Pieces are as large as this where pages are so large that smaller ones would decode them again and again.
 const MAX_CHUNK_BYTES: u64 = 8 * CHUNK_BYTES;
 
-/// The first piece has one batch, or more if it takes no more than this many bytes and clusters: whoever wants only the
-/// first batches does not wait for a whole piece.
+/// The first piece has one batch, or more if it takes no more than this many bytes and clusters: a caller that reads
+/// only the first batches does not wait for a whole piece.
 const FIRST_CHUNK_BYTES: u64 = 1 << 20;
 const FIRST_CHUNK_CLUSTERS: usize = 8;
 /// Each later piece has at most this many times the entries of the one before.

@@ -88,13 +88,13 @@ impl FileSink {
     }
 
     /// The state of the file, for the process that opened it. In a forked child all that the state says of the file may
-    /// be outdated, and whoever held the lock may not exist.
+    /// be outdated, and the thread that held the lock may not exist.
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
         let (owner, here) = (self.process, std::process::id());
         if owner != here {
             return Err(Error::invalid_argument(format!(
                 "the file is being written by process {owner}, and a writer belongs to the process that opened it; \
-                 process {here} must open a file of its own"
+                 process {here} must open its own file"
             )));
         }
         Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))

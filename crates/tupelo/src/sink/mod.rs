@@ -84,6 +84,6 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     /// continued stays as it was at the last checkpoint.
     fn abandon(&self, path: &str) -> Result<()>;
 
-    /// Notes that the caller gets the error by which the whole cannot be finished, and need not be told once more.
+    /// Records that the caller gets the error that keeps the file from being finished, so that it is not reported again.
     fn reported(&self);
 }

@@ -51,9 +51,9 @@ impl Budget {
             Some(_) => Ok(share),
             None => {
                 drop(share);
-                let wanted =
-                    format!("{what}: {bytes} bytes of memory wanted where {} of {}", self.left(), self.limit_bytes);
-                Err(Error::limit(wanted + " are left").with_remedy(Remedy::MemoryBudget))
+                let (left, limit) = (self.left(), self.limit_bytes);
+                let wanted = format!("{what}: {bytes} bytes of memory wanted where {left} of {limit} are left");
+                Err(Error::limit(wanted).with_remedy(Remedy::MemoryBudget))
             }
         }
     }

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use super::{Content, Directory, Entries, Entry, Layout, StreamerInfo};
 use crate::container::directory::{self, ListedKey, RECORD_BYTES};
-use crate::container::fetched::together;
+use crate::container::fetched::{readable, together};
 use crate::container::free::FreeList;
-use crate::container::key::{Key, read_key};
-use crate::container::{Attempt, Fetched, FileHeader, Interrupt, StreamerInfos, read_header, streamer_infos};
+use crate::container::key::{Key, parse_key, read_key};
+use crate::container::{Attempt, Fetched, FileHeader, StreamerInfos, read_header, streamer_infos};
 use crate::{Error, Result};
 
 /// A free segment cannot be shorter than the mark at its start.
@@ -69,13 +69,6 @@ impl Layout {
     /// # Errors
     /// Corrupt where a directory is damaged, or what one lists lies behind the end.
     pub fn mend(fetched: &Fetched, datime: u32) -> Attempt<(Self, Vec<&'static str>)> {
-        fn readable<T>(read: Attempt<T>) -> Attempt<Option<T>> {
-            match read {
-                Ok(read) => Ok(Some(read)),
-                Err(Interrupt::Failed(_)) => Ok(None),
-                Err(need) => Err(need),
-            }
-        }
         let (mut header, size) = (read_header(fetched)?, fetched.size());
         let tree = directory::read_tree(fetched)?;
         let free = readable(FreeList::read(fetched, &header))?;
@@ -211,7 +204,7 @@ fn check_top(
     used: &mut Used,
 ) -> Attempt<(u64, u32)> {
     let begin = header.begin;
-    let key = read_key(fetched, begin)?;
+    let (key, unread) = parse_key(fetched, begin)?;
     used.add("the record of the top directory", behind(begin, key.nbytes));
     agree("the offset in the key of the top directory", key.seek_key, begin, begin)?;
     agree("the parent of the top directory", key.seek_parent.max(top.record.seek_parent), 0, begin)?;
@@ -222,7 +215,6 @@ fn check_top(
         let what = format!("the name or title of the file has a zero byte in it: '{}'", text.escape_debug());
         return Err(Error::corrupt(what).at(begin).into());
     }
-    let unread = Key::unread_bytes(&fetched.get(begin, u64::from(key.key_bytes))?, begin)?;
     agree("the number of unused bytes in the key of the top directory", unread, 0, begin)?;
     let nbytes_name = u32::try_from(top.record_at.saturating_sub(begin)).unwrap_or(u32::MAX);
     agree("the length of the file's name in the header", header.nbytes_name, nbytes_name, 28)?;
