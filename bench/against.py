@@ -1,8 +1,9 @@
 """Tupelo beside an earlier commit of itself: the same tasks on the same files, in turns, answers asserted equal.
 
 `make bench AGAINST=COMMIT` calls this. The commit is built in a worktree below target/against. In each round either
-version does each task in its own process, after a warm-up call; the order of the versions alternates between rounds. The table has the median of each version, and the median over the rounds of their ratio: what the machine does to
-one round happens to both. Exit status 1 where the newer version is more than 3 % slower or takes more than 3 % more
+version does each task in its own process, after a warm-up call; the order of the versions changes from round to round.
+The table has the median of each version, and the median over the rounds of their ratio: what the machine does to one
+round happens to both. Exit status 1 where the newer version is more than 3 % slower or takes more than 3 % more
 memory, or where answers differ.
 """
 
