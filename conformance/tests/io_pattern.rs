@@ -52,7 +52,9 @@ fn pages(file: &Bytes, cluster: u64, column: usize) -> Vec<(Range<u64>, Range<u6
     let object = done(open::ntuples(&fetched)).remove(0);
     let anchor = done(open::anchor(&fetched, &object));
     let descriptor = done(open::descriptor(&fetched, &anchor));
-    let list = done(open::page_list(&fetched, &anchor, &descriptor, &descriptor.cluster_groups()[0]));
+    let group = &descriptor.cluster_groups()[0];
+    let stored = done(open::stored_page_lists(&fetched, &anchor, std::iter::once(&group.page_list))).remove(0);
+    let list = open::page_list(&stored, &descriptor, group, fetched.memory()).expect("a page list");
     let pages = list.pages(cluster as usize, column).expect("pages").expect("a column").pages;
     let mut first = 0;
     let place = |page: PageInfo| {
@@ -184,6 +186,37 @@ fn a_range_reads_only_the_pages_that_hold_it() {
     let parts = [wanted(&file, 0, 3990..4000), wanted(&file, 1, 0..4000), wanted(&file, 2, 0..10)];
     assert_eq!(joined(requests(&log)), joined(parts.concat()));
     summary::note("io_pattern", "requests of opening, reading, projections and ranges are as planned, to the byte");
+}
+
+#[test]
+fn an_explanation_is_what_is_read() {
+    let file = sample();
+    let (ntuple, log) = opened(&file);
+    let bytes = |ranges: &[Range<u64>]| ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+    // Whole clusters: exactly; parts: no less than what is read.
+    for (range, is_exact) in [(0..20_000, true), (4000..12_000, true), (3990..8010, false), (7..8, false), (5..5, true)]
+    {
+        requests(&log);
+        let read = ntuple.read_all().entries(range.clone());
+        let explanation = read.explain().expect("an explanation");
+        assert_eq!(requests(&log), [], "explaining reads no page");
+        read.to_batch().expect("a range");
+        let done = requests(&log);
+        assert_eq!(explanation.entries, range.end - range.start);
+        let bounds: Vec<bool> = explanation.columns.iter().map(|column| column.is_upper_bound).collect();
+        if is_exact {
+            let explained = (explanation.requests, explanation.stored_bytes());
+            assert_eq!(explained, (done.len() as u64, bytes(&done)), "{range:?}");
+            assert!(!bounds.contains(&true), "{range:?}");
+        } else {
+            assert!(explanation.stored_bytes() >= bytes(&done), "{range:?}");
+            assert_eq!(bounds, [false, false, true], "{range:?}");
+        }
+    }
+    let explained = |fields: &[&str]| ntuple.read(fields).unwrap().explain().unwrap();
+    let column = explained(&["v"]).columns.remove(1);
+    assert_eq!((column.field.as_str(), column.column_type, column.pages), ("v._0", "Real32", 5 * 24));
+    assert_eq!(column.stored_bytes, column.unpacked_bytes + 8 * column.pages);
 }
 
 #[test]

@@ -112,6 +112,23 @@ impl Locator {
         }
     }
 
+    /// Stored bytes, without a page's checksum; 0 for a locator of unknown kind.
+    pub fn stored_bytes(&self) -> u64 {
+        match *self {
+            Self::File { bytes, .. } | Self::Object { bytes, .. } | Self::ObjectRange { bytes, .. } => bytes,
+            Self::Unknown { .. } => 0,
+        }
+    }
+
+    /// Offset in the file or object, for messages.
+    pub fn offset(&self) -> u64 {
+        match *self {
+            Self::File { offset, .. } => offset,
+            Self::ObjectRange { offset, .. } => offset.into(),
+            Self::Object { .. } | Self::Unknown { .. } => 0,
+        }
+    }
+
     /// The byte range in the file, without a checksum that may follow.
     pub fn in_file(&self) -> Result<(u64, u64)> {
         match *self {

@@ -13,6 +13,7 @@ use crate::container::{self, Anchor, Attempt, Fetched, Interrupt, Object};
 use crate::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use crate::envelope::{Footer, Header, MIN_ENVELOPE_BYTES, PageList};
 use crate::locator::EnvelopeLink;
+use crate::wire::Memory;
 use crate::{Error, Result};
 
 /// Class name of the anchor in a ROOT file.
@@ -152,21 +153,32 @@ pub fn envelopes(fetched: &Fetched, anchor: &Anchor) -> Attempt<(Header, u64, Fo
     Ok((header, checksum, footer))
 }
 
-/// The page list of a cluster group.
-pub fn page_list(
+/// The page lists that links lead to, as they are stored; what is missing of all is requested together.
+pub fn stored_page_lists<'l>(
     fetched: &Fetched,
     anchor: &Anchor,
-    descriptor: &Descriptor,
-    group: &ClusterGroup,
-) -> Attempt<PageList> {
+    links: impl Iterator<Item = &'l EnvelopeLink>,
+) -> Attempt<Vec<Bytes>> {
+    let one = |&EnvelopeLink { length, locator }: &EnvelopeLink| {
+        let (offset, nbytes) = locator.in_file().map_err(|e| e.within("page list"))?;
+        check_envelope_size("page list", nbytes, length, offset)?;
+        stored(fetched, offset, nbytes, anchor, "page list")
+    };
+    container::together(links.map(one))
+}
+
+/// The page list of a cluster group from its stored bytes.
+///
+/// # Errors
+/// Corrupt where it is damaged or contradicts the descriptor, limit where it takes more than `memory`.
+pub fn page_list(stored: &[u8], descriptor: &Descriptor, group: &ClusterGroup, memory: &Memory) -> Result<PageList> {
     let EnvelopeLink { length, locator } = group.page_list;
-    let (offset, nbytes) = locator.in_file().map_err(|e| e.within("page list"))?;
-    check_envelope_size("page list", nbytes, length, offset)?;
-    let stored = stored(fetched, offset, nbytes, anchor, "page list")?;
-    let bytes = envelope(fetched, &stored, length, "page list", offset)?;
-    let list = PageList::read_within(bytes.into(), descriptor.header_checksum(), fetched.memory())
-        .map_err(|e| e.in_envelope(offset))?;
-    fetched.memory().take((list.clusters().len() as u64).saturating_mul(CLUSTER_MEMORY), "clusters")?;
+    let offset = locator.offset();
+    let bytes = compression::decompress_within(stored, length, MAX_ENVELOPE_BYTES, memory)
+        .map_err(|e| e.within("page list").at(offset))?;
+    let list =
+        PageList::read_within(bytes.into(), descriptor.header_checksum(), memory).map_err(|e| e.in_envelope(offset))?;
+    memory.take((list.clusters().len() as u64).saturating_mul(CLUSTER_MEMORY), "clusters")?;
     descriptor.check_page_list(group, &list).map_err(|e| e.at(offset))?;
     Ok(list)
 }

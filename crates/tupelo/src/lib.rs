@@ -98,10 +98,10 @@
 //! | `pool` | threads, and being stopped |
 //! | `expression` | [`Expression`]: over the fields of an entry |
 //! | [`schema`] | the field tree; from descriptors, to and from Arrow; projections |
-//! | `source` | metadata and sealed pages of an ntuple, over a byte source |
+//! | `source` | ROOT files, metadata of ntuples, and the store of their pages |
 //! | `sink` | where pages and envelopes are stored: the trait, and ROOT files |
-//! | `plan` | which pages a request needs |
-//! | `decode` | sealed pages to Arrow arrays |
+//! | `plan` | which pages a request reads |
+//! | `decode` | fetches sealed pages and decodes them to Arrow arrays |
 //! | `encode` | Arrow arrays to sealed pages |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |

@@ -2,6 +2,7 @@
 
 mod copy;
 mod dump;
+mod explain;
 mod generate;
 mod head;
 mod index;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Schema(schema::Args),
     Head(head::Args),
     Dump(dump::Args),
+    Explain(explain::Args),
     Layout(layout::Args),
     Verify(verify::Args),
     Copy(copy::Args),
@@ -46,6 +48,7 @@ impl Command {
             Self::Schema(args) => schema::run(&args, console),
             Self::Head(args) => head::run(&args, console),
             Self::Dump(args) => dump::run(&args, console),
+            Self::Explain(args) => explain::run(&args, console),
             Self::Layout(args) => layout::run(&args, console),
             Self::Verify(args) => verify::run(&args, console),
             Self::Copy(args) => copy::run(&args, console),

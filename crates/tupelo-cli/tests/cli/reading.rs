@@ -10,7 +10,7 @@ use super::{Place, command, tupelo};
 #[test]
 fn help_and_version_go_to_standard_output() {
     assert!(tupelo(&["--version"]).ok().starts_with("tupelo 0."));
-    for name in ["ls", "schema", "head", "dump", "layout", "verify", "copy", "index", "generate"] {
+    for name in ["ls", "schema", "head", "dump", "explain", "layout", "verify", "copy", "index", "generate"] {
         let help = tupelo(&[name, "--help"]).ok();
         assert!(help.contains("Example"), "{name} has an example");
     }

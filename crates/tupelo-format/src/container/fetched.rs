@@ -38,7 +38,7 @@ pub(super) fn readable<T>(read: Attempt<T>) -> Attempt<Option<T>> {
 
 /// The results of several steps. Ranges that any of them lacks are requested together: a round of fetching for each step
 /// would repeat all steps before it.
-pub(super) fn together<T>(steps: impl Iterator<Item = Attempt<T>>) -> Attempt<Vec<T>> {
+pub(crate) fn together<T>(steps: impl Iterator<Item = Attempt<T>>) -> Attempt<Vec<T>> {
     let (mut done, mut missing) = (Vec::with_capacity(steps.size_hint().0), Vec::new());
     for step in steps {
         match step {

@@ -28,6 +28,7 @@ pub use chunks::{Chunks, payload};
 pub use directory::{
     Directory, Level, MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, Object, Tree, find_object, find_object_in, list_objects,
 };
+pub(crate) use fetched::together;
 pub use fetched::{Attempt, Fetched, Interrupt};
 pub use header::{BEGIN, FileHeader, read_header, read_uuid};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};

@@ -1,290 +1,268 @@
-//! Sealed pages to Arrow arrays: every page is decompressed and decoded straight into its place in the final buffer, a run
-//! of pages a task.
+//! Sealed pages to Arrow arrays: every page is decompressed and decoded directly into its place in the final buffer.
 //!
-//! A field is decoded over a list of [`Segment`]s, its element ranges in one cluster after another. Index columns give
-//! the segments of the fields below them, so that a range of entries touches only the pages that hold it.
+//! A field is decoded over a list of [`Segment`]s, its element ranges in one cluster after another. All fields go level by
+//! level: the columns whose segments are known are decoded together, and index columns among them give the segments of the
+//! fields below. So a range of entries touches only the pages that hold it, and a level of all fields takes one request.
 
-mod fields;
-mod fill;
+mod fetch;
+mod level;
+mod node;
 mod offsets;
 mod optional;
+mod pages;
+mod scratch;
+#[cfg(test)]
+mod tests;
 mod values;
+mod variant;
 
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, LargeBinaryArray, LargeListArray, LargeStringArray, NullArray,
-    StructArray, UInt32Array, UInt64Array, UnionArray, make_array,
-};
-use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
-use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Fields};
+use arrow_array::ArrayRef;
+use arrow_schema::ArrowError;
 use tupelo_format::encoding::{self, ColumnType, Encoding};
 use tupelo_format::envelope::FeatureFlags;
 
-use crate::schema::arrow as arrow_type;
+use crate::plan::{ColumnTable, PageSlice, ReadPlan, Segment};
 use crate::schema::{Field, Kind, Primitive};
-use crate::source::{Pages, Segment, Touch};
-use crate::{Error, Result};
-pub(crate) use fields::{How, fields};
-use offsets::Known;
-use values::Values;
+use crate::source::{Metadata, RequestMemory};
+use crate::{Error, Result, pool};
+use fetch::Fetcher;
+use level::{Job, Switch, Target};
+use node::{Assembly, Columns, Node};
+use offsets::{OffsetCache, Offsets};
+use pages::Decode;
+use values::ValueBuffer;
+use variant::Variants;
 
 /// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.
 const TRIED_BYTES: usize = 64 << 20;
-/// More elements that nobody stored (of fields added late, of records without members) are refused: only they cost
+/// More elements that are not stored (of fields added late, of records without members) are refused: only they cost
 /// a file nothing.
 const MAX_UNSTORED: u64 = 1 << 32;
+/// Requests of so many stored bytes put their values past the caches, which could not hold them until they are used.
+const LARGE_BYTES: u64 = 16 << 20;
 
-/// Decodes one field of a reading request.
-struct Decoder<'s> {
-    pages: Pages<'s>,
-    /// What other fields of the request have decoded.
-    known: &'s Known,
-    how: How,
+/// How values are decoded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DecodeOptions {
+    /// Whether the source is compressed, which decides what encodings need no mention in the metadata.
+    pub(crate) compressed: bool,
+    pub(crate) binary_strings: bool,
+}
+
+/// The values of fields over the segments, one array per field.
+pub(crate) fn decode(
+    metadata: &Metadata,
+    memory: &RequestMemory,
+    fields: &[Field],
+    segments: &[Segment],
+    options: DecodeOptions,
+) -> Result<Vec<ArrayRef>> {
+    let mut table = ColumnTable::new(metadata, memory);
+    let plan = ReadPlan::new(&mut table, fields, segments)?;
+    let store = metadata.store();
+    let flags = metadata.descriptor().feature_flags();
+    let nested_deferred = flags.bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS);
+    let (offsets, is_large) = (OffsetCache::default(), plan.stored_bytes >= LARGE_BYTES);
+    let mut decoder = Decoder { metadata, memory, table, offsets, options, nested_deferred, is_large };
+    let segments: Arc<[Segment]> = segments.into();
+    let mut arrays = Vec::with_capacity(fields.len());
+    let groups = plan.groups(store, memory.fetch_bytes()).into_iter();
+    let groups = groups.map(|group| (group.pages.into_iter().collect(), group.fields));
+    Fetcher::new(store, memory).each(groups, |fetcher, group| {
+        arrays.extend(decoder.fields(fetcher, &fields[group], &segments)?);
+        fetcher.release_all();
+        Ok(())
+    })?;
+    Ok(arrays)
+}
+
+/// Decodes the fields of one reading request.
+struct Decoder<'m> {
+    metadata: &'m Metadata,
+    memory: &'m RequestMemory,
+    table: ColumnTable<'m>,
+    offsets: OffsetCache,
+    options: DecodeOptions,
     nested_deferred: bool,
-    /// Whether other threads may help.
-    parallel: bool,
     /// Whether the whole request is more than caches hold.
     is_large: bool,
 }
 
-impl<'s> Decoder<'s> {
-    fn new(pages: Pages<'s>, known: &'s Known, how: How, parallel: bool) -> Self {
-        let flags = pages.source().descriptor().feature_flags();
-        let nested_deferred = flags.bits().contains(&FeatureFlags::NESTED_DEFERRED_COLUMNS);
-        Self { pages, known, how, nested_deferred, parallel, is_large: false }
-    }
+/// What a level begins with.
+enum Step<'t, 'f> {
+    /// A field, of which nothing is decoded.
+    Field(&'t mut Node<'f>),
+    /// The bytes of a string or an object, whose offsets are decoded.
+    Bytes(&'t mut Node<'f>, Vec<Segment>),
+}
 
-    /// The field's values over the segments, one after the other.
-    fn decode(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
-        let count = total(field, segments)?;
-        match &field.kind {
-            Kind::Primitive(primitive) => self.primitive(field, *primitive, segments, count),
-            Kind::String => self.string(field, segments),
-            Kind::Streamer => {
-                let offsets = self.offsets(field, segments)?;
-                let bytes = self.bytes(field, 1, &offsets.items)?;
-                Ok(Arc::new(LargeBinaryArray::try_new(offsets.buffer, bytes, None).map_err(misfit)?))
-            }
-            Kind::Cardinality { wide } => {
-                let offsets = self.offsets(field, segments)?.buffer;
-                let lengths = offsets.windows(2).map(|w| w[1].abs_diff(w[0]));
-                match wide {
-                    true => Ok(Arc::new(UInt64Array::from_iter_values(lengths))),
-                    false => {
-                        let narrow = lengths.map(u32::try_from).collect::<Result<Vec<_>, _>>();
-                        let narrow =
-                            narrow.map_err(|_| self.corrupt(field, "a collection has more than 2^32 items"))?;
-                        Ok(Arc::new(UInt32Array::from(narrow)))
+impl<'m> Decoder<'m> {
+    fn fields(
+        &mut self,
+        fetcher: &mut Fetcher<'m>,
+        fields: &[Field],
+        segments: &Arc<[Segment]>,
+    ) -> Result<Vec<ArrayRef>> {
+        let mut nodes: Vec<Node<'_>> = fields.iter().map(|field| Node::new(field, Arc::clone(segments))).collect();
+        let mut steps: Vec<Step<'_, '_>> = nodes.iter_mut().map(Step::Field).collect();
+        while !steps.is_empty() {
+            let mut jobs = Vec::with_capacity(steps.len());
+            for step in steps {
+                match step {
+                    Step::Field(node) => self.expand(fetcher, node, &mut jobs)?,
+                    Step::Bytes(node, items) => {
+                        let job = self.fixed(node, 1, &items, 1, encoding::decode_fixed)?;
+                        jobs.push(job);
                     }
                 }
             }
-            Kind::Bitset { size } => {
-                let bits = self.bits(field, &repeated(self, field, segments, *size)?)?;
-                let list =
-                    FixedSizeListArray::try_new(arrow_type::bits(), list_size(*size)?, bits, None).map_err(misfit)?;
-                Ok(Arc::new(list))
-            }
-            Kind::Array { size, item } => {
-                let values = self.decode(item, &repeated(self, field, segments, *size)?)?;
-                let item = arrow_type::item(item, values.data_type().clone(), self.how.compressed);
-                Ok(Arc::new(FixedSizeListArray::try_new(item, list_size(*size)?, values, None).map_err(misfit)?))
-            }
-            Kind::Wrapper(item) => self.decode(item, segments),
-            Kind::Optional(item) if item.takes_nulls() => self.optional(field, item, segments),
-            Kind::Optional(item) | Kind::Collection(item) => {
-                let offsets = self.offsets(field, segments)?;
-                if matches!(field.kind, Kind::Optional(_)) {
-                    self.at_most_one(field, &offsets.buffer)?;
-                }
-                let values = self.decode(item, &offsets.items)?;
-                let item = arrow_type::item(item, values.data_type().clone(), self.how.compressed);
-                Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None).map_err(misfit)?))
-            }
-            Kind::Map(pair) => {
-                let offsets = self.offsets(field, segments)?;
-                let values = self.record(pair.children(), Some(["key", "value"]), &offsets.items)?;
-                let item = arrow_type::item(pair, values.data_type().clone(), self.how.compressed);
-                Ok(Arc::new(LargeListArray::try_new(item, offsets.buffer, values, None).map_err(misfit)?))
-            }
-            Kind::Record(fields) | Kind::Tuple(fields) => {
-                if fields.is_empty() {
-                    self.check_unstored(field, count as u64)?;
-                }
-                self.record(fields, None, segments)
-            }
-            Kind::Variant(fields) => self.variant(field, fields, segments, count),
+            self.decode_level(fetcher, &mut jobs)?;
+            steps = self.end_level(fetcher, jobs)?;
         }
+        let assembly = Assembly { table: &self.table, memory: self.memory, options: self.options };
+        let bytes = nodes.iter().map(|node| node.count as u64).sum();
+        pool::map(nodes, bytes, |node| assembly.array(node))
     }
 
-    fn primitive(
+    /// Adds the jobs of all columns of a field whose segments are known.
+    fn expand<'t, 'f>(
         &mut self,
-        field: &Field,
-        primitive: Primitive,
-        segments: &[Segment],
-        count: usize,
-    ) -> Result<ArrayRef> {
-        let data_type = primitive.data_type();
-        if primitive == Primitive::Bool {
-            return self.bits(field, segments);
+        fetcher: &mut Fetcher<'m>,
+        node: &'t mut Node<'f>,
+        jobs: &mut Vec<Job<'t, 'f>>,
+    ) -> Result<()> {
+        let (field, segments) = (node.field, Arc::clone(&node.segments));
+        node.count = total(field, &segments)?;
+        match &field.kind {
+            Kind::Primitive(Primitive::Bool) => jobs.push(self.bits(node, &segments)?),
+            Kind::Bitset { size } => {
+                let bits = self.repeated(field, &segments, *size)?;
+                jobs.push(self.bits(node, &bits)?);
+            }
+            Kind::Primitive(primitive) => {
+                let width = primitive.data_type().primitive_width().unwrap_or(1);
+                jobs.push(self.fixed(node, 0, &segments, width, self.decode_of(*primitive))?);
+            }
+            Kind::Array { .. } | Kind::Wrapper(_) | Kind::Record(_) | Kind::Tuple(_) => {
+                let below = match &field.kind {
+                    Kind::Array { size, .. } => self.repeated(field, &segments, *size)?.into(),
+                    _ => segments,
+                };
+                if field.children().is_empty() {
+                    self.check_unstored(field, node.count as u64)?;
+                }
+                node.children = field.children().iter().map(|child| Node::new(child, Arc::clone(&below))).collect();
+                node.children.iter_mut().try_for_each(|child| self.expand(fetcher, child, jobs))?;
+            }
+            Kind::Variant(_) => jobs.push(self.switch(node, &segments)?),
+            _ => self.index(fetcher, node, jobs)?,
         }
-        let width = data_type.primitive_width().unwrap_or(1);
-        let decode = match (primitive, self.is_large) {
+        Ok(())
+    }
+
+    fn decode_of(&self, primitive: Primitive) -> Decode {
+        match (primitive, self.is_large) {
             (Primitive::Float, true) => single::<true>,
             (Primitive::Float, false) => single::<false>,
             (Primitive::Double, true) => double::<true>,
             (Primitive::Double, false) => double::<false>,
             (_, true) => fixed::<true>,
             (_, false) => fixed::<false>,
-        };
-        let values = self.numbers(field, 0, segments, width, decode)?;
-        primitive_array(data_type, count, values.into())
+        }
     }
 
-    /// Elements of one column, of `width` bytes each.
-    fn numbers(
+    /// A job for values of `width` bytes each.
+    fn fixed<'t, 'f>(
         &mut self,
-        field: &Field,
+        node: &'t mut Node<'f>,
         k: usize,
         segments: &[Segment],
         width: usize,
-        decode: fill::Decode,
-    ) -> Result<Values> {
-        self.check(field, k, segments)?;
-        let mut out = self.values(field, total(field, segments)?, width)?;
-        self.fill(field, k, segments, width, out.bytes_mut(), decode)?;
-        Ok(out)
+        decode: Decode,
+    ) -> Result<Job<'t, 'f>> {
+        let slices = self.slices(node.field, k, segments)?;
+        let values = self.values(node.field, total(node.field, segments)?, width)?;
+        Ok(Job { node, slices, target: Target::Fixed { values, front: 0, width, decode } })
     }
 
-    /// One byte an element: characters and streamed bytes.
-    fn bytes(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Buffer> {
-        Ok(self.numbers(field, k, segments, 1, encoding::decode_fixed)?.into())
+    fn bits<'t, 'f>(&mut self, node: &'t mut Node<'f>, segments: &[Segment]) -> Result<Job<'t, 'f>> {
+        let slices = self.slices(node.field, 0, segments)?;
+        let mut values = self.values(node.field, total(node.field, segments)?.div_ceil(8), 1)?;
+        values.bytes_mut().fill(0);
+        Ok(Job { node, slices, target: Target::Bits(values) })
     }
 
-    fn bits(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
-        self.check(field, 0, segments)?;
-        let count = total(field, segments)?;
-        let mut out = self.values(field, count.div_ceil(8), 1)?;
-        let bits = out.bytes_mut();
-        bits.fill(0);
-        self.visit(field, 0, segments, |touch, _, _, packed| {
-            Ok(encoding::decode_bits(packed, touch.skip, touch.take, bits, touch.to)?)
-        })?;
-        Ok(Arc::new(BooleanArray::new(BooleanBuffer::new(out.into(), 0, count), None)))
+    fn switch<'t, 'f>(&mut self, node: &'t mut Node<'f>, segments: &[Segment]) -> Result<Job<'t, 'f>> {
+        let slices = self.slices(node.field, 0, segments)?;
+        self.reserve_values(node.field, node.count, size_of::<(u64, u32, i8, i32)>())?;
+        let target = Target::Switch(Switch::of(node.count));
+        Ok(Job { node, slices, target })
     }
 
-    fn string(&mut self, field: &Field, segments: &[Segment]) -> Result<ArrayRef> {
-        let offsets = self.offsets(field, segments)?;
-        let bytes = self.bytes(field, 1, &offsets.items)?;
-        if !self.how.binary_strings
-            && let Ok(strings) = LargeStringArray::try_new(offsets.buffer.clone(), bytes.clone(), None)
-        {
-            return Ok(Arc::new(strings));
-        }
-        Ok(Arc::new(LargeBinaryArray::try_new(offsets.buffer, bytes, None).map_err(misfit)?))
+    /// The pages of a column; what is not stored is refused where it is too much.
+    fn slices(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<Vec<PageSlice>> {
+        let column = self.table.slices(field, k, segments)?;
+        self.check_unstored(field, column.unstored)?;
+        Ok(column.slices)
     }
 
-    fn record(&mut self, fields: &[Field], names: Option<[&str; 2]>, segments: &[Segment]) -> Result<ArrayRef> {
-        let mut arrays = Vec::with_capacity(fields.len());
-        let mut arrow_fields = Vec::with_capacity(fields.len());
-        for (index, field) in fields.iter().enumerate() {
-            let array = self.decode(field, segments)?;
-            let name = names.and_then(|names| names.get(index).copied()).unwrap_or(&field.name);
-            arrow_fields.push(arrow_type::named(field, name, array.data_type().clone(), self.how.compressed));
-            arrays.push(array);
-        }
-        if arrays.is_empty() {
-            let count = segments.iter().map(|segment| segment.count as usize).sum();
-            return Ok(Arc::new(StructArray::new_empty_fields(count, None)));
-        }
-        Ok(Arc::new(StructArray::try_new(Fields::from(arrow_fields), arrays, None).map_err(misfit)?))
-    }
-
-    fn variant(
-        &mut self,
-        field: &Field,
-        alternatives: &[Field],
-        segments: &[Segment],
-        count: usize,
-    ) -> Result<ArrayRef> {
-        self.check(field, 0, segments)?;
-        self.take_values(field, count, size_of::<(u64, u32, i8, i32)>())?;
-        let mut switch = Switch { indexes: vec![0; count], tags: vec![0; count], ..Switch::default() };
-        self.visit(field, 0, segments, |touch, encoding, elements, packed| {
-            switch.decode(touch, encoding, elements, packed)
-        })?;
-        let mut type_ids = Vec::with_capacity(count);
-        let mut offsets = Vec::with_capacity(count);
-        // Per alternative: where its elements lie, and how many came before.
-        let mut items: Vec<Vec<Segment>> = vec![Vec::new(); alternatives.len()];
-        let mut counts = vec![0u64; alternatives.len() + 1];
-        let mut position = 0;
-        for segment in segments {
-            let mut open: Vec<Option<(u64, u64)>> = vec![None; alternatives.len() + 1];
-            for _ in 0..segment.count {
-                let (tag, index) = (switch.tags[position] as usize, switch.indexes[position]);
-                position += 1;
-                if tag > alternatives.len() {
-                    return Err(self.corrupt(field, &format!("a variant has tag {tag} of {}", alternatives.len())));
-                }
-                if tag > 0 {
-                    let (_, next) = open[tag].get_or_insert((index, index));
-                    if *next != index {
-                        return Err(self.corrupt(field, &format!("item {index} of alternative {tag} is out of order")));
+    /// Moves decoded columns into their nodes, and gives the steps of the next level.
+    fn end_level<'t, 'f>(&mut self, fetcher: &mut Fetcher<'m>, jobs: Vec<Job<'t, 'f>>) -> Result<Vec<Step<'t, 'f>>> {
+        let offsets = self.end_offsets(fetcher, jobs)?;
+        let mut steps = Vec::new();
+        for (Job { node, target, .. }, offsets) in offsets {
+            let field = node.field;
+            match (target, offsets) {
+                (_, Some(Offsets { buffer, items })) => match &field.kind {
+                    Kind::String | Kind::Streamer => {
+                        node.columns = Columns::Offsets(buffer);
+                        steps.push(Step::Bytes(node, items));
                     }
-                    *next = index.checked_add(1).ok_or_else(|| self.corrupt(field, "an alternative has 2^64 items"))?;
+                    kind => {
+                        if matches!(kind, Kind::Optional(_)) {
+                            at_most_one(&buffer).map_err(|e| self.table.named(field, e))?;
+                        }
+                        node.columns = Columns::Offsets(buffer);
+                        let items: Arc<[Segment]> = items.into();
+                        // Of a cardinality the items are not read.
+                        let below = field.children().iter();
+                        node.children = below.map(|child| Node::new(child, Arc::clone(&items))).collect();
+                        steps.extend(node.children.iter_mut().map(Step::Field));
+                    }
+                },
+                (Target::Switch(switch), _) => {
+                    let alternatives = field.children();
+                    let variants = Variants::new(&switch, &node.segments, alternatives.len());
+                    let (variants, items) = variants.map_err(|e| self.table.named(field, e))?;
+                    node.columns = Columns::Variants(variants);
+                    let below = alternatives.iter().zip(items);
+                    node.children = below.map(|(child, items)| Node::new(child, items.into())).collect();
+                    steps.extend(node.children.iter_mut().map(Step::Field));
                 }
-                let offset = i32::try_from(counts[tag]);
-                offsets.push(offset.map_err(|_| Error::limit("more than 2^31 values of a variant in one batch"))?);
-                counts[tag] += 1;
-                type_ids.push(tag as i8);
-            }
-            // All of a cluster's variants are all that its alternatives have.
-            let is_whole = segment.start == 0 && segment.total == Some(segment.count);
-            for (range, items) in open[1..].iter().zip(&mut items) {
-                let (start, end) = match *range {
-                    Some(range) => range,
-                    None if is_whole => (0, 0),
-                    None => continue,
-                };
-                let total = (is_whole && start == 0).then_some(end);
-                items.push(Segment { start, count: end - start, total, per_entry: None, ..*segment });
+                (Target::Fixed { values, .. } | Target::Bits(values), _) => {
+                    node.columns = match std::mem::replace(&mut node.columns, Columns::Nothing) {
+                        Columns::Offsets(offsets) => Columns::Bytes(offsets, values.into()),
+                        _ => Columns::Values(values.into()),
+                    };
+                }
+                (Target::Known(_) | Target::SameAs(_) | Target::Nothing, None) => {}
             }
         }
-        let mut children: Vec<ArrayRef> = vec![Arc::new(NullArray::new(counts[0] as usize))];
-        let mut fields = Vec::with_capacity(alternatives.len());
-        for (alternative, items) in alternatives.iter().zip(&items) {
-            let array = self.decode(alternative, items)?;
-            fields.push(arrow_type::named(
-                alternative,
-                &alternative.name,
-                array.data_type().clone(),
-                self.how.compressed,
-            ));
-            children.push(array);
-        }
-        let union_fields = arrow_type::union_fields(fields.into());
-        let (type_ids, offsets) = (ScalarBuffer::from(type_ids), ScalarBuffer::from(offsets));
-        Ok(Arc::new(UnionArray::try_new(union_fields, type_ids, Some(offsets), children).map_err(misfit)?))
+        Ok(steps)
     }
 
-    /// Refuses what is not stored before room is made for it.
-    fn check(&mut self, field: &Field, k: usize, segments: &[Segment]) -> Result<()> {
-        let unstored = self.pages.check(field, k, segments)?;
-        self.check_unstored(field, unstored)
-    }
-
-    /// Counts the memory of values before it is allocated, and tries it if it is much.
-    fn take_values(&mut self, field: &Field, count: usize, width: usize) -> Result<()> {
+    /// Reserves the memory of values before it is allocated, and tries it if it is much.
+    fn reserve_values(&self, field: &Field, count: usize, width: usize) -> Result<()> {
         let bytes = count.saturating_mul(width);
-        let taken = self.pages.memory().take_values(bytes as u64).and_then(|()| try_room(bytes));
-        taken.map_err(|e| self.pages.named(field, e))
+        let reserved = self.memory.reserve_values(bytes as u64).and_then(|()| try_allocation(bytes));
+        reserved.map_err(|e| self.table.named(field, e))
     }
 
-    fn values(&mut self, field: &Field, count: usize, width: usize) -> Result<Values> {
-        self.take_values(field, count, width)?;
-        Values::with_len(count.saturating_mul(width)).map_err(|e| self.pages.named(field, e))
+    fn values(&self, field: &Field, count: usize, width: usize) -> Result<ValueBuffer> {
+        self.reserve_values(field, count, width)?;
+        ValueBuffer::with_len(count.saturating_mul(width)).map_err(|e| self.table.named(field, e))
     }
 
     fn check_unstored(&self, field: &Field, unstored: u64) -> Result<()> {
@@ -292,44 +270,33 @@ impl<'s> Decoder<'s> {
             ..=MAX_UNSTORED => Ok(()),
             _ => {
                 let what = format!("{unstored} elements that are stored nowhere");
-                Err(self.pages.named(field, Error::limit(what)))
+                Err(self.table.named(field, Error::limit(what)))
             }
         }
     }
 
-    fn at_most_one(&self, field: &Field, offsets: &OffsetBuffer<i64>) -> Result<()> {
-        match offsets.windows(2).map(|w| w[1] - w[0]).find(|&count| count > 1) {
-            None => Ok(()),
-            Some(more) => Err(self.corrupt(field, &format!("an optional has {more} values"))),
-        }
-    }
-
-    #[cold]
-    fn corrupt(&self, field: &Field, what: &str) -> Error {
-        self.pages.named(field, Error::corrupt(what))
+    /// The segments of a fixed array's items.
+    fn repeated(&self, field: &Field, segments: &[Segment], size: u64) -> Result<Vec<Segment>> {
+        let too_many = || self.table.named(field, Error::corrupt("a fixed array has over 2^64 items"));
+        let times = |n: u64| n.checked_mul(size).ok_or_else(too_many);
+        let repeat = |segment: &Segment| {
+            times(segment.start + segment.count)?;
+            Ok(Segment {
+                start: times(segment.start)?,
+                count: times(segment.count)?,
+                total: segment.total.map(times).transpose()?,
+                per_entry: segment.per_entry.and_then(|n| n.checked_mul(size)),
+                ..*segment
+            })
+        };
+        segments.iter().map(repeat).collect()
     }
 }
 
-/// A switch column in memory.
-#[derive(Default)]
-struct Switch {
-    indexes: Vec<u64>,
-    tags: Vec<u32>,
-    /// A whole page, of which a part is taken.
-    spare: (Vec<u64>, Vec<u32>),
-}
-
-impl Switch {
-    fn decode(&mut self, touch: &Touch, encoding: &Encoding, elements: usize, packed: &[u8]) -> Result<()> {
-        debug_assert_eq!(encoding.column_type(), ColumnType::Switch);
-        let (indexes, tags) = &mut self.spare;
-        indexes.resize(elements, 0);
-        tags.resize(elements, 0);
-        encoding::decode_switch(packed, indexes, tags)?;
-        let (from, to) = (touch.skip..touch.skip + touch.take, touch.to..touch.to + touch.take);
-        self.indexes[to.clone()].copy_from_slice(&indexes[from.clone()]);
-        self.tags[to].copy_from_slice(&tags[from]);
-        Ok(())
+fn at_most_one(offsets: &[i64]) -> Result<()> {
+    match offsets.windows(2).map(|pair| pair[1] - pair[0]).find(|&count| count > 1) {
+        None => Ok(()),
+        Some(more) => Err(Error::corrupt(format!("an optional has {more} values"))),
     }
 }
 
@@ -357,28 +324,6 @@ fn double<const LARGE: bool>(encoding: &Encoding, packed: &[u8], out: &mut [u8])
     }
 }
 
-/// The segments of a fixed array's items.
-fn repeated(decoder: &Decoder<'_>, field: &Field, segments: &[Segment], size: u64) -> Result<Vec<Segment>> {
-    let times = |n: u64| n.checked_mul(size).ok_or_else(|| decoder.corrupt(field, "a fixed array has over 2^64 items"));
-    segments
-        .iter()
-        .map(|segment| {
-            times(segment.start + segment.count)?;
-            Ok(Segment {
-                start: times(segment.start)?,
-                count: times(segment.count)?,
-                total: segment.total.map(times).transpose()?,
-                per_entry: segment.per_entry.and_then(|n| n.checked_mul(size)),
-                ..*segment
-            })
-        })
-        .collect()
-}
-
-fn list_size(items: u64) -> Result<i32> {
-    i32::try_from(items).map_err(|_| Error::limit(format!("a fixed array of {items} items")))
-}
-
 /// Number of elements of all segments together.
 fn total(field: &Field, segments: &[Segment]) -> Result<usize> {
     let mut total = 0u64;
@@ -391,23 +336,8 @@ fn total(field: &Field, segments: &[Segment]) -> Result<usize> {
     }
 }
 
-/// What a missing value takes in memory where Arrow makes a place for it.
-fn slot_bytes(data_type: &DataType) -> u64 {
-    match data_type {
-        DataType::Null => 0,
-        DataType::FixedSizeList(item, size) => {
-            slot_bytes(item.data_type()).saturating_mul(u64::from(size.unsigned_abs())).saturating_add(1)
-        }
-        DataType::Struct(fields) => {
-            fields.iter().map(|field| slot_bytes(field.data_type())).fold(1, u64::saturating_add)
-        }
-        // Offsets of lists and strings, places of variants: no wider than the widest number, and a bit for its absence.
-        _ => 9,
-    }
-}
-
 /// Arrow's buffers abort the process where memory is refused; an error is better.
-fn try_room(bytes: usize) -> Result<()> {
+fn try_allocation(bytes: usize) -> Result<()> {
     if bytes > TRIED_BYTES {
         let mut room = Vec::<u8>::new();
         room.try_reserve_exact(bytes).map_err(|_| Error::limit(format!("no memory for {bytes} bytes")))?;
@@ -415,12 +345,8 @@ fn try_room(bytes: usize) -> Result<()> {
     Ok(())
 }
 
-fn primitive_array(data_type: DataType, count: usize, values: Buffer) -> Result<ArrayRef> {
-    Ok(make_array(ArrayData::builder(data_type).len(count).add_buffer(values).build().map_err(misfit)?))
-}
-
 /// What was decoded does not make an array: that is the file's fault, not the caller's.
 #[cold]
-fn misfit(error: ArrowError) -> Error {
+fn mismatch(error: ArrowError) -> Error {
     Error::corrupt(format!("the decoded columns do not fit together: {error}"))
 }

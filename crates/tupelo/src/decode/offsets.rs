@@ -1,15 +1,19 @@
 //! Index columns to Arrow offsets.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use tupelo_format::encoding::{self, Encoding};
 
+use super::fetch::Fetcher;
+use super::level::{Job, Target};
+use super::node::Node;
+use super::pages::PageReader;
+use super::values::ValueBuffer;
 use super::{Decoder, total};
+use crate::plan::{ColumnTable, PageSlice, Segment};
 use crate::schema::Field;
-use crate::source::{Segment, Touch};
-use crate::{Error, Result};
+use crate::{Error, Result, pool};
 
 /// Memory of a list of segments for each of them and each field, in bytes: as they are, and with the offset before.
 const SEGMENT_MEMORY: u64 = 2 * size_of::<Segment>() as u64;
@@ -18,34 +22,38 @@ const MAX_ITEMS: u64 = 1 << 62;
 
 /// Offsets that are decoded, for fields that turn out to have the same. Members that are written as collections of their
 /// own, as `Muon_pt` and `Muon_eta`, store the same offsets again and again: pages of the same checksum and size are
-/// neither read nor decoded twice, and arrays that have the same offsets have them in common.
+/// neither read nor decoded twice, and arrays that have the same offsets share them.
 #[derive(Default)]
-pub(super) struct Known(Mutex<HashMap<Vec<u64>, Offsets>>);
-
-impl Known {
-    fn get(&self, fingerprint: &[u64]) -> Option<Offsets> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(fingerprint).cloned()
-    }
-
-    fn put(&self, fingerprint: Vec<u64>, offsets: &Offsets) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(fingerprint, offsets.clone());
-    }
+pub(super) struct OffsetCache {
+    offsets: HashMap<Vec<u64>, Offsets>,
+    /// Fingerprints of what the level decodes, with the number of the job.
+    pending: HashMap<Vec<u64>, usize>,
 }
 
-/// End offsets of a collection's items in the output, and where the items lie.
+/// End offsets of a collection's items in the output, and where the items are.
 #[derive(Clone)]
 pub(super) struct Offsets {
     pub(super) buffer: OffsetBuffer<i64>,
     pub(super) items: Vec<Segment>,
 }
 
-impl Decoder<'_> {
-    /// Decodes an index column. Stored offsets count from the start of the cluster, Arrow's from that of the output.
-    pub(super) fn offsets(&mut self, field: &Field, segments: &[Segment]) -> Result<Offsets> {
-        let count = total(field, segments)?;
-        // The offset before a segment's first is where its first item begins.
-        let before = |segment: &Segment| u64::from(segment.start > 0);
-        let widened: Vec<Segment> = segments
+/// The offset before a segment's first one is where its first item begins.
+fn before(segment: &Segment) -> u64 {
+    u64::from(segment.start > 0)
+}
+
+impl<'m> Decoder<'m> {
+    /// Adds the job of an index column. What is stored comes after the first place, and moves to the front where offsets
+    /// before are dropped.
+    pub(super) fn index<'t, 'f>(
+        &mut self,
+        fetcher: &Fetcher<'m>,
+        node: &'t mut Node<'f>,
+        jobs: &mut Vec<Job<'t, 'f>>,
+    ) -> Result<()> {
+        let field = node.field;
+        let widened: Vec<Segment> = node
+            .segments
             .iter()
             .map(|segment| Segment {
                 start: segment.start - before(segment),
@@ -53,64 +61,43 @@ impl Decoder<'_> {
                 ..*segment
             })
             .collect();
-        self.check(field, 0, &widened)?;
-        let touches = self.pages.touches(field, 0, &widened)?;
-        let fingerprint = self.fingerprint(field, segments, &touches)?;
-        self.pages.memory().take(SEGMENT_MEMORY * segments.len() as u64, "parts of clusters")?;
-        if let Some(known) = fingerprint.as_deref().and_then(|fingerprint| self.known.get(fingerprint)) {
-            return Ok(known);
+        let slices = self.slices(field, 0, &widened)?;
+        let fingerprint = self.fingerprint(fetcher, field, &node.segments, &slices)?;
+        self.memory.reserve(SEGMENT_MEMORY * node.segments.len() as u64, "parts of clusters")?;
+        let known = fingerprint.as_ref().and_then(|fingerprint| {
+            let same_as = || self.offsets.pending.get(fingerprint).map(|&job| Target::SameAs(job));
+            self.offsets.offsets.get(fingerprint).cloned().map(Target::Known).or_else(same_as)
+        });
+        if let Some(target) = known {
+            jobs.push(Job { node, slices: Vec::new(), target });
+            return Ok(());
         }
-        let stored = total(field, &widened)?;
-        let mut out = self.values(field, stored + 1, size_of::<u64>())?;
-        // What is stored comes behind the first place, and moves to the front where offsets before are dropped.
-        self.fill_touches(field, &touches, size_of::<u64>(), &mut out.bytes_mut()[size_of::<u64>()..], index)?;
-        let numbers = out.numbers_mut::<u64>();
-        numbers[0] = 0;
-        let mut items: Vec<Segment> = Vec::with_capacity(segments.len());
-        let (mut base, mut from, mut to) = (0u64, 1, 1);
-        for segment in segments {
-            let first = if segment.start > 0 { numbers[from] } else { 0 };
-            from += before(segment) as usize;
-            let count = segment.count as usize;
-            let mine = &numbers[from..from + count];
-            let last = mine.last().copied().unwrap_or(first);
-            let end = last.checked_sub(first).and_then(|items| items.checked_add(base)).filter(|end| *end < MAX_ITEMS);
-            let Some(end) = end else {
-                return Err(match fall(mine, first) {
-                    Some(fall) => self.goes_back(field, segment, fall),
-                    None => self.corrupt(field, "an index column counts over 2^62 items"),
-                });
-            };
-            // Mostly the numbers stand where they belong, and those of the first cluster are what they should be.
-            if from != to {
-                numbers.copy_within(from..from + count, to);
-            }
-            if first != base {
-                numbers[to..to + count].iter_mut().for_each(|end| *end = end.wrapping_sub(first).wrapping_add(base));
-            }
-            let total = self.items_in_cluster(field, segment, last)?;
-            items.push(Segment { start: first, count: last - first, total, per_entry: None, ..*segment });
-            (base, from, to) = (end, from + count, to + count);
-        }
-        out.truncate((count + 1) * size_of::<u64>());
-        let offsets = match rising(ScalarBuffer::from(Buffer::from(out))) {
-            Ok(buffer) => Offsets { buffer, items },
-            Err(numbers) => return Err(self.where_it_falls(field, segments, &items, &numbers[1..])),
-        };
         if let Some(fingerprint) = fingerprint {
-            self.pages.memory().take(size_of_val(&fingerprint[..]) as u64, "what tells offsets apart")?;
-            self.known.put(fingerprint, &offsets);
+            self.memory.reserve(size_of_val(&fingerprint[..]) as u64, "fingerprints of offsets")?;
+            self.offsets.pending.insert(fingerprint, jobs.len());
         }
-        Ok(offsets)
+        let width = size_of::<u64>();
+        let values = self.values(field, total(field, &widened)? + 1, width)?;
+        let target = Target::Fixed { values, front: width, width, decode: index };
+        jobs.push(Job { node, slices, target });
+        Ok(())
     }
 
     /// What tells the offsets of a field from others.
-    fn fingerprint(&self, field: &Field, segments: &[Segment], touches: &[Touch]) -> Result<Option<Vec<u64>>> {
-        // Where columns below may be deferred, more of the column is looked at than the segments.
+    fn fingerprint(
+        &self,
+        fetcher: &Fetcher<'m>,
+        field: &Field,
+        segments: &[Segment],
+        slices: &[PageSlice],
+    ) -> Result<Option<Vec<u64>>> {
+        // Where columns below may be deferred, more of the column is read than the segments.
         if self.nested_deferred {
             return Ok(None);
         }
-        let fingerprint = self.pages.fingerprint(touches).map_err(|e| self.pages.named(field, e))?;
+        let Self { metadata, memory, table, .. } = self;
+        let fingerprint = PageReader { metadata, memory, table, fetcher }.fingerprint(slices);
+        let fingerprint = fingerprint.map_err(|e| self.table.named(field, e))?;
         Ok(fingerprint.map(|mut numbers| {
             for segment in segments {
                 let total = segment.total.unwrap_or(u64::MAX);
@@ -120,39 +107,141 @@ impl Decoder<'_> {
         }))
     }
 
-    /// How many items a collection has in the whole cluster, where the segment tells. Where columns below may be deferred
-    /// it must be known, and so is looked up.
-    fn items_in_cluster(&mut self, field: &Field, segment: &Segment, last: u64) -> Result<Option<u64>> {
-        match segment.total {
-            Some(total) if segment.start + segment.count == total => Ok(Some(last)),
-            Some(total) if self.nested_deferred => {
-                let end = Segment { start: total - 1, count: 1, ..*segment };
-                Ok(self.numbers(field, 0, &[end], size_of::<u64>(), index)?.numbers_mut().first().copied())
-            }
-            _ => Ok(None),
+    /// Makes offsets of the index columns that were decoded; gives each job with its offsets, if it has any.
+    pub(super) fn end_offsets<'t, 'f>(
+        &mut self,
+        fetcher: &mut Fetcher<'m>,
+        jobs: Vec<Job<'t, 'f>>,
+    ) -> Result<Vec<(Job<'t, 'f>, Option<Offsets>)>> {
+        let mut items = Vec::with_capacity(jobs.len());
+        for job in &jobs {
+            // Where columns below may be deferred, the number of all items of a cluster must be known.
+            let is_index = matches!(job.target, Target::Fixed { front: 1.., .. });
+            items.push(match self.nested_deferred && is_index {
+                true => self.items_in_clusters(fetcher, job.node.field, &job.node.segments)?,
+                false => Vec::new(),
+            });
         }
+        let bytes = jobs.iter().map(|job| (job.node.count * size_of::<u64>()) as u64).sum();
+        let table = &self.table;
+        let tasks: Vec<_> = jobs.into_iter().zip(items).collect();
+        let mut done = pool::map(tasks, bytes, |(job, items)| {
+            let Job { node, slices, target } = job;
+            let (target, offsets) = match target {
+                Target::Fixed { values, front: 1.., .. } => {
+                    (Target::Nothing, Some(offsets(table, node.field, &node.segments, values, &items)?))
+                }
+                Target::Known(offsets) => (Target::Nothing, Some(offsets)),
+                target => (target, None),
+            };
+            Ok((Job { node, slices, target }, offsets))
+        })?;
+        for index in 0..done.len() {
+            if let Target::SameAs(other) = done[index].0.target {
+                done[index].1 = done[other].1.clone();
+            }
+        }
+        for (fingerprint, job) in self.offsets.pending.drain() {
+            if let Some(offsets) = &done[job].1 {
+                self.offsets.offsets.insert(fingerprint, offsets.clone());
+            }
+        }
+        Ok(done)
     }
 
-    #[cold]
-    fn where_it_falls(&self, field: &Field, segments: &[Segment], items: &[Segment], mut ends: &[i64]) -> Error {
-        let mut base = 0;
-        for (segment, items) in segments.iter().zip(items) {
-            let (mine, others) = ends.split_at(segment.count as usize);
-            let as_stored = |end: &i64| end.cast_unsigned().wrapping_sub(base).wrapping_add(items.start);
-            let stored: Vec<u64> = mine.iter().map(as_stored).collect();
-            if let Some(fall) = fall(&stored, items.start) {
-                return self.goes_back(field, segment, fall);
-            }
-            (base, ends) = (base + items.count, others);
-        }
-        self.corrupt(field, "an index column goes back")
+    /// For each segment that ends before its cluster the number of items in the cluster.
+    fn items_in_clusters(
+        &mut self,
+        fetcher: &mut Fetcher<'m>,
+        field: &Field,
+        segments: &[Segment],
+    ) -> Result<Vec<Option<u64>>> {
+        let last = |segment: &Segment| {
+            let total = segment.total.filter(|&total| segment.start + segment.count < total)?;
+            Some(Segment { start: total - 1, count: 1, ..*segment })
+        };
+        let ends: Vec<Segment> = segments.iter().filter_map(last).collect();
+        let node = &mut Node::new(field, [].into());
+        let mut jobs = [self.fixed(node, 0, &ends, size_of::<u64>(), index)?];
+        self.decode_level(fetcher, &mut jobs)?;
+        let [Job { target: Target::Fixed { mut values, .. }, .. }] = jobs else { return Ok(Vec::new()) };
+        let mut items = values.numbers_mut::<u64>().iter().copied();
+        Ok(segments.iter().map(|segment| last(segment).and_then(|_| items.next())).collect())
     }
+}
 
-    #[cold]
-    fn goes_back(&self, field: &Field, segment: &Segment, (before, end): (u64, u64)) -> Error {
-        let cluster = segment.cluster.number;
-        self.corrupt(field, &format!("an index column goes back from {before} to {end} in cluster {cluster}"))
+/// Offsets of stored ends. Those count from the start of the cluster, Arrow's from that of the output. `items` has the
+/// items in the clusters of segments that end before these, where that is known.
+fn offsets(
+    table: &ColumnTable<'_>,
+    field: &Field,
+    segments: &[Segment],
+    mut ends: ValueBuffer,
+    items_in_clusters: &[Option<u64>],
+) -> Result<Offsets> {
+    let corrupt = |what: &str| table.named(field, Error::corrupt(what));
+    let numbers = ends.numbers_mut::<u64>();
+    numbers[0] = 0;
+    let mut items: Vec<Segment> = Vec::with_capacity(segments.len());
+    let (mut base, mut from, mut to) = (0u64, 1, 1);
+    for (index, segment) in segments.iter().enumerate() {
+        let first = if segment.start > 0 { numbers[from] } else { 0 };
+        from += before(segment) as usize;
+        let count = segment.count as usize;
+        let own = &numbers[from..from + count];
+        let last = own.last().copied().unwrap_or(first);
+        let end = last.checked_sub(first).and_then(|items| items.checked_add(base)).filter(|end| *end < MAX_ITEMS);
+        let Some(end) = end else {
+            return Err(match fall(own, first) {
+                Some(fall) => goes_back(table, field, segment, fall),
+                None => corrupt("an index column counts over 2^62 items"),
+            });
+        };
+        // Mostly the numbers are in their place, and those of the first cluster are what they should be.
+        if from != to {
+            numbers.copy_within(from..from + count, to);
+        }
+        if first != base {
+            numbers[to..to + count].iter_mut().for_each(|end| *end = end.wrapping_sub(first).wrapping_add(base));
+        }
+        let is_to_the_end = segment.total == Some(segment.start + segment.count);
+        let total = if is_to_the_end { Some(last) } else { items_in_clusters.get(index).copied().flatten() };
+        items.push(Segment { start: first, count: last - first, total, per_entry: None, ..*segment });
+        (base, from, to) = (end, from + count, to + count);
     }
+    ends.truncate(to * size_of::<u64>());
+    match rising(ScalarBuffer::from(Buffer::from(ends))) {
+        Ok(buffer) => Ok(Offsets { buffer, items }),
+        Err(numbers) => Err(where_it_falls(table, field, segments, &items, &numbers[1..])),
+    }
+}
+
+#[cold]
+fn where_it_falls(
+    table: &ColumnTable<'_>,
+    field: &Field,
+    segments: &[Segment],
+    items: &[Segment],
+    mut ends: &[i64],
+) -> Error {
+    let mut base = 0;
+    for (segment, items) in segments.iter().zip(items) {
+        let (own, others) = ends.split_at(segment.count as usize);
+        let as_stored = |end: &i64| end.cast_unsigned().wrapping_sub(base).wrapping_add(items.start);
+        let stored: Vec<u64> = own.iter().map(as_stored).collect();
+        if let Some(fall) = fall(&stored, items.start) {
+            return goes_back(table, field, segment, fall);
+        }
+        (base, ends) = (base + items.count, others);
+    }
+    table.named(field, Error::corrupt("an index column goes back"))
+}
+
+#[cold]
+fn goes_back(table: &ColumnTable<'_>, field: &Field, segment: &Segment, (before, end): (u64, u64)) -> Error {
+    let cluster = segment.cluster.number;
+    let what = format!("an index column goes back from {before} to {end} in cluster {cluster}");
+    table.named(field, Error::corrupt(what))
 }
 
 /// The offsets, if none is smaller than the one before it; they begin with zero.

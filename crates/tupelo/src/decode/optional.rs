@@ -1,4 +1,4 @@
-//! Optionals: on disk the values that are there stand one behind the other, and Arrow has a place for the missing ones too.
+//! Optionals: on disk the present values are consecutive, and Arrow has a place for the missing ones too.
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuf
 use arrow_schema::DataType;
 use bytemuck::Pod;
 
-use super::{Decoder, misfit, slot_bytes};
-use crate::Result;
+use super::node::Assembly;
+use super::{mismatch, try_allocation};
 use crate::schema::Field;
-use crate::source::Segment;
+use crate::{Error, Result};
 
-impl Decoder<'_> {
-    pub(super) fn optional(&mut self, field: &Field, item: &Field, segments: &[Segment]) -> Result<ArrayRef> {
-        let offsets = self.offsets(field, segments)?;
-        let there = presence(&offsets.buffer)
-            .ok_or_else(|| self.corrupt(field, &format!("an optional has {} values", most(&offsets.buffer))))?;
-        let dense = self.decode(item, &offsets.items)?;
+impl Assembly<'_> {
+    /// Optionals of Arrow, from the values that are there.
+    pub(super) fn optional(self, field: &Field, dense: ArrayRef, offsets: &OffsetBuffer<i64>) -> Result<ArrayRef> {
+        let Some(there) = presence(offsets) else {
+            let what = format!("an optional has {} values", most(offsets));
+            return Err(self.table.named(field, Error::corrupt(what)));
+        };
         let count = there.len();
         if dense.len() == count {
             return Ok(dense);
@@ -27,8 +28,25 @@ impl Decoder<'_> {
         let missing = (count - dense.len().min(count)) as u64;
         let bytes = missing.saturating_mul(slot_bytes(dense.data_type()));
         let bytes = bytes.saturating_add(dense.get_array_memory_size() as u64).saturating_add(count as u64 * 9);
-        self.take_values(field, usize::try_from(bytes).unwrap_or(usize::MAX), 1)?;
-        spread(&dense, &offsets.buffer, NullBuffer::new(there))
+        let reserved = self.memory.reserve_values(bytes);
+        let reserved = reserved.and_then(|()| try_allocation(usize::try_from(bytes).unwrap_or(usize::MAX)));
+        reserved.map_err(|e| self.table.named(field, e))?;
+        spread(&dense, offsets, NullBuffer::new(there))
+    }
+}
+
+/// What a missing value takes in memory where Arrow makes a place for it.
+fn slot_bytes(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::Null => 0,
+        DataType::FixedSizeList(item, size) => {
+            slot_bytes(item.data_type()).saturating_mul(u64::from(size.unsigned_abs())).saturating_add(1)
+        }
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| slot_bytes(field.data_type())).fold(1, u64::saturating_add)
+        }
+        // Offsets of lists and strings, places of variants: no wider than the widest number, and a bit for its absence.
+        _ => 9,
     }
 }
 
@@ -64,17 +82,17 @@ fn spread(dense: &ArrayRef, offsets: &OffsetBuffer<i64>, nulls: NullBuffer) -> R
             DataType::LargeUtf8 => {
                 let (ends, values, _) = dense.as_string::<i64>().clone().into_parts();
                 let array = LargeStringArray::try_new(ranges(&ends, offsets), values, Some(nulls));
-                return Ok(Arc::new(array.map_err(misfit)?));
+                return Ok(Arc::new(array.map_err(mismatch)?));
             }
             DataType::LargeBinary => {
                 let (ends, values, _) = dense.as_binary::<i64>().clone().into_parts();
                 let array = LargeBinaryArray::try_new(ranges(&ends, offsets), values, Some(nulls));
-                return Ok(Arc::new(array.map_err(misfit)?));
+                return Ok(Arc::new(array.map_err(mismatch)?));
             }
             DataType::LargeList(_) => {
                 let (item, ends, values, _) = dense.as_list::<i64>().clone().into_parts();
                 let array = LargeListArray::try_new(item, ranges(&ends, offsets), values, Some(nulls));
-                return Ok(Arc::new(array.map_err(misfit)?));
+                return Ok(Arc::new(array.map_err(mismatch)?));
             }
             data_type => {
                 let values = match data_type.primitive_width() {
@@ -86,13 +104,13 @@ fn spread(dense: &ArrayRef, offsets: &OffsetBuffer<i64>, nulls: NullBuffer) -> R
                 };
                 if let Some(values) = values {
                     let data = arrow_data::ArrayData::builder(data_type.clone()).len(nulls.len()).add_buffer(values);
-                    return Ok(arrow_array::make_array(data.nulls(Some(nulls)).build().map_err(misfit)?));
+                    return Ok(arrow_array::make_array(data.nulls(Some(nulls)).build().map_err(mismatch)?));
                 }
             }
         }
     }
     let places = offsets.iter().take(nulls.len()).map(|offset| offset.unsigned_abs()).collect::<Vec<_>>();
-    arrow_select::take::take(dense, &UInt64Array::new(places.into(), Some(nulls)), None).map_err(misfit)
+    arrow_select::take::take(dense, &UInt64Array::new(places.into(), Some(nulls)), None).map_err(mismatch)
 }
 
 /// Offsets of the places, from those of the values.

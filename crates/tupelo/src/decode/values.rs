@@ -21,8 +21,8 @@ const STEP_BYTES: usize = 256 << 10;
 
 static KEPT: Mutex<Vec<MmapMut>> = Mutex::new(Vec::new());
 
-/// Values of one array in the making. What they are before they are set is unspecified.
-pub(super) struct Values {
+/// ValueBuffer of one array in the making. What they are before they are set is unspecified.
+pub(super) struct ValueBuffer {
     memory: Memory,
     len_bytes: usize,
 }
@@ -36,7 +36,7 @@ enum Memory {
 /// Given back to those that are kept when it is dropped.
 struct OwnMemory(Option<MmapMut>);
 
-impl Values {
+impl ValueBuffer {
     /// Room for so many bytes.
     pub(super) fn with_len(len_bytes: usize) -> Result<Self> {
         let memory = match len_bytes {
@@ -66,7 +66,7 @@ impl Values {
     }
 }
 
-impl AsRef<[u8]> for Values {
+impl AsRef<[u8]> for ValueBuffer {
     fn as_ref(&self) -> &[u8] {
         let bytes = match &self.memory {
             Memory::Small(words) => bytemuck::cast_slice(words),
@@ -76,8 +76,8 @@ impl AsRef<[u8]> for Values {
     }
 }
 
-impl From<Values> for Buffer {
-    fn from(values: Values) -> Self {
+impl From<ValueBuffer> for Buffer {
+    fn from(values: ValueBuffer) -> Self {
         Bytes::from_owner(values).into()
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn memory_is_used_again_and_aligned() {
         for len in [0, 1, 7, 1000, OWN_BYTES - 1, OWN_BYTES, 3 * OWN_BYTES + 5] {
-            let mut values = Values::with_len(len).unwrap();
+            let mut values = ValueBuffer::with_len(len).unwrap();
             assert_eq!(values.bytes_mut().len(), len);
             values.bytes_mut().fill(7);
             let buffer = Buffer::from(values);
@@ -132,7 +132,7 @@ mod tests {
             assert!(buffer.iter().all(|&byte| byte == 7));
             assert_eq!(buffer.as_ptr().align_offset(align_of::<u64>()), 0);
         }
-        let mut values = Values::with_len(80).unwrap();
+        let mut values = ValueBuffer::with_len(80).unwrap();
         values.numbers_mut::<u64>()[9] = 1;
         values.truncate(79);
         assert_eq!(Buffer::from(values).len(), 79);

@@ -9,7 +9,7 @@ use tupelo_format::descriptor::{Column, ColumnId, Descriptor, FieldId};
 use crate::Result;
 use crate::reader::Ntuple;
 use crate::schema::Field;
-use crate::source::{Cluster, PageSource};
+use crate::source::{Cluster, Metadata};
 
 /// What pages take, added up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -276,14 +276,14 @@ fn column_sizes(ntuple: &Ntuple) -> Result<Vec<Sizes>> {
 }
 
 /// By column id.
-fn add_up(source: &PageSource) -> Result<Vec<Sizes>> {
+fn add_up(source: &Metadata) -> Result<Vec<Sizes>> {
     let mut sizes = vec![Sizes::default(); source.descriptor().columns().len()];
     each_column(source, |_, column, own| sizes[column.index()] += &own)?;
     Ok(sizes)
 }
 
 /// Tells what each column takes in each cluster that stores it, clusters in order.
-pub(super) fn each_column(source: &PageSource, mut tell: impl FnMut(&Cluster, ColumnId, Sizes)) -> Result<()> {
+pub(super) fn each_column(source: &Metadata, mut tell: impl FnMut(&Cluster, ColumnId, Sizes)) -> Result<()> {
     let descriptor = source.descriptor();
     let mut seen = HashSet::new();
     for group in 0..descriptor.cluster_groups().len() {
@@ -304,8 +304,8 @@ pub(super) fn each_column(source: &PageSource, mut tell: impl FnMut(&Cluster, Co
                     if !seen.insert(page.locator) {
                         sizes.shared_pages += 1;
                     } else {
-                        let range = source.page_range(page)?;
-                        sizes.stored_bytes += range.end - range.start;
+                        let range = source.store().page_range(page)?;
+                        sizes.stored_bytes += range.bytes();
                         let unpacked = column.encoding.and_then(|encoding| encoding.packed_bytes(page.elements.into()));
                         sizes.unpacked_bytes += unpacked.unwrap_or(0);
                     }

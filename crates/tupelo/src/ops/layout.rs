@@ -14,7 +14,7 @@ use tupelo_format::locator::Locator;
 use super::inspect::shown_fields;
 use super::{each_ntuple, reason};
 use crate::reader::{File, Ntuple};
-use crate::source::Share;
+use crate::source::{BlobRange, Reservation};
 use crate::{Error, Result};
 
 /// C++ class in the keys of records that no directory lists.
@@ -160,7 +160,7 @@ struct Map<'a> {
     pieces: Vec<Region>,
     remarks: Vec<Remark>,
     /// What the pieces take of the memory budget, and how many are counted.
-    shares: Vec<Share>,
+    shares: Vec<Reservation>,
     counted: usize,
 }
 
@@ -259,26 +259,27 @@ impl Map<'_> {
                     first_page: first_page as u64,
                     pages: pages as u64,
                 };
-                let mut run: Option<(usize, Range<u64>)> = None;
+                let mut run: Option<(usize, BlobRange)> = None;
                 for (page, info) in stored.pages.iter().enumerate() {
-                    let range = source.page_range(info)?;
-                    if max_key > 0 && range.end - range.start > max_key {
-                        let bytes = range.end - range.start;
-                        self.payload(&names.ntuple, ntuple, range.start, bytes, content(page, 1))?;
+                    let range = source.store().page_range(info)?;
+                    if max_key > 0 && range.bytes() > max_key {
+                        self.payload(&names.ntuple, ntuple, range.start, range.bytes(), content(page, 1))?;
                         continue;
                     }
                     run = match run {
-                        Some((first, before)) if before.end == range.start => Some((first, before.start..range.end)),
+                        Some((first, before)) if before.is_followed_by(&range) => {
+                            Some((first, BlobRange { end: range.end, ..before }))
+                        }
                         before => {
                             if let Some((first, before)) = before {
-                                self.pieces.push(piece(before, content(first, page - first)));
+                                self.pieces.push(piece(before.start..before.end, content(first, page - first)));
                             }
                             Some((page, range))
                         }
                     };
                 }
                 if let Some((first, range)) = run {
-                    self.pieces.push(piece(range, content(first, stored.pages.len() - first)));
+                    self.pieces.push(piece(range.start..range.end, content(first, stored.pages.len() - first)));
                 }
             }
         }
@@ -290,7 +291,7 @@ impl Map<'_> {
         let added = self.pieces.len() - self.counted;
         if added >= least {
             let bytes = added as u64 * PIECE_MEMORY;
-            self.shares.push(self.file.source().budget().share(bytes, "the map of the file")?);
+            self.shares.push(self.file.source().budget().reserve(bytes, "the map of the file")?);
             self.counted = self.pieces.len();
         }
         Ok(())

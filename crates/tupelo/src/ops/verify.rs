@@ -10,10 +10,11 @@ use tupelo_format::envelope::{ColumnPages, PageInfo};
 use super::compared::Compared;
 use super::layout::layout;
 use super::{each_ntuple, reason};
-use crate::decode::{self, How};
+use crate::decode::{DecodeOptions, decode};
+use crate::plan::{Continuity, Segment};
 use crate::reader::{File, Ntuple};
 use crate::schema::Field;
-use crate::source::{Cluster, Ends, PageSource, Segment, checked};
+use crate::source::{BlobRange, Cluster, Metadata, checked};
 use crate::{Error, ErrorKind, Result};
 
 /// Sealed pages that are fetched at once, in bytes.
@@ -136,8 +137,8 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
         report.ntuples += 1;
         match &found.ntuple {
             Ok(ntuple) => {
-                let (name, ends) = (found.name.as_str(), Ends::default());
-                Check { name, ntuple, report: &mut report, compared: &mut compared, progress, ends }.run();
+                let (name, continuity) = (found.name.as_str(), Continuity::default());
+                Check { name, ntuple, report: &mut report, compared: &mut compared, progress, continuity }.run();
             }
             Err(error) => report.add(Damage::whole(&found.name, reason(error, &file, &found.name)), error.kind()),
         }
@@ -186,7 +187,7 @@ struct Check<'a> {
     report: &'a mut Report,
     compared: &'a mut Compared,
     progress: &'a mut dyn FnMut(u64),
-    ends: Ends,
+    continuity: Continuity,
 }
 
 /// A page and where it belongs.
@@ -194,10 +195,11 @@ struct Place {
     column: ColumnId,
     page: usize,
     info: PageInfo,
+    range: BlobRange,
 }
 
 impl Check<'_> {
-    fn source(&self) -> &PageSource {
+    fn source(&self) -> &Metadata {
         self.ntuple.source()
     }
 
@@ -224,7 +226,7 @@ impl Check<'_> {
         for id in (0..listed as u32).map(ColumnId::from) {
             let follow = |listed: Option<ColumnPages>| {
                 let Some(listed) = listed else { return Ok(Vec::new()) };
-                self.ends.follow(self.ntuple.descriptor(), cluster, id, &listed)?;
+                self.continuity.check(self.ntuple.descriptor(), cluster, id, &listed)?;
                 Ok(listed.pages)
             };
             let pages = match self.ntuple.source().column_pages(cluster, id).and_then(follow) {
@@ -236,23 +238,23 @@ impl Check<'_> {
                 }
             };
             for (page, info) in pages.into_iter().enumerate() {
-                let place = Place { column: id, page, info };
                 self.report.pages += 1;
                 self.report.pages_without_checksum += u64::from(!info.has_checksum);
-                let range = self.source().page_range(&info);
-                let small_enough = |range: std::ops::Range<u64>| {
-                    let bytes = range.end - range.start;
-                    self.source().file().budget().share(bytes, "a page").map(|_| bytes)
-                };
-                match range.and_then(small_enough) {
-                    Ok(page_bytes) => bytes += page_bytes,
+                let range = self.source().store().page_range(&info).and_then(|range| {
+                    let _fits = self.source().file().budget().reserve(range.bytes(), "a page")?;
+                    Ok(range)
+                });
+                match range {
+                    Ok(range) => {
+                        bytes += range.bytes();
+                        places.push(Place { column: id, page, info, range });
+                    }
                     Err(error) => {
                         damaged.insert(id);
-                        self.damage(id, cluster, Some(&place), &error);
+                        self.damage(id, cluster, Some((page, &info)), &error);
                         continue;
                     }
                 }
-                places.push(place);
                 if bytes >= FETCH_BYTES {
                     self.pages(cluster, &std::mem::take(&mut places), &mut damaged);
                     bytes = 0;
@@ -272,17 +274,18 @@ impl Check<'_> {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
                     damaged.insert(place.column);
-                    self.damage(place.column, cluster, Some(place), &error);
+                    self.damage(place.column, cluster, Some((place.page, &place.info)), &error);
                 }
             }
         }
-        let infos: Vec<_> = unknown.iter().map(|place| place.info).collect();
-        let together = self.source().fetch(&infos).ok();
+        let ranges: Vec<_> = unknown.iter().map(|place| place.range).collect();
+        let store = self.ntuple.source().store();
+        let together = store.fetch(&ranges).ok();
         for (index, place) in unknown.iter().enumerate() {
             let sealed = match &together {
                 Some(sealed) => Ok(sealed[index].clone()),
                 // One of them cannot be read: which one?
-                None => self.source().fetch(&infos[index..=index]).map(|mut sealed| sealed.pop().unwrap_or_default()),
+                None => store.fetch(&ranges[index..=index]).map(|mut sealed| sealed.pop().unwrap_or_default()),
             };
             let outcome = sealed.and_then(|sealed| {
                 self.report.bytes += sealed.len() as u64;
@@ -292,7 +295,7 @@ impl Check<'_> {
             });
             if let Err(error) = outcome {
                 damaged.insert(place.column);
-                self.damage(place.column, cluster, Some(place), &error);
+                self.damage(place.column, cluster, Some((place.page, &place.info)), &error);
             }
         }
         (self.progress)(self.report.bytes);
@@ -303,15 +306,15 @@ impl Check<'_> {
         if cluster.entries == 0 {
             return;
         }
-        let (start, count) = (0, cluster.entries);
-        let segments = [Segment { cluster: *cluster, start, count, total: Some(count), per_entry: Some(1) }];
+        let segments = [Segment::of_cluster(cluster)];
         let ntuple = self.ntuple;
         for field in &ntuple.schema().fields {
             if self.uses(field, damaged) {
                 continue;
             }
-            let (source, how) = (ntuple.source(), How { compressed: ntuple.is_compressed(), binary_strings: true });
-            let decoded = decode::fields(source, || source.request(), std::slice::from_ref(field), &segments, how);
+            let options = DecodeOptions { compressed: ntuple.is_compressed(), binary_strings: true };
+            let (source, field) = (ntuple.source(), std::slice::from_ref(field));
+            let decoded = decode(source, &source.request_memory(), field, &segments, options);
             if let Err(error) = decoded {
                 // The text names field, column and page as far as they are known.
                 let damage = Damage::whole(self.name, error.to_string());
@@ -331,7 +334,7 @@ impl Check<'_> {
         own(field) || field.children().iter().any(|child| self.uses(child, columns))
     }
 
-    fn damage(&mut self, id: ColumnId, cluster: &Cluster, place: Option<&Place>, error: &Error) {
+    fn damage(&mut self, id: ColumnId, cluster: &Cluster, page: Option<(usize, &PageInfo)>, error: &Error) {
         let descriptor = self.source().descriptor();
         let column = descriptor.column(id).ok();
         let damage = Damage {
@@ -340,8 +343,8 @@ impl Check<'_> {
             column: u32::try_from(id.index()).ok(),
             column_type: column.and_then(|column| column.encoding).map(|encoding| encoding.column_type().name()),
             cluster: Some(cluster.number),
-            page: place.map(|place| place.page as u64),
-            offset: place.and_then(|place| place.info.locator.in_file().ok()).map(|(offset, _)| offset),
+            page: page.map(|(page, _)| page as u64),
+            offset: page.and_then(|(_, info)| info.locator.in_file().ok()).map(|(offset, _)| offset),
             what: error.to_string(),
         };
         self.report.add(damage, error.kind());

@@ -121,7 +121,7 @@ impl Size {
             false => end,
         };
         // Nothing is known where page lists are damaged: who reads the entries is told.
-        let end = read.good_end(&window, limit, place).ok().flatten();
+        let end = read.batch_end(&window, limit, place).ok().flatten();
         end.unwrap_or(behind(self.chunk_entries)).min(last)
     }
 

@@ -11,9 +11,9 @@ use arrow_select::take::take;
 use tupelo_format::descriptor::FieldId;
 
 use super::Ntuple;
-use crate::decode::{self, How};
+use crate::decode::{DecodeOptions, decode};
+use crate::plan::Segment;
 use crate::schema::{Field, Kind};
-use crate::source::Segment;
 use crate::{Result, plan, pool};
 
 /// Entries to keep that are no further apart are read together with those between them: most pages hold more, and are
@@ -76,9 +76,10 @@ impl<'n> Decoded<'n> {
 
     fn decode(&self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
         let source = self.ntuple.source();
-        let request = || if self.strict { source.request().strict() } else { source.request() };
-        let how = How { compressed: self.ntuple.is_compressed(), binary_strings };
-        let arrays = source.counters().elapsed(|| decode::fields(source, request, fields, &self.segments, how))?;
+        let memory = source.request_memory();
+        let memory = if self.strict { memory.strict() } else { memory };
+        let options = DecodeOptions { compressed: self.ntuple.is_compressed(), binary_strings };
+        let arrays = source.counters().elapsed(|| decode(source, &memory, fields, &self.segments, options))?;
         match &self.wanted {
             None => Ok(arrays),
             Some(wanted) => filtered(arrays, wanted),

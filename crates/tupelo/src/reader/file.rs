@@ -15,7 +15,7 @@ use tupelo_storage::local::{FileSource, temporaries_of};
 
 use super::{Location, Ntuple, check_local};
 use crate::source::Metrics;
-use crate::source::{self, PageSource};
+use crate::source::{self, Metadata};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result, pool};
 
@@ -328,7 +328,7 @@ impl File {
         }
         let context = |e: Error| e.within(format!("ntuple '{}'", object.path)).within(self.name());
         let anchor = self.file.attempt(|fetched| open::anchor(fetched, object)).map_err(context)?;
-        let source = PageSource::open(self.file.clone(), anchor, self.page_checksums).map_err(context)?;
+        let source = Metadata::open(self.file.clone(), anchor, self.page_checksums).map_err(context)?;
         Ntuple::new(source, &object.path).map_err(context)
     }
 

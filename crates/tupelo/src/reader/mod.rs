@@ -4,19 +4,21 @@ mod attributes;
 mod batches;
 mod computed;
 mod decoded;
+mod evolution;
+mod explain;
 mod file;
 mod location;
 mod ntuple;
 mod objects;
 mod read;
-mod rules;
-mod sources;
-mod transform;
 
 pub use crate::source::Metrics;
 pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches};
+pub use evolution::ReadRule;
+pub(crate) use evolution::binary_type;
+pub use explain::{ExplainedColumn, Explanation};
 pub(crate) use file::may_be_repaired;
 pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
@@ -26,6 +28,4 @@ pub use location::{Location, check_local};
 pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
 pub use read::{DEFAULT_BATCH_BYTES, Read};
-pub use rules::ReadRule;
-pub(crate) use transform::binary_type;
 pub use tupelo_storage::adapter::Time;

@@ -9,13 +9,14 @@ use tupelo_format::descriptor::{AttributeSet, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::{container, open};
 
-use super::rules::Rules;
-use super::sources::Sources;
+use super::evolution::EvolvedFields;
+use super::evolution::ReadRules;
 use super::{Objects, Read, ReadRule};
+use crate::plan::ColumnTable;
 use crate::schema::arrow::default_column_type;
 use crate::schema::evolution::Rules as Evolution;
 use crate::schema::{Field, Names, Schema, metadata};
-use crate::source::{Metrics, PageSource, Pages};
+use crate::source::{Metadata, Metrics};
 use crate::{Error, Result, plan, pool};
 
 /// Version of the binary format that a writer claims. It is for information: only feature flags decide.
@@ -38,12 +39,12 @@ impl fmt::Display for FormatVersion {
 #[derive(Debug, Clone)]
 pub struct Ntuple {
     inner: Arc<Inner>,
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<ReadRules>>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    source: PageSource,
+    source: Metadata,
     path: String,
     schema: Arc<Schema>,
     /// Made when a field is first asked for by its name.
@@ -53,7 +54,7 @@ struct Inner {
 }
 
 impl Ntuple {
-    pub(crate) fn new(source: PageSource, path: &str) -> Result<Self> {
+    pub(crate) fn new(source: Metadata, path: &str) -> Result<Self> {
         let schema = Schema::from_descriptor(source.descriptor())?;
         let dropped = |dropped: &tupelo_format::descriptor::Dropped| {
             format!("field '{}' is left out: {}", dropped.field.escape_debug(), dropped.reason)
@@ -66,7 +67,7 @@ impl Ntuple {
         Ok(Self { inner: Arc::new(inner), rules: None })
     }
 
-    pub(super) fn ruled(self, rules: Rules) -> Self {
+    pub(super) fn ruled(self, rules: ReadRules) -> Self {
         Self { rules: Some(Arc::new(rules)), ..self }
     }
 
@@ -202,7 +203,7 @@ impl Ntuple {
             if anchor == *self.source().anchor() {
                 return Err(Error::corrupt("it is linked to the anchor of the ntuple itself"));
             }
-            let source = PageSource::open(file.clone(), anchor, self.source().verifies())?;
+            let source = Metadata::open(file.clone(), anchor, self.source().verifies())?;
             if let Some(nested) = source.descriptor().attribute_sets().first() {
                 let nested = nested.name.escape_debug();
                 return Err(Error::corrupt(format!(
@@ -229,7 +230,7 @@ impl Ntuple {
         let schema = self.schema().select_by(self.names(), patterns.as_ref())?;
         let sources = match self.rules {
             None => None,
-            Some(_) => Some(Arc::new(Sources::of(self.disk_schema(), &self.evolution(), &schema)?)),
+            Some(_) => Some(Arc::new(EvolvedFields::of(self.disk_schema(), &self.evolution(), &schema)?)),
         };
         Ok(Read::new(self.clone(), Arc::new(schema), sources))
     }
@@ -279,7 +280,7 @@ impl Ntuple {
         Read::new(self.clone(), schema, sources)
     }
 
-    pub(crate) fn source(&self) -> &PageSource {
+    pub(crate) fn source(&self) -> &Metadata {
         &self.inner.source
     }
 
@@ -298,13 +299,15 @@ impl Ntuple {
 }
 
 /// Whether the first column of the first cluster is: ROOT has one setting for a whole ntuple.
-fn is_compressed(source: &PageSource, schema: &Schema) -> Result<bool> {
+fn is_compressed(source: &Metadata, schema: &Schema) -> Result<bool> {
     let first_entries = 0..source.descriptor().entries().min(1);
     let clusters = source.clusters(first_entries)?;
     let columns = schema.fields.iter().flat_map(plan::columns);
     match (clusters.first(), columns.into_iter().next()) {
-        (Some(cluster), Some((field, k))) => {
-            Pages::new(source, &source.request()).compression(field, k, cluster).map(|setting| setting != 0)
+        (Some(cluster), Some(column)) => {
+            let memory = source.request_memory();
+            let setting = ColumnTable::new(source, &memory).compression(column.field, column.k, cluster);
+            setting.map(|setting| setting != 0)
         }
         _ => Ok(true),
     }

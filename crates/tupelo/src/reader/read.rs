@@ -9,11 +9,11 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaR
 
 use super::computed::{Aliases, Computed, Cut};
 use super::decoded::Decoded;
-use super::sources::Sources;
+use super::evolution::EvolvedFields;
 use super::{Batches, Ntuple};
 use crate::expression::Expression;
+use crate::plan::{ColumnOf, ColumnTable, Segment};
 use crate::schema::{Field, Schema};
-use crate::source::{Pages, Segment};
 use crate::{Error, Result, plan};
 
 /// Memory of a batch for those who do not say how large they want it, in bytes: 8 MiB.
@@ -35,7 +35,7 @@ pub struct Read {
     ntuple: Ntuple,
     schema: Arc<Schema>,
     /// What is read instead of the schema's fields, and what is made of it.
-    sources: Option<Arc<Sources>>,
+    sources: Option<Arc<EvolvedFields>>,
     entries: Range<u64>,
     binary_strings: bool,
     /// What expressions may name besides fields.
@@ -50,7 +50,7 @@ pub struct Read {
 
 impl Read {
     /// Reads a schema; where that is not a part of what is on disk, from those sources.
-    pub(super) fn new(ntuple: Ntuple, schema: Arc<Schema>, sources: Option<Arc<Sources>>) -> Self {
+    pub(super) fn new(ntuple: Ntuple, schema: Arc<Schema>, sources: Option<Arc<EvolvedFields>>) -> Self {
         let entries = 0..ntuple.entries();
         let (aliases, computed) = (Arc::default(), Vec::new());
         Self { ntuple, schema, sources, entries, binary_strings: false, aliases, computed, numbers: None, cut: None }
@@ -76,7 +76,7 @@ impl Read {
     /// Not found, with near names, for a top-level field that is not there; invalid argument, with field, types and
     /// rule, for one that cannot be read as what is wanted.
     pub fn with_schema(mut self, wanted: &Schema) -> Result<Self> {
-        let sources = Sources::of(self.ntuple.disk_schema(), &self.ntuple.evolution(), wanted);
+        let sources = EvolvedFields::of(self.ntuple.disk_schema(), &self.ntuple.evolution(), wanted);
         self.sources = Some(Arc::new(sources.map_err(|e| self.ntuple.context(e))?));
         self.schema = Arc::new(wanted.clone());
         Ok(self)
@@ -101,7 +101,7 @@ impl Read {
         let exclude = || {
             let (unwanted, _) = ntuple.schema().matching(ntuple.names(), patterns.as_ref())?;
             let schema = self.schema.without(&unwanted);
-            let sources = || Sources::of(ntuple.disk_schema(), &ntuple.evolution(), &schema).map(Arc::new);
+            let sources = || EvolvedFields::of(ntuple.disk_schema(), &ntuple.evolution(), &schema).map(Arc::new);
             let sources = self.sources.as_ref().map(|_| sources()).transpose()?;
             Ok::<_, Error>((Arc::new(schema), sources))
         };
@@ -463,16 +463,16 @@ impl Read {
         let source = self.ntuple.source();
         let estimate = || {
             let clusters = source.first_clusters(self.entries.clone(), SAMPLED_CLUSTERS)?;
-            let request = source.request();
-            let mut pages = Pages::new(source, &request);
+            let memory = source.request_memory();
+            let mut table = ColumnTable::new(source, &memory);
             let mut known = HashSet::new();
-            let mut columns: Vec<(&Field, usize)> = self.read_fields().into_iter().flat_map(plan::columns).collect();
-            columns.retain(|(field, k)| known.insert((field.id, *k)));
+            let mut columns: Vec<ColumnOf<'_>> = self.read_fields().into_iter().flat_map(plan::columns).collect();
+            columns.retain(|column| known.insert((column.field.id, column.k)));
             let (mut bytes, mut entries) = (0.0, 0u64);
             for cluster in &clusters {
                 entries += cluster.entries;
-                for (field, k) in &columns {
-                    bytes += pages.unpacked_bytes(field, *k, cluster)?;
+                for column in &columns {
+                    bytes += table.decoded_bytes(column.field, column.k, cluster)?;
                 }
             }
             let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
@@ -481,11 +481,15 @@ impl Read {
         estimate().map_err(|e| self.ntuple.context(e))
     }
 
+    /// What is read to decide the cut, some of it perhaps twice.
+    pub(super) fn cut_fields(&self) -> Vec<&Field> {
+        self.cut.iter().flat_map(|cut| cut.read_fields()).collect()
+    }
+
     /// All that is read, some of it perhaps twice.
-    fn read_fields(&self) -> Vec<&Field> {
+    pub(super) fn read_fields(&self) -> Vec<&Field> {
         let computed = self.computed.iter().flat_map(|computed| computed.read_fields());
-        let cut = self.cut.iter().flat_map(|cut| cut.read_fields());
-        self.disk_fields().iter().chain(computed).chain(cut).collect()
+        self.disk_fields().iter().chain(computed).chain(self.cut_fields()).collect()
     }
 
     /// Whether more is read than is handed out.
@@ -493,13 +497,13 @@ impl Read {
         self.cut.is_some() || !self.computed.is_empty()
     }
 
-    /// Where to stop reading for a while: see [`plan::good_end`].
-    pub(super) fn good_end(&self, window: &Range<u64>, limit: u64, place: impl Fn(u64) -> u64) -> Result<Option<u64>> {
+    /// Where a chunk of batches best ends: see [`plan::batch_end`].
+    pub(super) fn batch_end(&self, window: &Range<u64>, limit: u64, place: impl Fn(u64) -> u64) -> Result<Option<u64>> {
         let source = self.ntuple.source();
-        let request = source.request();
+        let memory = source.request_memory();
         let clusters = source.clusters(window.start..limit)?;
         let fields = self.read_fields();
-        plan::good_end(&mut Pages::new(source, &request), &clusters, &fields, window, limit, place)
+        plan::batch_end(&mut ColumnTable::new(source, &memory), &clusters, &fields, window, limit, place)
     }
 
     fn decode(&self, entries: Range<u64>) -> Result<RecordBatch> {

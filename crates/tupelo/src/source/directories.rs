@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tupelo_format::container::{self, Attempt, Directory, Fetched, Key, Object, Tree};
 
-use super::{File, Share};
+use super::{File, Reservation};
 use crate::{Error, Result};
 
 /// What was read of the directories so far, with what it takes of the memory budget.
@@ -25,7 +25,7 @@ pub(crate) struct Listing {
     is_newest: Vec<bool>,
     /// The bytes of all directories.
     fetched: Fetched,
-    _shares: Vec<Share>,
+    _shares: Vec<Reservation>,
 }
 
 impl Listing {
@@ -36,7 +36,7 @@ impl Listing {
 }
 
 #[derive(Debug, Clone)]
-struct Opened(Arc<(Directory, Share)>);
+struct Opened(Arc<(Directory, Reservation)>);
 
 impl AsRef<Directory> for Opened {
     fn as_ref(&self) -> &Directory {
@@ -56,7 +56,7 @@ impl File {
         if let Some(known) = opened().get(&offset) {
             return Ok(known.clone());
         }
-        let read = self.attempt_to_keep(|fetched| match key {
+        let read = self.attempt_reserved(|fetched| match key {
             None => Directory::top(fetched),
             Some(key) => Directory::below(fetched, key),
         })?;
@@ -90,7 +90,7 @@ impl File {
             shares.push(share);
             fetched = more;
         }
-        let (objects, share) = self.attempt_to_keep(|fetched| Ok(tree.objects(fetched.memory())?))?;
+        let (objects, share) = self.attempt_reserved(|fetched| Ok(tree.objects(fetched.memory())?))?;
         shares.push(share);
         let mut newest: HashMap<&str, u16> = HashMap::with_capacity(objects.len());
         for object in &objects {

@@ -1,16 +1,16 @@
 //! How much memory a file may make its reader take.
 //!
 //! A file's metadata and what one reading request has in flight are counted before they are allocated. Values that the
-//! caller asked for may be more than the budget, where the file has stored bytes to show for them.
+//! caller asked for may be more than the budget, where the file has stored enough bytes for them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Remedy;
 use crate::{Error, Result};
 
-/// Memory that a file may make its reader take unless told otherwise: 1 GiB.
+/// Memory that a file may make its reader take by default: 1 GiB.
 pub const DEFAULT_MEMORY_BUDGET_BYTES: u64 = 1 << 30;
 /// Values may be more than the memory budget if they are at most so many times the stored bytes that they come from.
 pub const MAX_BUDGET_EXPANSION: u64 = 1024;
@@ -20,37 +20,41 @@ const FETCH_BYTES: u64 = 64 << 20;
 
 /// The memory that one open file may take; clones count together.
 #[derive(Debug, Clone)]
-pub(crate) struct Budget {
+pub(crate) struct MemoryBudget {
     limit_bytes: u64,
     used_bytes: Arc<AtomicU64>,
 }
 
 /// Memory that is given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct Reservation {
     used_bytes: Arc<AtomicU64>,
     bytes: u64,
 }
 
-impl Budget {
+impl MemoryBudget {
     pub(crate) fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, used_bytes: Arc::default() }
     }
 
-    /// Bytes that nobody took yet.
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    /// Bytes that are not reserved.
     pub(crate) fn left(&self) -> u64 {
         self.limit_bytes.saturating_sub(self.used_bytes.load(Ordering::Relaxed))
     }
 
-    /// Takes bytes that are about to be allocated for `what`.
-    pub(crate) fn share(&self, bytes: u64, what: impl fmt::Display) -> Result<Share> {
-        // Counted first, so that two who ask at once cannot both get what is only left once.
-        let share = Share { used_bytes: Arc::clone(&self.used_bytes), bytes };
+    /// Reserves bytes that are about to be allocated for `what`.
+    pub(crate) fn reserve(&self, bytes: u64, what: impl fmt::Display) -> Result<Reservation> {
+        // Counted first, so that of two concurrent reservations not both get what is left once.
+        let reserved = Reservation { used_bytes: Arc::clone(&self.used_bytes), bytes };
         let used = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).checked_add(bytes);
         match used.filter(|&used| used <= self.limit_bytes) {
-            Some(_) => Ok(share),
+            Some(_) => Ok(reserved),
             None => {
-                drop(share);
+                drop(reserved);
                 let (left, limit) = (self.left(), self.limit_bytes);
                 let wanted = format!("{what}: {bytes} bytes of memory wanted where {left} of {limit} are left");
                 Err(Error::limit(wanted).with_remedy(Remedy::MemoryBudget))
@@ -58,13 +62,20 @@ impl Budget {
         }
     }
 
-    /// A reading request: what the metadata left is its own, however many threads read at once.
-    pub(crate) fn request(&self, file_bytes: u64) -> Request {
-        Request { limit_bytes: self.left(), file_bytes, strict: false, counts: Mutex::default() }
+    /// The memory of a reading request: what the metadata left is its own, however many threads read at once.
+    pub(crate) fn request(&self, file_bytes: u64) -> RequestMemory {
+        let (counts, released) = (Mutex::default(), Condvar::new());
+        RequestMemory { limit_bytes: self.left(), file_bytes, strict: false, counts, released }
     }
 }
 
-impl Drop for Share {
+impl Reservation {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -72,38 +83,46 @@ impl Drop for Share {
 
 /// The memory of one reading request, which several threads may work on.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct RequestMemory {
     limit_bytes: u64,
     file_bytes: u64,
     strict: bool,
     counts: Mutex<Counts>,
+    /// Signals that scratch memory was given back.
+    released: Condvar,
 }
 
 /// What a reading request has, in bytes.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
-    /// Tables of pages, sealed pages, pages being unpacked.
+    /// Tables of pages, sealed pages, pages being decoded.
     flight: u64,
+    /// The part of it that threads give back when they are done with a run of pages.
+    scratch: u64,
     /// Values, and what is needed to make them.
     values: u64,
     /// Stored bytes of the pages that values come from.
     stored: u64,
 }
 
-/// What a request takes until this is dropped.
-pub(crate) struct Held<'r> {
-    request: &'r Request,
+/// Scratch memory of one thread, given back when this is dropped.
+pub(crate) struct ScratchReservation<'r> {
+    request: &'r RequestMemory,
     bytes: u64,
 }
 
-impl Drop for Held<'_> {
+impl Drop for ScratchReservation<'_> {
     fn drop(&mut self) {
-        self.request.give(self.bytes);
+        let mut counts = self.request.counts();
+        counts.flight = counts.flight.saturating_sub(self.bytes);
+        counts.scratch = counts.scratch.saturating_sub(self.bytes);
+        drop(counts);
+        self.request.released.notify_all();
     }
 }
 
-impl Request {
-    /// Refuses values above the budget whatever is stored for them, because nobody asked for so many at once.
+impl RequestMemory {
+    /// Refuses values above the budget whatever is stored for them, because the caller did not ask for so many at once.
     #[must_use]
     pub(crate) fn strict(self) -> Self {
         Self { strict: true, ..self }
@@ -113,20 +132,20 @@ impl Request {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pages of so many stored bytes are about to become values.
-    pub(crate) fn touch(&self, stored_bytes: u64) {
-        // Pages may share their bytes; the file cannot show for more than it has.
+    /// Notes that pages of so many stored bytes are about to become values.
+    pub(crate) fn add_stored(&self, stored_bytes: u64) {
+        // Pages may share their bytes; together they are at most the size of the file.
         let mut counts = self.counts();
         counts.stored = counts.stored.saturating_add(stored_bytes).min(self.file_bytes);
     }
 
-    /// Whether the stored bytes that were touched can show for so many bytes of values.
+    /// Whether the stored bytes are enough for so many bytes of values.
     fn is_backed(&self, values: u64, stored: u64) -> bool {
         !self.strict && values <= stored.saturating_mul(MAX_BUDGET_EXPANSION)
     }
 
-    /// Takes memory for values.
-    pub(crate) fn take_values(&self, bytes: u64) -> Result<()> {
+    /// Reserves memory for values until the end of the request.
+    pub(crate) fn reserve_values(&self, bytes: u64) -> Result<()> {
         let mut counts = self.counts();
         let values = counts.values.saturating_add(bytes);
         if values.saturating_add(counts.flight) > self.limit_bytes && !self.is_backed(values, counts.stored) {
@@ -139,25 +158,37 @@ impl Request {
         Ok(())
     }
 
-    /// Takes memory for what is needed on the way to the values.
-    pub(crate) fn take(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
+    /// Reserves memory for what is needed on the way to the values, until [`RequestMemory::release`].
+    pub(crate) fn reserve(&self, bytes: u64, what: impl fmt::Display) -> Result<()> {
         let mut counts = self.counts();
         let left = self.left_of(&counts);
         if bytes > left {
-            let refused = Error::limit(format!("{what}: {bytes} bytes of memory wanted where {left} are left"));
-            return Err(refused.with_remedy(Remedy::FewerEntries));
+            return Err(too_much(bytes, left, what));
         }
         counts.flight += bytes;
         Ok(())
     }
 
-    /// As [`Request::take`], until what it gives is dropped.
-    pub(crate) fn hold(&self, bytes: u64, what: impl fmt::Display) -> Result<Held<'_>> {
-        self.take(bytes, what).map(|()| Held { request: self, bytes })
+    /// Reserves scratch memory. Where other threads have taken what is missing, waits until they give it back, so that
+    /// what one thread can read, several can: they must not wait for this thread, nor reserve any more meanwhile.
+    pub(crate) fn reserve_scratch(&self, bytes: u64, what: impl fmt::Display) -> Result<ScratchReservation<'_>> {
+        let mut counts = self.counts();
+        loop {
+            let left = self.left_of(&counts);
+            if bytes <= left {
+                counts.flight += bytes;
+                counts.scratch += bytes;
+                return Ok(ScratchReservation { request: self, bytes });
+            }
+            if bytes > left.saturating_add(counts.scratch) {
+                return Err(too_much(bytes, left.saturating_add(counts.scratch), what));
+            }
+            counts = self.released.wait(counts).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
-    /// Gives back what [`Request::take`] took.
-    pub(crate) fn give(&self, bytes: u64) {
+    /// Gives back what [`RequestMemory::reserve`] reserved.
+    pub(crate) fn release(&self, bytes: u64) {
         let mut counts = self.counts();
         counts.flight = counts.flight.saturating_sub(bytes);
     }
@@ -167,9 +198,9 @@ impl Request {
         self.left_of(&self.counts())
     }
 
-    /// Sealed pages that may be fetched at once, in bytes: half of what is left, for they are unpacked one by one.
-    pub(crate) fn room(&self) -> u64 {
-        FETCH_BYTES.min(self.left() / 2)
+    /// Sealed pages to fetch with one request, in bytes, so that those of two fit, and pages being decoded.
+    pub(crate) fn fetch_bytes(&self) -> u64 {
+        (FETCH_BYTES / 2).min(self.left() / 4)
     }
 
     fn left_of(&self, counts: &Counts) -> u64 {
@@ -179,56 +210,79 @@ impl Request {
     }
 }
 
+#[cold]
+fn too_much(bytes: u64, left: u64, what: impl fmt::Display) -> Error {
+    let refused = Error::limit(format!("{what}: {bytes} bytes of memory wanted where {left} are left"));
+    refused.with_remedy(Remedy::FewerEntries)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]
-    fn shares_are_given_back() {
-        let budget = Budget::new(100);
-        let first = budget.share(60, "a").unwrap();
+    fn reservations_are_given_back() {
+        let budget = MemoryBudget::new(100);
+        let first = budget.reserve(60, "a").unwrap();
         assert_eq!(
-            budget.clone().share(41, "b").unwrap_err().to_string(),
+            budget.clone().reserve(41, "b").unwrap_err().to_string(),
             "b: 41 bytes of memory wanted where 40 of 100 are left; allow a larger memory budget"
         );
-        let second = budget.share(40, "b").unwrap();
+        let second = budget.reserve(40, "b").unwrap();
         assert_eq!(budget.left(), 0);
         drop((first, second));
         assert_eq!(budget.left(), 100);
-        assert!(budget.share(u64::MAX, "all").is_err());
+        assert!(budget.reserve(u64::MAX, "all").is_err());
         assert_eq!(budget.left(), 100);
     }
 
     #[test]
     fn values_above_the_budget_need_stored_bytes() {
-        let request = Budget::new(1000).request(50);
-        request.take_values(1000).unwrap();
-        assert!(request.take_values(1).is_err());
-        request.touch(1);
-        request.take_values(24).unwrap();
-        assert!(request.take_values(1).is_err());
+        let request = MemoryBudget::new(1000).request(50);
+        request.reserve_values(1000).unwrap();
+        assert!(request.reserve_values(1).is_err());
+        request.add_stored(1);
+        request.reserve_values(24).unwrap();
+        assert!(request.reserve_values(1).is_err());
         // Pages that share their bytes count once: the file has no more.
-        request.touch(u64::MAX);
-        request.take_values(50 * 1024 - 1024).unwrap();
-        assert!(request.take_values(1).is_err());
-        let strict = Budget::new(1000).request(1 << 40).strict();
-        strict.touch(1 << 30);
-        strict.take_values(1000).unwrap();
-        assert!(strict.take_values(1).is_err());
+        request.add_stored(u64::MAX);
+        request.reserve_values(50 * 1024 - 1024).unwrap();
+        assert!(request.reserve_values(1).is_err());
+        let strict = MemoryBudget::new(1000).request(1 << 40).strict();
+        strict.add_stored(1 << 30);
+        strict.reserve_values(1000).unwrap();
+        assert!(strict.reserve_values(1).is_err());
     }
 
     #[test]
-    fn what_is_in_flight_leaves_room_for_values_that_nothing_backs() {
-        let request = Budget::new(1000).request(50);
-        request.take(600, "pages").unwrap();
-        assert!(request.take(401, "pages").is_err());
-        assert!(request.take_values(401).is_err());
-        request.take_values(400).unwrap();
+    fn what_is_in_flight_leaves_room_for_values_without_stored_bytes() {
+        let request = MemoryBudget::new(1000).request(50);
+        request.reserve(600, "pages").unwrap();
+        assert!(request.reserve(401, "pages").is_err());
+        assert!(request.reserve_values(401).is_err());
+        request.reserve_values(400).unwrap();
         assert_eq!(request.left(), 0);
-        // With their bytes touched the same values are backed.
-        request.touch(1);
+        // With stored bytes the same values are backed.
+        request.add_stored(1);
         assert_eq!(request.left(), 400);
-        request.give(600);
+        request.release(600);
         assert_eq!(request.left(), 1000);
+    }
+
+    #[test]
+    fn threads_wait_for_the_scratch_memory_of_others() {
+        let request = MemoryBudget::new(1000).request(50);
+        request.reserve(100, "tables").unwrap();
+        thread::scope(|scope| {
+            let held = request.reserve_scratch(600, "pages").unwrap();
+            let waiting = scope.spawn(|| request.reserve_scratch(900, "pages").map(drop));
+            let too_much = request.reserve_scratch(901, "pages").map(drop).unwrap_err();
+            assert!(too_much.to_string().starts_with("pages: 901 bytes of memory wanted where 900 are left"));
+            drop(held);
+            waiting.join().unwrap().unwrap();
+        });
+        assert_eq!(request.left(), 900);
     }
 }

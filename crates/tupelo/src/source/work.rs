@@ -24,12 +24,12 @@ pub(super) struct Work {
 
 /// Bytes of metadata.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Metadata {
+pub(super) struct MetadataBytes {
     pub(super) stored: u64,
     pub(super) unpacked: u64,
 }
 
-impl Metadata {
+impl MetadataBytes {
     pub(super) fn of_anchor(anchor: &Anchor) -> Self {
         Self {
             stored: anchor.nbytes_header.saturating_add(anchor.nbytes_footer),
@@ -54,7 +54,7 @@ impl Work {
         Self { stored: limit(STORED_PER_BYTE), unpacked: limit(UNPACKED_PER_BYTE) }
     }
 
-    pub(super) fn take(&self, metadata: Metadata) -> Result<()> {
+    pub(super) fn take(&self, metadata: MetadataBytes) -> Result<()> {
         let take = |left: &AtomicU64, bytes: u64| {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
         };
@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn work_is_in_proportion_to_the_file() {
         let work = Work::of_file(LEAST_BYTES);
-        let stored = |stored| work.take(Metadata { stored, unpacked: 0 });
+        let stored = |stored| work.take(MetadataBytes { stored, unpacked: 0 });
         assert!((0..STORED_PER_BYTE).all(|_| stored(LEAST_BYTES).is_ok()));
         assert!(stored(1).is_err() && stored(0).is_ok());
-        let unpacked = |unpacked| work.take(Metadata { stored: 0, unpacked });
+        let unpacked = |unpacked| work.take(MetadataBytes { stored: 0, unpacked });
         assert!(unpacked(LEAST_BYTES * UNPACKED_PER_BYTE).is_ok() && unpacked(1).is_err());
     }
 }

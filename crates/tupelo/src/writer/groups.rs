@@ -3,7 +3,6 @@
 //! as often as a number has digits. Pages stay where they are.
 
 use tupelo_format::envelope::{ClusterGroupRecord, ClusterSummary, ColumnPages, PageList};
-use tupelo_format::open;
 
 use crate::Result;
 use crate::reader::Ntuple;
@@ -94,10 +93,12 @@ impl Groups {
 
     fn read(&self, group: usize, record: &ClusterGroupRecord) -> Result<List> {
         let Some(source) = self.existing.as_ref().map(Ntuple::source) else { return Ok(List::Sealed) };
-        let (anchor, descriptor) = (source.anchor(), source.descriptor());
+        let descriptor = source.descriptor();
         let described = descriptor.cluster_groups().get(group).filter(|group| group.page_list == record.page_list);
-        let Some(described) = described else { return Ok(List::Sealed) };
-        let list = source.file().attempt(|fetched| open::page_list(fetched, anchor, descriptor, described))?;
+        if described.is_none() {
+            return Ok(List::Sealed);
+        }
+        let list = source.page_list(group)?;
         let mut clusters = Vec::with_capacity(list.clusters().len());
         for (cluster, summary) in list.clusters().iter().enumerate() {
             let columns = (0..list.columns(cluster)).map(|column| list.pages(cluster, column));

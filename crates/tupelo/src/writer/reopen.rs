@@ -13,7 +13,7 @@ use crate::encode::{ColumnWriter, FieldWriter, Memory};
 use crate::reader::Ntuple;
 use crate::schema::Field;
 use crate::sink::MAX_KEY_BYTES;
-use crate::source::{Cluster, PageSource};
+use crate::source::{Cluster, Metadata};
 use crate::{Error, Result};
 
 /// What a writer needs to go on.
@@ -29,7 +29,7 @@ pub(super) struct Reopened {
 }
 
 struct Columns<'n> {
-    source: &'n PageSource,
+    source: &'n Metadata,
     options: &'n WriteOptions,
     last: Option<Cluster>,
     writers: Vec<ColumnWriter>,

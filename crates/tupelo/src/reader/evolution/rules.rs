@@ -12,8 +12,8 @@ use arrow_array::{Array, ArrayRef, make_array};
 use arrow_cast::cast;
 use arrow_schema::DataType;
 
+use super::EvolvedFields;
 use super::Ntuple;
-use super::sources::Sources;
 use super::transform::relabel;
 use crate::schema::evolution::{Recipe, Rules as Evolution, normalised};
 use crate::schema::{Field, Kind, Names, Schema, arrow};
@@ -117,7 +117,12 @@ impl ReadRule {
     }
 
     /// Computes the targets for `count` records.
-    pub(super) fn call(&self, sources: &[ArrayRef], count: usize, compressed: bool) -> Result<Vec<ArrayRef>> {
+    pub(in crate::reader) fn call(
+        &self,
+        sources: &[ArrayRef],
+        count: usize,
+        compressed: bool,
+    ) -> Result<Vec<ArrayRef>> {
         let outputs = || {
             let function = self.function.as_ref().ok_or_else(|| Error::invalid_argument("it has no function"))?;
             let outputs = function(sources, count)?;
@@ -165,14 +170,14 @@ impl fmt::Debug for ReadRule {
 
 /// The rules of an ntuple and the schema that they make.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
-    pub(super) rules: Vec<ReadRule>,
-    pub(super) recipes: Vec<Recipe>,
-    pub(super) schema: Arc<Schema>,
+pub(in crate::reader) struct Rules {
+    pub(in crate::reader) rules: Vec<ReadRule>,
+    pub(in crate::reader) recipes: Vec<Recipe>,
+    pub(in crate::reader) schema: Arc<Schema>,
     /// Made when a field is first asked for by its name.
-    pub(super) names: OnceLock<Names>,
+    pub(in crate::reader) names: OnceLock<Names>,
     /// What is read for all of it.
-    pub(super) sources: Arc<Sources>,
+    pub(in crate::reader) sources: Arc<EvolvedFields>,
 }
 
 impl Ntuple {
@@ -194,7 +199,7 @@ impl Ntuple {
             let evolution = Evolution { recipes: &recipes, compressed: self.is_compressed() };
             let fields = self.disk_schema().fields.iter().map(|field| evolution.shape(field));
             let schema = Schema { fields: fields.collect::<Result<_>>()? };
-            let sources = Arc::new(Sources::of(self.disk_schema(), &evolution, &schema)?);
+            let sources = Arc::new(EvolvedFields::of(self.disk_schema(), &evolution, &schema)?);
             let (schema, names) = (Arc::new(schema), OnceLock::new());
             Ok(self.clone().ruled(Rules { rules: all, recipes, schema, names, sources }))
         };

@@ -28,9 +28,9 @@ use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
 /// What went wrong, and at which value of the array that was being transformed, where it is one value's fault.
-pub(super) struct Fault {
-    pub(super) element: Option<usize>,
-    pub(super) error: Error,
+pub(in crate::reader) struct Fault {
+    pub(in crate::reader) element: Option<usize>,
+    pub(in crate::reader) error: Error,
 }
 
 impl From<Error> for Fault {
@@ -56,14 +56,14 @@ impl Fault {
 type Outcome = Result<ArrayRef, Fault>;
 
 /// Applies transforms of one reading request.
-pub(super) struct Transformer<'r> {
-    pub(super) rules: &'r [ReadRule],
-    pub(super) compressed: bool,
-    pub(super) binary_strings: bool,
+pub(in crate::reader) struct Transformer<'r> {
+    pub(in crate::reader) rules: &'r [ReadRule],
+    pub(in crate::reader) compressed: bool,
+    pub(in crate::reader) binary_strings: bool,
 }
 
 impl Transformer<'_> {
-    pub(super) fn apply(&self, transform: &Transform, array: ArrayRef) -> Outcome {
+    pub(in crate::reader) fn apply(&self, transform: &Transform, array: ArrayRef) -> Outcome {
         match transform {
             Transform::Same => Ok(array),
             Transform::Number { to, path, type_name } => number(&array, to).map_err(|fault| {
@@ -410,7 +410,7 @@ pub(crate) fn binary_type(data_type: &DataType) -> DataType {
 }
 
 /// The same buffers under another type that lies in memory alike.
-pub(super) fn relabel(data: &ArrayData, data_type: &DataType) -> Result<ArrayData> {
+pub(in crate::reader) fn relabel(data: &ArrayData, data_type: &DataType) -> Result<ArrayData> {
     let types: Vec<&DataType> = match data_type {
         DataType::LargeList(item) | DataType::FixedSizeList(item, _) => vec![item.data_type()],
         DataType::Struct(members) => members.iter().map(|member| member.data_type()).collect(),

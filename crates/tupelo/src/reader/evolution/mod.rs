@@ -1,25 +1,31 @@
 //! What is read where something else is wanted than what is on disk.
 
+mod rules;
+mod transform;
+
 use std::collections::HashMap;
 
 use arrow_array::ArrayRef;
 
 use super::Ntuple;
-use super::transform::Transformer;
 use crate::schema::evolution::{Evolved, Rules, Transform};
 use crate::schema::{Field, Schema};
 use crate::{Error, Result};
+pub use rules::ReadRule;
+pub(in crate::reader) use rules::Rules as ReadRules;
+use transform::Transformer;
+pub(crate) use transform::binary_type;
 
 /// The top-level fields to read, and what to make of each.
 #[derive(Debug, Default)]
-pub(super) struct Sources {
-    pub(super) fields: Vec<Field>,
+pub(in crate::reader) struct EvolvedFields {
+    pub(in crate::reader) fields: Vec<Field>,
     transforms: Vec<Transform>,
 }
 
-impl Sources {
+impl EvolvedFields {
     /// What must be read of a schema on disk to give a wanted one.
-    pub(super) fn of(disk: &Schema, rules: &Rules<'_>, wanted: &Schema) -> Result<Self> {
+    pub(in crate::reader) fn of(disk: &Schema, rules: &Rules<'_>, wanted: &Schema) -> Result<Self> {
         let mut by_name: HashMap<&str, &Field> = disk.fields.iter().map(|field| (field.name.as_str(), field)).collect();
         let mut sources = Self::default();
         for field in &wanted.fields {
@@ -37,8 +43,8 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Makes of an array of a field of [`Sources::fields`] what is wanted; `number` gives the number of an entry.
-    pub(super) fn evolve(
+    /// Makes of an array of a field of [`EvolvedFields::fields`] what is wanted; `number` gives the number of an entry.
+    pub(in crate::reader) fn evolve(
         &self,
         ntuple: &Ntuple,
         field: usize,

@@ -1,0 +1,68 @@
+//! `tupelo explain`: what a read would do.
+
+use serde_json::{Value, json};
+use tupelo::reader::ExplainedColumn;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::parse::Entries;
+
+/// Show which pages a read needs, without reading them
+///
+/// Pages, stored and decompressed bytes, and requests for each column, computed from the metadata. A number after ≤ is an
+/// upper bound: which pages are read then depends on the cut, or on the lengths of collections.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo explain events.root --fields 'Muon_*' --entries :10000
+  tupelo explain events.root --fields MET_pt --cut 'len(Muon_pt) == 2'")]
+pub(crate) struct Args {
+    /// The ntuple, as FILE or FILE:NAME
+    #[arg(value_name = "FILE[:NAME]")]
+    input: String,
+    #[command(flatten)]
+    fields: super::Fields,
+    /// Entries to read, as in Python: 10:20, :100, -10: or 5 [default: all]
+    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
+    entries: Option<Entries>,
+    #[command(flatten)]
+    condition: super::Condition,
+    /// One JSON document instead of the table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: super::Reading,
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let ntuple = args.reading.open(&args.input, None, console)?;
+    let range = args.entries.unwrap_or_default().of(ntuple.entries());
+    let read = args.fields.read(&ntuple, Some(&args.condition))?.entries(range);
+    let explanation = args.condition.apply(read)?.explain()?;
+    if !args.json {
+        return console.print_data(&explanation.to_string());
+    }
+    console.print_json(&json!({
+        "file": ntuple.file_name(),
+        "ntuple": ntuple.path(),
+        "entries": explanation.entries,
+        "clusters": explanation.clusters,
+        "pages": explanation.pages(),
+        "stored_bytes": explanation.stored_bytes(),
+        "unpacked_bytes": explanation.unpacked_bytes(),
+        "requests": explanation.requests,
+        "columns": explanation.columns.iter().map(column).collect::<Vec<_>>(),
+    }))
+}
+
+fn column(column: &ExplainedColumn) -> Value {
+    json!({
+        "field": column.field,
+        "type": column.column_type,
+        "is_cut": column.is_cut,
+        "is_upper_bound": column.is_upper_bound,
+        "pages": column.pages,
+        "stored_bytes": column.stored_bytes,
+        "unpacked_bytes": column.unpacked_bytes,
+        "requests": column.requests,
+    })
+}

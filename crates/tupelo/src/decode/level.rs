@@ -1,0 +1,252 @@
+//! The columns of one nesting level of all fields: fetched together and decoded as tasks, a run of pages each.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use tupelo_format::encoding::{self, ColumnType, Encoding};
+
+use super::Decoder;
+use super::fetch::{Fetcher, PageBatch};
+use super::node::Node;
+use super::offsets::Offsets;
+use super::pages::{Decode, PageReader};
+use super::values::ValueBuffer;
+use crate::plan::{PageId, PageSlice};
+use crate::schema::Field;
+use crate::{Error, Result, pool};
+
+/// A column to decode for a node.
+pub(super) struct Job<'t, 'f> {
+    pub(super) node: &'t mut Node<'f>,
+    pub(super) slices: Vec<PageSlice>,
+    pub(super) target: Target,
+}
+
+/// Where the values of a column go.
+pub(super) enum Target {
+    /// Values of the same width. An index column leaves room for one more value at the front.
+    Fixed { values: ValueBuffer, front: usize, width: usize, decode: Decode },
+    /// Bits, eight to a byte.
+    Bits(ValueBuffer),
+    /// Tags and indexes of variants.
+    Switch(Switch),
+    /// Offsets that are known already.
+    Known(Offsets),
+    /// The offsets that another job of the level decodes.
+    SameAs(usize),
+    /// Taken by the node.
+    Nothing,
+}
+
+/// A switch column in memory.
+#[derive(Default)]
+pub(super) struct Switch {
+    pub(super) indexes: Vec<u64>,
+    pub(super) tags: Vec<u32>,
+    /// A whole page, of which a part is taken.
+    spare: (Vec<u64>, Vec<u32>),
+}
+
+impl Switch {
+    pub(super) fn of(count: usize) -> Self {
+        Self { indexes: vec![0; count], tags: vec![0; count], ..Self::default() }
+    }
+
+    fn decode(&mut self, slice: &PageSlice, encoding: &Encoding, elements: usize, packed: &[u8]) -> Result<()> {
+        debug_assert_eq!(encoding.column_type(), ColumnType::Switch);
+        let (indexes, tags) = &mut self.spare;
+        indexes.resize(elements, 0);
+        tags.resize(elements, 0);
+        encoding::decode_switch(packed, indexes, tags)?;
+        let (from, to) = (slice.skip..slice.skip + slice.take, slice.to..slice.to + slice.take);
+        self.indexes[to.clone()].copy_from_slice(&indexes[from.clone()]);
+        self.tags[to].copy_from_slice(&tags[from]);
+        Ok(())
+    }
+}
+
+/// The slices of some jobs whose pages are fetched together.
+#[derive(Default)]
+struct Batch {
+    /// Numbers of jobs, which ascend, and which of their slices.
+    parts: Vec<(usize, Range<usize>)>,
+    /// Pages that no later batch needs.
+    last_used: Vec<PageId>,
+}
+
+/// A job while its slices are decoded in order.
+struct Cursor<'j> {
+    field: &'j Field,
+    slices: &'j [PageSlice],
+    output: Output<'j>,
+}
+
+enum Output<'j> {
+    Fixed { slots: Slots<'j>, decode: Decode },
+    Bits(&'j mut [u8]),
+    Switch(&'j mut Switch),
+    Nothing,
+}
+
+/// What one thread does at a time.
+enum Task<'j> {
+    Run { field: &'j Field, run: &'j [PageSlice], width: usize, out: &'j mut [u8], decode: Decode },
+    Bits { field: &'j Field, runs: Vec<&'j [PageSlice]>, bits: &'j mut [u8] },
+    Switch { field: &'j Field, runs: Vec<&'j [PageSlice]>, switch: &'j mut Switch },
+}
+
+impl<'m> Decoder<'m> {
+    /// Decodes the columns of all jobs.
+    pub(super) fn decode_level(&self, fetcher: &mut Fetcher<'m>, jobs: &mut [Job<'_, '_>]) -> Result<()> {
+        let (batches, mut cursors) = (self.batches(fetcher, jobs), jobs.iter_mut().map(Cursor::of).collect::<Vec<_>>());
+        let Self { metadata, memory, table, .. } = self;
+        fetcher.each(batches, |fetcher, batch| {
+            let reader = PageReader { metadata, memory, table, fetcher };
+            let (mut tasks, mut bytes) = (Vec::new(), 0);
+            let mut parts = batch.parts.iter().peekable();
+            for (index, cursor) in cursors.iter_mut().enumerate() {
+                if let Some((_, part)) = parts.next_if(|(job, _)| *job == index) {
+                    bytes += cursor.tasks(&reader, part.clone(), &mut tasks)?;
+                }
+            }
+            pool::map(tasks, bytes, |task| task.run(&reader))?;
+            batch.last_used.into_iter().for_each(|page| fetcher.release(page));
+            Ok(())
+        })?;
+        cursors.into_iter().for_each(Cursor::end);
+        Ok(())
+    }
+
+    /// The jobs in batches, each with the pages to fetch for it: with a store that is read in place all are one batch.
+    fn batches(&self, fetcher: &Fetcher<'m>, jobs: &[Job<'_, '_>]) -> Vec<(PageBatch, Batch)> {
+        let max_bytes = self.memory.fetch_bytes();
+        let mut batches = vec![(PageBatch::default(), Batch::default())];
+        let mut bytes = 0;
+        // By page that was or will be fetched, the last batch that needs it.
+        let mut last_used: HashMap<PageId, usize> = HashMap::new();
+        for (job, slices) in jobs.iter().map(|job| &job.slices).enumerate() {
+            let mut start = 0;
+            for (index, slice) in slices.iter().enumerate() {
+                if index > 0 && slices[index - 1].id == slice.id {
+                    continue;
+                }
+                let is_new = !last_used.contains_key(&slice.id) && fetcher.lacks(slice.id, &slice.range);
+                if is_new && bytes > 0 && bytes + slice.range.bytes() > max_bytes {
+                    if let Some((_, batch)) = batches.last_mut().filter(|_| start < index) {
+                        batch.parts.push((job, start..index));
+                    }
+                    start = index;
+                    bytes = 0;
+                    batches.push(Default::default());
+                }
+                let last = batches.len() - 1;
+                if is_new {
+                    bytes += slice.range.bytes();
+                    batches[last].0.push(slice.id, slice.range);
+                }
+                if is_new || last_used.contains_key(&slice.id) || fetcher.get(slice.id).is_some() {
+                    last_used.insert(slice.id, last);
+                }
+            }
+            if let Some((_, batch)) = batches.last_mut().filter(|_| start < slices.len()) {
+                batch.parts.push((job, start..slices.len()));
+            }
+        }
+        for (page, batch) in last_used {
+            batches[batch].1.last_used.push(page);
+        }
+        batches
+    }
+}
+
+impl<'j> Cursor<'j> {
+    fn of(job: &'j mut Job<'_, '_>) -> Self {
+        let output = match &mut job.target {
+            Target::Fixed { values, front, width, decode } => {
+                let slots = Slots { rest: &mut values.bytes_mut()[*front..], at: 0, width: *width };
+                Output::Fixed { slots, decode: *decode }
+            }
+            Target::Bits(values) => Output::Bits(values.bytes_mut()),
+            Target::Switch(switch) => Output::Switch(switch),
+            Target::Known(_) | Target::SameAs(_) | Target::Nothing => Output::Nothing,
+        };
+        Self { field: job.node.field, slices: &job.slices, output }
+    }
+
+    /// Adds the tasks that decode some slices; gives the bytes of their values.
+    fn tasks<'c>(&'c mut self, reader: &PageReader<'_>, part: Range<usize>, tasks: &mut Vec<Task<'c>>) -> Result<u64>
+    where
+        'j: 'c,
+    {
+        let field = self.field;
+        let runs = reader.runs(&self.slices[part]);
+        let taken: usize = runs.iter().copied().flatten().map(|slice| slice.take).sum();
+        match &mut self.output {
+            Output::Fixed { slots, decode } => {
+                let (width, decode) = (slots.width, *decode);
+                for run in runs {
+                    tasks.push(Task::Run { field, run, width, out: slots.of(run)?, decode });
+                }
+                Ok((taken * width) as u64)
+            }
+            Output::Bits(bits) => {
+                tasks.push(Task::Bits { field, runs, bits });
+                Ok(taken as u64)
+            }
+            Output::Switch(switch) => {
+                tasks.push(Task::Switch { field, runs, switch });
+                Ok(taken as u64 * 12)
+            }
+            Output::Nothing => Ok(0),
+        }
+    }
+
+    fn end(self) {
+        if let Output::Fixed { slots, .. } = self.output {
+            slots.rest.fill(0);
+        }
+    }
+}
+
+impl Task<'_> {
+    fn run(self, reader: &PageReader<'_>) -> Result<()> {
+        match self {
+            Self::Run { field, run, width, out, decode } => reader.fill(field, run, width, out, decode),
+            Self::Bits { field, runs, bits } => runs.into_iter().try_for_each(|run| {
+                reader.unseal(field, run, |slices, _, _, packed| {
+                    slices.iter().try_for_each(|slice| {
+                        Ok(encoding::decode_bits(packed, slice.skip, slice.take, bits, slice.to)?)
+                    })
+                })
+            }),
+            Self::Switch { field, runs, switch } => runs.into_iter().try_for_each(|run| {
+                reader.unseal(field, run, |slices, encoding, elements, packed| {
+                    slices.iter().try_for_each(|slice| switch.decode(slice, encoding, elements, packed))
+                })
+            }),
+        }
+    }
+}
+
+/// The output of a column, cut into the places of runs.
+struct Slots<'o> {
+    rest: &'o mut [u8],
+    /// Elements that were cut off.
+    at: usize,
+    width: usize,
+}
+
+impl<'o> Slots<'o> {
+    /// The place of a run, whose elements are consecutive: only the first ones of a cluster may not be stored, and those
+    /// are zero.
+    fn of(&mut self, run: &[PageSlice]) -> Result<&'o mut [u8]> {
+        let (Some(first), taken) = (run.first(), run.iter().map(|slice| slice.take).sum::<usize>()) else {
+            return Ok(&mut []);
+        };
+        let overlap = || Error::corrupt("elements overlap");
+        let gap = first.to.checked_sub(self.at).ok_or_else(overlap)?;
+        self.rest.split_off_mut(..gap * self.width).ok_or_else(overlap)?.fill(0);
+        self.at = first.to + taken;
+        self.rest.split_off_mut(..taken * self.width).ok_or_else(overlap)
+    }
+}

@@ -1,0 +1,192 @@
+//! Decoding from a store whose pages are objects: nothing above the store knows of files.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arrow_array::builder::{Float32Builder, LargeListBuilder, LargeStringBuilder};
+use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, RecordBatch};
+use bytes::Bytes;
+use tupelo_format::envelope::PageInfo;
+use tupelo_storage::Hints;
+
+use super::{DecodeOptions, decode};
+use crate::plan;
+use crate::schema::{Field, Schema};
+use crate::source::{BlobRange, MemoryBudget, Metadata, PageStore};
+use crate::{Compression, ErrorKind, Ntuple, Result, WriteOptions};
+
+const CLUSTERS: u64 = 4;
+const CLUSTER_ENTRIES: u64 = 1000;
+
+/// Every page is an object of its own, numbered by where it is in the file.
+#[derive(Debug)]
+struct PagesAsObjects {
+    file: Box<dyn PageStore>,
+    calls: Arc<AtomicU64>,
+    fails: bool,
+    fetched: Arc<Mutex<Vec<u64>>>,
+}
+
+impl PageStore for PagesAsObjects {
+    fn hints(&self) -> Hints {
+        Hints { is_near: false, ..self.file.hints() }
+    }
+
+    fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {
+        let range = self.file.page_range(page)?;
+        Ok(BlobRange { blob: range.start, start: 0, end: range.bytes() })
+    }
+
+    fn is_read_in_place(&self, _: &BlobRange) -> bool {
+        false
+    }
+
+    fn fetch(&self, ranges: &[BlobRange]) -> Result<Vec<Bytes>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.fetched.lock().unwrap().extend(ranges.iter().map(|range| range.blob));
+        if self.fails {
+            return Err(crate::Error::new(ErrorKind::Storage, "the store is gone"));
+        }
+        let place = |range: &BlobRange| BlobRange { blob: 0, start: range.blob, end: range.blob + range.end };
+        self.file.fetch(&ranges.iter().map(place).collect::<Vec<_>>())
+    }
+
+    fn read_into(&self, _: u64, _: u64, _: &mut [&mut [u8]]) -> Result<()> {
+        panic!("objects are not read in place")
+    }
+}
+
+/// Entries of every kind of column, nested too.
+fn batch(cluster: u64) -> RecordBatch {
+    let entries = || cluster * CLUSTER_ENTRIES..(cluster + 1) * CLUSTER_ENTRIES;
+    let (mut strings, mut flags) = (LargeStringBuilder::new(), Vec::new());
+    let mut lists = LargeListBuilder::new(LargeListBuilder::new(Float32Builder::new()));
+    for entry in entries() {
+        strings.append_value("x".repeat(entry as usize % 7));
+        flags.push(entry % 3 == 0);
+        for outer in 0..entry % 4 {
+            for inner in 0..outer {
+                lists.values().values().append_value((entry + inner) as f32);
+            }
+            lists.values().append(true);
+        }
+        lists.append(true);
+    }
+    let optionals: Int32Array = entries().map(|entry| (entry % 2 == 0).then_some(entry as i32)).collect();
+    let numbers: Float32Array = entries().map(|entry| entry as f32).collect();
+    let columns: [(&str, ArrayRef); 5] = [
+        ("number", Arc::new(numbers)),
+        ("lists", Arc::new(lists.finish())),
+        ("text", Arc::new(strings.finish())),
+        ("flag", Arc::new(BooleanArray::from(flags))),
+        ("optional", Arc::new(optionals)),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+struct Sample {
+    _folder: tempfile::TempDir,
+    ntuple: Ntuple,
+}
+
+fn sample() -> Sample {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample.root");
+    let file = crate::create(&path).unwrap();
+    let schema = Schema::from_arrow(&crate::schema::tighten(&batch(0))).unwrap();
+    let options = WriteOptions::default().with_compression(Compression::NONE).with_page_bytes(512);
+    let mut ntuple = file.ntuple("events", &schema, options).unwrap();
+    for cluster in 0..CLUSTERS {
+        ntuple.write(&batch(cluster)).unwrap();
+        ntuple.flush_cluster().unwrap();
+    }
+    ntuple.finish().unwrap();
+    file.finish().unwrap();
+    let ntuple = crate::open(path.to_str().unwrap()).open().unwrap();
+    Sample { _folder: folder, ntuple }
+}
+
+/// The same ntuple in a store of objects, the calls that fetch, and the objects that were fetched.
+fn objects(ntuple: &Ntuple, fails: bool) -> (Metadata, Arc<AtomicU64>, Arc<Mutex<Vec<u64>>>) {
+    let source = ntuple.source();
+    let (calls, fetched) = (Arc::default(), Arc::default());
+    let metadata = Metadata::open(source.file().clone(), source.anchor().clone(), true).unwrap();
+    let (counted, list) = (Arc::clone(&calls), Arc::clone(&fetched));
+    let store = |file| Box::new(PagesAsObjects { file, calls: counted, fails, fetched: list }) as Box<dyn PageStore>;
+    (metadata.with_store(store), calls, fetched)
+}
+
+fn read(metadata: &Metadata, fields: &[Field], entries: std::ops::Range<u64>, bytes: u64) -> Result<Vec<ArrayRef>> {
+    let segments = plan::segments(&metadata.clusters(entries.clone())?, &entries);
+    let memory = MemoryBudget::new(bytes).request(metadata.file().size());
+    let options = DecodeOptions { compressed: false, binary_strings: false };
+    decode(metadata, &memory, fields, &segments, options)
+}
+
+#[test]
+fn pages_in_objects_give_the_same_arrays() {
+    let sample = sample();
+    let fields = &sample.ntuple.schema().fields;
+    let (metadata, calls, fetched) = objects(&sample.ntuple, false);
+    for entries in [0..4000, 0..1, 17..18, 999..1001, 500..3500, 1000..2000, 7..7] {
+        let expected = sample.ntuple.read_all().entries(entries.clone()).to_batch().unwrap();
+        for bytes in [1 << 30, 4 << 20] {
+            calls.store(0, Ordering::Relaxed);
+            fetched.lock().unwrap().clear();
+            let arrays = read(&metadata, fields, entries.clone(), bytes).unwrap();
+            assert_eq!(arrays, expected.columns(), "{entries:?} with {bytes} bytes");
+            let mut pages = std::mem::take(&mut *fetched.lock().unwrap());
+            let all = pages.len();
+            pages.sort_unstable();
+            pages.dedup();
+            assert_eq!(pages.len(), all, "pages of {entries:?} were fetched twice");
+        }
+    }
+}
+
+#[test]
+fn each_level_of_all_fields_is_one_request() {
+    let sample = sample();
+    let fields = &sample.ntuple.schema().fields;
+    let (metadata, calls, _) = objects(&sample.ntuple, false);
+    // All is known of whole clusters. Of a part the entries give one level, their offsets the next, and so on.
+    for (entries, requests) in [(1000..3000, 1), (10..500, 3), (10..1500, 3)] {
+        calls.store(0, Ordering::Relaxed);
+        read(&metadata, fields, entries.clone(), 1 << 30).unwrap();
+        assert_eq!(calls.load(Ordering::Relaxed), requests, "{entries:?}");
+    }
+}
+
+#[test]
+fn a_small_budget_fetches_in_parts() {
+    let sample = sample();
+    let fields = &sample.ntuple.schema().fields;
+    let expected = sample.ntuple.read_all().to_batch().unwrap();
+    let (metadata, calls, _) = objects(&sample.ntuple, false);
+    // The least budget that is enough, and each below is an error of the kind that names the budget.
+    let mut enough = None;
+    for kib in (16..1024).step_by(16) {
+        calls.store(0, Ordering::Relaxed);
+        match read(&metadata, fields, 0..4000, kib << 10) {
+            Ok(arrays) => {
+                assert_eq!(arrays, expected.columns());
+                enough = enough.or(Some(calls.load(Ordering::Relaxed)));
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+                assert!(enough.is_none(), "{kib} KiB are not enough, but less was");
+            }
+        }
+    }
+    assert!(enough.unwrap() > 10, "{enough:?}");
+}
+
+#[test]
+fn errors_of_the_store_end_the_read() {
+    let sample = sample();
+    let (metadata, ..) = objects(&sample.ntuple, true);
+    for bytes in [1 << 30, 1 << 20] {
+        let error = read(&metadata, &sample.ntuple.schema().fields, 0..4000, bytes).unwrap_err();
+        assert!(error.to_string().contains("the store is gone"), "{error}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Which pages a request reads: computed from the metadata before anything is fetched, as far as they tell.
+
+mod boundary;
+mod columns;
+mod read_plan;
+
+use std::ops::Range;
+
+use tupelo_format::descriptor::Descriptor;
+
+pub(crate) use boundary::batch_end;
+pub(crate) use columns::{ClusterColumn, ColumnTable, Continuity, PageId, PageSlice};
+pub(crate) use read_plan::{ReadPlan, requests};
+
+use crate::schema::{Field, Kind};
+use crate::source::Cluster;
+
+/// A range of a field's elements within one cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    pub(crate) cluster: Cluster,
+    /// First element, counted from the start of the cluster.
+    pub(crate) start: u64,
+    /// Number of elements.
+    pub(crate) count: u64,
+    /// Elements that the field has in the whole cluster, where that is known without reading anything.
+    pub(crate) total: Option<u64>,
+    /// Elements that every entry has, where all have the same.
+    pub(crate) per_entry: Option<u64>,
+}
+
+impl Segment {
+    /// A count that means all elements.
+    pub(crate) const ALL: u64 = u64::MAX / 2;
+
+    /// All entries of a cluster, as elements of top-level fields.
+    pub(crate) fn of_cluster(cluster: &Cluster) -> Self {
+        let (start, count) = (0, cluster.entries);
+        Self { cluster: *cluster, start, count, total: Some(count), per_entry: Some(1) }
+    }
+}
+
+/// The parts of clusters that hold a range of entries, as elements of top-level fields.
+pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segment> {
+    clusters
+        .iter()
+        .filter_map(|cluster| {
+            let range = cluster.entry_range();
+            let (start, end) = (range.start.max(entries.start), range.end.min(entries.end));
+            (start < end).then(|| Segment {
+                cluster: *cluster,
+                start: start - range.start,
+                count: end - start,
+                total: Some(cluster.entries),
+                per_entry: Some(1),
+            })
+        })
+        .collect()
+}
+
+/// Runs of entries, which ascend, as segments.
+pub(crate) fn runs_of_entries(clusters: &[Cluster], runs: &[Range<u64>]) -> Vec<Segment> {
+    let mut clusters = clusters.iter();
+    let mut cluster = clusters.next();
+    let mut segments: Vec<Segment> = Vec::new();
+    for run in runs {
+        let mut next = run.start;
+        while let Some(current) = cluster.filter(|_| next < run.end) {
+            let range = current.entry_range();
+            if next >= range.end {
+                cluster = clusters.next();
+                continue;
+            }
+            segments.extend(self::segments(std::slice::from_ref(current), &(next..run.end)));
+            next = range.end.min(run.end);
+        }
+    }
+    segments
+}
+
+/// The parts of segments that runs (start and end, counted through all of them) choose; runs ascend.
+pub(crate) fn parts(segments: &[Segment], runs: &[(usize, usize)]) -> Vec<Segment> {
+    let mut parts = Vec::with_capacity(runs.len());
+    let mut runs = runs.iter().map(|&(start, end)| (start as u64, end as u64)).peekable();
+    let mut before = 0;
+    for segment in segments {
+        let until = before + segment.count;
+        while let Some(&(start, end)) = runs.peek() {
+            let (from, to) = (start.max(before), end.min(until));
+            if from < to {
+                parts.push(Segment { start: segment.start + from - before, count: to - from, ..*segment });
+            }
+            if end > until {
+                break;
+            }
+            runs.next();
+        }
+        before = until;
+    }
+    parts
+}
+
+/// The fraction of the entries of their clusters that is in the segments.
+fn fraction(segments: &[Segment]) -> f64 {
+    let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number);
+    let all: u64 = clusters.map(|segments| segments[0].cluster.entries).sum();
+    segments.iter().map(|segment| segment.count).sum::<u64>() as f64 / all.max(1) as f64
+}
+
+/// Which entry comes at an index in the output of segments of top-level fields.
+pub(crate) fn entry(segments: &[Segment], index: u64) -> u64 {
+    let mut before = 0;
+    for segment in segments {
+        if index < before + segment.count {
+            return segment.cluster.first_entry + segment.start + index - before;
+        }
+        before += segment.count;
+    }
+    index
+}
+
+/// A column of a field or of one below it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ColumnOf<'f> {
+    pub(crate) field: &'f Field,
+    /// Its number among the columns of the field.
+    pub(crate) k: usize,
+    /// Elements that every entry has, where that follows from the schema.
+    pub(crate) per_entry: Option<u64>,
+}
+
+impl ColumnOf<'_> {
+    /// Dotted path of its field.
+    pub(crate) fn path(&self, descriptor: &Descriptor) -> String {
+        self.field.id.map_or_else(|| self.field.name.clone(), |id| descriptor.path(id))
+    }
+}
+
+/// Every column of a field and of those below it.
+pub(crate) fn columns(field: &Field) -> Vec<ColumnOf<'_>> {
+    let mut columns = Vec::new();
+    collect(field, Some(1), &mut columns);
+    columns
+}
+
+fn collect<'f>(field: &'f Field, per_entry: Option<u64>, columns: &mut Vec<ColumnOf<'f>>) {
+    let (own, below) = match &field.kind {
+        Kind::Record(_) | Kind::Tuple(_) | Kind::Wrapper(_) => (0, per_entry),
+        Kind::Array { size, .. } => (0, per_entry.and_then(|times| times.checked_mul(*size))),
+        Kind::String | Kind::Streamer => (2, None),
+        _ => (1, None),
+    };
+    let first = match &field.kind {
+        Kind::Bitset { size } => per_entry.and_then(|times| times.checked_mul(*size)),
+        _ => per_entry,
+    };
+    columns.extend((0..own).map(|k| ColumnOf { field, k, per_entry: if k == 0 { first } else { None } }));
+    for child in field.children() {
+        collect(child, below, columns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Primitive;
+
+    fn cluster(number: u64, first_entry: u64, entries: u64) -> Cluster {
+        Cluster::for_tests(number, first_entry, entries)
+    }
+
+    /// Number of the cluster, start and count.
+    fn shown(segments: &[Segment]) -> Vec<(u64, u64, u64)> {
+        segments.iter().map(|segment| (segment.cluster.number, segment.start, segment.count)).collect()
+    }
+
+    #[test]
+    fn entries_become_segments_of_clusters() {
+        let clusters = [cluster(0, 0, 10), cluster(1, 10, 5), cluster(2, 15, 10)];
+        assert_eq!(shown(&segments(&clusters, &(0..25))), [(0, 0, 10), (1, 0, 5), (2, 0, 10)]);
+        assert_eq!(shown(&segments(&clusters, &(9..16))), [(0, 9, 1), (1, 0, 5), (2, 0, 1)]);
+        assert_eq!(shown(&segments(&clusters, &(12..12))), []);
+        let runs = runs_of_entries(&clusters, &[1..3, 8..12, 20..25]);
+        assert_eq!(shown(&runs), [(0, 1, 2), (0, 8, 2), (1, 0, 2), (2, 5, 5)]);
+        assert_eq!([0, 1, 2, 4, 6, 10].map(|index| entry(&runs, index)), [1, 2, 8, 10, 20, 24]);
+        let all = segments(&clusters, &(5..25));
+        assert_eq!(
+            shown(&parts(&all, &[(0, 2), (4, 11), (19, 20)])),
+            [(0, 5, 2), (0, 9, 1), (1, 0, 5), (2, 0, 1), (2, 9, 1)]
+        );
+        assert!((fraction(&all) - 0.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn elements_per_entry_follow_from_the_schema() {
+        let float = || Field::new("x", "", Kind::Primitive(Primitive::Float));
+        let array = Field::new("a", "", Kind::Array { size: 3, item: Box::new(float()) });
+        let list = Field::new("l", "", Kind::Collection(Box::new(array.clone())));
+        let record = Field::new("r", "", Kind::Record(vec![array, list, Field::new("s", "", Kind::String), float()]));
+        let columns: Vec<_> = columns(&record).iter().map(|it| (it.field.name.clone(), it.k, it.per_entry)).collect();
+        let expected = [
+            ("x", 0, Some(3)),
+            ("l", 0, Some(1)),
+            ("x", 0, None),
+            ("s", 0, Some(1)),
+            ("s", 1, None),
+            ("x", 0, Some(1)),
+        ];
+        assert_eq!(columns, expected.map(|(name, k, per_entry)| (name.to_owned(), k, per_entry)));
+    }
+}

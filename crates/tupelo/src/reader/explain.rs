@@ -1,0 +1,170 @@
+//! What a read would do, before it does it.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use super::Read;
+use crate::Result;
+use crate::error::printable;
+use crate::plan::{self, ColumnTable, ReadPlan};
+use crate::schema::Field;
+use crate::source::BlobRange;
+
+/// What a read would do: the pages, bytes and requests of each column. Made by [`Read::explain`] from metadata alone.
+///
+/// Its `Display` is a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// Entries of the range, before a cut.
+    pub entries: u64,
+    /// Clusters that hold them.
+    pub clusters: u64,
+    /// The columns, those of the cut first, then in the order of the fields.
+    pub columns: Vec<ExplainedColumn>,
+    /// Requests for the pages of all columns, adjacent ranges merged as the storage prefers it. Of a local file each thread
+    /// reads the pages that it decodes, at most 256 KiB at once, so that there are more.
+    pub requests: u64,
+}
+
+/// What is read of one column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExplainedColumn {
+    /// Dotted path of the field, items of collections being called `_0`.
+    pub field: String,
+    /// Column type, in the words of the specification; that of the first cluster.
+    pub column_type: &'static str,
+    /// Whether it is read to decide the cut.
+    pub is_cut: bool,
+    /// Whether fewer pages may be read: which ones depends on the cut, or on offsets of collections.
+    pub is_upper_bound: bool,
+    /// Pages.
+    pub pages: u64,
+    /// Stored bytes of the pages, checksums included.
+    pub stored_bytes: u64,
+    /// Bytes of the pages once decompressed.
+    pub unpacked_bytes: u64,
+    /// Requests if only this column were read.
+    pub requests: u64,
+}
+
+impl Explanation {
+    /// The sum over all columns.
+    fn sum(&self, of: impl Fn(&ExplainedColumn) -> u64) -> u64 {
+        self.columns.iter().map(of).sum()
+    }
+
+    /// Pages of all columns.
+    pub fn pages(&self) -> u64 {
+        self.sum(|column| column.pages)
+    }
+
+    /// Stored bytes of the pages of all columns, checksums included.
+    pub fn stored_bytes(&self) -> u64 {
+        self.sum(|column| column.stored_bytes)
+    }
+
+    /// Bytes of the pages of all columns once decompressed.
+    pub fn unpacked_bytes(&self) -> u64 {
+        self.sum(|column| column.unpacked_bytes)
+    }
+}
+
+impl Read {
+    /// What reading would do: which pages it reads of each column, how many bytes these are, and in how many requests. No
+    /// page is read for it.
+    /// ```no_run
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// println!("{}", ntuple.read(["Muon_*"])?.entries(0..10_000).explain()?);
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Corrupt where page lists are damaged; storage errors.
+    pub fn explain(&self) -> Result<Explanation> {
+        self.try_explain().map_err(|e| self.ntuple().context(e))
+    }
+
+    fn try_explain(&self) -> Result<Explanation> {
+        let (source, range) = (self.ntuple().source(), self.range());
+        let segments = plan::segments(&source.clusters(range.clone())?, &range);
+        let (cut, others) = self.fields_in_order();
+        let memory = source.request_memory();
+        let mut table = ColumnTable::new(source, &memory);
+        let mut seen = HashSet::new();
+        let (mut columns, mut all) = (Vec::new(), Vec::new());
+        for (fields, is_cut) in [(&cut, true), (&others, false)] {
+            let plan = ReadPlan::new(&mut table, fields, &segments)?;
+            for planned in &plan.columns {
+                // Every page counts once, whatever fields share it.
+                let (pages, is_unresolved) = planned.at_most(&mut table)?;
+                let pages: Vec<_> = pages.into_iter().filter(|(id, _)| seen.insert(*id)).collect();
+                let Some(&(first, _)) = pages.first() else { continue };
+                let ranges: Vec<BlobRange> = pages.iter().map(|(_, range)| *range).collect();
+                let unpacked = |&(id, _): &(plan::PageId, BlobRange)| table.column(id).unpacked_bytes(id.page);
+                columns.push(ExplainedColumn {
+                    field: planned.column.path(source.descriptor()),
+                    column_type: table.column(first).encoding.column_type().name(),
+                    is_cut,
+                    is_upper_bound: is_unresolved || !cut.is_empty() && !is_cut,
+                    pages: pages.len() as u64,
+                    stored_bytes: ranges.iter().map(BlobRange::bytes).sum(),
+                    unpacked_bytes: pages.iter().map(unpacked).sum(),
+                    requests: plan::requests(source.store(), &ranges),
+                });
+                all.extend(ranges);
+            }
+        }
+        let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
+        let requests = plan::requests(source.store(), &all);
+        Ok(Explanation { entries: self.count(), clusters, columns, requests })
+    }
+
+    /// The fields that are read to decide the cut, and the others, each once.
+    fn fields_in_order(&self) -> (Vec<Field>, Vec<Field>) {
+        let mut seen = HashSet::new();
+        let mut new = |fields: Vec<&Field>| -> Vec<Field> {
+            fields.into_iter().filter(|field| seen.insert(field.id)).cloned().collect()
+        };
+        (new(self.cut_fields()), new(self.read_fields()))
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kib = |bytes: u64| format!("{:.1}", bytes as f64 / 1024.0);
+        let about = |column: &ExplainedColumn| if column.is_upper_bound { "≤" } else { "" };
+        let header = ["FIELD", "TYPE", "STEP", "PAGES", "STORED KiB", "UNPACKED KiB", "REQUESTS"].map(str::to_owned);
+        let row = |column: &ExplainedColumn| {
+            let at_most = |text: String| format!("{}{text}", about(column));
+            [
+                printable(&column.field).to_string(),
+                column.column_type.to_owned(),
+                if column.is_cut { "cut" } else { "read" }.to_owned(),
+                at_most(column.pages.to_string()),
+                at_most(kib(column.stored_bytes)),
+                at_most(kib(column.unpacked_bytes)),
+                at_most(column.requests.to_string()),
+            ]
+        };
+        let bound = if self.columns.iter().any(|column| column.is_upper_bound) { "≤" } else { "" };
+        let totals = [self.pages().to_string(), kib(self.stored_bytes()), kib(self.unpacked_bytes())];
+        let [pages, stored, unpacked] = totals.map(|total| format!("{bound}{total}"));
+        let requests = format!("{bound}{}", self.requests);
+        let total = ["total".to_owned(), String::new(), String::new(), pages, stored, unpacked, requests];
+        let rows: Vec<[String; 7]> = [header].into_iter().chain(self.columns.iter().map(row)).chain([total]).collect();
+        let widths: Vec<usize> =
+            (0..7).map(|k| rows.iter().map(|row| row[k].chars().count()).max().unwrap_or(0)).collect();
+        writeln!(f, "{} entries in {} clusters", self.entries, self.clusters)?;
+        for row in &rows {
+            let cell = |(k, text): (usize, &String)| {
+                let width = widths[k];
+                if k < 3 { format!("{text:<width$}") } else { format!("{text:>width$}") }
+            };
+            let line = row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ");
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,323 @@
+//! The metadata of one ntuple: its descriptor, and its page lists as they are needed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tupelo_format::checksum::xxh3;
+use tupelo_format::container::{Anchor, Fetched};
+use tupelo_format::descriptor::{ColumnId, Descriptor};
+use tupelo_format::envelope::{ClusterSummary, ColumnPages, PageList};
+use tupelo_format::open;
+
+use super::work::MetadataBytes;
+use super::{Counters, File, FileStore, PageStore, RequestMemory, Reservation};
+use crate::{Error, ErrorKind, Result};
+
+/// The header of a ROOT file in its longer layout, with the UUID after it, in bytes.
+const FILE_HEADER_BYTES: u64 = 93;
+/// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names not
+/// counted, in bytes.
+const FIELD_MEMORY: u64 = 4096;
+/// Copies of a field's texts in these.
+const TEXT_COPIES: u64 = 6;
+/// Copies of a field's path: for a projected field and while fields are chosen by pattern.
+const PATH_COPIES: u64 = 2;
+/// Memory of one page in a list of pages, in bytes: place, start, and what a reading request notes of it.
+pub(crate) const PAGE_MEMORY: u64 = 208;
+/// The shortest description of a page in a page list, in bytes.
+const MIN_LISTED_PAGE_BYTES: u64 = 8;
+/// Page lists that are fetched together, in stored bytes.
+const LIST_BATCH_BYTES: u64 = 8 << 20;
+/// Page lists are kept until they take more than this part of the memory budget.
+const LIST_BUDGET_PART: u64 = 4;
+
+/// One cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cluster {
+    /// Counted through all groups.
+    pub(crate) number: u64,
+    pub(crate) first_entry: u64,
+    pub(crate) entries: u64,
+    group: usize,
+    index: usize,
+}
+
+impl Cluster {
+    #[cfg(test)]
+    pub(crate) fn for_tests(number: u64, first_entry: u64, entries: u64) -> Self {
+        Self { number, first_entry, entries, group: 0, index: 0 }
+    }
+
+    pub(crate) fn entry_range(&self) -> Range<u64> {
+        self.first_entry..self.first_entry + self.entries
+    }
+}
+
+/// One ntuple's metadata, and the store of its pages.
+#[derive(Debug)]
+pub(crate) struct Metadata {
+    file: File,
+    store: Box<dyn PageStore>,
+    anchor: Anchor,
+    descriptor: Descriptor,
+    page_lists: Mutex<PageLists>,
+    verifies: bool,
+    _reserved: [Reservation; 2],
+}
+
+/// The page lists that were used last, by cluster group.
+#[derive(Debug, Default)]
+struct PageLists {
+    lists: HashMap<usize, CachedList>,
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct CachedList {
+    list: Arc<PageList>,
+    reserved: Reservation,
+    last_use: u64,
+}
+
+impl PageLists {
+    fn get(&mut self, group: usize) -> Option<Arc<PageList>> {
+        self.uses += 1;
+        let cached = self.lists.get_mut(&group)?;
+        cached.last_use = self.uses;
+        Some(Arc::clone(&cached.list))
+    }
+
+    fn insert(&mut self, group: usize, list: Arc<PageList>, reserved: Reservation, max_bytes: u64) {
+        self.uses += 1;
+        self.lists.insert(group, CachedList { list, reserved, last_use: self.uses });
+        let mut bytes: u64 = self.lists.values().map(|cached| cached.reserved.bytes()).sum();
+        if bytes <= max_bytes {
+            return;
+        }
+        let mut by_use: Vec<(u64, usize)> =
+            self.lists.iter().map(|(&group, cached)| (cached.last_use, group)).collect();
+        by_use.sort_unstable();
+        // The newest one stays, however large.
+        for (_, group) in &by_use[..by_use.len() - 1] {
+            if bytes <= max_bytes {
+                break;
+            }
+            bytes -= self.lists.remove(group).map_or(0, |cached| cached.reserved.bytes());
+        }
+    }
+}
+
+impl Metadata {
+    pub(crate) fn open(file: File, anchor: Anchor, verifies: bool) -> Result<Self> {
+        file.take_work(MetadataBytes::of_anchor(&anchor))?;
+        let (descriptor, records) = file.attempt_reserved(|fetched| open::descriptor(fetched, &anchor))?;
+        file.take_work(MetadataBytes::of_page_lists(&descriptor))?;
+        let reserved = [records, file.budget.reserve(schema_bytes(&descriptor), "the schema")?];
+        let store = Box::new(FileStore { file: file.clone(), max_key_bytes: anchor.max_key_size });
+        let page_lists = Mutex::default();
+        let metadata = Self { file, store, anchor, descriptor, page_lists, verifies, _reserved: reserved };
+        // No entry range leads to a group without entries; but its clusters may have some.
+        for (index, group) in metadata.descriptor.cluster_groups().iter().enumerate() {
+            if group.entries == 0 && group.clusters > 0 {
+                metadata.page_list(index)?;
+            }
+        }
+        Ok(metadata)
+    }
+
+    /// The same metadata with the pages elsewhere.
+    #[cfg(test)]
+    pub(crate) fn with_store(self, store: impl FnOnce(Box<dyn PageStore>) -> Box<dyn PageStore>) -> Self {
+        Self { store: store(self.store), ..self }
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn anchor(&self) -> &Anchor {
+        &self.anchor
+    }
+
+    pub(crate) fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// Where the pages are.
+    pub(crate) fn store(&self) -> &dyn PageStore {
+        &*self.store
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.file.counters
+    }
+
+    /// The memory of a reading request.
+    pub(crate) fn request_memory(&self) -> RequestMemory {
+        self.file.budget.request(self.file.size())
+    }
+
+    /// Whether page checksums are compared.
+    pub(crate) fn verifies(&self) -> bool {
+        self.verifies
+    }
+
+    /// XXH3 of what is different when the ntuple or the file around it is written anew: the file's header with its
+    /// UUID, its size, the anchor, and the footer as it is stored. Page lists and pages are not read.
+    pub(crate) fn identity(&self) -> Result<u64> {
+        let (size, anchor) = (self.file.size(), &self.anchor);
+        let footer_bytes = anchor.nbytes_footer.min(size.saturating_sub(anchor.seek_footer));
+        let parts = |fetched: &Fetched| {
+            Ok((fetched.get(0, FILE_HEADER_BYTES.min(size))?, fetched.get(anchor.seek_footer, footer_bytes)?))
+        };
+        let (head, footer) = self.file.attempt(parts)?;
+        Ok(xxh3(&[&head[..], &size.to_le_bytes(), &anchor.write(), &footer[..]].concat()))
+    }
+
+    fn page_lists(&self) -> std::sync::MutexGuard<'_, PageLists> {
+        self.page_lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The page list of a cluster group.
+    pub(crate) fn page_list(&self, group: usize) -> Result<Arc<PageList>> {
+        if let Some(list) = self.page_lists().get(group) {
+            return Ok(list);
+        }
+        match self.read_page_lists(&[group]) {
+            // Other lists may have taken the memory.
+            Err(error) if error.kind() == ErrorKind::Limit && !self.page_lists().lists.is_empty() => {
+                self.page_lists().lists.clear();
+                self.read_page_lists(&[group])?;
+            }
+            read => read?,
+        }
+        let read = self.page_lists().get(group);
+        read.ok_or_else(|| Error::corrupt(format!("there is no cluster group {group}")))
+    }
+
+    /// Reads page lists with one vector read, and keeps them.
+    fn read_page_lists(&self, groups: &[usize]) -> Result<()> {
+        let records = self.descriptor.cluster_groups();
+        let wanted: Vec<_> = groups.iter().filter_map(|&group| Some((group, records.get(group)?))).collect();
+        let links = wanted.iter().map(|(_, record)| &record.page_list);
+        let stored = self.file.attempt(|fetched| open::stored_page_lists(fetched, &self.anchor, links.clone()))?;
+        for ((group, record), stored) in wanted.into_iter().zip(stored) {
+            let read = self.file.parse(|memory| open::page_list(&stored, &self.descriptor, record, memory));
+            // A damaged list of several is an error only for those who read its entries.
+            let (list, reserved) = match read {
+                Err(_) if groups.len() > 1 => continue,
+                read => read?,
+            };
+            let max_bytes = self.file.budget.limit_bytes() / LIST_BUDGET_PART;
+            self.page_lists().insert(group, Arc::new(list), reserved, max_bytes);
+        }
+        Ok(())
+    }
+
+    /// Reads the page lists of several groups with few requests, as far as that works: what fails is read again by itself
+    /// when it is needed.
+    fn prefetch_page_lists(&self, groups: Range<usize>) {
+        let records = self.descriptor.cluster_groups();
+        let missing: Vec<usize> = {
+            let lists = self.page_lists();
+            groups.filter(|group| !lists.lists.contains_key(group)).collect()
+        };
+        let stored = |group: usize| records.get(group).map_or(0, |record| record.page_list.locator.stored_bytes());
+        let (mut batch, mut bytes) = (Vec::new(), 0u64);
+        let max_bytes = LIST_BATCH_BYTES.min(self.file.budget.left() / LIST_BUDGET_PART);
+        for group in missing {
+            bytes = bytes.saturating_add(stored(group));
+            if bytes > max_bytes {
+                break;
+            }
+            batch.push(group);
+        }
+        if batch.len() > 1 {
+            let _tried = self.read_page_lists(&batch);
+        }
+    }
+
+    /// The clusters that hold entries of a range, in order, those without entries left out.
+    pub(crate) fn clusters(&self, entries: Range<u64>) -> Result<Vec<Cluster>> {
+        self.first_clusters(entries, usize::MAX)
+    }
+
+    /// The first clusters that hold entries of a range, at most so many. Page lists after them are not read.
+    pub(crate) fn first_clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
+        let mut clusters = Vec::new();
+        let groups = self.descriptor.cluster_groups();
+        let first = groups.partition_point(|group| group.first_entry + group.entries <= entries.start);
+        let last = groups.partition_point(|group| group.first_entry < entries.end);
+        for (group, record) in groups.iter().enumerate().take(last).skip(first) {
+            if clusters.len() >= most {
+                break;
+            }
+            if most == usize::MAX && !self.page_lists().lists.contains_key(&group) {
+                self.prefetch_page_lists(group..last);
+            }
+            // They follow each other, here and in the list of groups.
+            let list = self.page_list(group)?;
+            let listed = list.clusters();
+            let first = listed.partition_point(|cluster| cluster.first_entry + cluster.entries <= entries.start);
+            let in_range = |(_, cluster): &(usize, &ClusterSummary)| cluster.first_entry < entries.end;
+            let found = listed.iter().enumerate().skip(first).take_while(in_range).filter(|(_, it)| it.entries > 0);
+            clusters.extend(found.take(most - clusters.len()).map(|(index, summary)| Cluster {
+                number: record.first_cluster + index as u64,
+                first_entry: summary.first_entry,
+                entries: summary.entries,
+                group,
+                index,
+            }));
+        }
+        Ok(clusters)
+    }
+
+    /// The clusters of one cluster group, those without entries too.
+    pub(crate) fn group_clusters(&self, group: usize) -> Result<Vec<Cluster>> {
+        let first = self.descriptor.cluster_groups().get(group).map_or(0, |record| record.first_cluster);
+        let cluster = |(index, summary): (usize, &ClusterSummary)| Cluster {
+            number: first + index as u64,
+            first_entry: summary.first_entry,
+            entries: summary.entries,
+            group,
+            index,
+        };
+        Ok(self.page_list(group)?.clusters().iter().enumerate().map(cluster).collect())
+    }
+
+    /// How many columns the page list has for a cluster: those that are older than it.
+    pub(crate) fn listed_columns(&self, cluster: &Cluster) -> Result<usize> {
+        Ok(self.page_list(cluster.group)?.columns(cluster.index))
+    }
+
+    /// The pages of a column in a cluster; `None` where the page list is older than the column.
+    pub(crate) fn column_pages(&self, cluster: &Cluster, column: ColumnId) -> Result<Option<ColumnPages>> {
+        let list = self.page_list(cluster.group)?;
+        // As many pages as there can be: their number is known once they are parsed.
+        let most = list.listed_bytes(cluster.index, column.index()) / MIN_LISTED_PAGE_BYTES;
+        let _reserved = self.file.budget.reserve(most * PAGE_MEMORY, "the pages of a column")?;
+        let group = self.descriptor.cluster_groups().get(cluster.group);
+        let place = group.and_then(|group| group.page_list.locator.in_file().ok()).map_or(0, |(offset, _)| offset);
+        Ok(list.pages(cluster.index, column.index()).map_err(|e| e.in_envelope(place))?)
+    }
+}
+
+/// Memory of the schema that is made of the fields that can be read.
+fn schema_bytes(descriptor: &Descriptor) -> u64 {
+    let mut paths: Vec<u64> = Vec::with_capacity(descriptor.fields().len());
+    for field in descriptor.fields() {
+        // Parents come before their children.
+        let above = field.parent.and_then(|parent| paths.get(parent.index())).map_or(0, |path| path + 1);
+        paths.push(above + field.record.name.len() as u64);
+    }
+    let mut bytes = 0u64;
+    for (field, path) in descriptor.fields().iter().zip(&paths) {
+        let record = &field.record;
+        let source = record.source.and_then(|source| paths.get(source as usize)).copied().unwrap_or(0);
+        let texts = [&record.name, &record.type_name, &record.type_alias, &record.description];
+        let texts: u64 = texts.iter().map(|text| text.len() as u64).sum();
+        bytes += FIELD_MEMORY + TEXT_COPIES * (texts + source) + PATH_COPIES * path;
+    }
+    bytes
+}
