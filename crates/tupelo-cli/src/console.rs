@@ -6,13 +6,16 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use tupelo::printable;
 
 pub(crate) use self::output::{Output, Pending, reader_is_gone};
 use crate::failure::Failure;
-use crate::text::Text;
+use crate::text::{CYAN, RED, Text, YELLOW};
 
 /// A progress bar appears when work takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -23,7 +26,7 @@ const USUAL_WIDTH: usize = 80;
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Color {
-    /// On terminals, unless NO_COLOR is set.
+    /// On terminals, following NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
     #[default]
     Auto,
     /// Into pipes and files too.
@@ -33,42 +36,11 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    fn applies_to(self, stream: &impl IsTerminal) -> bool {
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    fn applies_to(self, stream: &impl RawStream) -> bool {
         match self {
             Self::Always => true,
             Self::Never => false,
-            Self::Auto => stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb,
-        }
-    }
-}
-
-/// Ways to set off text in a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    Bold,
-    Dim,
-    Red,
-    Yellow,
-    Cyan,
-}
-
-impl Style {
-    fn code(self) -> &'static str {
-        match self {
-            Self::Bold => "1",
-            Self::Dim => "2",
-            Self::Red => "1;31",
-            Self::Yellow => "33",
-            Self::Cyan => "36",
-        }
-    }
-
-    pub(crate) fn paint(self, text: &str, color: bool) -> String {
-        match color {
-            true => format!("\x1b[{}m{text}\x1b[0m", self.code()),
-            false => text.to_owned(),
+            Self::Auto => AutoStream::choice(stream) != ColorChoice::Never,
         }
     }
 }
@@ -136,7 +108,7 @@ impl Console {
     /// What the user should know though all goes on.
     pub(crate) fn warn(&self, text: &str) {
         if !self.quiet {
-            self.talk("warning", Style::Yellow, text);
+            self.talk("warning", YELLOW, text);
         }
     }
 
@@ -150,10 +122,10 @@ impl Console {
     /// Why the command ends early.
     pub(crate) fn fail(&self, failure: &Failure) {
         if let Some(message) = &failure.message {
-            self.talk("error", Style::Red, message);
+            self.talk("error", RED, message);
         }
         if let Some(hint) = &failure.hint {
-            self.talk("hint", Style::Cyan, hint);
+            self.talk("hint", CYAN, hint);
         }
     }
 

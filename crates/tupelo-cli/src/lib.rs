@@ -7,6 +7,7 @@
 //!
 //! | room | what it is |
 //! |---|---|
+//! | `json` | entries as JSON |
 //! | `failure` | why the command ends early |
 //! | `interrupt` | being asked to stop |
 //! | `text` | text for people, escaped |
@@ -14,7 +15,6 @@
 //! | `console` | the two streams, colours, progress bars |
 //! | `parse` | sizes, entry ranges, field lists |
 //! | `table` | tables and numbers for people |
-//! | `json` | entries as JSON |
 //! | `export` | entries in other formats |
 //! | `generate` | events to write |
 //! | `commands` | one file each |
@@ -69,7 +69,7 @@ struct Cli {
     /// Print the cost of reading to standard error: requests, bytes, and time to read, decompress and decode
     #[arg(long, global = true, display_order = 103)]
     metrics: bool,
-    /// When to use colours; `auto` means on terminals, unless NO_COLOR is set
+    /// When to use colours; `auto` means on terminals, following NO_COLOR and CLICOLOR
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 101)]
     color: Color,
     #[command(subcommand)]

@@ -1,9 +1,9 @@
 //! Tables and numbers for people.
 
+use anstyle::Style;
 use tupelo::printable;
 
-use crate::console::Style;
-use crate::text::Text;
+use crate::text::{BOLD, Text};
 
 /// Longest cell that the cells above and below are aligned to, in characters; longer ones push the rest of their line
 /// aside. A name of 64 KiB would otherwise be paid for by every line.
@@ -82,7 +82,7 @@ impl Table {
             }
             text.end_line();
         };
-        add_line(&self.heads.iter().map(|head| Cell::styled(Style::Bold, head)).collect::<Vec<_>>());
+        add_line(&self.heads.iter().map(|head| Cell::styled(BOLD, head)).collect::<Vec<_>>());
         self.lines.iter().for_each(|line| add_line(line));
     }
 }
@@ -166,10 +166,10 @@ mod tests {
         table.line(["longer", "7"]);
         assert_eq!(render(&table, false), "NAME    SIZE\na         10\nlonger     7\n");
         let mut table = Table::new(&[">N", "X"]);
-        table.line([Cell::styled(Style::Red, "7"), "\x1b[1m".into()]);
+        table.line([Cell::styled(crate::text::RED, "7"), "\x1b[1m".into()]);
         table.line(["10", &"x".repeat(MAX_ALIGNED + 1)]);
         let expected = format!(
-            " \x1b[1mN\x1b[0m  \x1b[1mX\x1b[0m\n \x1b[1;31m7\x1b[0m  \\u{{1b}}[1m\n10  {}\n",
+            " \x1b[1mN\x1b[0m  \x1b[1mX\x1b[0m\n \x1b[1m\x1b[31m7\x1b[0m  \\u{{1b}}[1m\n10  {}\n",
             "x".repeat(MAX_ALIGNED + 1)
         );
         assert_eq!(render(&table, true), expected);

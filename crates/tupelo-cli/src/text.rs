@@ -1,8 +1,13 @@
 //! Text for people: text from a file is escaped, and only this crate adds styles.
 
+use anstyle::{AnsiColor, Style};
 use tupelo::printable;
 
-use crate::console::Style;
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
 /// Lines for a person. Everything that is added is escaped ([`printable`]), so names, types and descriptions from a file
 /// cannot control the terminal, whichever command prints them.
@@ -26,7 +31,8 @@ impl Text {
 
     /// Adds to the line, set off.
     pub(crate) fn styled(&mut self, style: Style, text: impl AsRef<str>) -> &mut Self {
-        self.buffer += &style.paint(&printable(text.as_ref()), self.color);
+        let style = if self.color { style } else { Style::new() };
+        self.buffer += &format!("{style}{}{style:#}", printable(text.as_ref()));
         self
     }
 
@@ -50,7 +56,7 @@ mod tests {
     #[test]
     fn only_our_own_escapes_reach_the_terminal() {
         let mut text = Text::new(true);
-        text.add("a\x1b[2J ").styled(Style::Bold, "b\u{202e}\n").add("  ").end_line().add("c").end_line();
+        text.add("a\x1b[2J ").styled(BOLD, "b\u{202e}\n").add("  ").end_line().add("c").end_line();
         assert_eq!(text.as_str(), "a\\u{1b}[2J \x1b[1mb\\u{202e}\\n\x1b[0m\nc\n");
     }
 }

@@ -6,12 +6,13 @@ use arrow_array::types::UInt64Type;
 use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
 
-use crate::console::{Console, Output, Style, terminal_width};
+use crate::console::{Console, Output, terminal_width};
 use crate::export::{self, Format};
 use crate::failure::Failure;
 use crate::json::{Entries as JsonEntries, Text};
 use crate::parse::Entries;
 use crate::table::{cut, pad, things, width};
+use crate::text::BOLD;
 
 /// Entries that are shown where nobody says how many.
 const USUAL_NUMBER: u64 = 10;
@@ -153,7 +154,7 @@ fn table(schema: &Schema, batch: &RecordBatch, entries: &[u64], all: u64, consol
     let mut text = console.text();
     for (index, line) in lines.iter().enumerate() {
         match index {
-            0 => text.styled(Style::Bold, line.trim_end()),
+            0 => text.styled(BOLD, line.trim_end()),
             _ => text.add(line),
         };
         text.end_line();

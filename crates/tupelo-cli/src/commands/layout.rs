@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use tupelo::ops::layout::{Content, Layout, Region, layout};
 
-use crate::console::{Console, Style};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::one;
 use crate::table::{Cell, Table, bytes};
+use crate::text::{DIM, RED};
 
 /// List all records of a file with their offsets and sizes
 ///
@@ -64,8 +65,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for region in &layout.regions {
         let (what, of) = describe(&region.content);
         let what = match region.content {
-            Content::Unaccounted => Cell::styled(Style::Red, &what),
-            Content::Gap => Cell::styled(Style::Dim, &what),
+            Content::Unaccounted => Cell::styled(RED, &what),
+            Content::Gap => Cell::styled(DIM, &what),
             _ => what.into(),
         };
         table.line([region.offset.to_string().into(), region.bytes.to_string().into(), what, of.into()]);

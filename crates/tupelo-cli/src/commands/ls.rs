@@ -8,11 +8,11 @@ use tupelo::ops::{self, Found};
 use tupelo::reader::Object;
 use tupelo::{File, Ntuple};
 
-use crate::console::{Console, Style};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::expand;
 use crate::table::{Table, bytes, count, things};
-use crate::text::Text;
+use crate::text::{BOLD, Text};
 
 /// C++ class of an ntuple's anchor.
 pub(super) const NTUPLE_CLASS: &str = "ROOT::RNTuple";
@@ -296,7 +296,7 @@ fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) 
         return console.print_json(&value);
     }
     let sizes = &summary.sizes;
-    text.styled(Style::Bold, ntuple.path()).add(format!(
+    text.styled(BOLD, ntuple.path()).add(format!(
         ": {}, {} in {} ({})",
         things(summary.entries, "entry"),
         bytes(sizes.unpacked_bytes),
