@@ -1,4 +1,5 @@
-//! What the checks need of a Rust file: its tokens, paths, comments and strings, with tests told apart by `#[cfg(test)]`.
+//! What the checks need of a Rust file: its tokens, paths, comments and strings, with tests told apart by
+//! `#[cfg(test)]`.
 
 use std::ops::Range;
 

@@ -7,7 +7,8 @@ use std::path::Path;
 /// Folders of generated files, which are skipped.
 const GENERATED: &[&str] = &["target", "corpus", "artifacts", "demo", "__pycache__", "node_modules"];
 
-/// Every file below `root` as a sorted path from it, with `/`; hidden folders other than `.ci` and `.cargo` are left out.
+/// Every file below `root` as a sorted path from it, with `/`; hidden folders other than `.ci` and `.cargo` are left
+/// out.
 pub(crate) fn files(root: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     walk(root, "", &mut found)?;

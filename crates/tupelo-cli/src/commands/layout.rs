@@ -1,4 +1,4 @@
-//! `tupelo layout`: the byte map of a file.
+//! `tupelo layout`: the records of a file.
 
 use serde_json::{Value, json};
 use tupelo::ops::layout::{Content, Layout, Region, layout};
@@ -11,8 +11,8 @@ use crate::text::{DIM, RED};
 
 /// List all records of a file with their offsets and sizes
 ///
-/// Keys with class and name, free gaps, and inside the blobs of ntuples the envelopes and the pages of each column in
-/// each cluster. Offsets and sizes are exact bytes and add up to the size of the file.
+/// Lists keys with class and name, gaps, and for ntuples the envelopes and the pages of each column in each cluster.
+/// Offsets and sizes are in bytes; the sizes add up to the size of the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   tupelo layout events.root | less")]
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     reading: super::Reading,
 }
 
-/// Kinds of content, to add up: name and bytes.
+/// Kinds of content in the summary.
 const KINDS: [&str; 7] = ["pages", "metadata", "keys", "objects", "header", "free", "unaccounted"];
 
 fn kind(content: &Content) -> &'static str {
@@ -45,7 +45,7 @@ fn kind(content: &Content) -> &'static str {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let location = one(&args.input)?;
     if let Some(object) = location.object {
-        return Err(Failure::usage(format_args!("the layout is that of a whole file: leave ':{object}' out")));
+        return Err(Failure::usage(format_args!("layout is for whole files: remove ':{object}'")));
     }
     let file = args.reading.open_file(&location, console)?;
     let layout = layout(&file)?;

@@ -27,10 +27,10 @@ pub(crate) struct Args {
     inputs: Vec<String>,
     #[command(flatten)]
     fields: super::Fields,
-    /// Columns too: type, bits, representation, elements, pages, bytes, codec
+    /// Also show columns: type, bits, representation, elements, pages, bytes, codec
     #[arg(long)]
     columns: bool,
-    /// The Arrow types that the fields are read as, instead of the tree
+    /// Show the Arrow types of the fields instead of the tree
     #[arg(long, conflicts_with_all = ["columns", "json"])]
     arrow: bool,
     /// Read the attribute set of this name that is linked to the ntuple
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     reading: super::Reading,
 }
 
-/// Longest name to which the types of its neighbours are aligned, in characters.
+/// Maximum width to which names are padded, in characters.
 const MAX_ALIGNED_NAME: usize = 32;
 
 /// Columns by the dotted path of their field.
@@ -101,9 +101,9 @@ fn add_description(description: &str, text: &mut Text) {
     }
 }
 
-/// Fields below `parent`, whose path ends in a dot or is empty, each with what is below it.
+/// Adds fields and the trees below them. `parent` is their path, which ends in a dot or is empty.
 fn branches(fields: &[Field], parent: &str, indent: &str, columns: &Columns, text: &mut Text) {
-    // Types of neighbours begin in one column, unless a name is very long.
+    // Align the types, except after very long names.
     let names = fields.iter().map(|field| width(&printable(&field.name))).max().unwrap_or(0).min(MAX_ALIGNED_NAME);
     for (index, field) in fields.iter().enumerate() {
         let is_last = index + 1 == fields.len();
