@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// .parquet), otherwise jsonl]
     #[arg(long)]
     format: Option<Format>,
-    /// Write to this file, replacing it, instead of to standard output (-)
+    /// Output file, which is replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// With arrow and parquet: write strings as binary, for data that are not UTF-8

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The ntuples, each as FILE or FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Write to this file, replacing it, instead of to standard output (-)
+    /// Output file, which is replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -61,7 +61,7 @@ pub(crate) struct Target {
     /// Replace the file if it exists
     #[arg(short, long)]
     force: bool,
-    /// Write under this name, as OUT:NAME does
+    /// Name of the ntuple, as in OUT:NAME
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
     /// With --append, if the file has an ntuple of the name: add the entries to it; the fields must be the same
