@@ -60,10 +60,10 @@ pip_install = $(PYTHON) -m pip install --quiet --no-input
 ##@ Use it
 
 .PHONY: demo build install uninstall wheel bench scaling
-demo: announce-demo package ## Write, read and draw a B mass peak; FILE=… draws what any ntuple holds
+demo: announce-demo package generator ## Write, read and draw a B mass peak; FILE=… draws what any ntuple holds
 	@TUPELO_BIN=$(VENV)/bin/tupelo .ci/demo $(VENV)/bin/python demo '$(FILE)'
 
-build: command package ## target/release/tupelo, and the Python package in .venv
+build: command generator package ## target/release/tupelo and tupelo-generate, and the Python package in .venv
 
 install: command ## Copy the command to PREFIX/bin, by default ~/.local/bin
 	install -d '$(DESTDIR)$(PREFIX)/bin'
@@ -186,7 +186,7 @@ summary:
 
 ##@ Set-up
 
-.PHONY: tools venv command package root FORCE
+.PHONY: tools venv command generator package root FORCE
 tools: ## What the machine must have; as root on Debian, what is missing is installed
 	@.ci/tools check
 
@@ -194,6 +194,9 @@ venv: $(VENV)/.stamp-requirements root ## .venv with all that tests need, ROOT i
 
 command: tools ## target/release/tupelo
 	$(run) 'the command' $(CARGO) build --locked --release --bin tupelo $(SAME_FEATURES)
+
+generator: tools ## target/release/tupelo-generate, which writes simulated events
+	$(run) 'the generator' $(CARGO) build --locked --release --bin tupelo-generate $(SAME_FEATURES)
 
 package: tools $(CORE) ## The Python package, in .venv
 

@@ -151,7 +151,7 @@ class Tupelo(Arrays):
                 ntuple.extend(dict(zip(names, data[:, begin : begin + batch_entries], strict=True)))
 
     def make(self, what: str, path: Path, entries: int, source: str) -> None:
-        """Data that the command cannot generate, always the same."""
+        """Data that `tupelo-generate` does not write, always the same."""
         random = np.random.default_rng(1)
         if what == "floats":  # several clusters, as there are in files that are larger
             with self.tupelo.recreate(path, cluster_bytes="4 MiB") as file:

@@ -133,7 +133,7 @@ class Bench:
         if kind == "root" and task.dataset in ("b2hhh", "nanoaod"):
             say(f"making {path.relative_to(PROJECT)}")
             events = str(self.entries(task))
-            command = [str(self.options.binaries / "tupelo"), "generate", task.dataset, "--events", events]
+            command = [str(self.options.binaries / "tupelo-generate"), task.dataset, "--events", events]
             subprocess.run(
                 [*command, "--seed", "1", "--quiet", "--compression", setting(task.codec), str(part)], check=True
             )
@@ -150,7 +150,7 @@ class Bench:
         return path
 
     def making(self, task: Task, contestant: str, path: Path) -> Job:
-        """The job that makes data which the command cannot generate, or stores them in the format of a contestant."""
+        """The job that makes data not made by `tupelo-generate`, or stores them in the format of a contestant."""
         if contestant not in SUFFIXES:
             source = self.data(replace(task, dataset="b2hhh"), "Tupelo") if task.dataset == "cut" else None
             more: dict[str, Any] = {"what": task.dataset, "entries": self.entries(task)}
@@ -193,7 +193,7 @@ class Bench:
         if task.kind == "stream":
             small = DATA / f"{task.dataset}-small.root"
             if not small.exists():
-                command = [str(self.options.binaries / "tupelo"), "generate", task.dataset, "--quiet", "--force"]
+                command = [str(self.options.binaries / "tupelo-generate"), task.dataset, "--quiet", "--force"]
                 subprocess.run([*command, "--events", str(SMALL_EVENTS), str(small)], check=True)
             return {"step_entries": STEP_ENTRIES, "small": str(small)}
         if task.kind == "write_floats":
@@ -380,7 +380,7 @@ def text(bench: Bench, tasks: list[Task], remarks: list[str], where: Path) -> tu
 
 def main() -> int:
     options = arguments()
-    for binary in ("tupelo", "tupelo-bench"):
+    for binary in ("tupelo", "tupelo-generate", "tupelo-bench"):
         if not (options.binaries / binary).exists():
             say(f"{options.binaries / binary} is missing: run make bench, which builds it")
             return 1

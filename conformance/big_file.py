@@ -15,13 +15,20 @@ from pathlib import Path
 
 import numpy as np
 
-TUPELO = os.environ.get("TUPELO_BIN", str(Path(__file__).resolve().parents[1] / "target" / "release" / "tupelo"))
+BUILT = Path(__file__).resolve().parents[1] / "target" / "release"
+TUPELO = os.environ.get("TUPELO_BIN", str(BUILT / "tupelo"))
+GENERATOR = BUILT / "tupelo-generate"
 EVENTS = 25_000_000
 
 
 def tupelo(*arguments: str) -> str:
     """Run the command; its standard output."""
     return subprocess.run([TUPELO, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def generate(*arguments: str) -> None:
+    """Write simulated events."""
+    subprocess.run([GENERATOR, *arguments], check=True)
 
 
 def main() -> None:
@@ -31,10 +38,10 @@ def main() -> None:
         import ROOT
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
         path = str(Path(folder) / "big.root")
-        tupelo("generate", "b2hhh", "--events", str(EVENTS), "--compression", "none", path)
+        generate("b2hhh", "--events", str(EVENTS), "--compression", "none", path)
         assert Path(path).stat().st_size > 1 << 32
         tupelo("verify", path)
-        tupelo("generate", "nanoaod", "--events", "1000", "--append", path)
+        generate("nanoaod", "--events", "1000", "--append", path)
         file = ROOT.TFile.Open(path)
         assert not file.IsZombie()
         assert not file.TestBit(ROOT.TFile.kRecovered)

@@ -1,6 +1,6 @@
 """The mass of B mesons that decay to three kaons: LHCb's analysis of its open data, or of made-up events.
 
-    target/release/tupelo generate b2hhh --events 2000000 b2hhh.root
+    target/release/tupelo-generate b2hhh --events 2000000 b2hhh.root
     python examples/b_mass.py b2hhh.root
 
 The tracks H1, H2, H3 are kaons if they are no muons (isMuon) and look like kaons (ProbK) rather than pions (ProbPi).

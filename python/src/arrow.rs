@@ -1,4 +1,4 @@
-//! Arrow data on their way to `PyArrow`.
+//! Conversion of Arrow data to `PyArrow`.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema, SchemaRef};
@@ -8,7 +8,7 @@ use tupelo::Error;
 
 use crate::error::OrRaise;
 
-/// Levels of nested types that `PyArrow` imports, the column itself included.
+/// Maximum nesting of types that `PyArrow` imports, including the column itself.
 const MAX_PYARROW_DEPTH: usize = 63;
 
 /// A `pyarrow.RecordBatch`.

@@ -1,4 +1,4 @@
-//! Attribute sets: rows that speak of ranges of entries.
+//! Attribute sets: values for ranges of entries.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::arrow;
 use crate::error::OrRaise;
 use crate::error::lock;
 
-/// Rows of an attribute set that was read.
+/// The entries of an attribute set.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Attributes {
@@ -28,32 +28,32 @@ impl From<reader::Attributes> for Attributes {
 
 #[pymethods]
 impl Attributes {
-    /// First entries, and those behind the last ones.
+    /// Start and end of the entry ranges.
     fn ranges(&self) -> (Vec<u64>, Vec<u64>) {
         self.inner.ranges().iter().map(|range| (range.start, range.end)).unzip()
     }
 
-    /// What the rows say, as a `pyarrow.RecordBatch`.
+    /// The values, as a `pyarrow.RecordBatch`.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         arrow::batch(py, self.inner.values().clone())
     }
 
-    /// Rows that speak of an entry.
+    /// Positions of the ranges that contain an entry.
     fn of_entry(&self, py: Python<'_>, entry: u64) -> PyResult<Self> {
         self.inner.of_entry(entry).or_raise(py).map(Self::from)
     }
 
-    /// Rows that speak of at least all entries of a range.
+    /// Positions of the ranges that contain all entries of a range.
     fn containing(&self, py: Python<'_>, entry_start: u64, entry_stop: u64) -> PyResult<Self> {
         self.inner.containing(entry_start..entry_stop).or_raise(py).map(Self::from)
     }
 
-    /// Rows that speak of some entries of a range.
+    /// Positions of the ranges that overlap a range.
     fn overlapping(&self, py: Python<'_>, entry_start: u64, entry_stop: u64) -> PyResult<Self> {
         self.inner.overlapping(entry_start..entry_stop).or_raise(py).map(Self::from)
     }
 
-    /// Rows that speak of nothing but entries of a range.
+    /// Positions of the ranges within a range.
     fn within(&self, py: Python<'_>, entry_start: u64, entry_stop: u64) -> PyResult<Self> {
         self.inner.within(entry_start..entry_stop).or_raise(py).map(Self::from)
     }
@@ -74,7 +74,7 @@ impl From<writer::AttributeSetWriter> for AttributeSetWriter {
 
 #[pymethods]
 impl AttributeSetWriter {
-    /// Appends rows: of the entries from `starts[i]` to `stops[i]`, not included, what row `i` of the data says.
+    /// Appends values: item `i` of the data applies to the entries from `starts[i]` to `stops[i]`, exclusive.
     fn write(&self, py: Python<'_>, starts: Vec<u64>, stops: Vec<u64>, data: AnyRecordBatch) -> PyResult<()> {
         let reader = data.into_reader()?;
         let write = || {

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tupelo::{Error, ErrorKind, Remedy};
 
-/// Name under which `tupelo.errors.BY_KIND` lists what is raised for a file that does not exist: Python tells it
-/// apart from a name that does not exist inside a file.
+/// Name in `tupelo.errors.BY_KIND` of the exception for a missing file, which Python distinguishes from a missing name
+/// in a file.
 const MISSING_FILE: &str = "MissingFile";
 
 /// The names of all kinds of errors, by which `tupelo.errors.BY_KIND` lists the exception classes.
@@ -20,7 +20,7 @@ pub(crate) fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
     PyTuple::new(py, names.collect::<Vec<_>>())
 }
 
-/// The text of an error, with the keyword arguments that its remedy names.
+/// The message of an error, with the keyword argument of its remedy.
 fn text(error: &Error) -> String {
     match error.remedy() {
         Some(Remedy::MemoryBudget | Remedy::FewerEntries) => format!("{error} (memory_budget)"),
@@ -34,10 +34,10 @@ fn text(error: &Error) -> String {
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     let raised = error.source().and_then(|cause| cause.downcast_ref::<PyErr>());
     if let Some(raised) = raised.filter(|raised| !raised.is_instance_of::<PyException>(py)) {
-        // Ctrl-C while a caller's own function runs is no error of that function.
+        // Ctrl-C while a function of the caller runs is not an error of that function.
         return raised.clone_ref(py);
     }
-    // What storage says carries its own error as the source; what the engine looks up in a file has none.
+    // Errors of the storage have a source; errors about names in a file have none.
     let kind = match (error.kind(), error.source()) {
         (ErrorKind::NotFound, Some(_)) => MISSING_FILE.to_owned(),
         (kind, _) => format!("{kind:?}"),
@@ -49,7 +49,7 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     let exception = raise().map_or_else(|failure| failure, PyErr::from_value);
     let place = error.place();
     let value = exception.value(py);
-    // What is not known stays what the class says: nothing.
+    // Unknown places keep the default of the class.
     let located = [
         place.field.as_ref().map(|field| value.setattr(intern!(py, "field"), field)),
         place.column.map(|column| value.setattr(intern!(py, "column"), column)),
@@ -65,7 +65,7 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     exception
 }
 
-/// Results of the engine on their way to Python.
+/// Conversion of results of the engine to Python.
 pub(crate) trait OrRaise<T> {
     /// The value, or the exception for the error.
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
@@ -78,26 +78,27 @@ impl<T> OrRaise<T> for tupelo::Result<T> {
 }
 
 thread_local! {
-    /// Whether a handler of a signal runs, in the midst of work of this thread.
+    /// Whether a signal handler runs that interrupted a call of this thread.
     static ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a mutex guards. A panic under it needs no poison: the engine says itself when something is of no use any more.
+/// Locks a mutex, and ignores poisoning: the engine itself reports objects that cannot be used after an error.
 ///
 /// # Errors
-/// Where a handler of a signal wants what is in use, perhaps by the very work that it interrupts: it would wait for ever.
+/// If a signal handler locks an object that is in use, possibly by the interrupted call: it would deadlock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> tupelo::Result<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Ok(guard),
         Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) if ASKING.get() => Err(Error::invalid_argument(
-            "it is in use by what this handler of a signal interrupts; use it when that is over",
+            "the object is in use by the call that this signal handler interrupted; use it after that call",
         )),
         Err(TryLockError::WouldBlock) => Ok(mutex.lock().unwrap_or_else(PoisonError::into_inner)),
     }
 }
 
-/// Does work without the interpreter. Handlers of signals run in between, and what they raise ends it: Ctrl-C need not wait.
+/// Runs a function without the interpreter lock. Signal handlers run in between, and an exception that they raise, such
+/// as for Ctrl-C, cancels it.
 pub(crate) fn stoppable<R: Send>(py: Python<'_>, work: impl FnOnce() -> tupelo::Result<R> + Send) -> PyResult<R> {
     let raised = Arc::new(Mutex::new(None));
     let handler = Arc::clone(&raised);

@@ -14,7 +14,7 @@ pub(crate) fn parse_location(text: &str) -> (String, Option<String>) {
     (location.path.to_string_lossy().into_owned(), location.object)
 }
 
-/// Path, class, title, cycle and bytes of the object's own record.
+/// Path, class, title, cycle and record size of an object.
 type ObjectRow = (String, String, String, u16, u64);
 
 /// See [`File::header`].
@@ -29,8 +29,8 @@ pub(crate) struct File {
 
 #[pymethods]
 impl File {
-    /// Opens a file; `page_checksums` says whether to compare the checksums of pages, `memory_budget` how many bytes of
-    /// memory the file may make its reader take, None leaving that to the engine, `metrics` whether to count what it costs.
+    /// Opens a file. `page_checksums` enables the verification of page checksums, `memory_budget` is a limit in bytes
+    /// (None for the default), and `metrics` enables read statistics.
     #[new]
     fn new(
         py: Python<'_>,
@@ -49,7 +49,7 @@ impl File {
         Ok(Self { inner: py.detach(open).or_raise(py)? })
     }
 
-    /// Opens a file that is in memory, called `name` in errors; otherwise as `new`.
+    /// Opens a file in memory, with `name` in errors; otherwise as `new`.
     #[staticmethod]
     fn of_bytes(
         py: Python<'_>,
@@ -73,13 +73,13 @@ impl File {
         self.inner.size()
     }
 
-    /// Of the file's header: ROOT's version, whether offsets have 64 bits, first byte, end, compression, and the UUID.
+    /// The file header: version of ROOT, whether offsets have 64 bits, first byte, end, compression, and UUID.
     fn header(&self, py: Python<'_>) -> PyResult<HeaderRow> {
         let (header, uuid) = py.detach(|| self.inner.header()).or_raise(py)?;
         Ok((header.version, header.is_big, header.begin, header.end, header.compress, uuid))
     }
 
-    /// What the directories list, in file order, all cycles.
+    /// All objects in the directories with all cycles, in file order.
     fn objects(&self, py: Python<'_>) -> PyResult<Vec<ObjectRow>> {
         let objects = py.detach(|| self.inner.objects()).or_raise(py)?;
         Ok(objects.into_iter().map(|o| (o.path, o.class_name, o.title, o.cycle, o.bytes)).collect())

@@ -1,7 +1,8 @@
-//! The private extension module `tupelo._core`: the engine's reader and writer as Python classes, one file a class.
+//! The private extension module `tupelo._core`: the engine's reader and writer as Python classes, one file for each
+//! class.
 //!
-//! Nothing here has an opinion about how arrays are handed out: everything is Arrow, and the Python package over it
-//! makes Awkward, NumPy and pandas of it. The interpreter is let go while the engine works.
+//! All arrays are Arrow, which the Python package converts to Awkward, NumPy and pandas. The interpreter lock is
+//! released while the engine works.
 
 mod arrow;
 mod attributes;
@@ -17,7 +18,7 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// Keeps what was freed for a moment: the memory of pages is used again, and need not be cleared by the system each time.
+/// Keeps freed memory for a while, so that buffers of pages are reused and not cleared by the system each time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,7 +39,7 @@ mod _core {
     use super::writer::{FileWriter, FillContext, NtupleWriter, tighten, type_names};
     use super::*;
 
-    /// Sets the number of threads that decode and encode; 0 stands for as many as there are cores.
+    /// Sets the number of threads that decode and encode; 0 means one per core.
     ///
     /// Raises `OverflowError` for a number below 0.
     #[pyfunction]

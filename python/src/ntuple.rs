@@ -1,4 +1,4 @@
-//! Ntuples and what is read from them.
+//! Ntuples and reading from them.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -29,7 +29,7 @@ type FieldRow = (String, Option<usize>, String, String, String, &'static str);
 /// Stored bytes, bytes before compression, and the codecs in use.
 type SizesRow = (u64, u64, String);
 
-/// One open ntuple.
+/// An open ntuple.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Ntuple {
@@ -45,7 +45,7 @@ impl From<tupelo::Ntuple> for Ntuple {
 /// What to read, and how: the attributes of `tupelo._select.Request`.
 #[derive(Debug, FromPyObject)]
 pub(crate) struct Request {
-    /// Dotted paths or globs, of which none means all fields; `None` means none.
+    /// Dotted paths or globs; an empty list means all fields, `None` no field.
     patterns: Option<Vec<String>>,
     /// Columns by name and expression.
     computed: Vec<(String, String)>,
@@ -56,7 +56,7 @@ pub(crate) struct Request {
     cut: Option<String>,
     entry_start: u64,
     entry_stop: u64,
-    /// The name of a last column with the numbers of the entries.
+    /// Name of an additional last column with entry numbers.
     entry_numbers: Option<String>,
     binary_strings: bool,
     schema: Option<PySchema>,
@@ -125,7 +125,7 @@ impl Ntuple {
         self.inner.writer()
     }
 
-    /// Version of the format that the writer claims.
+    /// Format version of the writer.
     #[getter]
     fn format_version(&self) -> String {
         self.inner.format_version().to_string()
@@ -143,7 +143,7 @@ impl Ntuple {
         self.inner.clusters()
     }
 
-    /// What tells this state of the file from any other.
+    /// Identity of this state of the file.
     fn identity(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.inner.identity()).or_raise(py)
     }
@@ -154,28 +154,28 @@ impl Ntuple {
         Ok(clusters.iter().map(|cluster| (cluster.first_entry, cluster.entries, cluster.stored_bytes)).collect())
     }
 
-    /// One sentence for each field that this version cannot read.
+    /// One warning for each field that this version cannot read.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.inner.warnings().to_vec()
     }
 
-    /// All fields that can be read, parents first, hidden ones behind the others. The alternatives of a variant are not
-    /// there: they only make sense together.
+    /// All readable fields, parents first, hidden ones last, without the alternatives of variants, which cannot be read
+    /// alone.
     fn fields(&self) -> Vec<FieldRow> {
         let mut schema = self.inner.schema().clone();
-        // The order is kept otherwise.
+        // The sort is stable.
         schema.fields.sort_by_key(Field::is_hidden);
         field_rows(&schema)
     }
 
-    /// How many of them are listed.
+    /// Number of fields that are not hidden.
     fn num_listed_fields(&self) -> usize {
         field_rows(&self.inner.schema().listed()).len()
     }
 
-    /// What is stored, from metadata alone: bytes of anchor, header, footer and page lists, then what all pages take, and
-    /// what each field takes with all below it, by dotted path.
+    /// Stored sizes, from metadata only: bytes of anchor, header, footer and page lists, of all pages, and of each
+    /// field with its subfields, by dotted path.
     fn sizes(&self, py: Python<'_>) -> PyResult<(u64, SizesRow, BTreeMap<String, SizesRow>)> {
         let sizes = || {
             let summary = inspect::summary(&self.inner)?;
@@ -203,7 +203,7 @@ impl Ntuple {
         Ok(Objects::from(inner))
     }
 
-    /// All rows of an attribute set.
+    /// All entries of an attribute set.
     fn attributes(&self, py: Python<'_>, name: &str) -> PyResult<Attributes> {
         py.detach(|| self.inner.attributes(name)).or_raise(py).map(Attributes::from)
     }
@@ -213,14 +213,14 @@ impl Ntuple {
         py.detach(|| self.inner.metadata()).or_raise(py)
     }
 
-    /// The `pyarrow.Schema` of what is chosen.
+    /// The `pyarrow.Schema` of the selection.
     fn arrow_schema<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
         let select = || Ok(self.select(request)?.arrow_schema());
         let schema = py.detach(select).or_raise(py)?;
         arrow::schema(py, schema)
     }
 
-    /// The same ntuple, read by rules.
+    /// The same ntuple with read rules.
     fn with_rules(&self, py: Python<'_>, rules: Vec<RuleRow>) -> PyResult<Self> {
         let ruled = || {
             let rules = rules.into_iter().map(rules::rule).collect::<tupelo::Result<Vec<_>>>()?;
@@ -229,13 +229,13 @@ impl Ntuple {
         Ok(py.detach(ruled).or_raise(py)?.into())
     }
 
-    /// What is chosen as one `pyarrow.RecordBatch`.
+    /// The selection as one `pyarrow.RecordBatch`.
     fn read<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
         let batch = stoppable(py, || self.select(request)?.to_batch())?;
         arrow::batch(py, batch)
     }
 
-    /// What reading cost: counts by name, times in seconds as a pair of wall and CPU time, and a text of it all.
+    /// Read statistics: counts by name, pairs of wall-clock and CPU time in seconds, and a text.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyDict>, String)>> {
         let Some(metrics) = self.inner.metrics() else { return Ok(None) };
         let counts = PyDict::new(py);
@@ -254,19 +254,19 @@ impl Ntuple {
         Ok(Some((counts, metrics.to_string())))
     }
 
-    /// Single entries of what is chosen as one `pyarrow.RecordBatch`, in the order given: a `pyarrow.UInt64Array`.
+    /// Single entries of the selection as one `pyarrow.RecordBatch`, in the order of a `pyarrow.UInt64Array`.
     fn take<'py>(&self, py: Python<'py>, request: Request, entries: PyArray) -> PyResult<Bound<'py, PyAny>> {
         let (entries, _) = entries.into_inner();
         let batch = stoppable(py, || {
-            let wrong = || Error::invalid_argument("entries are numbers of 64 bits");
+            let wrong = || Error::invalid_argument("entry numbers must be 64-bit integers");
             let entries = entries.as_primitive_opt::<UInt64Type>().ok_or_else(wrong)?;
             self.select(request)?.take(entries.values())
         })?;
         arrow::batch(py, batch)
     }
 
-    /// Writes what is chosen as an ntuple of another file: the number of its entries. `tell` is called with the number of
-    /// entries that are done; what it raises ends the copy.
+    /// Writes the selection as an ntuple of another file; returns the number of entries. `tell` is called with the
+    /// number of entries that are done; an exception that it raises cancels the copy.
     fn copy(
         &self,
         py: Python<'_>,
@@ -295,8 +295,8 @@ impl Ntuple {
         }
     }
 
-    /// What is chosen in batches of `batch_entries` entries, or of about `batch_bytes` bytes where that is given; a cut
-    /// leaves what it keeps of so many.
+    /// The selection in batches of `batch_entries` entries, or of about `batch_bytes` bytes if given, before a cut is
+    /// applied.
     fn batches(
         &self,
         py: Python<'_>,
@@ -314,7 +314,7 @@ impl Ntuple {
         Ok(Batches { inner: Mutex::new(py.detach(batches).or_raise(py)?) })
     }
 
-    /// What is chosen as an Arrow C stream, in a capsule. Decoding needs no interpreter.
+    /// The selection as an Arrow C stream in a capsule. Decoding does not need the interpreter.
     fn stream<'py>(
         &self,
         py: Python<'py>,
@@ -332,7 +332,7 @@ impl Ntuple {
     }
 }
 
-/// One row a field, parents first.
+/// One row for each field, parents first.
 fn field_rows(schema: &Schema) -> Vec<FieldRow> {
     let paths = schema.paths();
     // Parents come first, so the nearest field above is the last one whose path is a prefix.
@@ -377,7 +377,7 @@ pub(crate) fn schema_choose(
     arrow::batch(py, batch)
 }
 
-/// What planners of many processes need to know of ntuples.
+/// A manifest of ntuples, for planning distributed reads.
 #[pyclass(module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -391,7 +391,7 @@ impl Manifest {
         Self { inner: tupelo::ops::index::Manifest::new() }
     }
 
-    /// Adds an ntuple, which is not kept.
+    /// Adds an ntuple, without a reference to it.
     fn add(&mut self, py: Python<'_>, ntuple: &Ntuple) -> PyResult<()> {
         py.detach(|| self.inner.add(&ntuple.inner)).or_raise(py)
     }
@@ -419,7 +419,7 @@ fn sizes_row(sizes: &Sizes) -> SizesRow {
     (sizes.stored_bytes, sizes.unpacked_bytes, sizes.codec())
 }
 
-/// What a field is, in one word.
+/// The kind of a field as a word.
 fn kind(field: &Field) -> &'static str {
     match &field.kind {
         Kind::Primitive(_) => "primitive",
@@ -438,8 +438,7 @@ fn kind(field: &Field) -> &'static str {
     }
 }
 
-/// Batches of one reading request, in entry order: an iterator of first entry, the one behind the last, and
-/// `pyarrow.RecordBatch`.
+/// Batches of a read request in entry order: an iterator of start entry, end entry and `pyarrow.RecordBatch`.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Batches {
@@ -454,7 +453,7 @@ impl Batches {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, u64, Bound<'py, PyAny>)>> {
         let next = || {
-            // A panic elsewhere leaves the batches where they were: each call either advances or does not.
+            // A panic does not leave the batches between two states: each call either advances or does not.
             let mut batches = lock(&self.inner)?;
             let start = batches.position();
             let next = batches.next().transpose()?;

@@ -34,8 +34,8 @@ impl Objects {
         self.inner.class_name()
     }
 
-    /// One object from its bytes in the field: numbers, texts, NumPy arrays, lists, dicts, and for everything else what
-    /// `make_object(class name, version, bases, members)` and `make_opaque(class name, bytes, reason)` give.
+    /// Decodes an object from its bytes: numbers, strings, NumPy arrays, lists, dicts, and for other classes the
+    /// results of `make_object(class name, version, bases, members)` and `make_opaque(class name, bytes, reason)`.
     fn decode<'py>(
         &self,
         py: Python<'py>,
@@ -52,7 +52,7 @@ struct Maker<'py> {
     py: Python<'py>,
     make_object: Bound<'py, PyAny>,
     make_opaque: Bound<'py, PyAny>,
-    /// What was made already of objects to which several pointers lead.
+    /// Objects that several pointers refer to, which are converted once.
     made: HashMap<*const Object, Bound<'py, PyAny>>,
 }
 
@@ -60,7 +60,7 @@ impl<'py> Maker<'py> {
     fn value(&mut self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         match value {
-            // A pointer to an object around it would make a circle.
+            // A pointer to an enclosing object would be a cycle.
             Value::Null | Value::Enclosing => Ok(py.None().into_bound(py)),
             Value::Bool(value) => value.into_bound_py_any(py),
             Value::Int(value) => value.into_bound_py_any(py),
@@ -104,7 +104,7 @@ impl<'py> Maker<'py> {
         array.call_method("to_numpy", (), Some(&options))
     }
 
-    /// A dict, or a list of pairs where keys are objects or stand there twice, as in a `std::multimap`.
+    /// A dict, or a list of pairs if keys are objects or not unique, as in a `std::multimap`.
     fn map(&mut self, map: &[(Value, Value)]) -> PyResult<Bound<'py, PyAny>> {
         let pair = |(key, value): &(Value, Value)| Ok((self.value(key)?, self.value(value)?));
         let pairs = map.iter().map(pair).collect::<PyResult<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! How to write, as the package over this gives it: a dict.
+//! Write options as a dict of the Python package.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tupelo::{Compression, Error, WriteOptions};
 
 use crate::error::OrRaise;
 
-/// New name, dotted path of the source, and C++ type if it is another one.
+/// New name, dotted path of the source, and C++ type if it is different.
 type Projection = (String, String, Option<String>);
 
-/// Every key must be there. None leaves a thing to the engine; 0 turns checkpoints off.
+/// Every key is required. None means the default of the engine; 0 turns checkpoints off.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Options {
@@ -30,8 +30,9 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn to_write(&self) -> tupelo::Result<WriteOptions> {
-        let seconds = Duration::try_from_secs_f64(self.checkpoint_seconds)
-            .map_err(|_| Error::invalid_argument(format!("checkpoints every {} seconds", self.checkpoint_seconds)))?;
+        let seconds = Duration::try_from_secs_f64(self.checkpoint_seconds).map_err(|_| {
+            Error::invalid_argument(format!("invalid checkpoint interval of {} seconds", self.checkpoint_seconds))
+        })?;
         let mut options = WriteOptions::default()
             .with_description(&self.description)
             .with_checkpoint_bytes(self.checkpoint_bytes)
@@ -60,7 +61,7 @@ impl Options {
         !self.projections.is_empty()
     }
 
-    /// The schema with the projected fields behind it.
+    /// The schema with the projected fields at the end.
     pub(crate) fn project(&self, schema: Schema) -> tupelo::Result<Schema> {
         let with = |schema: Schema, (name, source, type_name): &Projection| {
             schema.with_projection(name, source, type_name.as_deref())
@@ -69,7 +70,7 @@ impl Options {
     }
 }
 
-/// Refuses options that fit no ntuple, before one is begun. Whether they fit its fields is not judged.
+/// Refuses options that are invalid for every ntuple. Whether they match the fields is not checked.
 #[pyfunction]
 pub(crate) fn check_options(py: Python<'_>, options: Options) -> PyResult<()> {
     options.to_write().and_then(|options| options.check()).or_raise(py)

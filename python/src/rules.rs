@@ -1,4 +1,4 @@
-//! Read rules whose functions are Python's.
+//! Read rules with Python functions.
 
 use std::sync::Arc;
 

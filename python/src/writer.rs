@@ -24,14 +24,14 @@ pub(crate) struct FileWriter {
 
 #[pymethods]
 impl FileWriter {
-    /// Begins a new file, or opens one to add ntuples.
+    /// Creates a file, or opens one to add ntuples.
     #[new]
     fn new(py: Python<'_>, path: &str, update: bool) -> PyResult<Self> {
         let open = || if update { tupelo::update(path) } else { tupelo::create(path) };
         Ok(Self { inner: Mutex::new(Some(py.detach(open).or_raise(py)?)) })
     }
 
-    /// Begins an ntuple under `DIRECTORY/NAME` for entries of an Arrow schema, in which nullable means optional.
+    /// Creates an ntuple with the path `DIRECTORY/NAME` for an Arrow schema, in which nullable means optional.
     fn ntuple(&self, py: Python<'_>, path: &str, schema: PySchema, options: Options) -> PyResult<NtupleWriter> {
         self.begin(py, |file| {
             let schema = options.project(Schema::from_arrow(&schema.into_inner())?)?;
@@ -39,19 +39,19 @@ impl FileWriter {
         })
     }
 
-    /// Continues an ntuple of the file that is updated.
+    /// Continues an existing ntuple of the file.
     fn append(&self, py: Python<'_>, path: &str, options: Options) -> PyResult<NtupleWriter> {
         self.begin(py, |file| file.append(path, options.to_write()?))
     }
 
-    /// Paths and C++ classes of what was in the file before, all cycles.
+    /// Paths and C++ classes of the objects that were in the file, all cycles.
     fn objects(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let objects = || lock(&self.inner)?.as_ref().ok_or_else(|| closed("file"))?.objects();
         let objects = py.detach(objects).or_raise(py)?;
         Ok(objects.into_iter().map(|object| (object.path, object.class_name)).collect())
     }
 
-    /// Whether it can only be given up: it was finished, or an error has spoilt it.
+    /// Whether it can only be aborted: it is finished, or poisoned by an error.
     #[getter]
     fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| Ok(lock(&self.inner)?.as_ref().is_none_or(tupelo::FileWriter::is_closed))).or_raise(py)
@@ -62,15 +62,15 @@ impl FileWriter {
         py.detach(|| lock(&self.inner)?.take().ok_or_else(|| closed("file"))?.finish()).or_raise(py)
     }
 
-    /// Gives the file up: what was there before, or at the last checkpoint, stays. Gives the name of the file that keeps
-    /// the last checkpoint, if it is another one. Does nothing to a file that is finished.
+    /// Aborts the file: the old file or the last checkpoint is kept. Returns the name of the file with the last
+    /// checkpoint, if it is another one. Does nothing if the file is finished.
     fn abort(&self, py: Python<'_>) -> PyResult<Option<String>> {
         py.detach(|| lock(&self.inner)?.take().map_or(Ok(None), tupelo::FileWriter::abort)).or_raise(py)
     }
 }
 
 impl FileWriter {
-    /// Works on the file.
+    /// Calls a function with the file.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&tupelo::FileWriter) -> tupelo::Result<T>) -> tupelo::Result<T> {
         work(lock(&self.inner)?.as_ref().ok_or_else(|| closed("file"))?)
     }
@@ -85,7 +85,7 @@ impl FileWriter {
     }
 }
 
-/// One ntuple being written.
+/// An ntuple that is being written.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct NtupleWriter {
@@ -110,7 +110,7 @@ impl NtupleWriter {
         py.detach(|| Ok(lock(&self.inner)?.as_ref().map_or(0, tupelo::NtupleWriter::entries))).or_raise(py)
     }
 
-    /// The `pyarrow.Schema` of what is to be written: all fields but those that are projected.
+    /// The `pyarrow.Schema` of the data to write: all fields that are not projected.
     fn arrow_schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let schema = self.with(py, |writer| {
             let stored = writer.schema().fields.into_iter().filter(|field| field.projected_from.is_none());
@@ -119,18 +119,18 @@ impl NtupleWriter {
         PySchema::new(schema.into()).into_pyarrow(py)
     }
 
-    /// Appends all entries of anything that speaks the Arrow C data or stream interface, or none of them.
+    /// Appends all entries of an object with the Arrow C data or stream interface, or none after an error.
     fn write(&self, py: Python<'_>, data: AnyRecordBatch) -> PyResult<()> {
         let batches = data.into_reader()?.collect::<Result<Vec<_>, _>>().map_err(Error::from).or_raise(py)?;
         self.with(py, |writer| writer.write_all(&batches))
     }
 
-    /// Adds top-level fields; of the options, the projections count. Gives the `pyarrow.Schema` of those that are stored.
+    /// Adds top-level fields, with the projections of the options. Returns the `pyarrow.Schema` of the stored ones.
     fn add_fields<'py>(&self, py: Python<'py>, schema: PySchema, options: Options) -> PyResult<Bound<'py, PyAny>> {
         let schema = self.with(py, |writer| {
             let mut added = Schema::from_arrow(&schema.into_inner())?;
             if options.has_projections() {
-                // Sources may be fields that were there before.
+                // Sources may be existing fields.
                 let mut all = writer.schema();
                 let known = all.fields.len();
                 all.fields.extend(added.fields);
@@ -153,7 +153,7 @@ impl NtupleWriter {
         self.with(py, tupelo::NtupleWriter::flush_cluster)
     }
 
-    /// Makes what is written so far readable and durable.
+    /// Makes the data written so far readable and durable.
     fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, tupelo::NtupleWriter::checkpoint)
     }
@@ -163,7 +163,7 @@ impl NtupleWriter {
         self.with(py, |writer| Ok(writer.metadata()))
     }
 
-    /// Sets a value in the metadata, or removes it where it is None.
+    /// Sets a value in the metadata, or removes it if it is None.
     fn set_metadata(&self, py: Python<'_>, key: &str, value: Option<&str>) -> PyResult<()> {
         self.with(py, |writer| match value {
             Some(value) => writer.set_metadata(key, value),
@@ -171,26 +171,26 @@ impl NtupleWriter {
         })
     }
 
-    /// Begins an attribute set, or continues one.
+    /// Creates or continues an attribute set.
     fn attribute_set(&self, py: Python<'_>, name: &str, schema: PySchema) -> PyResult<AttributeSetWriter> {
         let schema = schema.into_inner();
         let set = self.with(py, |writer| writer.attribute_set(name, &Schema::from_arrow(&schema)?))?;
         Ok(set.into())
     }
 
-    /// A context that fills clusters of its own.
+    /// A fill context with its own clusters.
     fn fill_context(&self, py: Python<'_>) -> PyResult<FillContext> {
         let context = self.with(py, tupelo::NtupleWriter::fill_context)?;
         Ok(FillContext { inner: Mutex::new(Some(context)) })
     }
 
-    /// Gives the ntuple up, as if it had never been begun. Does nothing to one that is finished.
+    /// Aborts the ntuple and removes it. Does nothing if it is finished.
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| lock(&self.inner)?.take().map_or(Ok(()), tupelo::NtupleWriter::abandon)).or_raise(py)
     }
 
-    /// Ends the ntuple: entries, clusters, bytes of pages as stored, bytes of pages before compression. After an error it
-    /// is as it was: a fill context may have been open.
+    /// Finishes the ntuple; returns entries, clusters, stored bytes and uncompressed bytes of pages. After an error,
+    /// such as an open fill context, it is unchanged.
     fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
         let written = self.with(py, tupelo::NtupleWriter::finish)?;
         py.detach(|| lock(&self.inner).map(|mut writer| drop(writer.take()))).or_raise(py)?;
@@ -198,7 +198,7 @@ impl NtupleWriter {
     }
 }
 
-/// One of several that fill an ntuple, each from a thread of its own.
+/// A fill context of an ntuple, for one of several threads.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct FillContext {
@@ -217,7 +217,7 @@ impl FillContext {
 
 #[pymethods]
 impl FillContext {
-    /// Appends all entries of anything that speaks the Arrow C data or stream interface, or none of them.
+    /// Appends all entries of an object with the Arrow C data or stream interface, or none after an error.
     fn write(&self, py: Python<'_>, data: AnyRecordBatch) -> PyResult<()> {
         let batches = data.into_reader()?.collect::<Result<Vec<_>, _>>().map_err(Error::from).or_raise(py)?;
         self.with(py, |context| context.write_all(&batches))
@@ -228,28 +228,28 @@ impl FillContext {
         self.with(py, tupelo::writer::FillContext::flush_cluster)
     }
 
-    /// Ends the context.
+    /// Finishes the context.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         stoppable(py, || lock(&self.inner)?.take().ok_or_else(|| closed("fill context"))?.finish())
     }
 
-    /// Gives up what is not written yet.
+    /// Discards data that are not written yet.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| lock(&self.inner).map(|mut context| drop(context.take()))).or_raise(py)
     }
 }
 
-/// The `pyarrow.Schema` of data, nullable only where there are nulls or where an optional is meant.
+/// The `pyarrow.Schema` of data, nullable only for fields with nulls or of optional types.
 #[pyfunction]
 pub(crate) fn tighten<'py>(py: Python<'py>, data: PyTable) -> PyResult<Bound<'py, PyAny>> {
     let (batches, schema) = data.into_inner();
     let tight = py.detach(|| {
-        // Without a single entry nothing speaks for nulls.
+        // Without entries there are no nulls.
         let empty = [RecordBatch::new_empty(schema.clone())];
         let batches = if batches.is_empty() { empty.as_slice() } else { batches.as_slice() };
         let tight = batches.iter().map(|batch| tupelo::schema::tighten(batch).fields().clone());
         let somewhere = tight.reduce(|a, b| combine(&a, &b, |a, b| a || b)).unwrap_or_default();
-        // Nulls below a null are none of a field that cannot have any.
+        // Nulls below a null do not count for a field that is not nullable.
         let fields = combine(&somewhere, schema.fields(), |is_null, may_be| is_null && may_be);
         ArrowSchema::new(fields).with_metadata(schema.metadata().clone())
     });
@@ -263,7 +263,7 @@ pub(crate) fn type_names(py: Python<'_>, schema: PySchema) -> PyResult<Vec<Strin
     Ok(schema.fields.into_iter().map(|field| field.type_name).collect())
 }
 
-/// Fields that differ in nothing but what is nullable, which is decided from that of both.
+/// Merges fields that differ only in nullability.
 fn combine(a: &Fields, b: &Fields, nullable: fn(bool, bool) -> bool) -> Fields {
     a.iter().zip(b).map(|(a, b)| combine_field(a, b, nullable)).collect()
 }

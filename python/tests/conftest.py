@@ -54,17 +54,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def command() -> str:
     """The command `tupelo`."""
-    places = os.environ.get("TUPELO_BIN"), ROOT / "target/release/tupelo", ROOT / "target/debug/tupelo"
+    return program("tupelo", os.environ.get("TUPELO_BIN"))
+
+
+@pytest.fixture(scope="session")
+def generator() -> str:
+    """The program `tupelo-generate`."""
+    return program("tupelo-generate")
+
+
+def program(name: str, chosen: str | None = None) -> str:
+    places = chosen, ROOT / "target/release" / name, ROOT / "target/debug" / name
     found = next((str(place) for place in places if place and Path(place).exists()), None)
-    assert found is not None, "the command is missing: run make build"
+    assert found is not None, f"{name} is missing: run make build"
     return found
 
 
 @pytest.fixture(scope="session")
-def demo_file(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo_file(generator: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file that `make demo` writes, made small: its first entries are the same."""
     path = tmp_path_factory.mktemp("demo") / "b2hhh.root"
-    subprocess.run([command, "generate", "b2hhh", "--quiet", "--events", "10000", "--seed", "1", path], check=True)
+    subprocess.run([generator, "b2hhh", "--quiet", "--events", "10000", "--seed", "1", path], check=True)
     return path
 
 

@@ -30,8 +30,9 @@ def run_python(code: str, variables: dict[str, Any]) -> str:
 
 
 def run_shell(code: str) -> str:
-    """What a block prints; the command `tupelo` is that of this environment."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    """What a block prints. `tupelo` is the command of this environment, `tupelo-generate` is in the build folder."""
+    built = Path(__file__).resolve().parents[2] / "target" / "release"
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", ""), str(built)])
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code],
         stdout=subprocess.PIPE,

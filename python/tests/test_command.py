@@ -61,10 +61,13 @@ def test_installed_command_ends_when_its_reader_does(events: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_ctrl_c_removes_what_the_installed_command_was_writing(number: int, status: int, tmp_path: Path) -> None:
+def test_ctrl_c_removes_what_the_installed_command_was_writing(
+    number: int, status: int, demo_file: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    command = [INSTALLED, "generate", "b2hhh", "--events", "200000000", "--checkpoint", "off", folder / "events.root"]
+    inputs = [demo_file] * 1000
+    command = [INSTALLED, "copy", *inputs, folder / "events.root", "--checkpoint", "off"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         while process.poll() is None and not list(folder.iterdir()):
             time.sleep(0.01)

@@ -29,12 +29,12 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_code_on_pages(page: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_on_pages(page: Path, generator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, and print what the page says."""
     monkeypatch.setenv("MPLBACKEND", "agg")
     (tmp_path / "demo").mkdir()
     if page.stem == "README":
-        subprocess.run([command, "generate", "nanoaod", "--quiet", "--events", "20000", "events.root"], check=True)
+        subprocess.run([generator, "nanoaod", "--quiet", "--events", "20000", "events.root"], check=True)
     run(RUN_PAGE, page)
 
 

@@ -110,8 +110,8 @@ def test_options_that_are_none(options: Any, text: str) -> None:
         ({"page_bytes": 0}, "page size of 0 bytes"),
         ({"page_bytes": "1 GiB"}, "page size of 1073741824 bytes"),
         ({"cluster_bytes": 0}, "cluster size of 0 bytes"),
-        ({"checkpoint_seconds": -1}, "checkpoints every -1 seconds"),
-        ({"checkpoint_seconds": float("nan")}, "checkpoints every NaN seconds"),
+        ({"checkpoint_seconds": -1}, "checkpoint interval of -1 seconds"),
+        ({"checkpoint_seconds": float("nan")}, "checkpoint interval of NaN seconds"),
     ],
 )
 def test_options_are_refused_when_they_are_given(options: Any, text: str) -> None:

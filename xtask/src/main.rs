@@ -1,9 +1,9 @@
 //! The project's own checks, run by `cargo xtask NAME` and by `make test`.
 //!
-//! - `layers`: crates depend, and rooms use one another, only upwards in the lists of [`layers`].
-//! - `tidy`: the house rules that no compiler knows, listed in [`tidy`].
+//! - `layers`: dependencies between crates and between modules, see [`layers`].
+//! - `tidy`: rules that compilers and linters do not check, see [`tidy`].
 //!
-//! Nothing here depends on anything but the standard library, so that the checks run before all else is built.
+//! Its few dependencies are small, so that the checks run before the product is built.
 
 mod layers;
 mod report;
@@ -20,8 +20,8 @@ The project's own checks.
 
 Usage: cargo xtask <layers|tidy>
 
-  layers   crates and rooms use only what stands above them in their list
-  tidy     file lengths, unsafe sites, forbidden words, doors, links, decisions
+  layers   check dependencies between crates, rooms and modules
+  tidy     check file lengths, unsafe code, restricted modules, wording, links and decisions
 ";
 
 fn main() -> ExitCode {
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace: the folder above this package. Cargo tells where it is now, which need not be where it was built.
+/// The root of the workspace. Cargo sets the variable to the current place, which may differ from that of the build.
 fn root() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     package.parent().map(PathBuf::from).unwrap_or_default()

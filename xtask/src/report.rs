@@ -1,26 +1,26 @@
-//! What a check found, each finding at its place.
+//! Findings of a check.
 
 use std::process::ExitCode;
 
 /// Findings of one check.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// What must be repaired.
+    /// Findings that fail the check.
     pub(crate) faults: Vec<Finding>,
-    /// What should be thought about; it does not fail the check.
+    /// Findings that do not fail the check.
     pub(crate) warnings: Vec<Finding>,
-    /// Files looked at.
+    /// Number of files checked.
     pub(crate) files: usize,
 }
 
-/// One sentence about one line.
+/// A finding in one line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
-    /// From the root, with `/`.
+    /// Path of the file from the root of the workspace, with `/`.
     pub(crate) path: String,
-    /// From 1; 0 means the file as a whole.
+    /// From 1; 0 means the whole file.
     pub(crate) line: usize,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what to do.
     pub(crate) what: String,
 }
 
@@ -35,7 +35,7 @@ impl Report {
         self.warnings.push(Finding { path: path.into(), line, what: what.into() });
     }
 
-    /// Prints all findings in order of place and turns them into an exit status.
+    /// Prints all findings in the order of files and lines, and returns the exit status.
     pub(crate) fn print(mut self, name: &str) -> ExitCode {
         self.faults.sort();
         self.faults.dedup();

@@ -1,335 +1,392 @@
-//! Just enough of Rust's syntax to tell code from comments and strings, the product from its tests, and to read paths.
+//! What the checks need of a Rust file: its tokens, paths, comments and strings, with tests told apart by
+//! `#[cfg(test)]`.
 
-/// A Rust file taken apart. The three texts have the length and the line breaks of the original.
+use std::ops::Range;
+
+use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::parse::{ParseStream, Parser};
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{Attribute, UseTree, Visibility};
+
+/// A parsed Rust file.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Code, with comments and the insides of literals blanked.
-    pub(crate) code: String,
-    /// Comments, with all else blanked.
+    /// All tokens, tests included, comments excluded.
+    pub(crate) tokens: Vec<Token>,
+    /// Imports and paths of more than one segment, in the order of the file, tests excluded.
+    pub(crate) paths: Vec<RustPath>,
+    /// Modules declared at the top level with their lines, tests excluded.
+    pub(crate) modules: Vec<(String, usize)>,
+    /// The file with everything but comments replaced by blanks.
     pub(crate) comments: String,
-    /// Code without the items under `#[cfg(test)]`.
-    pub(crate) product: String,
-    /// Lines that those items take.
+    /// The file with everything but string literals replaced by blanks.
+    pub(crate) strings: String,
+    /// Number of lines in items under `#[cfg(test)]`.
     pub(crate) test_lines: usize,
 }
 
-/// A word or a single punctuation character of code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Token<'a> {
-    /// The text.
-    pub(crate) text: &'a str,
+/// An identifier, a literal or one punctuation character.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) text: String,
     /// From 1.
     pub(crate) line: usize,
-    /// Byte offset of its first character.
-    pub(crate) at: usize,
+    /// Whether it belongs to an item under `#[cfg(test)]`.
+    pub(crate) is_test: bool,
 }
 
-impl Source {
-    /// Takes a file apart.
-    pub(crate) fn parse(text: &str) -> Self {
-        let (code, comments) = split(text);
-        let (product, test_lines) = without_tests(&code);
-        Self { code, comments, product, test_lines }
-    }
-}
-
-/// A path as written, such as `crate::wire::Cursor`; groups are unfolded, one path a leaf.
+/// A path as written, such as `crate::wire::Cursor`. A `use` group gives one path for each leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RustPath {
-    /// `["crate", "wire", "Cursor"]`
+    /// `["crate", "wire", "Cursor"]`; the last one is `*` for a glob import.
     pub(crate) segments: Vec<String>,
-    /// Of the last segment.
+    /// Line of the last segment.
     pub(crate) line: usize,
     /// Names of the inline modules around it, outermost first.
     pub(crate) modules: Vec<String>,
+    /// How the path is used.
+    pub(crate) role: Role,
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+/// How a path is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// `use a::b`, under the name `b` or an alias.
+    Import(String),
+    /// `pub use a::b`, of any visibility but private.
+    ReExport(String),
+    /// A path in an expression, a type, a pattern or a macro.
+    Mention,
 }
 
-/// Splits a file into code and comments.
-fn split(text: &str) -> (String, String) {
-    let bytes = text.as_bytes();
-    let blank = |&byte: &u8| if byte == b'\n' { b'\n' } else { b' ' };
-    let mut code: Vec<u8> = bytes.iter().map(blank).collect();
-    let mut comments = code.clone();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &bytes[at..];
-        let end = at
-            + if rest.starts_with(b"//") {
-                rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
-            } else if rest.starts_with(b"/*") {
-                block_comment(rest)
-            } else {
-                literal(bytes, at)
-            };
-        if rest.starts_with(b"//") || rest.starts_with(b"/*") {
-            comments[at..end].copy_from_slice(&bytes[at..end]);
-            at = end;
-        } else if end > at {
-            // A literal: keep its first and last byte, so that it still parts the words around it.
-            code[at] = b'"';
-            code[end - 1] = b'"';
-            at = end;
-        } else {
-            code[at] = bytes[at];
-            at += 1;
+impl RustPath {
+    /// The name that an import or a re-export defines.
+    pub(crate) fn defines(&self) -> Option<&str> {
+        match &self.role {
+            Role::Import(name) | Role::ReExport(name) => Some(name),
+            Role::Mention => None,
         }
     }
-    let text = |bytes| String::from_utf8(bytes).unwrap_or_default();
-    (text(code), text(comments))
 }
 
-/// Bytes of the block comment that begins here; they nest.
-fn block_comment(rest: &[u8]) -> usize {
-    let (mut depth, mut at) = (0, 0);
-    while at < rest.len() {
-        match rest.get(at..at + 2) {
-            Some(b"/*") => (depth, at) = (depth + 1, at + 2),
-            Some(b"*/") => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
-        }
-        if depth == 0 {
-            return at;
-        }
-    }
-    rest.len()
-}
-
-/// Bytes of the string or character literal that begins at `at`; 0 if none does.
-fn literal(bytes: &[u8], at: usize) -> usize {
-    let rest = &bytes[at..];
-    let inside_word = at > 0 && is_word(bytes[at - 1]);
-    let prefix = rest.iter().take_while(|byte| matches!(byte, b'b' | b'c' | b'r')).count();
-    if prefix > 0 && !inside_word {
-        let quoted = &rest[prefix..];
-        let hashes = quoted.iter().take_while(|&&byte| byte == b'#').count();
-        let raw = rest[..prefix].contains(&b'r');
-        return match quoted.get(hashes) {
-            Some(b'"') if raw => prefix + raw_string(quoted, hashes),
-            Some(b'"') if hashes == 0 => prefix + escaped(quoted, b'"'),
-            Some(b'\'') if hashes == 0 && !raw => prefix + escaped(quoted, b'\''),
-            _ => 0,
+impl Source {
+    /// Parses a file.
+    pub(crate) fn parse(text: &str) -> syn::Result<Self> {
+        let stream: TokenStream = text.parse()?;
+        let mut visitor = Visitor::default();
+        visitor.visit_file(&syn::parse2(stream.clone())?);
+        let mut source = Self {
+            tokens: Vec::new(),
+            paths: visitor.paths,
+            modules: visitor.declared,
+            comments: text.to_owned(),
+            strings: blank(text),
+            test_lines: visitor.tests.iter().map(|(_, lines)| lines).sum(),
         };
+        let tests: Vec<_> = visitor.tests.into_iter().map(|(bytes, _)| bytes).collect();
+        source.flatten(stream, text, &tests);
+        Ok(source)
     }
-    match rest[0] {
-        b'"' => escaped(rest, b'"'),
-        // 'a' and '\n' are characters; 'a in other places is a lifetime.
-        b'\'' if rest.get(1) == Some(&b'\\') => escaped(rest, b'\''),
-        b'\'' => {
-            let width = rest.get(1).map_or(0, |&byte| utf8_width(byte));
-            if rest.get(1 + width) == Some(&b'\'') { width + 2 } else { 0 }
-        }
-        _ => 0,
+
+    /// Tokens that belong to the product and not to its tests.
+    pub(crate) fn product(&self) -> impl Iterator<Item = &Token> {
+        self.tokens.iter().filter(|token| !token.is_test)
     }
-}
 
-fn utf8_width(first: u8) -> usize {
-    match first {
-        0xf0.. => 4,
-        0xe0.. => 3,
-        0xc0.. => 2,
-        _ => 1,
-    }
-}
-
-fn escaped(rest: &[u8], quote: u8) -> usize {
-    let mut at = 1;
-    while at < rest.len() {
-        match rest[at] {
-            b'\\' => at += 2,
-            byte if byte == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    rest.len()
-}
-
-fn raw_string(quoted: &[u8], hashes: usize) -> usize {
-    let mut end = vec![b'#'; hashes + 1];
-    end[0] = b'"';
-    let body = &quoted[hashes + 1..];
-    let length = body.windows(end.len()).position(|window| window == end);
-    length.map_or(quoted.len(), |length| hashes + 1 + length + end.len())
-}
-
-/// Blanks every item under `#[cfg(test)]`, and counts the lines of them.
-fn without_tests(code: &str) -> (String, usize) {
-    let mut product = code.as_bytes().to_vec();
-    let tokens = tokens(code);
-    let (mut next, mut lines) = (0, 0);
-    while next < tokens.len() {
-        let words: Vec<&str> = tokens[next..].iter().take(7).map(|token| token.text).collect();
-        if words == ["#", "[", "cfg", "(", "test", ")", "]"] {
-            let last = end_of_item(&tokens, next + 7);
-            for byte in &mut product[tokens[next].at..=tokens[last].at] {
-                if *byte != b'\n' {
-                    *byte = b' ';
-                }
-            }
-            lines += tokens[last].line + 1 - tokens[next].line;
-            next = last;
-        }
-        next += 1;
-    }
-    (String::from_utf8(product).unwrap_or_default(), lines)
-}
-
-/// Index of the `;` or `}` that ends the item which begins at token `next`.
-fn end_of_item(tokens: &[Token<'_>], next: usize) -> usize {
-    let mut depth = 0_usize;
-    for (index, token) in tokens.iter().enumerate().skip(next) {
-        match token.text {
-            "{" | "(" | "[" => depth += 1,
-            "}" | ")" | "]" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 && matches!(token.text, ";" | "}") {
-            return index;
-        }
-    }
-    tokens.len() - 1
-}
-
-/// Words and punctuation of code that [`Source`] has freed from comments and literals.
-pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
-    let bytes = code.as_bytes();
-    let (mut found, mut at, mut line) = (Vec::new(), 0, 1);
-    while at < bytes.len() {
-        let length = bytes[at..].iter().take_while(|&&byte| is_word(byte)).count().max(1);
-        match bytes[at] {
-            b'\n' => line += 1,
-            byte if byte.is_ascii_whitespace() => {}
-            _ => found.push(Token { text: &code[at..at + length], line, at }),
-        }
-        at += length;
-    }
-    found
-}
-
-/// Every path in `code` that begins with one of `heads`, such as `crate`, `super` or `std`.
-pub(crate) fn paths(code: &str, heads: &[&str]) -> Vec<RustPath> {
-    let tokens = tokens(code);
-    let mut found = Vec::new();
-    let mut modules: Vec<(String, usize)> = Vec::new();
-    let mut depth = 0;
-    let mut next = 0;
-    while next < tokens.len() {
-        let text = tokens[next].text;
-        let word = |ahead: usize| tokens.get(next + ahead).map_or("", |token| token.text);
-        let goes_on = next > 1 && tokens[next - 1].text == ":" && tokens[next - 2].text == ":";
-        match text {
-            "{" => depth += 1,
-            "}" => {
-                depth -= usize::from(depth > 0);
-                modules.retain(|(_, outside)| *outside < depth);
-            }
-            "mod" if word(2) == "{" => modules.push((word(1).to_owned(), depth)),
-            _ if heads.contains(&text) && word(1) == ":" && word(2) == ":" && !goes_on => {
-                let names: Vec<String> = modules.iter().map(|(name, _)| name.clone()).collect();
-                next = unfold(&tokens, next, &[], &names, &mut found);
+    fn flatten(&mut self, stream: TokenStream, text: &str, tests: &[Range<usize>]) {
+        for tree in stream {
+            // The tokens of a doc comment (`#[doc = "…"]`) have the span of the comment.
+            if is_comment(&text[tree.span().byte_range()]) {
                 continue;
             }
-            _ => {}
+            match tree {
+                TokenTree::Group(group) => {
+                    let (open, close) = delimiters(&group);
+                    self.token(open, group.span_open(), text, tests);
+                    self.flatten(group.stream(), text, tests);
+                    self.token(close, group.span_close(), text, tests);
+                }
+                TokenTree::Ident(ident) => self.token(&ident.to_string(), ident.span(), text, tests),
+                TokenTree::Punct(punct) => self.token(&punct.to_string(), punct.span(), text, tests),
+                TokenTree::Literal(literal) => {
+                    self.token(&literal.to_string(), literal.span(), text, tests);
+                    self.string(&literal, text);
+                }
+            }
         }
-        next += 1;
     }
-    found
+
+    fn token(&mut self, token: &str, span: Span, text: &str, tests: &[Range<usize>]) {
+        let bytes = span.byte_range();
+        let blanks = blank(&text[bytes.clone()]);
+        self.comments.replace_range(bytes.clone(), &blanks);
+        let is_test = tests.iter().any(|test| test.contains(&bytes.start));
+        self.tokens.push(Token { text: token.to_owned(), line: span.start().line, is_test });
+    }
+
+    fn string(&mut self, literal: &Literal, text: &str) {
+        let bytes = literal.span().byte_range();
+        let written = &text[bytes.clone()];
+        if written.contains('"') {
+            self.strings.replace_range(bytes, written);
+        }
+    }
 }
 
-/// Reads the path or `use` tree that begins at token `next`; gives the token behind it.
-fn unfold(
-    tokens: &[Token<'_>],
-    next: usize,
-    prefix: &[String],
-    modules: &[String],
-    found: &mut Vec<RustPath>,
-) -> usize {
-    let text = |index: usize| tokens.get(index).map_or("", |token| token.text);
-    let mut segments = prefix.to_vec();
-    let mut at = next;
-    loop {
-        if text(at) == "{" {
-            at += 1;
-            while at < tokens.len() && text(at) != "}" {
-                at = unfold(tokens, at, &segments, modules, found);
-                // Behind the leaf: `as name` and the comma.
-                while at < tokens.len() && !matches!(text(at), "," | "}") {
-                    at += 1;
-                }
-                at += usize::from(text(at) == ",");
-            }
-            return at + 1;
-        }
-        let is_name = text(at).as_bytes().first().is_some_and(|&byte| is_word(byte)) || text(at) == "*";
-        if !is_name {
-            return at.max(next + 1);
-        }
-        segments.push(text(at).to_owned());
-        if text(at + 1) != ":" || text(at + 2) != ":" || text(at + 3) == "<" {
-            let line = tokens[at].line;
-            found.push(RustPath { segments, line, modules: modules.to_vec() });
-            return at + 1;
-        }
-        at += 3;
+/// Blanks of the same length, with the same line breaks.
+fn blank(text: &str) -> String {
+    text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
+}
+
+fn is_comment(text: &str) -> bool {
+    text.starts_with("//") || text.starts_with("/*")
+}
+
+fn delimiters(group: &Group) -> (&'static str, &'static str) {
+    match group.delimiter() {
+        Delimiter::Parenthesis => ("(", ")"),
+        Delimiter::Brace => ("{", "}"),
+        Delimiter::Bracket => ("[", "]"),
+        Delimiter::None => ("", ""),
     }
+}
+
+/// Collects paths, and skips items under `#[cfg(test)]`.
+#[derive(Default)]
+struct Visitor {
+    paths: Vec<RustPath>,
+    declared: Vec<(String, usize)>,
+    /// Bytes and number of lines of each test item.
+    tests: Vec<(Range<usize>, usize)>,
+    /// Inline modules around the current item.
+    modules: Vec<String>,
+}
+
+impl Visitor {
+    /// Whether an item is a test; then it is recorded as such.
+    fn skips(&mut self, item: &(impl ToTokens + Spanned)) -> bool {
+        let is_test = has_cfg_test(item);
+        if is_test {
+            let span = item.span();
+            self.tests.push((span.byte_range(), span.end().line + 1 - span.start().line));
+        }
+        is_test
+    }
+
+    fn path(&mut self, segments: Vec<String>, span: Span, role: Role) {
+        if segments.len() > 1 {
+            self.paths.push(RustPath { segments, line: span.start().line, modules: self.modules.clone(), role });
+        }
+    }
+
+    fn import(&mut self, tree: &UseTree, mut prefix: Vec<String>, role: fn(String) -> Role) {
+        match tree {
+            UseTree::Path(path) => {
+                prefix.push(path.ident.to_string());
+                self.import(&path.tree, prefix, role);
+            }
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.import(tree, prefix.clone(), role)),
+            UseTree::Name(name) => {
+                let last = name.ident.to_string();
+                let defined = if last == "self" { prefix.last().cloned().unwrap_or_default() } else { last.clone() };
+                prefix.push(last);
+                self.path(prefix, name.ident.span(), role(defined));
+            }
+            UseTree::Rename(rename) => {
+                prefix.push(rename.ident.to_string());
+                self.path(prefix, rename.ident.span(), role(rename.rename.to_string()));
+            }
+            UseTree::Glob(glob) => {
+                prefix.push("*".to_owned());
+                self.path(prefix, glob.star_token.span(), role("*".to_owned()));
+            }
+        }
+    }
+
+    /// Paths in the arguments of macros and attributes, which have no syntax tree.
+    fn scan(&mut self, stream: TokenStream) {
+        let mut segments: Vec<String> = Vec::new();
+        let mut colons = 0;
+        let mut at = Span::call_site();
+        for tree in stream {
+            match tree {
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                TokenTree::Ident(ident) => {
+                    if colons != 2 {
+                        self.path(std::mem::take(&mut segments), at, Role::Mention);
+                    }
+                    (colons, at) = (0, ident.span());
+                    segments.push(ident.to_string());
+                }
+                tree => {
+                    self.path(std::mem::take(&mut segments), at, Role::Mention);
+                    colons = 0;
+                    if let TokenTree::Group(group) = tree {
+                        self.scan(group.stream());
+                    }
+                }
+            }
+        }
+        self.path(segments, at, Role::Mention);
+    }
+}
+
+impl<'ast> Visit<'ast> for Visitor {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        if !self.skips(item) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_impl_item(&mut self, item: &'ast syn::ImplItem) {
+        if !self.skips(item) {
+            visit::visit_impl_item(self, item);
+        }
+    }
+
+    fn visit_trait_item(&mut self, item: &'ast syn::TraitItem) {
+        if !self.skips(item) {
+            visit::visit_trait_item(self, item);
+        }
+    }
+
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        if !self.skips(field) {
+            visit::visit_field(self, field);
+        }
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        let name = module.ident.to_string();
+        if self.modules.is_empty() {
+            self.declared.push((name.clone(), module.ident.span().start().line));
+        }
+        self.modules.push(name);
+        visit::visit_item_mod(self, module);
+        self.modules.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        let role = if matches!(item.vis, Visibility::Inherited) { Role::Import } else { Role::ReExport };
+        self.import(&item.tree, Vec::new(), role);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let last = path.segments.last().map_or_else(Span::call_site, |segment| segment.ident.span());
+        self.path(segments, last, Role::Mention);
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        visit::visit_macro(self, call);
+        self.scan(call.tokens.clone());
+    }
+
+    fn visit_meta_list(&mut self, list: &'ast syn::MetaList) {
+        visit::visit_meta_list(self, list);
+        self.scan(list.tokens.clone());
+    }
+}
+
+/// Whether one of the attributes of an item is `#[cfg(test)]`.
+fn has_cfg_test(item: &impl ToTokens) -> bool {
+    // The kinds of items have no method in common for their attributes.
+    let attributes = |input: ParseStream<'_>| {
+        let attributes = Attribute::parse_outer(input)?;
+        input.parse::<TokenStream>()?;
+        Ok(attributes)
+    };
+    let attributes = attributes.parse2(item.to_token_stream()).unwrap_or_default();
+    attributes.iter().any(|attribute| {
+        let inside = attribute.path().is_ident("cfg").then(|| attribute.parse_args::<syn::Ident>().ok()).flatten();
+        inside.is_some_and(|word| word == "test")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(code: &str) -> Source {
+        Source::parse(code).unwrap()
+    }
+
     fn names(code: &str, heads: &[&str]) -> Vec<String> {
-        paths(&Source::parse(code).code, heads).iter().map(|path| path.segments.join("::")).collect()
+        let source = parse(code);
+        let wanted = source.paths.iter().filter(|path| heads.contains(&path.segments[0].as_str()));
+        wanted.map(|path| path.segments.join("::")).collect()
+    }
+
+    fn words(source: &Source) -> Vec<&str> {
+        source.tokens.iter().map(|token| token.text.as_str()).collect()
     }
 
     #[test]
     fn comments_and_literals_are_not_code() {
-        let source = Source::parse(
-            "let a = \"unsafe // {\"; // FIXME\nlet b = 'x'; /* un /* sa */ fe */ let c: &'a str = r#\"\"}\"#;\n",
+        let source = parse(
+            "/// doc unsafe\nfn f() { let a = \"unsafe // {\"; // FIXME\nlet b = 'x'; /* un /* sa */ fe */ let c: &'a str = r#\"\"}\"#; }\n",
         );
-        assert!(!source.code.contains("unsafe") && !source.code.contains("FIXME") && !source.code.contains("fe"));
-        assert!(!source.code.contains('}') && source.code.contains("&'a str"));
-        assert!(source.comments.contains("FIXME") && !source.comments.contains("let"));
-        assert_eq!(source.code.lines().count(), 2);
+        assert!(!words(&source).iter().any(|word| ["unsafe", "FIXME", "fe", "doc"].contains(word)));
+        assert!(words(&source).contains(&"c"));
+        for part in ["doc unsafe", "FIXME", "un /* sa */ fe"] {
+            assert!(source.comments.contains(part), "{part}");
+        }
+        assert!(!source.comments.contains("let") && !source.comments.contains('}'));
+        assert!(source.strings.contains("unsafe // {") && source.strings.contains("r#\"\"}\"#"));
+        assert!(!source.strings.contains("FIXME") && !source.strings.contains('x'));
+        assert_eq!(source.comments.lines().count(), 3);
     }
 
     #[test]
     fn odd_characters_and_escapes() {
-        let source =
-            Source::parse(r#"let a = ['"', '\'', '\\', 'é', '\u{7f}', b'{', b'"']; let b = b"}\""; let barb = br"}";"#);
-        assert!(!source.code.contains('{') && !source.code.contains('}'));
-        assert_eq!(source.code.matches("let").count(), 3);
-        assert!(source.code.contains("barb"));
+        let source = parse(
+            r#"fn f() { let a = ['"', '\'', '\\', 'é', '\u{7f}', b'{', b'"']; let b = b"}\""; let barb = br"}"; }"#,
+        );
+        assert_eq!(words(&source).iter().filter(|word| **word == "{").count(), 1);
+        assert_eq!(words(&source).iter().filter(|word| **word == "let").count(), 3);
+        assert!(words(&source).contains(&"barb"));
     }
 
     #[test]
     fn test_items_are_not_the_product() {
-        let source = Source::parse(
-            "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { [1; 2]; } }\n#[cfg(test)]\nuse x::{y, z};\nfn c() {}\n",
+        let source = parse(
+            "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { [1; 2]; } }\n/// Of tests.\n#[cfg(test)]\nuse x::{y, z};\nfn c() {}\n\
+             impl A {\n#[cfg(test)]\nfn d() {}\n}\n",
         );
-        assert!(source.product.contains("fn a") && source.product.contains("fn c"));
-        assert!(!source.product.contains("fn b") && !source.product.contains('x'));
-        assert_eq!(source.product.lines().count(), source.code.lines().count());
-        assert_eq!(source.test_lines, 4);
+        let product: Vec<&str> = source.product().map(|token| token.text.as_str()).collect();
+        assert!(product.contains(&"a") && product.contains(&"c") && product.contains(&"A"));
+        assert!(["b", "x", "d"].iter().all(|word| !product.contains(word) && words(&source).contains(word)));
+        assert!(source.paths.is_empty() && source.modules.is_empty());
+        assert_eq!(source.test_lines, 7);
     }
 
     #[test]
     fn paths_are_unfolded() {
-        let code = "use crate::{wire::{Cursor, Buffer as B}, Error};\nfn f() -> crate::open::Step<u8> { super::super::x::<u8>() }";
+        let code = "use crate::{wire::{Cursor, Buffer as B}, Error};\n\
+            fn f() -> crate::open::Step<u8> { super::super::x::<u8>() }";
         assert_eq!(
             names(code, &["crate", "super"]),
             ["crate::wire::Cursor", "crate::wire::Buffer", "crate::Error", "crate::open::Step", "super::super::x"]
         );
         assert_eq!(names("use std::{fs, io::{self, Read}};", &["std"]), ["std::fs", "std::io::self", "std::io::Read"]);
         assert_eq!(names("use other::std::fs; struct std2; use std::fs::*;", &["std"]), ["std::fs::*"]);
+        let defined: Vec<_> = parse("use a::{b as c, d::{self}}; pub use e::*;").paths;
+        let defined: Vec<_> = defined.iter().map(|path| path.role.clone()).collect();
+        assert_eq!(defined, [Role::Import("c".into()), Role::Import("d".into()), Role::ReExport("*".into())]);
+    }
+
+    #[test]
+    fn paths_in_macros_and_attributes_are_found() {
+        let code = "#[arg(value = crate::a::B)]\nfn f() { println!(\"{}\", crate::c::d(x: super::e::F)); }";
+        assert_eq!(names(code, &["crate", "super"]), ["crate::a::B", "crate::c::d", "super::e::F"]);
     }
 
     #[test]
     fn paths_know_their_inline_modules() {
-        let found = paths("mod a { mod b { use super::c; } fn d() { super::e(); } }\nuse super::f;", &["super"]);
+        let found = parse("mod a { mod b { use super::c; } fn d() { super::e(); } }\nuse super::f;").paths;
         let modules: Vec<String> = found.iter().map(|path| path.modules.join("::")).collect();
         assert_eq!(modules, ["a::b", "a", ""]);
         assert_eq!(found[2].line, 2);

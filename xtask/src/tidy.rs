@@ -1,15 +1,17 @@
-//! The house rules that no compiler knows.
+//! Project rules that compilers and linters do not check.
 //!
 //! | rule | for |
 //! |---|---|
 //! | at most [`MAX_LINES`] lines, a warning from [`MANY_LINES`] | product files in Rust and Python |
 //! | no tab, no trailing blank, one line break at the end | every text file |
-//! | words, doors and unsafe sites: see [`code`] | Rust |
+//! | forbidden macros, restricted modules, unsafe sites: see [`code`] | Rust |
+//! | plain language: see [`prose`] | Rust, Python, Markdown |
 //! | at most [`MAX_ARCHITECTURE_LINES`] lines, every crate named | ARCHITECTURE.md |
-//! | the sections of [`DECISION_SECTIONS`], a number of its own | docs/decisions |
-//! | links lead somewhere | every Markdown file |
+//! | the sections of [`DECISION_SECTIONS`], a unique number | docs/decisions |
+//! | relative links have a target | every Markdown file |
 
 mod code;
+mod prose;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,19 +21,19 @@ use crate::report::Report;
 use crate::rust::Source;
 use crate::tree;
 
-/// Lines that a product file may have; inline tests do not count.
+/// Maximum lines of a product file, without inline tests.
 const MAX_LINES: usize = 1000;
-/// Lines from which a product file deserves a second thought.
+/// Lines from which a product file gets a warning.
 const MANY_LINES: usize = 600;
-/// Lines that ARCHITECTURE.md may have.
+/// Maximum lines of ARCHITECTURE.md.
 const MAX_ARCHITECTURE_LINES: usize = 150;
-/// What every decision says, in this order.
+/// Sections of every decision, in this order.
 const DECISION_SECTIONS: &[&str] = &["## What", "## Why", "## Cost"];
 /// Words that mark unfinished work.
 const UNFINISHED: &[&str] = &["FIXME", "XXX"];
-/// A file whose first lines hold this word was made by a program and may be long.
+/// Generated files have this word in their first lines, and may be long.
 const GENERATED: &str = "@generated";
-/// Endings of text files.
+/// Extensions of text files.
 const TEXT: &[&str] = &[
     "rs", "py", "pyi", "toml", "md", "sh", "txt", "yml", "yaml", "C", "c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx",
 ];
@@ -44,18 +46,17 @@ pub(crate) fn check(root: &Path) -> io::Result<Report> {
         report.files += 1;
         let text = tree::read(root, path)?;
         blanks(path, &text, &mut report);
-        match ending(path) {
-            "rs" => {
-                let source = Source::parse(&text);
-                code::check(path, &text, &source, &mut report);
-                length(path, &text, text.lines().count() - source.test_lines, &mut report);
-                unfinished(path, &source.comments, &mut report);
-            }
+        match extension(path) {
+            "rs" => rust(path, &text, &mut report),
             "py" | "pyi" => {
                 length(path, &text, text.lines().count(), &mut report);
                 unfinished(path, &text, &mut report);
+                prose::check(path, &text, &mut report);
             }
-            "md" => links(path, &text, &files, &mut report),
+            "md" => {
+                links(path, &text, &files, &mut report);
+                prose::check(path, &text, &mut report);
+            }
             _ => {}
         }
         if path == "ARCHITECTURE.md" {
@@ -65,17 +66,30 @@ pub(crate) fn check(root: &Path) -> io::Result<Report> {
             decision(path, &text, &mut report);
         }
     }
+    code::lists(&files, &mut report);
     decision_numbers(&files, &mut report);
     Ok(report)
 }
 
-fn ending(path: &str) -> &str {
+fn rust(path: &str, text: &str, report: &mut Report) {
+    let source = match Source::parse(text) {
+        Ok(source) => source,
+        Err(error) => return report.fault(path, error.span().start().line, format!("cannot parse: {error}")),
+    };
+    code::check(path, text, &source, report);
+    length(path, text, text.lines().count() - source.test_lines, report);
+    unfinished(path, &source.comments, report);
+    prose::check(path, &source.comments, report);
+    prose::check(path, &source.strings, report);
+}
+
+fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name.rsplit_once('.').map_or("", |(_, ending)| ending)
+    name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 fn is_text(path: &str) -> bool {
-    TEXT.contains(&ending(path)) || path == "Makefile" || path.starts_with(".ci/")
+    TEXT.contains(&extension(path)) || path == "Makefile" || path.starts_with(".ci/")
 }
 
 fn blanks(path: &str, text: &str, report: &mut Report) {
@@ -101,9 +115,9 @@ fn length(path: &str, text: &str, lines: usize, report: &mut Report) {
         return;
     }
     if lines > MAX_LINES {
-        report.fault(path, 0, format!("{lines} lines without tests, {MAX_LINES} are the most: make it two rooms"));
+        report.fault(path, 0, format!("{lines} lines without tests; the maximum is {MAX_LINES}: split the file"));
     } else if lines >= MANY_LINES {
-        report.warn(path, 0, format!("{lines} lines without tests: is this still one room? Aim for 300"));
+        report.warn(path, 0, format!("{lines} lines without tests: consider splitting the file; aim for 300"));
     }
 }
 
@@ -123,12 +137,12 @@ fn unfinished(path: &str, text: &str, report: &mut Report) {
 fn architecture(path: &str, text: &str, files: &[String], report: &mut Report) {
     let lines = text.lines().count();
     if lines > MAX_ARCHITECTURE_LINES {
-        report.fault(path, 0, format!("{lines} lines, {MAX_ARCHITECTURE_LINES} are the most"));
+        report.fault(path, 0, format!("{lines} lines; the maximum is {MAX_ARCHITECTURE_LINES}"));
     }
     for manifest in files.iter().filter(|file| file.starts_with("crates/") && file.ends_with("/Cargo.toml")) {
         let name = manifest.split('/').nth(1).unwrap_or_default();
         if !text.contains(name) {
-            report.fault(path, 0, format!("does not name the crate {name}"));
+            report.fault(path, 0, format!("does not mention the crate {name}"));
         }
     }
 }
@@ -147,7 +161,7 @@ fn decision_numbers(files: &[String], report: &mut Report) {
         match name.split_once('-') {
             Some((number, _)) if number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit()) => {
                 if let Some(other) = seen.insert(number, name) {
-                    report.fault(path, 0, format!("has the number of {other}"));
+                    report.fault(path, 0, format!("has the same number as {other}"));
                 }
             }
             _ => report.fault(path, 0, "decisions are named NNNN-words.md"),
@@ -155,7 +169,7 @@ fn decision_numbers(files: &[String], report: &mut Report) {
     }
 }
 
-/// Relative links must lead to a file or folder of the project. Code is not searched.
+/// The target of a relative link must exist in the project. Code is skipped.
 fn links(path: &str, text: &str, files: &[String], report: &mut Report) {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut fenced = false;
@@ -172,9 +186,10 @@ fn links(path: &str, text: &str, files: &[String], report: &mut Report) {
             if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
                 continue;
             }
-            let leads = resolve(folder, target);
-            if !files.iter().any(|file| *file == leads || file.starts_with(&format!("{leads}/"))) {
-                report.fault(path, index + 1, format!("link to {target}, which is not there"));
+            let target_path = resolve(folder, target);
+            let in_folder = format!("{target_path}/");
+            if !files.iter().any(|file| *file == target_path || file.starts_with(&in_folder)) {
+                report.fault(path, index + 1, format!("broken link to {target}"));
             }
         }
     }
@@ -227,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_say_what_why_and_cost() {
+    fn decisions_have_all_sections() {
         let whole = "# 1. A\n\n## What\na\n## Why\nb\n## Cost\nc\n";
         assert!(found(|report| decision("d.md", whole, report)).is_empty());
         assert_eq!(found(|report| decision("d.md", "## Why\n## What\n## Cost\n", report)).len(), 1);
@@ -236,19 +251,16 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_somewhere() {
+    fn broken_links_are_found() {
         let files = ["docs/guide/a.md".to_owned(), "README.md".to_owned()];
         let good = "[a](../guide/a.md#part) [r](../../README.md) [f](.) [w](https://x.y/z) `[c](d)`\n";
         assert!(found(|report| links("docs/guide/b.md", good, &files, report)).is_empty());
         let bad = "[a](b.md)\n";
-        assert_eq!(
-            found(|report| links("README.md", bad, &files, report)),
-            ["README.md:1: link to b.md, which is not there"]
-        );
+        assert_eq!(found(|report| links("README.md", bad, &files, report)), ["README.md:1: broken link to b.md"]);
     }
 
     #[test]
-    fn architecture_names_every_crate() {
+    fn architecture_mentions_every_crate() {
         let files = ["crates/a-b/Cargo.toml".to_owned()];
         assert!(found(|report| architecture("ARCHITECTURE.md", "a-b\n", &files, report)).is_empty());
         let long = "x\n".repeat(MAX_ARCHITECTURE_LINES + 1);

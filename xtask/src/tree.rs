@@ -1,13 +1,14 @@
-//! The project's files.
+//! The files of the project.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Folders that hold what tools made: never looked at.
-const MADE_BY_TOOLS: &[&str] = &["target", "corpus", "artifacts", "demo", "__pycache__", "node_modules"];
+/// Folders of generated files, which are skipped.
+const GENERATED: &[&str] = &["target", "corpus", "artifacts", "demo", "__pycache__", "node_modules"];
 
-/// Every file below `root` as a sorted path from it, with `/`; hidden folders other than `.ci` and `.cargo` are left out.
+/// Every file below `root` as a sorted path from it, with `/`; hidden folders other than `.ci` and `.cargo` are left
+/// out.
 pub(crate) fn files(root: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     walk(root, "", &mut found)?;
@@ -31,7 +32,7 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<String>) -> io::Result<()> 
 }
 
 fn is_skipped(name: &str) -> bool {
-    MADE_BY_TOOLS.contains(&name) || name.starts_with('.') && !matches!(name, ".ci" | ".cargo")
+    GENERATED.contains(&name) || name.starts_with('.') && !matches!(name, ".ci" | ".cargo")
 }
 
 /// The text of a file; bytes that are not UTF-8 are replaced.
@@ -40,7 +41,7 @@ pub(crate) fn read(root: &Path, path: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a file holds tests, judges or examples and not the product.
+/// Whether a file belongs to tests, benchmarks or examples.
 pub(crate) fn is_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     path.starts_with("conformance/")
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_are_told_from_the_product() {
+    fn tests_are_recognised() {
         for path in ["conformance/src/lib.rs", "crates/x/tests/a.rs", "crates/x/src/wire/tests.rs", "python/tests/b.py"]
         {
             assert!(is_test(path), "{path}");
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tools_made_is_skipped() {
+    fn generated_folders_are_skipped() {
         assert!(is_skipped("target") && is_skipped(".venv") && is_skipped(".git"));
         assert!(!is_skipped(".ci") && !is_skipped("src"));
     }

@@ -59,7 +59,7 @@ impl Run {
     fn check_failed(&self, is_update: bool, place: &str) {
         let error = self.done.as_ref().expect_err(place).to_string();
         if error.contains("make durable") {
-            let said = ["must be taken as lost", "may not survive"];
+            let said = ["may be lost", "may not survive"];
             assert!(said.iter().any(|said| error.contains(said)), "{place}: {error}");
         }
         assert!(!error.contains("an earlier write"), "{place}: the first error is lost behind '{error}'");

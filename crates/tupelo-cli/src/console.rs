@@ -1,4 +1,4 @@
-//! The two streams: data to standard output, talk to standard error.
+//! Output of the command: data to stdout, messages and progress to stderr.
 
 mod output;
 
@@ -6,78 +6,50 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use tupelo::printable;
 
-pub(crate) use self::output::{Output, Pending, reader_is_gone};
+pub(crate) use self::output::{Output, Pending, pipe_is_closed};
 use crate::failure::Failure;
-use crate::text::Text;
+use crate::text::{CYAN, RED, Text, YELLOW};
 
-/// A progress bar appears when work takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time after which a progress bar appears.
+const PROGRESS_DELAY: Duration = Duration::from_secs(1);
 
-/// Columns of a terminal that does not say how many it has.
-const USUAL_WIDTH: usize = 80;
+/// Width of a terminal that does not report one.
+const DEFAULT_WIDTH: usize = 80;
 
-/// When to colour.
+/// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Color {
-    /// On terminals, unless NO_COLOR is set.
+    /// On terminals, following NO_COLOR, CLICOLOR and CLICOLOR_FORCE.
     #[default]
     Auto,
-    /// Into pipes and files too.
+    /// Also in pipes and files.
     Always,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
 impl Color {
-    fn applies_to(self, stream: &impl IsTerminal) -> bool {
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    fn applies_to(self, stream: &impl RawStream) -> bool {
         match self {
             Self::Always => true,
             Self::Never => false,
-            Self::Auto => stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb,
+            Self::Auto => AutoStream::choice(stream) != ColorChoice::Never,
         }
     }
 }
 
-/// Ways to set off text in a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    Bold,
-    Dim,
-    Red,
-    Yellow,
-    Cyan,
-}
-
-impl Style {
-    fn code(self) -> &'static str {
-        match self {
-            Self::Bold => "1",
-            Self::Dim => "2",
-            Self::Red => "1;31",
-            Self::Yellow => "33",
-            Self::Cyan => "36",
-        }
-    }
-
-    pub(crate) fn paint(self, text: &str, color: bool) -> String {
-        match color {
-            true => format!("\x1b[{}m{text}\x1b[0m", self.code()),
-            false => text.to_owned(),
-        }
-    }
-}
-
-/// How to talk.
+/// Output options of the command.
 #[derive(Debug)]
 pub(crate) struct Console {
     quiet: bool,
-    /// Files of which is told in the end what reading them cost; none if that is not wanted.
+    /// Files whose read statistics are printed at the end; `None` without `--metrics`.
     watched: Option<RefCell<Vec<tupelo::File>>>,
     color_out: bool,
     color_err: bool,
@@ -89,12 +61,12 @@ impl Console {
         Self { quiet, watched: metrics.then(RefCell::default), color_out, color_err }
     }
 
-    /// Whether to count what reading costs.
+    /// Whether to collect read statistics.
     pub(crate) fn has_metrics(&self) -> bool {
         self.watched.is_some()
     }
 
-    /// Remembers a file that is read.
+    /// Adds a file to the read statistics.
     pub(crate) fn watch(&self, file: tupelo::File) -> tupelo::File {
         if let Some(watched) = &self.watched {
             watched.borrow_mut().push(file.clone());
@@ -102,8 +74,8 @@ impl Console {
         file
     }
 
-    /// Tells what reading cost, if that is wanted.
-    pub(crate) fn tell_metrics(&self) {
+    /// Prints read statistics with `--metrics`.
+    pub(crate) fn print_metrics(&self) {
         for file in self.watched.iter().flat_map(|watched| watched.take()) {
             if let Some(metrics) = file.metrics() {
                 eprint!("{metrics}");
@@ -111,12 +83,12 @@ impl Console {
         }
     }
 
-    /// An empty text for standard output.
+    /// An empty text for stdout.
     pub(crate) fn text(&self) -> Text {
         Text::new(self.color_out)
     }
 
-    /// Prints text for people.
+    /// Prints text.
     pub(crate) fn print(&self, text: &Text) -> Result<(), Failure> {
         self.print_data(text.as_str())
     }
@@ -126,38 +98,38 @@ impl Console {
         self.print_data(&format!("{value:#}\n"))
     }
 
-    /// Prints data for programs, as they are.
+    /// Prints data without escaping.
     pub(crate) fn print_data(&self, data: &str) -> Result<(), Failure> {
         let mut out = Output::stdout();
         out.write_all(data.as_bytes())?;
         Ok(out.flush()?)
     }
 
-    /// What the user should know though all goes on.
+    /// Prints a warning.
     pub(crate) fn warn(&self, text: &str) {
         if !self.quiet {
-            self.talk("warning", Style::Yellow, text);
+            self.message("warning", YELLOW, text);
         }
     }
 
-    /// What may interest: summaries.
+    /// Prints a summary.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             self.line(text);
         }
     }
 
-    /// Why the command ends early.
+    /// Prints an error with its hint.
     pub(crate) fn fail(&self, failure: &Failure) {
         if let Some(message) = &failure.message {
-            self.talk("error", Style::Red, message);
+            self.message("error", RED, message);
         }
         if let Some(hint) = &failure.hint {
-            self.talk("hint", Style::Cyan, hint);
+            self.message("hint", CYAN, hint);
         }
     }
 
-    fn talk(&self, what: &str, style: Style, text: &str) {
+    fn message(&self, what: &str, style: Style, text: &str) {
         let mut line = Text::new(self.color_err);
         line.add("tupelo: ").styled(style, format!("{what}:")).add(" ").add(text).end_line();
         self.write_error(&line);
@@ -169,20 +141,20 @@ impl Console {
         self.write_error(&line);
     }
 
-    /// One line each, whatever names and messages contain.
+    /// Names and messages are escaped, so each message is one line.
     fn write_error(&self, text: &Text) {
-        // Where even this stream is closed there is nobody left to tell.
+        // If stderr is closed, the error cannot be reported.
         drop(io::stderr().write_all(text.as_str().as_bytes()));
     }
 
-    /// A bar for `total` units of work that are called `unit`; `B` for bytes.
+    /// A progress bar for `total` units of work; the unit `B` means bytes.
     pub(crate) fn progress(&self, what: &str, total: u64, unit: &'static str) -> Progress {
         let shown = !self.quiet && io::stderr().is_terminal();
         Progress { started: Instant::now(), what: printable(what).into_owned(), total, done: 0, unit, shown, bar: None }
     }
 }
 
-/// Work that may take long.
+/// Progress of a long operation.
 #[derive(Debug)]
 pub(crate) struct Progress {
     started: Instant,
@@ -195,21 +167,21 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// So much is done.
+    /// Sets the number of units that are done.
     pub(crate) fn set(&mut self, done: u64) {
         self.done = done;
-        if !self.shown || (self.bar.is_none() && self.started.elapsed() < PATIENCE) {
+        if !self.shown || (self.bar.is_none() && self.started.elapsed() < PROGRESS_DELAY) {
             return;
         }
         self.bar.get_or_insert_with(|| bar(&self.what, self.total, self.unit)).set_position(done.min(self.total));
     }
 
-    /// How much is done.
+    /// Number of units that are done.
     pub(crate) fn done(&self) -> u64 {
         self.done
     }
 
-    /// Time since the beginning.
+    /// Time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -240,11 +212,11 @@ fn bar(what: &str, total: u64, unit: &str) -> ProgressBar {
     bar.with_message(what.to_owned())
 }
 
-/// Columns of the terminal behind standard output; none where it is a pipe or a file.
+/// Width of the terminal in characters; `None` if stdout is not a terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
         return None;
     }
-    Some(terminal_size::terminal_size_of(&stdout).map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)))
+    Some(terminal_size::terminal_size_of(&stdout).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0)))
 }

@@ -1,65 +1,65 @@
-//! Why the command ends early, and with which exit status.
+//! Errors of the command, with hint and exit status.
 
 use std::fmt;
 use std::path::Path;
 
 use tupelo::Remedy;
 
-/// Exit status of a failure, or of damage that `verify` found.
+/// Exit status of an error, or of damage found by `verify`.
 pub(crate) const FAILED: u8 = 1;
-/// Exit status where the command line makes no sense.
+/// Exit status of an invalid command line.
 pub(crate) const USAGE: u8 = 2;
 
-/// What `tupelo verify` does about damage.
+/// End of the hint to use `tupelo verify`.
 const VERIFY_HINT: &str = "lists everything that is damaged";
 
-/// What to say and which status to leave behind.
+/// An error with its exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What went wrong, with its full context; none where all was said already.
+    /// The message with its full context; `None` if it was already printed.
     pub(crate) message: Option<String>,
-    /// What the user could do about it.
+    /// What to do about it.
     pub(crate) hint: Option<String>,
-    /// [`FAILED`], [`USAGE`], or that of a signal.
+    /// [`FAILED`], [`USAGE`], or the status for a signal.
     pub(crate) status: u8,
 }
 
 impl Failure {
-    /// Something did not work out.
+    /// An error of the operation.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self { message: Some(message.to_string()), hint: None, status: FAILED }
     }
 
-    /// The user asked for something that makes no sense.
+    /// An error in the arguments.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self { status: USAGE, ..Self::new(message) }
     }
 
-    /// All was said already.
-    pub(crate) fn told() -> Self {
+    /// An error that was already printed.
+    pub(crate) fn reported() -> Self {
         Self { message: None, hint: None, status: FAILED }
     }
 
-    /// The same without the advice to verify the file, for the command that does that.
+    /// The same without the hint to use `tupelo verify`, for that command itself.
     pub(crate) fn without_verify(mut self) -> Self {
         self.hint = self.hint.filter(|hint| !hint.ends_with(VERIFY_HINT));
         self
     }
 
-    /// The same with an advice.
+    /// The same with a hint.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 }
 
-/// The failure of a damaged file. One that is no ROOT file is not damaged, and there is nothing to be verified of it.
+/// The error of a damaged file. A file of another format is not damaged, and cannot be verified.
 fn damaged(error: &tupelo::Error) -> Failure {
     let failure = Failure::new(error);
     if error.to_string().contains("not a ROOT file") {
         return failure;
     }
-    // Errors begin with the file, but where something else is around it.
+    // The file is usually the first context of an error.
     let file = error.contexts().find(|name| Path::new(name).is_file()).unwrap_or("FILE");
     failure.with_hint(format!("`tupelo verify {file}` {VERIFY_HINT}"))
 }

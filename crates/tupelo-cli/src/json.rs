@@ -1,4 +1,4 @@
-//! One entry, one JSON object: straight from Arrow arrays into bytes.
+//! Entries as JSON objects, written directly from Arrow arrays.
 //!
 //! | field | JSON |
 //! |---|---|
@@ -29,12 +29,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use tupelo::schema::{Field, Kind, Schema};
 
-/// Text that was written, and what should be said of it.
+/// Written text, with the number of strings that are not UTF-8.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     /// UTF-8.
     pub(crate) bytes: Vec<u8>,
-    /// Strings that were not UTF-8 and stand there in base64.
+    /// Number of strings that are not UTF-8, which are written as base64.
     pub(crate) odd_strings: u64,
 }
 
@@ -99,7 +99,7 @@ impl Text {
     }
 }
 
-/// An array that does not have the form that its field promises; the engine makes none.
+/// An array whose type does not match its field; the engine does not return such arrays.
 #[derive(Debug)]
 pub(crate) struct Misfit(String);
 
@@ -117,7 +117,7 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Of a batch that was read with this schema.
+    /// The entries of a batch that was read with this schema.
     pub(crate) fn new(schema: &Schema, batch: &'a RecordBatch) -> Result<Self, Misfit> {
         let pairs = schema.fields.iter().zip(batch.columns());
         let columns = pairs.map(|(field, array)| Values::new(field, array)).collect::<Result<_, _>>()?;
@@ -135,7 +135,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// What stands before each member of an object.
+/// The text before each member of an object.
 fn heads<'n>(names: impl Iterator<Item = &'n str>) -> Vec<Vec<u8>> {
     let head = |(index, name): (usize, &str)| {
         let mut text = Text::default();
@@ -158,7 +158,7 @@ fn object(heads: &[Vec<u8>], members: &[Values<'_>], i: usize, out: &mut Text) {
     out.byte(b'}');
 }
 
-/// The values of one field, ready to be written.
+/// The values of a field, by type.
 pub(crate) enum Values<'a> {
     Bool(&'a BooleanArray),
     Int8(&'a [i8]),
@@ -178,11 +178,11 @@ pub(crate) enum Values<'a> {
     Bits(&'a BooleanArray, usize),
     List(&'a [i64], Box<Self>),
     FixedList(usize, Box<Self>),
-    /// Lists of no or one item that stand for optionals.
+    /// Optionals as lists of at most one item.
     AtMostOne(&'a [i64], Box<Self>),
     Object(Vec<Vec<u8>>, Vec<Self>),
     Tuple(Vec<Self>),
-    /// Tags, and places in the alternative that a tag above 0 names.
+    /// Tags, and positions in the alternative of a tag above 0.
     Variant(&'a [i8], &'a [i32], Vec<Self>),
     Nullable(&'a NullBuffer, Box<Self>),
 }
@@ -197,7 +197,9 @@ impl<'a> Values<'a> {
     }
 
     fn without_nulls(field: &Field, array: &'a dyn Array) -> Result<Self, Misfit> {
-        let misfit = || Misfit(format!("field '{}' ({}) came as {}", field.name, field.type_name, array.data_type()));
+        let misfit = || {
+            Misfit(format!("unexpected type of field '{}' ({}): {}", field.name, field.type_name, array.data_type()))
+        };
         let list = |item: &Field| {
             let list = array.as_list_opt::<i64>().ok_or_else(misfit)?;
             let items = Self::new(item, list.values())?;
@@ -269,7 +271,7 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// Whether there is no value.
+    /// Whether the value is missing.
     pub(crate) fn is_null(&self, i: usize) -> bool {
         match self {
             Self::Nullable(nulls, values) => nulls.is_null(i) || values.is_null(i),
@@ -289,7 +291,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The value as bare text: strings without quotes, a missing value as nothing, and all else as in JSON.
+    /// The value as plain text: strings without quotes, a missing value as an empty text, other values as in JSON.
     pub(crate) fn write_plain(&self, i: usize, out: &mut Text) {
         match self {
             Self::Nullable(nulls, values) if nulls.is_valid(i) => values.write_plain(i, out),
@@ -302,7 +304,7 @@ impl<'a> Values<'a> {
             Self::Float(_) | Self::Double(_) | Self::Bytes(_) => {
                 let start = out.bytes.len();
                 self.write(i, out);
-                // Not-a-number and base64 need no quotes here.
+                // NaN, infinities and base64 have no quotes in plain text.
                 if out.bytes.get(start) == Some(&b'"') {
                     out.bytes.remove(start);
                     out.bytes.pop();
@@ -378,7 +380,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// An array of a run of values. What they are is asked once, not for every one.
+    /// A JSON array of a range of values. The type is matched once for all values.
     fn write_array(&self, range: Range<usize>, out: &mut Text) {
         out.byte(b'[');
         match self {

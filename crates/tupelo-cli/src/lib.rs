@@ -1,29 +1,28 @@
-//! The `tupelo` command: lists, shows, checks, copies and makes RNTuples in ROOT files.
+//! The `tupelo` command: lists, shows, verifies and copies RNTuples in ROOT files.
 //!
-//! A library, because two programs run it: `src/bin/tupelo.rs`, and the Python package, whose wheel installs the command.
+//! It is a library that several programs use: `tupelo`, the Python package, whose wheel installs the command, and
+//! `tupelo-generate`, which writes simulated events.
 //!
-//! Data go to standard output, talk to standard error. Exit status: 0 done, 1 failed or damaged, 2 wrong command line,
-//! 130 or 143 stopped by SIGINT or SIGTERM.
+//! Data go to stdout, messages to stderr. Exit status: 0 success, 1 failure or damage found, 2 invalid command line,
+//! 130 or 143 interrupted by SIGINT or SIGTERM.
 //!
 //! | room | what it is |
 //! |---|---|
-//! | `failure` | why the command ends early |
-//! | `interrupt` | being asked to stop |
-//! | `text` | text for people, escaped |
-//! | `inputs` | files that are read |
-//! | `console` | the two streams, colours, progress bars |
-//! | `parse` | sizes, entry ranges, field lists |
-//! | `table` | tables and numbers for people |
 //! | `json` | entries as JSON |
-//! | `export` | entries in other formats |
-//! | `generate` | events to write |
-//! | `commands` | one file each |
+//! | `failure` | errors with hint and exit status |
+//! | `interrupt` | SIGINT and SIGTERM |
+//! | `text` | escaped and styled text |
+//! | `inputs` | input files and wildcards |
+//! | `console` | stdout, stderr, colours, progress bars |
+//! | `parse` | sizes, entry ranges, field lists |
+//! | `table` | tables, sizes and counts |
+//! | `export` | entries as text, Arrow and Parquet |
+//! | `commands` | the subcommands, one file each |
 
 mod commands;
 mod console;
 mod export;
 mod failure;
-mod generate;
 mod inputs;
 mod interrupt;
 mod json;
@@ -38,15 +37,16 @@ use std::path::Path;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use console::{Color, Console};
+pub use commands::{Events, OutputOptions};
+use console::Console;
 use failure::Failure;
 
-/// Read, check, copy and make RNTuples, CERN's columnar event format, without ROOT.
+/// Read, verify and copy RNTuples, CERN's columnar event format, without ROOT.
 ///
-/// FILE is a ROOT file, FILE:NAME an ntuple in it; the name may be left out where the file holds only one.
-/// *, ?, […] and ** in FILE are wildcards.
-/// Data go to standard output, warnings and progress to standard error.
-/// Exit status: 0 done, 1 failed (or damage found), 2 wrong command line, 130 or 143 stopped by a signal.
+/// FILE is a ROOT file, FILE:NAME an ntuple in it; the name is optional if the file has only one.
+/// *, ?, […], {…,…} and ** in FILE are wildcards.
+/// Data go to stdout, warnings and progress to stderr.
+/// Exit status: 0 success, 1 failure or damage found, 2 invalid command line, 130 or 143 interrupted by a signal.
 #[derive(Debug, Parser)]
 #[command(
     name = "tupelo",
@@ -59,49 +59,56 @@ use failure::Failure;
   tupelo verify events.root && echo intact"
 )]
 struct Cli {
-    /// Print only errors to standard error: no warnings, summaries or progress
-    #[arg(short, long, global = true, display_order = 100)]
-    quiet: bool,
-    /// Number of threads that decode and encode; 0 means one per core [default: the variable TUPELO_THREADS, or 0]
-    // Not by clap's `env`: the usage lines of errors would show the option as required where the variable is set.
-    #[arg(long, global = true, value_name = "N", display_order = 102)]
-    threads: Option<usize>,
-    /// Print the cost of reading to standard error: requests, bytes, and time to read, decompress and decode
+    #[command(flatten)]
+    common: commands::Common,
+    /// Print read statistics to stderr: requests, bytes, and time to read, decompress and decode
     #[arg(long, global = true, display_order = 103)]
     metrics: bool,
-    /// When to use colours; `auto` means on terminals, unless NO_COLOR is set
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 101)]
-    color: Color,
     #[command(subcommand)]
     command: commands::Command,
 }
 
-/// Runs the command on its arguments, of which the first is the name of the program, and returns the exit status.
+/// Runs the command `tupelo` on its arguments, of which the first is the name of the program, and returns the exit
+/// status.
 ///
 /// It sets the number of threads and the signal handlers of the whole process.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    interrupt::survive_size_limits();
+    start(args, |cli: &Cli| (&cli.common, cli.metrics), |cli, console| cli.command.run(console))
+}
+
+/// Runs a program that writes [`Events`], as [`run`] does.
+pub fn write<P: Parser + Events>(args: impl IntoIterator<Item = OsString>) -> u8 {
+    start(args, |program: &P| (&program.output().common, false), |program, console| commands::write(&program, console))
+}
+
+fn start<P: Parser>(
+    args: impl IntoIterator<Item = OsString>,
+    options: impl FnOnce(&P) -> (&commands::Common, bool),
+    run: impl FnOnce(P, &Console) -> Result<(), Failure>,
+) -> u8 {
+    interrupt::handle_size_limits();
     let args: Vec<OsString> = args.into_iter().collect();
-    let cli = match Cli::try_parse_from(&args) {
-        Ok(cli) => cli,
+    let program = match P::try_parse_from(&args) {
+        Ok(program) => program,
         Err(answer) => {
             let answer = with_tip(answer, &args);
-            // Help and version go to standard output. Where the streams are closed there is nobody to tell.
+            // Help and version go to stdout. If the streams are closed, no error can be reported.
             drop(answer.print());
             drop(std::io::stdout().flush());
             return u8::try_from(answer.exit_code()).unwrap_or(failure::USAGE);
         }
     };
-    let console = Console::new(cli.quiet, cli.color, cli.metrics);
-    let outcome = threads(cli.threads).and_then(|threads| {
+    let (common, metrics) = options(&program);
+    let console = Console::new(common.quiet, common.color, metrics);
+    let outcome = threads(common.threads).and_then(|threads| {
         tupelo::set_threads(threads);
-        cli.command.run(&console)
+        run(program, &console)
     });
-    console.tell_metrics();
+    console.print_metrics();
     match outcome {
         Ok(()) => 0,
-        // `tupelo dump … | head` has what it wants.
-        Err(_) if console::reader_is_gone() => 0,
+        // A closed pipe is not an error, as in `tupelo dump … | head`.
+        Err(_) if console::pipe_is_closed() => 0,
         Err(failure) => {
             console.fail(&failure);
             failure.status
@@ -109,7 +116,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// The number of threads that the option asks for, or else the environment. A variable without a value asks for nothing.
+/// The number of threads of the option, or else of the environment. An empty variable counts as unset.
 fn threads(given: Option<usize>) -> Result<usize, Failure> {
     let variable = std::env::var_os(tupelo::THREADS_VARIABLE).unwrap_or_default();
     let variable = variable.to_string_lossy();
@@ -125,7 +132,7 @@ fn threads(given: Option<usize>) -> Result<usize, Failure> {
     }
 }
 
-/// The error with what to write instead, where that can be guessed of a wrong command line.
+/// Adds a suggestion to the error of an invalid command line, if there is one.
 fn with_tip(mut wrong: clap::Error, args: &[OsString]) -> clap::Error {
     let context = |kind| match wrong.get(kind) {
         Some(ContextValue::String(text)) => text.as_str(),
@@ -142,17 +149,17 @@ fn with_tip(mut wrong: clap::Error, args: &[OsString]) -> clap::Error {
     wrong
 }
 
-/// For `head -5`, of which clap names the first digit.
+/// For `head -5`, where clap reports the first digit.
 fn number_of_entries(invalid: &str, args: &[OsString]) -> Option<String> {
     let mut numbers = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix('-')?.parse::<u64>().ok());
     let number = numbers.find(|number| format!("-{number}").starts_with(invalid))?;
-    args.iter().any(|arg| arg == "head").then(|| format!("the first {number} entries are shown by '-n {number}'"))
+    args.iter().any(|arg| arg == "head").then(|| format!("'-n {number}' shows the first {number} entries"))
 }
 
 /// For `tupelo events.root`.
 fn file_without_command(invalid: &str) -> Option<String> {
     let is_file = invalid.contains(['.', '/', ':']) || Path::new(invalid).exists();
-    is_file.then(|| format!("what a file holds is listed by 'tupelo ls {invalid}'"))
+    is_file.then(|| format!("'tupelo ls {invalid}' lists the contents of a file"))
 }
 
 #[cfg(test)]

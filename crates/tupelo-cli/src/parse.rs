@@ -1,4 +1,4 @@
-//! Small languages of the command line: sizes, entry ranges, lists of field patterns.
+//! Values of options: sizes, entry ranges, lists of field patterns.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -15,7 +15,8 @@ impl FromStr for Bytes {
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(split);
-        let wrong = || format!("'{text}' is no size; write for example 65536, 64k, 1MiB or 128MiB");
+        let wrong =
+            || format!("'{text}' is not a size; expected a number and a unit, such as 65536, 64k, 1MiB or 128MiB");
         let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
             "k" | "kib" => 1 << 10,
@@ -34,7 +35,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// Bytes after which a checkpoint is made: a size, or `off`.
+/// Bytes between checkpoints: a size, or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Checkpoint(pub(crate) Option<Bytes>);
 
@@ -49,7 +50,7 @@ impl FromStr for Checkpoint {
     }
 }
 
-/// Entries as Python slices name them: `10:20`, `:100`, `-10:`, `5`; negative numbers count from the end.
+/// Entries as a Python slice: `10:20`, `:100`, `-10:`, `5`. Negative numbers count from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Entries {
     start: Option<i64>,
@@ -61,7 +62,7 @@ impl FromStr for Entries {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("'{text}' is no range of entries; write START:STOP, for example 0:100, :100, 100: or -10:");
+            || format!("'{text}' is not an entry range; expected START:STOP, such as 0:100, :100, 100: or -10:");
         let number = |text: &str| match text.trim() {
             "" => Ok(None),
             text => text.parse::<i64>().map(Some).map_err(|_| wrong()),
@@ -70,7 +71,7 @@ impl FromStr for Entries {
             Some((start, stop)) => Ok(Self { start: number(start)?, stop: number(stop)? }),
             None => {
                 let entry = number(text)?.ok_or_else(wrong)?;
-                // The entry behind -1 is the end.
+                // -1 is the last entry, so the range has no end.
                 Ok(Self { start: Some(entry), stop: Some(entry + 1).filter(|&stop| stop != 0) })
             }
         }
@@ -78,7 +79,7 @@ impl FromStr for Entries {
 }
 
 impl Entries {
-    /// Of an ntuple with so many entries; never reaches behind its end.
+    /// The range in an ntuple with `count` entries, limited to them.
     pub(crate) fn of(self, count: u64) -> Range<u64> {
         let place = |position: i64| match u64::try_from(position) {
             Ok(position) => position.min(count),
@@ -112,7 +113,7 @@ impl FromStr for Patterns {
         }
         let patterns: Vec<_> = patterns.iter().map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()).collect();
         match patterns.is_empty() {
-            true => Err("no field is named".to_owned()),
+            true => Err("expected at least one field".to_owned()),
             false => Ok(Self(patterns)),
         }
     }
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_those_of_python() {
+    fn ranges_follow_python() {
         let of = |text: &str, count| text.parse::<Entries>().unwrap().of(count);
         assert_eq!(of("2:5", 10), 2..5);
         assert_eq!(of(":", 10), 0..10);
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_inside_braces_stay() {
+    fn commas_inside_braces_do_not_separate() {
         let split = |text: &str| text.parse::<Patterns>().map(|p| p.0);
         assert_eq!(split("a, b.c,{x,y}_*,[a,b]"), Ok(vec!["a".into(), "b.c".into(), "{x,y}_*".into(), "[a,b]".into()]));
         assert!(split(" ,").is_err());

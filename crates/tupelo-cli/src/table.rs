@@ -1,15 +1,15 @@
-//! Tables and numbers for people.
+//! Tables, sizes and counts.
 
+use anstyle::Style;
 use tupelo::printable;
 
-use crate::console::Style;
-use crate::text::Text;
+use crate::text::{BOLD, Text};
 
-/// Longest cell that the cells above and below are aligned to, in characters; longer ones push the rest of their line
-/// aside. A name of 64 KiB would otherwise be paid for by every line.
+/// Maximum width of a column, in characters. A longer cell only shifts the rest of its own line; otherwise a name of
+/// 64 KiB would widen every line.
 const MAX_ALIGNED: usize = 120;
 
-/// One cell: text from anywhere, and how it is set off.
+/// Escaped text with an optional style.
 #[derive(Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -17,7 +17,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A cell that is set off.
+    /// A cell with a style.
     pub(crate) fn styled(style: Style, text: &str) -> Self {
         Self { style: Some(style), ..Self::from(text) }
     }
@@ -35,7 +35,7 @@ impl From<String> for Cell {
     }
 }
 
-/// Aligned columns.
+/// A table with aligned columns.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     heads: Vec<&'static str>,
@@ -44,7 +44,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table with these column heads; those that begin with `>` are aligned to the right.
+    /// A table with these column heads. Columns whose head starts with `>` are aligned to the right.
     pub(crate) fn new(heads: &[&'static str]) -> Self {
         let right = heads.iter().map(|head| head.starts_with('>')).collect();
         Self { heads: heads.iter().map(|head| head.trim_start_matches('>')).collect(), right, lines: Vec::new() }
@@ -60,7 +60,7 @@ impl Table {
         self.lines.is_empty()
     }
 
-    /// Adds the table to a text, heads set off.
+    /// Adds the table to a text, with bold heads.
     pub(crate) fn add_to(&self, text: &mut Text) {
         let column_width = |(column, head): (usize, &&str)| {
             let cells = self.lines.iter().filter_map(|line| line.get(column)).map(|cell| width(&cell.text));
@@ -82,25 +82,25 @@ impl Table {
             }
             text.end_line();
         };
-        add_line(&self.heads.iter().map(|head| Cell::styled(Style::Bold, head)).collect::<Vec<_>>());
+        add_line(&self.heads.iter().map(|head| Cell::styled(BOLD, head)).collect::<Vec<_>>());
         self.lines.iter().for_each(|line| add_line(line));
     }
 }
 
-/// Columns that text takes, every character being taken as one wide.
+/// Width of a text; every character counts as one.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Text brought to a width by spaces.
+/// Text padded to a width with spaces.
 pub(crate) fn pad(text: &str, to: usize, right: bool) -> String {
     let spaces = " ".repeat(to.saturating_sub(width(text)));
     if right { spaces + text } else { text.to_owned() + &spaces }
 }
 
-/// Text as it is shown, cut to a width.
+/// Escaped text, shortened to a width.
 pub(crate) fn cut(text: &str, to: usize) -> String {
-    // Of a text of megabytes only what may be shown is looked at.
+    // Escape only the part that may be shown; the text may be megabytes long.
     let end = text.char_indices().nth(to.saturating_add(1)).map_or(text.len(), |(end, _)| end);
     let text = printable(&text[..end]);
     match width(&text) > to {
@@ -126,7 +126,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     String::new()
 }
 
-/// A number with its thousands apart: `1 234 567`.
+/// A number with spaces between thousands: `1 234 567`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;
@@ -140,7 +140,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 page`, `2 pages`.
+/// A count with its noun: `1 page`, `2 pages`.
 pub(crate) fn things(number: u64, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),
@@ -166,17 +166,17 @@ mod tests {
         table.line(["longer", "7"]);
         assert_eq!(render(&table, false), "NAME    SIZE\na         10\nlonger     7\n");
         let mut table = Table::new(&[">N", "X"]);
-        table.line([Cell::styled(Style::Red, "7"), "\x1b[1m".into()]);
+        table.line([Cell::styled(crate::text::RED, "7"), "\x1b[1m".into()]);
         table.line(["10", &"x".repeat(MAX_ALIGNED + 1)]);
         let expected = format!(
-            " \x1b[1mN\x1b[0m  \x1b[1mX\x1b[0m\n \x1b[1;31m7\x1b[0m  \\u{{1b}}[1m\n10  {}\n",
+            " \x1b[1mN\x1b[0m  \x1b[1mX\x1b[0m\n \x1b[1m\x1b[31m7\x1b[0m  \\u{{1b}}[1m\n10  {}\n",
             "x".repeat(MAX_ALIGNED + 1)
         );
         assert_eq!(render(&table, true), expected);
     }
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_are_formatted() {
         assert_eq!(
             [0, 999, 1000, 1536, 10_239, 1_047_552, 1 << 40].map(bytes),
             ["0 B", "999 B", "0.98 KiB", "1.50 KiB", "10.0 KiB", "1.00 MiB", "1.00 TiB"]

@@ -1,11 +1,16 @@
-//! Text for people: text from a file is escaped, and only this crate adds styles.
+//! Text for terminals: text from files is escaped, and only this crate adds styles.
 
+use anstyle::{AnsiColor, Style};
 use tupelo::printable;
 
-use crate::console::Style;
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
-/// Lines for a person. Everything that is added is escaped ([`printable`]), so names, types and descriptions from a file
-/// cannot control the terminal, whichever command prints them.
+/// Lines of text. Everything that is added is escaped ([`printable`]), so names, types and descriptions from a
+/// file cannot control the terminal, whichever command prints them.
 #[derive(Debug)]
 pub(crate) struct Text {
     buffer: String,
@@ -24,9 +29,10 @@ impl Text {
         self
     }
 
-    /// Adds to the line, set off.
+    /// Adds to the line with a style.
     pub(crate) fn styled(&mut self, style: Style, text: impl AsRef<str>) -> &mut Self {
-        self.buffer += &style.paint(&printable(text.as_ref()), self.color);
+        let style = if self.color { style } else { Style::new() };
+        self.buffer += &format!("{style}{}{style:#}", printable(text.as_ref()));
         self
     }
 
@@ -37,7 +43,7 @@ impl Text {
         self
     }
 
-    /// What is to be written to the terminal.
+    /// The escaped text with its styles.
     pub(crate) fn as_str(&self) -> &str {
         &self.buffer
     }
@@ -48,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_escapes_reach_the_terminal() {
+    fn escape_sequences_of_files_are_escaped() {
         let mut text = Text::new(true);
-        text.add("a\x1b[2J ").styled(Style::Bold, "b\u{202e}\n").add("  ").end_line().add("c").end_line();
+        text.add("a\x1b[2J ").styled(BOLD, "b\u{202e}\n").add("  ").end_line().add("c").end_line();
         assert_eq!(text.as_str(), "a\\u{1b}[2J \x1b[1mb\\u{202e}\\n\x1b[0m\nc\n");
     }
 }

@@ -1,4 +1,4 @@
-//! The one error of this crate: a situation, told so that a person can act on it.
+//! The error type of this crate.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -6,34 +6,34 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 
-/// The situations that callers tell apart.
+/// Kinds of errors that callers distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Nothing lies under this name.
+    /// There is no object of this name.
     NotFound,
     /// The system refuses access: permissions, credentials, a read-only medium.
     Denied,
-    /// The bytes are no longer those that were opened, or another writer came first.
+    /// The object changed since it was opened, or another writer created it first.
     Changed,
-    /// Another writer holds the file.
+    /// Another writer has locked the file.
     Busy,
-    /// No answer in time.
+    /// A request timed out.
     Timeout,
-    /// The back end cannot be reached, or asks to come later.
+    /// The back end cannot be reached, or requests a retry.
     Unavailable,
-    /// No room: the medium is full, or a quota or size limit is reached.
+    /// The disk is full, or a quota or size limit is reached.
     NoSpace,
-    /// The back end cannot do this with this object.
+    /// The back end does not support the operation for this object.
     NotSupported,
-    /// Bytes outside the object were asked for or patched.
+    /// A range outside the object was read or patched.
     OutOfRange,
     /// Anything else; the message has the details.
     Other,
 }
 
 impl ErrorKind {
-    /// All kinds, for tables and tests that must cover each.
+    /// All kinds, for exhaustive tables and tests.
     pub const ALL: [Self; 10] = [
         Self::NotFound,
         Self::Denied,
@@ -73,12 +73,12 @@ impl From<io::ErrorKind> for ErrorKind {
     }
 }
 
-/// Why something could not be done with an object: `cannot ACTION URI: REASON`.
+/// A failed operation on an object: `cannot ACTION URI: REASON`.
 ///
-/// [`Display`](fmt::Display) is complete: it includes the text of [`source`](StdError::source), which is there for
-/// callers that want to look at the cause itself.
+/// [`Display`](fmt::Display) is complete: it includes the text of [`source`](StdError::source), which gives
+/// access to the cause itself.
 pub struct Error {
-    // Boxed: results stay small on the way up.
+    // Boxed, so that results stay small.
     inner: Box<Inner>,
 }
 
@@ -94,7 +94,7 @@ struct Inner {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error whose reason is known in words.
+    /// An error with a message as its reason.
     ///
     /// `action` completes the sentence "cannot … URI" (`read bytes 0..64 of`), `reason` says why not.
     #[cold]
@@ -108,13 +108,13 @@ impl Error {
         Self { inner: Box::new(inner) }
     }
 
-    /// An error of the operating system; its kind decides the situation.
+    /// An error of the operating system.
     #[cold]
     pub fn from_io(action: impl Into<Cow<'static, str>>, uri: impl fmt::Display, source: io::Error) -> Self {
         Self::new(source.kind().into(), action, uri, "").with_source(source)
     }
 
-    /// Bytes were asked for that `uri`, `size_bytes` long, does not have.
+    /// A read past the end of `uri`, which has `size_bytes`.
     #[cold]
     pub fn out_of_range(range: &Range<u64>, uri: impl fmt::Display, size_bytes: u64) -> Self {
         let action = format!("read bytes {}..{} of", range.start, range.end);
@@ -133,7 +133,7 @@ impl Error {
         self
     }
 
-    /// The same error with one more reason, behind the one that it has.
+    /// The same error with another reason appended.
     #[must_use]
     pub(crate) fn with_reason(mut self, reason: &str) -> Self {
         let old = std::mem::take(&mut self.inner.reason);
@@ -141,22 +141,22 @@ impl Error {
         self
     }
 
-    /// The situation.
+    /// The kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
     }
 
-    /// The object that was worked on: a URI or a path.
+    /// The URI or path of the object.
     pub fn uri(&self) -> &str {
         &self.inner.uri
     }
 
-    /// Whether the same call may succeed when it is made again.
+    /// Whether the same call may succeed on a retry.
     pub fn is_retryable(&self) -> bool {
         matches!(self.inner.kind, ErrorKind::Timeout | ErrorKind::Unavailable)
     }
 
-    /// Whether nothing lies under the name.
+    /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.inner.kind == ErrorKind::NotFound
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_was_tried_on_what_and_why_it_failed() {
+    fn messages_have_action_object_and_reason() {
         let denied = Error::from_io("open", "/data/x.root", io::ErrorKind::PermissionDenied.into());
         assert_eq!(denied.kind(), ErrorKind::Denied);
         assert_eq!(denied.to_string(), "cannot open /data/x.root: permission denied");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_passing_trouble_is_retryable() {
+    fn only_transient_errors_are_retryable() {
         for kind in ErrorKind::ALL {
             let retryable = matches!(kind, ErrorKind::Timeout | ErrorKind::Unavailable);
             assert_eq!(Error::new(kind, "read", "x", "").is_retryable(), retryable, "{kind:?}");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_a_quota_and_a_size_limit_are_no_space() {
+    fn full_disks_quotas_and_size_limits_have_one_kind() {
         for io in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge] {
             assert_eq!(ErrorKind::from(io), ErrorKind::NoSpace);
         }

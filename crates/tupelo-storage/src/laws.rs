@@ -1,6 +1,4 @@
-//! The laws that every back end and adapter must keep, as functions that their tests call.
-//!
-//! They panic where a law is broken, and name it. Back ends outside this crate are welcome to them.
+//! The contract of back ends and adapters, as functions for their tests. They panic if it is violated.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,29 +10,29 @@ use crate::source::ByteSource;
 /// The laws of a source whose bytes are known.
 ///
 /// # Panics
-/// Where `source` breaks a law.
+/// If `source` violates the contract.
 pub fn source_laws(source: &dyn ByteSource, expected: &[u8]) {
     let size = expected.len() as u64;
     let slice = |range: &Range<u64>| &expected[range.start as usize..range.end as usize];
     let read = |range: Range<u64>| must(source.read_range(range.clone()), format_args!("read {range:?}"));
 
     assert_eq!(must(source.size(), "size"), size, "size is the number of bytes");
-    assert!(!source.to_string().is_empty(), "a source can name itself");
+    assert!(!source.to_string().is_empty(), "a source has a name");
     let hints = source.hints();
-    assert!(hints.max_request_bytes > 0 && hints.concurrency > 0, "hints allow at least something: {hints:?}");
+    assert!(hints.max_request_bytes > 0 && hints.concurrency > 0, "hints are positive: {hints:?}");
 
-    assert_eq!(read(0..size), expected, "all of it is all of it");
-    assert_eq!(must(source.read_ranges(&[]), "read nothing").len(), 0, "no ranges, no answers");
+    assert_eq!(read(0..size), expected, "the whole object can be read");
+    assert_eq!(must(source.read_ranges(&[]), "read nothing").len(), 0, "no ranges give no results");
     for at in [0, size / 2, size, size + 1, u64::MAX] {
-        assert!(read(at..at).is_empty(), "an empty range is empty wherever it lies");
+        assert!(read(at..at).is_empty(), "an empty range has no bytes at any offset");
     }
 
     let mut ranges = some_ranges(size);
     let answers = must(source.read_ranges(&ranges), "read many ranges");
-    assert_eq!(answers.len(), ranges.len(), "one answer a range");
+    assert_eq!(answers.len(), ranges.len(), "one result for each range");
     for (range, answer) in ranges.iter().zip(&answers) {
-        assert_eq!(answer, slice(range), "read_ranges answers {range:?} in its place");
-        assert_eq!(read(range.clone()), slice(range), "read_range answers {range:?} alike");
+        assert_eq!(answer, slice(range), "read_ranges returns {range:?} in the given order");
+        assert_eq!(read(range.clone()), slice(range), "read_range returns {range:?}");
         let mut room = vec![0; answer.len()];
         let (front, back) = room.split_at_mut(answer.len() / 3);
         must(source.read_into(range.start, &mut [front, &mut [], back]), "read into pieces");
@@ -73,14 +71,14 @@ fn some_ranges(size: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// A sink to be tried, and a look at what lies under its final name.
+/// A sink under test, and a function that reads its target.
 pub struct SinkCase {
     sink: Box<dyn ByteSink>,
     content: Box<dyn Fn() -> Option<Vec<u8>>>,
 }
 
 impl SinkCase {
-    /// A case of one sink; `content` gives what a reader would find now.
+    /// A case of one sink; `content` returns what a reader would see now.
     pub fn new(sink: impl ByteSink + 'static, content: impl Fn() -> Option<Vec<u8>> + 'static) -> Self {
         Self { sink: Box::new(sink), content: Box::new(content) }
     }
@@ -94,15 +92,15 @@ impl fmt::Debug for SinkCase {
 
 /// The laws of sinks that create or replace an object.
 ///
-/// `make` begins a case; what it is given is to lie under the name before, `None` for a free name.
+/// `make` creates a case from the old content of the target, `None` for a new one.
 ///
 /// # Panics
-/// Where a sink breaks a law.
+/// If a sink violates the contract.
 pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
     for old in [None, Some(&b"old content"[..])] {
         let SinkCase { mut sink, content } = make(old);
-        assert!(!sink.to_string().is_empty(), "a sink can name itself");
-        assert_eq!(sink.position(), 0, "a new object begins at 0");
+        assert!(!sink.to_string().is_empty(), "a sink has a name");
+        assert_eq!(sink.position(), 0, "a new object starts at 0");
         let mut model = Vec::new();
         for round in 0..3 {
             work(&mut *sink, &mut model, round);
@@ -114,7 +112,7 @@ pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
 
         let SinkCase { sink, content } = make(old);
         must(sink.commit(), "commit nothing");
-        assert_eq!(content().as_deref(), Some(&[][..]), "an empty object is an object");
+        assert_eq!(content().as_deref(), Some(&[][..]), "an empty object can be committed");
 
         for abort in [true, false] {
             let SinkCase { mut sink, content } = make(old);
@@ -125,7 +123,7 @@ pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
             } else {
                 drop(sink)
             }
-            assert_eq!(content().as_deref(), old, "a checkpoint that is not committed stays aside");
+            assert_eq!(content().as_deref(), old, "a checkpoint of a new object is not visible");
         }
 
         unfinished_laws(|| make(old), 0, old);
@@ -134,14 +132,14 @@ pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
 
 /// The laws of sinks that continue an object.
 ///
-/// `make` begins a case; what it is given is to lie under the name before.
+/// `make` creates a case from the old content of the target.
 ///
 /// # Panics
-/// Where a sink breaks a law.
+/// If a sink violates the contract.
 pub fn update_laws(make: impl Fn(&[u8]) -> SinkCase) {
     for old in [&b""[..], b"0123456789"] {
         let SinkCase { mut sink, content } = make(old);
-        assert_eq!(sink.position(), old.len() as u64, "an update begins at the end");
+        assert_eq!(sink.position(), old.len() as u64, "an update starts at the end");
         let mut model = old.to_vec();
         for round in 0..3 {
             work(&mut *sink, &mut model, round);
@@ -152,9 +150,9 @@ pub fn update_laws(make: impl Fn(&[u8]) -> SinkCase) {
 
         let SinkCase { sink, content } = make(old);
         must(sink.commit(), "commit nothing");
-        assert_eq!(content().as_deref(), Some(old), "an update of nothing changes nothing");
+        assert_eq!(content().as_deref(), Some(old), "an empty update changes nothing");
 
-        for ending in [Some("abort"), Some("spoilt commit"), None] {
+        for ending in [Some("abort"), Some("poisoned commit"), None] {
             let SinkCase { mut sink, content } = make(old);
             let mut model = old.to_vec();
             for round in 0..2 {
@@ -164,22 +162,22 @@ pub fn update_laws(make: impl Fn(&[u8]) -> SinkCase) {
             }
             work(&mut *sink, &mut model.clone(), 3);
             match ending {
-                Some("abort") => assert_eq!(must(sink.abort(), "abort"), None, "nothing is kept aside"),
+                Some("abort") => assert_eq!(must(sink.abort(), "abort"), None, "no temporary object is kept"),
                 Some(_) => {
                     refused(sink.patch(u64::MAX, b"x"), ErrorKind::OutOfRange, "patch beyond the end");
-                    assert!(sink.checkpoint().is_err(), "a spoilt sink makes no checkpoint");
-                    assert!(sink.commit().is_err(), "a spoilt sink does not commit");
+                    assert!(sink.checkpoint().is_err(), "a poisoned sink makes no checkpoint");
+                    assert!(sink.commit().is_err(), "a poisoned sink does not commit");
                 }
                 None => drop(sink),
             }
-            assert!(content().is_some_and(|found| found == model), "what is not committed goes back to the checkpoint");
+            assert!(content().is_some_and(|found| found == model), "without commit, the checkpoint is kept");
         }
 
         unfinished_laws(|| make(old), old.len(), Some(old));
     }
 }
 
-/// What is not committed, or refuses to be, leaves what was there.
+/// Without a commit, or after a failed one, the old content is kept.
 fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>) {
     for abort in [true, false] {
         let SinkCase { mut sink, content } = make();
@@ -189,7 +187,7 @@ fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>
         } else {
             drop(sink)
         }
-        assert_eq!(content().as_deref(), old, "what is not committed leaves nothing");
+        assert_eq!(content().as_deref(), old, "without commit, the old content is kept");
     }
     for overreach in [0, 1, u64::MAX - 1] {
         let SinkCase { mut sink, content } = make();
@@ -197,7 +195,7 @@ fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>
         let offset = sink.position().saturating_add(overreach);
         refused(sink.patch(offset, b"x"), ErrorKind::OutOfRange, "patch beyond the end");
         assert!(sink.commit().is_err(), "a sink that refused a patch does not commit");
-        assert_eq!(content().as_deref(), old, "a failed commit leaves what was there");
+        assert_eq!(content().as_deref(), old, "after a failed commit, the old content is kept");
     }
 }
 
@@ -205,7 +203,7 @@ fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>
 fn work(sink: &mut dyn ByteSink, model: &mut Vec<u8>, round: u64) {
     let mut numbers = Numbers(round);
     for step in 0..60 {
-        // Mostly small; one is larger than any buffer.
+        // Small ones, and one that is larger than any buffer.
         let len = if step == 30 { 5 << 20 } else { numbers.below(3000) as usize };
         let bytes: Vec<u8> = (0..len).map(|i| (i as u64 * 7 + step + round) as u8).collect();
         if step % 3 == 0 {
@@ -215,9 +213,9 @@ fn work(sink: &mut dyn ByteSink, model: &mut Vec<u8>, round: u64) {
             must(sink.append(&bytes), "append");
         }
         model.extend_from_slice(&bytes);
-        assert_eq!(sink.position(), model.len() as u64, "the position is behind what was appended");
+        assert_eq!(sink.position(), model.len() as u64, "the position is the end of the appended bytes");
 
-        // At the front, anywhere, and up to the very end; the later one wins where they overlap.
+        // At the start, in the middle and at the end. Where patches overlap, the last one wins.
         let len = numbers.below(20).min(model.len() as u64);
         let last = model.len() as u64 - len;
         for offset in [numbers.below(16).min(last), numbers.below(last + 1), last] {
@@ -229,12 +227,12 @@ fn work(sink: &mut dyn ByteSink, model: &mut Vec<u8>, round: u64) {
     }
 }
 
-/// The value of what a law says must work.
+/// The value of a call that must succeed.
 fn must<T>(result: Result<T>, what: impl fmt::Display) -> T {
-    result.unwrap_or_else(|error| panic!("{what} must work: {error}"))
+    result.unwrap_or_else(|error| panic!("{what} must succeed: {error}"))
 }
 
-/// What a law says must be refused.
+/// Checks that a call is refused.
 fn refused<T>(result: Result<T>, kind: ErrorKind, what: impl fmt::Display) {
     match result {
         Ok(_) => panic!("{what} must be refused"),
@@ -242,7 +240,7 @@ fn refused<T>(result: Result<T>, kind: ErrorKind, what: impl fmt::Display) {
     }
 }
 
-/// Numbers without a pattern that matters, the same in every run (SplitMix64).
+/// Pseudo-random numbers, the same in every run (SplitMix64).
 struct Numbers(u64);
 
 impl Numbers {

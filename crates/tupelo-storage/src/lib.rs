@@ -1,10 +1,10 @@
-//! Names and byte ranges to bytes, and back. This crate knows nothing of RNTuple.
+//! Reads and writes byte ranges of named objects. This crate does not know RNTuple.
 //!
-//! A [`ByteSource`] is an object of fixed size that is read at any place; a [`ByteSink`] is an object that is written
-//! and then committed as a whole or not at all. Everything above asks these two traits and no file system.
+//! A [`ByteSource`] is an object of fixed size with random access; a [`ByteSink`] is an object that is written and then
+//! committed as a whole or not at all. The other crates use these two traits instead of the file system.
 //!
 //! # Reading
-//! Many ranges are asked for at a time; near ones become one request, by what the back end says it is good at.
+//! Many ranges can be read at once. Near ranges are merged to one request, by the hints of the back end.
 //! ```
 //! use tupelo_storage::{ByteSource, MemorySource};
 //!
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! # Writing
-//! Nothing lies under the name before [`commit`](ByteSink::commit); an error before leaves what was there.
+//! The object is not visible under its name before [`commit`](ByteSink::commit). An error leaves the old one unchanged.
 //! ```
 //! use tupelo_storage::{ByteSink, FileSink, FileSource, ByteSource};
 //!
@@ -32,20 +32,20 @@
 //! assert_eq!(FileSource::open(&path)?.read_range(0..7)?, "size: 7");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! [`FileSink::update`] continues an existing file in the same spirit.
+//! [`FileSink::update`] continues an existing file in the same way.
 //!
 //! # Rooms
-//! A room uses only those above it.
+//! A room uses only earlier ones.
 //!
 //! | room | what it does |
 //! |---|---|
-//! | [`error`] | the situations that can go wrong, on which object, and why |
-//! | [`range`] | merging near ranges to requests and splitting large ones; pure |
-//! | [`source`] | the trait [`ByteSource`] and the hints of a back end |
+//! | [`error`] | the error type: what failed, on which object, and why |
+//! | [`range`] | merges near ranges and splits large ones |
+//! | [`source`] | the trait [`ByteSource`] and the [`Hints`] of a back end |
 //! | [`sink`] | the trait [`ByteSink`] |
-//! | [`local`] | memory, and files of this machine: the only room that touches `std::fs` |
-//! | [`adapter`] | wrappers: an I/O log, a meter, faults on demand |
-//! | [`laws`] | what every back end and adapter must pass |
+//! | [`local`] | memory and local files; the only room that uses `std::fs` |
+//! | [`adapter`] | wrappers: a meter, and with the feature `testing` an I/O log and injected faults |
+//! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
 pub mod error;
 pub mod range;
@@ -55,6 +55,7 @@ pub mod source;
 pub mod local;
 
 pub mod adapter;
+#[cfg(any(test, feature = "testing"))]
 pub mod laws;
 
 pub use error::{Error, ErrorKind, Result};

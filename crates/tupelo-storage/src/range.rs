@@ -1,10 +1,10 @@
-//! Which requests fetch a set of byte ranges: merging of near ones, splitting of large ones. Pure.
+//! Planning of requests for byte ranges: near ranges are merged, large ones are split. No I/O.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-/// The requests that fetch a set of ranges, and how to cut each range out of their answers.
+/// The requests that fetch a set of ranges, and the place of each range in their results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     requests: Vec<Range<u64>>,
@@ -16,9 +16,9 @@ pub struct Plan {
 struct Cut {
     /// Which request covers it.
     request: usize,
-    /// Where it starts in that request's answer, in bytes.
+    /// Its offset in the result of that request, in bytes.
     start: u64,
-    /// Its length in bytes; nothing is looked up for zero.
+    /// Its length in bytes; zero needs no request.
     len: u64,
 }
 
@@ -28,22 +28,22 @@ impl Plan {
         &self.requests
     }
 
-    /// How many bytes the requests fetch in all.
+    /// Total number of bytes of the requests.
     pub fn request_bytes(&self) -> u64 {
         self.requests.iter().map(|request| request.end - request.start).sum()
     }
 
-    /// The answer to each original range, in the original order, without copying.
+    /// The bytes of each original range, in the original order, without copying.
     ///
-    /// A result keeps the whole answer that it was cut from in memory.
+    /// A slice keeps the result of the whole request in memory.
     ///
     /// # Panics
     /// If `answers` are not the answers to [`requests`](Self::requests), each of its exact length.
     pub fn cut(&self, answers: &[Bytes]) -> Vec<Bytes> {
-        assert_eq!(answers.len(), self.requests.len(), "one answer a request");
+        assert_eq!(answers.len(), self.requests.len(), "one result for each request");
         let one = |cut: &Cut| match cut.len {
             0 => Bytes::new(),
-            // The casts cannot lose anything: an answer of that length is in memory.
+            // The casts are lossless: a result of that length is in memory.
             len => answers[cut.request].slice(cut.start as usize..(cut.start + len) as usize),
         };
         self.cuts.iter().map(one).collect()

@@ -1,28 +1,28 @@
-//! Where bytes are written to.
+//! The trait of objects that bytes are written to.
 
 use std::fmt::{Debug, Display};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// An object being written: appended to, patched, and then committed as a whole or not at all.
+/// An object that is being written: appended to, patched, and committed as a whole or not at all.
 ///
 /// Nothing is visible under the final name before [`commit`](Self::commit) has returned, or, where an object is
-/// continued, [`checkpoint`](Self::checkpoint). A sink that is dropped without commit goes back to its last checkpoint,
-/// as [`abort`](Self::abort) does, and without one leaves nothing new behind. After an error from `append`, `patch` or
-/// `checkpoint` the sink is spoilt: all that follows fails too, so that a forgotten error never becomes a damaged file.
-/// `Display` is the final name. [`crate::laws::sink_laws`] is the contract in code.
+/// continued, [`checkpoint`](Self::checkpoint). A sink that is dropped without commit is rolled back to its last
+/// checkpoint, as by [`abort`](Self::abort), or is removed if it has none. After an error from `append`, `patch` or
+/// `checkpoint` the sink is poisoned: all later calls fail, so an ignored error cannot become a damaged file.
+/// `Display` gives the final name. `laws::sink_laws` (feature `testing`) is the contract in code.
 pub trait ByteSink: Debug + Display + Send {
-    /// Where the next append goes: in bytes from the start of the object.
+    /// Offset of the next append, in bytes from the start of the object.
     fn position(&self) -> u64;
 
-    /// Writes at the end.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// What the back end says, [`ErrorKind::NoSpace`] in particular. Back ends that buffer say so later: at another
-    /// append, or at commit.
+    /// Errors of the back end, such as [`ErrorKind::NoSpace`]. A back end with a buffer may report an error of one call
+    /// at a later one.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Writes several pieces at the end, one behind the other, if possible in one go.
+    /// Appends several slices, if possible by one system call.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -31,31 +31,31 @@ pub trait ByteSink: Debug + Display + Send {
     }
 
     /// Overwrites bytes that exist, at `offset` bytes from the start of the object. Patches take effect at the next
-    /// checkpoint or commit, in the order in which they are given, after all that is appended is safe.
+    /// checkpoint or commit, in the given order, after all appended bytes are durable.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`] for a patch that reaches beyond [`position`](Self::position), and what the back end
-    /// says.
+    /// [`ErrorKind::OutOfRange`] for a patch that reaches beyond [`position`](Self::position), and errors of the
+    /// back end.
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Makes what was appended so far durable, then the patches, one after the other: a state to which a crash, an
-    /// error, `abort` and drop go back from now on. An object that is continued shows it at once; one that is created
-    /// keeps it aside, where [`abort`](Self::abort) says.
+    /// Makes the appended bytes durable, then the patches, one after the other. A crash, an error, `abort` and drop
+    /// roll back to this state. It is visible at once in an object that is continued; for a new one it is kept under a
+    /// temporary name, which [`abort`](Self::abort) returns.
     ///
     /// # Errors
-    /// [`ErrorKind::NotSupported`] where the back end has no such thing, and what the back end says.
+    /// [`ErrorKind::NotSupported`] if the back end has no checkpoints, and errors of the back end.
     fn checkpoint(&mut self) -> Result<()>;
 
     /// Makes everything durable and visible under the final name.
     ///
     /// # Errors
-    /// What the back end says; unless the message says otherwise, what lay under the name before still does.
+    /// Errors of the back end. Unless the message says otherwise, the old object is unchanged.
     fn commit(self: Box<Self>) -> Result<()>;
 
-    /// Forgets everything since the last checkpoint. Gives the name under which that is kept, if it is kept aside.
+    /// Rolls back to the last checkpoint. Returns the temporary name of a checkpoint that is kept.
     ///
     /// # Errors
-    /// What the back end says when it cannot clean up.
+    /// Errors of the back end when cleaning up.
     fn abort(self: Box<Self>) -> Result<Option<String>>;
 }
 
@@ -83,7 +83,7 @@ impl<S: ByteSink + ?Sized> ByteSink for Box<S> {
     }
 }
 
-/// The check that every sink makes before it patches.
+/// Checks the range of a patch.
 pub(crate) fn check_patch(offset: u64, len: usize, position: u64, uri: impl Display) -> Result<()> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= position => Ok(()),
@@ -94,8 +94,8 @@ pub(crate) fn check_patch(offset: u64, len: usize, position: u64, uri: impl Disp
     }
 }
 
-/// The error of a commit after an append or patch that failed.
+/// The error of a commit after a failed append or patch.
 #[cold]
-pub(crate) fn spoilt(uri: impl Display) -> Error {
+pub(crate) fn poisoned(uri: impl Display) -> Error {
     Error::new(ErrorKind::Other, "finish", uri, "an earlier write to it failed")
 }

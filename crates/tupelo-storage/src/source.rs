@@ -1,4 +1,4 @@
-//! Where bytes are read from.
+//! The trait of objects that bytes are read from.
 
 use std::fmt::{Debug, Display};
 use std::ops::Range;
@@ -9,47 +9,47 @@ use bytes::Bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range;
 
-/// What a back end is good at; whoever plans requests keeps to it.
+/// Tuning parameters of a back end for planning requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
-    /// Ranges at most this many bytes apart are better fetched as one.
+    /// Ranges at most this many bytes apart are merged.
     pub gap_bytes: u64,
-    /// No request should be merged beyond this many bytes.
+    /// Maximum size of a merged request, in bytes.
     pub max_request_bytes: u64,
-    /// How many requests are worth having under way at a time.
+    /// Number of concurrent requests that give the best throughput.
     pub concurrency: usize,
-    /// Whether a read costs little more than copying its bytes, as from the page cache of this machine: then whoever
-    /// decodes bytes reads them, by [`ByteSource::read_into`], and nothing is fetched ahead.
+    /// Whether a read costs little more than copying its bytes, as from the page cache of this machine. Decoders then
+    /// read by [`ByteSource::read_into`] when they need the bytes, without prefetching.
     pub is_near: bool,
 }
 
-/// An object of fixed size whose bytes can be read at any place, from any number of threads.
+/// An object of fixed size with random access, from any number of threads.
 ///
-/// Its `Display` is the URI or path that it was opened by. Answers have the exact length asked for, or there is an
-/// error. [`crate::laws::source_laws`] is the contract in code.
+/// `Display` gives the URI or path that it was opened by. A read returns exactly the requested number of bytes, or an
+/// error. `laws::source_laws` (feature `testing`) is the contract in code.
 pub trait ByteSource: Debug + Display + Send + Sync {
     /// The size in bytes when the object was opened; every byte below it can be read.
     ///
     /// # Errors
-    /// What the back end says.
+    /// Errors of the back end.
     fn size(&self) -> Result<u64>;
 
-    /// What the back end is good at.
+    /// Tuning parameters of the back end.
     fn hints(&self) -> Hints;
 
-    /// Reads one range as one request. An empty range is no request at all.
+    /// Reads one range by one request. An empty range needs no request.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfRange`] for bytes beyond [`size`](Self::size), [`ErrorKind::Changed`] when the object is no
-    /// longer the one that was opened, and what the back end says.
+    /// longer the one that was opened, and errors of the back end.
     fn read_range(&self, range: Range<u64>) -> Result<Bytes>;
 
-    /// Reads consecutive bytes from `start` into memory of the caller, one piece after the other, as one request.
+    /// Reads consecutive bytes from `start` into buffers of the caller, one after the other, by one request.
     ///
-    /// As provided, the answer of [`read_range`](Self::read_range) is copied; near back ends do without.
+    /// The default implementation copies the result of [`read_range`](Self::read_range).
     ///
     /// # Errors
-    /// As [`read_range`](Self::read_range); the pieces then hold unspecified bytes.
+    /// As [`read_range`](Self::read_range); the buffers then hold unspecified bytes.
     fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
         let range = start..start.saturating_add(pieces.iter().map(|piece| piece.len() as u64).sum());
         let answer = exact(self, &range, self.read_range(range.clone())?)?;
@@ -62,10 +62,10 @@ pub trait ByteSource: Debug + Display + Send + Sync {
         Ok(())
     }
 
-    /// Reads many ranges, in any order, overlapping or not; the answers come in the order of the ranges.
+    /// Reads many ranges, in any order, overlapping or not. The results are in the order of the ranges.
     ///
-    /// As provided, near ranges are merged by [`hints`](Self::hints), and the requests run one after another. Back ends
-    /// that can keep several requests under way do better.
+    /// The default implementation merges near ranges by [`hints`](Self::hints), and runs the requests one after
+    /// another. Back ends with concurrent requests should override it.
     ///
     /// # Errors
     /// As [`read_range`](Self::read_range); the first error ends the call.
@@ -76,7 +76,7 @@ pub trait ByteSource: Debug + Display + Send + Sync {
     }
 }
 
-/// The merged requests for `ranges`, after a look at their sanity.
+/// The merged requests for `ranges`, which must not be reversed.
 pub(crate) fn plan_requests<S: ByteSource + ?Sized>(source: &S, ranges: &[Range<u64>]) -> Result<range::Plan> {
     if let Some(reversed) = ranges.iter().find(|range| range.start > range.end) {
         return Err(Error::out_of_range(reversed, source, source.size()?));
@@ -85,13 +85,13 @@ pub(crate) fn plan_requests<S: ByteSource + ?Sized>(source: &S, ranges: &[Range<
     Ok(range::coalesce(ranges, hints.gap_bytes, hints.max_request_bytes))
 }
 
-/// Holds a back end to its word: the answer is as long as the request.
+/// Checks that the back end returned as many bytes as requested.
 fn exact<S: ByteSource + ?Sized>(source: &S, request: &Range<u64>, answer: Bytes) -> Result<Bytes> {
     if answer.len() as u64 == request.end - request.start {
         return Ok(answer);
     }
     let action = format!("read bytes {}..{} of", request.start, request.end);
-    Err(Error::new(ErrorKind::Other, action, source, format!("the answer has {} bytes", answer.len())))
+    Err(Error::new(ErrorKind::Other, action, source, format!("the back end returned {} bytes", answer.len())))
 }
 
 /// The length of a range within an object of `size_bytes`, or the error that names both.
@@ -107,7 +107,7 @@ pub(crate) fn checked_len(range: &Range<u64>, uri: impl Display, size_bytes: u64
 #[cold]
 fn too_large(range: &Range<u64>, uri: impl Display) -> Error {
     let action = format!("read bytes {}..{} of", range.start, range.end);
-    Error::new(ErrorKind::Other, action, uri, "there is not enough memory for them")
+    Error::new(ErrorKind::Other, action, uri, "out of memory")
 }
 
 macro_rules! forward_source {
@@ -139,17 +139,17 @@ mod tests {
 
     use super::*;
 
-    /// Answers one byte too few.
+    /// Returns one byte too few.
     #[derive(Debug)]
-    struct Liar;
+    struct Short;
 
-    impl fmt::Display for Liar {
+    impl fmt::Display for Short {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("test:liar")
+            f.write_str("test:short")
         }
     }
 
-    impl ByteSource for Liar {
+    impl ByteSource for Short {
         fn size(&self) -> Result<u64> {
             Ok(100)
         }
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_answer_and_a_reversed_range_are_errors() {
-        let short = Liar.read_ranges(&[3..7, 20..30]).unwrap_err();
-        assert_eq!(short.to_string(), "cannot read bytes 3..7 of test:liar: the answer has 3 bytes");
-        let short = Liar.read_into(3, &mut [&mut [0; 1], &mut [0; 3]]).unwrap_err();
-        assert_eq!(short.to_string(), "cannot read bytes 3..7 of test:liar: the answer has 3 bytes");
-        let reversed = Liar.read_ranges(&[0..1, Range { start: 7, end: 3 }]).unwrap_err();
-        assert_eq!(reversed.to_string(), "cannot read bytes 7..3 of test:liar: the range ends before it starts");
+    fn short_results_and_reversed_ranges_are_errors() {
+        let short = Short.read_ranges(&[3..7, 20..30]).unwrap_err();
+        assert_eq!(short.to_string(), "cannot read bytes 3..7 of test:short: the back end returned 3 bytes");
+        let short = Short.read_into(3, &mut [&mut [0; 1], &mut [0; 3]]).unwrap_err();
+        assert_eq!(short.to_string(), "cannot read bytes 3..7 of test:short: the back end returned 3 bytes");
+        let reversed = Short.read_ranges(&[0..1, Range { start: 7, end: 3 }]).unwrap_err();
+        assert_eq!(reversed.to_string(), "cannot read bytes 7..3 of test:short: the range ends before it starts");
     }
 
     #[test]

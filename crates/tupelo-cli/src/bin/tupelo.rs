@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Keeps what was freed for a moment: the memory of pages is used again, and need not be cleared by the system each time.
+/// Keeps freed memory for a while, so that buffers of pages are reused and not cleared by the system each
+/// time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! `tupelo copy`: decode and write again.
+//! `tupelo copy`: decodes ntuples and writes them again.
 
 use std::ops::{ControlFlow, Range};
 
@@ -16,23 +16,23 @@ use crate::interrupt::Interrupt;
 use crate::parse::Entries;
 use crate::table::cut;
 
-/// Most objects that are listed of those that are not copied.
+/// Maximum number of objects in the warning about objects that are not copied.
 const MAX_LISTED: usize = 5;
-/// Longest name and class that is shown, in characters.
+/// Maximum length of names and classes in it, in characters.
 const MAX_NAME: usize = 60;
 
-/// Decode ntuples and write them again: fewer fields or entries, more columns, another codec, other page and cluster sizes
+/// Copy ntuples, with other fields, entries, columns, codec, page or cluster sizes
 ///
 /// Without NAME, the newest cycle of every ntuple in IN is copied; a warning lists objects that are not copied (trees,
-/// histograms, older cycles). With several IN, ntuples with the same name are concatenated; their fields must be the same.
-/// C++ types, descriptions, column encodings, attribute sets and metadata are kept; with --entries or --where, the entry
-/// ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except with --append
-/// under another name.
+/// histograms, older cycles). With several IN, ntuples with the same name are concatenated; their fields must be the
+/// same. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with --entries or --cut,
+/// the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except
+/// with --append under another name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
-  tupelo copy events.root dimuons.root --where 'len(Muon_pt) == 2 and sum(Muon_charge) == 0'
-  tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --where 'ht > 500'
+  tupelo copy events.root dimuons.root --cut 'len(Muon_pt) == 2 and sum(Muon_charge) == 0'
+  tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --cut 'ht > 500'
   tupelo copy 'run*.root' all.root
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
   tupelo copy more.root all.root --append --extend")]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     output: String,
     #[command(flatten)]
     fields: super::Fields,
-    /// Entries, as in Python: 10:20, :100, -10: or 5; of several IN, counted through all [default: all]
+    /// Entry range, as in Python: 10:20, :100, -10: or 5; several IN are numbered consecutively [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
     entries: Entries,
     #[command(flatten)]
@@ -58,13 +58,13 @@ pub(crate) struct Args {
     reading: super::Reading,
 }
 
-/// An ntuple to write, and where its entries come from.
+/// An ntuple to write, with its inputs.
 struct Job {
     name: String,
     parts: Vec<Part>,
 }
 
-/// Entries of one ntuple of one input.
+/// An entry range of an input.
 struct Part {
     location: Location,
     entries: Range<u64>,
@@ -75,19 +75,19 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let source = if let [only] = args.inputs.as_slice() { Some(only.as_str()) } else { None };
     let to = args.target.locate(&args.output, source)?;
     if let Some(repeated) = repeated(&locations) {
-        console.warn(&format!("{repeated} is given more than once, and its entries are copied as often"));
+        console.warn(&format!("{repeated} is given more than once; its entries are copied each time"));
     }
     let inputs = Inputs::of(&locations);
     let is_own_target = inputs.contain(&to.path);
-    // All is looked at before anything is written.
+    // All inputs are checked before anything is written.
     let jobs = jobs(args, &locations, to.object.as_deref(), console)?;
     args.target.write(&to.path, &inputs, |writer, interrupt| {
         let mut onto = Vec::with_capacity(jobs.len());
         for job in &jobs {
             onto.push(args.target.onto(writer, &job.name)?);
             if onto.last() == Some(&Onto::Existing) && is_own_target {
-                let itself = format!("{} is the file that is read: its ntuples cannot be extended with themselves", to);
-                return Err(Failure::usage(itself).with_hint("--as NAME writes a copy under another name"));
+                let itself = format!("{to} is also the input: an ntuple cannot be extended with itself");
+                return Err(Failure::usage(itself).with_hint("--as NAME writes a copy with another name"));
             }
         }
         for (job, onto) in jobs.iter().zip(onto) {
@@ -99,20 +99,20 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         Ok(ControlFlow::Continue(()))
     })?;
     for location in locations.iter().filter(|location| location.object.is_none()) {
-        warn_not_copied(&args.reading.look_into(location)?, console);
+        warn_not_copied(&args.reading.open_uncounted(location)?, console);
     }
     Ok(())
 }
 
-/// What to write, checked to fit together.
+/// The ntuples to write. The inputs of each must have the same fields.
 fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Job>, Failure> {
     let mut jobs: Vec<(Job, Read)> = Vec::new();
     for (index, location) in locations.iter().enumerate() {
-        let file = args.reading.look_into(location)?;
+        let file = args.reading.open_uncounted(location)?;
         let names = names(&file, location)?;
         if let (Some(name), 2..) = (name, names.len()) {
-            let several = Failure::usage(format_args!("{} ntuples cannot all be called '{name}'", names.len()));
-            return Err(several.with_hint("name one ntuple as IN:NAME, or leave the name of the output out"));
+            let several = Failure::usage(format_args!("{} ntuples cannot have the same name '{name}'", names.len()));
+            return Err(several.with_hint("select one ntuple as IN:NAME, or omit the name of the output"));
         }
         for object in names {
             let from = Location { path: location.path.clone(), object: Some(object) };
@@ -127,7 +127,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
                     job.parts.push(part);
                 }
                 None if index == 0 => {
-                    // A cut that makes no sense is known before there is an output.
+                    // Checks the expressions before the output is created.
                     drop(args.condition.apply(read.clone())?);
                     jobs.push((Job { name: target, parts: vec![part] }, read));
                 }
@@ -140,23 +140,23 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
         }
         if let Some((job, _)) = jobs.iter().find(|(job, _)| job.parts.len() <= index) {
             let first = locations[0].path.display();
-            let missing = format_args!("{} holds no ntuple '{}', which {first} has", file.name(), job.name);
+            let missing = format_args!("{} holds no ntuple '{}', but {first} does", file.name(), job.name);
             return Err(Failure::usage(missing).with_hint(MERGE_HINT));
         }
     }
     Ok(jobs.into_iter().map(|(job, _)| chosen(job, args.entries)).collect())
 }
 
-const MERGE_HINT: &str = "name one ntuple of each file as IN:NAME, or copy the files one by one with --append";
+const MERGE_HINT: &str = "select one ntuple of each file as IN:NAME, or copy the files one by one with --append";
 
-/// The ntuples that a location speaks of.
+/// The names of the ntuples at a location.
 fn names(file: &File, location: &Location) -> Result<Vec<String>, Failure> {
     let names = match &location.object {
         Some(name) => vec![name.clone()],
         None => file.ntuple_names()?,
     };
     if names.is_empty() {
-        // The engine knows what the file holds instead.
+        // The error of the engine lists the contents of the file.
         return match file.ntuple(None) {
             Err(error) => Err(super::no_ntuple(error, location)),
             Ok(ntuple) => Ok(vec![ntuple.path().to_owned()]),
@@ -169,7 +169,7 @@ fn without_cycle(path: &str) -> &str {
     path.split(';').next().unwrap_or_default()
 }
 
-/// The same with only those entries that are wanted of all together.
+/// Limits the inputs to a range of all entries together.
 fn chosen(mut job: Job, entries: Entries) -> Job {
     let all = job.parts.iter().map(|part| part.entries.end).sum();
     let wanted = entries.of(all);
@@ -205,11 +205,11 @@ fn copy(
                 Onto::Existing => Copier::extend(file, &job.name, args.storage.options())?,
             }),
         };
-        let mut told = |done| {
+        let mut report = |done| {
             progress.set(before + done);
-            if interrupt.is_there() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        if copier.append(read, &mut told)?.is_break() {
+        if copier.append(read, &mut report)?.is_break() {
             return Ok(None);
         }
         before += part.entries.end - part.entries.start;
@@ -219,9 +219,9 @@ fn copy(
     Ok(Some(copier.finish()?))
 }
 
-/// Lists what a file holds besides the newest cycles of its ntuples.
+/// Warns about objects other than the newest cycles of ntuples.
 fn warn_not_copied(file: &File, console: &Console) {
-    // A directory that cannot be read has been told of when the ntuples were looked for.
+    // An unreadable directory was already reported when the ntuples were listed.
     let objects = file.objects().unwrap_or_default();
     let mut left = objects.iter().filter(|object| {
         let is_copied = object.class_name == NTUPLE_CLASS && object.is_newest;

@@ -11,13 +11,13 @@ use crate::parse::Entries;
 
 /// Write entries as JSON lines, CSV, Arrow or Parquet
 ///
-/// In JSON a record is an object (bases as ":_0"), a pair, tuple or collection an array, a map an array of
-/// [key, value], a bitset an array of 0 and 1, a missing optional or variant null; numbers are exact, those that are
-/// not finite are "NaN", "Infinity" and "-Infinity".
+/// In JSON, records are objects (base classes as ":_0"), pairs, tuples and collections are arrays, maps are arrays of
+/// [key, value], bitsets are arrays of 0 and 1, and a missing optional or variant is null. Numbers are exact; numbers
+/// that are not finite are "NaN", "Infinity" and "-Infinity".
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo dump events.root --fields MET_pt,'Muon_*' --entries :100
-  tupelo dump events.root --fields 'Muon_*' --where 'len(Muon_pt) >= 2 and max(Muon_pt) > 25'
+  tupelo dump events.root --fields 'Muon_*' --cut 'len(Muon_pt) >= 2 and max(Muon_pt) > 25'
   tupelo dump events.root:Events -o events.parquet
   tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
 pub(crate) struct Args {
@@ -29,20 +29,20 @@ pub(crate) struct Args {
     #[command(flatten)]
     condition: super::Condition,
     /// Output format [default: by the extension of OUT (.jsonl .ndjson .json, .csv, .arrow .arrows .feather .ipc,
-    /// .parquet), jsonl where it has none]
+    /// .parquet), otherwise jsonl]
     #[arg(long)]
     format: Option<Format>,
-    /// Write to this file, replacing it, instead of to standard output (-)
+    /// Output file, which is replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// With arrow and parquet: strings as bytes, for data that are not UTF-8
+    /// With arrow and parquet: write strings as binary, for data that are not UTF-8
     #[arg(long)]
     binary_strings: bool,
     #[command(flatten)]
     reading: super::Reading,
 }
 
-/// Which fields and entries.
+/// Fields and entries to read.
 #[derive(Debug, clap::Args)]
 struct Choice {
     #[command(flatten)]
@@ -63,8 +63,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let (format, container) = Format::choose(args.format, target)?;
     let to_terminal = target.is_none() && io::stdout().is_terminal();
     if to_terminal && matches!(format, Format::Arrow | Format::Parquet) {
-        let refused = Failure::usage("binary data would garble the terminal");
-        return Err(refused.with_hint("name a file with -o OUT, or send the output into a pipe"));
+        let refused = Failure::usage("refusing to write binary data to the terminal");
+        return Err(refused.with_hint("write to a file with -o OUT, or to a pipe"));
     }
     let ntuple = args.reading.open_ntuple(&location, args.choice.attributes.as_deref(), console)?;
     let entries = args.choice.entries.of(ntuple.entries());
@@ -72,14 +72,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let count = chosen.count();
     let read = args.condition.apply(chosen)?;
     let (output, pending) = Output::open(target, &inputs)?;
-    // A bar and lines of text would overwrite each other; how many entries a cut leaves is not known before.
-    let shown = !to_terminal && !args.condition.is_there();
+    // A progress bar and lines of text would overwrite each other. With a cut, the total is unknown.
+    let shown = !to_terminal && !args.condition.has_cut();
     let mut progress = console.progress("dump", if shown { read.count() } else { 0 }, "entries");
     let binary = args.binary_strings;
     match (format, container) {
         (Format::Jsonl | Format::Csv, _) => {
             let schema = read.schema_with_computed()?;
-            // Strings as bytes: whether they are UTF-8 is asked of each one, and those that are not are not lost.
+            // As binary, strings that are not UTF-8 are no error, but written as base64.
             let batches = read.with_binary_strings(true).batches_of_bytes(export::BATCH_BYTES)?;
             export::text(format, &schema, batches, output, console, &mut progress)
         }
@@ -90,6 +90,6 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
     }?;
     pending.map_or(Ok(()), Pending::publish)?;
-    args.condition.tell_kept(count, progress.done(), console);
+    args.condition.note_if_empty(count, progress.done(), console);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `tupelo head`: the first entries, to look at.
+//! `tupelo head`: the first entries as a table.
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -6,38 +6,39 @@ use arrow_array::types::UInt64Type;
 use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
 
-use crate::console::{Console, Output, Style, terminal_width};
+use crate::console::{Console, Output, terminal_width};
 use crate::export::{self, Format};
 use crate::failure::Failure;
 use crate::json::{Entries as JsonEntries, Text};
 use crate::parse::Entries;
 use crate::table::{cut, pad, things, width};
+use crate::text::BOLD;
 
-/// Entries that are shown where nobody says how many.
-const USUAL_NUMBER: u64 = 10;
-/// Widest column of the table, in characters.
+/// Default number of entries.
+const DEFAULT_NUMBER: u64 = 10;
+/// Maximum width of a column, in characters.
 const MAX_CELL: usize = 40;
 /// Characters between two columns.
 const GAP: usize = 2;
 
 /// Show the first entries as a table
 ///
-/// Nested values are shown as JSON, cut where they are long. Fields that do not fit the terminal are left out; into a
-/// pipe or file all fields are written.
+/// Nested values are shown as JSON, and long values are shortened. Fields that do not fit the terminal are omitted; in
+/// a pipe or file all fields are written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo head -n 5 events.root --fields MET_pt,Muon_pt
-  tupelo head events.root --where 'any(Muon_pt > 100)'")]
+  tupelo head events.root --cut 'any(Muon_pt > 100)'")]
 pub(crate) struct Args {
     /// The ntuple, as FILE or FILE:NAME
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
-    /// Number of entries [default: 10, or as many as --entries names]
+    /// Number of entries [default: 10, or all of --entries]
     #[arg(short = 'n', long, value_name = "N")]
     number: Option<u64>,
     #[command(flatten)]
     fields: super::Fields,
-    /// Entries to choose from, as in Python: 10:20, :100, -10: or 5 [default: all]
+    /// Entry range, as in Python: 10:20, :100, -10: or 5 [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
     entries: Option<Entries>,
     #[command(flatten)]
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     /// Read the attribute set of this name that is linked to the ntuple
     #[arg(long, value_name = "SET")]
     attributes: Option<String>,
-    /// Whole values as JSON lines or CSV instead of the table
+    /// Write complete values as JSON lines or CSV instead of the table
     #[arg(long, value_parser = text_format)]
     format: Option<Format>,
     #[command(flatten)]
@@ -56,32 +57,32 @@ fn text_format(name: &str) -> Result<Format, String> {
     match name {
         "jsonl" => Ok(Format::Jsonl),
         "csv" => Ok(Format::Csv),
-        _ => Err("jsonl and csv are possible; `tupelo dump` has more".to_owned()),
+        _ => Err("expected jsonl or csv; `tupelo dump` supports more formats".to_owned()),
     }
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
     let range = args.entries.unwrap_or_default().of(ntuple.entries());
-    let count = args.number.unwrap_or(if args.entries.is_some() { u64::MAX } else { USUAL_NUMBER });
+    let count = args.number.unwrap_or(if args.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
     let chosen = args.fields.read(&ntuple, Some(&args.condition))?.entries(range.clone()).with_binary_strings(true);
     let read = args.condition.apply(chosen)?;
     let first_entries = range.start..range.end.min(range.start.saturating_add(count));
     let schema = read.schema_with_computed()?;
     if let Some(format) = args.format {
         let mut progress = console.progress("head", 0, "entries");
-        let read = if args.condition.is_there() { read } else { read.entries(first_entries) };
+        let read = if args.condition.has_cut() { read } else { read.entries(first_entries) };
         let batches = read.batches_of_bytes(export::BATCH_BYTES)?;
         export::text(format, &schema, first(batches, count), Output::stdout(), console, &mut progress)?;
-        args.condition.tell_kept(count, progress.done(), console);
+        args.condition.note_if_empty(count, progress.done(), console);
         return Ok(());
     }
-    let numbers = match args.condition.is_there() {
+    let numbers = match args.condition.has_cut() {
         true => numbers(read.clone(), count)?,
         false => first_entries.collect(),
     };
     table(&schema, &read.take(&numbers)?, &numbers, ntuple.entries(), console)?;
-    args.condition.tell_kept(count, numbers.len() as u64, console);
+    args.condition.note_if_empty(count, numbers.len() as u64, console);
     Ok(())
 }
 
@@ -101,13 +102,13 @@ fn first(
     })
 }
 
-/// The numbers of the first entries that a cut keeps.
+/// The numbers of the first entries that the cut keeps.
 fn numbers(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
     let mut numbers: Vec<u64> = Vec::new();
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     for batch in read.without_fields().with_entry_numbers("entry").batches_of_bytes(DEFAULT_BATCH_BYTES)? {
         let batch = batch?;
-        // Behind what is computed.
+        // After the computed columns.
         let found = batch.column(batch.num_columns() - 1).as_primitive::<UInt64Type>().values();
         numbers.extend(found.iter().take(count - numbers.len()));
         if numbers.len() == count {
@@ -153,17 +154,17 @@ fn table(schema: &Schema, batch: &RecordBatch, entries: &[u64], all: u64, consol
     let mut text = console.text();
     for (index, line) in lines.iter().enumerate() {
         match index {
-            0 => text.styled(Style::Bold, line.trim_end()),
+            0 => text.styled(BOLD, line.trim_end()),
             _ => text.add(line),
         };
         text.end_line();
     }
     console.print(&text)?;
     if left_out > 0 {
-        console.note(&format!("{left_out} more fields do not fit; choose with --fields, or use --format jsonl"));
+        console.note(&format!("{left_out} more fields do not fit; select fields with --fields, or use --format jsonl"));
     }
     if entries.len() as u64 == all {
-        console.note(&format!("that is all: {}", things(all, "entry")));
+        console.note(&format!("all entries are shown: {}", things(all, "entry")));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `tupelo index`: what planners of many processes need to know of files.
+//! `tupelo index`: manifests for planning distributed reads.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use crate::inputs::{Inputs, expand};
 
 /// Write a manifest of ntuples, so that reads can be planned without opening the files
 ///
-/// One JSON document: size and identity of each file, its clusters with first entry, number of entries and stored bytes,
-/// its fields with what each takes, and the schemas, each once. tupelo.partitions and tupelo.dask in Python take it as
-/// manifest=. No page is read. A file that cannot be read is an error, and there is no manifest then.
+/// One JSON document: size and identity of each file, its clusters with first entry, number of entries and stored
+/// bytes, its fields with their sizes, and the distinct schemas. tupelo.partitions and tupelo.dask in Python accept it
+/// as manifest=. No page is read. If a file cannot be read, no manifest is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo index run*.root > manifest.json
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The ntuples, each as FILE or FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Write to this file, replacing it, instead of to standard output (-)
+    /// Output file, which is replaced if it exists, or - for stdout [default: -]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]

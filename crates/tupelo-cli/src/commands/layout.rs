@@ -1,17 +1,18 @@
-//! `tupelo layout`: the byte map of a file.
+//! `tupelo layout`: the records of a file.
 
 use serde_json::{Value, json};
 use tupelo::ops::layout::{Content, Layout, Region, layout};
 
-use crate::console::{Console, Style};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::one;
 use crate::table::{Cell, Table, bytes};
+use crate::text::{DIM, RED};
 
 /// List all records of a file with their offsets and sizes
 ///
-/// Keys with class and name, free gaps, and inside the blobs of ntuples the envelopes and the pages of each column in
-/// each cluster. Offsets and sizes are exact bytes and add up to the size of the file.
+/// Lists keys with class and name, gaps, and for ntuples the envelopes and the pages of each column in each cluster.
+/// Offsets and sizes are in bytes; the sizes add up to the size of the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   tupelo layout events.root | less")]
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     reading: super::Reading,
 }
 
-/// Kinds of content, to add up: name and bytes.
+/// Kinds of content in the summary.
 const KINDS: [&str; 7] = ["pages", "metadata", "keys", "objects", "header", "free", "unaccounted"];
 
 fn kind(content: &Content) -> &'static str {
@@ -44,7 +45,7 @@ fn kind(content: &Content) -> &'static str {
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let location = one(&args.input)?;
     if let Some(object) = location.object {
-        return Err(Failure::usage(format_args!("the layout is that of a whole file: leave ':{object}' out")));
+        return Err(Failure::usage(format_args!("layout is for whole files: remove ':{object}'")));
     }
     let file = args.reading.open_file(&location, console)?;
     let layout = layout(&file)?;
@@ -64,8 +65,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     for region in &layout.regions {
         let (what, of) = describe(&region.content);
         let what = match region.content {
-            Content::Unaccounted => Cell::styled(Style::Red, &what),
-            Content::Gap => Cell::styled(Style::Dim, &what),
+            Content::Unaccounted => Cell::styled(RED, &what),
+            Content::Gap => Cell::styled(DIM, &what),
             _ => what.into(),
         };
         table.line([region.offset.to_string().into(), region.bytes.to_string().into(), what, of.into()]);

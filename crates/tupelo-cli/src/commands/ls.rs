@@ -1,4 +1,4 @@
-//! `tupelo ls`: what is in a file, or in an ntuple.
+//! `tupelo ls`: the contents of a file or ntuple.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,22 +8,21 @@ use tupelo::ops::{self, Found};
 use tupelo::reader::Object;
 use tupelo::{File, Ntuple};
 
-use crate::console::{Console, Style};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::expand;
 use crate::table::{Table, bytes, count, things};
-use crate::text::Text;
+use crate::text::{BOLD, Text};
 
 /// C++ class of an ntuple's anchor.
 pub(super) const NTUPLE_CLASS: &str = "ROOT::RNTuple";
-/// How the C++ classes of directories begin.
+/// Prefix of the C++ classes of directories.
 pub(super) const DIRECTORY_CLASS: &str = "TDirectory";
 
 /// List the objects of files, or the fields of an ntuple
 ///
-/// Of a file, or of a directory in it: its ntuples with their attribute sets (@NAME, whose entries are its rows), and all
-/// other objects. Of an ntuple: its top-level fields and what they take. Sizes are rounded to powers of 1024 (KiB, MiB,
-/// …); --json gives exact bytes.
+/// For a file or a directory in it: its ntuples with their attribute sets (@NAME), and all other objects. For an
+/// ntuple: its top-level fields with their sizes. Sizes are in powers of 1024 (KiB, MiB, …); --json gives exact bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo ls events.root
@@ -34,7 +33,7 @@ pub(crate) struct Args {
     /// The files, or one ntuple or directory in each as FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// The metadata too: what the programs that wrote the ntuples say of them
+    /// Also list the metadata of the ntuples
     #[arg(short, long)]
     long: bool,
     /// One JSON document for each file instead of tables, with metadata
@@ -70,18 +69,18 @@ fn is_directory(file: &File, name: &str) -> bool {
 
 /// An ntuple or attribute set to list.
 struct Listed {
-    /// What to call it: path in the file, or name of the set.
+    /// Path in the file, or name of the attribute set.
     name: String,
     cycle: Option<u16>,
-    /// None where it cannot be read; the reason was told.
-    told: Option<Told>,
-    /// None of an attribute set.
+    /// `None` if it cannot be read; the error was printed.
+    details: Option<Details>,
+    /// Empty for an attribute set.
     metadata: BTreeMap<String, String>,
     sets: Vec<Listed>,
 }
 
-/// What an ntuple says of itself.
-struct Told {
+/// Properties of an ntuple.
+struct Details {
     description: String,
     format_version: String,
     writer: String,
@@ -106,11 +105,11 @@ fn list_objects(
             return Ok(());
         }
         let is_set = found.set.is_some();
-        let told = describe(found, &mut failed, console);
+        let described = describe(found, &mut failed, console);
         match listed.last_mut() {
-            // Sets come behind their ntuple.
-            Some(ntuple) if is_set => ntuple.sets.push(told),
-            _ => listed.push(told),
+            // Attribute sets follow their ntuple.
+            Some(ntuple) if is_set => ntuple.sets.push(described),
+            _ => listed.push(described),
         }
         Ok(())
     })?;
@@ -125,27 +124,27 @@ fn list_objects(
     } else {
         print_objects(file, directory, &listed, &others, args.long, text, console)?;
     }
-    if failed { Err(Failure::told()) } else { Ok(()) }
+    if failed { Err(Failure::reported()) } else { Ok(()) }
 }
 
 fn describe(found: Found, failed: &mut bool, console: &Console) -> Listed {
-    let told = found.ntuple.and_then(|ntuple| {
+    let details = found.ntuple.and_then(|ntuple| {
         super::warn(&ntuple, console);
         let summary = inspect::summary(&ntuple)?;
         let (description, writer) = (ntuple.description().to_owned(), ntuple.writer().to_owned());
         let format_version = ntuple.format_version().to_string();
-        Ok((pairs(&ntuple), Told { description, format_version, writer, summary }))
+        Ok((pairs(&ntuple), Details { description, format_version, writer, summary }))
     });
-    let told = told.map_err(|error| {
+    let details = details.map_err(|error| {
         *failed = true;
         console.fail(&Failure::from(error));
     });
-    let (metadata, told) = told.map_or((BTreeMap::new(), None), |(metadata, told)| (metadata, Some(told)));
+    let (metadata, details) = details.map_or((BTreeMap::new(), None), |(metadata, details)| (metadata, Some(details)));
     let cycle = found.object.map(|object| object.cycle);
-    Listed { name: found.set.unwrap_or(found.name), cycle, told, metadata, sets: Vec::new() }
+    Listed { name: found.set.unwrap_or(found.name), cycle, details, metadata, sets: Vec::new() }
 }
 
-/// The metadata of an ntuple. Where they are another program's, or damaged, their attribute set is listed all the same.
+/// The metadata of an ntuple, empty if they are damaged or of another program. Their attribute set is listed anyway.
 fn pairs(ntuple: &Ntuple) -> BTreeMap<String, String> {
     ntuple.metadata().unwrap_or_default()
 }
@@ -165,7 +164,7 @@ fn to_json(listed: &Listed) -> Value {
     if let Some(cycle) = listed.cycle {
         value["cycle"] = json!(cycle);
     }
-    if let Some(Told { description, format_version, writer, summary }) = &listed.told {
+    if let Some(Details { description, format_version, writer, summary }) = &listed.details {
         value["description"] = json!(description);
         value["entries"] = json!(summary.entries);
         value["fields"] = json!(summary.fields);
@@ -253,7 +252,7 @@ fn print_objects(
     console.print(&text)
 }
 
-/// A table below an empty line, if there is anything in it.
+/// Adds an empty line and a table, unless the table is empty.
 fn add_table(table: &Table, text: &mut Text) {
     if !table.is_empty() {
         table.add_to(text.end_line());
@@ -262,9 +261,9 @@ fn add_table(table: &Table, text: &mut Text) {
 
 fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
     let name = format!("{indent}{}", listed.name);
-    table.line(match &listed.told {
+    table.line(match &listed.details {
         None => vec![name, "unreadable".to_owned()],
-        Some(Told { format_version, writer, summary, .. }) => vec![
+        Some(Details { format_version, writer, summary, .. }) => vec![
             name,
             count(summary.entries),
             count(summary.fields),
@@ -296,7 +295,7 @@ fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) 
         return console.print_json(&value);
     }
     let sizes = &summary.sizes;
-    text.styled(Style::Bold, ntuple.path()).add(format!(
+    text.styled(BOLD, ntuple.path()).add(format!(
         ": {}, {} in {} ({})",
         things(summary.entries, "entry"),
         bytes(sizes.unpacked_bytes),

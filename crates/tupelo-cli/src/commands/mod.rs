@@ -3,7 +3,6 @@
 mod copy;
 mod dump;
 mod explain;
-mod generate;
 mod head;
 mod index;
 mod layout;
@@ -11,6 +10,7 @@ mod ls;
 mod schema;
 mod target;
 mod verify;
+mod write;
 
 use std::str::FromStr;
 
@@ -20,13 +20,30 @@ use tupelo::reader::{Location, Read};
 use tupelo::schema::Schema;
 use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions};
 
-use crate::console::Console;
+pub(crate) use self::write::run as write;
+pub use self::write::{Events, OutputOptions};
+use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::inputs::{check_not_standard_output, one};
 use crate::parse::{Bytes, Patterns, patterns};
 use crate::table::things;
 
-/// What to do.
+/// Options of all commands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Common {
+    /// Print only errors to stderr: no warnings, summaries or progress
+    #[arg(short, long, global = true, display_order = 100)]
+    pub(crate) quiet: bool,
+    /// Number of threads that decode and encode; 0 means one per core [default: the variable TUPELO_THREADS, or 0]
+    // Not by clap's `env`: the usage lines of errors would show the option as required where the variable is set.
+    #[arg(long, global = true, value_name = "N", display_order = 102)]
+    pub(crate) threads: Option<usize>,
+    /// When to use colours; `auto` means on terminals, following NO_COLOR and CLICOLOR
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 101)]
+    pub(crate) color: Color,
+}
+
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Ls(ls::Args),
@@ -38,7 +55,6 @@ pub(crate) enum Command {
     Verify(verify::Args),
     Copy(copy::Args),
     Index(index::Args),
-    Generate(generate::Args),
 }
 
 impl Command {
@@ -53,19 +69,18 @@ impl Command {
             Self::Verify(args) => verify::run(&args, console),
             Self::Copy(args) => copy::run(&args, console),
             Self::Index(args) => index::run(&args, console),
-            Self::Generate(args) => generate::run(&args, console),
         }
     }
 }
 
-/// The engine's default as clap wants it; a test holds the two together.
+/// The default of the engine as text for clap; a test compares the two.
 const DEFAULT_BUDGET_TEXT: &str = "1GiB";
 
-/// How to read: what all commands have that do.
+/// Options of all commands that read.
 #[derive(Debug, clap::Args)]
 struct Reading {
-    /// Limit of the memory that reading may take in addition to the requested values; what needs more is read in parts,
-    /// or refused [default: 1 GiB]
+    /// Memory limit of reading in addition to the requested values; larger data are read in parts or refused
+    /// [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUDGET_TEXT, hide_default_value = true)]
     memory_budget: Bytes,
 }
@@ -73,27 +88,27 @@ struct Reading {
 impl Reading {
     /// Opens the file of a location.
     fn open_file(&self, location: &Location, console: &Console) -> Result<File, Failure> {
-        let file = self.look_into(location)?;
+        let file = self.open_uncounted(location)?;
         Ok(console.watch(if console.has_metrics() { file.with_metrics() } else { file }))
     }
 
-    /// Opens the file of a location, for what is not counted as reading it.
-    fn look_into(&self, location: &Location) -> Result<File, Failure> {
+    /// Opens the file of a location without read statistics.
+    fn open_uncounted(&self, location: &Location) -> Result<File, Failure> {
         check_not_standard_output(&location.path)?;
         let opened = OpenOptions::at(location.clone()).with_memory_budget(self.memory_budget.0).open_file();
         opened.map_err(|error| match error.kind() {
-            // `tupelo verify` could not open it either.
+            // `tupelo verify` could not open it either, so no hint.
             ErrorKind::Corrupt => Failure::new(error),
             _ => Failure::from(error),
         })
     }
 
-    /// Opens the one ntuple that an argument `FILE[:NAME]` names, or one of its attribute sets.
+    /// Opens the ntuple of an argument `FILE[:NAME]`, or one of its attribute sets.
     fn open(&self, argument: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
         self.open_ntuple(&one(argument)?, attributes, console)
     }
 
-    /// Opens an ntuple, or one of its attribute sets, and passes on its warnings.
+    /// Opens an ntuple, or one of its attribute sets, and prints its warnings.
     fn open_ntuple(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
         let file = self.open_file(location, console)?;
         let ntuple = file.ntuple(location.object.as_deref()).map_err(|error| no_ntuple(error, location))?;
@@ -106,17 +121,17 @@ impl Reading {
     }
 }
 
-/// The failure of a file in which the wanted ntuple is not.
+/// The error of a file without the requested ntuple.
 fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
     let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported);
     let failure = Failure::from(error);
     match is_missing {
-        true => failure.with_hint(format!("`tupelo ls {}` lists what the file holds", location.path.display())),
+        true => failure.with_hint(format!("`tupelo ls {}` lists the contents of the file", location.path.display())),
         false => failure,
     }
 }
 
-/// Does the same for each of several files. A failure is reported, and the next file follows.
+/// Runs a command for each of several files. After an error it continues with the next file.
 fn for_each(
     locations: &[Location],
     console: &Console,
@@ -128,7 +143,7 @@ fn for_each(
     let (mut failed, mut status) = (0, 0);
     for location in locations {
         if let Err(failure) = run(location) {
-            if crate::console::reader_is_gone() {
+            if crate::console::pipe_is_closed() {
                 return Err(failure);
             }
             console.fail(&failure);
@@ -145,23 +160,23 @@ fn for_each(
     }
 }
 
-/// Which fields: what all commands have that show or copy some.
+/// Options of all commands that select fields.
 #[derive(Debug, clap::Args)]
 struct Fields {
-    /// Fields, by dotted paths and globs between commas: MET_pt,jets.pt,'Muon_*' [default: all]
+    /// Comma-separated fields, as dotted paths or globs: MET_pt,jets.pt,'Muon_*' [default: all]
     #[arg(long, value_name = "FIELDS")]
     fields: Vec<Patterns>,
-    /// Fields to leave out of these, written likewise
+    /// Fields to exclude, in the same syntax
     #[arg(long, value_name = "FIELDS")]
     exclude: Vec<Patterns>,
 }
 
 impl Fields {
-    /// Chooses them. Columns that are defined are there in any case, and may be named.
+    /// Selects the fields. Columns of `--define` are always included, and may be listed.
     fn read(&self, ntuple: &Ntuple, condition: Option<&Condition>) -> Result<Read, Failure> {
         let mut wanted = patterns(&self.fields);
         if let Some(condition) = condition {
-            condition.forget_defined(ntuple, &mut wanted);
+            condition.remove_defined(ntuple, &mut wanted);
         }
         let read = match wanted.is_empty() && !self.fields.is_empty() {
             true => ntuple.read_all().without_fields(),
@@ -171,20 +186,20 @@ impl Fields {
     }
 }
 
-/// What is computed of entries: more columns, and which entries to keep.
+/// Options with expressions: additional columns, and a cut.
 #[derive(Debug, clap::Args)]
 struct Condition {
-    /// Add a column computed for each entry, as 'ht=sum(Jet_pt)': a name and an expression as for --where; may be given
-    /// several times, and later expressions may use the name
+    /// Add a column computed for each entry, as 'ht=sum(Jet_pt)': a name and an expression as for --cut; may be
+    /// repeated, and later expressions may use the name
     #[arg(long, value_name = "NAME=EXPRESSION")]
     define: Vec<Definition>,
-    /// Only entries for which this is true, as 'len(Muon_pt) == 2 and sum(Muon_charge) == 0': written as in Python, see
-    /// docs/guide/expressions.md; pages that hold no such entry are not read
-    #[arg(long = "where", visible_alias = "cut", value_name = "EXPRESSION")]
+    /// Keep only entries for which this is true, as 'len(Muon_pt) == 2 and sum(Muon_charge) == 0', in Python syntax
+    /// (see docs/guide/expressions.md); pages without such entries are not read
+    #[arg(long = "cut", visible_alias = "where", value_name = "EXPRESSION")]
     expression: Option<Expression>,
 }
 
-/// A name and what it stands for.
+/// A column of `--define`.
 #[derive(Debug, Clone)]
 struct Definition {
     name: String,
@@ -199,7 +214,7 @@ impl FromStr for Definition {
             Some((name, expression)) if !name.trim().is_empty() && !expression.starts_with('=') => {
                 (name.trim(), expression)
             }
-            _ => return Err("a name, '=' and an expression are wanted, as 'ht=sum(Jet_pt)'".to_owned()),
+            _ => return Err("expected NAME=EXPRESSION, such as 'ht=sum(Jet_pt)'".to_owned()),
         };
         let expression = expression.trim().parse().map_err(|error: tupelo::Error| error.to_string())?;
         Ok(Self { name: name.to_owned(), expression })
@@ -207,13 +222,13 @@ impl FromStr for Definition {
 }
 
 impl Condition {
-    fn is_there(&self) -> bool {
+    fn has_cut(&self) -> bool {
         self.expression.is_some()
     }
 
-    /// Takes out of field patterns those that fit no field but a column that is defined.
-    fn forget_defined(&self, ntuple: &Ntuple, wanted: &mut Vec<String>) {
-        // Only the names count.
+    /// Removes patterns that match a defined column but no field.
+    fn remove_defined(&self, ntuple: &Ntuple, wanted: &mut Vec<String>) {
+        // Only the names matter.
         let column = |column: &Definition| ArrowField::new(&column.name, DataType::Boolean, false);
         let columns: Vec<_> = self.define.iter().map(column).collect();
         let Ok(defined) = Schema::from_arrow(&ArrowSchema::new(columns)) else { return };
@@ -221,10 +236,10 @@ impl Condition {
         wanted.retain(|pattern| !is_column(pattern) || ntuple.schema().select(&[pattern]).is_ok());
     }
 
-    /// Says so where of the entries that are asked for none is kept.
-    fn tell_kept(&self, asked: u64, kept: u64, console: &Console) {
-        if self.is_there() && asked > 0 && kept == 0 {
-            console.note("0 entries: --where is true for none");
+    /// Prints a note if the cut keeps no entry.
+    fn note_if_empty(&self, requested: u64, kept: u64, console: &Console) {
+        if self.has_cut() && requested > 0 && kept == 0 {
+            console.note("0 entries: --cut is true for none");
         }
     }
 
@@ -238,7 +253,7 @@ impl Condition {
     }
 }
 
-/// Passes on what the engine cannot read of an ntuple.
+/// Prints the warnings of an ntuple.
 fn warn(ntuple: &Ntuple, console: &Console) {
     for warning in ntuple.warnings() {
         console.warn(&format!("{}: ntuple '{}': {warning}", ntuple.file_name(), ntuple.path()));
@@ -252,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_budget_is_that_of_the_engine() {
+    fn the_default_budget_matches_the_engine() {
         assert_eq!(DEFAULT_BUDGET_TEXT.parse(), Ok(Bytes(DEFAULT_MEMORY_BUDGET_BYTES)));
     }
 }

@@ -7,11 +7,11 @@ use tupelo::ops::inspect::{self, ColumnInfo};
 use tupelo::schema::{Field, Schema};
 use tupelo::{Ntuple, printable};
 
-use crate::console::{Console, Style};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::expand;
 use crate::table::{bytes, pad, things, width};
-use crate::text::Text;
+use crate::text::{BOLD, CYAN, DIM, Text};
 
 /// Show the fields of an ntuple as a tree with their C++ types
 ///
@@ -27,10 +27,10 @@ pub(crate) struct Args {
     inputs: Vec<String>,
     #[command(flatten)]
     fields: super::Fields,
-    /// Columns too: type, bits, representation, elements, pages, bytes, codec
+    /// Also show columns: type, bits, representation, elements, pages, bytes, codec
     #[arg(long)]
     columns: bool,
-    /// The Arrow types that the fields are read as, instead of the tree
+    /// Show the Arrow types of the fields instead of the tree
     #[arg(long, conflicts_with_all = ["columns", "json"])]
     arrow: bool,
     /// Read the attribute set of this name that is linked to the ntuple
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     reading: super::Reading,
 }
 
-/// Longest name to which the types of its neighbours are aligned, in characters.
+/// Maximum width to which names are padded, in characters.
 const MAX_ALIGNED_NAME: usize = 32;
 
 /// Columns by the dotted path of their field.
@@ -88,7 +88,7 @@ fn show(args: &Args, ntuple: &Ntuple, console: &Console) -> Result<(), Failure> 
 
 fn print_tree(ntuple: &Ntuple, schema: &Schema, columns: &Columns, console: &Console) -> Result<(), Failure> {
     let mut text = console.text();
-    text.styled(Style::Bold, ntuple.path()).add(format!(": {}", things(ntuple.entries(), "entry")));
+    text.styled(BOLD, ntuple.path()).add(format!(": {}", things(ntuple.entries(), "entry")));
     add_description(ntuple.description(), &mut text);
     text.end_line();
     branches(&schema.fields, "", "", columns, &mut text);
@@ -97,18 +97,18 @@ fn print_tree(ntuple: &Ntuple, schema: &Schema, columns: &Columns, console: &Con
 
 fn add_description(description: &str, text: &mut Text) {
     if !description.is_empty() {
-        text.add("  ").styled(Style::Dim, format!("\"{description}\""));
+        text.add("  ").styled(DIM, format!("\"{description}\""));
     }
 }
 
-/// Fields below `parent`, whose path ends in a dot or is empty, each with what is below it.
+/// Adds fields and the trees below them. `parent` is their path, which ends in a dot or is empty.
 fn branches(fields: &[Field], parent: &str, indent: &str, columns: &Columns, text: &mut Text) {
-    // Types of neighbours begin in one column, unless a name is very long.
+    // Align the types, except after very long names.
     let names = fields.iter().map(|field| width(&printable(&field.name))).max().unwrap_or(0).min(MAX_ALIGNED_NAME);
     for (index, field) in fields.iter().enumerate() {
         let is_last = index + 1 == fields.len();
         text.add(indent).add(if is_last { "└─ " } else { "├─ " });
-        text.add(pad(&printable(&field.name), names, false)).add("  ").styled(Style::Cyan, field.display_type());
+        text.add(pad(&printable(&field.name), names, false)).add("  ").styled(CYAN, field.display_type());
         if let Some(source) = &field.projected_from {
             text.add(format!("  = {source} (projected)"));
         }
@@ -121,7 +121,7 @@ fn branches(fields: &[Field], parent: &str, indent: &str, columns: &Columns, tex
         let below = format!("{indent}{}", if is_last { "   " } else { "│  " });
         let bar = if field.children().is_empty() { " " } else { "│" };
         for column in columns.get(&path).into_iter().flatten() {
-            text.styled(Style::Dim, format!("{below}{bar}   {}", column_text(column))).end_line();
+            text.styled(DIM, format!("{below}{bar}   {}", column_text(column))).end_line();
         }
         branches(field.children(), &(path + "."), &below, columns, text);
     }

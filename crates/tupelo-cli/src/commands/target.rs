@@ -1,4 +1,4 @@
-//! Where ntuples are written to, and how they are stored: what all commands have that make some.
+//! Options of programs that write ntuples.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -13,29 +13,28 @@ use crate::console::Console;
 use crate::export::Format;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
-use crate::interrupt::{Interrupt, give_up};
+use crate::interrupt::{Interrupt, abort};
 use crate::parse::{Bytes, Checkpoint};
 use crate::table::{bytes, things};
 
-/// How to store.
+/// How to store an ntuple.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Storage {
-    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or ROOT's number as 505
+    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a number of ROOT such as 505
     #[arg(long, value_name = "CODEC", default_value_t = Compression::DEFAULT)]
     compression: Compression,
-    /// Largest page, in bytes before compression [default: 1 MiB]
+    /// Maximum page size, in bytes before compression [default: 1 MiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_PAGE_TEXT, hide_default_value = true)]
     page_bytes: Bytes,
-    /// Size at which a cluster is complete, in compressed bytes [default: 128 MiB]
+    /// Target size of clusters, in compressed bytes [default: 128 MiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_CLUSTER_TEXT, hide_default_value = true)]
     cluster_bytes: Bytes,
-    /// Stored bytes after which all so far is made readable and durable, so that little is lost in a crash; or off
-    /// [default: 1 GiB]
+    /// Stored bytes between checkpoints, after which the data are readable and durable, or off [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_CHECKPOINT_TEXT, hide_default_value = true)]
     checkpoint: Checkpoint,
 }
 
-// The engine's defaults as clap wants them; a test holds the two together.
+// The defaults of the engine as text for clap; a test compares them.
 const DEFAULT_PAGE_TEXT: &str = "1MiB";
 const DEFAULT_CLUSTER_TEXT: &str = "128MiB";
 const DEFAULT_CHECKPOINT_TEXT: &str = "1GiB";
@@ -53,7 +52,7 @@ impl Storage {
     }
 }
 
-/// What to do where the output is there already.
+/// What to do if the output exists.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Target {
     /// Add to the file if it exists
@@ -62,37 +61,37 @@ pub(crate) struct Target {
     /// Replace the file if it exists
     #[arg(short, long)]
     force: bool,
-    /// Write under this name, as OUT:NAME does
+    /// Name of the ntuple, as in OUT:NAME
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
-    /// With --append, where the file has an ntuple of the name: add the entries to it; its fields must be the same
+    /// With --append, if the file has an ntuple of the name: add the entries to it; the fields must be the same
     #[arg(long, requires = "append", conflicts_with = "new_cycle")]
     extend: bool,
-    /// With --append, where the file has an ntuple of the name: write a newer cycle, which hides the entries of the old
+    /// With --append, if the file has an ntuple of the name: write a newer cycle, which hides the old entries
     #[arg(long, requires = "append")]
     new_cycle: bool,
 }
 
-/// How an ntuple goes into its file.
+/// How an ntuple is added to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Onto {
-    /// It is a new one, or a newer cycle.
+    /// As a new ntuple or a newer cycle.
     New,
-    /// Its entries go behind those of the ntuple of that name.
+    /// Its entries are appended to the ntuple of that name.
     Existing,
 }
 
 impl Target {
-    /// The file and the name under which it is to hold what is written, if one is given. ROOT files are written, so one
-    /// that would be called as another format is refused; of `source`, the file that is read, an advice may speak.
+    /// The output file and the name of the ntuple, if it is given. An extension of another format is refused, with a
+    /// hint that mentions the input file `source`.
     pub(crate) fn locate(&self, output: &str, source: Option<&str>) -> Result<Location, Failure> {
         let location = Location::parse(output);
         if Format::of(&location.path).is_some() {
             let out = location.path.display();
-            let refused = Failure::usage(format_args!("{out}: this command writes ROOT files, and no others"));
+            let refused = Failure::usage(format_args!("{out}: this command writes ROOT files only"));
             return Err(refused.with_hint(match source {
                 Some(source) => format!("`tupelo dump {source} -o {out}` writes this format"),
-                None => format!("write a ROOT file, and then `tupelo dump FILE -o {out}`"),
+                None => format!("write a ROOT file, then use `tupelo dump FILE -o {out}`"),
             }));
         }
         match (&location.object, &self.name) {
@@ -103,8 +102,8 @@ impl Target {
         }
     }
 
-    /// Begins the file, or continues it, and lets `fill` do the rest. What goes wrong, and a signal, leaves what was
-    /// there before; `fill` says whether it did all, or stopped for a signal.
+    /// Creates or updates the file, and calls `fill` to write it. After an error or a signal the old file is unchanged.
+    /// `fill` breaks when it was interrupted by a signal.
     pub(crate) fn write(
         &self,
         path: &Path,
@@ -115,23 +114,23 @@ impl Target {
         let file = self.open(path, inputs)?;
         match fill(&file, &interrupt) {
             Ok(ControlFlow::Continue(())) => Ok(file.finish()?),
-            Ok(ControlFlow::Break(())) => Err(give_up(file, interrupt.failure())),
-            Err(failure) => Err(give_up(file, failure)),
+            Ok(ControlFlow::Break(())) => Err(abort(file, interrupt.failure())),
+            Err(failure) => Err(abort(file, failure)),
         }
     }
 
     fn open(&self, path: &Path, inputs: &Inputs) -> Result<FileWriter, Failure> {
         match (path.exists(), self) {
-            // What is appended goes behind all that is read, which stays where it is.
+            // Appending does not move the data that are read.
             (true, Self { append: true, .. }) => Ok(tupelo::update(path)?),
             (true, _) if inputs.contain(path) => {
-                let hint = "write into another file, or add a copy to this one by --append --as NAME";
+                let hint = "write to another file, or add a copy to this one with --append --as NAME";
                 inputs.check_output(path).map_err(|refused| refused.with_hint(hint))?;
                 Ok(tupelo::create(path)?)
             }
             (true, Self { force: false, .. }) if path.is_dir() => {
                 let refused = Failure::usage(format_args!("{} is a directory", path.display()));
-                Err(refused.with_hint(format!("name a file in it, as {}", path.join("out.root").display())))
+                Err(refused.with_hint(format!("use a file in it, such as {}", path.join("out.root").display())))
             }
             (true, Self { force: false, .. }) => {
                 let refused = Failure::usage(format_args!("{} exists", path.display()));
@@ -141,17 +140,17 @@ impl Target {
         }
     }
 
-    /// How an ntuple is to be written. One whose name the file has is not hidden by another unasked.
+    /// How to add an ntuple. An existing ntuple is hidden only with `--new-cycle`.
     pub(crate) fn onto(&self, file: &FileWriter, name: &str) -> Result<Onto, Failure> {
         let objects = file.objects()?;
         let exists = objects.iter().any(|object| object.class_name == NTUPLE_CLASS && object.path == name);
         match (exists, self) {
             (true, Self { extend: true, .. }) => Ok(Onto::Existing),
             (true, Self { new_cycle: false, .. }) => {
-                let exists = Failure::usage(format_args!("the file has an ntuple '{name}' already"));
+                let exists = Failure::usage(format_args!("the file already has an ntuple '{name}'"));
                 Err(exists.with_hint(
-                    "--as NAME writes under another name, --extend adds the entries to it, --new-cycle hides it behind \
-                     a newer cycle",
+                    "--as NAME uses another name, --extend adds the entries to it, --new-cycle writes a newer cycle that \
+                     hides it",
                 ))
             }
             _ => Ok(Onto::New),
@@ -159,7 +158,7 @@ impl Target {
     }
 }
 
-/// One line about what was written.
+/// Prints a summary of a written ntuple.
 pub(crate) fn summarise(name: &str, written: &Written, console: &Console) {
     console.note(&format!(
         "{name}: {} in {}, {} in {}",
@@ -177,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_those_of_the_engine() {
+    fn defaults_match_the_engine() {
         assert_eq!(DEFAULT_PAGE_TEXT.parse(), Ok(Bytes(DEFAULT_PAGE_BYTES)));
         assert_eq!(DEFAULT_CLUSTER_TEXT.parse(), Ok(Bytes(DEFAULT_CLUSTER_BYTES)));
         assert_eq!(DEFAULT_CHECKPOINT_TEXT.parse(), Ok(Checkpoint(Some(Bytes(DEFAULT_CHECKPOINT_BYTES)))));

@@ -1,4 +1,4 @@
-//! `tupelo verify`: is anything damaged?
+//! `tupelo verify`: verification and repair of files.
 
 use serde_json::{Value, json};
 use tupelo::ops::repair::{Repaired, leftovers, may_be_repaired, repair_within};
@@ -11,11 +11,11 @@ use crate::inputs::expand;
 use crate::table::{bytes, count, things};
 use crate::text::Text;
 
-/// Compare every checksum and decode every page
+/// Verify every checksum and decode every page
 ///
-/// Checks the anchors, headers, footers, page lists and pages of one ntuple or, without a name, of all that the file
-/// holds, attribute sets and older cycles included. Each damage is one line on standard output, and the check goes on
-/// to the end, through all files. Exit status: 0 all intact, 1 something is damaged or not checkable by this version.
+/// Checks the anchors, headers, footers, page lists and pages of one ntuple or, without a name, of all ntuples of the
+/// file, including attribute sets and older cycles. Each damage is one line on stdout, and verification continues with
+/// the next page and file. Exit status: 0 intact, 1 damaged or not supported by this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo verify events.root && echo intact
@@ -24,8 +24,7 @@ pub(crate) struct Args {
     /// The files, or one ntuple in each as FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// Also check the file structure: records must follow each other without gaps, and no byte may belong to two of
-    /// them
+    /// Also check the file structure: records must be contiguous and must not overlap
     #[arg(long)]
     deep: bool,
     /// One JSON document for each file instead of lines
@@ -33,11 +32,11 @@ pub(crate) struct Args {
     json: bool,
     /// Restore the newest complete state of the file
     ///
-    /// Use it after a writer was killed or the machine lost power: a partly written checkpoint becomes readable again. If
-    /// FILE does not exist but FILE.tmp-… of a killed writer does, that file is renamed to FILE. Only the header and the
-    /// directory records are changed; an intact file is not changed. If the end of FILE was cut off and only the free list
-    /// and streamer info are missing, they are written again. With --deep the result is also checked in depth. Symbolic
-    /// links are followed.
+    /// Use it after a writer was killed or the machine lost power: a partly written checkpoint becomes readable again.
+    /// If FILE does not exist but FILE.tmp-… of a killed writer does, that file is renamed to FILE. Only the header and
+    /// the directory records are changed; an intact file is not changed. If FILE is truncated and only the free
+    /// list and streamer info are missing, they are rewritten. With --deep the structure of the result is checked too.
+    /// Symbolic links are followed.
     #[arg(long)]
     repair: bool,
     #[command(flatten)]
@@ -66,21 +65,21 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Repairs a file; gives whether it holds an ntuple.
+/// Repairs a file; returns whether it has an ntuple.
 fn repair(args: &Args, location: &Location, console: &Console) -> Result<bool, Failure> {
     if let Some(name) = &location.object {
-        return Err(Failure::usage(format_args!("--repair is for whole files: leave out ':{name}'")));
+        return Err(Failure::usage(format_args!("--repair is for whole files: remove ':{name}'")));
     }
     let mut repaired = repair_within(&location.path, args.reading.memory_budget.0)?;
     if args.deep {
         let file = args.reading.open_file(location, console)?;
         repaired.report = verify_deep(&file, &mut |_| {})?;
     }
-    tell(args, console, &repaired)?;
+    report(args, console, &repaired)?;
     Ok(repaired.report.ntuples > 0)
 }
 
-/// Checks a file or an ntuple; gives whether there is one.
+/// Verifies a file or an ntuple; returns whether there is an ntuple.
 fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Console) -> Result<bool, Failure> {
     let Location { path, object: name } = location;
     let file = args.reading.open_file(location, console)?;
@@ -93,7 +92,7 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     };
     progress.finish();
     if report.ntuples == 0 && report.is_intact() {
-        // Nothing is damaged, but a user who verifies ntuples has named the wrong file.
+        // Probably the wrong file.
         report.warnings.push("the file holds no ntuple".to_owned());
     }
     for warning in &report.warnings {
@@ -122,14 +121,14 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     for left in leftovers(path) {
         let advice = match may_be_repaired(&left) {
             true => format!("`tupelo verify --repair {}` recovers it", left.display()),
-            false => "it has no checkpoint: delete it when no writer is at work".to_owned(),
+            false => "it has no checkpoint: delete it if no writer is running".to_owned(),
         };
         let left = left.display();
-        console.note(&format!("{left} belongs to a writer that was stopped or is still running; {advice}"));
+        console.note(&format!("{left} belongs to a writer that was interrupted or is still running; {advice}"));
     }
     let (damages, unsupported) = (report.num_damages, report.num_unsupported);
     if damages > 0 {
-        return Err(Failure::new(format_args!("{}: damage in {}", file.name(), things(damages, "place"))));
+        return Err(Failure::new(format_args!("{}: found damage in {}", file.name(), things(damages, "place"))));
     }
     if unsupported > 0 {
         let unchecked = things(unsupported, "place");
@@ -141,8 +140,8 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     Ok(report.ntuples > 0)
 }
 
-/// What a repair found and did.
-fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failure> {
+/// Prints the result of a repair.
+fn report(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failure> {
     let path = repaired.path.display().to_string();
     if args.json {
         let entries = |(path, entries): &(String, u64)| json!({ "ntuple": path, "entries": entries });
@@ -162,17 +161,17 @@ fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failu
         console.print(&text)?;
     }
     let done = match (&repaired.from, repaired.is_changed) {
-        (Some(from), _) => format!("took the name of {}", from.display()),
+        (Some(from), _) => format!("renamed from {}", from.display()),
         (None, true) => "repaired".to_owned(),
         (None, false) => "nothing to repair".to_owned(),
     };
     let done = match repaired.renewed.as_slice() {
         [] => done,
-        renewed => format!("{done}; written anew: {}", renewed.join(", ")),
+        renewed => format!("{done}; rewritten: {}", renewed.join(", ")),
     };
     let lost = match repaired.lost_bytes {
         0 => String::new(),
-        lost => format!("; {} at the end belong to nothing that can be read", bytes(lost)),
+        lost => format!("; {} at the end are not recoverable", bytes(lost)),
     };
     console.note(&format!("{path}: {done}{lost}"));
     match repaired.report.num_damages {
@@ -182,7 +181,7 @@ fn tell(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Failu
     }
 }
 
-/// One line for each damage.
+/// Prints one line for each damage.
 fn list(text: &mut Text, file: &str, report: &Report) {
     for damage in report.damages.iter().chain(&report.unsupported) {
         text.add(format!("{file}: {damage}")).end_line();

@@ -1,4 +1,4 @@
-//! Where data go: standard output, another stream, or a file that appears under its name when it is whole.
+//! Output of data: stdout, another stream, or a file that appears under its name when it is complete.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 
-/// How many links from name to name are followed to find the file that is to be replaced; as many as Linux follows.
+/// Maximum number of symbolic links in a chain, as in Linux.
 const MAX_LINKS: usize = 40;
-/// Folders in which the files lie that this process has open, each under its number.
+/// Folders with the open files of this process by number.
 const OPEN_FILES: [&str; 2] = ["/proc/self/fd", "/dev/fd"];
 
-/// Whether the reader of our output has closed it, which is a reason to stop but not an error.
-static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
+/// Whether the pipe of an output was closed, which ends the command but is not an error.
+static PIPE_IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the reader of our output has closed it.
-pub(crate) fn reader_is_gone() -> bool {
-    READER_IS_GONE.load(Ordering::Relaxed)
+/// Whether the pipe of an output was closed.
+pub(crate) fn pipe_is_closed() -> bool {
+    PIPE_IS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Where data go: standard output or a file.
+/// A stream or file that data are written to.
 pub(crate) struct Output {
     inner: Box<dyn Write + Send>,
 }
@@ -30,9 +30,9 @@ impl Output {
         Self { inner: Box::new(io::stdout()) }
     }
 
-    /// Standard output (none, or `-`) or what the user names, which must not be one of `inputs`. Links are followed. What
-    /// a file held is replaced by [`Pending::publish`], once everything is written; what is no regular file (a pipe, a
-    /// device, a file that this process was given open, as `/dev/stdout`) is written to at once.
+    /// Opens stdout (`None` or `-`) or a path, which must not be one of `inputs`. Links are followed. A regular file is
+    /// replaced by [`Pending::publish`] when it is complete. Other files (pipes, devices, open files of this process
+    /// such as `/dev/stdout`) are written directly.
     pub(crate) fn open(target: Option<&Path>, inputs: &Inputs) -> Result<(Self, Option<Pending>), Failure> {
         let Some(path) = target.filter(|path| path.as_os_str() != "-") else {
             return Ok((Self::stdout(), None));
@@ -43,7 +43,7 @@ impl Output {
             Goal::StandardOutput => Ok((Self::stdout(), None)),
             Goal::StandardError => Ok((Self { inner: Box::new(io::stderr()) }, None)),
             Goal::Stream => {
-                // FS: what the user names. Behind what a file holds that the shell has opened, and not over it.
+                // FS: the output of the user. Appends, because the shell may have opened the same file.
                 let stream = std::fs::OpenOptions::new().append(true).open(path).map_err(failed)?;
                 Ok((Self { inner: Box::new(stream) }, None))
             }
@@ -51,10 +51,10 @@ impl Output {
         }
     }
 
-    /// Begins a file beside the one whose place it will take, or a new one.
+    /// Creates a temporary file in the folder of the target.
     fn replace(target: PathBuf) -> io::Result<(Self, Option<Pending>)> {
-        // A rename asks only the folder for permission; a protected file is to be respected all the same.
-        // FS: text, Arrow and Parquet files are no business of the engine's storage, which knows ROOT files.
+        // A rename needs permission only for the folder, but a read-only file must not be replaced.
+        // FS: the storage of the engine is for ROOT files, and this is a text, Arrow or Parquet file.
         let replaced = match std::fs::OpenOptions::new().write(true).open(&target) {
             Ok(replaced) => Some(replaced.metadata()?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -64,7 +64,7 @@ impl Output {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // FS: what a new file gets; the user's mask still takes away from it.
+            // FS: permissions of a new file, reduced by the umask.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let (file, temporary) = builder.prefix(".tupelo-").tempfile_in(folder_of(&target))?.into_parts();
@@ -78,7 +78,7 @@ impl Output {
         if let Err(error) = &result
             && error.kind() == io::ErrorKind::BrokenPipe
         {
-            READER_IS_GONE.store(true, Ordering::Relaxed);
+            PIPE_IS_CLOSED.store(true, Ordering::Relaxed);
         }
         result
     }
@@ -94,7 +94,7 @@ impl Write for Output {
     }
 }
 
-/// A file that is written but not under its name yet; dropped, it leaves nothing.
+/// A complete file under a temporary name, which is removed on drop.
 pub(crate) struct Pending {
     temporary: tempfile::TempPath,
     target: PathBuf,
@@ -109,14 +109,14 @@ impl Pending {
     }
 }
 
-/// What lies at the end of a chain of links.
+/// The target of a chain of links.
 #[derive(Debug, PartialEq, Eq)]
 enum Goal {
     StandardOutput,
     StandardError,
-    /// What cannot be replaced but only written to.
+    /// A pipe, device or open file, which cannot be replaced.
     Stream,
-    /// A regular file, or none yet.
+    /// A regular or new file.
     File(PathBuf),
 }
 
@@ -124,7 +124,7 @@ impl Goal {
     fn of(path: &Path) -> io::Result<Self> {
         let mut goal = path.to_owned();
         for _ in 0..MAX_LINKS {
-            // This name is also a link, but replacing its target would leave the program that opened it without output.
+            // Such a name is also a link, but its target must not be replaced while another program has it open.
             if let Some(name) = open_file(&goal) {
                 return Ok(match name {
                     "1" => Self::StandardOutput,
@@ -145,14 +145,14 @@ impl Goal {
     }
 }
 
-/// The number of the open file of this process that a path names, as `/dev/fd/1` does.
+/// The number of an open file of this process, for a path such as `/dev/fd/1`.
 fn open_file(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))?;
     let folder = folder_of(path).canonicalize().ok()?;
     OPEN_FILES.iter().any(|known| Path::new(known).canonicalize().is_ok_and(|known| known == folder)).then_some(name)
 }
 
-/// The folder of a file, `.` for a bare name.
+/// The folder of a file, `.` without one.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_to_files_and_streams() {
+    fn links_are_followed_to_files_and_streams() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for (link, to) in [

@@ -13,15 +13,15 @@ use crate::console::{Console, Output, Progress};
 use crate::failure::Failure;
 use crate::json::{Entries as JsonEntries, Text};
 
-/// Batches that are decoded at once, in bytes of memory.
+/// Size of decoded batches, in bytes.
 pub(crate) const BATCH_BYTES: u64 = 8 << 20;
-/// Threads that put entries into words.
+/// Maximum number of threads that format entries.
 const MAX_THREADS: usize = 8;
-/// Fewer entries are not worth a thread.
+/// Minimum number of entries for a thread.
 const MIN_SHARE_ENTRIES: usize = 256;
 
-/// JSON lines or CSV, of batches whose strings are bytes. With several threads, the next batch is decoded while one is put
-/// into words.
+/// Writes JSON lines or CSV of batches whose strings are binary. With several threads, the next batch is decoded while
+/// the current one is formatted.
 pub(crate) fn text(
     format: Format,
     schema: &Schema,
@@ -35,7 +35,7 @@ pub(crate) fn text(
     }
     let (mut odd_strings, mut done) = (0, 0);
     let mut put = |batch: RecordBatch| -> Result<(), Failure> {
-        for text in in_words(format, &JsonEntries::new(schema, &batch)?, batch.num_rows()) {
+        for text in format_lines(format, &JsonEntries::new(schema, &batch)?, batch.num_rows()) {
             odd_strings += text.odd_strings;
             output.write_all(&text.bytes)?;
         }
@@ -45,17 +45,17 @@ pub(crate) fn text(
     };
     match tupelo::threads() {
         1 => batches.into_iter().try_for_each(|batch| put(batch?))?,
-        _ => ahead(batches, |batch| put(batch?))?,
+        _ => with_prefetch(batches, |batch| put(batch?))?,
     }
     output.flush()?;
     if odd_strings > 0 {
-        console.warn(&format!("{odd_strings} strings are not UTF-8; they stand there as {{\"base64\": …}}"));
+        console.warn(&format!("{odd_strings} strings are not UTF-8 and are written as {{\"base64\": …}}"));
     }
     Ok(())
 }
 
-/// Gives all batches to `put`, while another thread makes the next one.
-fn ahead(
+/// Passes all batches to `put`, while another thread decodes the next one.
+fn with_prefetch(
     batches: impl Iterator<Item = tupelo::Result<RecordBatch>> + Send,
     put: impl FnMut(tupelo::Result<RecordBatch>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -63,7 +63,7 @@ fn ahead(
         let (sender, receiver) = mpsc::sync_channel(1);
         scope.spawn(move || {
             for batch in batches {
-                // The receiver is gone where writing failed.
+                // The receiver is dropped when writing fails.
                 if sender.send(batch).is_err() {
                     break;
                 }
@@ -73,8 +73,8 @@ fn ahead(
     })
 }
 
-/// Lines of all entries, in one or several pieces.
-fn in_words(format: Format, entries: &JsonEntries<'_>, count: usize) -> Vec<Text> {
+/// The lines of all entries, in one or several texts.
+fn format_lines(format: Format, entries: &JsonEntries<'_>, count: usize) -> Vec<Text> {
     let lines = |range: Range<usize>| {
         let mut text = Text::default();
         for entry in range {
@@ -125,14 +125,17 @@ fn csv_line(entries: &JsonEntries<'_>, entry: usize, text: &mut Text) {
         if text.bytes.len() > start {
             quote(text, start);
         } else if !values.is_null(entry) {
-            // An empty string is there, unlike a missing one.
+            // An empty string has quotes, unlike a missing value.
             text.bytes.extend_from_slice(b"\"\"");
         }
     }
     text.bytes.push(b'\n');
 }
 
-/// Puts quotes around the cell that begins at `start` if it needs them (RFC 4180).
+/// Quotes the cell that starts at `start` if necessary (RFC 4180).
+///
+/// The crate `csv` is not used: it quotes either all empty cells or none, so a missing value and an empty string would
+/// be the same, and it would copy every cell once more.
 fn quote(text: &mut Text, start: usize) {
     if !text.bytes[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         return;

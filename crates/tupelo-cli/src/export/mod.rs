@@ -1,4 +1,4 @@
-//! Entries written in other formats.
+//! Export of entries as text, Arrow and Parquet.
 
 mod lines;
 mod parquet;
@@ -14,32 +14,32 @@ pub(crate) use self::parquet::parquet;
 use crate::console::{Output, Progress};
 use crate::failure::Failure;
 
-/// Record batches of Arrow and row groups of Parquet hold about so many bytes.
+/// Size of record batches in Arrow and of decoded batches for Parquet, in bytes.
 const COLUMNAR_BATCH_BYTES: u64 = 64 << 20;
 
-/// How to write entries.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// One JSON object a line
     Jsonl,
     /// Comma-separated values under a line of field names; nested values as JSON
     Csv,
-    /// Arrow IPC: a file (Feather V2) where OUT is called so, else a stream
+    /// Arrow IPC: a file (Feather V2) by the extension of OUT, otherwise a stream
     Arrow,
     /// Apache Parquet file
     Parquet,
 }
 
-/// Which of the two forms of Arrow IPC.
+/// The two formats of Arrow IPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Container {
-    /// Is read from beginning to end.
+    /// Sequential access.
     Stream,
-    /// Has an index at its end.
+    /// Random access.
     File,
 }
 
-/// Extensions of files, in lower case, and what is in them.
+/// Formats by file extension in lower case.
 const EXTENSIONS: [(&str, Format, Container); 11] = [
     ("jsonl", Format::Jsonl, Container::Stream),
     ("ndjson", Format::Jsonl, Container::Stream),
@@ -54,30 +54,30 @@ const EXTENSIONS: [(&str, Format, Container); 11] = [
     ("pq", Format::Parquet, Container::File),
 ];
 
-/// Extensions of files that are compressed as a whole, and of others that are not written here.
+/// Extensions of formats that cannot be written, with hints.
 const OTHERS: [(&str, &str); 6] = [
-    ("gz", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | gzip > OUT`"),
-    ("zst", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | zstd > OUT`"),
-    ("xz", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | xz > OUT`"),
-    ("bz2", "entries are not compressed here: send them into a pipe, `tupelo dump FILE | bzip2 > OUT`"),
+    ("gz", "the output is not compressed; use a pipe: `tupelo dump FILE | gzip > OUT`"),
+    ("zst", "the output is not compressed; use a pipe: `tupelo dump FILE | zstd > OUT`"),
+    ("xz", "the output is not compressed; use a pipe: `tupelo dump FILE | xz > OUT`"),
+    ("bz2", "the output is not compressed; use a pipe: `tupelo dump FILE | bzip2 > OUT`"),
     ("root", "`tupelo copy` writes ROOT files"),
-    ("tsv", "tab-separated values are not supported; --format csv separates values by commas"),
+    ("tsv", "tab-separated values are not supported; --format csv writes comma-separated values"),
 ];
 
-/// The extension of a file in lower case, empty where there is none.
+/// The extension of a file in lower case, empty without one.
 fn extension_of(path: &Path) -> String {
     path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
 impl Format {
-    /// The format that the extension of a file tells.
+    /// The format of a file extension.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let extension = extension_of(path);
         EXTENSIONS.iter().find(|(known, ..)| *known == extension).map(|(_, format, _)| *format)
     }
 
-    /// The format that is asked for, or else that of the output's extension, or JSON lines where it has none; for Arrow
-    /// also whether it is a file or a stream.
+    /// The given format, or else that of the output's extension, or JSON lines without one; for Arrow also whether it
+    /// is a file or a stream.
     pub(crate) fn choose(given: Option<Self>, output: Option<&Path>) -> Result<(Self, Container), Failure> {
         let extension = output.map(extension_of).unwrap_or_default();
         let name = || output.unwrap_or(Path::new("-")).display();
@@ -89,23 +89,23 @@ impl Format {
         match (given, known) {
             (Some(format), Some((_, known, _))) if format != *known => {
                 let refused = Failure::usage(format_args!("--format {} contradicts {}", format.name(), name()));
-                Err(refused.with_hint(format!("leave --format out to write {}, or name another file", known.name())))
+                Err(refused.with_hint(format!("omit --format to write {}, or use another file name", known.name())))
             }
             (_, Some((_, format, container))) => Ok((*format, *container)),
             (Some(format), None) => Ok((format, Container::Stream)),
             (None, None) if extension.is_empty() => Ok((Self::Jsonl, Container::Stream)),
             (None, None) => {
                 let known: Vec<_> = EXTENSIONS.iter().map(|(known, ..)| format!(".{known}")).collect();
-                let refused = Failure::usage(format_args!("{}: no format is called .{extension}", name()));
+                let refused = Failure::usage(format_args!("{}: unknown extension .{extension}", name()));
                 Err(refused.with_hint(format!(
-                    "choose one by --format (jsonl, csv, arrow, parquet), or by an extension: {}",
+                    "use --format (jsonl, csv, arrow, parquet), or one of the extensions {}",
                     known.join(" ")
                 )))
             }
         }
     }
 
-    /// What it is called on the command line.
+    /// Its name on the command line.
     fn name(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_the_output_tells_its_format() {
+    fn formats_are_chosen_by_option_or_extension() {
         let choose = |given, path: &str| Format::choose(given, Some(Path::new(path))).map_err(|f| f.message.unwrap());
         assert_eq!(choose(None, "a.parquet"), Ok((Format::Parquet, Container::File)));
         assert_eq!(choose(None, "x.d/a.CSV"), Ok((Format::Csv, Container::Stream)));
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(choose(Some(Format::Arrow), "a.arrows"), Ok((Format::Arrow, Container::Stream)));
         assert_eq!(choose(Some(Format::Csv), "a.txt"), Ok((Format::Csv, Container::Stream)));
         for unknown in ["a.txt", "a.h5", "a.2024-05"] {
-            assert!(choose(None, unknown).unwrap_err().contains("no format is called ."), "{unknown}");
+            assert!(choose(None, unknown).unwrap_err().contains("unknown extension ."), "{unknown}");
         }
         for without in ["/dev/null", "x.d/a", "a.", ".a"] {
             assert_eq!(choose(None, without), Ok((Format::Jsonl, Container::Stream)), "{without}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_called_as_on_the_command_line() {
+    fn names_are_those_of_the_command_line() {
         use clap::ValueEnum;
         for format in Format::value_variants() {
             assert_eq!(format.to_possible_value().unwrap().get_name(), format.name());

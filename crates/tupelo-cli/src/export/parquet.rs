@@ -22,20 +22,20 @@ use crate::console::{Console, Output, Progress};
 use crate::failure::Failure;
 use crate::table::count;
 
-/// Most entries in a row group, as in other writers of Parquet.
+/// Maximum number of entries in a row group, as in other writers of Parquet.
 const MAX_GROUP_ENTRIES: usize = 1 << 20;
-/// A row group takes at most this part of the memory budget. It is not less where there are few columns: a group has
-/// dictionaries of its own, and the metadata takes half a kilobyte for each column in each group.
+/// A row group takes at most this fraction of the memory budget. More row groups would be inefficient: each has
+/// dictionaries of its own, and half a kilobyte of metadata for each column.
 const GROUP_PART_OF_BUDGET: u64 = 4;
-/// Most fields that are named of those that are left out.
+/// Maximum number of omitted fields in a warning.
 const MAX_NAMED: usize = 50;
-/// Encoded fields that may wait for their turn to be written, for each thread.
+/// Maximum number of encoded fields that wait to be written, for each thread.
 const WAITING_FIELDS: usize = 4;
 
 /// Writes all entries.
 ///
-/// A writer of a column holds a codec and buffers, together up to a few MiB. So that these do not add up, the columns of a
-/// row group are encoded field by field, by as many threads as decode, and no writer lives longer than that.
+/// The writer of a column has a codec and buffers of up to a few MiB. To limit memory, the columns of a row group are
+/// encoded field by field, by as many threads as decode, and a writer is dropped when its field is encoded.
 pub(crate) fn parquet(
     read: Read,
     budget: u64,
@@ -43,17 +43,17 @@ pub(crate) fn parquet(
     console: &Console,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let read = without_hollow_records(read, console)?;
+    let read = without_empty_records(read, console)?;
     let schema = read.arrow_schema();
     if let Some(path) = schema.fields().iter().find_map(|field| variant(field)) {
-        let refused = Failure::usage(format_args!("Parquet has no variants, which field '{path}' needs"));
+        let refused = Failure::usage(format_args!("Parquet has no variants, but field '{path}' is one"));
         return Err(refused.with_hint(format!(
-            "leave the field out with --exclude '{path}', choose others with --fields, or use --format arrow"
+            "omit the field with --exclude '{path}', select others with --fields, or use --format arrow"
         )));
     }
     let group_entries = group_entries(read.bytes_per_entry()?, budget);
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    // It is asked only for the head of the file: its own writing keeps all columns of a row group open.
+    // Used only for the start of the file: its `write` keeps the writers of all columns of a row group.
     let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(Failure::new)?;
     let (mut file, _) = writer.into_serialized_writer().map_err(Failure::new)?;
     let factories = factories(schema.fields(), file.properties()).map_err(Failure::new)?;
@@ -79,11 +79,12 @@ pub(crate) fn parquet(
     }
 }
 
-/// Leaves out records without members, which Parquet does not have, and those of nothing else: there are no values in them.
-fn without_hollow_records(read: Read, console: &Console) -> Result<Read, Failure> {
+/// Omits records without members, which Parquet does not support, and records of only such records. They have no
+/// values.
+fn without_empty_records(read: Read, console: &Console) -> Result<Read, Failure> {
     let mut paths = Vec::new();
     for field in read.arrow_schema().fields() {
-        hollow_records(field, field.name().clone(), &mut paths);
+        empty_records(field, field.name().clone(), &mut paths);
     }
     if paths.is_empty() {
         return Ok(read);
@@ -93,15 +94,15 @@ fn without_hollow_records(read: Read, console: &Console) -> Result<Read, Failure
         named.push(format!("and {} more", count((paths.len() - MAX_NAMED) as u64)));
     }
     let named = named.join(", ");
-    console.warn(&format!("left out, because Parquet has no records (or lists of records) without members: {named}"));
+    console.warn(&format!("omitted, because Parquet has no records (or lists of records) without members: {named}"));
     let read = read.without(&paths)?;
     match read.arrow_schema().fields().is_empty() {
-        true => Err(Failure::usage("no field is left that Parquet can hold").with_hint("use --format arrow")),
+        true => Err(Failure::usage("Parquet supports none of the fields").with_hint("use --format arrow")),
         false => Ok(read),
     }
 }
 
-/// Entries of a row group.
+/// Number of entries in a row group.
 fn group_entries(bytes_per_entry: f64, budget: u64) -> usize {
     let bytes = budget / GROUP_PART_OF_BUDGET;
     (bytes as f64 / bytes_per_entry.max(1.0)).clamp(1.0, MAX_GROUP_ENTRIES as f64) as usize
@@ -123,7 +124,7 @@ fn split(batches: &mut Vec<RecordBatch>, entries: usize) -> Vec<RecordBatch> {
     first
 }
 
-/// Makers of the column writers of each field alone: the one of the whole file makes those of all fields at once.
+/// A factory of column writers for each field. The factory of the whole file creates the writers of all fields at once.
 fn factories(fields: &[FieldRef], properties: &WriterPropertiesPtr) -> ParquetResult<Vec<ArrowRowGroupWriterFactory>> {
     let factory = |field: &FieldRef| {
         let schema = Arc::new(Schema::new(vec![field.clone()]));
@@ -169,7 +170,7 @@ fn encode(
     writers.into_iter().map(|writer| writer.close()).collect()
 }
 
-/// Computes something for each number below `count` by several threads, and passes the results on in order.
+/// Computes a result for each number below `count` by several threads, and passes the results on in order.
 fn in_order<T: Send>(
     count: usize,
     threads: usize,
@@ -187,7 +188,7 @@ fn in_order<T: Send>(
             scope.spawn(move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    // Nobody listens any more where writing failed.
+                    // The receiver is dropped when writing fails.
                     if number >= count || sender.send((number, compute(number))).is_err() {
                         break;
                     }
@@ -205,12 +206,12 @@ fn in_order<T: Send>(
         }
         match expected == count {
             true => Ok(()),
-            false => Err(ParquetError::General("a thread ended before its work was done".to_owned())),
+            false => Err(ParquetError::General("a thread ended before it was done".to_owned())),
         }
     })
 }
 
-/// What is in a list, however many lists there are around it: the items of lists have no names of their own.
+/// The type of the items of nested lists. The items have no names of their own.
 fn innermost(mut field: &Field) -> &DataType {
     while let DataType::LargeList(item) | DataType::FixedSizeList(item, _) = field.data_type() {
         field = item;
@@ -218,21 +219,21 @@ fn innermost(mut field: &Field) -> &DataType {
     field.data_type()
 }
 
-/// Whether there are no values in a record, however many lists there are around it.
-fn is_hollow(field: &Field) -> bool {
-    matches!(innermost(field), DataType::Struct(members) if members.iter().all(|member| is_hollow(member)))
+/// Whether a field is a record without values, or nested lists of such records.
+fn is_empty_record(field: &Field) -> bool {
+    matches!(innermost(field), DataType::Struct(members) if members.iter().all(|member| is_empty_record(member)))
 }
 
-/// The paths of the records without values that a field of this path is, or that are below it.
-fn hollow_records(field: &Field, path: String, paths: &mut Vec<String>) {
-    if is_hollow(field) {
+/// Collects the paths of records without values at or below a field.
+fn empty_records(field: &Field, path: String, paths: &mut Vec<String>) {
+    if is_empty_record(field) {
         paths.push(path);
     } else if let DataType::Struct(members) = innermost(field) {
-        members.iter().for_each(|member| hollow_records(member, format!("{path}.{}", member.name()), paths));
+        members.iter().for_each(|member| empty_records(member, format!("{path}.{}", member.name()), paths));
     }
 }
 
-/// The path of a variant, which Parquet cannot store.
+/// The path of a variant, which Parquet does not support.
 fn variant(field: &Field) -> Option<String> {
     let own = field.name().clone();
     match innermost(field) {
@@ -249,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_order_whoever_is_first() {
+    fn results_are_passed_in_order() {
         for threads in [1, 2, 7] {
             let mut seen = Vec::new();
             let slow_at_first = |number: usize| {
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn row_groups_are_of_a_size() {
+    fn row_groups_fit_the_budget() {
         let gib = 1 << 30;
         assert_eq!(group_entries(200.0, gib), MAX_GROUP_ENTRIES);
         assert_eq!(group_entries(0.5, gib), MAX_GROUP_ENTRIES);

@@ -20,7 +20,7 @@ fn field(name: &str, array: &dyn Array, cpp: &str) -> ArrowField {
         .with_metadata(entries.into_iter().filter(|(_, cpp)| !cpp.is_empty()).collect())
 }
 
-/// The JSON of a column of entries. The batch is cut at both ends, as the engine's are.
+/// The JSON of a column of entries. The batch is a slice, like those of the engine.
 fn json_of(field: ArrowField, array: ArrayRef) -> Vec<String> {
     let schema = Arc::new(ArrowSchema::new(vec![field]));
     let ours = Schema::from_arrow(&schema).unwrap();
@@ -184,7 +184,7 @@ fn optionals_are_values_or_null() {
     let item: FieldRef = Arc::new(field("item", &inner, "std::optional<std::int32_t>"));
     let outer = LargeListArray::new(item, OffsetBuffer::new(vec![0, 1, 1, 2].into()), Arc::new(inner), None);
     assert_eq!(json(outer, "std::optional<std::optional<std::int32_t>>"), ["7", "null", "null"]);
-    // A missing record: what its members hold there does not matter.
+    // The members of a missing record do not matter.
     let mut nulls = NullBufferBuilder::new(2);
     nulls.append_null();
     nulls.append_non_null();
@@ -195,7 +195,7 @@ fn optionals_are_values_or_null() {
 }
 
 #[test]
-fn wrappers_are_what_they_wrap() {
+fn wrappers_have_the_value_of_their_item() {
     let entries = [("rntuple.type", "std::atomic<std::int32_t>"), ("rntuple.type/0", "std::int32_t")];
     let entries: HashMap<_, _> = entries.into_iter().map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
     let field = ArrowField::new("x", DataType::Int32, false).with_metadata(entries);
@@ -203,7 +203,7 @@ fn wrappers_are_what_they_wrap() {
 }
 
 #[test]
-fn variants_are_their_bare_value() {
+fn variants_have_the_value_of_their_alternative() {
     let child = |name: &str, data_type| Arc::new(ArrowField::new(name, data_type, false));
     let fields: UnionFields = [
         (0, Arc::new(ArrowField::new("valueless", DataType::Null, true))),
@@ -242,9 +242,9 @@ fn plain_text_has_no_quotes() {
 }
 
 #[test]
-fn an_array_of_another_form_is_refused() {
+fn arrays_of_unexpected_types_are_refused() {
     let schema = Schema::from_arrow(&ArrowSchema::new(vec![ArrowField::new("x", DataType::LargeUtf8, false)])).unwrap();
     let batch = RecordBatch::try_from_iter([("x", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap();
     let misfit = Entries::new(&schema, &batch).err().expect("a misfit");
-    assert_eq!(misfit.to_string(), "field 'x' (std::string) came as Int32");
+    assert_eq!(misfit.to_string(), "unexpected type of field 'x' (std::string): Int32");
 }

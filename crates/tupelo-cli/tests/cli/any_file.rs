@@ -1,4 +1,4 @@
-//! Every command on every damaged file: it ends, in time, within its memory, with a status, and without a panic.
+//! Every command on every damaged file ends within limits of time and memory, with a status, and without a panic.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 
 use super::{Place, data, summarise, tupelo};
 
-/// Address space that a run may take: what the budget allows, and what the system maps besides.
+/// Limit of the address space: the memory budget, and mappings of the system.
 const MEMORY_KIB: u64 = 3 << 20;
-/// Seconds of processor time, and of waiting, after which a run hangs.
+/// Limits of CPU time and wall-clock time, in seconds.
 const CPU_SECONDS: u64 = 20;
 const WALL_SECONDS: u64 = 120;
-/// Seconds that damaged files and mutants are tried for, unless `TUPELO_COMMAND_SECONDS` says otherwise.
+/// Default time of a test, in seconds; `TUPELO_COMMAND_SECONDS` overrides it.
 const DAMAGED_SECONDS: u64 = 45;
 const MUTANT_SECONDS: u64 = 15;
-/// A prime that divides no number of runs.
+/// A prime that does not divide the number of runs.
 const STRIDE: usize = 7919;
-/// The budget that the commands are given.
+/// The memory budget of the commands.
 const BUDGET: &str = "256MiB";
 
-/// What is run on a file; `OUT` is a file that may be written.
+/// Commands that read a file; `OUT` is an output file.
 const COMMANDS: [&[&str]; 10] = [
     &["ls", "-l", "FILE"],
     &["schema", "--columns", "FILE"],
     &["head", "FILE"],
-    // A few bytes may say that there are 2^60 entries without fields, which is as many lines.
+    // A small file can have 2^60 entries without fields, which would be as many lines.
     &["dump", "FILE", "--entries", ":100000", "-o", "OUT.jsonl"],
     &["dump", "FILE", "--entries", ":100000", "-o", "OUT.arrow", "--binary-strings"],
     &["dump", "FILE", "--entries", ":100000", "-o", "OUT.parquet", "--binary-strings"],
@@ -37,13 +37,13 @@ const COMMANDS: [&[&str]; 10] = [
     &["index", "FILE"],
     &["copy", "FILE", "OUT.root", "--entries", ":100000"],
 ];
-/// What changes the file, and is run on a copy.
+/// Commands that change the file, which are run on a copy.
 const CHANGES: [&[&str]; 2] = [
     &["verify", "--repair", "--deep", "FILE"],
     &["copy", "--append", "FILE", "FILE", "--as", "again", "--entries", ":9999"],
 ];
 
-/// Runs a command below limits; says what is wrong with how it ended.
+/// Runs a command with limits; returns what went wrong.
 fn check(arguments: &[&str], file: &Path, folder: &Path) -> Result<(), String> {
     let out = folder.join("out");
     let fill = |argument: &&str| match *argument {
@@ -74,11 +74,11 @@ fn check(arguments: &[&str], file: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// A file to run a command on, by what it is called in a fault.
+/// A file to run a command on, with its name in messages.
 type Case<'a> = (String, Vec<u8>, &'a [&'a str]);
 
-/// Runs commands on files, on as many threads as there are cores, until `next` gives none or the time is over; gives the
-/// number of runs.
+/// Runs commands on files, on as many threads as there are cores, until `next` returns `None` or the time is over.
+/// Returns the number of runs.
 fn check_all<'a>(seconds: u64, next: impl Fn(usize) -> Option<Case<'a>> + Sync) -> usize {
     let (number, runs, faults) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
     let (started, patience) = (Instant::now(), Duration::from_secs(seconds));
@@ -105,7 +105,7 @@ fn check_all<'a>(seconds: u64, next: impl Fn(usize) -> Option<Case<'a>> + Sync) 
     runs
 }
 
-/// Seconds for a test: what the environment allows, or this.
+/// Time for a test, in seconds.
 fn seconds(usual: u64) -> u64 {
     std::env::var("TUPELO_COMMAND_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
@@ -122,13 +122,13 @@ fn all_commands() -> Vec<&'static [&'static str]> {
 }
 
 #[test]
-fn every_command_ends_well_on_every_damaged_file() {
+fn commands_survive_damaged_files() {
     let bad = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/bad"));
     assert!(bad.len() > 200, "{} damaged files", bad.len());
     let hostile = files(&data().map(|folder| folder.join("hostile")).unwrap_or_default());
     let (known, commands): (Vec<_>, _) = (bad.iter().chain(&hostile).collect(), all_commands());
     let all = known.len() * commands.len();
-    // In an order that has something of every file and command wherever it is broken off: on slow machines.
+    // In an order that covers all files and commands evenly, because the time may end early on slow machines.
     let next = |number: usize| {
         let place = (number < all).then(|| number * STRIDE % all)?;
         let (path, command) = (known[place % known.len()], commands[place / known.len()]);
@@ -140,7 +140,7 @@ fn every_command_ends_well_on_every_damaged_file() {
     summarise("command-damaged", &line);
 }
 
-/// A generator of random numbers that is the same everywhere (SplitMix64).
+/// A portable pseudo-random number generator (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -153,7 +153,7 @@ impl Random {
     }
 }
 
-/// A file with a few bits flipped, bytes set, a piece overwritten by another, or its end cut off.
+/// A file with flipped bits, changed bytes, a duplicated piece, or a truncated end.
 fn mutant(file: &[u8], seed: u64) -> Vec<u8> {
     let (mut random, mut bytes) = (Random(seed), file.to_vec());
     for _ in 0..=random.below(4) {
@@ -174,7 +174,7 @@ fn mutant(file: &[u8], seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn every_command_ends_well_on_mutants() {
+fn commands_survive_mutants() {
     let place = Place::new();
     let (small, all) = (place.path("small.root"), place.path("all.root"));
     tupelo(&["generate", "nanoaod", "--events", "5", &small]).ok();

@@ -1,4 +1,4 @@
-//! Objects that a copy leaves out, and copies onto existing ntuples.
+//! Objects that are not copied, and copies to existing ntuples.
 
 use std::sync::Arc;
 
@@ -38,9 +38,9 @@ fn floats(values: &[f32]) -> ArrayRef {
     Arc::new(Float32Array::from(values.to_vec()))
 }
 
-/// Older cycles, trees and histograms were dropped without a word.
+/// Defect: older cycles, trees and histograms were dropped without a warning.
 #[test]
-fn what_a_copy_leaves_behind_is_named() {
+fn objects_that_are_not_copied_are_reported() {
     let place = Place::new();
     let (file, copy) = (place.path("a.root"), place.path("copy.root"));
     for _ in 0..8 {
@@ -50,7 +50,7 @@ fn what_a_copy_leaves_behind_is_named() {
     assert!(run.stderr.contains("not copied: 'Events;7' (ROOT::RNTuple), 'Events;6'"), "{}", run.stderr);
     assert!(run.stderr.contains(" and 2 more"), "{}", run.stderr);
     run.ok();
-    // Other ntuples are not listed where one is named, and nothing is reported where the file holds nothing else.
+    // Other ntuples are not listed if one is selected.
     for arguments in
         [&["copy", &format!("{file}:Events"), &copy, "-f"][..], &["copy", "-f", &copy, &place.path("b.root")]]
     {
@@ -62,7 +62,7 @@ fn what_a_copy_leaves_behind_is_named() {
 }
 
 #[test]
-fn objects_of_real_files_that_a_copy_leaves_behind_are_named() {
+fn objects_of_real_files_that_are_not_copied_are_reported() {
     let place = Place::new();
     let mut covered = 0;
     for file in data().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten() {
@@ -86,9 +86,9 @@ fn objects_of_real_files_that_a_copy_leaves_behind_are_named() {
     summarise("command-left", &format!("command: what copies leave behind is named for {covered} real files"));
 }
 
-/// `--append` hid the entries of an ntuple of that name behind a new cycle.
+/// Defect: `--append` hid the entries of an existing ntuple by a new cycle.
 #[test]
-fn a_copy_onto_an_ntuple_that_exists_is_asked_for() {
+fn copies_to_an_existing_ntuple_need_an_option() {
     let place = Place::new();
     let (a, b) = (place.path("a.root"), place.path("b.root"));
     write(&a, "Events", &[("x", numbers(&[1, 2])), ("y", floats(&[0.5, 1.5]))], &[("generator", "a"), ("only a", "1")]);
@@ -96,7 +96,7 @@ fn a_copy_onto_an_ntuple_that_exists_is_asked_for() {
     let before = std::fs::read(&a).expect("a file");
     for arguments in [["copy", "--append", &b, &a], ["generate", "--append", "nanoaod", &a]] {
         let error = tupelo(&arguments).fails(2);
-        for part in ["'Events' already", "--as NAME", "--extend", "--new-cycle"] {
+        for part in ["already has an ntuple 'Events'", "--as NAME", "--extend", "--new-cycle"] {
             assert!(error.contains(part), "{part} in {error}");
         }
         assert!(std::fs::read(&a).expect("a file") == before);
@@ -106,7 +106,7 @@ fn a_copy_onto_an_ntuple_that_exists_is_asked_for() {
     tupelo(&["copy", &b, &format!("{a}:One"), "--append", "--as", "Two"]).fails(2);
 
     let dump = |name: &str| tupelo(&["dump", &format!("{a}:{name}")]).ok();
-    // The fields of the two have another order.
+    // The fields are in a different order.
     let (first, second) = (dump("Events"), "{\"x\":3,\"y\":2.5}\n");
     tupelo(&["copy", &b, &a, "--append", "--as", "dir/Other"]).ok();
     assert_eq!(dump("dir/Other"), tupelo(&["dump", &b]).ok());
@@ -121,10 +121,10 @@ fn a_copy_onto_an_ntuple_that_exists_is_asked_for() {
     assert_eq!(starts, [r#"{"_rangeStart":0,"_rangeLen":2,""#, r#"{"_rangeStart":2,"_rangeLen":1,""#]);
     tupelo(&["copy", &b, &a, "--append", "--new-cycle"]).ok();
     assert_eq!(dump("Events"), tupelo(&["dump", &b]).ok());
-    // The state before has the number of the cycle that was extended.
+    // The previous state has the number of the extended cycle.
     assert_eq!(dump("Events;1"), first + second);
     tupelo(&["verify", "--deep", &a]).ok();
-    // Where there is nothing yet, extending begins.
+    // Without an existing ntuple, a new one is created.
     let new = place.path("new.root");
     for lines in 1..4 {
         tupelo(&["copy", &b, &new, "--append", "--extend"]).ok();
@@ -133,7 +133,7 @@ fn a_copy_onto_an_ntuple_that_exists_is_asked_for() {
 }
 
 #[test]
-fn an_ntuple_is_extended_by_the_same_fields_only() {
+fn extending_needs_the_same_fields() {
     let place = Place::new();
     let a = place.path("a.root");
     write(&a, "Events", &[("x", numbers(&[1, 2])), ("y", floats(&[0.5, 1.5]))], &[]);
@@ -161,7 +161,7 @@ fn an_ntuple_is_extended_by_the_same_fields_only() {
 }
 
 #[test]
-fn entries_of_several_files_follow_each_other() {
+fn several_inputs_are_concatenated() {
     let place = Place::new();
     let all = place.path("all.root");
     for (index, name) in ["in1.root", "in2.root", "in3.root"].into_iter().enumerate() {
@@ -183,12 +183,12 @@ fn entries_of_several_files_follow_each_other() {
     let rows = tupelo(&["dump", "--attributes", "runs", "--format", "csv", &format!("{all}:Events")]).ok();
     assert!(rows.contains("\n3,3,") && rows.contains("\n6,3,"), "{rows}");
     tupelo(&["verify", "--deep", &all]).ok();
-    // Entries are counted through all files, and a cut is one of each.
+    // Entries are numbered consecutively, and the cut applies to all files.
     tupelo(&["copy", "-f", &format!("{pattern}:Events"), &all, "--entries", "2:-1"]).ok();
     assert_eq!(values("Events", "x"), [2, 10, 11, 12, 20, 21]);
     tupelo(&["copy", "-f", &format!("{pattern}:Events"), &format!("{all}:Cut"), "--where", "x % 10 == 1"]).ok();
     assert_eq!(values("Cut", "x"), [1, 11, 21]);
-    // What is not in all files is not lost without a word.
+    // An ntuple that some files lack is an error.
     write(&place.path("in2.root"), "More", &[("n", numbers(&[1]))], &[]);
     assert!(tupelo(&["copy", "-f", &pattern, &all]).fails(2).contains("'More' is not in"));
     let (first, second) = (place.path("in2.root"), place.path("in1.root"));

@@ -1,10 +1,10 @@
-//! verify and layout, over files that are damaged at a known place.
+//! `verify` and `layout` for files with known damage.
 
 use serde_json::{Value, json};
 
 use super::{Place, tupelo};
 
-/// The regions of a file, checked to be gapless.
+/// The regions of a file, which must be contiguous.
 fn regions(file: &str) -> Vec<Value> {
     let layout = tupelo(&["layout", file, "--json"]).json();
     let regions = layout["regions"].as_array().expect("regions").clone();
@@ -31,7 +31,7 @@ fn number(region: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn an_intact_file_is_intact() {
+fn intact_files_pass() {
     let place = Place::new();
     let file = place.b2hhh();
     let run = tupelo(&["verify", &file]);
@@ -42,12 +42,12 @@ fn an_intact_file_is_intact() {
     assert_eq!(quiet.stderr, "");
     let report = tupelo(&["verify", &file, "--json"]).json();
     assert_eq!((&report["intact"], &report["ntuples"]), (&json!(true), &json!(1)));
-    // One column for each of the 26 fields, in every cluster at least one page.
+    // One column for each of the 26 fields, with at least one page in each cluster.
     assert!(number(&report, "pages") > 26 * 2, "{report}");
 }
 
 #[test]
-fn a_damaged_page_is_named_and_the_rest_is_checked() {
+fn damaged_pages_are_located() {
     let place = Place::new();
     let file = place.b2hhh();
     let regions = regions(&file);
@@ -82,7 +82,7 @@ fn a_damaged_page_is_named_and_the_rest_is_checked() {
     assert_eq!(report["damages"][0]["field"], json!("H1_PX"));
     assert_eq!(report["damages"][0]["offset"], json!(offset));
 
-    // Reading says the same place; what is not damaged can be read.
+    // Reading reports the same place, and other entries can be read.
     let error = tupelo(&["dump", &file, "--fields", "H1_PX"]).fails(1);
     for part in ["ntuple 'DecayTree'", "field 'H1_PX'", "cluster 0", "page 0", &offset.to_string(), "tupelo verify"] {
         assert!(error.contains(part), "{part} in {error}");
@@ -101,14 +101,14 @@ fn damaged_metadata_are_found() {
         let run = tupelo(&["verify", &file]);
         assert!(run.stdout.contains(said) && run.stdout.lines().count() == 1, "{what}: {}", run.stdout);
         run.fails(1);
-        // The map shows what can still be known.
+        // The layout shows the readable parts.
         let layout = tupelo(&["layout", &file, "--json"]).json();
         assert_eq!(layout["remarks"].as_array().map(Vec::len), Some(1), "{what}: {}", layout["remarks"]);
     }
 }
 
 #[test]
-fn the_layout_is_that_of_a_whole_file() {
+fn layout_is_for_whole_files() {
     let place = Place::new();
     let file = place.b2hhh();
     assert!(tupelo(&["layout", &format!("{file}:DecayTree")]).fails(2).contains(":DecayTree"));
@@ -121,7 +121,7 @@ fn the_layout_is_that_of_a_whole_file() {
 }
 
 #[test]
-fn a_dump_that_fails_leaves_the_file_of_before() {
+fn a_failed_dump_keeps_the_old_output() {
     let place = Place::new();
     let file = place.b2hhh();
     let out = place.path("out.jsonl");
@@ -131,28 +131,28 @@ fn a_dump_that_fails_leaves_the_file_of_before() {
     damage(&file, number(&last, "offset"));
     tupelo(&["dump", &file, "-o", &out]).fails(1);
     assert_eq!(std::fs::read(&out).expect("a file"), before);
-    // Neither is there anything beside it.
+    // No temporary file is left.
     assert_eq!(std::fs::read_dir(place.directory.path()).expect("a directory").count(), 2);
 }
 
 #[test]
-fn a_dump_does_not_eat_its_own_input() {
+fn a_dump_does_not_overwrite_its_input() {
     let place = Place::new();
     let file = place.b2hhh();
     let before = std::fs::read(&file).expect("a file");
     let error = tupelo(&["dump", &file, "--entries", ":1", "-o", &file]).fails(2);
-    assert!(error.contains("is the file that is read"), "{error}");
+    assert!(error.contains("is both input and output"), "{error}");
     assert_eq!(std::fs::read(&file).expect("a file"), before);
-    // A dash is standard output, as everywhere.
+    // `-` is stdout.
     assert_eq!(tupelo(&["dump", &file, "--entries", ":2", "-o", "-"]).ok().lines().count(), 2);
 }
 
 #[test]
-fn a_record_that_ends_elsewhere_is_found_by_deep_only() {
+fn wrong_record_lengths_are_found_by_deep_only() {
     let place = Place::new();
     let file = place.b2hhh();
     let mut bytes = std::fs::read(&file).expect("a file");
-    // The length of a record that nobody needs to find what lies in it.
+    // The length of this record is not needed to read its contents.
     let last = regions(&file).into_iter().rfind(|region| region["what"] == json!("blob key")).expect("a blob");
     let last = number(&last, "offset") as usize;
     bytes[last..last + 4].copy_from_slice(&7u32.to_be_bytes());
@@ -164,13 +164,13 @@ fn a_record_that_ends_elsewhere_is_found_by_deep_only() {
     assert_eq!(tupelo(&["verify", "--deep", &format!("{file}:ntuple")]).status, Some(1));
 }
 
-/// `--repair` forgot about `--deep`, and said "1 damage remain".
+/// Defect: `--repair` ignored `--deep`.
 #[test]
-fn a_repair_may_check_deeply() {
+fn repair_supports_deep() {
     let place = Place::new();
     let file = place.b2hhh();
     let whole = std::fs::read(&file).expect("a file");
-    // A gap that nobody lists is no damage of an ntuple, but one of the file around it.
+    // An unlisted gap is damage of the file structure, not of an ntuple.
     let mut broken = whole.clone();
     let last = regions(&file).into_iter().rfind(|region| region["what"] == json!("blob key")).expect("a blob");
     let at = number(&last, "offset") as usize;
@@ -185,7 +185,7 @@ fn a_repair_may_check_deeply() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_is_mended() {
+fn truncated_files_are_repaired() {
     let place = Place::new();
     let file = place.b2hhh();
     let whole = std::fs::read(&file).expect("a file");
@@ -198,15 +198,15 @@ fn a_file_that_was_cut_off_is_mended() {
     }
     run.fails(1);
     let run = tupelo(&["verify", "--repair", &file]);
-    assert!(run.stderr.contains("written anew: the header, the list of free segments"), "{}", run.stderr);
+    assert!(run.stderr.contains("rewritten: the header, the list of free segments"), "{}", run.stderr);
     run.ok();
     tupelo(&["verify", &file]).ok();
     tupelo(&["copy", "--append", &file, &format!("{file}:again")]).ok();
 }
 
-/// Nobody was told of the data that lay beside the file.
+/// Defect: temporary files of killed writers were not mentioned.
 #[test]
-fn what_a_killed_writer_left_is_mentioned() {
+fn temporary_files_of_killed_writers_are_mentioned() {
     let place = Place::new();
     let file = place.b2hhh();
     let left = format!("{file}.tmp-abc");
@@ -223,7 +223,7 @@ fn what_a_killed_writer_left_is_mentioned() {
     tupelo(&["verify", &file]).ok();
 }
 
-/// The engine's budget could not be changed from outside.
+/// Defect: the memory budget could not be changed.
 #[test]
 fn the_memory_budget_is_an_option() {
     let place = Place::new();
@@ -240,7 +240,7 @@ fn the_memory_budget_is_an_option() {
     ];
     for command in commands {
         let small = tupelo(&[command, &["--memory-budget", "2kB"]].concat());
-        // What looks at a whole file does not end at the first thing that it cannot read.
+        // Commands for whole files continue after the first error.
         let hint = match command[0] {
             "verify" | "layout" => "larger memory budget",
             _ => "--memory-budget SIZE allows more",
@@ -251,9 +251,9 @@ fn the_memory_budget_is_an_option() {
     }
 }
 
-/// A repair was advised, and failed.
+/// Defect: the hint suggested a repair that failed.
 #[test]
-fn an_early_killed_writer_leaves_nothing_to_restore() {
+fn without_a_checkpoint_there_is_nothing_to_repair() {
     let place = Place::new();
     let (file, left) = (place.path("x.root"), place.path("x.root.tmp-abc123"));
     std::fs::write(&left, "").expect("a file");
@@ -274,7 +274,7 @@ fn an_early_killed_writer_leaves_nothing_to_restore() {
 }
 
 #[test]
-fn the_advice_to_verify_names_the_file() {
+fn the_hint_to_verify_has_the_file_name() {
     let place = Place::new();
     let file = place.b2hhh();
     let page = regions(&file).into_iter().find(|region| region["field"] == json!("H1_PX")).expect("a page");

@@ -1,4 +1,4 @@
-//! The format of a dump goes by the name of its output.
+//! Output formats and their extensions.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use tupelo::schema::Schema;
 
 use super::{Place, data, tupelo};
 
-/// `dump -o out.parquet` wrote JSON lines.
+/// Defect: `dump -o out.parquet` wrote JSON lines.
 #[test]
-fn the_extension_tells_the_format() {
+fn the_extension_selects_the_format() {
     let place = Place::new();
     let file = place.nanoaod();
     let begins: [(&str, &[u8]); 8] = [
@@ -53,7 +53,7 @@ fn a_format_that_contradicts_the_extension_is_refused() {
     tupelo(&["dump", &file, "--format", "parquet", "-o", &place.path("x.pq")]).ok();
 }
 
-/// `dump -o events.h5` wrote JSON lines.
+/// Defect: `dump -o events.h5` wrote JSON lines.
 #[test]
 fn an_unknown_extension_needs_a_format() {
     let place = Place::new();
@@ -62,7 +62,7 @@ fn an_unknown_extension_needs_a_format() {
         let out = place.path(name);
         let error = tupelo(&["dump", &file, "-o", &out]).fails(2);
         let extension = name.trim_start_matches('x');
-        assert!(error.contains(&format!("no format is called {extension}")), "{error}");
+        assert!(error.contains(&format!("unknown extension {extension}")), "{error}");
         assert!(error.contains("--format") && error.contains(".jsonl") && error.contains(".parquet"), "{error}");
         assert!(!std::fs::exists(&out).expect("an answer"));
         tupelo(&["dump", &file, "-o", &out, "--format", "jsonl", "--entries", ":1"]).ok();
@@ -73,9 +73,9 @@ fn an_unknown_extension_needs_a_format() {
     assert!(tupelo(&["dump", &file, "-o", "-", "--entries", ":1"]).ok().starts_with("{\""));
 }
 
-/// `copy events.root out.parquet` wrote a ROOT file of that name.
+/// Defect: `copy events.root out.parquet` wrote a ROOT file of that name.
 #[test]
-fn a_copy_is_not_called_as_another_format() {
+fn copies_to_other_formats_are_refused() {
     let place = Place::new();
     let file = place.nanoaod();
     for name in ["x.parquet", "x.csv", "x.arrow", "x.jsonl", "x.CSV"] {
@@ -91,7 +91,7 @@ fn a_copy_is_not_called_as_another_format() {
     }
 }
 
-/// Two records without members, one of them all that its record holds, and a number.
+/// A number and two records without members, one of them the only member of another record.
 fn empty_records(place: &Place) -> String {
     let path = place.path("empty.root");
     let nothing = || Arc::new(StructArray::new_empty_fields(2, None)) as ArrayRef;
@@ -116,13 +116,13 @@ fn content(parquet: &str) -> (Vec<String>, usize) {
     (names, reader.build().expect("Parquet").map(|batch| batch.expect("a batch").num_rows()).sum())
 }
 
-/// The whole export was refused.
+/// Defect: the whole export was refused.
 #[test]
-fn parquet_leaves_records_without_members_out() {
+fn parquet_omits_records_without_members() {
     let place = Place::new();
     let (file, out) = (empty_records(&place), place.path("out.parquet"));
     let run = tupelo(&["dump", &file, "-o", &out]);
-    assert!(run.stderr.contains("warning: left out") && run.stderr.contains("'nothing', 'around'"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: omitted") && run.stderr.contains("'nothing', 'around'"), "{}", run.stderr);
     run.ok();
     assert_eq!(content(&out), (vec!["x".to_owned()], 2));
     let run = tupelo(&["dump", &file, "-o", &out, "--exclude", "nothing,around"]);
@@ -130,11 +130,11 @@ fn parquet_leaves_records_without_members_out() {
     run.ok();
     assert_eq!(content(&out), (vec!["x".to_owned()], 2));
     let error = tupelo(&["dump", &file, "-o", &out, "--exclude", "x"]).fails(2);
-    assert!(error.contains("no field is left"), "{error}");
+    assert!(error.contains("Parquet supports none of the fields"), "{error}");
 }
 
 #[test]
-fn parquet_holds_events_of_atlas() {
+fn parquet_supports_events_of_atlas() {
     let Some(file) = data().map(|folder| folder.join("atlas_daod_physlite_ntuple.root")).filter(|file| file.exists())
     else {
         return;
@@ -142,13 +142,13 @@ fn parquet_holds_events_of_atlas() {
     let place = Place::new();
     let (input, out) = (format!("{}:EventData", file.display()), place.path("out.parquet"));
     let run = tupelo(&["dump", &input, "--entries", ":5", "-o", &out]);
-    assert!(run.stderr.contains("warning: left out") && run.stderr.contains("'EventInfoAux:'"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: omitted") && run.stderr.contains("'EventInfoAux:'"), "{}", run.stderr);
     run.ok();
     let (names, entries) = content(&out);
     assert!(names.len() > 700 && entries == 5, "{entries} entries of {} fields", names.len());
 }
 
-/// `--threads 1` did not hold back the threads that make text.
+/// Defect: `--threads 1` did not limit the threads that format text.
 #[test]
 fn lines_are_the_same_with_any_number_of_threads() {
     let place = Place::new();

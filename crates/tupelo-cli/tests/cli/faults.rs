@@ -1,4 +1,4 @@
-//! Full disks, failing calls, and places where nothing can be written: the command says so and changes nothing.
+//! Full disks, failing system calls and unwritable places: the command fails and changes nothing.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
@@ -12,17 +12,17 @@ use super::{Place, command, summarise, tupelo};
 
 /// Sizes of small disks, in KiB.
 const DISK_KIB: std::ops::RangeInclusive<u64> = 64..=2048;
-/// And their steps.
+/// Step between the sizes, in KiB.
 const DISK_STEP_KIB: usize = 64;
-/// Nobody, on every system that has a superuser.
-const NOBODY: u32 = 65534;
+/// User id of an unprivileged user.
+const UNPRIVILEGED: u32 = 65534;
 
 fn run(command: &mut Command) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = command.output().expect("the command starts");
     (status.code(), String::from_utf8_lossy(&stderr).into_owned())
 }
 
-/// Everything in a folder, by name; a link by where it leads.
+/// The files of a folder by name; for a link, its target.
 fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -41,13 +41,13 @@ fn is_superuser() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// A small file system, as long as it lives.
+/// A small file system, unmounted on drop.
 struct Disk {
     place: PathBuf,
 }
 
 impl Disk {
-    /// `None` where this user may not mount.
+    /// `None` if the user may not mount.
     fn new(place: &Path, options: &str) -> Option<Self> {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", options, "tupelo-test"]).arg(place).stderr(Stdio::null());
@@ -114,7 +114,7 @@ fn a_limit_on_the_size_of_files_changes_nothing() {
         shell.args(["-c", &script]).arg(env!("CARGO_BIN_EXE_tupelo"));
         run(&mut shell)
     };
-    // Unless it is ignored, the system sends a signal that would end the process, and leave the temporary file.
+    // Unless it is ignored, the system sends a signal that would end the process and leave the temporary file.
     for trap in ["trap '' XFSZ;", ""] {
         for output in [&file, &place.path("new.root")] {
             let (status, said) = limited(trap, output);
@@ -125,8 +125,8 @@ fn a_limit_on_the_size_of_files_changes_nothing() {
     }
 }
 
-/// A folder with one thing of each kind that cannot be written to; all may look at it.
-fn hindrances(folder: &Path) {
+/// A readable folder with each kind of target that cannot be written.
+fn unwritable_targets(folder: &Path) {
     let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
     fs::create_dir(folder.join("locked")).expect("a directory");
     fs::write(folder.join("locked/old.root"), "old").expect("a file");
@@ -134,7 +134,7 @@ fn hindrances(folder: &Path) {
     fs::write(folder.join("protected.root"), "old").expect("a file");
     symlink("nowhere/x.root", folder.join("broken.root")).expect("a link");
     symlink("circle.root", folder.join("circle.root")).expect("a link");
-    let _ = fs::copy(env!("CARGO_BIN_EXE_tupelo"), folder.join("tupelo")).expect("the command");
+    let _ = fs::copy(env!("CARGO_BIN_EXE_tupelo-generate"), folder.join("tupelo")).expect("the command");
     mode(&folder.join("tupelo"), 0o777);
     mode(&folder.join("protected.root"), 0o444);
     mode(&folder.join("locked"), 0o555);
@@ -142,10 +142,10 @@ fn hindrances(folder: &Path) {
 }
 
 #[test]
-fn where_nothing_can_be_written_nothing_changes() {
+fn unwritable_targets_are_not_changed() {
     let place = Place::new();
     let folder = place.directory.path();
-    hindrances(folder);
+    unwritable_targets(folder);
     let long = format!("{}.root", "x".repeat(300));
     let cases = [
         ("locked/new.root", "Permission denied"),
@@ -159,15 +159,15 @@ fn where_nothing_can_be_written_nothing_changes() {
         (&long, "File name too long"),
         ("/dev/full", "not a regular file"),
     ];
-    // Nothing is denied to the superuser.
+    // The superuser has all permissions.
     let is_superuser = is_superuser();
     let before = (content(folder), content(&folder.join("locked")));
     for (target, expected) in cases {
         for append in ["--force", "--append"] {
             let mut command = Command::new(folder.join("tupelo"));
-            command.args(["generate", "b2hhh", "--events", "10", target, append]).current_dir(folder);
+            command.args(["b2hhh", "--events", "10", target, append]).current_dir(folder);
             if is_superuser {
-                command.uid(NOBODY);
+                command.uid(UNPRIVILEGED);
             }
             let (status, said) = run(&mut command);
             assert_eq!(status, Some(1), "{target} {append}: {said}");
@@ -187,7 +187,7 @@ fn where_nothing_can_be_written_nothing_changes() {
 }
 
 #[test]
-fn a_link_is_followed_and_stays() {
+fn links_are_followed() {
     let place = Place::new();
     let folder = place.directory.path();
     fs::create_dir(folder.join("elsewhere")).expect("a directory");
@@ -201,7 +201,7 @@ fn a_link_is_followed_and_stays() {
     }
 }
 
-/// Runs a command below strace, which lets some calls of the system fail; `None` where that cannot be.
+/// Runs a command under strace, which makes system calls fail; `None` if that is not possible.
 fn strace(inject: &str, options: &[&str], arguments: &[&str]) -> Option<(Option<i32>, String)> {
     let call = inject.split(':').next().unwrap_or_default();
     let mut strace = Command::new("strace");
@@ -213,7 +213,7 @@ fn strace(inject: &str, options: &[&str], arguments: &[&str]) -> Option<(Option<
 }
 
 #[test]
-fn calls_of_the_system_that_fail() {
+fn failing_system_calls_change_nothing() {
     let place = Place::new();
     let (source, target) = (place.b2hhh(), place.path("x.root"));
     let _ = fs::copy(&source, &target).expect("a file");
@@ -222,16 +222,16 @@ fn calls_of_the_system_that_fail() {
     let replace: &[&str] = &["copy", &source, &target, "--force", "--compression", "lz4"];
     let added = format!("{target}:again");
     let add: &[&str] = &["copy", &source, &added, "--append"];
-    // The second sync of an update comes when all is in place.
+    // The second sync of an update follows the patches.
     let failing = [
-        (replace, "fsync:error=EIO:when=1", "must be taken as lost"),
-        (replace, "fsync:error=EIO:when=2", "must be taken as lost"),
-        (replace, "fsync:error=EIO", "must be taken as lost"),
+        (replace, "fsync:error=EIO:when=1", "may be lost"),
+        (replace, "fsync:error=EIO:when=2", "may be lost"),
+        (replace, "fsync:error=EIO", "may be lost"),
         (replace, "writev:error=ENOSPC:when=1", "No space left on device"),
         (replace, "writev:error=EDQUOT:when=1+", "quota exceeded"),
         (replace, "pwrite64:error=EIO:when=1", "Input/output error"),
         (replace, "rename,renameat,renameat2:error=EACCES", "Permission denied"),
-        (add, "fsync:error=EIO:when=1", "must be taken as lost"),
+        (add, "fsync:error=EIO:when=1", "may be lost"),
         (add, "writev:error=ENOSPC:when=1", "No space left on device"),
         (add, "pwrite64:error=EIO:when=1", "its old content is restored"),
     ];
@@ -239,7 +239,7 @@ fn calls_of_the_system_that_fail() {
         let Some((status, said)) = strace(inject, &[], arguments) else {
             return summarise(
                 "command-strace",
-                "command: no system calls failed on demand, there is no strace that works",
+                "command: failing system calls were not tested, because strace is not available",
             );
         };
         assert_eq!(status, Some(1), "{inject}: {said}");
@@ -253,7 +253,7 @@ fn calls_of_the_system_that_fail() {
         "pwrite64:error=EINTR:when=1",
         "close:error=EIO:when=6+",
     ] {
-        // What close could say, sync has said before: a file that is in place after it is whole.
+        // Sync reports errors before close, so the file is complete.
         let done = strace(inject, &[], replace);
         assert_eq!(done.map(|(status, said)| (status, said.contains("cannot"))), Some((Some(0), false)), "{inject}");
         assert!(content(folder).len() == before.len() && content(folder) != before, "{inject}");
@@ -261,22 +261,22 @@ fn calls_of_the_system_that_fail() {
         let _ = fs::copy(&source, &target).expect("a file");
         runs += 1;
     }
-    // The last sync of an update: said, and all is there.
+    // The last sync of an update fails: an error, but the data are written.
     let (status, said) = strace("fsync:error=EIO:when=2", &[], add).expect("strace has worked before");
     assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("its new content is in place but may not survive a power failure"), "{said}");
+    assert!(said.contains("the new content is visible but may not survive a power failure"), "{said}");
     tupelo(&["verify", &target]).ok();
     assert_eq!(tupelo(&["dump", &added]).ok(), tupelo(&["dump", &source]).ok());
     summarise("command-strace", &format!("command: {} runs with calls of the system that fail on demand", runs + 1));
 }
 
 #[test]
-fn reads_that_fail_or_are_interrupted() {
+fn failing_reads_are_errors() {
     let place = Place::new();
     let file = place.b2hhh();
     let copy = place.path("copy.root");
     let expected = tupelo(&["dump", &file]).ok();
-    // Metadata come by the one call, pages by the other.
+    // Metadata are read by one of the calls, pages by the other.
     let mut failed = HashSet::new();
     for (call, n) in ["pread64", "preadv"].into_iter().flat_map(|call| (1..5).map(move |n| (call, n))) {
         for (error, is_fine) in [("EIO", false), ("EINTR", true)] {
@@ -297,7 +297,7 @@ fn reads_that_fail_or_are_interrupted() {
 }
 
 #[test]
-fn standard_output_that_is_full() {
+fn full_stdout_is_an_error() {
     let place = Place::new();
     let file = place.nanoaod();
     for arguments in [&["dump", &file][..], &["ls", &file], &["schema", &file]] {

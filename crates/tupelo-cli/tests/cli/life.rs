@@ -1,4 +1,4 @@
-//! What is said of entries goes along, and writing that is stopped leaves what was there.
+//! Attribute sets and metadata in copies, checkpoints, and interrupted writers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,10 +12,11 @@ use tupelo::schema::Schema;
 
 use super::{Place, command, tupelo};
 
-/// How long a command that is stopped may take here, where many tests share few cores.
+/// Time limit for the end of an interrupted command; many tests share few cores.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Ten entries in `Events`, with metadata, and runs of entries 0–3, 3–8, 8–10, none, and behind the end.
+/// Ten entries in `Events`, with metadata, and attributes of the ranges 0–3, 3–8, 8–10, an empty one, and one past the
+/// end.
 fn described(place: &Place) -> String {
     let path = place.path("described.root");
     let file = tupelo::create(&path).expect("a file");
@@ -36,7 +37,7 @@ fn described(place: &Place) -> String {
     path
 }
 
-/// Start, length, run and quality of each row.
+/// Start, length, run and quality of each entry of the attribute set.
 fn rows(file: &str) -> Vec<serde_json::Value> {
     let text = tupelo(&["dump", "--attributes", "runs", "--format", "jsonl", file]).ok();
     let row = |line: &str| -> serde_json::Value {
@@ -48,7 +49,7 @@ fn rows(file: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn copies_keep_what_is_said_of_entries() {
+fn copies_keep_attribute_sets() {
     let place = Place::new();
     let (file, copy) = (described(&place), place.path("copy.root"));
     let run = tupelo(&["copy", &file, &copy]);
@@ -73,7 +74,7 @@ fn copies_keep_what_is_said_of_entries() {
 }
 
 #[test]
-fn ls_shows_rows_and_metadata() {
+fn ls_shows_attribute_sets_and_metadata() {
     let place = Place::new();
     let file = described(&place);
     let listed = tupelo(&["ls", &file, "--json"]).json();
@@ -90,7 +91,7 @@ fn ls_shows_rows_and_metadata() {
 }
 
 #[test]
-fn an_ntuple_takes_no_name_of_a_directory() {
+fn names_of_directories_are_refused() {
     let place = Place::new();
     let (file, copy) = (described(&place), place.path("copy.root"));
     tupelo(&["copy", &file, &format!("{copy}:dir/Events")]).ok();
@@ -113,10 +114,10 @@ fn checkpoints_are_sizes_or_off() {
         tupelo(&["copy", &path, &place.path("copy.root"), "--force", "--checkpoint", checkpoint]).ok();
     }
     let error = tupelo(&["generate", "b2hhh", &path, "--checkpoint", "never"]).fails(2);
-    assert!(error.contains("'never' is no size") && error.contains("or off"), "{error}");
+    assert!(error.contains("'never' is not a size") && error.contains("or off"), "{error}");
 }
 
-/// A command that is killed where a test fails before it is stopped.
+/// A running command, killed on drop.
 struct Running(Option<Child>);
 
 impl Drop for Running {
@@ -128,7 +129,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a command that would write for hours, and waits until it is at it; gives it and the temporary file.
+/// Starts a command that would write for hours, and waits for its temporary file; returns both.
 fn writing(place: &Place, arguments: &[&str]) -> (Running, PathBuf) {
     let known: Vec<_> = place.files();
     let mut command = command(&["generate", "b2hhh", "--events", "1000000000", "--cluster-bytes", "100kB"]);
@@ -147,7 +148,7 @@ fn writing(place: &Place, arguments: &[&str]) -> (Running, PathBuf) {
     }
 }
 
-/// Sends a signal; gives exit status and what the command said.
+/// Sends a signal; returns the exit status and stderr.
 fn stop(mut running: Running, signal: &str) -> (Option<i32>, String) {
     let child = running.0.take().expect("a command");
     let began = Instant::now();
@@ -159,7 +160,7 @@ fn stop(mut running: Running, signal: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_signal_leaves_nothing_but_the_last_checkpoint() {
+fn an_interrupted_writer_keeps_the_last_checkpoint() {
     let place = Place::new();
     let target = place.path("f.root");
     let (running, _) = writing(&place, &["--checkpoint", "off", &target]);
@@ -177,9 +178,9 @@ fn a_signal_leaves_nothing_but_the_last_checkpoint() {
     assert!(listed["ntuples"][0]["entries"].as_u64() > Some(1000), "{listed}");
 }
 
-/// A repair of such a file made one without ntuples of it, or said that a record was lost.
+/// Defect: repair turned such a file into one without ntuples, or reported a lost record.
 #[test]
-fn a_writer_killed_before_its_first_checkpoint_leaves_nothing_to_restore() {
+fn a_writer_killed_before_its_first_checkpoint_cannot_be_repaired() {
     let place = Place::new();
     let target = place.path("f.root");
     let (running, temporary) = writing(&place, &["--checkpoint", "off", &target]);
@@ -196,7 +197,7 @@ fn a_writer_killed_before_its_first_checkpoint_leaves_nothing_to_restore() {
 }
 
 #[test]
-fn a_signal_leaves_an_extended_file_as_it_was() {
+fn an_interrupted_append_changes_nothing() {
     let place = Place::new();
     let file = place.b2hhh();
     let before = std::fs::read(&file).expect("the file");

@@ -1,4 +1,4 @@
-//! The command from outside: what it writes to which stream, and with which exit status it ends.
+//! Tests of the programs by stdout, stderr and exit status.
 
 #[cfg(target_os = "linux")]
 mod any_file;
@@ -25,7 +25,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What one run left behind.
+/// The result of a run.
 struct Run {
     status: Option<i32>,
     stdout: String,
@@ -33,20 +33,20 @@ struct Run {
 }
 
 impl Run {
-    /// Fails unless the command ended well; what it wrote to standard output.
+    /// Stdout of a successful run; panics otherwise.
     #[track_caller]
     fn ok(self) -> String {
         assert_eq!(self.status, Some(0), "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// Standard output as one JSON document.
+    /// Stdout as one JSON document.
     #[track_caller]
     fn json(self) -> Value {
         serde_json::from_str(&self.ok()).expect("one JSON document")
     }
 
-    /// Fails unless the command ended with this status; what it wrote to standard error.
+    /// Stderr of a run with this exit status; panics otherwise.
     #[track_caller]
     fn fails(self, status: i32) -> String {
         assert_eq!(self.status, Some(status), "{}{}", self.stdout, self.stderr);
@@ -54,8 +54,13 @@ impl Run {
     }
 }
 
+/// A run of `tupelo`, or of `tupelo-generate` if the first argument is `generate`.
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tupelo"));
+    let (program, arguments) = match arguments {
+        ["generate", arguments @ ..] => (env!("CARGO_BIN_EXE_tupelo-generate"), arguments),
+        arguments => (env!("CARGO_BIN_EXE_tupelo"), arguments),
+    };
+    let mut command = Command::new(program);
     command.args(arguments).env_remove("RUST_BACKTRACE");
     command
 }
@@ -66,7 +71,7 @@ fn tupelo(arguments: &[&str]) -> Run {
     Run { status: status.code(), stdout: text(stdout), stderr: text(stderr) }
 }
 
-/// A directory with a generated file of each kind.
+/// A temporary directory for generated files.
 struct Place {
     directory: TempDir,
 }
@@ -80,7 +85,7 @@ impl Place {
         self.directory.path().join(name).to_str().expect("a path in UTF-8").to_owned()
     }
 
-    /// What is in the directory.
+    /// The files in the directory.
     #[cfg(unix)]
     fn files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.directory).expect("the directory");
@@ -89,7 +94,7 @@ impl Place {
         files
     }
 
-    /// 3000 B decays in small pages and several clusters.
+    /// 3000 events of `b2hhh` with small pages and several clusters.
     fn b2hhh(&self) -> String {
         let path = self.path("b2hhh.root");
         let sizes = ["--page-bytes", "4KiB", "--cluster-bytes", "100kB"];
@@ -98,7 +103,7 @@ impl Place {
         path
     }
 
-    /// 500 jagged events.
+    /// 500 events of `nanoaod`.
     fn nanoaod(&self) -> String {
         let path = self.path("nanoaod.root");
         tupelo(&["generate", "nanoaod", "--events", "500", &path]).ok();
@@ -106,14 +111,14 @@ impl Place {
     }
 }
 
-/// The folder of real files, if this clone has one.
+/// The folder of real files, if it exists.
 fn data() -> Option<PathBuf> {
     let given = std::env::var_os("TUPELO_DATA").filter(|path| !path.is_empty()).map(PathBuf::from);
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     given.or(Some(beside)).filter(|path| path.is_dir())
 }
 
-/// Leaves a line for the end of `make test`.
+/// Adds a line to the summary of `make test`.
 fn summarise(name: &str, line: &str) {
     println!("{line}");
     if let Some(folder) = std::env::var_os("TUPELO_SUMMARY") {

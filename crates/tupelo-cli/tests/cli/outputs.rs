@@ -1,11 +1,11 @@
-//! No command overwrites what it reads, however the path is spelled.
+//! Outputs: no command overwrites its input, and links and devices are kept.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::{Place, command, tupelo};
 
-/// `copy -f F F` replaced a file with four ntuples and many trees by one ntuple.
+/// Defect: `copy -f F F` replaced a file with four ntuples and many trees by one ntuple.
 #[test]
 fn no_command_overwrites_its_input() {
     let place = Place::new();
@@ -29,7 +29,7 @@ fn no_command_overwrites_its_input() {
         let output = command(arguments).current_dir(&folder).output().expect("the command starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert!(said.contains("is the file that is read"), "{arguments:?}: {said}");
+        assert!(said.contains("is both input and output"), "{arguments:?}: {said}");
         assert!(fs::read(&file).expect("a file") == before, "{arguments:?} changed the file");
     };
     for output in &spellings {
@@ -49,7 +49,7 @@ fn no_command_overwrites_its_input() {
     assert_eq!(files.len(), 4, "nothing is left beside the files: {files:?}");
 }
 
-/// Appending goes behind all that is read, and is safe.
+/// Appending does not change the data that are read.
 #[test]
 fn a_file_may_be_appended_to_itself_under_another_name() {
     let place = Place::new();
@@ -68,13 +68,13 @@ fn a_file_may_be_appended_to_itself_under_another_name() {
         tupelo(&["verify", "--deep", &file]).ok();
     }
     let error = tupelo(&["copy", &format!("{file}:DecayTree"), &file, "--append", "--extend"]).fails(2);
-    assert!(error.contains("cannot be extended with themselves"), "{error}");
+    assert!(error.contains("cannot be extended with itself"), "{error}");
     tupelo(&["verify", "--deep", &file]).ok();
 }
 
-/// `>>` would have written text behind the file.
+/// `>>` would append text to the input.
 #[test]
-fn standard_output_is_not_the_file_that_is_read() {
+fn stdout_is_not_the_input() {
     let place = Place::new();
     let file = place.b2hhh();
     let before = fs::read(&file).expect("a file");
@@ -82,14 +82,14 @@ fn standard_output_is_not_the_file_that_is_read() {
         let end = fs::File::options().append(true).open(&file).expect("a file");
         let output = command(&[name, &file]).stdout(end).output().expect("the command starts");
         assert_eq!(output.status.code(), Some(2), "{name}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("standard output goes"), "{name}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("stdout is redirected"), "{name}");
         assert!(fs::read(&file).expect("a file") == before, "{name} changed the file");
     }
 }
 
-/// A link was replaced by a file.
+/// Defect: a link was replaced by a file.
 #[test]
-fn an_output_goes_where_a_link_leads() {
+fn links_are_followed() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let file = place.b2hhh();
@@ -98,7 +98,7 @@ fn an_output_goes_where_a_link_leads() {
         let (link, real) = (place.path(name), place.path(&format!("elsewhere/{name}")));
         symlink(format!("elsewhere/{name}"), &link).expect("a link");
         let expected = tupelo(arguments).ok();
-        // The file that the link leads to is a new one, and then one that is replaced.
+        // The target of the link is created, then replaced.
         for mode in [0o600, 0o640] {
             tupelo(&[arguments, &["-o", &link]].concat()).ok();
             assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
@@ -112,10 +112,10 @@ fn an_output_goes_where_a_link_leads() {
     assert_eq!(fs::read_dir(place.path("elsewhere")).expect("a folder").count(), 2);
 }
 
-/// `-o /dev/stdout` of the superuser replaced the device by a file.
+/// Defect: `-o /dev/stdout` of the superuser replaced the device by a file.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_is_no_file_is_written_to_and_stays() {
+fn pipes_and_devices_are_kept() {
     let place = Place::new();
     let file = place.b2hhh();
     let expected = tupelo(&["dump", &file]).ok();
@@ -134,7 +134,7 @@ fn what_is_no_file_is_written_to_and_stays() {
     }
     symlink("/proc/self/fd/1", &out).expect("a link");
     assert!(tupelo(&["dump", &file, "-o", &out]).ok() == expected);
-    // A file that the shell has opened is written to as well, behind what it holds.
+    // A file that the shell has opened is appended to.
     let log = place.path("log");
     for descriptor in ["1", "2"] {
         fs::write(&log, "before\n").expect("a file");

@@ -1,4 +1,4 @@
-//! ls, schema, head and dump over generated files.
+//! `ls`, `schema`, `head`, `dump` and `index` for generated files.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use super::{Place, command, tupelo};
 
 #[test]
-fn help_and_version_go_to_standard_output() {
+fn help_and_version_go_to_stdout() {
     assert!(tupelo(&["--version"]).ok().starts_with("tupelo 0."));
+    assert!(tupelo(&["generate", "--version"]).ok().starts_with("tupelo-generate 0."));
+    assert!(!tupelo(&["--help"]).ok().contains("generate"), "`tupelo-generate` is a separate program");
     for name in ["ls", "schema", "head", "dump", "explain", "layout", "verify", "copy", "index", "generate"] {
         let help = tupelo(&[name, "--help"]).ok();
         assert!(help.contains("Example"), "{name} has an example");
@@ -92,7 +94,7 @@ fn the_head_is_a_table() {
 }
 
 #[test]
-fn colours_are_only_where_wanted() {
+fn colours_follow_the_option() {
     let place = Place::new();
     let file = place.nanoaod();
     assert!(!tupelo(&["ls", &file]).ok().contains('\x1b'));
@@ -101,7 +103,7 @@ fn colours_are_only_where_wanted() {
 }
 
 #[test]
-fn entries_are_chosen_as_in_python() {
+fn entry_ranges_follow_python() {
     let place = Place::new();
     let file = place.b2hhh();
     let all = tupelo(&["dump", &file]).ok();
@@ -118,7 +120,7 @@ fn entries_are_chosen_as_in_python() {
 }
 
 #[test]
-fn csv_has_a_head_and_quotes_what_is_nested() {
+fn csv_has_a_header_and_quotes_nested_values() {
     let place = Place::new();
     let file = place.nanoaod();
     let csv = tupelo(&["dump", &file, "--format", "csv", "--fields", "event,MET_pt,Jet_pt"]).ok();
@@ -136,7 +138,7 @@ fn csv_has_a_head_and_quotes_what_is_nested() {
 }
 
 #[test]
-fn arrow_and_parquet_hold_the_same() {
+fn arrow_and_parquet_have_the_same_values() {
     let place = Place::new();
     let file = place.nanoaod();
     let parquet = place.path("out.parquet");
@@ -153,7 +155,7 @@ fn arrow_and_parquet_hold_the_same() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_complaint() {
+fn a_closed_pipe_is_not_an_error() {
     let place = Place::new();
     let file = place.b2hhh();
     for format in ["jsonl", "csv", "arrow"] {
@@ -171,7 +173,7 @@ fn a_closed_pipe_is_no_complaint() {
 }
 
 #[test]
-fn a_dump_is_cut_by_an_expression() {
+fn cuts_select_entries() {
     let place = Place::new();
     let file = place.nanoaod();
     let is_hard = |line: &&str| {
@@ -184,7 +186,7 @@ fn a_dump_is_cut_by_an_expression() {
     assert!(!kept.is_empty() && kept.len() < 500, "{} of 500", kept.len());
     let cut = tupelo(&["dump", &file, "--where", "count(Jet_pt[Jet_pt > 40]) >= 2"]).ok();
     assert_eq!(cut.lines().collect::<Vec<_>>(), kept);
-    // Of fields that are not written, too.
+    // Also with fields that are not written.
     let cut = tupelo(&["dump", &file, "--fields", "MET_pt", "--where", "count(Jet_pt[Jet_pt > 40]) >= 2"]).ok();
     assert_eq!(cut.lines().count(), kept.len());
     assert_eq!(tupelo(&["dump", &file, "--where", "len(Jet_pt) < 0"]).ok(), "");
@@ -198,14 +200,14 @@ fn a_dump_is_cut_by_an_expression() {
 }
 
 #[test]
-fn head_shows_the_first_entries_that_a_cut_keeps() {
+fn head_applies_cuts() {
     let place = Place::new();
     let file = place.nanoaod();
     let cut = ["--where", "count(Jet_pt[Jet_pt > 40]) >= 2", "--fields", "MET_pt"];
     let dumped = tupelo(&[&["dump", &file], &cut[..]].concat()).ok();
     let head = tupelo(&[&["head", &file, "-n", "3", "--format", "jsonl"], &cut[..]].concat()).ok();
     assert_eq!(head.lines().collect::<Vec<_>>(), dumped.lines().take(3).collect::<Vec<_>>());
-    // The table has the numbers of the entries, by which they are found again.
+    // The table shows entry numbers.
     let table = tupelo(&[&["head", &file, "-n", "3"], &cut[..]].concat()).ok();
     let numbers: Vec<&str> = table.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     for (number, line) in numbers.into_iter().zip(head.lines()) {
@@ -217,7 +219,7 @@ fn head_shows_the_first_entries_that_a_cut_keeps() {
 }
 
 #[test]
-fn an_index_is_a_manifest_of_all_files() {
+fn index_writes_a_manifest_of_all_files() {
     let place = Place::new();
     let (decays, events) = (place.b2hhh(), place.nanoaod());
     let manifest = tupelo(&["index", &decays, &format!("{events}:Events"), &decays]).json();
@@ -241,7 +243,7 @@ fn an_index_is_a_manifest_of_all_files() {
     assert_eq!(tupelo(&["index", "-o", &output, &decays, &events, &decays]).ok(), "");
     let written = std::fs::read_to_string(&output).expect("a manifest");
     assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), manifest);
-    // What cannot be read is named, and the manifest of before stays.
+    // An unreadable file is reported, and the old manifest is kept.
     let error = tupelo(&["index", "-o", &output, &decays, &place.path("none.root")]).fails(1);
     assert!(error.contains("none.root"), "{error}");
     assert_eq!(std::fs::read_to_string(&output).expect("a manifest"), written);

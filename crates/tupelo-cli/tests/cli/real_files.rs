@@ -1,4 +1,4 @@
-//! Every real ntuple is listed, dumped, verified, mapped and copied.
+//! All read commands, and `copy`, for real files.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ fn real_files_are_read_and_copied() {
 }
 
 #[test]
-fn files_of_trees_are_listed_and_mapped() {
+fn files_of_trees_are_listed() {
     let trees = data().map(|folder| folder.join("trees")).filter(|folder| folder.is_dir());
     let mut covered = 0;
     for path in trees.map(|folder| files(&folder)).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Several files, wildcards, directories inside of files.
+//! Several files, wildcards, directories in files.
 
 use serde_json::json;
 
@@ -20,10 +20,10 @@ fn several_files_are_listed() {
     assert_eq!(documents.iter().map(|one| one["file"].clone()).collect::<Vec<_>>(), [json!(decays), json!(events)]);
     let schemas = tupelo(&["schema", &format!("{}:Events", place.path("n*.root")), &decays]).ok();
     assert!(schemas.contains("Events: 500 entries") && schemas.contains("DecayTree: 3 000 entries"), "{schemas}");
-    assert!(tupelo(&["ls", &place.path("x*.root")]).fails(1).contains("no file fits"));
-    assert!(tupelo(&["head", &place.path("*.root")]).fails(2).contains("2 files fit"));
+    assert!(tupelo(&["ls", &place.path("x*.root")]).fails(1).contains("no file matches"));
+    assert!(tupelo(&["head", &place.path("*.root")]).fails(2).contains("2 files match"));
     assert_eq!(tupelo(&["head", "-n1", &place.path("n*.root")]).ok(), tupelo(&["head", "-n1", &events]).ok());
-    // One that cannot be listed does not keep the others from being.
+    // Other files are listed after an error.
     let run = tupelo(&["ls", &place.path("none.root"), &decays]);
     assert!(run.stdout.contains("DecayTree"), "{}", run.stdout);
     let error = run.fails(1);
@@ -31,7 +31,7 @@ fn several_files_are_listed() {
 }
 
 #[test]
-fn several_files_are_verified_and_the_worst_decides() {
+fn several_files_are_verified() {
     let place = Place::new();
     let (a, b) = (place.b2hhh(), place.nanoaod());
     let run = tupelo(&["verify", &a, &b]);
@@ -70,7 +70,7 @@ fn a_directory_in_a_file_is_listed() {
     assert!(error.contains("'dri'") && error.contains(&format!("`tupelo ls {all}`")), "{error}");
 }
 
-/// Files of trees only were called intact like all others.
+/// Defect: files without ntuples were reported as intact without a warning.
 #[test]
 fn files_without_an_ntuple_are_counted() {
     let place = Place::new();
@@ -95,9 +95,9 @@ fn files_without_an_ntuple_are_counted() {
     run.ok();
 }
 
-/// Nobody noticed that entries were there twice.
+/// Defect: duplicate inputs were copied without a warning.
 #[test]
-fn an_input_that_is_given_twice_is_told() {
+fn duplicate_inputs_are_reported() {
     let place = Place::new();
     let file = place.b2hhh();
     let copy = place.path("copy.root");

@@ -1,4 +1,4 @@
-//! Text from a file cannot control the terminal.
+//! Escape sequences in files do not reach the terminal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use tupelo::schema::Schema;
 
 use super::{Place, Run, data, summarise, tupelo};
 
-/// What a terminal would act upon, and what turns text around.
-const EVIL: &str = "\x1b]0;pwned\x07\x1b[31mRED\r\u{202e}\u{9b}2J\u{2066}";
+/// Control characters, escape sequences and bidirectional overrides.
+const HOSTILE: &str = "\x1b]0;pwned\x07\x1b[31mRED\r\u{202e}\u{9b}2J\u{2066}";
 
-/// What the format allows in names.
+/// Characters that are allowed in names.
 const NAME: &str = "N\u{202e}\u{2066}eman";
 
-/// An ntuple whose every text is evil.
-fn evil(place: &Place) -> String {
-    let path = place.path("evil.root");
+/// An ntuple with escape sequences in all texts.
+fn hostile(place: &Place) -> String {
+    let path = place.path("hostile.root");
     let file = tupelo::create(&path).expect("a file");
     let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
-    let texts: ArrayRef = Arc::new(StringArray::from(vec![EVIL, "b"]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![HOSTILE, "b"]));
     let batch = RecordBatch::try_from_iter([(NAME, numbers), ("text", texts)]).expect("a batch");
     let mut schema = Schema::from_arrow(&batch.schema()).expect("a schema");
-    schema.fields[0].description = EVIL.to_owned();
-    schema.fields[0].type_alias = EVIL.to_owned();
-    let options = WriteOptions::default().with_description(EVIL);
+    schema.fields[0].description = HOSTILE.to_owned();
+    schema.fields[0].type_alias = HOSTILE.to_owned();
+    let options = WriteOptions::default().with_description(HOSTILE);
     let mut ntuple = file.ntuple(NAME, &schema, options).expect("an ntuple");
     ntuple.write(&batch).expect("entries");
-    ntuple.set_metadata(EVIL, EVIL).expect("metadata");
+    ntuple.set_metadata(HOSTILE, HOSTILE).expect("metadata");
     ntuple.finish().expect("an ntuple");
     file.finish().expect("a file");
     path
@@ -42,11 +42,11 @@ fn is_harmless(what: &str, run: &Run) {
     }
 }
 
-/// Escape sequences in names, types and the name of the writer reached the terminal.
+/// Defect: escape sequences in names, types and the name of the writer reached the terminal.
 #[test]
 fn texts_of_a_file_are_escaped() {
     let place = Place::new();
-    let file = evil(&place);
+    let file = hostile(&place);
     let named = format!("{file}:{NAME}");
     let copy = place.path("copy.root");
     let commands: [&[&str]; 13] = [
@@ -73,7 +73,7 @@ fn texts_of_a_file_are_escaped() {
     assert!(shown.contains(r"N\u{202e}\u{2066}eman"), "{shown}");
     assert!(shown.contains(r"\u{1b}]0;pwned\u{7}\u{1b}[31mRED\r\u{202e}\u{9b}2J\u{2066}"), "{shown}");
     assert!(tupelo(&["schema", &file]).ok().lines().count() == 3);
-    // The report of a damaged page names its field.
+    // The error of a damaged page contains the field name.
     let layout = tupelo(&["layout", "--json", &file]).json();
     let page = layout["regions"].as_array().expect("regions").iter().find(|region| region["what"] == "pages");
     let mut bytes = std::fs::read(&file).expect("a file");
@@ -86,21 +86,21 @@ fn texts_of_a_file_are_escaped() {
     }
 }
 
-/// Data stay data.
+/// Data are not escaped.
 #[test]
 fn values_are_not_changed() {
     let place = Place::new();
-    let file = evil(&place);
+    let file = hostile(&place);
     let csv = tupelo(&["dump", &file, "--format", "csv"]).ok();
-    assert!(csv.starts_with(&format!("{NAME},text\n1,\"{EVIL}\"\n")), "{csv:?}");
+    assert!(csv.starts_with(&format!("{NAME},text\n1,\"{HOSTILE}\"\n")), "{csv:?}");
     let json: serde_json::Value =
         serde_json::from_str(tupelo(&["dump", &file]).ok().lines().next().expect("a line")).expect("JSON");
-    assert_eq!(json["text"], EVIL);
+    assert_eq!(json["text"], HOSTILE);
 }
 
-/// Files with the reported texts, and those of `conformance/bad` whose names and types have control characters.
+/// Reported files, and those of `conformance/bad` whose names and types have control characters.
 #[test]
-fn known_evil_files_are_harmless() {
+fn known_hostile_files_are_harmless() {
     let bad = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/bad");
     let names = ["24-field-name-escape", "24-ntuple-name-escape", "33-type-of-control-characters"];
     let mut files: Vec<_> = names.iter().map(|name| bad.join(format!("{name}.root"))).collect();

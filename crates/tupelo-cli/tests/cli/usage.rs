@@ -1,17 +1,17 @@
-//! What the command line takes, and what is said of one that is wrong.
+//! Options, and errors of invalid command lines.
 
 use serde_json::json;
 
 use super::{Place, command, tupelo};
 
-/// What the command says with another environment.
+/// Exit status and stderr with `TUPELO_THREADS` set.
 fn with_threads(value: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let output = command(arguments).env("TUPELO_THREADS", value).output().expect("the command starts");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 #[test]
-fn a_cut_is_another_name_of_where() {
+fn where_is_an_alias_of_cut() {
     let place = Place::new();
     let file = place.nanoaod();
     let cut = "len(Muon_pt) == 2 and sum(Muon_charge) == 0";
@@ -19,21 +19,21 @@ fn a_cut_is_another_name_of_where() {
     assert!(!kept.is_empty());
     assert_eq!(tupelo(&["dump", &file, "--cut", cut]).ok(), kept);
     tupelo(&["dump", &file, "--cut", cut, "--where", cut]).fails(2);
-    assert!(tupelo(&["dump", "--help"]).ok().contains("--cut"));
+    assert!(tupelo(&["dump", "--help"]).ok().contains("--cut <EXPRESSION>"));
 }
 
 #[test]
-fn the_first_digits_of_an_option_are_a_number_of_entries() {
+fn numeric_options_suggest_n() {
     for (number, arguments) in [("5", &["head", "-5", "x.root"][..]), ("20", &["head", "x.root", "-20", "--quiet"])] {
         let error = tupelo(arguments).fails(2);
-        assert!(error.contains(&format!("the first {number} entries are shown by '-n {number}'")), "{error}");
+        assert!(error.contains(&format!("'-n {number}' shows the first {number} entries")), "{error}");
     }
     assert!(!tupelo(&["dump", "-5", "x.root"]).fails(2).contains("-n 5"));
-    assert!(!tupelo(&["head", "-x", "x.root"]).fails(2).contains("entries are shown"));
+    assert!(!tupelo(&["head", "-x", "x.root"]).fails(2).contains("shows the first"));
 }
 
 #[test]
-fn a_file_without_a_command_can_be_listed() {
+fn files_without_a_command_suggest_ls() {
     for file in ["events.root", "data/events", "events.root:Events"] {
         let error = tupelo(&[file]).fails(2);
         assert!(error.contains(&format!("'tupelo ls {file}'")), "{error}");
@@ -61,7 +61,7 @@ fn head_takes_a_range_of_entries() {
 }
 
 #[test]
-fn columns_that_are_defined_can_be_named() {
+fn defined_columns_can_be_selected() {
     let place = Place::new();
     let file = place.nanoaod();
     let names = |arguments: &[&str]| {
@@ -81,7 +81,7 @@ fn columns_that_are_defined_can_be_named() {
 }
 
 #[test]
-fn fields_are_left_out() {
+fn fields_are_excluded() {
     let place = Place::new();
     let file = place.nanoaod();
     let names = |command: &str, arguments: &[&str]| {
@@ -94,7 +94,7 @@ fn fields_are_left_out() {
     let expected =
         all.iter().filter(|name| !name.starts_with("Muon_") && !name.starts_with("Jet_") && *name != "MET_pt");
     assert_eq!(some, expected.cloned().collect::<Vec<_>>());
-    // Of what is not chosen anyway nothing is left out, but it must be there.
+    // An excluded field need not be selected, but must exist.
     let chosen = ["--entries", ":2", "--fields", "event,Muon_pt", "--exclude", "Muon_*,Jet_pt"];
     let expected = tupelo(&["dump", &file, "--entries", ":2", "--fields", "event"]).ok();
     assert_eq!(tupelo(&[&["dump", &file], &chosen[..]].concat()).ok(), expected);
@@ -108,16 +108,16 @@ fn fields_are_left_out() {
 }
 
 #[test]
-fn near_names_have_any_capitals() {
+fn suggestions_ignore_case() {
     let place = Place::new();
     let file = place.nanoaod();
     let error = tupelo(&["schema", &file, "--fields", "muon*"]).fails(1);
     assert!(error.contains("'Muon_"), "{error}");
 }
 
-/// An empty variable was no number, and the usage of every command showed `--threads <N>` where there was one.
+/// Defect: an empty variable was an error, and a set one appeared as `--threads <N>` in the usage of every command.
 #[test]
-fn threads_may_come_from_the_environment() {
+fn threads_can_be_set_by_the_environment() {
     let place = Place::new();
     let file = place.nanoaod();
     for value in ["", " ", "0", "2"] {
@@ -133,7 +133,7 @@ fn threads_may_come_from_the_environment() {
 }
 
 #[test]
-fn a_directory_is_no_output() {
+fn directories_are_refused_as_output() {
     let place = Place::new();
     let file = place.nanoaod();
     std::fs::create_dir(place.path("folder")).expect("a folder");
@@ -142,11 +142,11 @@ fn a_directory_is_no_output() {
 }
 
 #[test]
-fn a_cut_that_keeps_nothing_is_told() {
+fn empty_results_of_cuts_are_reported() {
     let place = Place::new();
     let file = place.nanoaod();
     let cut = ["--where", "MET_pt < 0"];
-    let told = "0 entries: --where is true for none";
+    let note = "0 entries: --cut is true for none";
     let out = place.path("out.parquet");
     for arguments in [
         &["dump", &file][..],
@@ -156,16 +156,16 @@ fn a_cut_that_keeps_nothing_is_told() {
         &["head", &file, "--format", "jsonl"],
     ] {
         let run = tupelo(&[arguments, &cut].concat());
-        assert!(run.stderr.contains(told), "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(note), "{arguments:?}: {}", run.stderr);
         run.ok();
         let run = tupelo(&[arguments, &["--where", "MET_pt >= 0"]].concat());
-        assert!(!run.stderr.contains(told), "{arguments:?}: {}", run.stderr);
+        assert!(!run.stderr.contains(note), "{arguments:?}: {}", run.stderr);
     }
     let run = tupelo(&[&["copy", &file, &place.path("copy.root")], &cut[..]].concat());
     assert!(run.stderr.contains("0 entries"), "{}", run.stderr);
 }
 
-/// They named fields that `tupelo generate` does not make.
+/// Defect: the examples used fields that generated events do not have.
 #[test]
 #[cfg(unix)]
 fn examples_of_the_help_run_on_generated_events() {

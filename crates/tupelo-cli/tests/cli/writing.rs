@@ -1,4 +1,4 @@
-//! copy and generate.
+//! `tupelo copy` and `tupelo-generate`.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ fn the_same_seed_gives_the_same_events() {
 }
 
 #[test]
-fn a_copy_holds_the_same() {
+fn copies_have_the_same_entries() {
     let place = Place::new();
     let file = place.nanoaod();
     let copy = place.path("copy.root");
@@ -32,7 +32,7 @@ fn a_copy_holds_the_same() {
 }
 
 #[test]
-fn fields_and_entries_are_chosen() {
+fn fields_and_entries_are_selected() {
     let place = Place::new();
     let file = place.nanoaod();
     let copy = place.path("copy.root");
@@ -44,7 +44,7 @@ fn fields_and_entries_are_chosen() {
 }
 
 #[test]
-fn what_exists_is_neither_replaced_nor_extended_unasked() {
+fn existing_files_need_an_option() {
     let place = Place::new();
     let (nanoaod, b2hhh) = (place.nanoaod(), place.b2hhh());
     let all = place.path("all.root");
@@ -60,7 +60,7 @@ fn what_exists_is_neither_replaced_nor_extended_unasked() {
     assert_eq!(names(&all), ["Events", "DecayTree"]);
     let error = tupelo(&["dump", &all]).fails(2);
     assert!(error.contains("'Events'") && error.contains("'DecayTree'"), "{error}");
-    assert!(tupelo(&["copy", &all, &place.path("one.root:Name")]).fails(2).contains("cannot all be called"));
+    assert!(tupelo(&["copy", &all, &place.path("one.root:Name")]).fails(2).contains("cannot have the same name"));
     tupelo(&["verify", &all]).ok();
     let both = place.path("both.root");
     tupelo(&["copy", &all, &both]).ok();
@@ -70,7 +70,7 @@ fn what_exists_is_neither_replaced_nor_extended_unasked() {
 }
 
 #[test]
-fn a_failed_copy_leaves_nothing() {
+fn a_failed_copy_leaves_no_file() {
     let place = Place::new();
     let file = place.nanoaod();
     let copy = place.path("copy.root");
@@ -79,7 +79,7 @@ fn a_failed_copy_leaves_nothing() {
 }
 
 #[test]
-fn copies_have_the_columns_that_are_defined() {
+fn copies_have_defined_columns() {
     let place = Place::new();
     let file = place.nanoaod();
     let copy = place.path("defined.root");
@@ -95,7 +95,7 @@ fn copies_have_the_columns_that_are_defined() {
     assert_eq!(names.len(), 5, "{names:?}");
     let sum: f64 = first["Muon_pt"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_f64).sum();
     assert!((first["twice"].as_f64().expect("a number") - 2.0 * sum).abs() < 1e-3, "{first}");
-    // The same in the other formats, and as a table.
+    // Also in other formats, and as a table.
     let csv = tupelo(&[&["dump", "--format", "csv", &file], &define[..], &cut, &fields].concat()).ok();
     assert_eq!(csv.lines().next(), Some("MET_pt,Muon_pt,ht,twice,hard"));
     assert_eq!(csv.lines().count(), written.lines().count() + 1);
@@ -107,14 +107,14 @@ fn copies_have_the_columns_that_are_defined() {
 }
 
 #[test]
-fn definitions_that_cannot_be_say_why() {
+fn invalid_definitions_are_explained() {
     let place = Place::new();
     let file = place.nanoaod();
     let copy = place.path("no.root");
     for (definition, wanted) in [
-        ("ht", "a name, '=' and an expression are wanted"),
-        ("=1", "a name, '=' and an expression are wanted"),
-        ("ht==1", "a name, '=' and an expression are wanted"),
+        ("ht", "expected NAME=EXPRESSION"),
+        ("=1", "expected NAME=EXPRESSION"),
+        ("ht==1", "expected NAME=EXPRESSION"),
         ("ht=sum(", "a value is missing at its end"),
         ("ht=sum(Muon_p)", "no field is called 'Muon_p'"),
         ("MET_pt=1.5", "there is a field 'MET_pt' already"),

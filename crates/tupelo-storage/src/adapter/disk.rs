@@ -1,5 +1,4 @@
-//! Disks that record what a sink does to them, and disks that fail on demand. A test puts them between a
-//! [`FileSink`](crate::FileSink) and its file.
+//! Disks that record calls, and disks with injected faults, for tests of [`FileSink`](crate::FileSink).
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -10,26 +9,26 @@ use bytes::Bytes;
 
 use crate::local::Disk;
 
-/// One call that changed a file, as far as the disk took it.
+/// A call that changed a file, with the bytes that were actually written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiskCall {
     /// Bytes were written at the end.
     Append(Bytes),
-    /// Bytes were written over others.
+    /// Bytes were overwritten.
     Overwrite {
-        /// From there on, in bytes from the start.
+        /// Offset in bytes.
         offset: u64,
-        /// These.
+        /// The bytes.
         bytes: Bytes,
     },
     /// Everything before was made durable.
     Sync,
-    /// The file was cut to this length.
+    /// The file was truncated to this length.
     Truncate(u64),
 }
 
 impl DiskCall {
-    /// Does the same to a file in memory.
+    /// Applies the call to a file in memory.
     pub fn replay(&self, file: &mut Vec<u8>) {
         match self {
             Self::Append(bytes) => file.extend_from_slice(bytes),
@@ -45,7 +44,7 @@ impl DiskCall {
     }
 }
 
-/// The calls that a [`RecordingDisk`] saw; clones are the same list.
+/// The calls to a [`RecordingDisk`]; clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct DiskLog {
     calls: Arc<Mutex<Vec<DiskCall>>>,
@@ -56,23 +55,23 @@ impl DiskLog {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All calls so far that did something; reads are not among them.
+    /// All calls so far that changed the file.
     pub fn calls(&self) -> Vec<DiskCall> {
         self.lock().clone()
     }
 
-    /// How many they are.
+    /// Number of calls.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no calls.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 }
 
-/// A disk that writes down what is done to it. Syncs are only written down: nobody pulls the plug, and they take long.
+/// A disk that records calls. Syncs are recorded but not performed, because they are slow.
 #[derive(Debug)]
 pub struct RecordingDisk {
     inner: Box<dyn Disk>,
@@ -86,7 +85,7 @@ impl RecordingDisk {
         Self { inner, log: log.clone(), append_bytes: usize::MAX }
     }
 
-    /// Takes at most so many bytes in one append, so that a short recording has many calls. At least one.
+    /// Limits the bytes of one append, so that a short recording has many calls. At least one.
     #[must_use]
     pub fn with_append_bytes(mut self, bytes: usize) -> Self {
         self.append_bytes = bytes.max(1);
@@ -129,33 +128,33 @@ impl Disk for RecordingDisk {
     }
 }
 
-/// What goes wrong with a [`FaultyDisk`].
+/// The fault of a [`FaultyDisk`].
 #[derive(Debug, Clone)]
 pub enum DiskFault {
-    /// The calls of these numbers, counted from 0 over all kinds, fail with an error of the system.
+    /// The calls with these numbers, counted from 0 over all kinds, fail with an error of the system.
     Calls {
-        /// Which.
+        /// Numbers of the calls.
         calls: Range<u64>,
         /// The error's number, as `EIO`.
         errno: i32,
     },
-    /// Those calls take one byte of what they are given, where they are given any.
+    /// The calls with these numbers write only one byte.
     Short {
-        /// Which.
+        /// Numbers of the calls.
         calls: Range<u64>,
     },
-    /// The file cannot have more bytes than these. What fits is taken, the next call fails with `errno`.
+    /// The size of the file is limited. A call writes what fits, and the next one fails with `errno`.
     Room {
-        /// Length of the file at first, in bytes.
+        /// Initial length of the file, in bytes.
         used_bytes: u64,
-        /// The most that it can have.
+        /// Maximum length, in bytes.
         bytes: u64,
         /// The error's number, as `ENOSPC`.
         errno: i32,
     },
 }
 
-/// A disk on which something goes wrong.
+/// A disk with an injected fault.
 #[derive(Debug)]
 pub struct FaultyDisk {
     inner: Box<dyn Disk>,
@@ -164,12 +163,12 @@ pub struct FaultyDisk {
 }
 
 impl FaultyDisk {
-    /// Wraps `inner`. `calls` counts, so that the caller can see whether a fault had its turn.
+    /// Wraps `inner`. `calls` counts the calls, so that the caller can see whether a fault was injected.
     pub fn new(inner: Box<dyn Disk>, fault: DiskFault, calls: &Arc<AtomicU64>) -> Self {
         Self { inner, fault, calls: calls.clone() }
     }
 
-    /// Counts a call of `len` bytes; gives how many of them it may take.
+    /// Counts a call of `len` bytes; returns the number of bytes that it may write.
     fn call(&mut self, len: usize) -> io::Result<usize> {
         let n = self.calls.fetch_add(1, Ordering::Relaxed);
         match &self.fault {
@@ -227,7 +226,7 @@ mod tests {
     use crate::local::FileSink;
 
     #[test]
-    fn what_is_recorded_makes_the_same_file_again() {
+    fn replaying_the_recording_gives_the_same_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x");
         let log = DiskLog::default();
@@ -255,8 +254,8 @@ mod tests {
     }
 
     #[test]
-    fn short_and_interrupted_calls_break_no_law() {
-        // `EINTR` is 4 wherever there is one.
+    fn short_and_interrupted_calls_keep_the_laws() {
+        // `EINTR` is 4 on all Unix systems.
         for fault in [DiskFault::Short { calls: 0..3 }, DiskFault::Calls { calls: 0..3, errno: 4 }] {
             update_laws(|old| {
                 let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Trouble on demand: the n-th call fails, so that tests can try every n.
+//! Fault injection: the n-th call fails, so that tests can try every n.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sink::{ByteSink, spoilt};
+use crate::sink::{ByteSink, poisoned};
 use crate::source::{ByteSource, Hints};
 
-/// Which call fails, and how; clones count together, so that one plan can span several sources and sinks.
+/// Which call fails, and with which kind of error. Clones share one counter, across several sources and sinks.
 ///
-/// Counted are the requests of a source (after merging, and `size`) and the appends, patches, checkpoints and commits of a sink.
-/// Reads are tried again by nobody here: each failing call fails once, at its turn.
+/// The counter includes the requests of a source (after merging, and `size`) and the appends, patches, checkpoints and
+/// commits of a sink. Requests are not retried: each fault occurs once.
 #[derive(Debug, Clone)]
 pub struct Faults {
     calls: Arc<AtomicU64>,
@@ -23,32 +23,32 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// No call fails; they are only counted.
+    /// Counts calls without faults.
     pub fn none() -> Self {
         Self { calls: Arc::default(), at: None, kind: ErrorKind::Other }
     }
 
-    /// The call after `n` others fails with an error of this kind.
+    /// The call after the first `n` fails with an error of this kind.
     pub fn at(n: u64, kind: ErrorKind) -> Self {
         Self { at: Some(n), kind, ..Self::none() }
     }
 
-    /// How many calls were made so far.
+    /// Number of calls so far.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Counts a call; an error if it is the one that fails.
+    /// Counts a call; returns the injected error for the selected one.
     fn call(&self, action: &str, uri: impl fmt::Display) -> Result<()> {
         let n = self.calls.fetch_add(1, Ordering::Relaxed);
         if self.at != Some(n) {
             return Ok(());
         }
-        Err(Error::new(self.kind, action.to_owned(), uri, format!("call {n} fails on demand")))
+        Err(Error::new(self.kind, action.to_owned(), uri, format!("injected fault at call {n}")))
     }
 }
 
-/// A source of which some requests fail.
+/// A source with an injected fault.
 #[derive(Debug)]
 pub struct FaultySource<S> {
     inner: S,
@@ -70,7 +70,7 @@ impl<S: ByteSource> fmt::Display for FaultySource<S> {
 
 impl<S: ByteSource> ByteSource for FaultySource<S> {
     fn size(&self) -> Result<u64> {
-        self.faults.call("ask for the size of", self)?;
+        self.faults.call("get the size of", self)?;
         self.inner.size()
     }
 
@@ -93,27 +93,27 @@ impl<S: ByteSource> ByteSource for FaultySource<S> {
     }
 }
 
-/// A sink of which some calls fail; as every sink, it is spoilt from then on.
+/// A sink with an injected fault; like every sink, it is poisoned after it.
 ///
-/// A commit that fails aborts the inner sink.
+/// A failing commit aborts the inner sink.
 #[derive(Debug)]
 pub struct FaultySink<S> {
     inner: Box<S>,
     faults: Faults,
-    spoilt: bool,
+    poisoned: bool,
 }
 
 impl<S: ByteSink> FaultySink<S> {
     /// Wraps `inner`.
     pub fn new(inner: S, faults: &Faults) -> Self {
-        Self { inner: Box::new(inner), faults: faults.clone(), spoilt: false }
+        Self { inner: Box::new(inner), faults: faults.clone(), poisoned: false }
     }
 
     fn call(&mut self, action: &str) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt(&self.inner));
+        if self.poisoned {
+            return Err(poisoned(&self.inner));
         }
-        self.faults.call(action, &self.inner).inspect_err(|_| self.spoilt = true)
+        self.faults.call(action, &self.inner).inspect_err(|_| self.poisoned = true)
     }
 }
 
@@ -151,7 +151,7 @@ impl<S: ByteSink> ByteSink for FaultySink<S> {
     fn commit(mut self: Box<Self>) -> Result<()> {
         match self.call("commit") {
             Ok(()) => self.inner.commit(),
-            // The first error is the one to tell.
+            // The first error is reported.
             Err(error) => self.inner.abort().and(Err(error)),
         }
     }
@@ -190,7 +190,7 @@ mod tests {
         let source = FaultySource::new(MemorySource::new(vec![1; 100]), &faults);
         source.size().unwrap();
         let error = source.read_ranges(&[0..1, 50..60, 70..80]).unwrap_err();
-        assert_eq!(error.to_string(), "cannot read memory:: call 2 fails on demand");
+        assert_eq!(error.to_string(), "cannot read memory:: injected fault at call 2");
         assert!(error.is_retryable());
         assert_eq!(source.read_ranges(&[0..1, 50..60, 70..80]).unwrap().len(), 3);
         assert_eq!(faults.calls(), 6);

@@ -1,4 +1,4 @@
-//! What reading costs: requests, bytes and time, counted.
+//! Counters of read requests, bytes and time.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,12 +11,12 @@ use bytes::Bytes;
 use crate::error::Result;
 use crate::source::{ByteSource, Hints, plan_requests};
 
-/// Time that threads spent on something, summed over them.
+/// Time spent on a task, summed over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Time {
-    /// By the clock on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// In which the threads had a core; as `wall` where the system does not tell.
+    /// CPU time of the threads; equal to `wall` if the system does not report it.
     pub cpu: Duration,
 }
 
@@ -28,7 +28,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Does some work, and adds the time that it took.
+    /// Runs a task and adds its time.
     pub fn time<T>(&self, work: impl FnOnce() -> T) -> T {
         let (wall, cpu) = (Instant::now(), thread_cpu());
         let done = work();
@@ -39,7 +39,7 @@ impl Clock {
         done
     }
 
-    /// What was added so far.
+    /// The total so far.
     pub fn read(&self) -> Time {
         let read = |counter: &AtomicU64| Duration::from_nanos(counter.load(Ordering::Relaxed));
         Time { wall: read(&self.wall_ns), cpu: read(&self.cpu_ns) }
@@ -61,7 +61,7 @@ fn thread_cpu() -> Option<Duration> {
     None
 }
 
-/// Counts of the reads of a source.
+/// Counters of the reads of a source.
 #[derive(Debug, Default)]
 pub struct Meter {
     requests: AtomicU64,
@@ -70,17 +70,17 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// How many requests were made, near ranges merged.
+    /// Number of requests, after merging.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// How many bytes those fetched.
+    /// Number of bytes of the requests.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How long they took.
+    /// Time of the requests.
     pub fn time(&self) -> Time {
         self.clock.read()
     }
@@ -134,7 +134,7 @@ impl<S: ByteSource> ByteSource for MeteredSource<S> {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        // Merged here to be counted; merging what is merged changes nothing.
+        // Merged here to be counted. The inner source merges no further.
         let plan = plan_requests(self, ranges)?;
         let answers = self.meter.clock.time(|| self.inner.read_ranges(plan.requests()))?;
         self.meter.count(plan.requests().len(), plan.request_bytes());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_tells_working_from_waiting() {
+    fn waiting_takes_no_cpu_time() {
         let clock = Clock::default();
         clock.time(|| std::thread::sleep(Duration::from_millis(20)));
         let time = clock.read();

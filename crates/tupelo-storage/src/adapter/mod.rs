@@ -1,11 +1,17 @@
-//! Wrappers that are themselves sources and sinks.
+//! Sources and sinks that wrap others.
 
+#[cfg(any(test, feature = "testing"))]
 mod disk;
+#[cfg(any(test, feature = "testing"))]
 mod fault;
 mod meter;
+#[cfg(any(test, feature = "testing"))]
 mod record;
 
+#[cfg(any(test, feature = "testing"))]
 pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
+#[cfg(any(test, feature = "testing"))]
 pub use fault::{Faults, FaultySink, FaultySource};
 pub use meter::{Clock, Meter, MeteredSource, Time};
+#[cfg(any(test, feature = "testing"))]
 pub use record::{IoEvent, IoLog, RecordingSink, RecordingSource};

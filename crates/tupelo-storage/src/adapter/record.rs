@@ -1,4 +1,4 @@
-//! An I/O log: which bytes were asked for and which requests that made. Tests pin it; people look at it.
+//! An I/O log: requested ranges and the resulting requests. Tests compare it with expected logs.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,27 +14,27 @@ use crate::source::{ByteSource, Hints, plan_requests};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IoEvent {
-    /// The size was asked for.
+    /// The size was queried.
     Size,
     /// Ranges were read in one call.
     Read {
-        /// How many ranges were asked for.
+        /// Number of requested ranges.
         ranges: usize,
-        /// The requests that they were merged to.
+        /// The merged requests.
         requests: Vec<Range<u64>>,
     },
     /// Bytes were appended in one call.
     Append {
-        /// Where, in bytes from the start.
+        /// Offset in bytes.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         len: u64,
     },
     /// Bytes were overwritten.
     Patch {
-        /// Where, in bytes from the start.
+        /// Offset in bytes.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         len: u64,
     },
     /// A checkpoint was made.
@@ -63,7 +63,7 @@ impl fmt::Display for IoEvent {
     }
 }
 
-/// A log that recording sources and sinks write to; clones are the same log. `Display` gives one line an event.
+/// The log of recording sources and sinks; clones share one log. `Display` gives one line for each event.
 #[derive(Debug, Clone, Default)]
 pub struct IoLog {
     events: Arc<Mutex<Vec<IoEvent>>>,
@@ -75,22 +75,22 @@ impl IoLog {
         Self::default()
     }
 
-    /// What happened so far, in order.
+    /// The events so far, in order.
     pub fn events(&self) -> Vec<IoEvent> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What happened so far; the log starts again from empty.
+    /// Takes the events so far, which empties the log.
     pub fn take(&self) -> Vec<IoEvent> {
         std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How many read requests were made so far.
+    /// Number of read requests so far.
     pub fn read_requests(&self) -> usize {
         self.requests().len()
     }
 
-    /// How many bytes those requests fetched.
+    /// Number of bytes of those requests.
     pub fn read_bytes(&self) -> u64 {
         self.requests().iter().map(|request| request.end - request.start).sum()
     }
@@ -159,8 +159,7 @@ impl<S: ByteSource> ByteSource for RecordingSource<S> {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        // Merged here to be seen; merging what is merged changes nothing, and the inner source stays free to run
-        // the requests at once.
+        // Merged here to be recorded. The inner source merges no further, and may run the requests concurrently.
         let plan = plan_requests(self, ranges)?;
         self.log.push(IoEvent::Read { ranges: ranges.len(), requests: plan.requests().to_vec() });
         Ok(plan.cut(&self.inner.read_ranges(plan.requests())?))
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_shows_how_ranges_became_requests() {
+    fn merged_requests_are_logged() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let log = IoLog::new();
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_shows_what_was_written() {
+    fn writes_are_logged() {
         let log = IoLog::new();
         let target = MemoryFile::new();
         let mut sink = Box::new(RecordingSink::new(MemorySink::create(&target), &log));

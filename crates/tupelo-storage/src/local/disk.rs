@@ -1,4 +1,4 @@
-//! The few calls by which a sink changes a file, so that tests can record them or let them fail.
+//! The system calls by which a sink changes a file, as a trait, so that tests can record them and inject faults.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -6,50 +6,50 @@ use std::io::{self, IoSlice, Write};
 
 use super::positioned::Positioned;
 
-/// An open file as [`FileSink`](super::FileSink) writes it. Every method is one call of the system: it may be
-/// interrupted and may take less than it is given. The sink repeats.
+/// An open file of a [`FileSink`](super::FileSink). Every method is one system call, which may be interrupted and may
+/// write fewer bytes than given; the sink repeats it.
 pub trait Disk: Debug + Send {
-    /// Writes behind what was written by the call before; gives the number of bytes taken.
+    /// Appends after the bytes of the previous call; returns the number of bytes written.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Overwrites what is there, from `offset` bytes on; gives the number of bytes taken.
+    /// Overwrites bytes from `offset`; returns the number of bytes written.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
 
     /// Reads exactly `len` bytes.
     ///
     /// # Errors
-    /// What the system says; [`io::ErrorKind::UnexpectedEof`] at the end of the file.
+    /// Errors of the system; [`io::ErrorKind::UnexpectedEof`] at the end of the file.
     fn read(&mut self, offset: u64, len: usize) -> io::Result<Vec<u8>>;
 
     /// Makes everything written so far durable.
     ///
     /// # Errors
-    /// What the system says; what was written since the last success may be lost then, whatever later calls say.
+    /// Errors of the system. Bytes written since the last success may then be lost, even if a later call succeeds.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Cuts the file off behind its first `len` bytes.
+    /// Truncates the file to `len` bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 }
 
-/// Ends the lock of a file. Closing the file would not be enough: a child process that was forked meanwhile has it open
-/// too, and with it the lock. In such a child nothing is done: the lock is that of `process`, which opened the file.
+/// Releases the lock of a file. Closing the file is not enough, because a forked child process may have it open too,
+/// and share the lock. In such a child this does nothing: the lock belongs to `process`, which opened the file.
 fn unlock(file: &File, process: u32) {
     if process == std::process::id() {
-        // File systems without locks have nothing to unlock.
+        // Fails on file systems without locks, where there is nothing to release.
         let _ = file.unlock();
     }
 }
 
-/// A file that is open for its lock, which ends with this value.
+/// A file that is kept open for its lock, released on drop.
 #[derive(Debug)]
 pub(super) struct Locked {
     pub(super) file: File,
@@ -68,7 +68,7 @@ impl Drop for Locked {
     }
 }
 
-/// A file of this machine, locked; appends go where its cursor stands.
+/// A locked local file; appends are written at its cursor.
 #[derive(Debug)]
 pub(super) struct LocalDisk {
     file: Positioned,

@@ -1,4 +1,4 @@
-//! Objects in memory: for tests, and for bytes that are there already.
+//! Objects in memory.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sink::{ByteSink, check_patch, spoilt};
+use crate::sink::{ByteSink, check_patch, poisoned};
 use crate::source::{ByteSource, Hints, checked_len};
 
-/// Hints for memory: nothing is gained by merging requests, and nothing by several at a time. What is fetched is not copied.
+/// Hints for memory: neither merging nor concurrency is useful, and reads copy nothing.
 pub const MEMORY_HINTS: Hints = Hints { gap_bytes: 0, max_request_bytes: u64::MAX, concurrency: 1, is_near: false };
 
-/// Bytes in memory as a source; reading copies nothing.
+/// Bytes in memory as a source. Reads copy nothing.
 #[derive(Clone)]
 pub struct MemorySource {
     bytes: Bytes,
@@ -67,29 +67,29 @@ impl ByteSource for MemorySource {
     }
 }
 
-/// A name in memory under which sinks commit; clones are the same name.
+/// An object in memory that sinks commit to; clones share it.
 #[derive(Clone, Default)]
 pub struct MemoryFile {
     content: Arc<Mutex<Option<Bytes>>>,
 }
 
 impl MemoryFile {
-    /// A name under which nothing lies yet.
+    /// An object without content.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was committed last.
+    /// The content of the last commit.
     pub fn bytes(&self) -> Option<Bytes> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A source over what was committed last.
+    /// A source over the content of the last commit.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] before the first commit.
     pub fn source(&self) -> Result<MemorySource> {
-        let missing = || Error::new(ErrorKind::NotFound, "open", self, "nothing is committed");
+        let missing = || Error::new(ErrorKind::NotFound, "open", self, "it has no committed content");
         self.bytes().map(MemorySource::new).ok_or_else(missing)
     }
 
@@ -120,24 +120,24 @@ impl fmt::Debug for MemoryFile {
 pub struct MemorySink {
     target: MemoryFile,
     bytes: Vec<u8>,
-    /// Whether checkpoints show: not where a new object is made.
+    /// Whether checkpoints are visible, which they are not in a new object.
     is_update: bool,
-    spoilt: bool,
+    poisoned: bool,
 }
 
 impl MemorySink {
-    /// A sink that starts empty and replaces what lies under `target`.
+    /// A sink that starts empty and replaces the content of `target`.
     pub fn create(target: &MemoryFile) -> Self {
-        Self { target: target.clone(), bytes: Vec::new(), is_update: false, spoilt: false }
+        Self { target: target.clone(), bytes: Vec::new(), is_update: false, poisoned: false }
     }
 
-    /// A sink that continues what lies under `target`.
+    /// A sink that continues the content of `target`.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when nothing does.
+    /// [`ErrorKind::NotFound`] without content.
     pub fn update(target: &MemoryFile) -> Result<Self> {
         let bytes = target.source()?.bytes.to_vec();
-        Ok(Self { target: target.clone(), bytes, is_update: true, spoilt: false })
+        Ok(Self { target: target.clone(), bytes, is_update: true, poisoned: false })
     }
 }
 
@@ -159,22 +159,22 @@ impl ByteSink for MemorySink {
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt(&self.target));
+        if self.poisoned {
+            return Err(poisoned(&self.target));
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        check_patch(offset, bytes.len(), self.position(), &self.target).inspect_err(|_| self.spoilt = true)?;
+        check_patch(offset, bytes.len(), self.position(), &self.target).inspect_err(|_| self.poisoned = true)?;
         self.bytes[offset as usize..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 
     fn checkpoint(&mut self) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt(&self.target));
+        if self.poisoned {
+            return Err(poisoned(&self.target));
         }
         if self.is_update {
             self.target.set(Bytes::copy_from_slice(&self.bytes));
@@ -183,8 +183,8 @@ impl ByteSink for MemorySink {
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt(&self.target));
+        if self.poisoned {
+            return Err(poisoned(&self.target));
         }
         self.target.set(Bytes::from(self.bytes));
         Ok(())
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_copies_nothing() {
+    fn reads_copy_nothing() {
         let bytes = Bytes::from(vec![7; 100]);
         let source = MemorySource::new(bytes.clone()).with_name("x");
         assert_eq!(source.read_range(10..20).unwrap().as_ptr(), bytes[10..].as_ptr());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_committed_is_not_found() {
+    fn reading_before_a_commit_is_an_error() {
         let target = MemoryFile::new();
         assert!(target.source().unwrap_err().is_not_found());
         assert!(MemorySink::update(&target).unwrap_err().is_not_found());

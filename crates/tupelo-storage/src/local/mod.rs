@@ -1,4 +1,4 @@
-//! What needs no network: memory and files of this machine. The only room that touches `std::fs`.
+//! Memory and local files. The only room that uses `std::fs`.
 
 mod disk;
 pub mod memory;

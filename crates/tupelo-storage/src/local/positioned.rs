@@ -1,6 +1,7 @@
-//! Reading and writing at a place in a file: `pread` and `pwrite` where the system has them, seeks elsewhere.
+//! Reading and writing at an offset of a file: `pread` and `pwrite` on Unix, seeks elsewhere.
 //!
-//! Both twins repeat interrupted reads and continue short ones; the end of the file is [`io::ErrorKind::UnexpectedEof`].
+//! Both versions repeat interrupted reads and continue short ones. The end of the file is an error of kind
+//! [`io::ErrorKind::UnexpectedEof`].
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -12,10 +13,10 @@ pub(super) use unix::Positioned;
 
 /// The error of a read that hit the end of the file after `got` bytes.
 fn ends_early(got: usize) -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, format!("the file ends after {got} of them"))
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("the file ends after {got} bytes of the range"))
 }
 
-/// Room for `len` bytes, or an error instead of an abort.
+/// Allocates `len` bytes. Failure is an error instead of an abort.
 fn room(len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -31,7 +32,7 @@ mod unix {
 
     use super::{File, IoSliceMut, ends_early, io, room};
 
-    /// Pieces that one call may fill: Linux allows 1024, POSIX promises 16.
+    /// Maximum number of slices in one call: 1024 in Linux; POSIX guarantees 16.
     const MAX_PIECES: usize = 16;
 
     /// A file that is read and written at explicit offsets.
@@ -58,16 +59,16 @@ mod unix {
                     Err(error) => return Err(error.into()),
                 }
             }
-            // The allocator may have given more room than asked for.
+            // The capacity may be larger than requested.
             bytes.truncate(len);
             Ok(bytes)
         }
 
-        /// Fills all pieces, one after the other, from `offset` on.
+        /// Fills all slices, one after the other, from `offset`.
         pub(in super::super) fn read_into(&self, offset: u64, pieces: &mut [&mut [u8]]) -> io::Result<()> {
             let mut pieces: Vec<IoSliceMut<'_>> = pieces.iter_mut().map(|piece| IoSliceMut::new(piece)).collect();
             let (mut rest, mut got) = (&mut pieces[..], 0);
-            // Pieces without bytes are passed over; a call takes only so many.
+            // Empty slices are skipped, and the number of slices in one call is limited.
             IoSliceMut::advance_slices(&mut rest, 0);
             while !rest.is_empty() {
                 let few = rest.len().min(MAX_PIECES);
@@ -84,14 +85,14 @@ mod unix {
             Ok(())
         }
 
-        /// One call, which may take less than it is given.
+        /// One call, which may write fewer bytes than given.
         pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
             self.0.write_at(bytes, offset)
         }
     }
 }
 
-/// Compiled in tests as well, so that it stays true where nobody looks.
+/// Also compiled and tested on Unix, where it is not used.
 #[cfg(any(test, not(unix)))]
 mod seeking {
     use std::io::{Read, Seek, SeekFrom, Write};
@@ -99,7 +100,7 @@ mod seeking {
 
     use super::{File, ends_early, io, room};
 
-    /// A file that is read and written at explicit offsets, one call at a time; its cursor stays where it was.
+    /// A file that is read and written at explicit offsets, one call at a time; the cursor does not change.
     #[derive(Debug)]
     pub(in super::super) struct Positioned {
         file: File,
@@ -121,12 +122,12 @@ mod seeking {
             if bytes.len() == len { Ok(bytes) } else { Err(ends_early(bytes.len())) }
         }
 
-        /// Fills all pieces, one after the other, from `offset` on.
+        /// Fills all slices, one after the other, from `offset`.
         pub(in super::super) fn read_into(&self, offset: u64, pieces: &mut [&mut [u8]]) -> io::Result<()> {
             self.at(offset, |mut file| pieces.iter_mut().try_for_each(|piece| file.read_exact(piece)))
         }
 
-        /// One call, which may take less than it is given.
+        /// One call, which may write fewer bytes than given.
         pub(in super::super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
             self.at(offset, |mut file| file.write(bytes))
         }

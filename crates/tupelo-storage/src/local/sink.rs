@@ -1,4 +1,4 @@
-//! Files of this machine, written so that a failure at any point leaves what was there before.
+//! Local files as sinks. A failure at any point leaves the old file unchanged.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -11,71 +11,70 @@ use tempfile::TempPath;
 use super::disk::{Disk, LocalDisk, Locked};
 use super::source::check_regular;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sink::{ByteSink, check_patch, spoilt};
+use crate::sink::{ByteSink, check_patch, poisoned};
 
-/// Appends to a local file wait in memory up to this many bytes (4 MiB); larger ones go straight to the system.
+/// Size of the write buffer of a local file (4 MiB); larger appends bypass it.
 pub const LOCAL_WRITE_BUFFER_BYTES: usize = 4 << 20;
 
-/// How many links from name to name are followed to find the file that is to be replaced; as many as Linux follows.
+/// Maximum number of symbolic links in a chain, as in Linux.
 const MAX_LINKS: usize = 40;
-/// The longest part of a file's name that its temporary neighbour repeats, in characters; names end at 255 bytes.
+/// Maximum part of a file name in the name of its temporary file, in characters; names have at most 255 bytes.
 const TEMPORARY_NAME_CHARS: usize = 50;
 /// Separates the name of the target from a few random characters in the name of a temporary file.
 const TEMPORARY_MARK: &str = ".tmp-";
-/// How often a file that is replaced under our hands is opened again.
+/// Maximum attempts to open a file that other processes replace at the same time.
 const OPEN_ATTEMPTS: usize = 10;
 
-/// A file of this machine as a sink: a new one, or one that is continued in place.
+/// A local file as a sink: a new one, or an existing one that is continued in place.
 ///
-/// Writers of one name take an advisory lock where the file system has any, so that the second one fails with
-/// [`ErrorKind::Busy`]. Readers take none.
+/// Writers take an advisory lock if the file system supports it, so that a second writer of the same file fails with
+/// [`ErrorKind::Busy`]. Readers take no lock.
 #[derive(Debug)]
 pub struct FileSink {
     path: PathBuf,
     disk: Box<dyn Disk>,
-    /// Where the buffer belongs in the file.
+    /// Offset of the buffer in the file.
     flushed_bytes: u64,
     buffer: Vec<u8>,
-    /// Wait for the next checkpoint.
+    /// Pending until the next checkpoint.
     patches: Vec<(u64, Vec<u8>)>,
-    /// Length of what a crash or an error goes back to; `None` where that is nothing.
+    /// Length at the last checkpoint, to which a crash or an error rolls back; `None` without one.
     kept_bytes: Option<u64>,
-    spoilt: bool,
+    poisoned: bool,
     ending: Ending,
-    /// The process that writes: a child that it forks inherits this value, and must leave the file alone.
+    /// The process that writes. A forked child inherits this value, and must not change the file.
     process: u32,
 }
 
-/// What commit and abort have to do.
+/// What commit and abort do.
 #[derive(Debug)]
 enum Ending {
-    /// Move a temporary file over the target; what is there now is kept open for its lock.
+    /// Move a temporary file over the target. The old target is kept open for its lock.
     Rename { temporary: TempPath, target: PathBuf, replaced: Option<Locked> },
-    /// The file is in its place already.
+    /// The file already has its final name.
     InPlace,
-    /// Nothing is left to do.
+    /// Nothing.
     Done,
 }
 
 impl FileSink {
-    /// Begins a new file, or one that will replace the file of that name.
+    /// Creates a file, or replaces an existing one at commit.
     ///
-    /// The bytes go to `NAME.tmp-RANDOM` beside the target, which takes the target's place at commit. It stays there
-    /// with the last checkpoint when the sink is not committed, and as it is when the process is killed. A link is
-    /// followed, and the file that it leads to is replaced. The permissions of a replaced file stay; its other hard
-    /// links keep the old content. A relative path is taken from the directory in which the process is now, wherever it
-    /// is at commit.
+    /// The bytes are written to `NAME.tmp-RANDOM` in the directory of the target, which is renamed to the target at
+    /// commit. Without commit, the temporary file is kept with the last checkpoint; it also remains when the process is
+    /// killed. Symbolic links are followed. The permissions of a replaced file are kept; its other hard links keep the
+    /// old content. A relative path is resolved now, not at commit.
     ///
     /// # Errors
-    /// [`ErrorKind::Denied`] where the directory or an existing file may not be written, [`ErrorKind::NotFound`]
-    /// without a directory, [`ErrorKind::NotSupported`] for what is not a regular file, [`ErrorKind::Busy`] while
-    /// another sink writes this file, and what else the system says. At commit [`ErrorKind::Changed`] when the name was
-    /// free at first and is taken then.
+    /// [`ErrorKind::Denied`] if the directory or an existing file is not writable, [`ErrorKind::NotFound`] without a
+    /// directory, [`ErrorKind::NotSupported`] for what is not a regular file, [`ErrorKind::Busy`] while
+    /// another sink writes this file, and other errors of the system. At commit [`ErrorKind::Changed`] if the file did
+    /// not exist before and another writer created it.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         Self::create_through(path, |disk| disk)
     }
 
-    /// As [`FileSink::create`], with all writing through another [`Disk`], which is given the real one: for tests.
+    /// As [`FileSink::create`], with a [`Disk`] that wraps the real one, for tests.
     ///
     /// # Errors
     /// As [`FileSink::create`].
@@ -89,7 +88,7 @@ impl FileSink {
         let replaced = match fs::metadata(&target) {
             Ok(metadata) => {
                 check_regular(&metadata, "create", path)?;
-                // A rename asks only the directory for permission; a protected file is to be respected all the same.
+                // A rename needs permission only for the directory, but a read-only file must not be replaced.
                 Some(Locked::new(open_locked(&target, false, "replace", path)?))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -104,7 +103,7 @@ impl FileSink {
         builder.permissions(permissions);
         let temporary = builder.prefix(&prefix).tempfile_in(directory_of(&target)).map_err(failed)?;
         let (file, temporary) = temporary.into_parts();
-        // So that nobody repairs it meanwhile. Nobody else knows the name yet: only file systems without locks fail.
+        // Prevents a concurrent repair. The name is new, so this fails only on file systems without locks.
         let _ = file.try_lock();
         if let Some(replaced) = &replaced {
             let permissions = replaced.file.metadata().map_err(failed)?.permissions();
@@ -116,18 +115,18 @@ impl FileSink {
 
     /// Continues an existing file in place.
     ///
-    /// Appended bytes go behind the end at once; every old byte stays as it is until the next checkpoint or commit.
-    /// That makes the appended bytes durable, then patches in the order given, then makes the patches durable. When it
+    /// Appended bytes are written after the end at once. Old bytes do not change until the next checkpoint or commit,
+    /// which makes the appended bytes durable, then patches in the given order, then makes the patches durable. If it
     /// fails before the last step, the old bytes and the old length are restored.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], [`ErrorKind::Denied`], [`ErrorKind::NotSupported`] for what is not a regular file,
-    /// [`ErrorKind::Busy`] while another sink writes this file, and what else the system says.
+    /// [`ErrorKind::Busy`] while another sink writes this file, and other errors of the system.
     pub fn update(path: impl AsRef<Path>) -> Result<Self> {
         Self::update_through(path, |disk| disk)
     }
 
-    /// As [`FileSink::update`], with all writing through another [`Disk`], which is given the real one: for tests.
+    /// As [`FileSink::update`], with a [`Disk`] that wraps the real one, for tests.
     ///
     /// # Errors
     /// As [`FileSink::update`].
@@ -149,20 +148,20 @@ impl FileSink {
             buffer: Vec::new(),
             patches: Vec::new(),
             kept_bytes,
-            spoilt: false,
+            poisoned: false,
             ending,
             process: std::process::id(),
         }
     }
 
-    /// Writes the buffer and `pieces` behind it.
+    /// Writes the buffer, then `pieces`.
     fn write_through(&mut self, pieces: &[&[u8]]) -> Result<()> {
         let total = self.buffer.len() + pieces.iter().map(|piece| piece.len()).sum::<usize>();
         let mut slices = Vec::with_capacity(pieces.len() + 1);
         slices.push(IoSlice::new(&self.buffer));
         slices.extend(pieces.iter().map(|piece| IoSlice::new(piece)));
         append_all(&mut *self.disk, &mut slices).map_err(|error| {
-            self.spoilt = true;
+            self.poisoned = true;
             let action = format!("append {total} bytes at byte {} to", self.flushed_bytes);
             Error::from_io(action, self.path.display(), error)
         })?;
@@ -171,20 +170,20 @@ impl FileSink {
         Ok(())
     }
 
-    /// Makes a state of what is written, to go back to: everything that is appended first, then the patches.
+    /// Makes a checkpoint: first the appended bytes, then the patches.
     fn settle(&mut self) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt(&self));
+        if self.poisoned {
+            return Err(poisoned(&self));
         }
         self.write_through(&[])?;
-        self.spoilt = true;
-        // Patches must not be on disk before what they point to. That holds for a new file too: after a power failure
-        // its header would lead to pages of zeros, which nothing tells from data where pages have no checksums.
+        self.poisoned = true;
+        // Patches must not be on disk before the bytes that they refer to. That holds for a new file too: after a power
+        // failure its header could refer to pages of zeros, which look like data if pages have no checksums.
         self.sync().map_err(|error| lost(&self.path, error))?;
         let is_patched = self.apply()?;
         let is_first = self.kept_bytes.is_none();
         if !is_first {
-            // What is patched leads to what is appended, so that must not be cut off any more, whatever sync says.
+            // The patches refer to the appended bytes, so these must be kept even if the sync fails.
             self.kept_bytes = Some(self.flushed_bytes);
         }
         if is_patched {
@@ -194,7 +193,7 @@ impl FileSink {
             })?;
         }
         self.kept_bytes = Some(self.flushed_bytes);
-        self.spoilt = false;
+        self.poisoned = false;
         Ok(())
     }
 
@@ -202,7 +201,7 @@ impl FileSink {
         repeat(|| self.disk.sync())
     }
 
-    /// Overwrites what is to be patched, the only moment at which old content changes; says whether there was any.
+    /// Applies the patches, the only step that changes old bytes. Returns whether there were any.
     fn apply(&mut self) -> Result<bool> {
         let patches = mem::take(&mut self.patches);
         let mut undo = Vec::with_capacity(patches.len());
@@ -216,7 +215,7 @@ impl FileSink {
                 let reason = match restored.and_then(|()| self.sync()) {
                     Ok(()) => "its old content is restored",
                     Err(_) => {
-                        // Half a patch may lead to what is appended: it stays, so that a repair can find it.
+                        // A partial patch may refer to the appended bytes: keep them for a repair.
                         self.kept_bytes = self.kept_bytes.map(|_| self.flushed_bytes);
                         "its old content could not be restored, the file may be damaged"
                     }
@@ -228,8 +227,8 @@ impl FileSink {
         Ok(!patches.is_empty())
     }
 
-    /// Goes back to the last checkpoint. Gives the name of the file that keeps it, if it is not the target.
-    fn go_back(&mut self) -> io::Result<Option<PathBuf>> {
+    /// Rolls back to the last checkpoint. Returns the name of its file, if that is not the target.
+    fn roll_back(&mut self) -> io::Result<Option<PathBuf>> {
         let ending = mem::replace(&mut self.ending, Ending::Done);
         if self.process != std::process::id() {
             mem::forget(ending);
@@ -264,8 +263,8 @@ impl ByteSink for FileSink {
     }
 
     fn append_vectored(&mut self, pieces: &[&[u8]]) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt(self));
+        if self.poisoned {
+            return Err(poisoned(self));
         }
         let total: usize = pieces.iter().map(|piece| piece.len()).sum();
         if self.buffer.len() + total > LOCAL_WRITE_BUFFER_BYTES {
@@ -276,11 +275,11 @@ impl ByteSink for FileSink {
     }
 
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt(self));
+        if self.poisoned {
+            return Err(poisoned(self));
         }
         let position = self.position();
-        check_patch(offset, bytes.len(), position, self.path.display()).inspect_err(|_| self.spoilt = true)?;
+        check_patch(offset, bytes.len(), position, self.path.display()).inspect_err(|_| self.poisoned = true)?;
         if !bytes.is_empty() {
             self.patches.push((offset, bytes.to_vec()));
         }
@@ -293,14 +292,14 @@ impl ByteSink for FileSink {
 
     fn commit(mut self: Box<Self>) -> Result<()> {
         let has_checkpoint = self.kept_bytes.is_some();
-        // From here to the end an error of close could say nothing that this has not said.
+        // A later error of close would add nothing to this one.
         if let Err(error) = self.settle() {
-            let kept = self.go_back().ok().flatten();
+            let kept = self.roll_back().ok().flatten();
             return Err(kept_aside(error, kept.as_deref()));
         }
         match mem::replace(&mut self.ending, Ending::Done) {
             Ending::Rename { mut temporary, target, replaced } => {
-                // What a checkpoint has promised is not removed because it cannot be moved.
+                // A checkpoint is durable: keep it although it cannot be moved.
                 temporary.disable_cleanup(has_checkpoint);
                 let aside = temporary.to_path_buf();
                 let published = publish(temporary, &target, replaced, &self.path);
@@ -311,23 +310,23 @@ impl ByteSink for FileSink {
     }
 
     fn abort(mut self: Box<Self>) -> Result<Option<String>> {
-        let kept = self.go_back().map_err(|error| Error::from_io("clean up after", self.path.display(), error))?;
+        let kept = self.roll_back().map_err(|error| Error::from_io("clean up after", self.path.display(), error))?;
         Ok(kept.map(|path| path.display().to_string()))
     }
 }
 
 impl Drop for FileSink {
     fn drop(&mut self) {
-        // Nobody is left to be told of an error.
-        let _ = self.go_back();
+        // Errors cannot be reported from drop.
+        let _ = self.roll_back();
     }
 }
 
-/// The temporary files that writers of a name have left behind, or are writing now, oldest first. A link is followed:
-/// they lie beside the file that it leads to.
+/// Temporary files of a target, left behind or being written, oldest first. Links are followed to the directory of the
+/// target.
 ///
 /// # Errors
-/// What the system says of the directory.
+/// Errors of the system when reading the directory.
 pub fn temporaries_of(path: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error: io::Error| Error::from_io("look for temporary files of", path.display(), error);
     let target = follow_links(path.to_owned());
@@ -344,26 +343,26 @@ pub fn temporaries_of(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Whether a file is called as one that a writer has left behind, or is writing now.
+/// Whether a file name is that of a temporary file.
 pub fn is_temporary(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.rsplit_once(TEMPORARY_MARK).is_some_and(|(target, random)| !target.is_empty() && !random.contains('.'))
 }
 
-/// Moves a temporary file to a name that is free, durably; of a link, to the name that it leads to.
+/// Renames a temporary file to a free name, durably. Links are followed.
 ///
 /// # Errors
-/// [`ErrorKind::Changed`] where the name is taken, and what else the system says.
+/// [`ErrorKind::Changed`] if the name is taken, and other errors of the system.
 pub fn publish_temporary(temporary: &Path, target: &Path) -> Result<()> {
     let failed = |error: io::Error| Error::from_io("move the temporary file to", target.display(), error);
-    // Not removed when moving it fails: it is all there is.
+    // Keep the only copy if the rename fails.
     let mut temporary = TempPath::try_from_path(temporary).map_err(failed)?;
     temporary.disable_cleanup(true);
     publish(temporary, &follow_links(target.to_owned()), None, target)
 }
 
-/// What the temporary files of a name begin with. Of a long name only the first part stands there, so a digest of the
-/// whole tells it from others (FNV-1a, the same in every version).
+/// Prefix of the temporary files of a name. A long name is shortened, and a digest of the whole name makes it unique
+/// (FNV-1a, the same in every version).
 fn temporary_prefix(name: &str) -> String {
     let short: String = name.chars().take(TEMPORARY_NAME_CHARS).collect();
     if short.len() == name.len() {
@@ -375,21 +374,21 @@ fn temporary_prefix(name: &str) -> String {
     format!("{short}-{digest:016x}{TEMPORARY_MARK}")
 }
 
-/// Moves the temporary file to its place and makes the move durable.
+/// Renames the temporary file to the target, durably.
 fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &Path) -> Result<()> {
     let failed = |error: io::Error| Error::from_io("move the finished file to", path.display(), error);
     let taken = || {
-        let reason = "another writer has created it meanwhile";
+        let reason = "another writer created it in the meantime";
         Error::new(ErrorKind::Changed, "move the finished file to", path.display(), reason)
     };
     if replaced.is_some() {
-        // Elsewhere an open file cannot be replaced, so its lock has to go first.
+        // On other systems an open file cannot be replaced, so close it first.
         #[cfg(not(unix))]
         let replaced = drop(replaced);
         temporary.persist(target).map_err(|error| failed(error.error))?;
         drop(replaced);
     } else if let Err(refused) = temporary.persist_noclobber(target) {
-        // Not every file system can rename without replacing; then it is looked at first.
+        // Some file systems cannot rename without replacing; check for the target first.
         if refused.error.kind() == io::ErrorKind::AlreadyExists || fs::symlink_metadata(target).is_ok() {
             return Err(taken());
         }
@@ -398,13 +397,13 @@ fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &
     sync_directory(directory_of(target)).map_err(|error| not_durable(path, error))
 }
 
-/// The error of a path that cannot be that of a file.
+/// The error for a path without a file name.
 #[cold]
 fn no_file(path: &Path) -> Error {
-    Error::new(ErrorKind::NotSupported, "create", path.display(), "it names no file")
+    Error::new(ErrorKind::NotSupported, "create", path.display(), "the path has no file name")
 }
 
-/// An error of a commit, with the name of the file that keeps the last checkpoint.
+/// Adds the name of the file with the last checkpoint to an error of a commit.
 #[cold]
 fn kept_aside(error: Error, kept: Option<&Path>) -> Error {
     match kept {
@@ -413,29 +412,28 @@ fn kept_aside(error: Error, kept: Option<&Path>) -> Error {
     }
 }
 
-/// The error of data that the system could not make durable: after that it may have forgotten them, and asking again
-/// would be answered wrongly.
+/// The error of a failed sync. The system may have dropped the data, and a second sync could wrongly succeed.
 #[cold]
 fn lost(path: &Path, error: io::Error) -> Error {
-    let reason = format!("what was written since the last checkpoint must be taken as lost: {error}");
+    let reason = format!("data written since the last checkpoint may be lost: {error}");
     Error::new(error.kind().into(), "make durable", path.display(), reason).with_source(error)
 }
 
-/// The error of a file that is complete and in place, when only its durability is in doubt.
+/// The error of a complete file that may not be durable.
 #[cold]
 fn not_durable(path: &Path, error: io::Error) -> Error {
-    let reason = "its new content is in place but may not survive a power failure";
+    let reason = "the new content is visible but may not survive a power failure";
     Error::new(error.kind().into(), "make durable", path.display(), reason).with_source(error)
 }
 
-/// Makes a new name in a directory durable, where the system can.
+/// Makes a new name in a directory durable, if the system supports it.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
     }
     match File::open(directory).and_then(|directory| directory.sync_all()) {
         Err(error) => match error.kind() {
-            // Some network file systems know no such thing, and a directory may be writable but not readable.
+            // Some network file systems do not support it, and a directory may be writable but not readable.
             io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => Ok(()),
             _ => Err(error),
         },
@@ -457,7 +455,7 @@ fn open_locked(target: &Path, readable: bool, action: &'static str, path: &Path)
             Err(TryLockError::Error(error)) if has_no_locks(&error) => {}
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        // Whoever held the lock before may have put another file in this one's place.
+        // The previous owner of the lock may have replaced the file.
         if is_at(&file, target).map_err(failed)? {
             return Ok(file);
         }
@@ -465,7 +463,7 @@ fn open_locked(target: &Path, readable: bool, action: &'static str, path: &Path)
     Err(Error::new(ErrorKind::Busy, action, path.display(), "other writers keep replacing it"))
 }
 
-/// Whether a failed lock only means that this file system has none.
+/// Whether a lock failed because the file system has no locks.
 fn has_no_locks(error: &io::Error) -> bool {
     #[cfg(unix)]
     if error.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error()) {
@@ -482,13 +480,13 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     Ok((opened.dev(), opened.ino()) == (named.dev(), named.ino()))
 }
 
-/// Elsewhere an open file cannot be replaced.
+/// On other systems an open file cannot be replaced.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The name at the end of a chain of symbolic links, whether a file lies there or not.
+/// Resolves a chain of symbolic links; the target need not exist.
 fn follow_links(mut path: PathBuf) -> PathBuf {
     for _ in 0..MAX_LINKS {
         match fs::read_link(&path) {
@@ -499,7 +497,7 @@ fn follow_links(mut path: PathBuf) -> PathBuf {
     path
 }
 
-/// The directory of a file, `.` for a bare name.
+/// The directory of a file, `.` without one.
 fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -507,9 +505,9 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes all of it, however many calls that takes.
+/// Writes all slices, by as many calls as needed.
 fn append_all(disk: &mut dyn Disk, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-    // Drops empty slices, so that a write of nothing is not taken for a full disk.
+    // Skips empty slices, because a write of no bytes would look like a full disk.
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
         let written = repeat(|| some(disk.append(slices)))?;
@@ -518,7 +516,7 @@ fn append_all(disk: &mut dyn Disk, mut slices: &mut [IoSlice<'_>]) -> io::Result
     Ok(())
 }
 
-/// Overwrites with all of it, however many calls that takes.
+/// Overwrites with all bytes, by as many calls as needed.
 fn overwrite_all(disk: &mut dyn Disk, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let written = repeat(|| some(disk.overwrite(offset, bytes)))?;
@@ -528,7 +526,7 @@ fn overwrite_all(disk: &mut dyn Disk, mut offset: u64, mut bytes: &[u8]) -> io::
     Ok(())
 }
 
-/// One call, repeated while it is interrupted.
+/// Repeats a call while it is interrupted.
 fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -538,7 +536,7 @@ fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// What a call has written, which must be something.
+/// Checks that a call wrote at least one byte.
 fn some(written: io::Result<usize>) -> io::Result<usize> {
     match written {
         Ok(0) => Err(io::ErrorKind::WriteZero.into()),

@@ -1,4 +1,4 @@
-//! Files of this machine, read by position.
+//! Local files as sources.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -12,14 +12,14 @@ use super::positioned::Positioned;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{ByteSource, Hints, checked_len};
 
-/// Ranges of a local file at most this many bytes apart (64 KiB) are read as one: a system call and a disk's seek cost
-/// more than copying so much from the page cache.
+/// Ranges of a local file at most this many bytes apart (64 KiB) are merged: a system call and a seek cost more than
+/// copying the gap from the page cache.
 pub const LOCAL_GAP_BYTES: u64 = 64 << 10;
-/// Reads of a local file are merged up to this many bytes (8 MiB): no larger request is faster.
+/// Maximum size of a merged read of a local file (8 MiB): larger requests are not faster.
 pub const LOCAL_MAX_REQUEST_BYTES: u64 = 8 << 20;
-/// How many reads of local files are worth having under way at a time.
+/// Number of concurrent reads of local files that give the best throughput.
 pub const LOCAL_CONCURRENCY: usize = 8;
-/// The three of them; a local file is near.
+/// Hints for local files.
 pub const LOCAL_HINTS: Hints = Hints {
     gap_bytes: LOCAL_GAP_BYTES,
     max_request_bytes: LOCAL_MAX_REQUEST_BYTES,
@@ -27,10 +27,10 @@ pub const LOCAL_HINTS: Hints = Hints {
     is_near: true,
 };
 
-/// A file of this machine as a source.
+/// A local file as a source.
 ///
-/// The size is that of the moment of opening: bytes that are appended later are not seen, and a file that has become
-/// shorter is an error of kind [`ErrorKind::Changed`]. Nothing is mapped into memory, so no such file ends the process.
+/// The size is fixed when the file is opened: bytes appended later are not visible, and a truncated file is an error of
+/// kind [`ErrorKind::Changed`]. The file is not memory-mapped, so truncation cannot crash the process.
 #[derive(Debug)]
 pub struct FileSource {
     file: Positioned,
@@ -43,11 +43,11 @@ impl FileSource {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], [`ErrorKind::Denied`], [`ErrorKind::NotSupported`] for what is not a regular file, and
-    /// what else the system says.
+    /// other errors of the system.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let failed = |error: io::Error| Error::from_io("open", path.display(), error);
-        // Asked before opening: to open a pipe means to wait for its other end.
+        // Checked before opening, because opening a pipe blocks until its other end is open.
         check_regular(&fs::metadata(path).map_err(failed)?, "open", path)?;
         let file = File::open(path).map_err(failed)?;
         let size_bytes = file.metadata().map_err(failed)?.len();
@@ -60,10 +60,11 @@ impl FileSource {
     fn failed(&self, range: &Range<u64>, error: io::Error) -> Error {
         let action = format!("read bytes {}..{} of", range.start, range.end);
         match error.kind() {
-            // It was long enough when it was opened.
+            // The range was checked against the size at opening.
             io::ErrorKind::UnexpectedEof => {
                 let now = self.file.file().metadata().map_or(0, |metadata| metadata.len());
-                let reason = format!("the file had {} bytes when it was opened and has {now} now", self.size_bytes);
+                let reason =
+                    format!("the file was truncated from {} to {now} bytes after it was opened", self.size_bytes);
                 Error::new(ErrorKind::Changed, action, self, reason)
             }
             _ => Error::from_io(action, self, error),
@@ -138,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_became_shorter_is_an_error_with_both_sizes() {
+    fn truncated_files_are_errors_with_both_sizes() {
         let (_directory, path) = file_with(&[1; 1000]);
         let source = FileSource::open(&path).unwrap();
         File::options().write(true).open(&path).unwrap().set_len(600).unwrap();
         let error = source.read_range(500..700).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Changed);
         let expected = format!(
-            "cannot read bytes 500..700 of {}: the file had 1000 bytes when it was opened and has 600 now",
+            "cannot read bytes 500..700 of {}: the file was truncated from 1000 to 600 bytes after it was opened",
             path.display()
         );
         assert_eq!(error.to_string(), expected);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_appended_later_are_not_seen() {
+    fn bytes_appended_later_are_not_visible() {
         let (_directory, path) = file_with(&[1; 10]);
         let source = FileSource::open(&path).unwrap();
         fs::write(&path, [2; 20]).unwrap();
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_no_file_says_so() {
+    fn missing_files_and_directories_are_errors() {
         let (directory, path) = file_with(&[]);
         let missing = path.with_file_name("y.root");
         let error = FileSource::open(&missing).unwrap_err();
@@ -181,7 +182,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let (_directory, path) = file_with(&[1]);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-        // The superuser may read it all the same.
+        // The superuser may read it anyway.
         if let Err(error) = FileSource::open(&path) {
             assert_eq!(error.kind(), ErrorKind::Denied);
             assert!(error.to_string().contains("ermission denied"), "{error}");
@@ -189,9 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_hole_neither_aborts_nor_overflows() {
+    fn huge_sparse_files_do_not_overflow() {
         let (_directory, path) = file_with(&[]);
-        // Not every file system takes so long a file.
+        // Some file systems do not support files of this size.
         if File::options().write(true).open(&path).unwrap().set_len(1 << 43).is_ok() {
             let source = FileSource::open(&path).unwrap();
             assert_eq!(source.read_range((1 << 43) - 5..1 << 43).unwrap().as_ref(), [0; 5]);

@@ -13,6 +13,7 @@ mod alike;
 pub(crate) mod arrow;
 mod disk;
 pub(crate) mod evolution;
+mod glob;
 mod imported;
 mod project;
 mod select;
@@ -20,6 +21,7 @@ mod select;
 pub(crate) mod tests;
 
 pub use arrow::{metadata, tighten};
+pub use glob::Glob;
 pub(crate) use select::Names;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::encoding::Encoding;

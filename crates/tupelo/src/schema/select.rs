@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use globset::{GlobBuilder, GlobMatcher};
-
-use super::{Field, Kind, Schema, walk};
+use super::{Field, Glob, Kind, Schema, walk};
 use crate::{Error, Result};
 
 impl Schema {
@@ -55,8 +53,8 @@ impl Schema {
                 tops.insert(top);
                 continue;
             }
-            let glob = glob(pattern)?;
-            let is_match = |path: &str| glob.as_ref().is_some_and(|glob| glob.is_match(path.replace('.', "/")));
+            let glob = Glob::new(pattern, '.')?;
+            let is_match = |path: &str| glob.as_ref().is_some_and(|glob| glob.is_match(path));
             let mut found: Vec<_> = names.0.iter().filter(|(path, _)| is_match(path)).collect();
             if found.is_empty() {
                 let paths = self.paths();
@@ -107,19 +105,6 @@ impl Names {
 /// A path and those above it.
 fn prefixes(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('.').map(|(end, _)| &path[..end]).chain([path])
-}
-
-/// A matcher for patterns that have wildcards. `*` stays within one name, `**` does not.
-fn glob(pattern: &str) -> Result<Option<GlobMatcher>> {
-    if !pattern.contains(['*', '?', '[', '{']) {
-        return Ok(None);
-    }
-    // Names are joined by dots where globset knows slashes; neither can be part of a name.
-    let glob = GlobBuilder::new(&pattern.replace('.', "/")).literal_separator(true).backslash_escape(false).build();
-    match glob {
-        Ok(glob) => Ok(Some(glob.compile_matcher())),
-        Err(error) => Err(Error::invalid_argument(format!("'{pattern}' is no valid pattern: {error}"))),
-    }
 }
 
 /// The field with only the wanted parts below it, or nothing.

@@ -37,7 +37,7 @@ fn files_keep_the_laws_of_a_sink() {
     sink_laws(|old| {
         let (directory, path) = place(old);
         let sink = FileSink::create(&path).unwrap();
-        // The directory lives as long as the closure that looks into it.
+        // The closure keeps the directory alive.
         SinkCase::new(sink, move || directory.path().exists().then(|| fs::read(&path).ok()).flatten())
     });
     update_laws(|old| {
@@ -48,9 +48,9 @@ fn files_keep_the_laws_of_a_sink() {
 }
 
 #[test]
-fn the_temporary_lies_beside_the_target_and_goes_away() {
+fn temporary_files_are_removed() {
     let (directory, path) = place(Some(b"old"));
-    for ending in ["drop", "abort", "spoil", "commit"] {
+    for ending in ["drop", "abort", "poison", "commit"] {
         let mut sink = create(&path);
         sink.append(b"new content").unwrap();
         let [target, temporary] = names(directory.path()).try_into().unwrap();
@@ -61,7 +61,7 @@ fn the_temporary_lies_beside_the_target_and_goes_away() {
         match ending {
             "drop" => drop(sink),
             "abort" => assert_eq!(sink.abort().unwrap(), None),
-            "spoil" => {
+            "poison" => {
                 sink.patch(11, b"x").unwrap_err();
                 let error = sink.commit().unwrap_err().to_string();
                 assert_eq!(error, format!("cannot finish {}: an earlier write to it failed", path.display()));
@@ -74,7 +74,7 @@ fn the_temporary_lies_beside_the_target_and_goes_away() {
 }
 
 #[test]
-fn small_appends_wait_and_large_ones_do_not() {
+fn small_appends_are_buffered() {
     let (_directory, path) = place(None);
     let mut sink = create(&path);
     for _ in 0..LOCAL_WRITE_BUFFER_BYTES / 1024 {
@@ -85,7 +85,7 @@ fn small_appends_wait_and_large_ones_do_not() {
     assert_eq!((sink.flushed_bytes, sink.buffer.len()), (LOCAL_WRITE_BUFFER_BYTES as u64 + 20, 0));
     sink.append(&vec![4; LOCAL_WRITE_BUFFER_BYTES + 1]).unwrap();
     assert_eq!(sink.buffer.len(), 0);
-    // More pieces than the system takes in one call.
+    // More slices than one call may have.
     sink.append(&vec![5; LOCAL_WRITE_BUFFER_BYTES]).unwrap();
     sink.append_vectored(&vec![&[6][..]; 5000]).unwrap();
     let size = sink.position();
@@ -95,7 +95,7 @@ fn small_appends_wait_and_large_ones_do_not() {
 
 #[test]
 #[cfg(unix)]
-fn a_link_stays_and_the_file_behind_it_is_replaced() {
+fn links_are_followed() {
     use std::os::unix::fs::symlink;
     for old in [Some(&b"old"[..]), None] {
         let (directory, path) = place(old);
@@ -115,7 +115,7 @@ fn a_link_stays_and_the_file_behind_it_is_replaced() {
 #[cfg(unix)]
 const WANDERER: &str = "TUPELO_TEST_CHANGES_DIRECTORY";
 
-/// A file went where the process was at commit, and replaced what lay there.
+/// Defect: a relative path was resolved at commit, and replaced another file.
 #[test]
 #[cfg(unix)]
 fn a_change_of_directory_moves_no_output() {
@@ -128,7 +128,7 @@ fn a_change_of_directory_moves_no_output() {
     for name in ["x.root", "new.root"] {
         fs::write(elsewhere.join(name), b"other").unwrap();
     }
-    // The directory belongs to the whole process, which has other tests.
+    // The directory is a property of the whole process, so the test needs a process of its own.
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "local::sink::tests::a_change_of_directory_moves_no_output"]);
     let output = child.env(WANDERER, directory.path()).output().unwrap();
@@ -170,7 +170,7 @@ fn permissions_are_those_of_the_replaced_file_or_the_usual_ones() {
     create(&path).commit().unwrap();
     assert_eq!(mode(&path), 0o640);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
-    // The superuser may write it all the same.
+    // The superuser may write it anyway.
     if let Err(error) = FileSink::create(&path) {
         assert_eq!(error.kind(), ErrorKind::Denied);
         assert!(error.to_string().starts_with(&format!("cannot replace {}: ", path.display())), "{error}");
@@ -179,7 +179,7 @@ fn permissions_are_those_of_the_replaced_file_or_the_usual_ones() {
 }
 
 #[test]
-fn what_cannot_be_a_target_is_refused_at_once() {
+fn invalid_targets_are_refused_at_once() {
     let (directory, path) = place(None);
     assert_eq!(FileSink::create(directory.path()).unwrap_err().kind(), ErrorKind::NotSupported);
     assert_eq!(FileSink::update(directory.path()).unwrap_err().kind(), ErrorKind::NotSupported);
@@ -195,7 +195,7 @@ fn what_cannot_be_a_target_is_refused_at_once() {
 }
 
 #[test]
-fn two_writers_of_one_file_do_not_meet() {
+fn a_second_writer_is_refused() {
     let (_directory, path) = place(Some(b"old"));
     let first = update(&path);
     for second in [FileSink::update(&path), FileSink::create(&path)] {
@@ -219,7 +219,7 @@ fn a_name_that_was_free_and_is_taken_at_commit_is_not_overwritten() {
     second.commit().unwrap();
     let error = first.commit().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Changed);
-    assert!(error.to_string().ends_with("another writer has created it meanwhile"), "{error}");
+    assert!(error.to_string().ends_with("another writer created it in the meantime"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), b"second");
     assert_eq!(names(directory.path()), ["x.root"]);
 }
@@ -243,7 +243,7 @@ fn a_patch_that_fails_at_commit_restores_the_old_content() {
     sink.append(b"abc").unwrap();
     sink.patch(2, b"XX").unwrap();
     sink.patch(6, b"YY").unwrap();
-    // Behind the sink's back the file becomes too short for the second patch.
+    // Truncate the file, so that the second patch is out of range.
     sink.write_through(&[]).unwrap();
     sink.disk.truncate(5).unwrap();
     let error = sink.commit().unwrap_err().to_string();
@@ -264,7 +264,7 @@ fn a_full_disk_at_any_call_leaves_the_old_file() {
             let (directory, path) = place(Some(b"0123456789"));
             let faults = Faults::at(n, ErrorKind::NoSpace);
             let mut sink = Box::new(FaultySink::new(make(&path), &faults));
-            // The error is ignored on purpose: commit must not be fooled.
+            // The error is ignored on purpose: commit must fail anyway.
             let written = write(&mut *sink);
             let done = sink.commit();
             assert_eq!(names(directory.path()), ["x.root"]);
@@ -280,8 +280,8 @@ fn a_full_disk_at_any_call_leaves_the_old_file() {
     }
 }
 
-/// An update of `0123456789` by `abc` and a patch of byte 0, on a disk whose calls of these numbers fail with `EIO`; what
-/// the commit says, and the file then. The calls are append, sync, read, overwrite, sync.
+/// An update of `0123456789` by `abc` and a patch of byte 0, on a disk that fails with `EIO` at these calls. Returns
+/// the error and the file. The calls are append, sync, read, overwrite, sync.
 #[cfg(unix)]
 fn update_on_a_faulty_disk(calls: std::ops::Range<u64>) -> (String, Vec<u8>) {
     let (_directory, path) = place(Some(b"0123456789"));
@@ -293,16 +293,16 @@ fn update_on_a_faulty_disk(calls: std::ops::Range<u64>) -> (String, Vec<u8>) {
     (sink.commit().unwrap_err().to_string(), fs::read(&path).unwrap())
 }
 
-/// The file was cut back to its old length after its header pointed to what was cut off.
+/// Defect: the file was truncated after its header referred to the truncated bytes.
 #[test]
 #[cfg(unix)]
-fn nothing_is_cut_off_when_only_the_last_sync_fails() {
+fn appended_bytes_are_kept_when_only_the_last_sync_fails() {
     let (error, file) = update_on_a_faulty_disk(4..5);
-    assert!(error.contains("its new content is in place but may not survive a power failure"), "{error}");
+    assert!(error.contains("the new content is visible but may not survive a power failure"), "{error}");
     assert_eq!(file, b"X123456789abc");
-    // Before the patches it is the old file that stays.
+    // Before the patches, the old file is kept.
     let (error, file) = update_on_a_faulty_disk(1..2);
-    assert!(error.contains("what was written since the last checkpoint must be taken as lost"), "{error}");
+    assert!(error.contains("data written since the last checkpoint may be lost"), "{error}");
     assert_eq!(file, b"0123456789");
     let (error, file) = update_on_a_faulty_disk(3..4);
     assert!(error.contains("cannot patch 1 bytes at byte 0 of"), "{error}");
@@ -310,18 +310,18 @@ fn nothing_is_cut_off_when_only_the_last_sync_fails() {
     assert_eq!(file, b"0123456789");
 }
 
-/// As above, after a patch that went in and could not be taken back.
+/// As above, after a patch that could not be rolled back.
 #[test]
 #[cfg(unix)]
-fn nothing_is_cut_off_when_patches_cannot_be_taken_back() {
+fn appended_bytes_are_kept_when_patches_cannot_be_rolled_back() {
     let (error, file) = update_on_a_faulty_disk(3..10);
     assert!(error.contains("its old content could not be restored, the file may be damaged"), "{error}");
     assert_eq!(file, b"0123456789abc");
 }
 
-/// The last checkpoint was removed when the finished file could not be moved.
+/// Defect: the last checkpoint was removed when the finished file could not be renamed.
 #[test]
-fn a_checkpoint_outlives_a_commit_that_fails() {
+fn checkpoints_are_kept_when_a_commit_fails() {
     for is_moved in [false, true] {
         let (directory, path) = place(None);
         let mut sink = create(&path);
@@ -329,9 +329,9 @@ fn a_checkpoint_outlives_a_commit_that_fails() {
         sink.checkpoint().unwrap();
         sink.append(b" or not").unwrap();
         match is_moved {
-            // Another writer takes the name.
+            // Another writer creates the file.
             false => fs::write(&path, b"other").unwrap(),
-            true => sink.patch(u64::MAX, b"x").map_or_else(drop, |()| panic!("no patch there")),
+            true => sink.patch(u64::MAX, b"x").map_or_else(drop, |()| panic!("the patch is out of range")),
         }
         let error = sink.commit().unwrap_err().to_string();
         let temporary = names(directory.path()).into_iter().find(|name| name.contains(".tmp-")).unwrap();
@@ -351,7 +351,7 @@ fn a_real_limit_on_the_size_of_files() {
     if std::env::var_os(LIMITED).is_some() {
         return below_a_limit_of_64_kib();
     }
-    // `ulimit -f` counts blocks of 512 bytes in a POSIX shell; without the trap the process would be ended.
+    // `ulimit -f` counts blocks of 512 bytes in a POSIX shell; without the trap the process would be killed.
     let script =
         r#"trap '' XFSZ; ulimit -f 128; exec "$0" --exact local::sink::tests::a_real_limit_on_the_size_of_files"#;
     let mut shell = Command::new("sh");

@@ -12,8 +12,8 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field, SchemaRef};
 
-use super::kinematics::{Draws, FourVector, two_body};
-use super::{Columns, in_batches, record_batch};
+use crate::kinematics::{Draws, FourVector, two_body};
+use crate::{Columns, in_batches, record_batch};
 
 /// Masses and widths in GeV, rounded from the Particle Data Group.
 const Z_MASS: f64 = 91.188;
@@ -23,10 +23,10 @@ const JPSI_MASS: f64 = 3.0969;
 const MUON_MASS: f64 = 0.105_658;
 const ELECTRON_MASS: f64 = 0.000_511;
 const TAU_MASS: f64 = 1.7769;
-/// Of a tau's decay, what is not neutrinos, roughly.
+/// Approximate visible mass of a tau decay.
 const TAU_VISIBLE_MASS: f64 = 0.8;
 
-/// What tracking and calorimeters of such a detector see: |η| below, pT above.
+/// Acceptance of the detector: maximum |η| and minimum pT.
 const MAX_LEPTON_ETA: f64 = 2.4;
 const MIN_MUON_PT: f64 = 3.0;
 const MIN_ELECTRON_PT: f64 = 5.0;
@@ -38,7 +38,7 @@ const MUON_RESOLUTION: f64 = 0.012;
 const ELECTRON_RESOLUTION: f64 = 0.02;
 const TAU_RESOLUTION: f64 = 0.1;
 
-/// How the entries are numbered.
+/// Numbering of the entries.
 const FIRST_RUN: u32 = 380_000;
 const ENTRIES_PER_RUN: u64 = 100_000;
 const ENTRIES_PER_LUMINOSITY_BLOCK: u64 = 200;
@@ -71,14 +71,14 @@ impl Default for Jagged {
 }
 
 impl Jagged {
-    /// Ends the list of an entry; the highest pT comes first.
+    /// Ends the list of an entry, sorted by descending pT.
     fn end_entry(&mut self) {
         let start = self.offsets.last().map_or(0, |&start| start as usize);
         self.objects[start..].sort_by(|a, b| b.pt.total_cmp(&a.pt));
         self.offsets.push(self.objects.len() as i64);
     }
 
-    /// The objects of the entry that was ended last.
+    /// The objects of the last entry.
     fn last(&self) -> &[Object] {
         match self.offsets[..] {
             [.., start, end] => &self.objects[start as usize..end as usize],
@@ -154,7 +154,7 @@ impl Table {
         let fired = [single && draws.chance(0.92), double && draws.chance(0.95), electron && draws.chance(0.9)];
         self.triggers.iter_mut().zip(fired).for_each(|(column, fired)| column.push(fired));
 
-        // What is missing: neutrinos, and what the calorimeters got wrong.
+        // Missing energy: neutrinos, and errors of the calorimeters.
         let (x, y) = (invisible.x + 12.0 * draws.normal(), invisible.y + 12.0 * draws.normal());
         let visible: f32 = self.jets.last().iter().map(|jet| jet.pt).sum();
         let sum = f64::from(visible) + 15.0 * npvs * draws.between(0.8, 1.2);
@@ -162,7 +162,7 @@ impl Table {
         self.met.iter_mut().zip(met).for_each(|(column, value)| column.push(value as f32));
     }
 
-    /// What the beams really did; returns the momentum of the neutrinos.
+    /// The hard process; returns the momentum of the neutrinos.
     fn hard_process(&mut self, draws: &mut Draws) -> FourVector {
         let process = draws.flat();
         if process < 0.20 {
@@ -180,7 +180,7 @@ impl Table {
             let charge = draws.sign();
             let mut invisible = FourVector::default();
             for (tau, charge) in z_decay(draws, TAU_MASS).into_iter().zip([charge, -charge]) {
-                // The neutrino takes its share along.
+                // The neutrino takes part of the momentum.
                 let share = draws.between(0.1, 0.6);
                 invisible = invisible + tau.scaled(share, 0.0);
                 self.tau(draws, tau.scaled(1.0 - share, TAU_VISIBLE_MASS), charge, true);
@@ -346,7 +346,7 @@ fn track(draws: &mut Draws, mass: f64, min_pt: f64, mean_excess: f64) -> (FourVe
     (FourVector::of_mass(mass, [pt * cosine, pt * sine, pz]), draws.sign())
 }
 
-/// What the detector makes of a particle; prompt ones are isolated and come from the vertex.
+/// The measurement of a particle; prompt ones are isolated and come from the vertex.
 fn measure(draws: &mut Draws, truth: FourVector, mass: f64, width: f64, charge: i32, prompt: bool) -> Object {
     let pt = truth.pt() * (1.0 + width * draws.normal());
     let (isolation, distance) = if prompt { (0.04, 0.002) } else { (0.6, 0.02) };
@@ -363,7 +363,7 @@ fn measure(draws: &mut Draws, truth: FourVector, mass: f64, width: f64, charge: 
     }
 }
 
-/// Keeps what the detector can see.
+/// Keeps the objects within the acceptance.
 fn keep(list: &mut Jagged, object: Object, min_pt: f64) {
     if f64::from(object.pt) > min_pt && f64::from(object.eta.abs()) < MAX_LEPTON_ETA {
         list.objects.push(object);

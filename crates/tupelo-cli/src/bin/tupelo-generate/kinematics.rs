@@ -4,8 +4,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Exp1, StandardNormal};
 
-/// The one source of chance. Directions come from rejection in a disc, so that no function whose rounding depends on
-/// the machine takes part.
+/// The random number generator. Directions are drawn by rejection in a disc, without functions whose rounding depends
+/// on the machine.
 pub(super) struct Draws(Xoshiro256PlusPlus);
 
 impl Draws {
@@ -109,7 +109,7 @@ impl FourVector {
         (self.x * self.x + self.y * self.y + self.z * self.z).sqrt()
     }
 
-    /// The momentum across the beam.
+    /// The transverse momentum.
     pub(super) fn pt(&self) -> f64 {
         (self.x * self.x + self.y * self.y).sqrt()
     }
@@ -125,7 +125,7 @@ impl FourVector {
         Self::of_mass(mass, [self.x * factor, self.y * factor, self.z * factor])
     }
 
-    /// From the rest frame of `frame` to where `frame` is seen.
+    /// Boosts from the rest frame of `frame` to the laboratory.
     fn boosted(&self, frame: &Self, frame_mass: f64) -> Self {
         let e = (self.e * frame.e + self.x * frame.x + self.y * frame.y + self.z * frame.z) / frame_mass;
         let along = (self.e + e) / (frame.e + frame_mass);
@@ -140,7 +140,7 @@ impl std::ops::Add for FourVector {
     }
 }
 
-/// The momentum of both daughters in the rest frame of a decay; 0 where the masses leave no room.
+/// The momentum of both daughters in the rest frame of a decay; 0 if the masses forbid the decay.
 fn break_up(mass: f64, first: f64, second: f64) -> f64 {
     let (sum, difference) = (first + second, first - second);
     let square = (mass - sum) * (mass + sum) * (mass - difference) * (mass + difference);

@@ -1,7 +1,7 @@
 //! Charged B mesons that decay to three hadrons, as in LHCb's open data: the 26 columns of its ntuples.
 //!
-//! A signal B± → K± K± K∓ hides in pairs and triples of other tracks. The cuts of the LHCb exercise (no muon,
-//! `ProbK` > 0.5 and `ProbPi` < 0.5 for all three) bring it out. Momenta are in MeV, lengths in mm.
+//! The signal B± → K± K± K∓ has a background of unrelated tracks. The cuts of the LHCb exercise (no muon,
+//! `ProbK` > 0.5 and `ProbPi` < 0.5 for all three) select it. Momenta are in MeV, lengths in mm.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrow_array::{Float64Array, Int32Array, RecordBatch};
 use arrow_schema::SchemaRef;
 
-use super::kinematics::{Draws, FourVector, three_body, two_body};
-use super::{Columns, in_batches, record_batch};
+use crate::kinematics::{Draws, FourVector, three_body, two_body};
+use crate::{Columns, in_batches, record_batch};
 
 /// Masses in MeV, rounded from the Particle Data Group.
 const B_MASS: f64 = 5279.3;
@@ -24,10 +24,10 @@ const MOMENTUM_RESOLUTION: f64 = 0.005;
 /// The lifetime of a B± times the speed of light, in mm.
 const B_DECAY_LENGTH: f64 = 0.491;
 
-/// The columns of one hadron, in order, each behind `H1_`, `H2_` or `H3_`.
+/// The columns of one hadron, in order, each after the prefix `H1_`, `H2_` or `H3_`.
 const TRACK_COLUMNS: [&str; 8] = ["PX", "PY", "PZ", "ProbK", "ProbPi", "Charge", "IPChi2", "isMuon"];
 
-/// The kinds of events: their share, and the name of what they are.
+/// The kinds of events with their fractions.
 const KINDS: [(f64, Kind); 7] = [
     (0.05, Kind::Signal),
     (0.07, Kind::KaonPionPion),
@@ -46,9 +46,9 @@ enum Kind {
     KaonPionPion,
     /// B± → J/ψ K±, J/ψ → μ+ μ−: near the peak, were it not for the muons.
     JpsiKaon,
-    /// B → K K K and a pion that nobody saw: a shelf below the peak.
+    /// B → K K K and a pion that is not detected: a shelf below the peak.
     PartlyReconstructed,
-    /// Three tracks that have nothing to do with each other, of which these shares are kaons and muons.
+    /// Three unrelated tracks, with these fractions of kaons and muons.
     Combinatorial { kaons: f64, muons: f64 },
 }
 
@@ -69,7 +69,7 @@ impl Species {
     }
 }
 
-/// What really happened.
+/// The true particles of an event.
 struct Decay {
     parent: FourVector,
     /// The odd charge comes last.
@@ -95,7 +95,7 @@ pub(crate) fn batches(events: u64, seed: u64, batch_entries: usize) -> impl Iter
 fn event(draws: &mut Draws, table: &mut Table) {
     let decay = decay(draws);
     let flight = if decay.from_b {
-        // As every selection of B mesons does, this one wants some distance.
+        // Requires a minimum decay distance, as selections of B mesons do.
         2.0 + draws.exponential() * B_DECAY_LENGTH * decay.parent.momentum() / B_MASS
     } else {
         2.0 + 3.0 * draws.exponential()
@@ -176,7 +176,7 @@ fn species(draws: &mut Draws, kaons: f64, muons: f64) -> Species {
     }
 }
 
-/// What particle identification says: `ProbK`, `ProbPi`, `isMuon`.
+/// Results of particle identification: `ProbK`, `ProbPi`, `isMuon`.
 fn identify(draws: &mut Draws, species: Species) -> (f64, f64, bool) {
     let (u, v, w) = (draws.flat(), draws.flat(), draws.flat());
     match species {

@@ -1,0 +1,72 @@
+//! Programs that write events of their own, such as `tupelo-generate`.
+
+use std::ops::ControlFlow;
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema as ArrowSchema;
+use tupelo::schema::Schema;
+
+use super::target::{Onto, Storage, Target, summarise};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::inputs::Inputs;
+
+/// The output file and how it is written, as in `tupelo copy`: arguments of a program that writes [`Events`].
+#[derive(Debug, clap::Args)]
+pub struct OutputOptions {
+    /// The output, as FILE or FILE:NAME
+    #[arg(value_name = "OUT[:NAME]")]
+    output: String,
+    #[command(flatten)]
+    storage: Storage,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    pub(crate) common: super::Common,
+}
+
+/// Events to write with [`write`](crate::write).
+pub trait Events {
+    /// The arguments that concern the output.
+    fn output(&self) -> &OutputOptions;
+
+    /// Name of the ntuple, unless the arguments give another.
+    fn ntuple(&self) -> &str;
+
+    /// Number of entries in all batches, for the progress bar.
+    fn entries(&self) -> u64;
+
+    /// Schema of all batches.
+    fn schema(&self) -> ArrowSchema;
+
+    /// The events. An interrupt takes effect after a batch, so batches should take well below a second.
+    fn batches(&self) -> Box<dyn Iterator<Item = RecordBatch>>;
+}
+
+pub(crate) fn run(events: &impl Events, console: &Console) -> Result<(), Failure> {
+    let OutputOptions { output, storage, target, .. } = events.output();
+    let to = target.locate(output, None)?;
+    let name = to.object.as_deref().unwrap_or(events.ntuple());
+    let mut progress = console.progress(name, events.entries(), "events");
+    let mut written = None;
+    target.write(&to.path, &Inputs::default(), |file, interrupt| {
+        let mut ntuple = match target.onto(file, name)? {
+            Onto::New => file.ntuple(name, &Schema::from_arrow(&events.schema())?, storage.options())?,
+            Onto::Existing => file.append(name, storage.options())?,
+        };
+        for batch in events.batches() {
+            ntuple.write(&batch)?;
+            progress.set(ntuple.entries());
+            if interrupt.is_set() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        written = Some(ntuple.finish()?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    progress.finish();
+    if let Some(written) = written {
+        summarise(name, &written, console);
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! Wildcards in field paths and file names.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::{Error, Result};
+
+/// A pattern with wildcards for names that are joined by a separator. `*`, `?`, `[…]` and `{…,…}` match within a name,
+/// `**` matches any number of names.
+#[derive(Debug, Clone)]
+pub struct Glob {
+    matcher: GlobMatcher,
+    separator: char,
+}
+
+impl Glob {
+    /// Compiles a pattern; `None` if it has no wildcards.
+    ///
+    /// # Errors
+    /// Invalid argument for a pattern that is not valid.
+    pub fn new(pattern: &str, separator: char) -> Result<Option<Self>> {
+        if !pattern.contains(['*', '?', '[', '{']) {
+            return Ok(None);
+        }
+        // The separator of globset is a slash.
+        let slashed = pattern.replace(separator, "/");
+        match GlobBuilder::new(&slashed).literal_separator(true).backslash_escape(false).build() {
+            Ok(glob) => Ok(Some(Self { matcher: glob.compile_matcher(), separator })),
+            Err(error) => Err(Error::invalid_argument(format!("'{pattern}' is not a valid pattern: {error}"))),
+        }
+    }
+
+    /// Whether the pattern matches all of a path.
+    pub fn is_match(&self, path: &str) -> bool {
+        self.matcher.is_match(path.replace(self.separator, "/"))
+    }
+}
