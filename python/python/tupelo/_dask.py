@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _optional, _select
+from . import _forms, _optional, _select
 from ._awkward import to_awkward
 from ._files import Files
 from ._pandas import to_pandas
@@ -200,30 +200,20 @@ class _Read:
         return ak.to_backend(self.form.length_zero_array(highlevel=False), backend, highlevel=True)
 
     def prepare_for_projection(self) -> tuple[Any, Any, Any]:
-        """An array without data that notes what is touched, the notes, and what is needed to understand them."""
+        """An array without data that reports what is touched, the report, and the form with the keys in the report."""
         import awkward as ak
-        import dask_awkward.lib.utils as utils
 
-        form = utils.form_with_unique_keys(self.form, "@")
-        meta, report = ak.typetracer.typetracer_with_report(form, highlevel=True, buffer_key=utils.render_buffer_key)
+        form = _forms.with_form_keys(self.form)
+        meta, report = ak.typetracer.typetracer_with_report(form, highlevel=True, buffer_key=_forms.BUFFER_KEY)
         return meta, report, form
 
     def necessary_columns(self, report: Any, state: Any) -> frozenset[str]:
         """The fields, as dotted paths, of which something was touched."""
-        import dask_awkward.lib.utils as utils
-
-        structure = utils.trace_form_structure(state, buffer_key=utils.render_buffer_key)
-        shapes = utils.buffer_keys_required_to_compute_shapes(
-            utils.parse_buffer_key,
-            report.shape_touched,
-            structure["form_key_to_parent_form_key"],
-            structure["form_key_to_buffer_keys"],
-        )
-        touched = {utils.parse_buffer_key(key)[0] for key in {*report.data_touched, *shapes}}
+        touched = {_forms.parse_buffer_key(key)[0] for key in _forms.required_buffers(state, report)}
         leaves = _leaves(state)
         wanted = {leaves[key][0] for key in touched if len(leaves[key]) == 1}
-        for key in sorted(touched, key=len, reverse=True):
-            # The ends of lists come with any of their members.
+        # Forms with fewer leaves first: the offsets of a list come with any of its members.
+        for key in sorted(touched, key=lambda key: (len(leaves[key]), int(key))):
             if not wanted.intersection(leaves[key]):
                 wanted.add(min(leaves[key], key=lambda path: path.count(".")))
         return frozenset(wanted)
@@ -235,10 +225,8 @@ class _Read:
     def project_manually(self, columns: Iterable[str]) -> "_Read":
         """The same that reads only these columns."""
         wanted = set(columns)
-        import dask_awkward.lib.utils as utils
-
-        leaves = _leaves(utils.form_with_unique_keys(self.form, "@"))
-        if wanted.issuperset(leaves["@"]):
+        form = _forms.with_form_keys(self.form)
+        if wanted.issuperset(_leaves(form)[form.form_key]):
             return self
         made = copy(self)
         made.columns = tuple(sorted(wanted))
@@ -256,8 +244,7 @@ def _leaves(form: Any) -> dict[str, tuple[str, ...]]:
             members = (visit(form.content(name), f"{path}.{name}" if path else name, False) for name in form.fields)
             paths = tuple(leaf for leaves in members for leaf in leaves) or (path,)
         else:
-            inner = form.contents if form.is_record or form.is_union else [getattr(form, "content", None)]
-            below = [visit(content, path, is_whole) for content in inner if content is not None]
+            below = [visit(content, path, is_whole) for content in _forms.contents_of(form)]
             paths = below[0] if below and not is_whole else (path,)
         found[form.form_key] = paths
         return paths
@@ -281,12 +268,11 @@ def _filled(form: Any, layout: Any) -> Any:
     if not form.is_record:
         return layout.copy(content=_filled(form.content, layout.content))
     import awkward as ak
-    from dask_awkward.lib.unproject_layout import unproject_layout
 
     there = set(layout.fields)
     lacking = [name for name in form.fields if name not in there]
     empty = ak.forms.RecordForm([form.content(name) for name in lacking], lacking)
-    placeholders = unproject_layout(empty, ak.contents.RecordArray([], [], length=layout.length))
+    placeholders = _forms.placeholder_record(empty, layout.length)
     contents = [
         _filled(form.content(name), layout.content(name))
         if name in there

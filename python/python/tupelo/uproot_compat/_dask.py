@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from .. import _common, _dask, _optional, _select
+from .. import _common, _dask, _forms, _optional, _select
 from .._awkward import AddDoc
 from .._files import Files
 from .._libraries import hand_out
@@ -167,7 +167,6 @@ class _MappedRead(_dask._Read):
 
     def _arrays(self, partition: Partition) -> Any:
         import awkward as ak
-        from awkward._nplikes.numpy import Numpy
 
         start, stop = partition.entry_start, partition.entry_stop
         options = {"ak_add_doc": self.add_doc}
@@ -177,8 +176,7 @@ class _MappedRead(_dask._Read):
             if self.info.keys_for_buffer_keys(frozenset([key])) <= self.keys:
                 buffers[key] = loaded[key]
             else:
-                unknown = (ak.typetracer.unknown_length,)
-                buffers[key] = ak.typetracer.PlaceholderArray(Numpy.instance(), unknown, dtype)
+                buffers[key] = _forms.placeholder(dtype)
         return ak.from_buffers(
             self.form, stop - start, buffers, behavior=self.behavior, buffer_key=self.info.buffer_key
         )
@@ -211,16 +209,9 @@ class _MappedRead(_dask._Read):
 
     def necessary_columns(self, report: Any, state: Any) -> frozenset[str]:
         """The fields of which something was touched."""
-        import dask_awkward.lib.utils as utils
-
-        structure = utils.trace_form_structure(self.form, buffer_key=self.info.buffer_key)
-        shapes = utils.buffer_keys_required_to_compute_shapes(
-            self.info.parse_buffer_key,
-            report.shape_touched,
-            structure["form_key_to_parent_form_key"],
-            structure["form_key_to_buffer_keys"],
+        touched = frozenset(
+            _forms.required_buffers(self.form, report, self.info.buffer_key, self.info.parse_buffer_key)
         )
-        touched = frozenset([*report.data_touched, *shapes])
         found: frozenset[str] = self.info.keys_for_buffer_keys(touched) & self.keys
         return found
 
