@@ -1,17 +1,18 @@
 """Entries of many files, one after the other."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
 
-from . import _arrow, _common, _core, _hist, _polars, _progress, _select
-from ._awkward import AddDoc, Style
+from . import _arrow, _common, _hist, _polars, _progress, _select
+from ._awkward import Style
 from ._files import Files, Place, places, within
-from ._libraries import How, Library, check_how, hand_out
+from ._libraries import hand_out
+from ._options import FileOptions, ManyArrayOptions, ManyReadOptions, complete, takes
 from ._progress import Progress
 from ._select import Filter
 from ._sizes import optional_bytes
@@ -21,28 +22,22 @@ from .fields import Field
 from .ntuple import DEFAULT_STEP, Ntuple
 from .reading import reopen
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
+
+@takes(ManyArrayOptions)
 def iterate(
     files: Files | Ntuple | Iterable[Ntuple],
     expressions: str | Iterable[str] | None = None,
     cut: str | None = None,
     *,
     step_size: SupportsIndex | str = DEFAULT_STEP,
-    aliases: Mapping[str, str] | None = None,
-    library: Library = "ak",
-    filter_name: Filter = None,
-    filter_typename: Filter = None,
-    filter_field: Callable[[Field], object] | None = None,
     fields: _common.Fields = "common",
     report: bool = False,
-    how: How = None,
-    ak_add_doc: AddDoc = False,
     binary_strings: bool = False,
-    allow_missing: bool = False,
     progress: Progress = None,
-    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
-    memory_budget: int | str | None = None,
-    **unknown: object,
+    **options: "Unpack[ManyArrayOptions]",
 ) -> Iterator[Any]:
     """Reads the entries of many files piece by piece, as `Ntuple.iterate` does those of one.
 
@@ -73,14 +68,11 @@ def iterate(
     [10]
     """
     # Not a generator itself, so that what is wrong is said at once.
-    _select.refuse("iterate", unknown)
-    _select.check_library(library)
-    check_how(how, library)
+    chosen = complete("iterate", options, ManyArrayOptions)
+    library, how, style = chosen["library"], chosen["how"], Style(chosen["ak_add_doc"])
     _select.step(step_size)
     _progress.check(progress)
-    style = Style(ak_add_doc)
-    wanted = Wanted(expressions, cut, aliases, (filter_name, filter_typename, filter_field), binary_strings)
-    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    many = Many(files, chosen).choosing(Wanted(expressions, cut, chosen, binary_strings), fields)
     total = 0 if _progress.is_silent(progress) else sum(stop - start for start, stop in many.all_ranges())
 
     def pieces() -> Iterator[Any]:
@@ -99,26 +91,15 @@ def iterate(
     return pieces()
 
 
+@takes(ManyReadOptions)
 def concatenate(
     files: Files | Ntuple | Iterable[Ntuple],
     expressions: str | Iterable[str] | None = None,
     cut: str | None = None,
     *,
-    aliases: Mapping[str, str] | None = None,
-    entry_start: SupportsIndex | None = None,
-    entry_stop: SupportsIndex | None = None,
-    library: Library = "ak",
-    filter_name: Filter = None,
-    filter_typename: Filter = None,
-    filter_field: Callable[[Field], object] | None = None,
     fields: _common.Fields = "common",
-    how: How = None,
-    ak_add_doc: AddDoc = False,
     binary_strings: bool = False,
-    allow_missing: bool = False,
-    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
-    memory_budget: int | str | None = None,
-    **unknown: object,
+    **options: "Unpack[ManyReadOptions]",
 ) -> Any:
     """Reads the entries of many files into one array, as `Ntuple.arrays` does those of one.
 
@@ -139,12 +120,9 @@ def concatenate(
     >>> tupelo.concatenate("concatenate?.root", ["only2", "x * 2"], cut="x > 1", fields="union").tolist()
     [{'only2': None, 'x * 2': 20}, {'only2': 0.5, 'x * 2': 4}, {'only2': 1.5, 'x * 2': 40}]
     """
-    _select.refuse("concatenate", unknown)
-    _select.check_library(library)
-    check_how(how, library)
-    style = Style(ak_add_doc)
-    wanted = Wanted(expressions, cut, aliases, (filter_name, filter_typename, filter_field), binary_strings)
-    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    chosen = complete("concatenate", options, ManyReadOptions)
+    library, entry_start, entry_stop = chosen["library"], chosen["entry_start"], chosen["entry_stop"]
+    many = Many(files, chosen).choosing(Wanted(expressions, cut, chosen, binary_strings), fields)
     end: float = math.inf
     begin = 0
     if entry_start is not None or entry_stop is not None:
@@ -166,7 +144,8 @@ def concatenate(
     if not batches:
         _add(batches, *many.read(last, 0, 0), numbers, 0, last)
     entries = np.concatenate(numbers) if library == "pd" else range(0)
-    return hand_out(_arrow.one_batch(batches), library, entries, style, how, is_kept=is_kept)
+    style = Style(chosen["ak_add_doc"])
+    return hand_out(_arrow.one_batch(batches), library, entries, style, chosen["how"], is_kept=is_kept)
 
 
 def _add(batches: list[Any], batch: Any, entries: Any, numbers: list[Any], offset: int, ntuple: Ntuple) -> None:
@@ -183,6 +162,7 @@ def _add(batches: list[Any], batch: Any, entries: Any, numbers: list[Any], offse
     numbers.append(_moved(entries, offset))
 
 
+@takes(FileOptions)
 def hist(
     files: Files | Ntuple | Iterable[Ntuple],
     *expressions: str,
@@ -193,9 +173,7 @@ def hist(
     aliases: Mapping[str, str] | None = None,
     step_size: SupportsIndex | str = _hist.DEFAULT_STEP,
     progress: Progress = None,
-    allow_missing: bool = False,
-    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
-    memory_budget: int | str | None = None,
+    **options: "Unpack[FileOptions]",
 ) -> Any:
     """Fills one histogram from the entries of many files, as `Ntuple.hist` does from those of one.
 
@@ -210,7 +188,7 @@ def hist(
     >>> tupelo.hist("hist?.root:Events", "x", bins=2, range=(0, 20), cut="x < 20").values().tolist()
     [2.0, 1.0]
     """
-    many = Many(files, allow_missing, page_checksums, memory_budget)
+    many = Many(files, complete("hist", options, FileOptions))
     source: Any = _HistSource(many)
     total = sum(stop - start for start, stop in many.all_ranges())
     reading = _hist.Reading(source, cut, aliases, 0, total, step_size)
@@ -238,6 +216,7 @@ class _HistSource:
         return iterate(self._many.places, expressions, **self._many.opening, **how)
 
 
+@takes(FileOptions)
 def scan(
     files: Files | Ntuple | Iterable[Ntuple],
     names: str | Iterable[str] | None = None,
@@ -246,9 +225,7 @@ def scan(
     filter_typename: Filter = None,
     fields: _common.Fields = "common",
     binary_strings: bool = False,
-    allow_missing: bool = False,
-    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
-    memory_budget: int | str | None = None,
+    **options: "Unpack[FileOptions]",
 ) -> Any:
     """A `polars.LazyFrame` of the entries of many files, which reads what a query needs, as `Ntuple.scan` does of one.
 
@@ -264,8 +241,9 @@ def scan(
     >>> tupelo.scan("scan?.root:Events").filter(polars.col("x") > 1).collect()["x"].to_list()
     [10, 2, 20]
     """
-    wanted = Wanted(names, None, None, (filter_name, filter_typename, None), binary_strings)
-    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    chosen = complete("scan", options, FileOptions)
+    filters = {"filter_name": filter_name, "filter_typename": filter_typename}
+    many = Many(files, chosen).choosing(Wanted(names, None, filters, binary_strings), fields)
     frames = []
     for ntuple, _, ranges in many:
         for start, stop in ranges:
@@ -299,7 +277,7 @@ def num_entries(
     [('num_entries.root', 'Events', 3)]
     """
     # Not a generator itself, so that the files are those that the names lead to now.
-    many = Many(files, allow_missing, _core.DEFAULT_PAGE_CHECKSUMS, None)
+    many = Many(files, complete("num_entries", {"allow_missing": allow_missing}, FileOptions))
     return (
         (ntuple.file_path, ntuple.object_path, sum(stop - start for start, stop in ranges))
         for ntuple, _, ranges in many
@@ -312,38 +290,38 @@ class Wanted:
 
     expressions: str | Iterable[str] | None = None
     cut: str | None = None
-    aliases: Mapping[str, str] | None = None
-    filters: tuple[Filter, Filter, Callable[[Field], object] | None] = (None, None, None)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Those of `SelectOptions`."""
     binary_strings: bool = False
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The filters that are given, by keyword."""
+        names = ("filter_name", "filter_typename", "filter_field")
+        return {name: self.options[name] for name in names if self.options.get(name) is not None}
 
     @property
     def is_filtered(self) -> bool:
         """Whether filters choose fields."""
-        return any(one is not None for one in self.filters)
+        return bool(self.filters)
 
     def chosen(self, ntuple: Ntuple) -> list[str] | None:
         """The fields that pass the filters; None where there is none."""
-        if not self.is_filtered:
-            return None
-        name, typename, field = self.filters
-        return ntuple.keys(filter_name=name, filter_typename=typename, filter_field=field)
+        return ntuple.keys(**self.filters) if self.is_filtered else None
 
 
 class Many:
     """Ntuples of many files, opened one after the other, and what is read of each."""
 
-    def __init__(self, files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None) -> None:
+    def __init__(self, files: Any, options: Mapping[str, Any]) -> None:
         is_one = isinstance(files, str | Mapping | Ntuple) or not isinstance(files, Iterable)
         self.places: list[Any] = []
         """The files, each a `Place` or an `Ntuple`, as `iterate` takes them."""
         for one in [files] if is_one else files:
             self.places += [one] if isinstance(one, Ntuple) else places(one)
-        self.opening: dict[str, Any] = {
-            "allow_missing": allow_missing,
-            "page_checksums": page_checksums,
-            "memory_budget": optional_bytes("memory_budget", memory_budget),
-        }
-        """How files are opened: keywords of `iterate`."""
+        self.opening: dict[str, Any] = {name: options[name] for name in FileOptions.__annotations__}
+        """The `FileOptions`."""
+        self.opening["memory_budget"] = optional_bytes("memory_budget", self.opening["memory_budget"])
         self._wanted = Wanted()
         self._patterns: list[str] | None = None
         self.union: Any = None
@@ -395,7 +373,7 @@ class Many:
 
     def _stands_for_fields(self, text: str, ntuple: Ntuple) -> bool:
         """Whether an expression is the name of a field of an ntuple, or a glob that fits some."""
-        request = _select.Request(aliases=_select.aliases(self._wanted.aliases))
+        request = _select.Request(aliases=_select.aliases(self._wanted.options.get("aliases")))
         request.add(text, ntuple._by_path)
         if request.computed:
             return False
@@ -470,14 +448,17 @@ class Many:
             # Those of other files are missing in this one.
             listed = _select.texts("expressions", expressions)
             expressions = [text for text in listed if text not in self._names or self._stands_for_fields(text, ntuple)]
-        settled = self._patterns is not None or self.union is not None or len(self.places) > 1
-        filters = (None, None, None) if settled and wanted.is_filtered else wanted.filters
-        request = ntuple._request(expressions or None, wanted.cut, wanted.aliases, filters, (start, stop))
+        is_settled = wanted.is_filtered and (
+            self._patterns is not None or self.union is not None or len(self.places) > 1
+        )
+        options = {"aliases": wanted.options.get("aliases"), **({} if is_settled else wanted.filters)}
+        options |= {"entry_start": start, "entry_stop": stop}
+        request = ntuple._request(expressions or None, wanted.cut, options)
         if self._patterns is not None:
             request.patterns = self._patterns
         elif expressions is not None and not expressions:
             request.patterns = None
-        elif filters != wanted.filters:
+        elif is_settled:
             # In a union no field of a file may pass.
             request.patterns = [_select.literal(path) for path in wanted.chosen(ntuple) or []] or None
         request.binary_strings = wanted.binary_strings

@@ -143,8 +143,8 @@ class Partition:
     def _read(self) -> tuple[Any, Any]:
         """A `pyarrow.RecordBatch` whose type does not depend on the entries, and the numbers of its entries."""
         ntuple = self._open()
-        entries, nothing = (self.entry_start, self.entry_stop), (None, None, None)
-        request = ntuple._request(self.expressions or None, self.cut, dict(self.aliases), nothing, entries)
+        options = {"aliases": dict(self.aliases), "entry_start": self.entry_start, "entry_stop": self.entry_stop}
+        request = ntuple._request(self.expressions or None, self.cut, options)
         request.binary_strings = self.binary_strings
         if self.expressions is None:
             request.patterns = list(self.columns or ())

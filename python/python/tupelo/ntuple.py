@@ -2,18 +2,19 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
 
 from . import _arrow, _core, _hist, _html, _polars, _progress, _schema, _select, _virtual
-from ._awkward import AddDoc, Style
+from ._awkward import Style
 from ._checks import check_name
-from ._libraries import How, Library, check_how, hand_out
+from ._libraries import hand_out
 from ._messages import printable, short
+from ._options import ArrayOptions, ReadOptions, SelectOptions, complete, takes
 from ._progress import Progress
 from ._select import Filter
 from ._sizes import parse_bytes
@@ -22,16 +23,15 @@ from ._stream import Stream
 from .attributes import AttributeSet
 from .columns import Columns, NtupleWithColumns, copy
 from .errors import InvalidArgumentError, NotFoundError, TupeloWarning
-from .fields import Field, Fields
+from .fields import Fields
 from .metrics import Metrics
 from .rules import ReadRule
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 DEFAULT_STEP = "100 MiB"
 """Size in memory of what `Ntuple.iterate` gives at once."""
-
-
-_Filters = tuple[Filter, Filter, Callable[[Field], object] | None]
-"""Those of names, of types and of fields."""
 
 
 class Ntuple(Fields):
@@ -139,25 +139,17 @@ class Ntuple(Fields):
 
     # Its entries.
 
+    @takes(ReadOptions)
     def arrays(
         self,
         expressions: str | Iterable[str] | None = None,
         cut: str | None = None,
         *,
-        aliases: Mapping[str, str] | None = None,
-        entry_start: SupportsIndex | None = None,
-        entry_stop: SupportsIndex | None = None,
-        library: Library = "ak",
-        filter_name: Filter = None,
-        filter_typename: Filter = None,
-        filter_field: Callable[[Field], object] | None = None,
         schema: Mapping[str, Any] | pa.Schema | None = None,
-        how: How = None,
-        ak_add_doc: AddDoc = False,
         virtual: bool = False,
         access_log: Any = None,
         progress: Progress = None,
-        **unknown: object,
+        **options: "Unpack[ReadOptions]",
     ) -> Any:
         """Reads fields, and computes expressions over them, in a range of entries, by default everything.
 
@@ -241,41 +233,31 @@ class Ntuple(Fields):
         Traceback (most recent call last):
         tupelo.errors.InvalidArgumentError: expression 'x +': a value is missing at its end
         """
-        _select.refuse("arrays", unknown)
-        _select.check_library(library)
-        check_how(how, library)
+        chosen = complete("arrays", options, ReadOptions)
+        library, how = chosen["library"], chosen["how"]
         other = None if library == "ak" else library
-        which = {"how": how, "library": other, "cut": cut, "aliases": aliases, "schema": schema}
+        which = {"how": how, "library": other, "cut": cut, "aliases": chosen["aliases"], "schema": schema}
         _virtual.check(access_log, virtual, **which, progress=progress or None)
-        style = Style(ak_add_doc)
-        filters = filter_name, filter_typename, filter_field
-        request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop), schema)
+        style = Style(chosen["ak_add_doc"])
+        request = self._request(expressions, cut, chosen, schema)
         if virtual:
             arrays = _virtual.virtual_arrays(self._core, request, style, access_log)
             return arrays[request.order] if request.order else arrays
         batch, entries = self._whole(request, progress)
         return hand_out(request.ordered(batch), library, entries, style, how, is_kept=self._is_kept)
 
+    @takes(ReadOptions)
     def iterate(
         self,
         expressions: str | Iterable[str] | None = None,
         cut: str | None = None,
         *,
         step_size: SupportsIndex | str = DEFAULT_STEP,
-        aliases: Mapping[str, str] | None = None,
-        entry_start: SupportsIndex | None = None,
-        entry_stop: SupportsIndex | None = None,
-        library: Library = "ak",
-        filter_name: Filter = None,
-        filter_typename: Filter = None,
-        filter_field: Callable[[Field], object] | None = None,
         report: bool = False,
         binary_strings: bool = False,
         schema: Mapping[str, Any] | pa.Schema | None = None,
         progress: Progress = None,
-        how: How = None,
-        ak_add_doc: AddDoc = False,
-        **unknown: object,
+        **options: "Unpack[ReadOptions]",
     ) -> Iterator[Any]:
         """Reads the same as `arrays`, piece by piece.
 
@@ -299,12 +281,9 @@ class Ntuple(Fields):
         [5]
         """
         # Not a generator itself, so that what is wrong is said at once.
-        _select.refuse("iterate", unknown)
-        _select.check_library(library)
-        check_how(how, library)
-        style = Style(ak_add_doc)
-        filters = filter_name, filter_typename, filter_field
-        request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop), schema)
+        chosen = complete("iterate", options, ReadOptions)
+        library, how, style = chosen["library"], chosen["how"], Style(chosen["ak_add_doc"])
+        request = self._request(expressions, cut, chosen, schema)
         request.binary_strings = binary_strings
         batches = self._batches(request, step_size, progress)
 
@@ -315,16 +294,12 @@ class Ntuple(Fields):
 
         return pieces()
 
+    @takes(ArrayOptions)
     def take(
         self,
         entries: Iterable[SupportsIndex],
         expressions: str | Iterable[str] | None = None,
-        *,
-        aliases: Mapping[str, str] | None = None,
-        library: Library = "ak",
-        filter_name: Filter = None,
-        filter_typename: Filter = None,
-        filter_field: Callable[[Field], object] | None = None,
+        **options: "Unpack[ArrayOptions]",
     ) -> Any:
         """Reads single entries, in the order given, which may repeat them; -1 is the last one.
 
@@ -339,25 +314,23 @@ class Ntuple(Fields):
         >>> tupelo.open("take.root:Events").take([3, 0, -1], library="np")["x"]
         array([4, 1, 5])
         """
-        _select.check_library(library)
-        request = self._request(expressions, None, aliases, (filter_name, filter_typename, filter_field))
-        chosen = _select.single_entries(entries, self.num_entries)
-        batch = self._core.take(request, pa.array(chosen, pa.uint64()))
-        return hand_out(request.ordered(batch), library, chosen, is_kept=self._is_kept)
+        chosen = complete("take", options, ArrayOptions)
+        request = self._request(expressions, None, chosen)
+        numbers = _select.single_entries(entries, self.num_entries)
+        batch = request.ordered(self._core.take(request, pa.array(numbers, pa.uint64())))
+        style = Style(chosen["ak_add_doc"])
+        return hand_out(batch, chosen["library"], numbers, style, chosen["how"], is_kept=self._is_kept)
 
+    @takes(SelectOptions)
     def stream(
         self,
         expressions: str | Iterable[str] | None = None,
         cut: str | None = None,
         *,
-        aliases: Mapping[str, str] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
-        filter_name: Filter = None,
-        filter_typename: Filter = None,
-        filter_field: Callable[[Field], object] | None = None,
         binary_strings: bool = False,
-        **unknown: object,
+        **options: "Unpack[SelectOptions]",
     ) -> Stream:
         """What `arrays` reads as a stream of Arrow batches, for whatever takes one.
 
@@ -374,9 +347,8 @@ class Ntuple(Fields):
         >>> duckdb.sql("select run, sum(pt) from events group by run order by run").fetchall()
         [(1, 31.5), (2, 12.0)]
         """
-        _select.refuse("stream", unknown)
-        filters = filter_name, filter_typename, filter_field
-        request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
+        chosen = complete("stream", options, SelectOptions)
+        request = self._request(expressions, cut, {**chosen, "entry_start": entry_start, "entry_stop": entry_stop})
         request.binary_strings = binary_strings
         return Stream(self._core, request)
 
@@ -405,7 +377,8 @@ class Ntuple(Fields):
         >>> frame.filter(polars.col("x") > 2).select("y").collect().rows()
         [([2.5, 3.5],), ([],)]
         """
-        request = self._request(names, None, None, (filter_name, filter_typename, None), (entry_start, entry_stop))
+        chosen = {"filter_name": filter_name, "filter_typename": filter_typename}
+        request = self._request(names, None, {**chosen, "entry_start": entry_start, "entry_stop": entry_stop})
         _polars.check_fields(request)
         request.binary_strings = binary_strings
         return _polars.scan(self, request)
@@ -517,7 +490,8 @@ class Ntuple(Fields):
         [{'pt': [31.5, 7.25], 'run': 1}, {'pt': [12.0], 'run': 2}]
         """
         self._check_is_cut(cut, aliases)
-        request = self._request(fields, cut, aliases, (None, None, None), (entry_start, entry_stop))
+        chosen = {"aliases": aliases, "entry_start": entry_start, "entry_stop": entry_stop}
+        request = self._request(fields, cut, chosen)
         return copy(self._core, request, path, self._origin.absolute_path, name, options, progress)
 
     def _check_is_cut(self, cut: object, aliases: Mapping[str, str] | None) -> None:
@@ -627,17 +601,17 @@ class Ntuple(Fields):
         self,
         expressions: str | Iterable[str] | None,
         cut: str | None,
-        aliases: Mapping[str, str] | None,
-        filters: _Filters,
-        entries: tuple[SupportsIndex | None, SupportsIndex | None] = (None, None),
+        options: Mapping[str, Any],
         schema: Mapping[str, Any] | pa.Schema | None = None,
     ) -> _select.Request:
-        """What is asked for, of a range of entries as of a slice."""
-        request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
+        """What the keywords of `ReadOptions` select; without ``entry_start`` and ``entry_stop``, all entries."""
+        request = _select.Request(aliases=_select.aliases(options.get("aliases")), cut=_select.cut(cut))
         if self._columns is not None:
             self._columns.offer(request, with_all=expressions is None)
-        names, types, function = filters
-        is_filtered = any(one is not None for one in filters)
+        filters: dict[str, Any] = {
+            name: options.get(name) for name in ("filter_name", "filter_typename", "filter_field")
+        }
+        is_filtered = any(one is not None for one in filters.values())
         if schema is not None:
             if expressions is not None or is_filtered:
                 raise InvalidArgumentError(
@@ -647,7 +621,7 @@ class Ntuple(Fields):
         elif is_filtered:
             if expressions is not None:
                 raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
-            wanted = self.keys(filter_name=names, filter_typename=types, filter_field=function)
+            wanted = self.keys(**filters)
             if not wanted:
                 raise NotFoundError(
                     f"{self.file_path}: ntuple '{self._path}': none of {len(self)} fields passes the filters"
@@ -663,7 +637,8 @@ class Ntuple(Fields):
                 if not _select.is_glob(pattern) and pattern not in self._by_path:
                     raise self._no_such_field(pattern)
             request.order = self._order(asked, request)
-        request.entry_start, request.entry_stop = _select.entry_range(*entries, self.num_entries)
+        start, stop = options.get("entry_start"), options.get("entry_stop")
+        request.entry_start, request.entry_stop = _select.entry_range(start, stop, self.num_entries)
         return request
 
     def _order(self, asked: list[str], request: _select.Request) -> list[str]:
