@@ -24,7 +24,7 @@ def contents_of(form: Any) -> list[Any]:
 
 
 def with_form_keys(form: Any) -> Any:
-    """A copy of a form in which every form below has a key of its own."""
+    """A copy of a form with a unique key for every form in it."""
     import awkward as ak
 
     copied = ak.forms.from_dict(form.to_dict())

@@ -1,4 +1,4 @@
-"""Awkward arrays whose buffers are read when they are touched first."""
+"""Awkward arrays whose buffers are read on first use."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,20 +12,20 @@ import pyarrow as pa
 
 from . import _arrow, _core, _forms, _select
 from ._awkward import Style, content, to_awkward
-from ._messages import short
+from ._messages import short_repr
 from .errors import InvalidArgumentError
 
 OLDEST_AWKWARD = (2, 8, 11)
 """The first version of Awkward with virtual arrays of all types."""
 
 Read = Callable[[str], Any]
-"""From a dotted path to a `pyarrow.RecordBatch` of one column, in which nothing lies beside the path."""
+"""Reads a dotted path as a `pyarrow.RecordBatch` of one column that contains nothing else."""
 Steps = tuple[int | None, ...]
-"""The way down in an Awkward layout: into which of several contents, or None for the only one."""
+"""A path in an Awkward layout: the index of a content, or None for the only one."""
 
 
 class Accessed(NamedTuple):
-    """What ``access_log`` is told of each buffer when it is made."""
+    """The item of an ``access_log`` for each buffer that is read."""
 
     field_name: str
     """Dotted path of the field that was read for it."""
@@ -36,7 +36,7 @@ class Accessed(NamedTuple):
 
 
 def check(access_log: Any, virtual: bool, **others: object) -> None:
-    """Raises `InvalidArgumentError` for keywords that do not go together."""
+    """Raises `InvalidArgumentError` for incompatible keywords."""
     if not virtual:
         if access_log is not None:
             raise InvalidArgumentError("'access_log' cannot be used with 'virtual=False'")
@@ -45,15 +45,17 @@ def check(access_log: Any, virtual: bool, **others: object) -> None:
         if value is not None:
             raise InvalidArgumentError(f"'{name}' cannot be used with 'virtual=True'")
     if access_log is not None and not hasattr(access_log, "__iadd__"):
-        raise InvalidArgumentError(f"access_log is a list or what else has '+=', not {short(access_log)}")
+        raise InvalidArgumentError(
+            f"expected access_log as a list or an object with '+=', not {short_repr(access_log)}"
+        )
 
 
 def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Style, access_log: Any) -> Any:
-    """An `ak.Array` of what a request asks for, of which nothing is read yet.
+    """An `ak.Array` for a request of which nothing is read yet.
 
-    Its type depends on the fields alone. Values are read field by field: the members of records, and of the items of
-    collections, each by themselves; pairs, tuples and variants whole. What several of them have in common, as the ends
-    of the lists around them, comes with one that was read already, or with the first.
+    Its type depends on the fields only. Values are read field by field: members of records, also in collections,
+    separately; pairs, tuples and variants as a whole. Buffers that several fields share, such as the offsets of lists
+    around them, come with a field that was already read, or with the first one.
     """
     import awkward as ak
 
@@ -61,9 +63,11 @@ def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Style,
         oldest = ".".join(map(str, OLDEST_AWKWARD))
         raise ImportError(f"virtual=True needs Awkward {oldest} or newer, not {ak.__version__}: pip install -U awkward")
     if request.computed:
-        raise InvalidArgumentError(f"'{request.computed[0][0]}' is computed, which cannot be with 'virtual=True'")
+        raise InvalidArgumentError(
+            f"'{request.computed[0][0]}' is an expression, which 'virtual=True' does not support"
+        )
     schema = core.arrow_schema(request)
-    patterns = _patterns_below(schema) if request.patterns else lambda path: [_select.literal(path)]
+    patterns = _patterns_below(schema) if request.patterns else lambda path: [_select.escape_glob(path)]
 
     def read(path: str) -> Any:
         return replace(request, patterns=patterns(path)).read_as_stream(core)
@@ -78,11 +82,11 @@ def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Style,
 
 
 def _templates(core: "_core.Ntuple", request: _select.Request, schema: Any, style: Style) -> list[Any]:
-    """What becomes of each field, without entries."""
-    # Thousands of fields have few types. Those of nested ones say more than Arrow's.
+    """The layout of each field without entries."""
+    # Thousands of fields have few types. For nested fields, C++ types determine more than Arrow types.
     keys = [
         (
-            (_arrow.whole_type_name(field) or index) if pa.types.is_nested(field.type) else _arrow.is_size(field),
+            (_arrow.full_type_name(field) or index) if pa.types.is_nested(field.type) else _arrow.is_size(field),
             field.type,
             field.nullable,
         )
@@ -90,7 +94,7 @@ def _templates(core: "_core.Ntuple", request: _select.Request, schema: Any, styl
     ]
     if style.add_doc is False and not request.patterns:
         firsts = list({key: schema.field(index).name for index, key in reversed(list(enumerate(keys)))}.values())
-        request = replace(request, patterns=[_select.literal(name) for name in firsts])
+        request = replace(request, patterns=[_select.escape_glob(name) for name in firsts])
     empty = core.read(replace(request, entry_stop=request.entry_start))
     made = [content(field, column, style) for field, column in zip(empty.schema, empty.columns, strict=True)]
     if len(made) == len(keys):
@@ -100,15 +104,15 @@ def _templates(core: "_core.Ntuple", request: _select.Request, schema: Any, styl
 
 
 def _patterns_below(schema: Any) -> Callable[[str], list[str]]:
-    """Of what was chosen, all that is below a path."""
-    rows = _core.schema_fields(schema)
-    parents = {parent for _, parent, *_ in rows}
-    leaves = [path for index, (path, *_) in enumerate(rows) if index not in parents]
-    return lambda path: [_select.literal(leaf) for leaf in leaves if leaf == path or leaf.startswith(f"{path}.")]
+    """A function that gives the selected leaves below a path."""
+    fields = _core.schema_fields(schema)
+    parents = {parent for _, parent, *_ in fields}
+    leaves = [path for index, (path, *_) in enumerate(fields) if index not in parents]
+    return lambda path: [_select.escape_glob(leaf) for leaf in leaves if leaf == path or leaf.startswith(f"{path}.")]
 
 
 class _Reader:
-    """Makes buffers when they are touched, from fields that are read once."""
+    """Creates buffers on first use, from fields that are read once."""
 
     def __init__(self, read: Read, style: Style, access_log: Any, start: int, stop: int) -> None:
         self.buffers: dict[str, Callable[[], Any]] = {}

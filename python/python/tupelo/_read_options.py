@@ -69,7 +69,7 @@ def complete(function: str, options: Mapping[str, Any], known: Any) -> dict[str,
     `InvalidArgumentError` for values of ``how`` that do not fit the library.
     """
     names = known.__annotations__
-    _select.refuse(function, {name: value for name, value in options.items() if name not in names})
+    _select.reject_unknown(function, {name: value for name, value in options.items() if name not in names})
     made = {name: options.get(name, DEFAULTS.get(name)) for name in names}
     if "library" in names:
         _select.check_library(made["library"])
