@@ -111,6 +111,11 @@ def _patterns_below(schema: Any) -> Callable[[str], list[str]]:
     return lambda path: [_select.escape_glob(leaf) for leaf in leaves if leaf == path or leaf.startswith(f"{path}.")]
 
 
+def _missing_index() -> Any:
+    """The index of a layout with a single missing value."""
+    return np.array([-1], dtype=np.int64)
+
+
 class _Reader:
     """Creates buffers on first use, from fields that are read once."""
 
@@ -135,8 +140,11 @@ class _Reader:
         form.form_key = str(self._num_forms)
         self._num_forms += 1
         below: list[str] = []
+        # The alternative of a variant for missing values is constant; nothing is read for it.
+        is_missing = not may_split and form.is_option and form.content.is_unknown
         for key, dtype in form.expected_from_buffers(recursive=False).items():
-            self.buffers[key] = partial(self._buffer, below, steps, _forms.parse_buffer_key(key)[1], dtype)
+            read = partial(self._buffer, below, steps, _forms.parse_buffer_key(key)[1], dtype)
+            self.buffers[key] = _missing_index if is_missing else read
         if may_split and form.is_record and not form.is_tuple and form.fields:
             for name, content in zip(form.fields, form.contents, strict=True):
                 self.add_buffers(content, f"{path}.{name}", (*steps, 0), below, True)
