@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tupelo
-from tupelo import _partitions
+from tupelo import _partitions, _splitting
 
 
 def write(path: str | Path, clusters: Iterable[int], seed: int = 0, name: str = "Events") -> ak.Array:
@@ -101,7 +101,7 @@ def test_runs_are_balanced() -> None:
     for _ in range(3000):
         sizes = [chance.choice([0, 1, 10, 1000]) * chance.randint(0, 9) for _ in range(chance.randint(1, 30))]
         wanted = chance.randint(1, 35)
-        runs = _partitions.runs(sizes, wanted)
+        runs = _splitting.balanced_runs(sizes, wanted)
         assert [place for run in runs for place in range(*run)] == list(range(len(sizes)))
         assert len(runs) == min(wanted, len(sizes))
         assert all(start < stop for start, stop in runs)

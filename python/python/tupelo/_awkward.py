@@ -19,7 +19,7 @@ _DOC = "__doc__"
 
 
 @dataclass(frozen=True)
-class Style:
+class AwkwardOptions:
     """Options of the conversion."""
 
     add_doc: AddDoc = False
@@ -42,8 +42,8 @@ class Style:
                 known = ", ".join(map(repr, _ATTRIBUTES))
                 raise InvalidArgumentError(f"ak_add_doc: unknown attribute {attribute!r} for {key!r}: expected {known}")
 
-    def whole(self, schema: Any) -> dict[str, str] | None:
-        """The parameters of the array of entries."""
+    def ntuple_parameters(self, schema: Any) -> dict[str, str] | None:
+        """The parameters of the array of the ntuple."""
         if self.add_doc is not True:
             return None
         text = _arrow.description(schema)
@@ -74,10 +74,10 @@ _ATTRIBUTES: dict[str, Callable[[Any], str]] = {
     "description": _arrow.description,
     "name": lambda field: str(field.name),
 }
-_PLAIN = Style()
+_PLAIN = AwkwardOptions()
 
 
-def to_awkward(batch: Any, style: Style = _PLAIN) -> Any:
+def to_awkward(batch: Any, style: AwkwardOptions = _PLAIN) -> Any:
     """A record array of the columns of a `pyarrow.RecordBatch`.
 
     Only nullable fields have option types; pairs and tuples become tuples, items of maps tuples of key and value, and
@@ -86,18 +86,18 @@ def to_awkward(batch: Any, style: Style = _PLAIN) -> Any:
     import awkward as ak
 
     columns = [content(field, column, style) for field, column in zip(batch.schema, batch.columns, strict=True)]
-    parameters = style.whole(batch.schema)
+    parameters = style.ntuple_parameters(batch.schema)
     return ak.Array(ak.contents.RecordArray(columns, batch.schema.names, length=batch.num_rows, parameters=parameters))
 
 
-def content(field: Any, array: Any, style: Style) -> Any:
+def content(field: Any, array: Any, style: AwkwardOptions) -> Any:
     """An Awkward layout of an Arrow array."""
     layout = _content(field, array, style)
     parameters = style.parameters(field)
     return layout.copy(parameters={**layout.parameters, **parameters}) if parameters else layout
 
 
-def _content(field: Any, array: Any, style: Style) -> Any:
+def _content(field: Any, array: Any, style: AwkwardOptions) -> Any:
     """The layout without the parameters of the field."""
     import awkward as ak
 
@@ -121,7 +121,7 @@ def _content(field: Any, array: Any, style: Style) -> Any:
     return ak.contents.ByteMaskedArray.simplified(mask, values, valid_when=False)
 
 
-def _values(field: Any, array: Any, style: Style) -> Any:
+def _values(field: Any, array: Any, style: AwkwardOptions) -> Any:
     """The layout of an array without nulls."""
     import awkward as ak
 
@@ -153,7 +153,7 @@ def _text(array: Any, item: str, whole: str) -> Any:
     return ak.contents.ListOffsetArray(ends, inner, parameters={"__array__": whole})
 
 
-def _union(array: Any, style: Style) -> Any:
+def _union(array: Any, style: AwkwardOptions) -> Any:
     """A variant. Its alternative for "no value" becomes an option around the others."""
     import awkward as ak
 

@@ -72,7 +72,7 @@ def _needs_trimming(array: Any) -> bool:
     return False
 
 
-def in_order(views: Any) -> Any:
+def list_view_to_list(views: Any) -> Any:
     """Converts a list view to a list. Arrow's own cast gives wrong offsets (pyarrow 26: the last one is 0)."""
     sizes = np.where(views.is_valid().to_numpy(zero_copy_only=False), views.sizes.to_numpy(), 0)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -176,7 +176,7 @@ def _cast_lists(array: Any, want: Any, path: str) -> Any:
     """Casts lists and their items to a list type; None for other arrays."""
     have, item = array.type, want.value_field
     if pa.types.is_list_view(have) or pa.types.is_large_list_view(have):
-        array = in_order(array)
+        array = list_view_to_list(array)
         have = array.type
     mask = array.is_null() if array.null_count else None
     is_fixed = pa.types.is_fixed_size_list(have)

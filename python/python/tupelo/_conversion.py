@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from . import _core
 from ._arrow import MAX_DATA_DEPTH, MAX_DECLARED_DEPTH, TYPE, check_depth, is_optional_list
-from ._cast import LISTS, in_order, text_of, trim
+from ._cast import LISTS, list_view_to_list, text_of, trim
 from ._checks import check_name
 from ._values import to_arrow, to_arrow_values
 from .errors import Error, InvalidArgumentError
@@ -151,7 +151,7 @@ def _without_views(table: Any) -> Any:
     """Converts list views to lists."""
     for index, field in enumerate(table.schema):
         if pa.types.is_list_view(field.type) or pa.types.is_large_list_view(field.type):
-            column = pa.chunked_array([in_order(chunk) for chunk in table.column(index).chunks])
+            column = pa.chunked_array([list_view_to_list(chunk) for chunk in table.column(index).chunks])
             table = table.set_column(index, field.with_type(column.type), column)
     return table
 

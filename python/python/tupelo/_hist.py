@@ -70,7 +70,7 @@ class Reading:
 
     def columns(self, batch: Any, expressions: Sequence[str]) -> list[Any]:
         """The values of a batch as flat Awkward arrays of equal length, without missing values."""
-        return flat([self._column(batch, expression) for expression in expressions], expressions)
+        return flatten_together([self._column(batch, expression) for expression in expressions], expressions)
 
     def _column(self, batch: Any, expression: str) -> Any:
         """The values of an expression in a batch; those of ``jets.pt`` are in ``jets``."""
@@ -197,14 +197,15 @@ def _fill_in_parallel(
     return total
 
 
-def flat(columns: list[Any], expressions: Sequence[str]) -> list[Any]:
+def flatten_together(columns: list[Any], expressions: Sequence[str]) -> list[Any]:
     """Flattens Awkward arrays with the same number of entries level by level.
 
     Columns without lists are broadcast to the items of the others. Values that are missing in one column are dropped
     in all.
 
     >>> import awkward as ak
-    >>> [c.tolist() for c in flat([ak.Array([[1, None, 3], [], [4]]), ak.Array([0.5, 1.5, 2.5])], ["a", "b"])]
+    >>> columns = [ak.Array([[1, None, 3], [], [4]]), ak.Array([0.5, 1.5, 2.5])]
+    >>> [column.tolist() for column in flatten_together(columns, ["a", "b"])]
     [[1, 3, 4], [0.5, 0.5, 2.5]]
 
     Raises `InvalidArgumentError` for lists of different lengths.

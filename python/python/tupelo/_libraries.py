@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from . import _memory
-from ._awkward import Style, to_awkward
+from ._awkward import AwkwardOptions, to_awkward
 from ._messages import short_repr
 from .errors import InvalidArgumentError
 
@@ -28,14 +28,20 @@ def check_how(how: object, library: str) -> None:
 
 
 def to_library(
-    batch: Any, library: str, entries: Any, style: Style | None = None, how: How = None, *, is_shared: bool = False
+    batch: Any,
+    library: str,
+    entries: Any,
+    style: AwkwardOptions | None = None,
+    how: How = None,
+    *,
+    is_shared: bool = False,
 ) -> Any:
     """Converts a `pyarrow.RecordBatch` of these entries (a range or entry numbers) to a library; see `Ntuple.arrays`.
 
     NumPy arrays and pandas columns are writable. They take ownership of the memory of the batch, which must not be
     used afterwards. Columns that share memory are copied; if the batch ``is_shared``, all of them are.
     """
-    return group(_columns(batch, library, entries, style or Style(), is_shared), batch.schema.names, how)
+    return group(_columns(batch, library, entries, style or AwkwardOptions(), is_shared), batch.schema.names, how)
 
 
 def group(arrays: Any, names: list[str], how: How) -> Any:
@@ -48,7 +54,7 @@ def group(arrays: Any, names: list[str], how: How) -> Any:
     return columns if how is dict else how(columns.values())
 
 
-def _columns(batch: Any, library: str, entries: Any, style: Style, is_shared: bool) -> Any:
+def _columns(batch: Any, library: str, entries: Any, style: AwkwardOptions, is_shared: bool) -> Any:
     if library == "arrow":
         return pa.Table.from_batches([batch])
     if library == "np":
@@ -73,7 +79,7 @@ def _columns(batch: Any, library: str, entries: Any, style: Style, is_shared: bo
 
 def _columns_to_copy(batch: Any, is_shared: bool) -> Collection[int]:
     """The numbers of the columns whose memory is shared."""
-    return range(batch.num_columns) if is_shared else _memory.shared(batch.columns)
+    return range(batch.num_columns) if is_shared else _memory.sharing_columns(batch.columns)
 
 
 def _zip_jagged(arrays: Any) -> Any:

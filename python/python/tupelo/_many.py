@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import _arrow, _field_sets, _hist, _polars, _progress, _select
-from ._awkward import Style
+from ._awkward import AwkwardOptions
 from ._files import Files, InputNtuple, entry_ranges, resolve
 from ._libraries import to_library
 from ._locations import Report
@@ -69,7 +69,7 @@ def iterate(
     """
     # Not a generator itself, so that errors are raised immediately.
     chosen = complete("iterate", options, ManyArrayOptions)
-    library, how, style = chosen["library"], chosen["how"], Style(chosen["ak_add_doc"])
+    library, how, style = chosen["library"], chosen["how"], AwkwardOptions(chosen["ak_add_doc"])
     _select.check_step_size(step_size)
     _progress.check(progress)
     many = FileSequence(files, chosen).with_selection(Selection(expressions, cut, chosen, binary_strings), fields)
@@ -148,7 +148,7 @@ def concatenate(
     if not batches:
         _add(batches, *many.read(last, 0, 0), numbers, 0, last)
     entries = np.concatenate(numbers) if library == "pd" else range(0)
-    style = Style(chosen["ak_add_doc"])
+    style = AwkwardOptions(chosen["ak_add_doc"])
     return to_library(_arrow.combine_batches(batches), library, entries, style, chosen["how"], is_shared=is_shared)
 
 
@@ -497,7 +497,7 @@ def _shift_entries(entries: Any, offset: int) -> Any:
     return entries + offset
 
 
-def count_from(offset: int, arrays: Any) -> None:
+def shift_index(offset: int, arrays: Any) -> None:
     """Adds an offset to the index of data frames and series."""
     several = arrays.values() if isinstance(arrays, dict) else arrays if isinstance(arrays, list | tuple) else [arrays]
     for one in several:

@@ -29,7 +29,7 @@ class _Interface:
 def writable_numbers(array: Any) -> np.ndarray[Any, Any]:
     """The same as `_arrow.to_numbers`, as a writable array.
 
-    Only for memory that is not shared; see `shared`.
+    Only for memory that is not shared; see `sharing_columns`.
     """
     buffer, count = array.buffers()[1], len(array)
     if pa.types.is_boolean(array.type) or buffer is None or count == 0:
@@ -43,7 +43,7 @@ def writable_numbers(array: Any) -> np.ndarray[Any, Any]:
     return found
 
 
-def shared(columns: list[Any]) -> set[int]:
+def sharing_columns(columns: list[Any]) -> set[int]:
     """The numbers of the columns that share memory with another one."""
     places = [(*place, number) for number, column in enumerate(columns) for place in _places(column)]
     places.sort()

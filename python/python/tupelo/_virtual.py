@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import _arrow, _core, _forms, _select
-from ._awkward import Style, content, to_awkward
+from ._awkward import AwkwardOptions, content, to_awkward
 from ._messages import short_repr
 from .errors import InvalidArgumentError
 
@@ -50,7 +50,7 @@ def check(access_log: Any, virtual: bool, **others: object) -> None:
         )
 
 
-def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Style, access_log: Any) -> Any:
+def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: AwkwardOptions, access_log: Any) -> Any:
     """An `ak.Array` for a request of which nothing is read yet.
 
     Its type depends on the fields only. Values are read field by field: members of records, also in collections,
@@ -77,11 +77,11 @@ def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Style,
     templates = [template.form for template in _templates(core, request, schema, style)]
     for name, template in zip(schema.names, templates, strict=True):
         reader.add_buffers(template, name, (), [], True)
-    form = ak.forms.RecordForm(templates, schema.names, parameters=style.whole(schema), form_key="entries")
+    form = ak.forms.RecordForm(templates, schema.names, parameters=style.ntuple_parameters(schema), form_key="entries")
     return ak.from_buffers(form, request.entry_stop - request.entry_start, reader.buffers)
 
 
-def _templates(core: "_core.Ntuple", request: _select.Request, schema: Any, style: Style) -> list[Any]:
+def _templates(core: "_core.Ntuple", request: _select.Request, schema: Any, style: AwkwardOptions) -> list[Any]:
     """The layout of each field without entries."""
     # Thousands of fields have few types. For nested fields, C++ types determine more than Arrow types.
     keys = [
@@ -119,7 +119,7 @@ def _missing_index() -> Any:
 class _Reader:
     """Creates buffers on first use, from fields that are read once."""
 
-    def __init__(self, read: Read, style: Style, access_log: Any, start: int, stop: int) -> None:
+    def __init__(self, read: Read, style: AwkwardOptions, access_log: Any, start: int, stop: int) -> None:
         self.buffers: dict[str, Callable[[], Any]] = {}
         """For `awkward.from_buffers`."""
         self._num_forms = 0

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import _arrow, _core, _objects, _select, _virtual
-from ._awkward import AddDoc, Style
+from ._awkward import AddDoc, AwkwardOptions
 from ._checks import check_text
 from ._libraries import Library, to_library
 from ._messages import printable, short_repr, truncate
@@ -126,7 +126,7 @@ class Field:
         _virtual.check(access_log, virtual, library=None if library == "ak" else library)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         request = _select.Request([_select.escape_glob(self.path)], entry_start=start, entry_stop=stop)
-        names, style = self._names(), Style(ak_add_doc)
+        names, style = self._names(), AwkwardOptions(ak_add_doc)
         if virtual:
             values = _virtual.virtual_arrays(self._ntuple._core, request, style, access_log)
             for name in names:

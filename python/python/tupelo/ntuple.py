@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import _arrow, _core, _hist, _html, _polars, _progress, _schema, _select, _virtual
-from ._awkward import Style
+from ._awkward import AwkwardOptions
 from ._checks import check_name
 from ._libraries import to_library
 from ._locations import NtupleLocation, Report
@@ -238,7 +238,7 @@ class Ntuple(Fields):
         other = None if library == "ak" else library
         which = {"how": how, "library": other, "cut": cut, "aliases": chosen["aliases"], "schema": schema}
         _virtual.check(access_log, virtual, **which, progress=progress or None)
-        style = Style(chosen["ak_add_doc"])
+        style = AwkwardOptions(chosen["ak_add_doc"])
         request = self._request(expressions, cut, chosen, schema)
         if virtual:
             arrays = _virtual.virtual_arrays(self._core, request, style, access_log)
@@ -282,7 +282,7 @@ class Ntuple(Fields):
         """
         # Not a generator itself, so that errors are raised immediately.
         chosen = complete("iterate", options, ReadOptions)
-        library, how, style = chosen["library"], chosen["how"], Style(chosen["ak_add_doc"])
+        library, how, style = chosen["library"], chosen["how"], AwkwardOptions(chosen["ak_add_doc"])
         request = self._request(expressions, cut, chosen, schema)
         request.binary_strings = binary_strings
         batches = self._batches(request, step_size, progress)
@@ -317,7 +317,7 @@ class Ntuple(Fields):
         request = self._request(expressions, None, chosen)
         numbers = _select.entry_numbers_of(entries, self.num_entries)
         batch = request.ordered(self._core.take(request, pa.array(numbers, pa.uint64())))
-        style = Style(chosen["ak_add_doc"])
+        style = AwkwardOptions(chosen["ak_add_doc"])
         return to_library(batch, chosen["library"], numbers, style, chosen["how"], is_shared=self._shares_memory)
 
     @takes(SelectOptions)

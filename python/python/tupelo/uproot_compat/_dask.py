@@ -15,7 +15,7 @@ from .._libraries import to_library
 from .._partitions import OPEN_NTUPLES, Partition
 from .._select import Filter
 from ..errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
-from ._fields import FieldFilter, style_of
+from ._fields import FieldFilter, awkward_options
 from ._many import Part, common_paths, parts_of, union_schema
 from ._ntuple import RNTuple
 from ._options import check_options, library_name
@@ -134,7 +134,7 @@ class _Read(_dask._Read):
     @classmethod
     def of(cls, partition: Partition, ak_add_doc: AddDoc, catch: Catch) -> "_Read":
         """The reader of all partitions, created from the first one."""
-        style = style_of(ak_add_doc)
+        style = awkward_options(ak_add_doc)
         batch, entries = replace(partition, entry_stop=partition.entry_start)._read()
         made = cls(to_library(batch, "ak", entries, style).layout.form, None, catch)
         made.style = style

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
 
 from .. import _field_sets, _select, _virtual
-from .._awkward import AddDoc, Style
+from .._awkward import AddDoc, AwkwardOptions
 from .._libraries import How, check_how, group, to_library
 from .._messages import printable, short_repr
 from .._select import Filter
@@ -28,11 +28,11 @@ def _fitted(batch: Any, schema: Any) -> Any:
     return batch if schema is None else _field_sets.add_missing_columns(batch, schema, batch.num_rows)
 
 
-def style_of(ak_add_doc: AddDoc) -> Style:
+def awkward_options(ak_add_doc: AddDoc) -> AwkwardOptions:
     """Awkward options that match uproot, whose attribute "title" is a description."""
     if isinstance(ak_add_doc, Mapping):
         ak_add_doc = {key: "description" if name == "title" else name for key, name in ak_add_doc.items()}
-    return Style(ak_add_doc, fixed_types=True, signed_sizes=True)
+    return AwkwardOptions(ak_add_doc, fixed_types=True, signed_sizes=True)
 
 
 class Report:
@@ -294,7 +294,7 @@ class HasFields(Mapping[str, "RField"]):
         _virtual.check(access_log, virtual, how=how, library=other, expressions=expressions, cut=cut, aliases=aliases)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = style_of(ak_add_doc)
+        style = awkward_options(ak_add_doc)
         core = self.ntuple.core
         if virtual:
             return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
@@ -330,7 +330,7 @@ class HasFields(Mapping[str, "RField"]):
         check_how(how, library)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = style_of(ak_add_doc)
+        style = awkward_options(ak_add_doc)
         for start, stop, batch, entries in self.ntuple.core._batches(request, self._step(request, step_size)):
             arrays = self._to_library(_fitted(batch, schema), entries, library, style, how)
             yield (arrays, Report(self, start, stop)) if report else arrays
@@ -374,7 +374,7 @@ class HasFields(Mapping[str, "RField"]):
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(None, None, None, filters, (0, 0))
         batch = self.ntuple.core._core.read(request)
-        style = style_of(ak_add_doc)
+        style = awkward_options(ak_add_doc)
         whole = flatten(to_library(batch, "ak", range(0), style), self.ntuple)
         return whole.layout.form, None if self is self.ntuple else self.path.split(".")
 
@@ -418,7 +418,7 @@ class HasFields(Mapping[str, "RField"]):
     def _patterns(self) -> list[str]:
         """Patterns that select it."""
 
-    def _to_library(self, batch: Any, entries: Any, library: str, style: Style, how: How) -> Any:
+    def _to_library(self, batch: Any, entries: Any, library: str, style: AwkwardOptions, how: How) -> Any:
         """Converts a `pyarrow.RecordBatch` to the result of `arrays`."""
         if library != "ak":
             return self._columns(signed_sizes(batch), library, entries, how)

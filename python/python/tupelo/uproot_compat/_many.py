@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .. import _field_sets, _select
 from .._files import InputNtuple, entry_ranges, resolve
-from .._many import count_from
+from .._many import shift_index
 from ..errors import InvalidArgumentError, MissingFileError, NotFoundError
 from ._fields import HasFields
 from ._ntuple import RNTuple
@@ -160,7 +160,7 @@ def iterate(
                 options = {**how, **entries, "library": library, "report": True}
                 for batch, own in part.source.iterate(expressions, cut, **options):
                     if library == "pd":
-                        count_from(offset, batch)
+                        shift_index(offset, batch)
                     yield (batch, own.to_global(offset)) if report else batch
             offset += part.source.num_entries
 
@@ -194,7 +194,7 @@ def concatenate(
                 how["entry_start"], how["entry_stop"] = min(first, end), max(last, 0)
                 batch = part.source.arrays(expressions, cut, library=library, **how)
                 if library == "pd":
-                    count_from(offset, batch)
+                    shift_index(offset, batch)
                 batches.append(batch)
         offset += part.source.num_entries
     return _concatenated(batches, library)
