@@ -45,6 +45,21 @@ def test_links_on_pages_are_valid(page: Path) -> None:
         assert link.startswith("https://") or (page.parent / link).exists(), link
 
 
+def test_the_readme_has_a_place_for_the_table_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    report, tasks = importlib.import_module("report"), importlib.import_module("tasks")
+    rows = [
+        report.Row(name, 1, contestant, [seconds], 1, 1, 1)
+        for name in report.README_TASKS
+        for contestant, seconds in {"Tupelo": 0.5, "ROOT views": 3.0, "ROOT bulk": 2.0, "uproot": 4.0}.items()
+    ]
+    table = report.readme_table(rows, tasks.TASKS)
+    assert table.count("| 0.500 s | 2.000 s | 4.000 s | – |") == len(report.README_TASKS)
+    text = report.between_markers((ROOT / "README.md").read_text(encoding="utf-8"), "bench", table)
+    assert f"<!-- bench: begin -->\n{table}\n<!-- bench: end -->" in text
+    assert report.between_markers(text, "bench", table) == text
+
+
 @pytest.mark.parametrize("folder", ["docs", "docs/guide", "docs/internals"])
 def test_every_page_is_listed(folder: str) -> None:
     listed = (ROOT / folder / "README.md").read_text(encoding="utf-8")
