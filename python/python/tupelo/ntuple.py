@@ -166,13 +166,13 @@ class Ntuple(Fields):
         for use in other expressions.
 
         Expressions use Python syntax: dotted paths of fields (in backticks if they contain other characters than
-        letters, digits and ``_``), arithmetic ``+ - * / // % **``, comparisons (also ``80 < mass < 100``), ``run in [1,
-        2]`` and ``(run, event) in [(1, 15), (1, 27)]``, ``and or not`` or ``& | ~``, items ``Jet_pt[0]``, slices
-        ``Jet_pt[:, :2]``, masks ``Jet_pt[Jet_eta < 2]``, and functions with the names of NumPy and Awkward Array, with
-        or without ``np.`` and ``ak.``: ``sqrt(x)``, ``np.where(c, a, b)``, ``ak.sum(Jet_pt, axis=1)``. ``sum prod mean
-        min max any all count argmin argmax`` reduce the innermost lists; ``len`` is the length of the outermost.
-        Operations on collections work item by item and broadcast values of the entry. Integers have 64 bits; overflow
-        is an error. ``min`` of an empty list, ``x[0]`` of an empty list, integer ``//`` and ``%`` by zero, and
+        letters, digits and ``_``), arithmetic ``+ - * / // % **``, comparisons (also ``80 < mass < 100``),
+        ``run in [1, 2]`` and ``(run, event) in [(1, 15), (1, 27)]``, ``and or not`` or ``& | ~``, items ``Jet_pt[0]``,
+        slices ``Jet_pt[:, :2]``, masks ``Jet_pt[Jet_eta < 2]``, and functions with the names of NumPy and Awkward
+        Array, with or without ``np.`` and ``ak.``: ``sqrt(x)``, ``np.where(c, a, b)``, ``ak.sum(Jet_pt, axis=1)``.
+        ``sum prod mean min max any all count argmin argmax`` reduce the innermost lists; ``len`` is the length of the
+        outermost. Operations on collections work item by item and broadcast values of the entry. Integers have 64 bits;
+        overflow is an error. ``min`` of an empty list, ``x[0]`` of an empty list, integer ``//`` and ``%`` by zero, and
         operations on missing values give missing values; ``is_missing(x)`` tests for them. See the page *Expressions*
         of the guide for the full list.
 
