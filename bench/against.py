@@ -1,10 +1,10 @@
-"""Tupelo beside an earlier commit of itself: the same tasks on the same files, in turns, answers asserted equal.
+"""Comparison with an earlier commit of Tupelo: the same tasks on the same files, alternating, with equal answers.
 
 `make bench AGAINST=COMMIT` calls this. The commit is built in a worktree below target/against. In each round either
 version does each task in its own process, after a warm-up call; the order of the versions changes from round to round.
-The table has the median of each version, and the median over the rounds of their ratio: what the machine does to one
-round happens to both. Exit status 1 where the newer version is more than 3 % slower or takes more than 3 % more
-memory, or where answers differ.
+The table has the median of each version, and the median over the rounds of their ratio, so that disturbances of a round
+affect both. Exit status 1 if the newer version is more than 3 % slower, uses more than 3 % more memory, or gives
+different answers.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class Version:
 
     binaries: Path
     python_path: Path | None
-    """Where its Python package is; None for the installed one."""
+    """Path of its Python package; None for the installed one."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes a process use it."""
+        """Environment of processes that use it."""
         return {} if self.python_path is None else {"PYTHONPATH": str(self.python_path)}
 
 
 @dataclass
 class Pair:
-    """What was measured of both versions in a task."""
+    """The measurements of both versions in a task."""
 
     task: Task
     threads: int
@@ -62,7 +62,7 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """How much more the newer version takes."""
+        """Ratio of the newer to the older version."""
         return statistics.median(a / max(b, 1e-9) for a, b in zip(self.after, self.before, strict=True))
 
     def line(self) -> str:
@@ -76,7 +76,7 @@ class Pair:
 
 
 def built(commit: str) -> Version:
-    """The build of a commit, which is kept."""
+    """Builds a commit; the build is kept."""
     short = subprocess.run(
         ["git", "rev-parse", "--short=12", f"{commit}^{{commit}}"],
         check=True,
@@ -104,7 +104,7 @@ def built(commit: str) -> Version:
 
 
 def idle_share() -> float:
-    """Share of the time of all cores that is idle for a while; 1 where the system does not say."""
+    """Idle share of all cores over a short time; 1 if unknown."""
     if not (stat := Path("/proc/stat")).exists():
         return 1.0
 
@@ -119,7 +119,7 @@ def idle_share() -> float:
 
 
 def compare(bench: Bench, versions: list[Version], job: Job, pair: Pair, rounds: int) -> bool:
-    """Measures both versions in turns; False where one of them cannot do it."""
+    """Measures both versions alternately; False if one of them does not support the task."""
     for number in range(rounds):
         outcomes: list[Outcome | None] = [None, None]
         for which in (0, 1) if number % 2 == 0 else (1, 0):
@@ -137,7 +137,7 @@ def compare(bench: Bench, versions: list[Version], job: Job, pair: Pair, rounds:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compares, and prints the table."""
+    """Compares the versions and prints the table."""
     earlier = built(options.against)
     if not options.busy and (idle := idle_share()) < IDLE_SHARE:
         say(

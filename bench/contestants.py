@@ -1,6 +1,6 @@
 """The contestants, and the process that measures one of them in one task.
 
-`run.py` starts ``contestants.py JOB.json``; the answer and the times are written where the job says.
+`run.py` starts ``contestants.py JOB.json``, which writes the answer and the times to the path in the job.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":  # before numerical libraries count the cores
+if __name__ == "__main__":  # before numerical libraries detect the cores
     JOB = json.loads(Path(sys.argv[1]).read_text())
     for variable in ("TUPELO_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = str(JOB["threads"])
@@ -31,7 +31,7 @@ from packages import Answer, Hdf5, Missing, Parquet, Tupelo, Uproot
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does."""
+    """The work of one process."""
 
     kind: str
     """A key of `KINDS`."""
@@ -39,36 +39,36 @@ class Job:
     threads: int
     repeat: int
     result: str
-    """Where the outcome goes, as JSON."""
+    """Path of the outcome, as JSON."""
     ntuple: str
     path: str
     """The file to read or write."""
     source: str = ""
-    """The RNTuple from which to take what is to be written."""
+    """The RNTuple with the data to write."""
     columns: list[str] = field(default_factory=list)
     start: int | None = None
     stop: int | None = None
     codec: str = "none"
     more: dict[str, Any] = field(default_factory=dict)
-    """What only some kinds have."""
+    """Options of some kinds."""
 
 
 @dataclass
 class Outcome:
-    """What came of a job."""
+    """The outcome of a job."""
 
     seconds: list[float] = field(default_factory=list)
     answer: dict[str, str] = field(default_factory=dict)
-    """What must agree among contestants: one hash per column."""
+    """One hash per column, which must be equal for all contestants."""
     answer_bytes: int = 0
     stored_bytes: int = 0
     read_bytes: int = 0
-    """By system calls, in one measured call; 0 is unknown, as where files are mapped into memory."""
+    """Bytes read by system calls in one measured call; 0 if unknown, for instance with memory mapping."""
     peak_bytes: list[int] = field(default_factory=list)
-    """Largest memory over that at the start, where memory is what counts."""
+    """Peak memory over that at the start, for tasks that measure memory."""
     version: str = ""
     missing: str = ""
-    """Why the contestant could not take part."""
+    """The reason if the contestant does not support the task."""
 
 
 def root(threads: int, how: str = "views") -> Any:
@@ -98,7 +98,7 @@ CONTESTANTS: dict[str, Callable[[int], Any]] = {
 
 
 def columns_of(job: Job) -> Answer:
-    """The columns that are to be written, read by Tupelo."""
+    """The columns to write, read by Tupelo."""
     tupelo = Tupelo(1)
     return tupelo.answer(tupelo.read(Path(job.source), job.ntuple, job.columns, job.start, job.stop))
 
@@ -129,7 +129,7 @@ def read_bytes() -> int:
 
 
 def measure(job: Job, outcome: Outcome, call: Callable[[], Any], before: Callable[[], object] = lambda: None) -> Any:
-    """Times each call after one to warm up, and gives what the last one gave."""
+    """Times calls after a warm-up and returns the result of the last one."""
     result = None
     for _ in range(1 + job.repeat):
         result = None
@@ -144,13 +144,13 @@ def measure(job: Job, outcome: Outcome, call: Callable[[], Any], before: Callabl
 
 
 def measure_memory(outcome: Outcome, warm_up: Callable[[], object], call: Callable[[], Any]) -> Any:
-    """Memory (and time) of one call, over what is taken before it; ``warm_up`` loads code but no data to speak of."""
+    """Memory and time of one call, relative to the memory before it; ``warm_up`` loads code but little data."""
     reset = Path("/proc/self/clear_refs")
     if not reset.exists():
         raise Missing("memory is measured by Linux only")
     warm_up()
     gc.collect()
-    reset.write_text("5")  # the peak is now what is taken now: proc_pid_clear_refs(5)
+    reset.write_text("5")  # resets the peak to the current memory: proc_pid_clear_refs(5)
     before, begin = memory("VmRSS"), time.perf_counter()
     result = call()
     outcome.seconds = [time.perf_counter() - begin]
@@ -173,7 +173,7 @@ def remover(path: Path) -> Callable[[], None]:
 
 
 def make(job: Job, contestant: Any, outcome: Outcome) -> None:
-    """Made-up data."""
+    """Generated data."""
     contestant.make(job.more["what"], Path(job.path), job.more["entries"], job.source)
 
 
@@ -200,7 +200,7 @@ def write(job: Job, contestant: Any, outcome: Outcome) -> None:
     else:
         columns = columns_of(job)
         measure(job, outcome, lambda: contestant.write(path, columns, job.codec), remove)
-        # What RNTuple writers wrote is read by another: Tupelo's by uproot, the rest by Tupelo.
+        # Output of RNTuple writers is read by another package: that of Tupelo by uproot, the rest by Tupelo.
         reader = contestant
         if contestant.suffix == "root":
             reader = Uproot(1) if isinstance(contestant, Tupelo) else Tupelo(1)
@@ -230,7 +230,7 @@ def touch(job: Job, contestant: Any, outcome: Outcome) -> None:
 
 
 def load(job: Job, contestant: Any, outcome: Outcome) -> None:
-    """The time of the import alone, each in an interpreter of its own."""
+    """The time of the import, each in a new interpreter."""
     program = f"from time import perf_counter as now; begin = now(); import {contestant.package}; print(now() - begin)"
     command = [sys.executable, "-c", program]
     for _ in range(1 + job.repeat):
@@ -243,7 +243,7 @@ def random(job: Job, contestant: Any, outcome: Outcome) -> None:
     (column,), path, entries = job.columns, Path(job.path), job.more["entries"]
     values = measure(job, outcome, lambda: contestant.random(path, job.ntuple, column, entries))
     take(outcome, {column: (np.asarray(values),)})
-    if hasattr(contestant, "random_bytes"):  # it knows itself, and reads by calls that the system does not count
+    if hasattr(contestant, "random_bytes"):  # it counts itself, because the system does not count its reads
         outcome.read_bytes = contestant.random_bytes(path, job.ntuple, column, entries)
 
 
@@ -270,7 +270,7 @@ def stream(job: Job, contestant: Any, outcome: Outcome) -> None:
 def write_floats(job: Job, contestant: Any, outcome: Outcome) -> None:
     path, more = Path(job.path), job.more
     batch_entries = more["batch_bytes"] // 4 // more["columns"]
-    # All of it is there before memory is measured, and no two batches are equal.
+    # All data exist before memory is measured, and no two batches are equal.
     shape = (more["columns"], batch_entries * more["batches"])
     data = np.random.default_rng(1).standard_normal(shape, np.float32)
     small = np.ascontiguousarray(data[:2, :2])
@@ -282,7 +282,7 @@ def write_floats(job: Job, contestant: Any, outcome: Outcome) -> None:
 
     measure_memory(outcome, lambda: call(small, 1), lambda: call(data, batch_entries))
     outcome.stored_bytes = path.stat().st_size
-    # The first and the last column of what was written, by Tupelo.
+    # The first and the last written column, read by Tupelo.
     columns = ["f0", f"f{len(data) - 1}"]
     whole = Tupelo(1).read(path, "Floats", columns, None, None)
     take(outcome, {name: (whole[name],) for name in columns})
@@ -311,7 +311,7 @@ KINDS: dict[str, Callable[[Job, Any, Outcome], None]] = {
 
 
 def work(job: Job) -> Outcome:
-    """Do the job."""
+    """Runs the job."""
     outcome = Outcome()
     try:
         contestant = CONTESTANTS[job.contestant](job.threads)

@@ -1,4 +1,4 @@
-"""What no reader or writer can beat, and the engine of Tupelo without Python: both by the command ``tupelo-bench``."""
+"""Lower bounds for readers and writers, and Tupelo's engine without Python, with the command ``tupelo-bench``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BINARY = "TUPELO_BENCH"
 
 
 def command(*arguments: object) -> dict[str, Any]:
-    """What ``tupelo-bench`` reports about one of its modes."""
+    """The report of ``tupelo-bench`` for one mode."""
     binary = os.environ[BINARY]
     modes = subprocess.run([binary], check=True, capture_output=True, text=True).stdout.splitlines()
     if arguments[0] not in [line.split()[0] for line in modes]:
@@ -31,7 +31,7 @@ def command(*arguments: object) -> dict[str, Any]:
 
 
 class Native:
-    """The engine, called from Rust. ``mode`` is what it does where there are several ways."""
+    """The engine, called from Rust; ``mode`` selects one of several implementations."""
 
     suffix = "root"
     package = "tupelo"
@@ -41,7 +41,7 @@ class Native:
         self.version = version("tupelo")
 
     def report(self, job: Any) -> dict[str, Any]:
-        """What came of a job."""
+        """The outcome of a job."""
         more, columns = job.more, ",".join(job.columns)
         arguments: dict[str, list[object]] = {
             "read": ["read", job.path, job.ntuple, columns],
@@ -63,7 +63,7 @@ class Limit:
         self.version = version(self.package)
 
     def codec(self, job: Any) -> dict[str, Any]:
-        """Times of the bare codec, decompressing what is read and compressing what is written."""
+        """Times of the codec alone: decompression for reads, compression for writes."""
         path = Path(job.source if job.kind == "write" else job.path)
         lines = [" ".join(map(str, page)) for page in pages(path, job.ntuple, job.columns, job.start, job.stop)]
         listed = Path(job.result).with_suffix(".pages")
@@ -92,9 +92,9 @@ class Limit:
 def pages(
     path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None
 ) -> Iterator[tuple[int, int, int]]:
-    """Where the codec's bytes of each page begin, how many they are, and how many they become.
+    """Offset, compressed and uncompressed size of the codec's data in each page.
 
-    Of the pages that the entries need, which count in flat columns only.
+    Only pages that the entries need; ranges apply to flat columns only.
     """
     import uproot
 

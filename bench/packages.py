@@ -1,6 +1,6 @@
-"""The packages for Python that are compared: Tupelo, uproot, Parquet by PyArrow, HDF5 by h5py.
+"""The compared Python packages: Tupelo, uproot, Parquet with PyArrow, HDF5 with h5py.
 
-A package has a method for each kind of task that it can do; `contestants.py` calls and times them.
+A package has a method for each kind of task that it supports; `contestants.py` calls and times them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 Answer = dict[str, tuple[np.ndarray, ...]]
-"""Columns by name: values, or for jagged columns the ends of the entries (after a leading zero) and all items."""
+"""Columns by name: values, or for jagged columns offsets (with a leading zero) and all items."""
 
 JAGGED = "Events"
-"""The ntuple whose columns are jagged: they come as Awkward or Arrow arrays, flat ones as NumPy arrays."""
+"""The ntuple with jagged columns, which are Awkward or Arrow arrays; flat columns are NumPy arrays."""
 LEVELS = {"none": 0, "zstd": 5, "lz4": 4, "zlib": 1, "lzma": 7}
-"""ROOT's levels, which Tupelo has too."""
+"""ROOT's levels, which Tupelo uses too."""
 LIBRARY_LEVELS = LEVELS | {"zstd": 10}
-"""The same levels as the libraries of the codecs count them: ROOT doubles those of zstd."""
+"""The same levels in the libraries of the codecs: ROOT doubles those of zstd."""
 MEMORY_CODEC = "zstd:1"
-"""With which memory is measured: quick, because the codec matters little there."""
+"""Codec for measuring memory: a fast one, because it matters little."""
 ROW_GROUP_ENTRIES = 1 << 17
 """Size of Parquet's row groups, in entries, where ranges are read: as many as there are in a page of an RNTuple."""
 
@@ -33,11 +33,11 @@ LOWEST, HIGHEST, BINS = 5000.0, 5600.0, 60
 
 MOMENTA = [f"H{h}_{p}" for h in (1, 2, 3) for p in ("PX", "PY", "PZ")]
 KAONS = " and ".join(f"H{h}_isMuon == 0 and H{h}_ProbK > 0.5 and H{h}_ProbPi < 0.5" for h in (1, 2, 3))
-"""The selection of the analysis, for who can be told it."""
+"""The selection of the analysis, for packages that support expressions."""
 
 
 class Missing(Exception):
-    """What a contestant cannot do, and why."""
+    """A task that a contestant does not support, with the reason."""
 
 
 def setting(codec: str) -> str:
@@ -54,7 +54,7 @@ def histogram(columns: dict[str, Any]) -> np.ndarray:
 
 
 def masses(columns: dict[str, Any]) -> np.ndarray:
-    """The same of what is cut already."""
+    """The mass for data that are already selected."""
     momenta = [[columns[f"H{h}_{p}"] for p in ("PX", "PY", "PZ")] for h in (1, 2, 3)]
     e1, e2, e3 = (np.sqrt(x * x + y * y + z * z + KAON_MASS * KAON_MASS) for x, y, z in momenta)
     energy = e1 + e2 + e3
@@ -64,12 +64,12 @@ def masses(columns: dict[str, Any]) -> np.ndarray:
 
 
 def positive(pieces: Iterator[dict[str, np.ndarray]]) -> int:
-    """How many values of all columns are positive."""
+    """The number of positive values in all columns."""
     return sum(int(np.count_nonzero(values > 0)) for piece in pieces for values in piece.values())
 
 
 class Arrays:
-    """What is the same for all that read columns as arrays: ``read`` is theirs."""
+    """The base class of packages that read columns as arrays with ``read``."""
 
     def read(self, path: Path, ntuple: str, columns: list[str], start: int | None, stop: int | None) -> Any:
         raise NotImplementedError
@@ -88,7 +88,7 @@ class Arrays:
 
 
 class Tupelo(Arrays):
-    """Our own package."""
+    """The package tupelo."""
 
     suffix = "root"
     package = "tupelo"
@@ -269,7 +269,7 @@ class Parquet(Arrays):
         return table.slice(start - int(ends[first] - sizes[first]), stop - start)
 
     def cut(self, path: Path, ntuple: str, columns: list[str], by: str, value: int) -> Any:
-        """Its filter, which leaves out row groups by their statistics."""
+        """Its filter, which skips row groups by their statistics."""
         more: dict[str, Any] = {"filters": [(by, "==", value)], "memory_map": True, "use_threads": self.use_threads}
         return self._numpy(self.parquet.read_table(path, columns=columns, **more))
 
@@ -362,7 +362,7 @@ class Hdf5(Arrays):
 
 
 def one(column: Any) -> Any:
-    """A `pyarrow.ChunkedArray` in one piece, without a copy where it is one."""
+    """A `pyarrow.ChunkedArray` as one array, without a copy if it has one chunk."""
     return column.chunk(0) if column.num_chunks == 1 else column
 
 

@@ -1,4 +1,4 @@
-"""The results as tables, as a list of targets met and not met, and as a chart."""
+"""Results as tables, as a list of targets, and as a chart."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Row:
     contestant: str
     seconds: list[float]
     column_bytes: int
-    """Of the columns in memory, uncompressed."""
+    """Uncompressed size of the columns in memory."""
     stored_bytes: int
     read_bytes: int
     peak_bytes: list[int] = field(default_factory=list)
 
     @property
     def median(self) -> float:
-        """What counts: seconds, or bytes where memory is measured."""
+        """Median seconds, or bytes if memory is measured."""
         return statistics.median(self.peak_bytes or self.seconds)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a target was kept."""
+    """The outcome of a target."""
 
     task: str
     threads: int
@@ -40,9 +40,9 @@ class Verdict:
     measured: str
     wanted: str
     met: bool | None
-    """None where it could not be measured."""
+    """None if it was not measured."""
     bound: str = "–"
-    """What the slowest limit would make of it: nobody can do better."""
+    """The value of the slowest limit, which cannot be exceeded."""
 
 
 def amount(task: Task, value: float) -> str:
@@ -50,7 +50,7 @@ def amount(task: Task, value: float) -> str:
 
 
 def table(rows: list[Row], tasks: list[Task]) -> str:
-    """Markdown: seconds, uncompressed column data per second, time over Tupelo's, and bytes."""
+    """Markdown: seconds, uncompressed column data per second, time relative to Tupelo, and bytes."""
     lines = [
         "| task | contestant | seconds | MiB/s | time ÷ Tupelo | file MiB | read MiB |",
         "|---|---|---:|---:|---:|---:|---:|",
@@ -68,8 +68,43 @@ def table(rows: list[Row], tasks: list[Task]) -> str:
     return "\n".join(lines)
 
 
+README_TASKS = ("read-flat-zstd", "read-jagged-zstd", "read-flat-none", "write-zstd")
+README_COLUMNS = {
+    "Tupelo": ("Tupelo",),
+    "ROOT": ("ROOT", "ROOT views", "ROOT bulk"),
+    "uproot": ("uproot",),
+    "Parquet": ("Parquet",),
+}
+"""Columns of the table in README.md, and the contestants of which the fastest counts."""
+
+
+def readme_table(rows: list[Row], tasks: list[Task]) -> str:
+    """Markdown: seconds of Tupelo, ROOT, uproot and Parquet in the tasks of README.md, with one thread."""
+    lines = [f"| one thread | {' | '.join(README_COLUMNS)} |", f"|---|{'---:|' * len(README_COLUMNS)}"]
+    for task in tasks:
+        mine = {row.contestant: row.median for row in rows if row.task == task.name and row.threads == 1}
+        if task.name not in README_TASKS or not mine:
+            continue
+        cells = []
+        for names in README_COLUMNS.values():
+            seconds = [mine[name] for name in names if name in mine]
+            cells.append(f"{min(seconds):.3f} s" if seconds else "–")
+        lines.append(f"| {task.title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def between_markers(text: str, name: str, content: str) -> str:
+    """Replaces the text between the comments ``name: begin`` and ``name: end``."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    before, found, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        raise ValueError(f"the markers '{name}: begin' and '{name}: end' are missing")
+    return f"{before}{begin}{content}\n{end}{after}"
+
+
 def memory_table(rows: list[Row], tasks: list[Task]) -> str:
-    """Markdown: the peak of memory over that at the start."""
+    """Markdown: peak memory over that at the start."""
     lines = ["| task | contestant | MiB | memory ÷ Tupelo | seconds | file MiB |", "|---|---|---:|---:|---:|---:|"]
     for task, mine in grouped(rows, tasks, memory=True):
         own = own_median(task, mine)
@@ -129,7 +164,7 @@ def verdict(task: Task, target: Target, rows: dict[tuple[int, str], Row], cores:
 
 
 def is_rival(task: Task, name: str) -> bool:
-    """Whether a contestant counts as one of the others: not ours, no limit, not the one that ROOT is named by."""
+    """Whether a contestant counts among the others: not Tupelo, not a limit, not the one named in a target."""
     named = [target.against for target in task.targets]
     return not name.startswith(("Tupelo", "limit")) and name not in task.other_level and name not in named
 

@@ -1,7 +1,7 @@
-"""Tupelo beside its rivals and the limits of the machine, on the same data in one run, answers asserted equal.
+"""Benchmark of Tupelo, other packages and the limits of the machine on the same data, with equal answers.
 
-`make bench` calls this. Each contestant does each task in a process of its own: a call to warm up, then the median of
-five, from files in the page cache. In the first table everybody has one thread on one core, in the second all cores.
+`make bench` calls this. Each contestant does each task in its own process: a warm-up call, then the median of five,
+from files in the page cache. In the first table every contestant has one thread on one core, in the second all cores.
 Memory is measured once.
 """
 
@@ -58,7 +58,7 @@ EVENTS = 1_000_000
 QUICK_EVENTS = 100_000
 SMALL_EVENTS = 2 * RANGE_ENTRIES
 JOB_SECONDS = 900
-"""When a process counts as hanging."""
+"""Timeout of a process."""
 SUFFIXES = {"Parquet": "parquet", "HDF5": "h5"}
 
 
@@ -71,14 +71,14 @@ class Bench:
         self.numbers = itertools.count()
         self.versions: dict[str, str] = {}
         self.missing: dict[tuple[str, str], str] = {}
-        """Why a contestant is not in a task."""
+        """Reasons for contestants that are missing in a task."""
         self.failures: list[str] = []
         self.unmade: dict[Path, str] = {}
-        """Data that could not be made, and why."""
+        """Data that could not be created, with the reason."""
         self.rows: list[Row] = []
 
     def do(self, job: Job, binaries: Path | None = None, environment: dict[str, str] | None = None) -> Outcome | None:
-        """Do a job in a process of its own; None where it failed."""
+        """Runs a job in a separate process; None if it failed."""
         path = Path(job.result)
         order = path.with_suffix(".job")
         order.write_text(json.dumps(asdict(job)))
@@ -107,15 +107,15 @@ class Bench:
         return outcome
 
     def job(self, kind: str, contestant: str, threads: int = 1, **more: Any) -> Job:
-        """A job with what all have in common."""
+        """A job with the common options."""
         return Job(kind, contestant, threads, self.options.repeat, self.result(), **more)
 
     def result(self) -> str:
-        """Where an outcome may go."""
+        """A path for an outcome."""
         return str(self.scratch / f"{next(self.numbers)}.json")
 
     def data(self, task: Task, contestant: str) -> Path | None:
-        """The file that a contestant reads; what is not there is made and kept. None where it cannot be made."""
+        """The file that a contestant reads, created if missing. None if it cannot be created."""
         if task.dataset == "atlas":
             return ATLAS
         kind = SUFFIXES.get(contestant, "root")
@@ -150,7 +150,7 @@ class Bench:
         return path
 
     def making(self, task: Task, contestant: str, path: Path) -> Job:
-        """The job that makes data not made by `tupelo-generate`, or stores them in the format of a contestant."""
+        """The job that creates data not made by `tupelo-generate`, or converts them for a contestant."""
         if contestant not in SUFFIXES:
             source = self.data(replace(task, dataset="b2hhh"), "Tupelo") if task.dataset == "cut" else None
             more: dict[str, Any] = {"what": task.dataset, "entries": self.entries(task)}
@@ -162,12 +162,12 @@ class Bench:
         return self.job("prepare", contestant, ntuple=ntuple, path=str(path), source=str(source), more=more, **common)
 
     def entries(self, task: Task) -> int:
-        """How many entries the data of a task have, or columns where that is what counts."""
+        """The number of entries, or of columns, in the data of a task."""
         events: int = self.options.events
         return {"nanoaod": events // 2, "floats": FLOATS * events, "wide": WIDE_COLUMNS}.get(task.dataset, events)
 
     def columns(self, task: Task, whole: bool = False) -> list[str]:
-        """What is read or written, or what the whole file holds."""
+        """The columns to read or write."""
         if task.dataset in ("b2hhh", "cut"):
             more = ["run", "mixed"] if whole and task.dataset == "cut" else []
             return [*(ALL_26 if whole or task.kind == "write" else EIGHTEEN), *more]
@@ -184,7 +184,7 @@ class Bench:
         return [field["name"] for field in schema["fields"] if field["type"].startswith("std::vector")]
 
     def more(self, task: Task) -> dict[str, Any]:
-        """What only one kind of task wants to know."""
+        """Options of one kind of task."""
         if task.kind == "random":
             entries = random.Random(1).sample(range(self.entries(task)), RANDOM_ENTRIES)
             return {"entries": entries}
@@ -234,7 +234,7 @@ class Bench:
             yield job
 
     def compare(self, task: Task, threads: int) -> None:
-        """Measure all contestants in a task, and hold their answers against each other."""
+        """Measures all contestants in a task and compares their answers."""
         outcomes: dict[str, Outcome] = {}
         for job in self.jobs(task, threads):
             say(f"{task.name}, {count(threads, 'thread')}: {job.contestant}")
@@ -271,7 +271,7 @@ clusters of {CLUSTER_BYTES // MIB} MiB compressed."""
 
 
 def say(text: str) -> None:
-    """Talk goes to standard error."""
+    """Prints to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -280,7 +280,7 @@ def count(number: int, what: str) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the times depend on."""
+    """The properties of the machine."""
     model = platform.processor()
     if (info := Path("/proc/cpuinfo")).exists():
         models = [
@@ -308,6 +308,7 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="make the data anew, as after a change of the generator or of what is written",
     )
+    parser.add_argument("--readme", action="store_true", help="write a table of some tasks into README.md")
     parser.add_argument(
         "--binaries",
         type=Path,
@@ -335,20 +336,20 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, tasks: list[Task], where: Path) -> Bench:
-    """Do all tasks, one after the other."""
+    """Runs all tasks one after the other."""
     with tempfile.TemporaryDirectory(prefix="tupelo-bench-", dir=where) as scratch:
         bench = Bench(options, Path(scratch))
         try:
             for threads, task in itertools.product(sorted({1, cores()}), tasks):
                 if task.parts(threads):
                     bench.compare(task, threads)
-        except KeyboardInterrupt:  # what is measured is not lost
+        except KeyboardInterrupt:  # keep the measurements so far
             bench.failures.append("interrupted before all was measured")
     return bench
 
 
 def text(bench: Bench, tasks: list[Task], remarks: list[str], where: Path) -> tuple[str, dict[str, Any]]:
-    """What was found, as Markdown and for JSON."""
+    """The results as Markdown and for JSON."""
     options, machine_, versions = bench.options, machine(), ", ".join(dict.fromkeys(bench.versions.values()))
     on = f"{machine_['cpu']}, {count(cores(), 'core')}, {machine_['system']}, Python {machine_['python']}."
     parts = [
@@ -376,6 +377,14 @@ def text(bench: Bench, tasks: list[Task], remarks: list[str], where: Path) -> tu
     more |= {"remarks": remarks, "failures": bench.failures}
     report.chart(DATA / "results.png", bench.rows, tasks, f"{on} {versions}. {options.events} flat events.")
     return "\n".join(parts), report.as_json(bench.rows, found, more)
+
+
+def write_readme(bench: Bench, tasks: list[Task]) -> None:
+    """Replaces the table in README.md."""
+    machine_, path = machine(), PROJECT / "README.md"
+    note = f"{machine_['cpu']}, median of {bench.options.repeat}, warm page cache; codec levels as in ROOT."
+    content = f"{report.readme_table(bench.rows, tasks)}\n\n{note}"
+    path.write_text(report.between_markers(path.read_text(), "bench", content))
 
 
 def main() -> int:
@@ -408,6 +417,8 @@ def main() -> int:
     print(markdown)
     (DATA / "results.md").write_text(markdown + "\n")
     (DATA / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    if options.readme:
+        write_readme(bench, tasks)
     say(f"stored as results.md, results.json and results.png in {DATA}")
     return 1 if bench.failures else 0
 

@@ -1,10 +1,10 @@
 """Costs that must not grow faster than their input: each row does the same work at two sizes, and bounds their ratio.
 
 `make scaling` calls this; `--rows 'ls-*,take'` runs some. A row is a function with `@row`: it gets a size and an empty
-folder, does the set-up, and returns the work to be timed. The work of each size is done three times, in turns with the
-other size, with one thread; the ratio of the fastest times is compared with the bound. Exit status 1 if a row is above
-its bound. A linear row with sizes n and 4n has a ratio of about 4; its bound leaves room for noise, not for a quadratic
-cost (16).
+directory, does the set-up, and returns the work to be timed. The work of each size is done three times, alternating
+with the other size, with one thread; the ratio of the fastest times is compared with the bound. Exit status 1 if a row
+is above its bound. A linear row with sizes n and 4n has a ratio of about 4; its bound leaves room for noise, not for a
+quadratic cost (16).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Row:
     bound: float
     """Largest ratio of the times at the two sizes."""
     seconds: float | None
-    """Longest time that the large size may take, where there is a promise."""
+    """Maximum time of the large size, if guaranteed."""
     make: Make
 
 
@@ -64,7 +64,7 @@ def row(name: str, small: int, large: int, bound: float, seconds: float | None =
 
 @row("iterate", 250_000, 1_000_000, bound=6)
 def iterate(size: int, folder: Path) -> Work:
-    """Reading in pieces of fixed size; linear in the number of entries."""
+    """Reading in batches of fixed size; linear in the number of entries."""
     path = folder / "flat.root"
     with tupelo.recreate(path) as file:
         file["Events"] = {"x": range(size)}
@@ -77,7 +77,7 @@ def iterate(size: int, folder: Path) -> Work:
 
 
 def many_ntuples(size: int, folder: Path) -> Path:
-    """A file with so many ntuples of one entry."""
+    """A file with ``size`` ntuples of one entry."""
     path = folder / "many.root"
     with tupelo.recreate(path) as file:
         for number in range(size):
@@ -196,7 +196,7 @@ def write_directories(size: int, folder: Path) -> Work:
 
 @row("write-updated", 1250, 5000, bound=6)
 def write_updated(size: int, folder: Path) -> Work:
-    """As many ntuples once more in a file that has many; linear in their number."""
+    """Doubling the number of ntuples in a file; linear in their number."""
     path = folder / "many.root"
     write_ntuples_closed(size, folder)()
     whole = path.read_bytes()
@@ -224,12 +224,12 @@ def add_fields(size: int, folder: Path) -> Work:
 
 
 CHECKPOINT_BYTES = 2000
-"""What a round of ten entries may take in a file besides them, on average."""
+"""Maximum overhead of a round of ten entries in a file, on average."""
 
 
 @row("checkpoints", 750, 3000, bound=6)
 def checkpoints(size: int, folder: Path) -> Work:
-    """Ten entries and a checkpoint, many times; time linear in the rounds, and room too."""
+    """Ten entries and a checkpoint, many times; time and space linear in the rounds."""
     path = folder / "rounds.root"
 
     def work() -> None:
@@ -245,7 +245,7 @@ def checkpoints(size: int, folder: Path) -> Work:
 
 @row("updates", 250, 1000, bound=6)
 def updates(size: int, folder: Path) -> Work:
-    """Ten entries in an update of their own, many times; time linear in the rounds, and room too."""
+    """Ten entries in a separate update, many times; time and space linear in the rounds."""
     path = folder / "rounds.root"
 
     def work() -> None:
@@ -276,7 +276,7 @@ def take_spread(size: int, folder: Path) -> Work:
 
 @row("take-instead-of-read", 1, 70, bound=2.5)
 def take_instead_of_read(gap: int, folder: Path) -> Work:
-    """Two million entries, and one of 70 of them: taking few is no slower than reading what they span (and noise)."""
+    """Every 70th of two million entries: taking them is not slower than reading the range that they span."""
     path = folder / "take.root"
     with tupelo.recreate(path) as file:
         file["Events"] = {"x": np.arange(2_000_000.0)}
@@ -289,7 +289,7 @@ def take_instead_of_read(gap: int, folder: Path) -> Work:
 
 @row("field-by-field", 1_000, 10_000, bound=2)
 def field_by_field(size: int, folder: Path) -> Work:
-    """Reading 1000 of so many fields one by one; as long whatever the number of fields."""
+    """Reading 1000 fields one by one; independent of the number of fields."""
     path = folder / "fields.root"
     with tupelo.recreate(path) as file:
         file["Events"] = {f"f{index}": [1.5, 2.5] for index in range(size)}
@@ -300,7 +300,7 @@ def field_by_field(size: int, folder: Path) -> Work:
 
 @row("first-piece", 5_000, 50_000, bound=3)
 def first_piece(size: int, folder: Path) -> Work:
-    """The first ten entries of so many clusters; as long whatever the number of clusters."""
+    """Reading the first ten entries; independent of the number of clusters."""
     path = folder / "clusters.root"
     with tupelo.recreate(path) as file:
         writer = file.mkrntuple("Events", {"x": "double"})
@@ -318,7 +318,7 @@ def first_piece(size: int, folder: Path) -> Work:
 
 @row("concatenate", 100, 400, bound=6)
 def concatenate(size: int, folder: Path) -> Work:
-    """So many small files as one array; linear in their number."""
+    """Many small files as one array; linear in their number."""
     for number in range(size):
         with tupelo.recreate(folder / f"{number:04}.root") as file:
             file["Events"] = {"x": range(100)}
@@ -358,7 +358,7 @@ def expression_in_list(size: int, folder: Path) -> Work:
 
 @row("aliases-chained", 1250, 5000, bound=8)
 def aliases_chained(size: int, folder: Path) -> Work:
-    """Aliases that each need the one before; linear in their number, but for the check of which are needed."""
+    """A chain of aliases; linear in their number, except for the check of which are needed."""
     path = folder / "events.root"
     with tupelo.recreate(path) as file:
         file["Events"] = {"x": range(100)}
@@ -390,7 +390,7 @@ def hist_of_threads(size: int, threads: int, path: Path) -> Work:
 
 @row("hist-threads", 1, 2, bound=0.9)
 def hist_threads(size: int, folder: Path) -> Work:
-    """The same histogram with one thread and with two, which needs two cores: the second must be of use."""
+    """The same histogram with one thread and with two, which must be faster; needs two cores."""
     return hist_of_threads(4_000_000, size, folder / "events.root")
 
 

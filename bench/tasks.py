@@ -1,4 +1,4 @@
-"""What is compared, who takes part, and what must come out."""
+"""The tasks, their contestants and targets."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ CUT_VALUE = 42
 """One of a hundred runs."""
 WIDE_COLUMNS = 1500
 TOUCHED = [f"f{i:04}" for i in range(0, WIDE_COLUMNS, WIDE_COLUMNS // 5)]
-"""Those of the wide ntuple that are looked at where arrays are virtual."""
+"""Columns of the wide ntuple that are used with virtual arrays."""
 CLUSTER_BYTES = 128 << 20
-"""Compressed size of a cluster where memory of writing is measured: what Tupelo and ROOT have by default."""
+"""Compressed size of a cluster for measuring memory: the default of Tupelo and ROOT."""
 BATCH_BYTES = 4 << 20
 BATCHES = 96
 STEP_ENTRIES = 65_536
 READ_AHEAD_BYTES = 64 << 20
-"""What the engine fetches at once, `FETCH_BYTES` in crates/tupelo/src/source/memory.rs."""
+"""The fetch size of the engine, `FETCH_BYTES` in crates/tupelo/src/source/memory.rs."""
 
 MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Target:
-    """What must be true of Tupelo in a task, with one thread unless it says otherwise."""
+    """A target of Tupelo in a task, with one thread by default."""
 
     against: str
-    """A contestant; ``the best other``; ``one thread``; or nothing, where the figure is absolute."""
+    """A contestant, ``the best other``, ``one thread``, or empty for an absolute target."""
     factor: float
-    """At least so many times better where ``limit`` is false, at most so many times worse where it is true."""
+    """Minimum speed-up, or with ``limit`` maximum slow-down."""
     limit: bool = False
     all_cores: bool = False
-    """Whether Tupelo has all cores; a rival that has no use for them has one."""
+    """Whether Tupelo uses all cores; contestants without threads use one."""
 
 
 BEST_OTHER = "the best other"
@@ -53,7 +53,7 @@ ONE_THREAD = "one thread"
 def targets(
     root: float = 0, best: float = 0, codec: float = 0, threads: float = 0, rivals: dict[str, float] | None = None
 ) -> tuple[Target, ...]:
-    """The usual ones."""
+    """The usual targets."""
     wanted = [Target("ROOT views", root)] if root else []
     wanted += [Target(name, factor) for name, factor in (rivals or {}).items()]
     wanted += [Target(BEST_OTHER, best)] if best else []
@@ -69,12 +69,12 @@ PARALLEL = {
     *("ROOT", "ROOT views", "ROOT bulk", "ROOT RDataFrame"),
     *("Parquet", "Parquet, own level"),
 }
-"""Who can use several cores."""
+"""Contestants that can use several cores."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is compared."""
+    """A task to compare."""
 
     name: str
     title: str
@@ -86,22 +86,22 @@ class Task:
     ours: str = "Tupelo"
     """The contestant that the others are compared with."""
     columns: int = 0
-    """How many, where it is not those of the dataset."""
+    """Number of columns, if not that of the dataset."""
     by: str = ""
     """The column of a cut."""
     ranged: bool = False
     other_level: tuple[str, ...] = ()
-    """Whose codec works at another level, and who therefore is not counted among the best others."""
+    """Contestants with another codec level, which are not counted among the best others."""
     is_parallel: bool = True
 
     @property
     def counts_memory(self) -> bool:
-        """Whether memory is what counts, not time."""
+        """Whether memory is measured instead of time."""
         return self.kind in ("stream", "write_floats")
 
     @property
     def has_small_groups(self) -> bool:
-        """Whether a part is read, for which users of Parquet choose small row groups."""
+        """Whether a part is read, for which small Parquet row groups are used."""
         return self.ranged or self.kind == "cut"
 
     def parts(self, threads: int) -> list[str]:

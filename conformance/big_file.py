@@ -1,4 +1,4 @@
-"""Write a ROOT file over 4 GiB for real, add to it, and let ROOT read both ends. Needs 5 GB of disk and half a minute.
+"""Writes a ROOT file over 4 GiB, appends to it, and reads both ends with ROOT. Needs 5 GB of disk and half a minute.
 
 make big
 """
@@ -22,7 +22,7 @@ EVENTS = 25_000_000
 
 
 def tupelo(*arguments: str) -> str:
-    """Run the command; its standard output."""
+    """Runs the command and returns its standard output."""
     return subprocess.run([TUPELO, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
@@ -32,7 +32,7 @@ def generate(*arguments: str) -> None:
 
 
 def main() -> None:
-    """Write, verify, add, and compare with ROOT."""
+    """Writes, verifies, appends, and compares with ROOT."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ROOT
@@ -53,9 +53,9 @@ def main() -> None:
             for entry in (0, reader.GetNEntries() // 2, reader.GetNEntries() - 1):
                 line = tupelo("dump", f"{path}:{ntuple}", "--fields", field, "--entries", f"{entry}:{entry + 1}")
                 ours, theirs = json.loads(line)[field], view(entry)
-                # ROOT's float comes as a double; ours in its shortest form.
+                # ROOT returns floats as double; Tupelo prints the shortest form.
                 assert ours == theirs if kind == "double" else np.float32(ours) == np.float32(theirs), (ours, theirs)
-            del view  # ROOT crashes where a view outlives its reader
+            del view  # ROOT crashes if a view outlives its reader
         print(f"{EVENTS} entries, {Path(path).stat().st_size} bytes: ROOT and Tupelo agree at both ends")
 
 

@@ -1,4 +1,4 @@
-"""Paths for the judges, and the lines that a run says at its end."""
+"""Paths of the judges, and the summary lines of a run."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ SUMMARY = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the list of lines."""
+    """Starts the list of summary lines."""
     config.stash[SUMMARY] = []
 
 
 @pytest.fixture(scope="session")
 def summary(pytestconfig: pytest.Config) -> list[str]:
-    """Lines to print when all tests are done."""
+    """Lines to print after all tests."""
     return pytestconfig.stash[SUMMARY]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print them."""
+    """Prints the summary lines."""
     if config.stash[SUMMARY]:
         terminalreporter.section("conformance")
         for line in config.stash[SUMMARY]:
@@ -38,7 +38,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def manifest(summary: list[str]) -> dict[str, Any]:
-    """Write the files of root_writers/, unless they are there already."""
+    """Writes the files of root_writers/ unless they exist."""
     from panel import WORK, root_error
 
     if root_error():

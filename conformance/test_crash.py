@@ -1,6 +1,6 @@
-"""ROOT and uproot read what a killed writer leaves: in every state between two calls the last checkpoint.
+"""ROOT and uproot read the files of killed writers: the last checkpoint, in every state between two calls.
 
-The states are those of tests/suite/crash.rs, and of scripts that add to a file of ROOT's and one of uproot's.
+The states are those of tests/suite/crash.rs, and of scripts that append to files of ROOT and uproot.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ WORK = PROJECT / "target" / "conformance" / "crash"
 REAL_DATA = Path(os.environ.get("TUPELO_DATA") or PROJECT.parent / "shared" / "data")
 ROOT_FILE = "test_multiple_cluster_groups_rntuple_v1-0-0-0.root"
 
-# What judges/crash_states.py ends with where the judge cannot be imported.
+# Exit status of judges/crash_states.py if the judge cannot be imported.
 NO_JUDGE = 3
 
 
 @pytest.fixture(scope="session")
 def states(summary: list[str]) -> list[dict[str, Any]]:
-    """Write the states."""
+    """Writes the states."""
     cargo = shutil.which("cargo")
     if cargo is None:
         summary.append("crash states were not read by others: there is no cargo to make them")
@@ -44,7 +44,7 @@ def states(summary: list[str]) -> list[dict[str, Any]]:
         others.append(REAL_DATA / ROOT_FILE)
     else:
         summary.append(f"crash states: {ROOT_FILE} is absent, nothing was added to a file of ROOT's")
-    # Without `-p`, all has been compiled by the tests of Rust: with it, other features of dependencies are chosen.
+    # Without `-p`, the build of the Rust tests is reused; with it, Cargo selects other features of dependencies.
     command = [cargo, "run", "--quiet", "--example", "crash_states", "--", str(WORK / "states")]
     done = subprocess.run(
         [*command, *map(str, others)], cwd=PROJECT, capture_output=True, text=True, check=False, env=os.environ
@@ -57,7 +57,7 @@ def states(summary: list[str]) -> list[dict[str, Any]]:
 
 
 def report(tool: str, summary: list[str]) -> list[dict[str, Any]]:
-    """What a judge found in all states."""
+    """The results of a judge for all states."""
     folder = WORK / "states"
     command = [sys.executable, "-W", "ignore", str(HERE / "judges" / "crash_states.py"), tool]
     done = subprocess.run(
@@ -72,7 +72,7 @@ def report(tool: str, summary: list[str]) -> list[dict[str, Any]]:
 
 
 def judged(states: list[dict[str, Any]], tool: str, summary: list[str]) -> None:
-    """Every ntuple of every state is as in one of the contents that it may have."""
+    """Every ntuple of every state has one of its allowed contents."""
     wrong = []
     for state, said in zip(states, report(tool, summary), strict=True):
         place = f"{state['file']} ({state['what']})"

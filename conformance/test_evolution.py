@@ -1,7 +1,7 @@
-"""Tupelo reads data as other types than those on disk as ROOT does, and refuses what ROOT refuses.
+"""Schema evolution in Tupelo equals that of ROOT, including unsupported conversions.
 
-Tupelo writes the files, ROOT's views and Tupelo's schemas read them. Which types can be read as which others at all
-stands in crates/tupelo/src/schema/evolution/root_6_40.txt, against which the engine is tested; ROOT is asked here.
+Tupelo writes the files; ROOT's views and Tupelo's schemas read them. The supported conversions are listed in
+crates/tupelo/src/schema/evolution/root_6_40.txt, against which the engine is tested; this module verifies it with ROOT.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MATRIX = PROJECT / "crates" / "tupelo" / "src" / "schema" / "evolution" / "root_
 INF, NAN = math.inf, math.nan
 PAIRS = [[(1, 1.5), (2, -2.5)], [], [(-3, 0.0)]]
 LISTS = [[1, 2, 300], [], [-7]]
-# What ROOT wants a dictionary for.
+# Types for which ROOT needs a dictionary.
 DICTIONARY = [
     *(f"std::{kind}<int>" for kind in ("set", "unordered_set", "multiset", "unordered_multiset")),
     *(f"std::{kind}<int,float>" for kind in ("map", "unordered_map", "multimap", "unordered_multimap")),
@@ -40,7 +40,7 @@ DICTIONARY = [
 
 
 def typed(name: str, *, of: Any, members: bool = False, **kwargs: Any) -> Any:
-    """The Arrow field x of a C++ type that no parser knows: a class of members, or an enum of an integer."""
+    """The Arrow field x of a C++ type that cannot be parsed: a class with members, or an enum."""
     if members:
         fields = [typed_member(member, declared) for member, declared in of.items()]
         return pa.field("x", pa.struct(fields), False, metadata={"rntuple.type": name} | kwargs)
@@ -72,7 +72,7 @@ ENUM = "enum class Color : short {kRed}; enum class Tint : int {kNone}; enum cla
 
 @dataclass(frozen=True)
 class Case:
-    """One evolution: values of a type on disk, read as another."""
+    """One conversion: values of a type on disk, read as another type."""
 
     disk: Any
     values: list[Any]
@@ -83,7 +83,7 @@ class Case:
 
     @property
     def root_type(self) -> str:
-        """The wanted type for ROOT."""
+        """The target type in ROOT."""
         return self.wanted if isinstance(self.wanted, str) else type_name(self.wanted)
 
     @property
@@ -125,7 +125,7 @@ CASES = [
     Case("float", [1.0], "int", refused=True),
     Case("int", [1], "float", refused=True),
     Case("Double32_t", [1.1, 2.5], "float"),
-    # What few bits mean depends on the type as which they are read.
+    # The meaning of reduced-precision encodings depends on the target type.
     Case("float", [0.1, 0.7, -0.3], "double", encoding="Real32Quant(12,-1,1)"),
     Case("double", [0.1, 0.7, -0.3], "float", encoding="Real32Quant(20,-3.7,11.3)"),
     Case("float", [0.1, 0.7, -0.3], "double", encoding="Real32Trunc(12)"),
@@ -153,7 +153,7 @@ CASES = [
     Case("std::set<int>", [[1, 2], [], [3]], "std::vector<long>"),
     Case("std::multiset<int>", [[1, 1], [], [3]], "ROOT::RVec<long>"),
     Case("std::array<int,3>", [[1, 2, 3], [4, 5, 6]], "std::vector<long>"),
-    # Into ROOT::RVec ROOT reads arrays too, but RArrayAsRVecField::SplitValue of 6.40 throws, so no judge can look.
+    # Into ROOT::RVec ROOT reads arrays too, but RArrayAsRVecField::SplitValue of 6.40 throws, so there is no judge.
     Case("std::array<int,3>", [[1, 2, 3]], "std::array<long,3>"),
     Case("std::array<int,3>", [[1, 2, 3]], "std::array<int,2>", refused=True),
     Case("std::vector<int>", [[1, 2, 3]], "std::array<int,3>", refused=True),
@@ -221,14 +221,14 @@ CASES = [
 
 @cache
 def root_error() -> str | None:
-    """Why ROOT cannot be imported; None where it can."""
+    """The reason if ROOT cannot be imported, else None."""
     command = [sys.executable, "-W", "ignore", "-c", "import ROOT"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it ends without a word"])[-1]
 
 
 def build_dictionary(folder: Path) -> list[str]:
-    """Build the dictionary of the collections that need one; nothing where there is no compiler."""
+    """Builds the dictionary of the collections that need one; nothing without a compiler."""
     if not shutil.which("g++"):
         return []
     code = "import ROOT; r = ROOT.TROOT; print(r.GetBinDir(), r.GetIncludeDir(), r.GetSharedLibDir(), sep='\\n')"
@@ -273,7 +273,7 @@ def dictionary(summary: list[str]) -> list[str]:
 
 
 def judge(jobs: list[dict[str, Any]], label: str, options: list[str]) -> list[dict[str, Any]]:
-    """Let ROOT do jobs, in one process."""
+    """Runs jobs with ROOT in one process."""
     listing = WORK / f"{label}.json"
     listing.write_text(json.dumps(jobs))
     command = [sys.executable, str(HERE / "judges" / "views_dump.py"), str(listing), *options]
@@ -284,20 +284,20 @@ def judge(jobs: list[dict[str, Any]], label: str, options: list[str]) -> list[di
 
 
 def needs_dictionary(case: Case) -> bool:
-    """Whether ROOT makes the wanted type by a dictionary."""
+    """Whether ROOT needs a dictionary for the target type."""
     return any(kind in case.root_type for kind in ("set<", "map<")) and "bitset" not in case.root_type
 
 
 @pytest.fixture(scope="session")
 def by_root(dictionary: list[str], summary: list[str]) -> dict[str, dict[str, Any]]:
-    """What ROOT says of each case that it can be asked for."""
+    """The results of ROOT for all cases that it supports."""
     jobs = {}
     for number, case in enumerate(CASES):
         if dictionary or not needs_dictionary(case):
             path = write(case, number)
             job = {"file": str(path), "type": case.root_type, "declare": "", "out": str(path.with_suffix(".jsonl"))}
             jobs[case.name] = job
-    # Every declaration once, before all.
+    # Every declaration once, first.
     declared = dict.fromkeys(case.declare for case in CASES)
     next(iter(jobs.values()))["declare"] = "\n".join(declared)
     reports = judge(list(jobs.values()), "views", dictionary)
@@ -316,7 +316,7 @@ def write(case: Case, number: int) -> Path:
 
 
 def canonical(value: Any, field: Any) -> Any:
-    """A value of Arrow's as compare.py wants it."""
+    """An Arrow value in the form of compare.py."""
     kind = field.type
     base = (field.metadata or {}).get(b"rntuple.type", b"").decode().partition("<")[0]
     if value is None:
@@ -335,15 +335,15 @@ def canonical(value: Any, field: Any) -> Any:
 
 
 def sorted_where(case: Case, values: list[Any]) -> list[Any]:
-    """Values whose order C++ does not keep, in some order."""
+    """Sorts values whose order is unspecified in C++."""
     return [sorted(value) if needs_dictionary(case) else value for value in values]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_evolution(case: Case, by_root: dict[str, dict[str, Any]]) -> None:
-    """Both read the same values, or both refuse."""
+    """Both read the same values, or both raise an error."""
     if case.name not in by_root:
-        return  # said at the end of the run
+        return  # reported at the end of the run
     told = by_root[case.name]
     assert (told["error"] is not None) == case.refused, told["error"]
     schema = pa.schema([case.wanted]) if isinstance(case.wanted, pa.Field) else {"x": case.wanted}
@@ -360,9 +360,9 @@ def test_evolution(case: Case, by_root: dict[str, dict[str, Any]]) -> None:
 
 
 def test_matrix(dictionary: list[str], summary: list[str]) -> None:
-    """ROOT reads as what the table of the engine's tests says."""
+    """ROOT supports the conversions in the table of the engine's tests."""
     if not dictionary:
-        return  # said at the end of the run
+        return  # reported at the end of the run
     _, columns, rows = MATRIX.read_text().split("\n\n")
     wanted = columns.splitlines()
     expected = {disk.strip(): answers for disk, _, answers in (row.partition(" | ") for row in rows.splitlines())}

@@ -1,7 +1,7 @@
-"""Files of many checkpoints and many updates stay small, and everybody reads them.
+"""Files with many checkpoints and updates stay small and readable.
 
-Joined cluster groups and shortened free lists (decision 9) are records that no other writer makes, so ROOT and uproot
-judge them: the values, and that ROOT's walk over all records (`TFile::Map`) finds no error.
+No other writer creates merged cluster groups and shortened free lists (decision 9), so ROOT and uproot verify the
+values, and ROOT's scan of all records (`TFile::Map`) must find no error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tupelo
 ENTRIES = 10
 """In each round."""
 ROUND_BYTES = 2000
-"""What a round may take in the file besides its entries, on average."""
+"""Maximum overhead of a round in the file, on average."""
 ROOT_READS = """
 import sys
 import ROOT
@@ -53,7 +53,7 @@ def updates(path: Path, rounds: int) -> None:
 
 @pytest.mark.parametrize("write", [checkpoints, updates])
 def test_checkpoints_and_updates_take_little_room(write: Callable[[Path, int], None], summary: list[str]) -> None:
-    """3000 rounds of ten entries made 69 MB of 240 kB."""
+    """Regression: 3000 rounds of ten entries took 69 MB for 240 kB."""
     folder = WORK / "growth"
     folder.mkdir(parents=True, exist_ok=True)
     sizes = {}
@@ -62,7 +62,7 @@ def test_checkpoints_and_updates_take_little_room(write: Callable[[Path, int], N
         write(path, rounds)
         sizes[rounds] = path.stat().st_size
         assert sizes[rounds] < rounds * (8 * ENTRIES + ROUND_BYTES)
-    # Where each round writes what all before it have, it is sixteen.
+    # If each round rewrote all earlier metadata, it would be sixteen.
     assert sizes[400] / sizes[100] < 5
     count = 400 * ENTRIES
     assert tupelo.open(path)["Events"].arrays(library="np")["x"].tolist() == list(range(count))

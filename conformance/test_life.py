@@ -1,6 +1,6 @@
-"""Ntuples that grew are what ROOT and uproot read; and what these wrote, Tupelo adds to.
+"""ROOT and uproot read extended ntuples, and Tupelo extends those of ROOT and uproot.
 
-Expected values are made here, in the canonical form of judges/compare.py.
+Expected values are computed here, in the canonical form of judges/compare.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIMIT = 2_000_000
 
 @pytest.fixture(scope="session")
 def judges(summary: list[str]) -> list[str]:
-    """Those that can be asked."""
+    """The available judges."""
     if error := root_error():
         summary.append(f"growing ntuples were not read by ROOT: it cannot be imported ({error})")
         return ["uproot"]
@@ -52,7 +52,7 @@ def place(name: str) -> Path:
 
 
 def judged(judges: list[str], files: dict[str, Path], rows: dict[str, list[Any]], ntuple: str = "n") -> None:
-    """Every file is as expected, read by Tupelo and by all judges, and ROOT has nothing to say of it."""
+    """Every file has the expected values in Tupelo and all judges, and ROOT prints no message."""
     names = list(files)
     expected = {name: lines(rows[name], name) for name in names}
     found = {f"{name}, Tupelo": agree(tupelo_dump(f"{files[name]}:{ntuple}", "life"), expected[name]) for name in names}
@@ -65,11 +65,11 @@ def judged(judges: list[str], files: dict[str, Path], rows: dict[str, list[Any]]
 
 
 def accepted(tool: str, line: str) -> bool:
-    """Whether a judge may leave a field out."""
+    """Whether a judge may skip a field."""
     return tool == "uproot" and line.split(" ")[0] in NOT_FOR_UPROOT
 
 
-# Late fields, of every type there is.
+# Late fields of every type.
 
 
 def member(name: str, kind: Any, **metadata: str) -> Any:
@@ -95,8 +95,8 @@ INTS = pa.large_list(member("item", pa.int32()))
 SMALL = pa.struct([member("x", pa.float32())])
 POINT = {"x": "float", "n": "std::vector<int>"}
 POINTS = [{"x": 0.5, "n": [1]}, {"x": 1.5, "n": []}, {"x": -2.5, "n": [2, 3]}]
-# Declaration, three values as they are given, the same as they are read where that differs, and what is read of entries
-# before there was such a field.
+# Declaration, three values to write, the values read if they differ, and the value of entries before the field was
+# added.
 TYPES: dict[str, tuple[Any, Any, list[Any] | None, Any]] = {
     "bool": ("bool", [True, False, True], None, False),
     "byte": ("std::byte", [1, 200, 0], None, 0),
@@ -144,7 +144,7 @@ TYPES: dict[str, tuple[Any, Any, list[Any] | None, Any]] = {
     "classes": (pa.large_list(tupelo.record("Point", POINT)), [POINTS, [], POINTS[:1]], None, []),
     "records": (pa.large_list(member("item", SMALL)), [[{"x": 0.5}], [], [{"x": 1.5}] * 2], None, []),
 }  # fmt: skip
-# What uproot 5.7 does not show, or shows otherwise; it says so itself where it leaves a field out.
+# Fields that uproot 5.7 skips (it reports them) or shows differently.
 NOT_FOR_UPROOT: dict[str, str] = {}
 
 
@@ -154,7 +154,7 @@ def columns(names: Iterable[str]) -> dict[str, Any]:
 
 
 def late(name: str, entry: int) -> Any:
-    """The value in an entry, of which the first have none."""
+    """The value in an entry; the first entries have none."""
     _, given, read, nothing = TYPES[name]
     if entry < 0:
         return nothing
@@ -163,7 +163,7 @@ def late(name: str, entry: int) -> Any:
 
 
 def write_late(path: Path, *, flush: bool, members: bool, reopen: bool) -> list[Any]:
-    """Two entries without the fields and three with them; gives what is to be read."""
+    """Writes two entries without the fields and three with them, and returns the expected values."""
     file = tupelo.recreate(path)
     events = file.mkrntuple("n", {"id": "int", "rec": np.dtype([("a", "i4")])})
     events.extend({"id": [0, 1], "rec": [{"a": 10}, {"a": 11}]})
@@ -215,7 +215,7 @@ def test_late_members(judges: list[str]) -> None:
 
 
 def test_projections(judges: list[str]) -> None:
-    """Projected fields of every kind, from the beginning and late."""
+    """Projected fields of every kind, initial and late."""
     path = place("projections")
     jet = {"pt": "float", "hits": "std::vector<int>"}
     values = [[{"pt": 0.5, "hits": [1, 2]}], [], [{"pt": 1.5, "hits": []}, {"pt": 2.5, "hits": [3]}]]
@@ -268,11 +268,11 @@ def test_projections(judges: list[str]) -> None:
     judged(judges, {"projections": path}, {"projections": rows})
 
 
-# Adding to what others wrote.
+# Extending ntuples of other programs.
 
 
 def twice(source: Path, name: str, label: str) -> tuple[Path, list[str]] | str:
-    """A copy of a file whose ntuple has all its entries a second time; or why that cannot be."""
+    """A copy of a file with all entries appended once more, or the reason if that is unsupported."""
     path = place(label)
     shutil.copy(source, path)
     path.chmod(0o644)
@@ -293,7 +293,7 @@ def twice(source: Path, name: str, label: str) -> tuple[Path, list[str]] | str:
 
 
 def extended(jobs: list[Entry], label: str, judges: list[str], library: str | None) -> list[str]:
-    """Everything is there twice for all; gives what could not be added to."""
+    """Every entry exists twice in all readers; returns the files that could not be extended."""
     refused, made = [], []
     for number, job in enumerate(jobs):
         result = twice(Path(job["file"]), job["ntuple"], f"{label}-{number}")
@@ -315,8 +315,8 @@ def extended(jobs: list[Entry], label: str, judges: list[str], library: str | No
     return refused
 
 
-def test_files_of_root_grow(manifest: Entry, summary: list[str]) -> None:
-    """All entries of every ntuple that ROOT wrote are added once more."""
+def test_files_of_root_can_be_extended(manifest: Entry, summary: list[str]) -> None:
+    """All entries of every ntuple of ROOT are appended once more."""
     few = {case.name for case in CASES if is_small(case)}
     jobs = [
         entry
@@ -330,12 +330,12 @@ def test_files_of_root_grow(manifest: Entry, summary: list[str]) -> None:
 
 
 def is_small(case: Case) -> bool:
-    """Whether a case takes no minutes, and has columns: without them, Python's tables have no entries either."""
+    """Whether a case is fast and has columns: tables without columns have no entries in Python."""
     return not any(name in case.name for name in ("big", "many_pages", "no_fields"))
 
 
-def test_real_files_grow(judges: list[str], summary: list[str]) -> None:
-    """All entries of every small real ntuple are added once more."""
+def test_real_files_can_be_extended(judges: list[str], summary: list[str]) -> None:
+    """All entries of every small real ntuple are appended once more."""
     jobs = [{"case": f"{path.name}:{name}", "file": str(path), "ntuple": name} for path, name in real_ntuples()]
     jobs = [job for job in jobs if Path(job["file"]).stat().st_size < LIMIT]
     refused = extended(jobs, "grown-real", judges, None)
@@ -343,8 +343,8 @@ def test_real_files_grow(judges: list[str], summary: list[str]) -> None:
     summary.extend(f"cannot be added to: {line[:160]}" for line in refused)
 
 
-def test_files_of_uproot_grow(judges: list[str]) -> None:
-    """Entries and fields are added to what uproot wrote."""
+def test_files_of_uproot_can_be_extended(judges: list[str]) -> None:
+    """Entries and fields are added to ntuples of uproot."""
     path = place("uproot")
     data = {"i": np.array([1, 2, 3]), "f": np.array([0.5, 1.5, 2.5], "f4"), "v": ak.Array([[1.5], [], [2.5, 3.5]])}
     data["s"] = ak.Array(["a", "", "ccc"])
@@ -363,7 +363,7 @@ def test_files_of_uproot_grow(judges: list[str]) -> None:
     judged(judges, {"uproot": path}, {"uproot": rows})
 
 
-def test_one_append_after_the_other(judges: list[str]) -> None:
+def test_repeated_appends(judges: list[str]) -> None:
     """Entries, fields and attributes in five updates of one file."""
     path = place("appends")
     with tupelo.recreate(path) as file:
@@ -395,7 +395,7 @@ def rows_of(dump: Dump) -> list[Any]:
 
 
 def test_attribute_sets_for_root(judges: list[str]) -> None:
-    """ROOT finds the same rows for every entry, and the metadata as another set."""
+    """ROOT finds the same attributes for every entry, and the metadata as another set."""
     path = place("attributes")
     ranges = [(0, 4), (2, 8), (8, 8), (9, 20), (0, 10)]
     with tupelo.recreate(path) as file:
@@ -417,7 +417,7 @@ def test_attribute_sets_for_root(judges: list[str]) -> None:
     job = {"file": str(path), "ntuple": "n"}
     sets = [job | {"attributes": "runs"}, job | {"attributes": "metadata"}, job | {"attributes_by_entry": "runs"}]
     runs, metadata, by_entry = (rows_of(dump) for dump in judge("root", sets, "life-attributes"))
-    # ROOT hands them out in the order of their ranges.
+    # ROOT returns them in the order of their ranges.
     runs.sort(key=lambda row: row["_userData"]["row"])
     assert [(row["_rangeStart"], row["_rangeStart"] + row["_rangeLen"]) for row in runs] == ranges
     assert [row["_userData"] for row in runs] == ours.arrays().tolist()
@@ -428,7 +428,7 @@ def test_attribute_sets_for_root(judges: list[str]) -> None:
 
 
 def test_attribute_sets_of_root(manifest: Entry) -> None:
-    """Tupelo finds the rows that ROOT finds in ROOT's sets."""
+    """Tupelo finds the same attributes as ROOT in sets of ROOT."""
     jobs = [
         {"file": entry["file"], "ntuple": entry["ntuple"], "attributes_by_entry": name}
         for entry in manifest["cases"]
@@ -452,7 +452,7 @@ def test_attribute_sets_of_root(manifest: Entry) -> None:
 
 
 def test_checkpoints(judges: list[str]) -> None:
-    """What lies beside a file that is being written, or under its name, is whole after every checkpoint."""
+    """The temporary file, or the updated file, is complete after every checkpoint."""
     files: dict[str, Path] = {}
     rows: dict[str, list[Any]] = {}
 
@@ -464,7 +464,7 @@ def test_checkpoints(judges: list[str]) -> None:
             events.extend({"i": [2 * number, 2 * number + 1], **texts})
             events.metadata["last"] = str(number)
             events.checkpoint()
-            # Of this there is nothing in the copy.
+            # The copy does not contain this.
             events.extend({"i": [-1] * 100, **{name: ["?"] * 100 for name in texts}})
             name = f"{label}-{number}"
             files[name] = place(name)
@@ -486,7 +486,7 @@ def test_checkpoints(judges: list[str]) -> None:
 
 
 def test_four_threads(judges: list[str]) -> None:
-    """Clusters that four threads fill are one ntuple for all."""
+    """Clusters filled by four threads form one ntuple for all readers."""
     path = place("threads")
     chunk = 2_000
 

@@ -1,4 +1,4 @@
-"""Streamer fields that ROOT wrote come back as the objects that they are, and copies keep the layouts of classes."""
+"""Objects in streamer fields of ROOT are decoded, and copies keep the layouts of classes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ VARIETY_PARTS = {
     "fObjects": ["shared"],
     "fArray": [0, 8],
 }
-# ROOT's own view of a file's layouts, and what it says while it reads them.
+# The layouts of a file according to ROOT, and the messages of ROOT while reading them.
 LAYOUTS = """
 import json, sys, ROOT
 found = []
@@ -131,8 +131,8 @@ def plain(value: Any) -> Any:
             return value
 
 
-def test_texts_and_containers(events: tupelo.Ntuple) -> None:
-    """Strings, lists and maps are Python's own."""
+def test_strings_and_containers(events: tupelo.Ntuple) -> None:
+    """Strings, lists and maps become Python objects."""
     objects = {name: plain(events[name].objects()) for name in ["text", "object", "numbers", "words", "map"]}
     assert objects["text"] == ["", "x" * 150, "x" * 300]
     assert objects["object"] == ["entry 0", "entry 1", "entry 2"]
@@ -142,14 +142,14 @@ def test_texts_and_containers(events: tupelo.Ntuple) -> None:
     assert events["object"].objects(1, -1) == ["entry 1"]
 
 
-def test_objects_are_no_values_of_expressions(events: tupelo.Ntuple) -> None:
-    """Their bytes are no text."""
+def test_objects_cannot_be_used_in_expressions(events: tupelo.Ntuple) -> None:
+    """Their bytes are not decoded as text."""
     with pytest.raises(tupelo.InvalidArgumentError, match="field 'object' has an object of a ROOT streamer"):
         events.arrays("object == 'entry 1'")
 
 
 def test_arrays_of_objects(events: tupelo.Ntuple) -> None:
-    """TObjArray and TList are lists of whatever they hold."""
+    """TObjArray and TList become lists of their objects."""
     arrays = events["array"].objects()
     assert arrays[:2] == [[], ["0"]]
     assert arrays[2][:4] == ["0", "1", "0", None]
@@ -160,12 +160,12 @@ def test_arrays_of_objects(events: tupelo.Ntuple) -> None:
 
 
 def test_every_kind_of_member(events: tupelo.Ntuple) -> None:
-    """A class with all sorts of members has the values that were put in."""
+    """A class with members of all kinds has the written values."""
     empty, full, _ = events["variety"].objects()
     assert (full.class_name, full.version) == ("Variety", 3)
     found = plain(full)
     assert found.pop("fDate")["fDatime"] == (25 << 26 | 1 << 22 | 2 << 17 | 3 << 12 | 4 << 6 | 5)
-    # To ROOT the object of the field is no object that pointers know: the one behind the pointer is a second one.
+    # ROOT does not register the object of the field for pointers, so the pointer refers to a second object.
     itself = found.pop("fSelf")
     assert (itself["fText"], itself["fSelf"]) == ("text", None)
     assert found.pop("fDerived").reason == "class Derived is not in the streamer info"
@@ -175,18 +175,18 @@ def test_every_kind_of_member(events: tupelo.Ntuple) -> None:
 
 
 def test_unknown_formats_stay_bytes(events: tupelo.Ntuple) -> None:
-    """A class with a streamer of its own gives class, bytes and reason, alone and among others."""
+    """A class with a custom streamer becomes class, bytes and reason, alone and among others."""
     for entry, secret in enumerate(events["secret"].objects()):
         assert isinstance(secret, tupelo.OpaqueObject)
         assert (secret.class_name, secret.bytes[-4:]) == ("Secret", entry.to_bytes(4, "big"))
         assert "Secret" in secret.reason
-    # What is around it can be read nevertheless.
+    # The surrounding objects can be read.
     hidden, shared = events["secrets"].objects(0, 1)[0]
     assert (hidden.class_name, hidden.bytes[-1], shared) == ("Secret", 42, "shared")
 
 
 def test_fields_below_others(events: tupelo.Ntuple) -> None:
-    """Streamer fields in records and collections come in the shape of these."""
+    """Streamer fields in records and collections keep their structure."""
     nested = events["nested"].objects()
     assert [[len(inner) for inner in entry] for entry in nested] == [[], [0], [0, 1]]
     assert plain(nested[2][1][0]) == {"fNumber": 21, "fText": "s", "fList": [7], "fLefts": []}
@@ -200,7 +200,7 @@ def test_fields_below_others(events: tupelo.Ntuple) -> None:
 
 
 def test_histograms(events: tupelo.Ntuple) -> None:
-    """Contents, variances, axes and names are those of ROOT; flow bins are where UHI wants them."""
+    """Contents, variances, axes and names equal ROOT; flow bins follow UHI."""
     empty, _, h1 = events["h1"].objects()
     assert (h1.name, h1.title, h1.kind, h1.num_entries, h1.is_weighted) == ("h1", "A histogram", "COUNT", 20, False)
     filled = [0.25 * i - 1 for i in range(20)]
@@ -226,7 +226,7 @@ def test_histograms(events: tupelo.Ntuple) -> None:
 
 
 def test_histograms_of_two_dimensions_and_profiles(events: tupelo.Ntuple) -> None:
-    """The first axis is x; profiles are means with the errors that ROOT gives."""
+    """The first axis is x; profiles are means with the errors of ROOT."""
     h2 = events["h2"].objects()[2]
     assert h2.values().tolist() == [[0, 0, 4], [2, 0, 4]]
     assert h2.values(flow=True).shape == (4, 5)
@@ -241,8 +241,8 @@ def test_histograms_of_two_dimensions_and_profiles(events: tupelo.Ntuple) -> Non
 
 
 @pytest.mark.parametrize("name", ["h1", "weighted", "variable", "h2", "profile"])
-def test_histograms_as_others_have_them(name: str, events: tupelo.Ntuple) -> None:
-    """boost-histogram and hist say the same as we do."""
+def test_histograms_equal_other_libraries(name: str, events: tupelo.Ntuple) -> None:
+    """boost-histogram and hist give the same results."""
     ours = events[name].objects()[2]
     for package, make in [("boost_histogram", ours.to_boost), ("hist", ours.to_hist)]:
         try:
@@ -301,8 +301,8 @@ def test_copies_keep_layouts(written: list[Path], tmp_path: Path) -> None:
             assert plain(ours[name].objects()[1]) == plain(theirs[name].objects()[1])
 
 
-def test_copies_into_one_file_unite_layouts(written: list[Path], tmp_path: Path) -> None:
-    """What is added to a file brings its layouts along, once, and those that were there stay."""
+def test_copies_into_one_file_merge_layouts(written: list[Path], tmp_path: Path) -> None:
+    """Adding to a file adds the layouts once and keeps existing ones."""
     sources = sorted(REAL_DATA.glob("*.root"))
     target = copied(f"{written[0]}:Events", tmp_path / "united.root")
     copied(f"{written[1]}:Events", Path(f"{target}:again"), "--append")

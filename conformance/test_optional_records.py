@@ -1,4 +1,4 @@
-"""Records that may be missing, without a C++ class: all read the same collections of none or one."""
+"""Optional records without a C++ class: all readers see the same collections of at most one record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ for entry in range(reader.GetNEntries()):
 
 
 def as_lists(values: Any, is_optional: bool) -> Any:
-    """Values in which what may be missing is a list of none or one."""
+    """Values with optional records as lists of at most one."""
     return values if not is_optional else [[] if value is None else [value] for value in values]
 
 
@@ -67,7 +67,7 @@ def test_optional_records_are_read_by_all(module: Any, tmp_path: Path, summary: 
     assert shown == [dict(zip(EXPECTED, row, strict=True)) for row in zip(*EXPECTED.values(), strict=True)] * 2
 
 
-def test_with_the_name_of_a_class_they_are_optional(tmp_path: Path) -> None:
+def test_records_with_a_class_name_are_optional(tmp_path: Path) -> None:
     import pyarrow as pa
 
     muon = tupelo.record("Muon", {"pt": "double", "q": "std::int64_t"}).with_nullable(True).with_name("first")

@@ -1,7 +1,7 @@
-"""Tupelo reads what ROOT writes, and ROOT reads what Tupelo copies.
+"""Tupelo reads files of ROOT, and ROOT reads copies of Tupelo.
 
-The files of root_writers/ are written once into target/conformance/; the real files lie in ../shared/data beside the
-project, and are absent from most clones. Every dump is compared with the expected values and with the judges.
+The files of root_writers/ are written once into target/conformance/; the real files are in ../shared/data next to the
+project and missing in most clones. Every dump is compared with the expected values and with the judges.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from cases import CASES, Case
 from panel import WORK, Dump, Entry, agree, judge, real_ntuples, report, root_error, tupelo, tupelo_dump
 
-# Where uproot 5.7 does not count as a judge, and why.
+# Cases for which uproot 5.7 is not a judge, with the reason.
 NOT_FOR_UPROOT = {
     "compression/block_big": "minutes for five million entries",
     "structure/feature_flag": "ignores the flag",
@@ -48,7 +48,7 @@ def uproot_dumps(manifest: Entry) -> dict[str, Dump]:
 
 
 def copies(entries: list[Entry], label: str, library: str | None) -> dict[str, Dump]:
-    """Copy every ntuple with Tupelo and let ROOT dump the copies."""
+    """Copies every ntuple with Tupelo and dumps the copies with ROOT."""
     folder = WORK / "copies" / label
     folder.mkdir(parents=True, exist_ok=True)
     jobs = []
@@ -66,7 +66,7 @@ def copies(entries: list[Entry], label: str, library: str | None) -> dict[str, D
 
 
 def is_copied(entry: Entry) -> bool:
-    """Whether Tupelo can write everything in the file: streamed classes it only reads."""
+    """Whether Tupelo can write everything in the file; streamed classes are read-only."""
     return not entry["refused"] and "streamer" not in entry["features"]
 
 
@@ -81,7 +81,7 @@ def case_copies(manifest: Entry) -> dict[str, Dump]:
 
 
 def entries_of(manifest: Entry, case: Case) -> list[Entry]:
-    """The entries of the manifest that came from one case."""
+    """The items of the manifest of one case."""
     stem = case.name.replace("/", "_")
     entries = [entry for entry in manifest["cases"] if Path(entry["file"]).name.split(".")[0] == stem]
     if not entries:
@@ -114,7 +114,7 @@ def test_judges(
 
 
 def test_attribute_sets(manifest: Entry) -> None:
-    """ROOT and Tupelo read the attribute sets that ROOT wrote."""
+    """ROOT and Tupelo read the attribute sets of ROOT."""
     jobs, expected = [], []
     for entry in manifest["cases"]:
         for name, path in entry["attributes"].items():
@@ -131,7 +131,7 @@ def test_attribute_sets(manifest: Entry) -> None:
 
 @every_case
 def test_dump(case: Case, manifest: Entry, root_dumps: dict[str, Dump]) -> None:
-    """Tupelo reads what ROOT wrote."""
+    """Tupelo reads files of ROOT."""
     found = {}
     for entry in entries_of(manifest, case):
         uri = f"{entry['file']}:{entry['ntuple']}"
@@ -154,7 +154,7 @@ def test_copy(
     root_dumps: dict[str, Dump],
     case_copies: dict[str, Dump],
 ) -> None:
-    """ROOT reads Tupelo's copy to the same values, without a word."""
+    """ROOT reads Tupelo's copy with equal values and without messages."""
     found = {}
     for entry in entries_of(manifest, case):
         if is_copied(entry):
@@ -179,7 +179,7 @@ def real_dumps(summary: list[str]) -> dict[str, list[Dump]]:
 
 
 def over_real(check: Callable[[str, int], list[str]]) -> None:
-    """Call check(uri, number) for every real ntuple and fail with what it found."""
+    """Calls check(uri, number) for every real ntuple and fails with its findings."""
     report({f"{path.name}:{name}": check(f"{path}:{name}", i) for i, (path, name) in enumerate(real_ntuples())})
 
 
@@ -190,7 +190,7 @@ def test_real_judges(real_dumps: dict[str, list[Dump]]) -> None:
 
 
 def test_real_dump(real_dumps: dict[str, list[Dump]]) -> None:
-    """Tupelo reads the real files as uproot and ROOT do."""
+    """Tupelo reads the real files like uproot and ROOT."""
 
     def check(uri: str, number: int) -> list[str]:
         ours = tupelo_dump(uri, "real")
@@ -200,7 +200,7 @@ def test_real_dump(real_dumps: dict[str, list[Dump]]) -> None:
 
 
 def test_real_copy(real_dumps: dict[str, list[Dump]]) -> None:
-    """ROOT reads Tupelo's copies of the real files to the same values, without a word."""
+    """ROOT reads Tupelo's copies of the real files with equal values and without messages."""
     if "root" not in real_dumps:
         pytest.skip("ROOT cannot be imported")
     entries = [{"case": f"{path}:{name}", "file": str(path), "ntuple": name} for path, name in real_ntuples()]

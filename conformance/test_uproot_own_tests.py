@@ -1,7 +1,7 @@
-"""uproot's own tests of RNTuples, with `tupelo.uproot_compat` in its place.
+"""uproot's own tests of RNTuples, run with `tupelo.uproot_compat`.
 
-They are fetched with uproot's source and never kept in the project. Those that cannot pass are listed with the reason;
-all others must.
+They are fetched with uproot's source and are not part of the project. Tests that cannot pass are listed with the
+reason; all others must pass.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pytest
 from panel import JUDGES, PROJECT, WORK
 
 VERSION = "5.7.7"
-"""The lists below are those of this version."""
+"""The version to which the lists below apply."""
 FEWEST = 180
-"""So many must pass where the real files are there."""
+"""Minimum number of passing tests if the real files exist."""
 
-# Why tests are left out. What a program may do with an ntuple is no reason.
+# Reasons for excluded tests. Public operations on ntuples must not be excluded.
 FORMAT = "it looks at the bytes of the format: header, footer, page lists, column records"
 PRIVATE = "it tests a private function of uproot"
 REMOTE = "it divides the names of remote files, which are not read"
@@ -67,7 +67,7 @@ CANNOT = {
 
 
 def say(line: str, summary: list[str]) -> None:
-    """Says at the end of the run what this covered."""
+    """Reports the coverage at the end of the run."""
     summary.append(line)
     if folder := os.environ.get("TUPELO_SUMMARY"):
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def say(line: str, summary: list[str]) -> None:
 
 
 def fetched() -> tuple[Path | None, str]:
-    """The folder of uproot's tests, or why they are not there."""
+    """The directory of uproot's tests, or the reason if they are missing."""
     folder = WORK / f"uproot-{VERSION}"
     if not (folder / "tests").is_dir():
         WORK.mkdir(parents=True, exist_ok=True)
@@ -98,13 +98,13 @@ def fetched() -> tuple[Path | None, str]:
 
 
 def modules(folder: Path) -> list[str]:
-    """The tests that touch RNTuples, by what they are called or by what is in them."""
+    """The tests of RNTuples, selected by name or content."""
     return sorted(
         path.name for path in folder.glob("test_*.py") if "rntuple" in (path.name + path.read_text("utf-8")).lower()
     )
 
 
-def test_uproots_own_tests(summary: list[str], tmp_path: Path) -> None:
+def test_uproot_own_tests(summary: list[str], tmp_path: Path) -> None:
     folder, why = fetched()
     if folder is None:
         say(f"uproot's own tests did not run: {why}", summary)

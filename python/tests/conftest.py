@@ -1,4 +1,4 @@
-"""Where the real files are, and what is said about how many of them were covered."""
+"""Location of the real files, and the summary of how many were covered."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ DATA = Path(os.environ.get("TUPELO_DATA") or ROOT.parent / "shared" / "data")
 
 
 def real_ntuples() -> list[tuple[Path, str]]:
-    """Every RNTuple of every real file, as uproot lists them; nothing where there are no files."""
+    """Every RNTuple of every real file, as listed by uproot."""
     import uproot
 
     found = []
@@ -23,14 +23,14 @@ def real_ntuples() -> list[tuple[Path, str]]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests that take `real_ntuple` run for each of them; where there are none there is nothing to run, or to skip."""
+    """Parametrizes tests with `real_ntuple`; without real files there is nothing to run or to skip."""
     if "real_ntuple" in metafunc.fixturenames:
         found = real_ntuples()
         metafunc.parametrize("real_ntuple", found, ids=[f"{path.stem}-{name}" for path, name in found])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """An empty list of parameters is no skipped test."""
+    """An empty list of parameters does not count as a skipped test."""
     items[:] = [item for item in items if "NOTSET" not in item.name]
 
 
@@ -72,7 +72,7 @@ def program(name: str, chosen: str | None = None) -> str:
 
 @pytest.fixture(scope="session")
 def demo_file(generator: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that `make demo` writes, made small: its first entries are the same."""
+    """A small version of the file that `make demo` writes, with the same first entries."""
     path = tmp_path_factory.mktemp("demo") / "b2hhh.root"
     subprocess.run([generator, "b2hhh", "--quiet", "--events", "10000", "--seed", "1", path], check=True)
     return path

@@ -1,9 +1,9 @@
 """Runs the code on a page of the guide, as `python run_page.py PAGE`: its ``python`` blocks, in order, as one program,
 and its ``sh`` blocks between them.
 
-What a ``python`` block prints stands in the ``text`` block after it. What an ``sh`` block prints is compared only where
-a ``text`` block follows. In it ``...`` stands for anything, and all white space is alike. This is a program of its own,
-because the pages also run where only a wheel is installed.
+The output of a ``python`` block must match the ``text`` block after it. The output of an ``sh`` block is compared only
+if a ``text`` block follows. ``...`` matches anything, and white space is ignored. This is a separate program, because
+the pages also run where only a wheel is installed.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def run_python(code: str, variables: dict[str, Any]) -> str:
-    """What a block prints."""
+    """The output of a block."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "page", "exec"), variables)
@@ -47,7 +47,7 @@ def run_shell(code: str) -> str:
 
 
 def faults(page: Path) -> list[str]:
-    """What is not as the page says. A block that fails ends it."""
+    """Differences from the page. A block that fails ends the run."""
     text = page.read_text(encoding="utf-8")
     blocks = [(found[1], found[2], 1 + text.count("\n", 0, found.start())) for found in BLOCK.finditer(text)]
     variables: dict[str, Any] = {"__name__": "__main__"}

@@ -1,4 +1,4 @@
-"""Arrow's C stream and schema: whoever speaks them reads an ntuple as it is, a piece at a time."""
+"""Arrow's C stream and schema: other libraries read an ntuple directly, in batches."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 import tupelo
 
 ENTRIES = 200_000
-"""More than one batch of a stream has."""
+"""More entries than one batch of a stream has."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def nt(path: str) -> tupelo.Ntuple:
 
 
 def query(text: str, nt: Any) -> list[Any]:
-    """DuckDB finds an ntuple, or what was read of it, by the name of a variable."""
+    """DuckDB finds an ntuple, or arrays read from it, by variable name."""
     return duckdb.sql(text).fetchall()
 
 
@@ -62,7 +62,7 @@ def test_duckdb_by_name(nt: tupelo.Ntuple, data: dict[str, Any]) -> None:
     assert query("select i from nt limit 0", nt) == []
 
 
-def test_duckdb_reads_what_is_nested(nt: tupelo.Ntuple, data: dict[str, Any]) -> None:
+def test_duckdb_reads_nested_fields(nt: tupelo.Ntuple, data: dict[str, Any]) -> None:
     assert query("select jets, triple, maybe from nt where i = 3", nt) == [
         (data["jets"][3].tolist(), (9.0, 10.0, 11.0), 3)
     ]
@@ -74,7 +74,7 @@ def test_duckdb_reads_what_is_nested(nt: tupelo.Ntuple, data: dict[str, Any]) ->
     ]
 
 
-def test_duckdb_reads_it_as_often_as_it_likes(nt: tupelo.Ntuple) -> None:
+def test_duckdb_reads_a_stream_repeatedly(nt: tupelo.Ntuple) -> None:
     assert query("select count(*) from nt a join nt b on a.i = b.i + 1 where b.name = 'odd'", nt) == [
         (ENTRIES // 2 - 1,)
     ]
@@ -83,8 +83,8 @@ def test_duckdb_reads_it_as_often_as_it_likes(nt: tupelo.Ntuple) -> None:
     assert relation.filter("i > 5000").aggregate("count(*)").fetchall() == [(ENTRIES // 1000 - 6,)]
 
 
-def test_duckdb_reads_of_a_stream_what_was_chosen(nt: tupelo.Ntuple, data: dict[str, Any]) -> None:
-    """Of an ntuple as it is, it reads all columns, whatever the query needs."""
+def test_duckdb_reads_the_selection_of_a_stream(nt: tupelo.Ntuple, data: dict[str, Any]) -> None:
+    """DuckDB reads all columns of an ntuple, whatever the query needs."""
     assert nt.metrics is not None
     events = nt.stream(["x * 2", "i"], "name == 'odd' and i < 1000")
     assert events.schema.names == ["x * 2", "i"]
@@ -104,8 +104,8 @@ def test_duckdb_reads_of_a_stream_what_was_chosen(nt: tupelo.Ntuple, data: dict[
         nt.stream("i", nonsense=1)
 
 
-def test_fields_that_nobody_else_can_hold_are_left_out(nt: tupelo.Ntuple) -> None:
-    """DuckDB and polars have no variants, and an ntuple with one could not be read by them at all."""
+def test_unsupported_fields_can_be_excluded(nt: tupelo.Ntuple) -> None:
+    """DuckDB and polars do not support variants; they could not read an ntuple with one at all."""
     with tupelo.recreate("variant.root") as file:
         file.mkrntuple("Events", {"x": "int", "v": "std::variant<int, std::string>"}).extend(
             {"x": [1, 2, 3], "v": ak.Array([1, "two", 3])}
@@ -117,14 +117,14 @@ def test_fields_that_nobody_else_can_hold_are_left_out(nt: tupelo.Ntuple) -> Non
     assert pl.DataFrame(chosen)["x"].sum() == 6
 
 
-def test_errors_of_streams_come_before_reading(nt: tupelo.Ntuple) -> None:
+def test_stream_errors_are_raised_before_reading(nt: tupelo.Ntuple) -> None:
     with pytest.raises(tupelo.NotFoundError, match="no field is called 'nme'"):
         nt.stream("nme")
     with pytest.raises(tupelo.InvalidArgumentError, match="a value is missing"):
         nt.stream("i", "x >")
 
 
-def test_duckdb_takes_results_too(nt: tupelo.Ntuple) -> None:
+def test_duckdb_accepts_arrow_results(nt: tupelo.Ntuple) -> None:
     for library in ("arrow", "pl", "pd"):
         result = nt.arrays(["i", "x"], library=library, entry_stop=10)
         assert query("select sum(i), count(x) from nt", result) == [(45, 10)]
@@ -154,7 +154,7 @@ def test_pyarrow(nt: tupelo.Ntuple) -> None:
     assert pa.table(nt).equals(whole)
 
 
-def test_streams_are_read_piece_by_piece() -> None:
+def test_streams_are_read_in_batches() -> None:
     """32 MiB at once, and as many ahead."""
     count = 15_000_000
     with tupelo.recreate("large.root") as file:
@@ -171,21 +171,21 @@ def test_streams_are_read_piece_by_piece() -> None:
     assert large.metrics.unpacked_bytes >= 8 * count
 
 
-def test_two_streams_of_one_ntuple_do_not_disturb_each_other(nt: tupelo.Ntuple) -> None:
+def test_two_streams_of_one_ntuple_are_independent(nt: tupelo.Ntuple) -> None:
     one, two = pa.RecordBatchReader.from_stream(nt), pa.RecordBatchReader.from_stream(nt)
     batches = list(zip(one, two, strict=True))
     assert len(batches) > 1
     assert all(a.equals(b) for a, b in batches)
 
 
-def test_streams_of_closed_ntuples_say_so(path: str) -> None:
+def test_streams_of_closed_ntuples_raise(path: str) -> None:
     ntuple = tupelo.open(f"{path}:Events")
     ntuple.close()
     with pytest.raises(tupelo.InvalidArgumentError, match="is closed"):
         pa.table(ntuple)
 
 
-def test_errors_come_through_streams(path: str) -> None:
+def test_errors_pass_through_streams(path: str) -> None:
     with open(path, "rb") as file:
         content = bytearray(file.read())
     for at in range(len(content) // 3, len(content) // 3 + 100_000):

@@ -1,4 +1,4 @@
-"""What reading in pieces holds in memory at once."""
+"""Memory use of reading in batches."""
 
 import subprocess
 import sys
@@ -31,8 +31,8 @@ print(most)
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is measured on Linux only")
 @pytest.mark.parametrize("library", ["np", "ak"])
-def test_no_more_than_two_steps_are_in_memory(tmp_path: Path, library: str) -> None:
-    # Three were, and the memory of others that did not fit for the next one.
+def test_at_most_two_batches_are_in_memory(tmp_path: Path, library: str) -> None:
+    # Regression: three batches were in memory, and buffers that could not be reused.
     path = tmp_path / "large.root"
     with tupelo.recreate(path) as file:
         events = file.mkrntuple("Events", dict.fromkeys("abcd", "double"))
@@ -40,5 +40,5 @@ def test_no_more_than_two_steps_are_in_memory(tmp_path: Path, library: str) -> N
             events.extend({name: np.arange(1e6) for name in "abcd"})
     command = [sys.executable, "-c", MEASURE, str(path), library, str(STEP)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
-    # Pieces end where pages do, and the allocator keeps something too.
+    # Batches end at page boundaries, and the allocator keeps some memory.
     assert int(done.stdout) < 2.6 * STEP, f"{int(done.stdout) / STEP:.2f} steps"

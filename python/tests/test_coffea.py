@@ -1,4 +1,4 @@
-"""coffea's events are read by Tupelo: eagerly, as they are touched, and by Dask."""
+"""coffea's events read by Tupelo: eager, virtual and with Dask."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ MODES = ["eager", "virtual", "dask"]
 
 
 def from_root(path: Path, name: str, mode: str, schema: Any, **options: Any) -> Any:
-    """The events of an ntuple. Files are read by Tupelo where they are opened by it; Dask opens them itself."""
+    """The events of an ntuple, from a file opened by Tupelo; Dask opens files itself."""
     from coffea.nanoevents import NanoEventsFactory
 
     which = options.pop("which", None)
@@ -35,14 +35,14 @@ def from_root(path: Path, name: str, mode: str, schema: Any, **options: Any) -> 
 
 
 def values(array: Any) -> list[Any]:
-    """What an array has, computed where that was put off."""
+    """The values of an array, computed if it is lazy."""
     found: list[Any] = (array.compute(scheduler="sync") if hasattr(array, "compute") else array).tolist()
     return found
 
 
 @pytest.fixture
 def only_tupelo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets uproot read nothing."""
+    """Makes reads by uproot fail."""
 
     def refuse(*args: object, **options: object) -> None:
         raise AssertionError("uproot reads")
@@ -53,7 +53,7 @@ def only_tupelo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def nanoaod(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A NanoAOD that ROOT's importer made an ntuple."""
+    """A NanoAOD that ROOT's importer converted to an ntuple."""
     path = tmp_path_factory.mktemp("nanoaod") / "nano.root"
     code = (
         "import ROOT, sys; importer = ROOT.Experimental.RNTupleImporter.Create(sys.argv[1], 'Events', sys.argv[2]);"
@@ -79,7 +79,7 @@ def real(name: str) -> Path:
 
 
 def note(text: str) -> None:
-    """Says at the end of `make test` what did not run."""
+    """Reports at the end of `make test` what did not run."""
     if folder := os.environ.get("TUPELO_SUMMARY"):
         (Path(folder) / "coffea.txt").write_text(text + "\n")
 
@@ -165,7 +165,7 @@ def test_physlite(mode: str) -> None:
     columns = compat.open(path)["EventData"].arrays(filter_name=names)
     events = from_root(path, "EventData", mode, Schema, which="*AuxDyn:*")
     assert values(events.Muons.pt) == columns[names[0]].tolist()
-    # Electrons name their tracks; a link without a key leads nowhere.
+    # Electrons refer to their tracks; a link without a key is empty.
     links = columns[names[1]].tolist()
     tracks = [
         [[z0[link["m_persIndex"]] if link["m_persKey"] else None for link in electron] for electron in electrons]
@@ -175,7 +175,7 @@ def test_physlite(mode: str) -> None:
 
 
 def test_several_files_and_steps(nanoaod: Path) -> None:
-    """Partitions are those of the file specification; what is not touched is not read."""
+    """Partitions follow the file specification; untouched fields are not read."""
     import dask_awkward as dak
     from coffea.nanoevents import NanoAODSchema, NanoEventsFactory
 
@@ -189,7 +189,7 @@ def test_several_files_and_steps(nanoaod: Path) -> None:
     assert needed <= {"Muon_pt", "nMuon"}
 
 
-def test_uproot_keeps_what_is_not_tupelos(nanoaod: Path) -> None:
+def test_uproot_still_reads_other_files(nanoaod: Path) -> None:
     before = uproot.open, uproot.dask
     with compat.install():
         assert isinstance(uproot.open(f"{nanoaod}:Events"), compat.RNTuple)
@@ -202,8 +202,8 @@ def test_uproot_keeps_what_is_not_tupelos(nanoaod: Path) -> None:
     assert (uproot.open, uproot.dask) == before
 
 
-def test_coffea_is_there() -> None:
-    """It is installed with what tests need, so that none of these is left out unseen."""
+def test_coffea_is_installed() -> None:
+    """coffea is a test requirement, so none of these tests is skipped silently."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import coffea

@@ -1,4 +1,4 @@
-"""Ntuples with more columns than their file has, and copies of ntuples."""
+"""Ntuples with additional columns, and copies of ntuples."""
 
 import os
 from pathlib import Path
@@ -60,7 +60,7 @@ def values_of(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["float", "jagged", "records", "fixed", "texts", "optional", "chunks"])
-def test_columns_with_values_follow_the_entries(ntuple: tupelo.Ntuple, kind: str) -> None:
+def test_column_values_match_their_entries(ntuple: tupelo.Ntuple, kind: str) -> None:
     values = values_of(kind)
     is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
     wanted = values.to_pylist() if is_arrow else ak.to_list(ak.Array(values))
@@ -73,7 +73,7 @@ def test_columns_with_values_follow_the_entries(ntuple: tupelo.Ntuple, kind: str
     assert written.arrays("new").new.tolist() == wanted
     assert written.arrays("twice").twice.tolist() == (whole.met * 2).tolist()
     assert written.arrays(list(whole.fields)).tolist() == whole.tolist()
-    # With a cut, and a range that is no whole number of batches.
+    # With a cut, and a range that is not a multiple of the batch size.
     kept = (whole.met > 60) & (np.arange(ENTRIES) >= 123) & (np.arange(ENTRIES) < 4567)
     cut = {"cut": "met > 60", "entry_start": 123, "entry_stop": 4567}
     assert more.copy("some.root", **cut) == ak.sum(kept)
@@ -97,7 +97,7 @@ def test_expressions_and_cuts_use_the_columns(ntuple: tupelo.Ntuple) -> None:
     assert tupelo.open("hard.root:dir/Events").keys() == ["run", "score", "hard", "w"]
 
 
-def test_a_copy_has_all_that_belongs_to_the_ntuple(ntuple: tupelo.Ntuple) -> None:
+def test_a_copy_is_complete(ntuple: tupelo.Ntuple) -> None:
     seen: list[tuple[int, int]] = []
     copied = ntuple.copy(
         "out.root",
@@ -122,34 +122,36 @@ def test_a_copy_has_all_that_belongs_to_the_ntuple(ntuple: tupelo.Ntuple) -> Non
     assert ak.sum(met > 20) == copied
 
 
-def test_what_cannot_be_a_column_is_refused(ntuple: tupelo.Ntuple) -> None:
-    with pytest.raises(tupelo.InvalidArgumentError, match="has 5000 entries, and column 'score' 4999 values"):
+def test_invalid_columns_are_rejected(ntuple: tupelo.Ntuple) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match="has 5000 entries, but column 'score' has 4999 values"):
         ntuple.with_columns({"score": np.zeros(ENTRIES - 1)})
-    with pytest.raises(tupelo.InvalidArgumentError, match="there is a field 'met' already"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="the field 'met' already exists"):
         ntuple.with_columns({"met": "met * 2"})
-    with pytest.raises(tupelo.InvalidArgumentError, match="there is a column 's' already"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="the column 's' already"):
         ntuple.with_columns({"s": "met"}).with_columns({"s": "run"})
     with pytest.raises(tupelo.NotFoundError, match="no field is called 'mett'"):
         ntuple.with_columns({"s": "mett + 1"})
-    with pytest.raises(tupelo.InvalidArgumentError, match="is an expression, not a field; name it: with_columns"):
+    with pytest.raises(
+        tupelo.InvalidArgumentError, match="is an expression, not a field; give it a name: with_columns"
+    ):
         ntuple.copy("x.root", fields=["met * 2"])
     with pytest.raises(TypeError, match="unexpected keyword argument 'compresion'"):
         ntuple.copy("x.root", compresion="lz4")
     assert not Path("x.root").exists()
 
 
-def test_a_copy_never_replaces_the_file_that_is_read(ntuple: tupelo.Ntuple) -> None:
+def test_a_copy_never_replaces_its_input(ntuple: tupelo.Ntuple) -> None:
     before = Path("in.root").read_bytes()
     os.symlink("in.root", "link.root")
     os.link("in.root", "hard.root")
     Path("sub").mkdir()
     for path in ["in.root", "link.root", "hard.root", "sub/../in.root", os.path.abspath("in.root")]:
-        with pytest.raises(tupelo.InvalidArgumentError, match="is the file that is read"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="is the input file"):
             ntuple.copy(path)
     assert Path("in.root").read_bytes() == before
 
 
-def test_a_copy_that_fails_leaves_what_was_there(ntuple: tupelo.Ntuple) -> None:
+def test_a_failed_copy_changes_nothing(ntuple: tupelo.Ntuple) -> None:
     Path("out.root").write_bytes(b"precious")
 
     def fail(done: int, total: int) -> None:
@@ -164,7 +166,7 @@ def test_a_copy_that_fails_leaves_what_was_there(ntuple: tupelo.Ntuple) -> None:
     assert sorted(os.listdir(".")) == ["in.root", "out.root"]
 
 
-def test_add_fields_with_values_says_what_to_use() -> None:
+def test_add_fields_with_values_suggests_with_columns() -> None:
     with tupelo.recreate("f.root") as file:
         events = file.mkrntuple("Events", {"x": [1.0, 2.0]})
         with pytest.raises(tupelo.InvalidArgumentError, match="with_columns"):

@@ -1,4 +1,4 @@
-"""The command as the wheel installs it: it behaves as the program that cargo builds."""
+"""The command installed by the wheel behaves like the binary built by cargo."""
 
 import signal
 import subprocess
@@ -41,7 +41,7 @@ def run(*arguments: str, program: Any = (INSTALLED,)) -> subprocess.CompletedPro
     ids=" ".join,
 )
 @pytest.mark.usefixtures("events")
-def test_installed_command_gives_the_same_as_the_program(arguments: list[str], command: str) -> None:
+def test_installed_command_matches_the_binary(arguments: list[str], command: str) -> None:
     """Standard output, standard error and exit status."""
     theirs = run(*arguments, program=[command])
     for program in ([INSTALLED], [sys.executable, "-m", "tupelo"]):
@@ -78,7 +78,7 @@ def test_ctrl_c_removes_what_the_installed_command_was_writing(
 
 
 def test_ctrl_c_ends_an_installed_command_that_only_reads(events: str) -> None:
-    """It waits for somebody to read what it prints. Python's own handler would wait with it."""
+    """The command waits for its reader. Python's own handler would wait with it."""
     with subprocess.Popen([INSTALLED, "dump", events, "--format", "csv"], stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()

@@ -1,4 +1,4 @@
-"""Dask collections give what one process gives, to the last bit, whatever happens to the workers."""
+"""Dask collections equal a local read bit by bit, even if workers fail."""
 
 import os
 import pickle
@@ -18,7 +18,7 @@ import pytest
 import tupelo
 from tupelo import _partitions
 
-# They import what they themselves call deprecated.
+# These packages import their own deprecated modules.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import dask
@@ -27,7 +27,7 @@ with warnings.catch_warnings():
 
 
 def entries(size: int, seed: int) -> dict[str, Any]:
-    """Flat, jagged, nested, missing and text."""
+    """Flat, jagged, nested, optional and string fields."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 4, size)
     jets = ak.zip(
@@ -47,8 +47,8 @@ def entries(size: int, seed: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("make", [tupelo.dask, tupelo.dask_dataframe])
 @pytest.mark.parametrize("unknown", ["entry_start", "nonsense", "library"])
-def test_unknown_keywords_are_refused(make: Any, unknown: str) -> None:
-    """Any keyword was taken, and did nothing."""
+def test_unknown_keywords_are_rejected(make: Any, unknown: str) -> None:
+    """Regression: unknown keywords were ignored."""
     with tupelo.recreate("unknown.root") as file:
         file["Events"] = {"x": [1]}
     with pytest.raises(TypeError, match=rf"{make.__name__}\(\) got an unexpected keyword argument '{unknown}'"):
@@ -77,13 +77,13 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def single(files: list[Path], *names: str) -> ak.Array:
-    """What one process reads."""
+    """The result of reading in one process."""
     arrays = [tupelo.open({path: "Events"}).arrays(list(names) or None) for path in files]
     return ak.concatenate(arrays) if len(arrays) > 1 else arrays[0]
 
 
 def same(one: Any, other: Any) -> bool:
-    """To the last bit, types included. What lies in the place of a missing value does not count."""
+    """Compares bit by bit, including types. The bits of missing values are ignored."""
 
     def without_missing(layout: Any, **_: Any) -> Any:
         is_masked = layout.is_option and not layout.is_indexed
@@ -96,14 +96,14 @@ def same(one: Any, other: Any) -> bool:
     return list(data) == list(expected) and all(data[key].tobytes() == expected[key].tobytes() for key in data)
 
 
-def test_the_judge_sees_single_bits() -> None:
+def test_the_comparison_detects_single_bits() -> None:
     one = ak.Array({"x": [0.0, 1.0], "y": [[1], None]})
     assert same(one, ak.Array({"x": [0.0, 1.0], "y": [[1], None]}))
     for other in ({"x": [-0.0, 1.0], "y": [[1], None]}, {"x": [0.0, 1.0], "y": [[1], []]}, {"x": [0.0, 1.0]}):
         assert not same(one, ak.Array(other))
 
 
-def test_the_collection_is_what_one_process_reads(files: list[Path]) -> None:
+def test_the_collection_equals_a_local_read(files: list[Path]) -> None:
     whole = single(files)
     for how in ({}, {"clusters_per_partition": 1}, {"step_size": 100}, {"step_size": "3 kB"}):
         events = tupelo.dask("run*.root:Events", **how)  # type: ignore[arg-type]
@@ -117,7 +117,7 @@ def test_the_collection_is_what_one_process_reads(files: list[Path]) -> None:
 
 
 def touched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...] | None]:
-    """The columns of every partition that is read from now on."""
+    """Records the columns of every partition that is read."""
     seen: list[tuple[str, ...] | None] = []
     read = _partitions.Partition._read
 
@@ -129,7 +129,7 @@ def touched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...] | None]:
     return seen
 
 
-def test_expressions_and_cuts_go_to_the_workers(files: list[Path]) -> None:
+def test_expressions_and_cuts_run_on_workers(files: list[Path]) -> None:
     given: dict[str, Any] = {"expressions": ["n", "x * k", "jets"], "cut": "x > 0", "aliases": {"k": "n + 1"}}
     whole = ak.concatenate([tupelo.open({path: "Events"}).arrays(**given) for path in files])
     events = tupelo.dask(files, step_size=50, **given)
@@ -143,12 +143,12 @@ def test_expressions_and_cuts_go_to_the_workers(files: list[Path]) -> None:
     assert flat.n.compute(scheduler="sync").tolist() == whole.n.tolist()
 
 
-def test_files_with_other_fields_are_one_collection(tmp_path: Path) -> None:
+def test_files_with_different_fields_form_one_collection(tmp_path: Path) -> None:
     for run, fields in enumerate(({"x": [1.5], "old": [True]}, {"new": [[1, 2]], "x": [2.5]})):
         with tupelo.recreate(tmp_path / f"fields{run}.root") as file:
             file["Events"] = fields
     named = f"{tmp_path}/fields?.root:Events"
-    with pytest.warns(tupelo.TupeloWarning, match="left out: old, new"):
+    with pytest.warns(tupelo.TupeloWarning, match="some files lack: old, new"):
         common = tupelo.dask(named)
     assert common.compute(scheduler="sync").tolist() == [{"x": 1.5}, {"x": 2.5}]
     union = tupelo.dask(named, fields="union")
@@ -158,7 +158,7 @@ def test_files_with_other_fields_are_one_collection(tmp_path: Path) -> None:
     assert union.x.compute(scheduler="sync").tolist() == [1.5, 2.5]
 
 
-def test_only_what_is_needed_is_read(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_necessary_columns_are_read(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     whole = single(files)
     events = tupelo.dask(files)
     seen = touched(monkeypatch)
@@ -179,7 +179,7 @@ def test_only_what_is_needed_is_read(files: list[Path], monkeypatch: pytest.Monk
     assert columns_of(events[events.n > 4].maybe, whole[whole.n > 4].maybe) == {"n", "maybe"}
     hard = events.jets[events.jets.pt > 20]
     assert columns_of(hard.eta, whole.jets[whole.jets.pt > 20].eta) == {"jets.pt", "jets.eta"}
-    # What is carried along without being looked at is there by name only.
+    # Fields that are passed on unused have no data.
     assert columns_of(events[["x", "jets", "text"]].x, whole.x) == {"x"}
     assert columns_of(events.text, whole.text) == {"text"}
     assert columns_of(dak.num(events, axis=0), len(whole)) == set()
@@ -190,7 +190,7 @@ def test_only_what_is_needed_is_read(files: list[Path], monkeypatch: pytest.Monk
 
 
 def damage(path: Path, values: Any) -> None:
-    """Turns a bit in the page of these values."""
+    """Flips a bit in the page of these values."""
     content = bytearray(path.read_bytes())
     place = content.find(np.asarray(values).tobytes())
     assert place > 0
@@ -199,7 +199,7 @@ def damage(path: Path, values: Any) -> None:
 
 
 def test_projection_reaches_the_reader(files: list[Path]) -> None:
-    """A damaged page of a column that is not needed is not noticed: nobody reads it."""
+    """A damaged page of an unused column is not detected, because it is not read."""
     whole = single(files)
     damage(files[1], whole.x[240:310])
     events = tupelo.dask(files, clusters_per_partition=1)
@@ -245,7 +245,7 @@ def test_errors_are_reported_by_partition(files: list[Path]) -> None:
     assert len(found) == 520
 
 
-def test_a_manifest_makes_the_collection_without_a_file(files: list[Path]) -> None:
+def test_a_manifest_needs_no_file_for_planning(files: list[Path]) -> None:
     whole = single(files)
     manifest = tupelo.index(files)
     for path in files:
@@ -268,7 +268,7 @@ def test_files_without_entries() -> None:
     assert len(tupelo.dask_dataframe("empty.root", names="x").compute(scheduler="sync")) == 0
 
 
-def test_frames_are_what_one_process_reads(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_equal_a_local_read(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     import pandas as pd
 
     flat = ["x", "n", "maybe", "text"]
@@ -287,13 +287,13 @@ def test_frames_are_what_one_process_reads(files: list[Path], monkeypatch: pytes
     seen.clear()
     assert frame[["n", "x"]].compute(scheduler="sync").columns.tolist() == ["n", "x"]
     assert {frozenset(columns or ()) for columns in seen} == {frozenset({"n", "x"})}
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'jets' has nested values .* use tupelo.dask"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'jets' has the nested type .* use tupelo.dask"):
         tupelo.dask_dataframe(files)
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Any]:
-    """Two processes on this machine that listen on ports nobody else has."""
+    """Two processes on this machine with unused ports."""
     with dask.config.set({"temporary-directory": str(tmp_path / "dask"), "distributed.logging.distributed": "error"}):
         cluster = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
@@ -303,7 +303,7 @@ def client(tmp_path: Path) -> Iterator[Any]:
 
 
 def slowly(array: Any) -> Any:
-    """So that there is time to kill who does it."""
+    """Takes long enough to kill its worker."""
     if ak.backend(array) != "typetracer":
         time.sleep(0.15)
     return array
@@ -343,16 +343,16 @@ def test_a_killed_worker_changes_nothing(files: list[Path], client: Any) -> None
 
 
 def finished(dask_scheduler: Any) -> dict[str, bool]:
-    """Of every task on the scheduler, whether it is done."""
+    """Whether each task of the scheduler is done."""
     return {str(key): task.state == "memory" for key, task in dask_scheduler.tasks.items()}
 
 
-def test_what_travels_is_small(files: list[Path]) -> None:
+def test_pickles_are_small(files: list[Path]) -> None:
     for partition in tupelo.partitions(files):
         assert len(pickle.dumps(partition)) < 1000
 
 
-def test_without_dask_the_error_says_what_to_install() -> None:
+def test_missing_dask_is_reported() -> None:
     program = """
 import sys
 sys.modules["dask_awkward"] = sys.modules["dask.dataframe"] = None

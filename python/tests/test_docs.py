@@ -1,4 +1,4 @@
-"""The code in the documentation runs and prints what the documentation says, and links lead somewhere."""
+"""The code in the documentation runs with the documented output, and links are valid."""
 
 import doctest
 import importlib
@@ -30,7 +30,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_code_on_pages(page: Path, generator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a page are one program, and print what the page says."""
+    """The blocks of a page are one program with the documented output."""
     monkeypatch.setenv("MPLBACKEND", "agg")
     (tmp_path / "demo").mkdir()
     if page.stem == "README":
@@ -39,10 +39,25 @@ def test_code_on_pages(page: Path, generator: str, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_on_pages_lead_somewhere(page: Path) -> None:
+def test_links_on_pages_are_valid(page: Path) -> None:
     text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
         assert link.startswith("https://") or (page.parent / link).exists(), link
+
+
+def test_the_readme_has_a_place_for_the_table_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    report, tasks = importlib.import_module("report"), importlib.import_module("tasks")
+    rows = [
+        report.Row(name, 1, contestant, [seconds], 1, 1, 1)
+        for name in report.README_TASKS
+        for contestant, seconds in {"Tupelo": 0.5, "ROOT views": 3.0, "ROOT bulk": 2.0, "uproot": 4.0}.items()
+    ]
+    table = report.readme_table(rows, tasks.TASKS)
+    assert table.count("| 0.500 s | 2.000 s | 4.000 s | – |") == len(report.README_TASKS)
+    text = report.between_markers((ROOT / "README.md").read_text(encoding="utf-8"), "bench", table)
+    assert f"<!-- bench: begin -->\n{table}\n<!-- bench: end -->" in text
+    assert report.between_markers(text, "bench", table) == text
 
 
 @pytest.mark.parametrize("folder", ["docs", "docs/guide", "docs/internals"])
@@ -53,7 +68,7 @@ def test_every_page_is_listed(folder: str) -> None:
 
 
 def test_the_block_that_starts_processes_works_as_a_script() -> None:
-    """Without a guard, the processes that it spawns started processes themselves, which is an error."""
+    """Regression: without a guard, spawned processes started processes, which is an error."""
     page = ROOT / "docs" / "guide" / "dask.md"
     run(RUN_PAGE, page)
     *_, last = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -72,7 +87,7 @@ def test_the_block_that_starts_processes_works_as_a_script() -> None:
         ("```python\nprint(1, 2)\n```\n\n```text\n1 ...\n```\n\n```sh\ntupelo --version\n```\n", None),
     ],
 )
-def test_pages_are_held_to_what_they_say(page: str, fault: str | None) -> None:
+def test_wrong_pages_are_detected(page: str, fault: str | None) -> None:
     Path("page.md").write_text(page)
     done = subprocess.run([sys.executable, RUN_PAGE, "page.md"], capture_output=True, text=True, check=False)
     assert (done.returncode == 0) == (fault is None)

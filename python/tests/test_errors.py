@@ -1,4 +1,4 @@
-"""What goes wrong says what, where and what to do; and every kind of error has its class."""
+"""Error messages say what failed, where and what to do; every kind of error has a class."""
 
 import builtins
 import pathlib
@@ -22,7 +22,7 @@ def ntuple() -> tupelo.Ntuple:
     return opened
 
 
-def test_every_kind_has_a_class() -> None:
+def test_every_error_kind_has_a_class() -> None:
     assert set(errors.BY_KIND) == set(_core.ERROR_KINDS)
     assert len(set(errors.BY_KIND.values())) == len(_core.ERROR_KINDS)
     for kind in errors.BY_KIND.values():
@@ -44,7 +44,7 @@ def test_every_kind_has_a_class() -> None:
         (tupelo.StorageError, OSError),
     ],
 )
-def test_classes_are_pythons_too(ours: type, pythons: type) -> None:
+def test_error_classes_derive_from_builtin_ones(ours: type, pythons: type) -> None:
     assert issubclass(ours, pythons)
 
 
@@ -59,7 +59,7 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
     (tupelo.CorruptError, "not a ROOT file", lambda n: tupelo.open("text.root")),
     (tupelo.UnsupportedError, "s3://b/f.root:Events: only local files", lambda n: tupelo.open("s3://b/f.root:Events")),
     (tupelo.InvalidArgumentError, "one file", lambda n: tupelo.open({"a.root": "x", "b.root": "x"})),
-    (tupelo.InvalidArgumentError, "not by 7", lambda n: tupelo.open(7)),  # type: ignore[arg-type]
+    (tupelo.InvalidArgumentError, "not 7", lambda n: tupelo.open(7)),  # type: ignore[arg-type]
     (tupelo.NotFoundError, "'Muon_pt'", lambda n: n["Muon_pT"]),
     (tupelo.NotFoundError, "no field is called 'Jet_*'", lambda n: n.arrays("Jet_*")),
     (
@@ -70,20 +70,20 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
     (tupelo.InvalidArgumentError, "'Muon_pt +': a value is missing at its end", lambda n: n.arrays("Muon_pt +")),
     (tupelo.InvalidArgumentError, "+ takes numbers, not a text", lambda n: n.arrays(["Muon_pt + 'a'"])),
     (tupelo.NotFoundError, "'Muon_*' is a pattern", lambda n: n["Muon_*"]),
-    (tupelo.NotFoundError, "none of 3 fields passes the filters", lambda n: n.arrays(filter_name="Jet*")),
-    (tupelo.InvalidArgumentError, "not by both", lambda n: n.arrays("n", filter_name="n")),
+    (tupelo.NotFoundError, "none of 3 fields matches the filters", lambda n: n.arrays(filter_name="Jet*")),
+    (tupelo.InvalidArgumentError, "not both", lambda n: n.arrays("n", filter_name="n")),
     (tupelo.InvalidArgumentError, "the list of expressions is empty", lambda n: n.arrays([])),
-    (tupelo.InvalidArgumentError, "no valid regular expression", lambda n: n.keys(filter_name="/(/")),
+    (tupelo.InvalidArgumentError, "not a valid regular expression", lambda n: n.keys(filter_name="/(/")),
     (tupelo.InvalidArgumentError, "one truth for each entry, not a list", lambda n: n.arrays(cut="n > 2")),
     (tupelo.InvalidArgumentError, "one truth for each entry, not a real", lambda n: n.iterate(cut="Muon_pt")),
     (tupelo.NotFoundError, "expression 'm > 2': no field is called 'm'", lambda n: n.arrays(cut="m > 2")),
-    (tupelo.InvalidArgumentError, "a cut is an expression", lambda n: n.arrays(cut=[True])),
+    (tupelo.InvalidArgumentError, "expected cut as an expression", lambda n: n.arrays(cut=[True])),
     (tupelo.NotFoundError, "alias 'a': expression 'b': no field is called 'b'", lambda n: n.arrays(aliases={"a": "b"})),
     (tupelo.InvalidArgumentError, "needs itself", lambda n: n.arrays(aliases={"a": "b + 1", "b": "a"})),
     (tupelo.InvalidArgumentError, "mapping of names", lambda n: n.arrays(aliases=["n"])),
     (tupelo.UnsupportedError, "'backend'", lambda n: n.arrays(backend="cuda")),
-    (tupelo.InvalidArgumentError, "how is None", lambda n: n.arrays(how="unzip")),
-    (tupelo.InvalidArgumentError, "not columns of library='np'", lambda n: n.arrays(how="zip", library="np")),
+    (tupelo.InvalidArgumentError, "expected how to be None", lambda n: n.arrays(how="unzip")),
+    (tupelo.InvalidArgumentError, "not library='np'", lambda n: n.arrays(how="zip", library="np")),
     (
         tupelo.InvalidArgumentError,
         "'cut' cannot be used with 'virtual=True'",
@@ -91,19 +91,23 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
     ),
     (tupelo.InvalidArgumentError, "'access_log' cannot be", lambda n: n.arrays(access_log=[])),
     (tupelo.InvalidArgumentError, "ak_add_doc", lambda n: n.arrays(ak_add_doc={"a": "size"})),
-    (tupelo.UnsupportedError, "library='cp' is none of 'ak'", lambda n: n.arrays(library="cp")),  # type: ignore[arg-type]
+    (tupelo.UnsupportedError, "unknown library='cp': expected 'ak'", lambda n: n.arrays(library="cp")),  # type: ignore[arg-type]
     (tupelo.UnsupportedError, "library='cudf'", lambda n: n["n"].array(library="cudf")),  # type: ignore[arg-type]
     (TypeError, "unexpected keyword argument 'entry_stopp'", lambda n: n.arrays(entry_stopp=3)),
-    (tupelo.InvalidArgumentError, "entries are counted by integers", lambda n: n.arrays(entry_stop=1.5)),  # type: ignore[arg-type]
-    (tupelo.InvalidArgumentError, "at least one entry", lambda n: n.iterate(step_size=0)),
-    (tupelo.InvalidArgumentError, "'100 apples' is no size", lambda n: n.iterate(step_size="100 apples")),
+    (
+        tupelo.InvalidArgumentError,
+        "expected entry_start and entry_stop as integers",
+        lambda n: n.arrays(entry_stop=1.5),
+    ),  # type: ignore[arg-type]
+    (tupelo.InvalidArgumentError, "from 1 to 2⁶³−1 entries", lambda n: n.iterate(step_size=0)),
+    (tupelo.InvalidArgumentError, "'100 apples' is not a size", lambda n: n.iterate(step_size="100 apples")),
     (tupelo.StorageError, "cannot create", lambda n: tupelo.recreate("text.root/f.root")),
     (tupelo.MissingFileError, "nowhere.root", lambda n: tupelo.update("nowhere.root")),
 ]
 
 
 @pytest.mark.parametrize(("kind", "text", "call"), CASES, ids=[text for _, text, _ in CASES])
-def test_errors_say_what(
+def test_error_messages(
     ntuple: tupelo.Ntuple, kind: type[Exception], text: str, call: Callable[[tupelo.Ntuple], Any]
 ) -> None:
     pathlib.Path("text.root").write_text("This is no ROOT file, and has some hundred letters. " * 5)
@@ -112,7 +116,7 @@ def test_errors_say_what(
     assert type(caught.value) is kind
 
 
-def test_other_objects_are_named_by_their_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_the_class_of_other_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     import uproot
 
     with uproot.recreate("tree.root") as file:
@@ -126,7 +130,7 @@ def test_other_objects_are_named_by_their_class(monkeypatch: pytest.MonkeyPatch)
         assert opened.classnames() == {"Events": "TTree"}
 
 
-def test_damaged_pages_are_named() -> None:
+def test_errors_locate_damaged_pages() -> None:
     with tupelo.recreate("f.root", compression="none") as file:
         file["Events"] = {"x": [7.25] * 100}
     content = bytearray(pathlib.Path("f.root").read_bytes())
@@ -142,13 +146,13 @@ def test_damaged_pages_are_named() -> None:
     assert careless["x"].array(library="np")[0] == 7.25
 
 
-def test_what_is_left_out_is_warned_of(ntuple: tupelo.Ntuple) -> None:
+def test_skipped_fields_are_warned_about(ntuple: tupelo.Ntuple) -> None:
     class Core:
         path = "Events"
         warnings = ("field 'odd' is left out: column 3 has the unknown type 0x77",)
 
     with pytest.warns(tupelo.TupeloWarning, match=r"f\.root: ntuple 'Events': field 'odd' is left out"):
-        tupelo.Ntuple(Core(), ntuple._origin)  # type: ignore[arg-type]
+        tupelo.Ntuple(Core(), ntuple._location)  # type: ignore[arg-type]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tupelo.open("f.root:Events")

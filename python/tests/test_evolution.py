@@ -1,4 +1,4 @@
-"""Reading as other types than those on disk, and members that rules compute."""
+"""Schema evolution and read rules."""
 
 import pickle
 from pathlib import Path
@@ -50,14 +50,14 @@ def test_a_schema_of_arrow(ntuple: tupelo.Ntuple) -> None:
     assert ak.concatenate(pieces).tolist() == ntuple.arrays(schema=schema).tolist()
 
 
-def test_what_cannot_be_read_so_is_said(ntuple: tupelo.Ntuple) -> None:
+def test_unsupported_conversions_are_reported(ntuple: tupelo.Ntuple) -> None:
     with pytest.raises(tupelo.InvalidArgumentError, match=r"entry 2: field 'i', read as 'std::int8_t': the value 300"):
         ntuple.arrays(schema={"i": "std::int8_t"})
     with pytest.raises(tupelo.InvalidArgumentError, match="'std::int32_t' on disk cannot be read as 'float'"):
         ntuple.iterate(schema={"i": "float"})
     with pytest.raises(tupelo.NotFoundError, match="'maybe'"):
         ntuple.arrays(schema={"mabe": "float"})
-    with pytest.raises(tupelo.InvalidArgumentError, match="a schema says itself which fields"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="a schema selects the fields"):
         ntuple.arrays("i", schema={"i": "long"})
     with pytest.raises(tupelo.InvalidArgumentError, match="a mapping of names to types"):
         ntuple.arrays(schema=["i"])  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ def test_rules_are_for_versions(ntuple: tupelo.Ntuple, options: dict[str, Any], 
     assert ("points.twice" in ntuple.with_rules([rule])) == holds
 
 
-def test_functions_give_arrays_tuples_or_dicts(ntuple: tupelo.Ntuple) -> None:
+def test_functions_return_arrays_tuples_or_dicts(ntuple: tupelo.Ntuple) -> None:
     targets = {"a": "int", "b": "std::string"}
 
     def texts(n: Any) -> Any:
@@ -110,8 +110,8 @@ def test_functions_give_arrays_tuples_or_dicts(ntuple: tupelo.Ntuple) -> None:
         assert arrays.points.a.tolist() == arrays.points.n.tolist()
 
 
-def test_what_functions_raise_is_said_with_the_rule(ntuple: tupelo.Ntuple) -> None:
-    """It used to come through as it was, and named neither the rule nor the ntuple."""
+def test_errors_of_functions_name_the_rule(ntuple: tupelo.Ntuple) -> None:
+    """Regression: the error named neither the rule nor the ntuple."""
     never = KeyError("never")
 
     def fail(n: Any) -> Any:
@@ -127,7 +127,7 @@ def test_what_functions_raise_is_said_with_the_rule(ntuple: tupelo.Ntuple) -> No
         assert caught.value.__cause__ is never
 
 
-def test_who_interrupts_a_function_is_heard(ntuple: tupelo.Ntuple) -> None:
+def test_functions_can_be_interrupted(ntuple: tupelo.Ntuple) -> None:
     def interrupt(n: Any) -> Any:
         raise KeyboardInterrupt
 
@@ -138,10 +138,10 @@ def test_who_interrupts_a_function_is_heard(ntuple: tupelo.Ntuple) -> None:
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (lambda n: {"b": n}, r"gave \['b'\] for the targets \['a'\]"),
-        (lambda n: (n, n), "gave 2 arrays for 1 targets"),
-        (lambda n: 3, "gave for 'a' a int, which is no array: 'int' object is not iterable"),
-        (lambda n: n.to_numpy().astype(complex), "gave for 'a' a ndarray, .* no values of the type complex128"),
+        (lambda n: {"b": n}, r"returned \['b'\] for the targets \['a'\]"),
+        (lambda n: (n, n), "returned 2 arrays for 1 targets"),
+        (lambda n: 3, "returned a int for 'a', which cannot be converted to an array: 'int' object is not iterable"),
+        (lambda n: n.to_numpy().astype(complex), "returned a ndarray for 'a', .* values of type complex128"),
         (
             lambda n: np.ones((len(n), 2)),
             r"'a': values of the Arrow type fixed_size_list<item: double>\[2\] do not fit",
@@ -151,14 +151,14 @@ def test_who_interrupts_a_function_is_heard(ntuple: tupelo.Ntuple) -> None:
         (lambda n: n[1:], "its function gave for 'a' 2 values for 3 records"),
     ],
 )
-def test_what_functions_give_and_should_not(ntuple: tupelo.Ntuple, function: Any, text: str) -> None:
-    """An array of two dimensions used to be an error of PyArrow's, without a rule."""
+def test_invalid_results_of_functions(ntuple: tupelo.Ntuple, function: Any, text: str) -> None:
+    """Regression: an array with two dimensions raised an error of PyArrow."""
     ruled = ntuple.with_rules([tupelo.ReadRule("Point", ["n"], {"a": "int"}, function, versions=2)])
     with pytest.raises(tupelo.InvalidArgumentError, match=f"'Events': .*read rule for 'Point', version 2: .*{text}"):
         ruled.arrays("points")
 
 
-def test_functions_may_give_what_can_be_written(ntuple: tupelo.Ntuple) -> None:
+def test_functions_may_return_anything_writable(ntuple: tupelo.Ntuple) -> None:
     for function in (
         lambda n: np.stack([n.to_numpy(), -n.to_numpy()], axis=1),
         lambda n: ak.Array([[i, -i] for i in n.to_pylist()]),
@@ -167,7 +167,7 @@ def test_functions_may_give_what_can_be_written(ntuple: tupelo.Ntuple) -> None:
         assert ruled["points.a"].array().tolist() == [[[1, -1], [300, -300]], [], [[3, -3]]]
 
 
-def test_rules_that_cannot_work_are_refused(ntuple: tupelo.Ntuple) -> None:
+def test_invalid_rules_are_rejected(ntuple: tupelo.Ntuple) -> None:
     def refused(*rules: Any, error: type[Exception] = tupelo.InvalidArgumentError, match: str) -> None:
         with pytest.raises(error, match=match):
             ntuple.with_rules(rules)
@@ -179,17 +179,19 @@ def test_rules_that_cannot_work_are_refused(ntuple: tupelo.Ntuple) -> None:
     for versions in (range(0), -1, range(1, 2**33), "1"):
         rule = tupelo.ReadRule("Point", ["n"], {"a": "int"}, double, versions=versions)  # type: ignore[arg-type]
         refused(rule, match="a number or a range")
-    refused(tupelo.ReadRule("Point", ["n"], {"a": "int"}, double, checksum=-1), match="the checksum is a number")
-    refused(tupelo.ReadRule("Point", ["n"], ["a"], double), match="targets are a mapping")  # type: ignore[arg-type]
+    refused(
+        tupelo.ReadRule("Point", ["n"], {"a": "int"}, double, checksum=-1), match="expected the checksum as a number"
+    )
+    refused(tupelo.ReadRule("Point", ["n"], ["a"], double), match="expected targets to be a mapping")  # type: ignore[arg-type]
     for rules in (3, "Point", double):
-        with pytest.raises(tupelo.InvalidArgumentError, match="rules are of the class ReadRule, not"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="expected rules of the class ReadRule, not"):
             ntuple.with_rules(rules)  # type: ignore[arg-type]
-    refused(tupelo.ReadRule("Point", ["n"], {"a": "int"}, 3), match="no function")  # type: ignore[arg-type]
+    refused(tupelo.ReadRule("Point", ["n"], {"a": "int"}, 3), match="expected a function")  # type: ignore[arg-type]
     refused("Point", match="of the class ReadRule")
 
 
-def test_rules_for_classes_that_are_not_there_are_refused(ntuple: tupelo.Ntuple) -> None:
-    """They used to do nothing, so that nobody noticed a misspelt class."""
+def test_rules_for_unknown_classes_are_rejected(ntuple: tupelo.Ntuple) -> None:
+    """Regression: such rules were ignored, which hid misspelled class names."""
     rule = tupelo.ReadRule("Piont", ["n"], {"twice": "int"}, double, versions=2)
     said = (
         r"ntuple 'Events': read rule for 'Piont', version 2: no class on disk is called 'Piont' \(all of 1: 'Point'\)"
@@ -198,15 +200,15 @@ def test_rules_for_classes_that_are_not_there_are_refused(ntuple: tupelo.Ntuple)
         ntuple.with_rules(rule)
 
 
-def test_a_schema_without_fields_is_refused(ntuple: tupelo.Ntuple) -> None:
-    """It used to give entries without anything in them."""
+def test_an_empty_schema_is_rejected(ntuple: tupelo.Ntuple) -> None:
+    """Regression: it returned empty entries."""
     for schema in ({}, pa.schema([])):
         for read in (ntuple.arrays, ntuple.iterate):
-            with pytest.raises(tupelo.InvalidArgumentError, match="no field is chosen: the schema is empty"):
+            with pytest.raises(tupelo.InvalidArgumentError, match="the schema is empty"):
                 read(schema=schema)
 
 
-def test_pointers_and_atomics_have_names(tmp_path: Path) -> None:
+def test_pointers_and_atomics_have_type_names(tmp_path: Path) -> None:
     path = tmp_path / "kinds.root"
     types = {"p": "std::unique_ptr<float>", "a": "std::atomic<int>", "o": "std::optional<std::atomic<int>>"}
     with tupelo.recreate(path) as file:

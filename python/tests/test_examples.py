@@ -1,4 +1,4 @@
-"""The programs in examples/ work, as does `make demo`."""
+"""The programs in examples/ and `make demo` work."""
 
 import importlib.util
 import math
@@ -30,7 +30,7 @@ def test_examples_are_short(page: Path) -> None:
 
 
 def test_dimuon_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs as a loop over the events makes them."""
+    """Pairs computed by a loop over the events."""
     monkeypatch.setenv("LINES", "100")
     path = DATA / "cms_run2012_dimuon_ntuple.root"
     if not path.exists():
@@ -62,7 +62,7 @@ def test_physlite_example(tmp_path: Path) -> None:
 
 
 def test_b_mass_example(tmp_path: Path) -> None:
-    """On a small file of its own making, with the shape of the real one."""
+    """On a small generated file with the layout of the real one."""
     rng = np.random.default_rng(3)
     momenta = rng.normal(0, 1500, (5000, 3, 3))
     columns = {f"H{h}_P{axis}": momenta[:, h - 1, i] for h in (1, 2, 3) for i, axis in enumerate("XYZ")}
@@ -96,7 +96,7 @@ def load_plotting() -> Any:
 
 
 def assert_fits(text: str, columns: int, lines: int) -> None:
-    """Text with the prompt after it fits a screen."""
+    """The text and the prompt fit on one screen."""
     assert len(text.splitlines()) < lines
     assert max(map(len, text.splitlines())) <= columns
 
@@ -132,7 +132,7 @@ def several_ntuples() -> None:
 
 
 def test_any_ntuple_is_drawn(tmp_path: Path) -> None:
-    """The largest one, or the one that is named: its numbers that vary, flat or in collections."""
+    """Draws the non-constant numbers of the largest or the given ntuple, flat or in collections."""
     several_ntuples()
     out = run_example("distributions", "several.root", tmp_path)
     assert [line.split()[0] for line in out.splitlines()] == ["flat", "jets.pt", "count", "jets.ids", "4"]
@@ -141,7 +141,7 @@ def test_any_ntuple_is_drawn(tmp_path: Path) -> None:
     assert "of ntuple 'small', 2 entries" in run_example("distributions", "several.root:small", tmp_path)
 
 
-def test_a_file_with_nothing_to_draw_says_so() -> None:
+def test_a_file_with_nothing_to_draw_is_reported() -> None:
     with uproot.recreate("trees.root") as file:
         file.mktree("Events", {"x": "f8"})
     with tupelo.recreate("texts.root") as file:
@@ -170,7 +170,7 @@ def test_demo_of_any_ntuple(command: str, tmp_path: Path) -> None:
 
 
 def test_demo(command: str, demo_file: Path, tmp_path: Path) -> None:
-    """What it ran and said is kept."""
+    """Commands and output are saved."""
     folder = tmp_path / "a demo"
     kept = demo(command, folder, demo_file)
     assert f"$ {command} schema {demo_file}\n" in kept
@@ -179,7 +179,7 @@ def test_demo(command: str, demo_file: Path, tmp_path: Path) -> None:
 
 
 def demo(command: str, folder: Path, file: Path) -> str:
-    """What the demonstration keeps, which it printed too."""
+    """The saved output of the demonstration."""
     done = subprocess.run(
         [ROOT / ".ci" / "demo", sys.executable, folder, file],
         capture_output=True,
@@ -194,7 +194,7 @@ def demo(command: str, folder: Path, file: Path) -> str:
 
 
 def run_example(name: str, file: object, folder: Path) -> str:
-    """What an example prints; it must draw a picture too."""
+    """The output of an example, which must also draw a picture."""
     picture = folder / f"{name}.png"
     out = run(ROOT / "examples" / f"{name}.py", file, "--output", picture)
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Expressions, cuts and aliases, against the same computed by Awkward from the whole arrays."""
+"""Expressions, cuts and aliases, compared with Awkward."""
 
 import re
 from typing import Any
@@ -80,13 +80,13 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
-def test_an_expression_is_what_awkward_computes(ntuple: tupelo.Ntuple, text: str) -> None:
+def test_expressions_match_awkward(ntuple: tupelo.Ntuple, text: str) -> None:
     computed = ntuple.arrays(text)
     assert computed.fields == [text]
     expected = EXPRESSIONS[text](ntuple.arrays())
     got, want = ak.to_list(computed[text]), ak.to_list(expected)
     assert ak.almost_equal(ak.Array(got), ak.Array(want), rtol=1e-6)
-    # Pieces have the same values, and each the same type.
+    # Batches have the same values, and all have the same type.
     pieces = list(ntuple.iterate([text], step_size=777))
     assert len({str(piece.type).partition("*")[2] for piece in pieces}) == 1
     assert ak.to_list(ak.concatenate(pieces)[text]) == got
@@ -108,7 +108,7 @@ TWO = [
 
 
 @pytest.mark.parametrize("name", ONE + TWO)
-def test_names_of_numpy_are_numpys_functions(name: str) -> None:
+def test_functions_match_numpy(name: str) -> None:
     values = np.array([-2.5, -1.0, -0.5, -0.0, 0.0, 0.3, 0.5, 1.0, 1.5, 2.5, 700.0, np.inf, -np.inf, np.nan])
     one, two = (grid.ravel() for grid in np.meshgrid(values, values))
     with tupelo.recreate("names.root") as file:
@@ -122,7 +122,7 @@ def test_names_of_numpy_are_numpys_functions(name: str) -> None:
 
 
 def test_lists_of_events_are_looked_up() -> None:
-    """They were thousands of comparisons joined by `or`, which overflowed the stack of the interpreter."""
+    """Regression: thousands of comparisons joined by `or` overflowed the stack of the interpreter."""
     rng = np.random.default_rng(1)
     run, event = rng.integers(0, 50, 20_000), rng.integers(0, 100_000, 20_000)
     with tupelo.recreate("events.root") as file:
@@ -139,8 +139,8 @@ def test_lists_of_events_are_looked_up() -> None:
     assert ntuple.arrays("event", chain).event.tolist() == event[np.isin(event, wanted[:3000])].tolist()
 
 
-def test_thousands_of_aliases_may_need_each_other() -> None:
-    """They were computed by recursion, and again for each alias behind them."""
+def test_thousands_of_nested_aliases() -> None:
+    """Regression: they were computed recursively, repeatedly for each dependent alias."""
     with tupelo.recreate("chain.root") as file:
         file["n"] = {"x": [1, 2, 3]}
     ntuple = tupelo.open("chain.root:n")
@@ -153,7 +153,7 @@ def test_thousands_of_aliases_may_need_each_other() -> None:
         ntuple.arrays(["a4999"], aliases=aliases | {"a0": "a4999"})
 
 
-def test_long_and_deep_texts_are_refused_or_read() -> None:
+def test_long_and_deep_expressions() -> None:
     with tupelo.recreate("deep.root") as file:
         file["n"] = {"x": [1, 2, 3]}
     ntuple = tupelo.open("deep.root:n")
@@ -163,7 +163,7 @@ def test_long_and_deep_texts_are_refused_or_read() -> None:
             ntuple.arrays([text])
 
 
-def test_powers_of_formulas_are_refused() -> None:
+def test_caret_is_rejected() -> None:
     with tupelo.recreate("caret.root") as file:
         file["n"] = {"x": [1, 2, 3]}
     with pytest.raises(tupelo.InvalidArgumentError, match=re.escape("write ** for a power, and xor(a, b)")):
@@ -216,7 +216,7 @@ def test_aliases_in_any_order(ntuple: tupelo.Ntuple) -> None:
     assert got["scaled - factor"].tolist() == (factor * a.met - factor)[mask].tolist()
 
 
-def test_what_may_be_a_glob_or_a_product() -> None:
+def test_globs_and_products() -> None:
     with tupelo.recreate("g.root") as file:
         file["n"] = {"x": [1, 2], "y": [3, 4], "xy": [5, 6], "a[0]": [7, 8], "a": [[9], [10]]}
     ntuple = tupelo.open("g.root:n")
@@ -239,8 +239,8 @@ def test_what_may_be_a_glob_or_a_product() -> None:
         ("sum(y*)", "a value is missing in front of ')' at character 7"),
     ],
 )
-def test_broken_expressions_are_no_missing_fields(text: str, error: str) -> None:
-    """With a sign in them that globs have too, they were told as the names of fields that are not there."""
+def test_invalid_expressions_are_not_missing_fields(text: str, error: str) -> None:
+    """Regression: those with glob characters were reported as missing fields."""
     with tupelo.recreate("b.root") as file:
         file["n"] = {"x": [1], "y": [[2]]}
     ntuple = tupelo.open("b.root:n")
@@ -252,7 +252,7 @@ def test_broken_expressions_are_no_missing_fields(text: str, error: str) -> None
 
 
 def test_the_same_expression_twice(ntuple: tupelo.Ntuple) -> None:
-    """It was an error of PyArrow's; fields may be named twice."""
+    """Regression: it raised an error of PyArrow."""
     for text, aliases in (("met + 1", {}), ("twice", {"twice": "met * 2"})):
         got = ntuple.arrays([text, "met", text], entry_stop=5, aliases=aliases)
         assert got.fields == [text, "met"]
@@ -260,8 +260,8 @@ def test_the_same_expression_twice(ntuple: tupelo.Ntuple) -> None:
         assert ntuple.take([3], [text, text], aliases=aliases).fields == [text]
 
 
-def test_texts_that_are_not_utf8() -> None:
-    """Expressions over them were errors, once they came."""
+def test_strings_that_are_not_utf8() -> None:
+    """Regression: expressions over them raised errors."""
     with tupelo.recreate("u.root") as file:
         texts = pa.array([b"a", b"\xff", b"b"])
         file.mkrntuple("n", {"s": "std::string", "x": "int"}).extend({"s": texts, "x": [1, 2, 3]})
@@ -277,7 +277,7 @@ def test_texts_that_are_not_utf8() -> None:
         list(ntuple.iterate("same", aliases={"same": "s"}))
 
 
-def test_only_pages_with_survivors_are_read() -> None:
+def test_only_pages_with_selected_entries_are_read() -> None:
     with tupelo.recreate("p.root") as file:
         columns = {"key": np.arange(100_000), "value": np.random.default_rng(1).random(100_000)}
         file.mkrntuple("n", columns, page_bytes=8_000, compression="none").close()
@@ -294,15 +294,15 @@ def test_only_pages_with_survivors_are_read() -> None:
     assert read(cut="key == 50_000") - keys < whole / 50
 
 
-def test_take_computes_too(ntuple: tupelo.Ntuple) -> None:
+def test_take_computes_expressions(ntuple: tupelo.Ntuple) -> None:
     got = ntuple.take([4, 2, -1], ["met * k"], aliases={"k": "run + 1"}, library="np")["met * k"]
     a = ntuple.arrays(["met", "run"], library="np")
     assert got.tolist() == [a["met"][i] * (a["run"][i] + 1) for i in (4, 2, -1)]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_quotients_and_rests_are_those_of_numpy(dtype: type[np.floating[Any]]) -> None:
-    """`1.0 // 0.1` was 10."""
+def test_quotients_and_remainders_match_numpy(dtype: type[np.floating[Any]]) -> None:
+    """Regression: `1.0 // 0.1` was 10."""
     random = np.random.default_rng(11)
     whole = random.integers(-60, 60, 4000) / 10
     divisors = random.choice([0.1, -0.1, 0.3, 2.0, -2.5, 7.0], 4000)
@@ -326,8 +326,8 @@ def test_quotients_and_rests_are_those_of_numpy(dtype: type[np.floating[Any]]) -
         assert [divmod(a, b) for a, b in pairs] == list(computed)
 
 
-def test_missing_lists_are_not_kept() -> None:
-    """They were empty lists to expressions, and `len(ov) == 0` kept them."""
+def test_cuts_drop_missing_lists() -> None:
+    """Regression: they were treated as empty lists, and `len(ov) == 0` selected them."""
     lists: list[list[float] | None] = [None, [1.0, 2.0], [], [3.0]]
     with tupelo.recreate("o.root") as file:
         types = {"ov": "std::optional<std::vector<double>>", "n": "int", "a3": "std::array<int,3>"}
@@ -356,8 +356,8 @@ def test_missing_lists_are_not_kept() -> None:
     assert str(ntuple.arrays("a3 * 2")["a3 * 2"].type) == "4 * 3 * int64"
 
 
-def test_names_with_colons_ask_for_backticks() -> None:
-    """`':' is not expected` did not say what to do."""
+def test_names_with_colons_need_backticks() -> None:
+    """Regression: `':' is not expected` gave no hint."""
     with tupelo.recreate("c.root") as file:
         file["n"] = {
             "Aux:pt": [1000.0, 2000.0],

@@ -1,4 +1,4 @@
-"""Writers that fail, that nobody closes, and that a forked child inherits."""
+"""Writers that fail, that are not closed, and that a forked child inherits."""
 
 import pathlib
 import subprocess
@@ -14,7 +14,7 @@ import tupelo
 
 
 def run(script: str, **options: str) -> subprocess.CompletedProcess[str]:
-    """A script of its own, in this directory."""
+    """Runs a script in this directory."""
     text = "import os, sys, numpy as np, tupelo\n" + textwrap.dedent(script)
     return subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False, **options
@@ -25,11 +25,11 @@ def columns(name: str = "A") -> list[float]:
     return tupelo.open(f"f.root:{name}")["x"].array().tolist()  # type: ignore[no-any-return,union-attr]
 
 
-# Files that nobody closes.
+# Files that are not closed.
 
 
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "1 / 0", "del f"])
-def test_what_nobody_closes_is_named_once_when_the_interpreter_ends(end: str) -> None:
+def test_unclosed_files_are_reported_once_at_exit(end: str) -> None:
     done = run(f"""
         f = tupelo.recreate("f.root")
         f["A"] = {{"x": [1.5, 2.5]}}
@@ -42,7 +42,7 @@ def test_what_nobody_closes_is_named_once_when_the_interpreter_ends(end: str) ->
     assert list(pathlib.Path().iterdir()) == []
 
 
-def test_what_is_closed_is_not_mentioned() -> None:
+def test_closed_files_are_not_reported() -> None:
     done = run("""
         f = tupelo.recreate("f.root")
         f["A"] = {"x": [1.5, 2.5]}
@@ -53,7 +53,7 @@ def test_what_is_closed_is_not_mentioned() -> None:
     assert columns() == [1.5, 2.5]
 
 
-def test_a_checkpoint_of_a_file_that_nobody_closes_is_named() -> None:
+def test_the_checkpoint_of_an_unclosed_file_is_reported() -> None:
     done = run("""
         f = tupelo.recreate("f.root")
         f["A"] = {"x": [1.5, 2.5]}
@@ -63,10 +63,10 @@ def test_a_checkpoint_of_a_file_that_nobody_closes_is_named() -> None:
     assert f"tupelo verify --repair {kept}" in done.stderr.replace("./", "").replace(f"{pathlib.Path.cwd()}/", "")
 
 
-def test_a_face_can_have_files_finished_that_nobody_closes() -> None:
+def test_unclosed_files_can_be_finished() -> None:
     done = run("""
         f = tupelo.recreate("f.root")
-        f._opened.finish_when_forgotten = True
+        f._opened.finish_on_release = True
         f["A"] = {"x": [1.5, 2.5]}
     """)
     assert (done.stderr, done.returncode) == ("", 0)
@@ -101,7 +101,7 @@ def test_a_failed_assignment_leaves_no_ntuple(capsys: pytest.CaptureFixture[str]
         file["B"] = {"x": [2.5]}
         with pytest.raises(Exception, match="the source is gone"):
             file["C/D"] = batches()
-        # The earlier cycle stays.
+        # The earlier cycle is kept.
         with pytest.raises(Exception, match="the source is gone"):
             file["A"] = batches()
     with tupelo.open("f.root") as written:
@@ -110,7 +110,7 @@ def test_a_failed_assignment_leaves_no_ntuple(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == ""
 
 
-def test_a_checkpoint_of_an_ntuple_that_failed_is_taken_back() -> None:
+def test_the_checkpoint_of_a_failed_ntuple_is_removed() -> None:
     import pyarrow as pa
 
     schema = pa.schema([pa.field("x", pa.float64(), False)])
@@ -128,7 +128,7 @@ def test_a_checkpoint_of_an_ntuple_that_failed_is_taken_back() -> None:
         assert written.keys() == ["B"]
 
 
-def test_a_writer_that_failed_gives_way_to_a_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_writer_is_replaced(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(3):
         file = tupelo.recreate("f.root")
         file["A"] = {"x": [0.5]}
@@ -136,12 +136,12 @@ def test_a_writer_that_failed_gives_way_to_a_new_one(capsys: pytest.CaptureFixtu
             file["B"] = {"x": [1, 2], "y": [1]}
     kept = file
     file = tupelo.recreate("f.root")
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"given up when recreate\(\) opened it again"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"discarded when recreate\(\) opened it again"):
         kept["A"].extend({"x": [1.5]})
     file["A"] = {"x": [1.5]}
     file.close()
     assert columns() == [1.5]
-    assert "its earlier writer, which failed, is given up" in capsys.readouterr().err
+    assert "its earlier writer failed and is discarded" in capsys.readouterr().err
     update = tupelo.update("f.root")
     with pytest.raises(tupelo.InvalidArgumentError):
         update["A"].extend({"y": [1.5]})
@@ -152,7 +152,7 @@ def test_a_writer_that_failed_gives_way_to_a_new_one(capsys: pytest.CaptureFixtu
 
 
 def save(value: float, *, fails: bool) -> None:
-    """What people run in a notebook, and run again after their own mistake."""
+    """A notebook cell that is run again after a mistake."""
     file = tupelo.recreate("f.root")
     file["A"] = {"x": [value]}
     if fails:
@@ -161,17 +161,17 @@ def save(value: float, *, fails: bool) -> None:
 
 
 def test_a_file_is_begun_anew_after_an_exception_that_keeps_its_writer(capsys: pytest.CaptureFixture[str]) -> None:
-    """It was an error, "close() or abort() it first", and nobody could reach the writer."""
+    """Regression: the error demanded to close a writer that was not accessible."""
     with pytest.raises(ZeroDivisionError) as kept:
         save(0.5, fails=True)
     save(1.5, fails=False)
     assert columns() == [1.5]
     said = capsys.readouterr().err
     for part in (
-        "f.root is opened by recreate() again",
-        "was not closed, is given up",
+        "f.root is opened again by recreate()",
+        "was not closed and is discarded",
         "'A' (1 entries)",
-        "to keep it",
+        "to keep the data",
     ):
         assert part in said
     assert said.count("\n") == 1
@@ -193,13 +193,13 @@ def test_the_calls_of_a_writer_that_was_given_up_say_so() -> None:
     ]
     for call in calls:
         with pytest.raises(
-            tupelo.InvalidArgumentError, match=r"f\.root was given up when recreate\(\) opened it again"
+            tupelo.InvalidArgumentError, match=r"f\.root was discarded when recreate\(\) opened it again"
         ):
             call()
     assert columns("B") == [1.5]
 
 
-def test_nothing_is_said_of_a_writer_that_wrote_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_writer_without_data_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with tupelo.recreate("f.root") as file:
         file["A"] = {"x": [0.5]}
     empty = [tupelo.recreate("f.root"), tupelo.update("f.root"), tupelo.update("f.root")]
@@ -211,7 +211,7 @@ def test_nothing_is_said_of_a_writer_that_wrote_nothing(capsys: pytest.CaptureFi
 def test_an_update_does_not_discard_what_another_writer_has() -> None:
     file = tupelo.recreate("f.root")
     file["A"] = {"x": [0.5]}
-    text = r"already \('A' \(1 entries\)\): close\(\) or abort\(\).*notebook.*tupelo\.abort\('\./f\.root'\)"
+    text = r"by this process \('A' \(1 entries\)\): close\(\) or abort\(\).*variable.*tupelo\.abort\('\./f\.root'\)"
     with pytest.raises(tupelo.InvalidArgumentError, match=text):
         tupelo.update("./f.root")
     file.close()
@@ -220,7 +220,7 @@ def test_an_update_does_not_discard_what_another_writer_has() -> None:
     assert columns() == [0.5, 1.5]
 
 
-def test_a_writer_out_of_reach_can_be_given_up() -> None:
+def test_abort_discards_an_unreferenced_writer() -> None:
     with tupelo.recreate("f.root") as file:
         file["A"] = {"x": [0.5]}
 
@@ -242,10 +242,10 @@ def test_a_writer_out_of_reach_can_be_given_up() -> None:
     del kept
 
 
-def test_a_writer_of_another_thread_is_not_given_up() -> None:
+def test_a_writer_of_another_thread_is_not_discarded() -> None:
     with ThreadPoolExecutor(1) as threads:
         file = threads.submit(tupelo.recreate, "f.root").result()
-        with pytest.raises(tupelo.InvalidArgumentError, match="by this process already"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="already being written by this process"):
             tupelo.recreate("f.root")
         file["A"] = {"x": [0.5]}
         file.close()
@@ -263,8 +263,8 @@ def test_a_writer_of_another_thread_is_not_given_up() -> None:
     [("sys.exit()", True), ("sys.exit(0)", True), ("sys.exit(3)", False), ("1 / 0", False)],
 )
 @pytest.mark.parametrize("function", ["recreate", "update"])
-def test_what_an_exit_discards_is_named(function: str, end: str, said: bool) -> None:
-    """``sys.exit()`` in the block discarded the file, and nothing was printed."""
+def test_data_discarded_by_exit_are_reported(function: str, end: str, said: bool) -> None:
+    """Regression: ``sys.exit()`` in the block discarded the file silently."""
     with tupelo.recreate("f.root") as file:
         file["A"] = {"x": [7.5]}
     done = run(f"""
@@ -272,13 +272,13 @@ def test_what_an_exit_discards_is_named(function: str, end: str, said: bool) -> 
             f["B"] = {{"x": [1.5, 2.5]}}
             {end}
     """)
-    assert ("f.root was left by SystemExit before it was closed" in done.stderr) == said
+    assert ("f.root was not closed because of SystemExit" in done.stderr) == said
     assert ("'B' (2 entries)" in done.stderr) == said
     assert ("file.close()" in done.stderr) == said
     assert tupelo.open("f.root").keys() == ["A"]
 
 
-def test_what_the_end_of_a_generator_discards_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_discarded_by_a_generator_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     def batches() -> Iterator[int]:
         with tupelo.recreate("f.root") as file:
             events = file.mkrntuple("A", {"x": "int"})
@@ -289,7 +289,7 @@ def test_what_the_end_of_a_generator_discards_is_named(capsys: pytest.CaptureFix
     for number in batches():
         if number == 2:
             break
-    assert "f.root was left by GeneratorExit" in (said := capsys.readouterr().err)
+    assert "f.root was not closed because of GeneratorExit" in (said := capsys.readouterr().err)
     assert "'A' (3 entries)" in said
     assert not pathlib.Path("f.root").exists()
 
@@ -298,7 +298,7 @@ def test_what_the_end_of_a_generator_discards_is_named(capsys: pytest.CaptureFix
 
 
 def test_a_writer_of_an_ntuple_keeps_its_file(capsys: pytest.CaptureFixture[str]) -> None:
-    """The file was given up at once, since only its ntuple had a name."""
+    """Regression: the file was discarded immediately, because only its ntuple was referenced."""
     events = tupelo.recreate("f.root").mkrntuple("A", {"x": "int"})
     events.extend({"x": [1]})
     runs = events.attribute_set("runs", {"run": "int"})
@@ -309,17 +309,17 @@ def test_a_writer_of_an_ntuple_keeps_its_file(capsys: pytest.CaptureFixture[str]
     context.close()
     assert capsys.readouterr().err == ""
     del runs, context
-    assert "f.root was not closed: there is no new file; discarded: 'A' (2 entries)" in capsys.readouterr().err
+    assert "f.root was not closed: no file was created; discarded 'A' (2 entries)" in capsys.readouterr().err
 
 
-def test_a_file_is_forgotten_with_the_last_that_uses_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_released_with_its_last_user(capsys: pytest.CaptureFixture[str]) -> None:
     file = tupelo.recreate("f.root")
     file["A"] = {"x": [1]}
     events = file["A"]
     assert file["A"] is events
     del events
     assert capsys.readouterr().err == ""
-    # At once, and not when the garbage is collected.
+    # Immediately, not at garbage collection.
     del file
     assert "f.root was not closed" in capsys.readouterr().err
 
@@ -384,7 +384,7 @@ def test_a_forked_child_leaves_a_writer_to_its_parent(fork: str, update: bool) -
     assert ("before" in tupelo.open("f.root").keys()) == update  # noqa: SIM118
 
 
-def test_a_child_that_lives_on_does_not_keep_the_file_locked() -> None:
+def test_a_running_child_does_not_keep_the_file_locked() -> None:
     done = run("""
         import signal
         f = tupelo.recreate("f.root")
@@ -404,7 +404,7 @@ def test_a_child_that_lives_on_does_not_keep_the_file_locked() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
-def test_a_limit_of_file_sizes_is_an_error_that_leaves_nothing() -> None:
+def test_a_file_size_limit_leaves_nothing_behind() -> None:
     done = run("""
         import resource
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

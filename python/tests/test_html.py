@@ -1,4 +1,4 @@
-"""What notebooks show: from metadata alone, whole HTML, and not too much of it."""
+"""HTML for notebooks: from metadata only, valid and of limited size."""
 
 import os
 from contextlib import suppress
@@ -19,7 +19,7 @@ DATA = Path(os.environ.get("TUPELO_DATA") or Path(__file__).parents[3] / "shared
 
 
 class Checker(HTMLParser):
-    """Which elements there are, and that each is closed where it should be."""
+    """Collects elements and checks that they are closed properly."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def test_no_page_is_read() -> None:
     assert ntuple.metrics is not None
     assert (ntuple.metrics.pages, ntuple.metrics.requests, ntuple.metrics.read_bytes) == (0, 0, 0)
 
-    # The same of a file in which no page has the bytes that it should have.
+    # The same for a file in which all pages are damaged.
     damaged = bytearray(Path("f.root").read_bytes())
     hits = 0
     for entry in range(0, 20_000, 16):
@@ -95,7 +95,7 @@ def test_fields_types_sizes_and_codecs() -> None:
     assert opened._repr_html_() == "<code>&lt;tupelo.Ntuple &#x27;dir/Events&#x27; (closed)&gt;</code>"
 
 
-def test_projected_and_computed_fields_take_nothing() -> None:
+def test_projected_and_computed_fields_have_no_size() -> None:
     with tupelo.recreate("f.root") as file:
         hits = {"hits": [[1], [2, 3]]}
         file.mkrntuple("Events", hits, projections={"n_hits": "#hits"}).close()
@@ -113,13 +113,13 @@ def test_projected_and_computed_fields_take_nothing() -> None:
     assert "twice std::int32_t" in parsed(ruled).text
     assert ruled._core.sizes()[2]["point.twice"] == (0, 0, "")
     assert ruled._core.sizes()[2]["point.x"][1] == 8
-    # It is a field as all others, for polars and histograms too.
+    # It behaves like other fields in polars and histograms.
     twice = pl.col("point").struct.field("twice")
     assert ruled.scan().filter(twice > 2).collect().rows() == [({"x": 2, "twice": 4},)]
     assert ruled.hist("point.twice", bins=2).values().tolist() == [1, 1]
 
 
-def test_texts_are_escaped() -> None:
+def test_strings_are_escaped() -> None:
     with tupelo.recreate("<i>.root") as file:
         file.mkrntuple("Ev", {"x": "int"}, description="<script>alert(1)</script> & so").close()
     with tupelo.open("<i>.root") as opened:
@@ -131,8 +131,8 @@ def test_texts_are_escaped() -> None:
             assert "script" not in parsed(what).seen
 
 
-def test_names_of_fields_are_no_elements_in_histograms() -> None:
-    """The library hist shows the labels of axes as they are."""
+def test_field_names_are_escaped_in_histograms() -> None:
+    """The library hist does not escape the labels of axes."""
     name = "<blink>"
     with tupelo.recreate("label.root") as file:
         file["Events"] = {name: [0.5, 1.5]}
@@ -144,7 +144,7 @@ def test_names_of_fields_are_no_elements_in_histograms() -> None:
         assert filled.axes[0].label.replace("< ", "<") == expression
 
 
-def test_many_fields_do_not_make_a_large_page() -> None:
+def test_many_fields_give_a_small_page() -> None:
     fields = {f"field_{i}": "int" for i in range(5000)} | {"last": "std::vector<std::pair<int, int>>"}
     with tupelo.recreate("many.root") as file:
         file.mkrntuple("Events", fields, description="long " * 1000).close()
@@ -158,7 +158,7 @@ def test_many_fields_do_not_make_a_large_page() -> None:
     parsed(ntuple)
 
 
-def test_fields_at_the_top_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_top_level_fields_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     with tupelo.recreate("f.root") as file:
         file.mkrntuple("Events", {"a": "std::tuple<int, int, int>", "b": "int", "c": "std::pair<int, int>"}).close()
     monkeypatch.setattr(_html, "MAX_FIELDS", 5)
@@ -180,7 +180,7 @@ def test_files(monkeypatch: pytest.MonkeyPatch) -> None:
     assert opened._repr_html_() == "<code>&lt;tupelo.File &#x27;f.root&#x27; (closed)&gt;</code>"
 
 
-def test_damaged_files_are_shown_as_far_as_they_are_whole() -> None:
+def test_damaged_files_are_shown_partially() -> None:
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"x": [1, 2, 3]}
     whole = Path("f.root").read_bytes()
@@ -193,7 +193,7 @@ def test_damaged_files_are_shown_as_far_as_they_are_whole() -> None:
             unreadable += "unreadable: " in parsed(opened).text
             ntuple = opened["Events"]
             text = parsed(ntuple).text
-            unknown += "sizes are not known: g.root: ntuple 'Events': " in text
+            unknown += "sizes are unknown: g.root: ntuple 'Events': " in text
             assert "x std::int64_t" in text
     assert unknown > 20
     assert unreadable > 100

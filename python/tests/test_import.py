@@ -1,4 +1,4 @@
-"""What `import tupelo` loads, and that the rest is there when it is asked for."""
+"""`import tupelo` loads little; the rest is imported on first use."""
 
 import subprocess
 import sys
@@ -23,25 +23,25 @@ HEAVY = {
     "tqdm",
     "uproot",
 }
-# PyArrow loads pandas, where it is installed, as soon as it converts something.
+# PyArrow imports pandas, if installed, on the first conversion.
 BY_ITSELF = {"numpy", "pyarrow", "pandas"}
 
 
 def loaded_by(program: str) -> set[str]:
-    """Which of the heavy packages a fresh interpreter has loaded after a program."""
+    """The heavy packages that a new interpreter has imported after a program."""
     program += f"\nimport sys; print(*(name for name in {sorted(HEAVY)!r} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
 
-def test_the_import_loads_no_other_package() -> None:
-    """It used to load NumPy and PyArrow, which took nine tenths of its time."""
+def test_import_loads_no_other_package() -> None:
+    """Regression: it imported NumPy and PyArrow, which took 90 % of the time."""
     assert loaded_by("import tupelo") == set()
     assert loaded_by("import tupelo; tupelo.Error, tupelo.TupeloWarning, dir(tupelo), tupelo.__all__") == set()
 
 
-def test_reading_loads_what_it_hands_out() -> None:
+def test_reading_imports_the_requested_library() -> None:
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"x": [1.5]}
     libraries: dict[str, set[str]] = {"np": set(), "arrow": set(), "pd": set(), "pl": {"polars"}, "ak": {"awkward"}}
@@ -50,7 +50,7 @@ def test_reading_loads_what_it_hands_out() -> None:
         assert found - BY_ITSELF == own
 
 
-def test_writing_loads_what_it_is_given() -> None:
+def test_writing_imports_the_given_library() -> None:
     program = (
         "import tupelo\nwith tupelo.recreate('f.root') as file: file['Events'] = {'x': [1.5, 2.5], 'y': [[1], []]}"
     )
@@ -58,7 +58,7 @@ def test_writing_loads_what_it_is_given() -> None:
 
 
 @pytest.mark.parametrize("name", tupelo.__all__)
-def test_every_name_is_there(name: str) -> None:
+def test_every_name_can_be_imported(name: str) -> None:
     assert name in dir(tupelo)
     value = getattr(tupelo, name)
     assert getattr(tupelo, name) is value
@@ -66,7 +66,7 @@ def test_every_name_is_there(name: str) -> None:
         assert getattr(import_module(value.__module__), name) is value
 
 
-def test_names_that_are_not_there() -> None:
+def test_unknown_names() -> None:
     with pytest.raises(AttributeError, match="module 'tupelo' has no attribute 'opne'"):
         tupelo.opne  # type: ignore[attr-defined]  # noqa: B018
     assert loaded_by("import tupelo; assert tupelo.writing.recreate is tupelo.recreate") >= {"pyarrow"}

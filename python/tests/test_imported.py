@@ -14,7 +14,7 @@ COMMAND = Path(__file__).resolve().parents[2] / "target" / "release" / "tupelo"
 
 @pytest.fixture
 def imported() -> tupelo.Ntuple:
-    """What the importer writes, with the values once and projected fields over them."""
+    """An ntuple like those of the importer, with stored values and projected fields over them."""
     rng = np.random.default_rng(5)
     counts = rng.integers(0, 5, 1000)
     muons = ak.zip(
@@ -44,13 +44,13 @@ def test_imported_collections_are_listed_once(imported: tupelo.Ntuple) -> None:
     assert repr(imported) == "<tupelo.Ntuple 'Events' (4 fields, 1000 entries)>"
     assert "_collection" not in imported._repr_html_()
     assert imported.arrays("*").fields == names
-    # By its name it is there.
+    # It can be accessed by name.
     assert imported["_collection15"].array().Muon_pt.tolist() == imported.arrays().Muon_pt.tolist()
     assert "_collection15.Muon_eta" in imported
     assert imported.arrays("sum(_collection15.Muon_pt)").fields == ["sum(_collection15.Muon_pt)"]
 
 
-def test_their_sizes_are_those_of_the_fields_that_show_them(imported: tupelo.Ntuple) -> None:
+def test_their_sizes_are_those_of_their_projections(imported: tupelo.Ntuple) -> None:
     _, (whole, _, _), fields = imported._core.sizes()
     stored = {name: fields[name][0] for name in imported}
     assert min(stored.values()) > 0
@@ -64,7 +64,7 @@ def test_copies_keep_the_projections(imported: tupelo.Ntuple) -> None:
     assert copied.arrow_schema.field("Muon_pt").metadata == imported.arrow_schema.field("Muon_pt").metadata
     assert copied.arrays().tolist() == imported.arrays(cut="nMuon > 1").tolist()
     assert copied["_collection15"].array().Muon_eta.tolist() == copied["Muon_eta"].array().tolist()
-    # Without some of the fields the others have values of their own.
+    # Without some of the fields, the others are stored.
     imported.copy("some.root", fields=["run", "Muon_pt"])
     some = tupelo.open("some.root:Events")
     assert some.arrays().tolist() == imported.arrays(["run", "Muon_pt"]).tolist()

@@ -1,4 +1,4 @@
-"""Ctrl-C ends what is under way, and leaves nothing half-written."""
+"""Ctrl-C cancels operations and leaves no partial output."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 import tupelo
 
 PATIENCE_SECONDS = 5.0
-"""What it takes at most here, where many tests share few cores; what is stopped would take several times as long."""
+"""Maximum time for a cancellation on a busy machine; the cancelled operations take several times as long."""
 
 READ = """
 import tupelo
@@ -42,12 +42,12 @@ with tupelo.recreate("new.root", compression="lzma:9") as file:
     print("ready", flush=True)
     context.close()
 """
-"""All pages wait until the context is closed."""
+"""All pages are written when the context is closed."""
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("program", [READ, WRITE, CLOSE], ids=["read", "write", "close"])
-def test_ctrl_c_ends_it(program: str, threads: int) -> None:
+def test_ctrl_c_cancels(program: str, threads: int) -> None:
     with tupelo.recreate("zeros.root") as file:
         file["Events"] = {"x": np.zeros(5_000_000)}
     child = subprocess.Popen(
@@ -71,8 +71,8 @@ def test_ctrl_c_ends_it(program: str, threads: int) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["zeros.root"]
 
 
-def test_a_handler_may_raise_what_it_wants() -> None:
-    """Not only Ctrl-C: alarms, for instance. Where a handler raises nothing, work goes on."""
+def test_a_handler_may_raise_any_exception() -> None:
+    """Other signals such as alarms cancel too. If the handler does not raise, the operation continues."""
     with tupelo.recreate("zeros.root") as file:
         file["Events"] = {"x": np.zeros(3_000_000)}
     ntuple = tupelo.open("zeros.root:Events")
@@ -95,8 +95,8 @@ def test_a_handler_may_raise_what_it_wants() -> None:
     assert len(ntuple.arrays("x", entry_stop=10)) == 10
 
 
-def test_a_handler_does_not_wait_for_what_it_interrupts() -> None:
-    """A handler that looked at the writer whose call it interrupted waited for ever."""
+def test_a_handler_does_not_wait_for_the_operation() -> None:
+    """Regression: a handler that accessed the interrupted writer deadlocked."""
     said: list[object] = []
 
     def handler(number: int, _: object) -> None:

@@ -1,4 +1,4 @@
-"""Ntuples grow: by entries, fields, attributes, metadata; in checkpoints, from threads, and by what others wrote."""
+"""Extending ntuples: entries, fields, attributes, metadata, checkpoints, threads, and ntuples of other programs."""
 
 import pathlib
 import re
@@ -28,10 +28,10 @@ def write(data: Any = None) -> None:
         file["Events"] = {"x": [0.5, 1.5]} if data is None else data
 
 
-# Going on with what is there.
+# Continuing existing ntuples.
 
 
-def test_an_ntuple_is_extended_after_it_was_assigned() -> None:
+def test_an_assigned_ntuple_can_be_extended() -> None:
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"x": [1, 2]}
         file["Events"].extend({"x": [3]})
@@ -43,7 +43,7 @@ def test_an_ntuple_is_extended_after_it_was_assigned() -> None:
     assert opened()["x"].array().tolist() == [1, 2, 3]
 
 
-def test_an_ntuple_of_a_file_is_extended() -> None:
+def test_an_existing_ntuple_can_be_extended() -> None:
     write()
     for number in range(3):
         with tupelo.update("f.root") as file:
@@ -59,7 +59,7 @@ def test_an_ntuple_of_a_file_is_extended() -> None:
     assert uproot.open("f.root")["Events"].arrays()["x"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
 
 
-def test_an_ntuple_of_uproot_is_extended() -> None:
+def test_an_ntuple_of_uproot_can_be_extended() -> None:
     with uproot.recreate("f.root") as theirs:
         theirs.mkrntuple("Events", {"x": np.array([1.5, 2.5]), "v": ak.Array([[1], [2, 3]])})
     with tupelo.update("f.root") as file:
@@ -78,9 +78,9 @@ def test_the_same_name_may_be_assigned_again() -> None:
     assert opened("f.root:Events;1").keys() == ["x"]
 
 
-def test_an_assignment_that_hides_entries_says_so() -> None:
-    """Who meant to add entries read only the last ones, and nothing was said."""
-    text = r"f\.root: the new ntuple 'Events' hides the one of that name, with {} entries, .*file\['Events'\]\.extend"
+def test_an_assignment_that_hides_entries_warns() -> None:
+    """Regression: hiding earlier entries gave no warning."""
+    text = r"f\.root: the new ntuple 'Events' hides the existing one, with {} entries, .*file\['Events'\]\.extend"
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"x": [1, 2]}
         with pytest.warns(tupelo.TupeloWarning, match=text.format(2)) as told:
@@ -98,7 +98,7 @@ def test_an_assignment_that_hides_entries_says_so() -> None:
     assert opened()["x"].array().tolist() == [8]
 
 
-def test_an_update_without_anything_changes_nothing_of_an_ntuple() -> None:
+def test_an_empty_update_changes_nothing() -> None:
     write()
     with tupelo.update("f.root") as file:
         file["Events"].close()
@@ -152,14 +152,14 @@ def test_members_are_added() -> None:
     assert opened()["r"].array().tolist() == [{"p": {"a": 1, "b": []}}, {"p": {"a": 2, "b": [0.5]}}]
 
 
-def test_what_cannot_be_added_changes_nothing() -> None:
+def test_rejected_fields_change_nothing() -> None:
     with tupelo.recreate("f.root") as file:
         events = file.mkrntuple("Events", {"x": "int"})
         for what, text in (
             ({"x": "int"}, "there is a field 'x' already"),
             ({"a b": "int"}, "the name 'a b' contains ' '"),
-            ({"y": [1, 2]}, "these are data"),
-            ({"y": "nonsense"}, "'nonsense' is not known"),
+            ({"y": [1, 2]}, "not data"),
+            ({"y": "nonsense"}, "unknown type 'nonsense'"),
         ):
             with pytest.raises(tupelo.InvalidArgumentError, match=re.escape(text)):
                 events.add_fields(what)
@@ -222,8 +222,8 @@ def test_projections() -> None:
         (("a", "double"), "'a' is a float and stays one"),
         ("#a", "has no number of items"),
         ("p", "nothing can be projected from fixed arrays"),
-        (7, "its source is a dotted path"),
-        (("a", "b", "c"), "its source is a dotted path"),
+        (7, "expected the source as a dotted path"),
+        (("a", "b", "c"), "expected the source as a dotted path"),
     ],
 )
 def test_projections_that_the_format_forbids(source: Any, text: str) -> None:
@@ -235,7 +235,7 @@ def test_projections_that_the_format_forbids(source: Any, text: str) -> None:
             events.add_fields(projections={"new": source})
 
 
-# What is said of entries and of the whole.
+# Attributes and metadata.
 
 
 def test_attribute_sets() -> None:
@@ -255,7 +255,7 @@ def test_attribute_sets() -> None:
     ntuple = opened()
     assert list(ntuple.attribute_sets) == ["runs"]
     rows = ntuple.attributes("runs")
-    assert repr(rows) == "<tupelo.AttributeSet 'runs' (4 rows)>"
+    assert repr(rows) == "<tupelo.AttributeSet 'runs' (4 entries)>"
     assert (rows.ranges.dtype, rows.ranges.shape) == (np.uint64, (4, 2))
     assert rows.ranges.tolist() == [[0, 4], [4, 10], [2, 6], [10, 11]]
     assert rows.arrays(library="np")["run"].tolist() == [1, 2, 3, 4]
@@ -277,23 +277,23 @@ def test_attribute_sets() -> None:
     for call in (rows.of_entry, lambda entry: rows.within(0, entry)):
         with pytest.raises(tupelo.InvalidArgumentError, match="counted"):
             call(-1)
-        with pytest.raises(tupelo.InvalidArgumentError, match="counted by integers"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="expected an entry number as an integer"):
             call(1.5)
 
 
 @pytest.mark.parametrize(
     ("ranges", "data", "text"),
     [
-        ([(0, 1)], {"q": [1, 2]}, "1 ranges for 2 rows"),
-        ([(3, 2)], {"q": [1]}, "do not end before they begin"),
-        ([(-1, 2)], {"q": [1]}, "begin at entry 0"),
+        ([(0, 1)], {"q": [1, 2]}, "1 ranges for 2 entries"),
+        ([(3, 2)], {"q": [1]}, "end at or after their start"),
+        ([(-1, 2)], {"q": [1]}, "start at entry 0"),
         ([(0.5, 2)], {"q": [1]}, "pairs of entries"),
         ([0, 1], {"q": [1, 2]}, "pairs of entries"),
         ([(0, 1)], {"r": [1]}, "unknown: 'r'"),
         ([(0, 1)], {"q": ["text"]}, "do not fit"),
     ],
 )
-def test_rows_that_are_none(ranges: Any, data: Any, text: str) -> None:
+def test_invalid_attribute_entries(ranges: Any, data: Any, text: str) -> None:
     with tupelo.recreate("f.root") as file:
         rows = file.mkrntuple("Events", {"x": [1.0]}).attribute_set("s", {"q": "int"})
         with pytest.raises(tupelo.InvalidArgumentError, match=text):
@@ -314,9 +314,9 @@ def test_metadata_are_a_mapping() -> None:
     with tupelo.update("f.root") as file:
         metadata = file["Events"].metadata
         assert metadata.pop("tune") == "CP5"
-        with pytest.raises(KeyError, match="no metadata are called 'tune'"):
+        with pytest.raises(KeyError, match="no metadata key 'tune'"):
             del metadata["tune"]
-        with pytest.raises(tupelo.InvalidArgumentError, match="texts by text"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="expected metadata keys and values as strings"):
             metadata["n"] = 7  # type: ignore[assignment]
         file["Events"].extend({"x": [2.5]})
     assert opened().metadata == {"generator": "pythia", "größe": "ä"}
@@ -326,7 +326,7 @@ def test_metadata_are_a_mapping() -> None:
     assert opened().metadata == {}
 
 
-def test_metadata_of_another_program_stay() -> None:
+def test_metadata_of_another_program_are_kept() -> None:
     with tupelo.recreate("f.root") as file:
         events = file.mkrntuple("Events", {"x": [1.0]})
         events.attribute_set("metadata", {"key": "std::string", "unit": "int"}).add(0, 1, key="a", unit=3)
@@ -343,7 +343,7 @@ def test_metadata_of_another_program_stay() -> None:
 # Checkpoints and ends.
 
 
-def test_a_checkpoint_of_an_update_is_there_at_once() -> None:
+def test_a_checkpoint_of_an_update_is_visible_immediately() -> None:
     write()
     with tupelo.update("f.root") as file:
         file["Events"].extend({"x": [2.5]})
@@ -364,7 +364,7 @@ def test_a_checkpoint_of_a_new_file_is_kept() -> None:
             file["Events"].extend({"x": [1.5]})
             raise RuntimeError("enough")
 
-    said = r"f\.root is given up.*tupelo verify --repair .*f\.root\.tmp-"
+    said = r"f\.root was discarded.*tupelo verify --repair .*f\.root\.tmp-"
     with pytest.warns(tupelo.TupeloWarning, match=said) as caught, pytest.raises(RuntimeError, match="enough"):
         fail()
     (temporary,) = pathlib.Path().glob("f.root.tmp-*")
@@ -422,7 +422,7 @@ def test_from_four_threads() -> None:
     assert theirs["v"].tolist() == arrays["v"].tolist()
 
 
-def test_contexts_that_are_not_closed() -> None:
+def test_unclosed_contexts() -> None:
     file = tupelo.recreate("f.root")
     events = file.mkrntuple("Events", {"x": "int"})
     context = events.fill_context()
@@ -447,7 +447,7 @@ def test_an_ntuple_waits_for_its_contexts() -> None:
     assert opened()["x"].array().tolist() == [1, 2, 3]
 
 
-def test_a_context_that_fails_behind_a_flush_leaves_its_clusters() -> None:
+def test_a_context_that_fails_after_a_flush_keeps_its_clusters() -> None:
     with tupelo.recreate("f.root") as file:
         events = file.mkrntuple("Events", {"x": "int"})
 
@@ -462,7 +462,7 @@ def test_a_context_that_fails_behind_a_flush_leaves_its_clusters() -> None:
     assert opened()["x"].array().tolist() == [1, 2]
 
 
-def test_nothing_is_taken_after_the_end() -> None:
+def test_nothing_is_accepted_after_the_end() -> None:
     file = tupelo.recreate("f.root")
     events = file.mkrntuple("Events", {"x": "int"})
     events.extend({"x": [1]})
@@ -471,7 +471,7 @@ def test_nothing_is_taken_after_the_end() -> None:
         events.extend({"x": [1]})
 
 
-def test_values_outside_of_a_range_are_refused_at_once() -> None:
+def test_values_out_of_range_are_rejected_immediately() -> None:
     with tupelo.recreate("f.root") as file:
         events = file.mkrntuple("Events", {"x": "float"}, encodings={"x": "Real32Quant(12,0,1)"})
         events.extend({"x": [0.0]})
@@ -482,7 +482,7 @@ def test_values_outside_of_a_range_are_refused_at_once() -> None:
     assert opened()["x"].array().tolist() == [0.0, 1.0]
 
 
-def test_contexts_that_are_given_up() -> None:
+def test_aborted_contexts() -> None:
     file = tupelo.recreate("f.root")
     events = file.mkrntuple("Events", {"x": "int"})
 
@@ -532,22 +532,22 @@ def test_records_have_names_and_versions() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: tupelo.record("", {"x": "int"}), "called by a name"),
+        (lambda: tupelo.record("", {"x": "int"}), "expected the name of a C\\+\\+ class"),
         (lambda: tupelo.record("C", ["x"]), "a mapping of names to types"),  # type: ignore[arg-type]
-        (lambda: tupelo.record("C", {"x": "int"}, version=-1), "the version of C is a number"),
-        (lambda: tupelo.record("C", {"x": "int"}, checksum=2**32), "the checksum of C is a number"),
-        (lambda: tupelo.record("C", {"x": "what"}), "field 'x': the type 'what' is not known"),
+        (lambda: tupelo.record("C", {"x": "int"}, version=-1), "expected the version of C as an integer"),
+        (lambda: tupelo.record("C", {"x": "int"}, checksum=2**32), "expected the checksum of C as an integer"),
+        (lambda: tupelo.record("C", {"x": "what"}), "field 'x': unknown type 'what'"),
     ],
 )
-def test_records_that_are_none(call: Callable[[], Any], text: str) -> None:
+def test_invalid_records(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(tupelo.InvalidArgumentError, match=text):
         call()
 
 
-# What used to be said badly, or not at all.
+# Error messages.
 
 
-def test_names_of_other_objects_are_refused() -> None:
+def test_names_of_other_objects_are_rejected() -> None:
     with uproot.recreate("f.root") as theirs:
         theirs.mktree("tree", {"x": "f4"})
         theirs["dir/h"] = np.histogram([1.0, 2.0])
@@ -566,7 +566,7 @@ def test_names_of_other_objects_are_refused() -> None:
     assert pathlib.Path("f.root").read_bytes() == before
 
 
-def test_names_that_are_not_there() -> None:
+def test_unknown_names() -> None:
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"x": [1.5]}
         with pytest.raises(tupelo.NotFoundError, match=r"no ntuple is called 'Event' .*'Events'"):
@@ -574,31 +574,31 @@ def test_names_that_are_not_there() -> None:
     with tupelo.update("f.root") as file:
         with pytest.raises(tupelo.NotFoundError, match=r"no ntuple is called 'Event' .*'Events'"):
             file["Event"].extend({"x": [1.5]})
-        with pytest.raises(tupelo.InvalidArgumentError, match="by a name, not by 7"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="the name of an ntuple to be a string, not 7"):
             file[7]  # type: ignore[index]
         file["Events"].close()
-        with pytest.raises(tupelo.InvalidArgumentError, match="closed, and can be continued"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="closed; append to it in an update"):
             file["Events"].extend({"x": [1.5]})
 
 
 @pytest.mark.parametrize("option", ["page_bytes", "cluster_bytes", "checkpoint_bytes", "checkpoint_clusters"])
 @pytest.mark.parametrize("value", [-1, 2**64, 1.5, "many", [1]])
-def test_sizes_that_are_none(option: str, value: Any) -> None:
-    with pytest.raises(tupelo.InvalidArgumentError, match=f"{option}|no size"):
+def test_invalid_sizes(option: str, value: Any) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match=f"{option}|not a size"):
         tupelo.recreate("f.root", **{option: value})
-    with tupelo.recreate("f.root") as file, pytest.raises(tupelo.InvalidArgumentError, match=f"{option}|no size"):
+    with tupelo.recreate("f.root") as file, pytest.raises(tupelo.InvalidArgumentError, match=f"{option}|not a size"):
         file.mkrntuple("Events", {"x": "int"}, **{option: value})
 
 
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "soon"])
-def test_times_that_are_none(value: Any) -> None:
+def test_invalid_times(value: Any) -> None:
     with tupelo.recreate("f.root") as file, pytest.raises(tupelo.InvalidArgumentError, match="seconds"):
         file.mkrntuple("Events", {"x": "int"}, checkpoint_seconds=value)
 
 
-def test_fields_are_not_chosen_by_numbers() -> None:
+def test_fields_are_not_indexed_by_numbers() -> None:
     write()
-    with pytest.raises(tupelo.InvalidArgumentError, match="expressions are texts, not 5"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="expected expressions as strings, not 5"):
         opened().arrays(5)  # type: ignore[arg-type]
 
 
@@ -623,7 +623,7 @@ def test_categories_of_polars() -> None:
 
 
 @pytest.mark.parametrize("entries", [1, 300_000])
-def test_values_outside_of_a_range_name_their_field(entries: int) -> None:
+def test_values_out_of_range_name_their_field(entries: int) -> None:
     encodings = {"v.q": "Real32Quant(8,0,1)"}
     record = np.dtype([("p", "f4"), ("q", "f4")])
 

@@ -1,4 +1,4 @@
-"""What the Makefile does beside building and testing."""
+"""Makefile targets other than building and testing."""
 
 import os
 import re
@@ -34,8 +34,8 @@ def test_make_install_copies_the_command_and_uninstall_removes_it(tmp_path: Path
     assert not installed.exists()
 
 
-def test_progress_says_that_a_silent_command_still_runs() -> None:
-    """And leaves output, the order of its lines and the exit status as they are."""
+def test_progress_reports_silent_commands() -> None:
+    """It does not change the output, the order of its lines or the exit status."""
     command = [ROOT / ".ci" / "progress", "sleeping", "bash", "-c", "echo a; echo b >&2; sleep 2.5; printf c; exit 3"]
     environment = os.environ | {"PROGRESS_SECONDS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -1,4 +1,4 @@
-"""Many files at once, file objects, and the shapes in which columns are handed out."""
+"""Many files, file objects, and containers of columns."""
 
 import io
 from pathlib import Path
@@ -37,13 +37,13 @@ WHOLE = [0, 1, 2, 3, 20, 21, 22]
         [{"run0.root": "Events"}, Path("run1.root"), "run2.root"],
     ],
 )
-def test_all_ways_to_name_files(files: list[str], place: Any) -> None:
+def test_file_arguments(files: list[str], place: Any) -> None:
     assert tupelo.concatenate(place).x.tolist() == WHOLE
     assert [piece.x.tolist() for piece in tupelo.iterate(place, step_size=3)] == [[0, 1, 2], [3], [20, 21, 22]]
     assert list(tupelo.num_entries(place)) == [(file, "Events", n) for file, n in zip(files, (4, 0, 3), strict=True)]
 
 
-def test_ntuples_that_are_open(files: list[str]) -> None:
+def test_open_ntuples(files: list[str]) -> None:
     ntuples = [tupelo.open(f"{file}:Events") for file in files]
     assert tupelo.concatenate(ntuples, "x", library="np")["x"].tolist() == WHOLE  # type: ignore[arg-type]
     assert list(tupelo.num_entries(ntuples[0])) == [("run0.root", "Events", 4)]  # type: ignore[arg-type]
@@ -85,10 +85,10 @@ def test_cuts_and_expressions(files: list[str]) -> None:
     ]
 
 
-def test_files_that_differ(files: list[str]) -> None:
+def test_different_files(files: list[str]) -> None:
     with tupelo.recreate("run3.root") as file:
         file["Events"] = {"x": np.array([1.5]), "y": [[1.0]]}
-    with pytest.raises(tupelo.InvalidArgumentError, match="'x' is a double, not a int32"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="'x' has the type double, not int32"):
         tupelo.concatenate("run*.root")
     with tupelo.recreate("run3.root") as file:
         file["Other"] = {"x": [1]}
@@ -101,8 +101,8 @@ def test_files_that_differ(files: list[str]) -> None:
         tupelo.concatenate("run*.root:Nothing", allow_missing=True)
 
 
-def test_several_files_are_not_opened(files: list[str]) -> None:
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"names 3 files.*tupelo\.iterate"):
+def test_open_rejects_several_files(files: list[str]) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"matches 3 files.*tupelo\.iterate"):
         tupelo.open("run*.root:Events")
     with pytest.raises(tupelo.MissingFileError):
         tupelo.open("walk*.root:Events")
@@ -154,7 +154,7 @@ def test_how(files: list[str], library: Any) -> None:
         assert all(isinstance(column, KINDS[library]) for column in pair)
 
 
-def test_fields_chosen_by_a_function(files: list[str]) -> None:
+def test_fields_selected_by_a_function(files: list[str]) -> None:
     ntuple = tupelo.open("run0.root:Events")
     assert isinstance(ntuple, tupelo.Ntuple)
 
@@ -166,7 +166,7 @@ def test_fields_chosen_by_a_function(files: list[str]) -> None:
     assert next(ntuple.iterate(filter_field=is_list)).fields == ["y"]
     assert ntuple.take([0], filter_field=is_list).fields == ["y"]
     assert tupelo.concatenate(files, filter_field=is_list).fields == ["y"]
-    with pytest.raises(tupelo.InvalidArgumentError, match="filter_field is a function"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="expected filter_field as a function"):
         ntuple.keys(filter_field="y")  # type: ignore[arg-type]
 
 
@@ -196,7 +196,7 @@ def test_zip() -> None:
     }
 
 
-def test_record_names_bring_behaviors() -> None:
+def test_record_names_select_behaviors() -> None:
     vector.register_awkward()
     momentum = tupelo.record("Momentum4D", {"pt": "float", "eta": "float", "phi": "float", "mass": "float"})
     muons = ak.zip({"pt": [[3.0, 4.0]], "eta": [[0.0, 0.0]], "phi": [[0.0, 0.0]], "mass": [[4.0, 3.0]]})

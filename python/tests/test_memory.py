@@ -1,4 +1,4 @@
-"""Arrays that are handed out can be written to, and share no memory with anything else."""
+"""Returned arrays are writable and share no memory."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def events(tmp_path: Path) -> tupelo.Ntuple:
 
 
 def overwrite(arrays: dict[str, np.ndarray]) -> None:
-    """Changes every value that there is."""
+    """Changes every value."""
     for array in arrays.values():
         assert array.flags.writeable
         if array.dtype != object:
@@ -60,8 +60,8 @@ def overwrite(arrays: dict[str, np.ndarray]) -> None:
             array[index] = None
 
 
-def test_numpy_arrays_can_be_written_to(events: tupelo.Ntuple) -> None:
-    # They were views of Arrow's immutable buffers: "output array is read-only".
+def test_numpy_arrays_are_writable(events: tupelo.Ntuple) -> None:
+    # Regression: they were views of immutable Arrow buffers.
     overwrite(events.arrays(library="np"))
     overwrite(events.take([5, 7, 5], library="np"))
     for piece in events.iterate(step_size=300, library="np"):
@@ -69,7 +69,7 @@ def test_numpy_arrays_can_be_written_to(events: tupelo.Ntuple) -> None:
     overwrite({path: events[path].array(library="np") for path in events})
     overwrite(tupelo.concatenate(events, library="np"))
     overwrite(events.attributes("runs").arrays(library="np"))
-    # Nothing of it reaches the file, or what is read later.
+    # It changes neither the file nor later reads.
     assert events["x"].array(library="np").tolist() == list(range(SIZE))
     assert events.attributes("runs").arrays(library="np")["number"].tolist() == [7]
     x = events["x"].array(library="np")
@@ -79,14 +79,14 @@ def test_numpy_arrays_can_be_written_to(events: tupelo.Ntuple) -> None:
     np.asarray(events["x"])[0] = 1
 
 
-def test_masks_of_optional_numbers_can_be_written_to(events: tupelo.Ntuple) -> None:
+def test_masks_of_optional_numbers_are_writable(events: tupelo.Ntuple) -> None:
     values = events["optional"].array(library="np")
     values[0] = 5
     values[1] = np.ma.masked
     assert values[:3].tolist() == [5, None, 2]
 
 
-def test_data_frames_can_be_written_to(events: tupelo.Ntuple) -> None:
+def test_data_frames_are_writable(events: tupelo.Ntuple) -> None:
     frame = events.arrays(["x", "flag", "name", "optional"], library="pd")
     frame.loc[0, "x"] = 1
     frame.loc[0, "flag"] = False
@@ -100,7 +100,7 @@ def test_data_frames_can_be_written_to(events: tupelo.Ntuple) -> None:
 
 
 def test_no_two_arrays_share_memory(events: tupelo.Ntuple) -> None:
-    # An alias of a field alone has the buffer of the field.
+    # An alias of a single field shares its buffer.
     wanted = ["x", "lists", "grid", "x1", "x2", "lists1", "grid1"]
     aliases = {"x1": "x", "x2": "x1", "lists1": "lists", "grid1": "grid"}
     for cut in None, "x >= 0":
@@ -122,8 +122,8 @@ def test_no_two_arrays_share_memory(events: tupelo.Ntuple) -> None:
         assert frame.loc[0].tolist() == [-5, 0, 0]
 
 
-def test_pieces_share_no_memory(events: tupelo.Ntuple) -> None:
-    # They are slices of what was decoded at once.
+def test_batches_share_no_memory(events: tupelo.Ntuple) -> None:
+    # Batches are slices of a larger decoded chunk.
     pieces = list(events.iterate(["x", "lists"], step_size=7, library="np"))
     for piece in pieces[::2]:
         overwrite(piece)
@@ -132,7 +132,7 @@ def test_pieces_share_no_memory(events: tupelo.Ntuple) -> None:
     assert [v[0] for piece in pieces[1::2] for v in piece["lists"] if len(v)] == [i for i in rest if i % 3]
 
 
-def test_what_rules_keep_stays_as_it_is(tmp_path: Path) -> None:
+def test_arrays_kept_by_rules_do_not_change(tmp_path: Path) -> None:
     kept: list[pa.Array] = []
 
     def same(a: pa.Array) -> pa.Array:

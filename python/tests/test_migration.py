@@ -1,4 +1,4 @@
-"""The page for those who come from elsewhere: both columns of its tables run, and give the same."""
+"""The migration page: both columns of its tables run with equal results."""
 
 import ast
 import contextlib
@@ -20,7 +20,7 @@ ENTRIES = 200
 
 
 def tables() -> dict[str, list[tuple[str, str]]]:
-    """The lines of the tables by their heading: programs, empty where there is no counterpart."""
+    """The lines of the tables by heading: programs, empty if there is no equivalent."""
     found = {}
     for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
         title, _, rest = section.partition("\n")
@@ -34,7 +34,7 @@ def program(cell: str) -> str:
 
 
 def result(code: str, variables: dict[str, Any]) -> Any:
-    """What the last line of a program gives; None where it is no expression."""
+    """The value of the last line of a program; None if it is not an expression."""
     body = ast.parse(code).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), code, "exec"), variables)
@@ -42,7 +42,7 @@ def result(code: str, variables: dict[str, Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """As numbers, texts and lists, whatever library it is of."""
+    """Converts values of any library to numbers, strings and lists."""
     if hasattr(value, "GetValue"):
         value = value.GetValue()
     if hasattr(value, "GetNbinsX"):  # ROOT's histograms
@@ -58,7 +58,7 @@ def plain(value: Any) -> Any:
 
 
 def modules(title: str) -> dict[str, Any] | str:
-    """What the left column needs, or why it is not there."""
+    """The modules that the left column needs, or why they are missing."""
     try:
         if title == "uproot":
             import uproot
@@ -89,7 +89,7 @@ def events() -> str:
 
 @contextlib.contextmanager
 def folder(name: str, events: str) -> Iterator[None]:
-    """A folder for what one column writes."""
+    """A directory for the files of one column."""
     Path(name).mkdir(exist_ok=True)
     with contextlib.chdir(name):
         if not Path("events.root").exists():
@@ -98,7 +98,7 @@ def folder(name: str, events: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("title", tables())
-def test_both_columns_give_the_same(title: str, events: str) -> None:
+def test_both_columns_give_equal_results(title: str, events: str) -> None:
     theirs: dict[str, Any] = {"np": np}
     ours: dict[str, Any] = {"np": np, "tupelo": tupelo}
     others = modules(title)

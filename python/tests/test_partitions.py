@@ -1,4 +1,4 @@
-"""Plans: what is divided, how evenly, how small a partition is, and that each finds its own file again."""
+"""Plans: coverage and balance, size of pickles, and identity of files."""
 
 import json
 import multiprocessing
@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import tupelo
-from tupelo import _partitions
+from tupelo import _partitions, _splitting
 
 
 def write(path: str | Path, clusters: Iterable[int], seed: int = 0, name: str = "Events") -> ak.Array:
-    """A file with clusters of so many entries; what is in it."""
+    """Writes a file with clusters of these sizes and returns its contents."""
     rng = np.random.default_rng(seed)
     pieces = []
     with tupelo.recreate(path, compression="none") as file:
@@ -82,14 +82,14 @@ def test_plans_cover_every_entry_once(files: list[Path], how: dict[str, Any]) ->
     assert sum(partition.num_entries for partition in plan) == len(whole)
 
 
-def test_steps_are_what_is_aimed_at(files: list[Path]) -> None:
+def test_partitions_match_the_step_size(files: list[Path]) -> None:
     assert [p.num_entries for p in tupelo.partitions(files[0], step_size=300)] == [300] * 4
     assert [p.num_entries for p in tupelo.partitions(files[0], clusters_per_partition=5)] == [400] * 3
     assert len(tupelo.partitions(files)) == len(files)
-    # No leftovers: 12 clusters in partitions of at most 11 are 6 and 6.
+    # Balanced: 12 clusters in partitions of at most 11 give 6 and 6.
     assert [p.num_entries for p in tupelo.partitions(files[0], clusters_per_partition=11)] == [600, 600]
     sizes = [size for _, _, size in tupelo.index(files[0])["files"][0]["clusters"]]
-    # Of one field of several there is less, so that fewer partitions do.
+    # One of several fields is smaller, so there are fewer partitions.
     all_fields = tupelo.partitions(files[0], step_size=f"{sum(sizes) // 6} B")
     one_field = tupelo.partitions(files[0], step_size=f"{sum(sizes) // 6} B", names="x")
     assert 6 <= len(all_fields) <= 7
@@ -101,7 +101,7 @@ def test_runs_are_balanced() -> None:
     for _ in range(3000):
         sizes = [chance.choice([0, 1, 10, 1000]) * chance.randint(0, 9) for _ in range(chance.randint(1, 30))]
         wanted = chance.randint(1, 35)
-        runs = _partitions.runs(sizes, wanted)
+        runs = _splitting.balanced_runs(sizes, wanted)
         assert [place for run in runs for place in range(*run)] == list(range(len(sizes)))
         assert len(runs) == min(wanted, len(sizes))
         assert all(start < stop for start, stop in runs)
@@ -153,26 +153,26 @@ def test_a_manifest_plans_without_a_file(files: list[Path], tmp_path: Path) -> N
         one[0].arrays()
     with pytest.raises(tupelo.NotFoundError, match=r"run7.root is not in the manifest, which has 3 files"):
         tupelo.partitions("run7.root", manifest=manifest)
-    # The identity is that of the content, wherever it lies.
+    # The identity depends on the contents, not on the location.
     for path in files:
         shutil.copy(away / path.name, path)
     assert len(one[0].arrays()) == 1420
 
 
-def test_what_is_no_manifest(files: list[Path], tmp_path: Path) -> None:
+def test_invalid_manifests(files: list[Path], tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text("{")
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"text.json is no manifest"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"text.json is not a manifest"):
         tupelo.partitions(manifest="text.json")
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"is no manifest: `tupelo index`"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"is not a manifest; `tupelo index`"):
         tupelo.partitions(manifest={"files": []})
-    with pytest.raises(tupelo.UnsupportedError, match="version 2 of manifests"):
+    with pytest.raises(tupelo.UnsupportedError, match="manifest version 2"):
         tupelo.partitions(manifest={**tupelo.index(files), "version": 2})
-    with pytest.raises(tupelo.InvalidArgumentError, match="name files"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="give files or a manifest"):
         tupelo.partitions()
 
 
 @pytest.mark.parametrize("is_open", [False, True])
-def test_a_file_that_changed_is_refused(tmp_path: Path, is_open: bool) -> None:
+def test_a_changed_file_is_rejected(tmp_path: Path, is_open: bool) -> None:
     """Rewritten with other values of the same size, in place or under its name."""
     path = tmp_path / "f.root"
     write(path, [50, 50], 1)
@@ -182,9 +182,7 @@ def test_a_file_that_changed_is_refused(tmp_path: Path, is_open: bool) -> None:
     other = tmp_path / "g.root"
     write(other, [50, 50], 2)
     path.write_bytes(other.read_bytes())
-    with pytest.raises(
-        tupelo.ChangedFileError, match=r"f.root: ntuple 'Events' is not the one .* plan again"
-    ) as caught:
+    with pytest.raises(tupelo.ChangedFileError, match=r"f.root: ntuple 'Events' has changed .* plan again") as caught:
         partition.arrays()
     assert isinstance(caught.value, OSError)
     arrays, report = partition.arrays(report=True)
@@ -199,7 +197,7 @@ def test_a_file_that_changed_is_refused(tmp_path: Path, is_open: bool) -> None:
 
 
 def damage(path: Path, values: Any) -> None:
-    """Turns a bit in the page of these values."""
+    """Flips a bit in the page of these values."""
     content = bytearray(path.read_bytes())
     place = content.find(np.asarray(values).tobytes())
     assert place > 0
@@ -226,12 +224,12 @@ def test_errors_are_reported_by_partition(tmp_path: Path) -> None:
         plan[1].arrays()
     assert (caught.value.field, caught.value.cluster, caught.value.page) == ("x", 1, 0)
     assert pickle.loads(pickle.dumps(caught.value)).cluster == 1
-    # What is not read is not damaged.
+    # Damage of other fields is not detected.
     assert ak.array_equal(plan[1].with_columns(["y", "n"]).arrays().y, whole.y[100:200])
     assert len(tupelo.partitions(path, page_checksums=False)[0].arrays()) == 300
 
 
-def test_plain_processes_give_the_same(files: list[Path]) -> None:
+def test_processes_give_equal_results(files: list[Path]) -> None:
     plan = tupelo.partitions(files, clusters_per_partition=2)
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         found = ak.concatenate(list(pool.map(tupelo.Partition.arrays, plan)))
@@ -247,7 +245,7 @@ def test_a_partition_is_read_in_every_library(files: list[Path]) -> None:
     assert partition.arrays(library="np")["x"].tolist() == want.x.tolist()
     assert partition.arrays(library="arrow").column_names == ["x", "n"]
     assert partition.arrays() is not partition.arrays()
-    with pytest.raises(tupelo.UnsupportedError, match="'spark' is none of"):
+    with pytest.raises(tupelo.UnsupportedError, match="unknown library='spark'"):
         partition.arrays(library="spark")  # type: ignore[arg-type]
 
 
@@ -267,7 +265,7 @@ def test_few_ntuples_stay_open(tmp_path: Path) -> None:
     assert 0 < sum(link.startswith(str(tmp_path)) for link in links) <= _partitions.OPEN_NTUPLES
 
 
-def test_files_are_named_in_many_ways(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_arguments(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     names = [str(path) for path in files]
     for ways in (
         names,
@@ -283,14 +281,14 @@ def test_files_are_named_in_many_ways(files: list[Path], monkeypatch: pytest.Mon
         assert [partition.uri for partition in tupelo.partitions(ways)] == names  # type: ignore[arg-type]
     shutil.copy("run0.root", "run[0].root")
     assert tupelo.partitions("run[0].root")[0].uri.endswith("run[0].root")
-    with pytest.raises(tupelo.MissingFileError, match=r"no file fits 'walk\*.root'"):
+    with pytest.raises(tupelo.MissingFileError, match=r"no file matches 'walk\*.root'"):
         tupelo.partitions("walk*.root")
     with pytest.raises(tupelo.MissingFileError, match="run9"):
         tupelo.partitions("run9.root")
     for wrong in (3, [3], [["run0.root"]]):
         with pytest.raises(tupelo.InvalidArgumentError, match=r"not (by )?(3|\['run0)"):
             tupelo.partitions(wrong)  # type: ignore[arg-type]
-    with pytest.raises(tupelo.InvalidArgumentError, match="no files"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="the list of files is empty"):
         tupelo.partitions([])
 
 
@@ -298,19 +296,19 @@ def test_files_must_agree(files: list[Path]) -> None:
     for name, columns in {"int.root": {"x": [1], "n": [2]}, "less.root": {"x": [1.5]}}.items():
         with tupelo.recreate(name) as file:
             file["Events"] = columns
-    wrong = r"int.root: ntuple 'Events' differs from .*run0.root: ntuple 'Events': its field 'x' is a int64, not "
-    wrong += r"a double; leave the field out, or read the files one by one, .*tupelo\.iterate.*schema="
+    wrong = r"int.root: ntuple 'Events' differs from .*run0.root: ntuple 'Events': field 'x' has the type "
+    wrong += r"int64, not double; leave the field out, read the files one by one with tupelo\.iterate.*schema="
     with pytest.raises(tupelo.InvalidArgumentError, match=wrong):
         tupelo.partitions([files[0], "int.root"], names="x")
     with pytest.raises(tupelo.NotFoundError, match=r"less.root: ntuple 'Events': no field"):
         tupelo.partitions([files[0], "less.root"], names="n")
     assert len(tupelo.partitions([files[0], "less.root"], names="x")) == 2
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"lacks the field 'n'; choose fields .*fields='union'"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'n' is missing; select fields .*fields='union'"):
         tupelo.partitions(["int.root", "less.root"], names=["[xn]"])
 
 
-def test_types_of_other_names_are_alike() -> None:
-    """They were refused: "choose fields by names", also where names were given."""
+def test_equal_types_with_different_names() -> None:
+    """Regression: such files were rejected."""
     values = [[1.5], [], [2.5, 3.5]]
     for name, kind in (("a", "std::vector<float>"), ("b", "ROOT::VecOps::RVec<float>")):
         with tupelo.recreate(f"{name}.root") as file:
@@ -322,17 +320,17 @@ def test_types_of_other_names_are_alike() -> None:
     assert tupelo.dask("[ab].root").x.compute(scheduler="sync").tolist() == values * 2
 
 
-def test_what_awkward_tells_apart_is_not_alike() -> None:
-    """A pair and a record have the same type in Arrow, and in Awkward one is a tuple."""
+def test_types_that_awkward_distinguishes() -> None:
+    """A pair and a record have the same Arrow type, but differ in Awkward."""
     for name, kind in (("a", "std::pair<int,int>"), ("b", tupelo.record("Two", {"_0": "int", "_1": "int"}))):
         with tupelo.recreate(f"{name}.root") as file:
             file.mkrntuple("Events", {"p": kind}).extend({"p": [{"_0": 1, "_1": 2}]})
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"its field 'p' is a Two, not a std::pair<"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'p' has the type Two, not std::pair<"):
         tupelo.partitions("[ab].root", names="p")
 
 
 def test_a_union_of_names_has_missing_values(files: list[Path]) -> None:
-    """A name had to be that of a field of every file, although a union was asked for."""
+    """Regression: a name had to exist in every file even with a union."""
     with tupelo.recreate("less.root") as file:
         file["Events"] = {"x": [1.5], "zone": [True]}
     named = [files[2], Path("less.root")]
@@ -342,24 +340,26 @@ def test_a_union_of_names_has_missing_values(files: list[Path]) -> None:
         assert [entry["zone"] for entry in more] == [None] * 7
     both = tupelo.dask(named, names=["zone"], fields="union")
     assert both.zone.compute(scheduler="sync").tolist() == [None] * 7 + [True]
-    with pytest.raises(tupelo.NotFoundError, match="is called 'zones'"):
+    with pytest.raises(tupelo.NotFoundError, match="is named 'zones'"):
         tupelo.partitions(named, names=["x", "zones"], fields="union")
 
 
-def test_open_ntuples_are_named_instead(files: list[Path]) -> None:
-    """The names of its fields were taken for those of files."""
+def test_open_ntuples_are_rejected(files: list[Path]) -> None:
+    """Regression: its field names were used as file names."""
     for opened in (tupelo.open("run0.root:Events"), tupelo.open("run0.root")):
-        with pytest.raises(tupelo.InvalidArgumentError, match=r"is open, and files are named here: give 'run0\.root"):
+        with pytest.raises(
+            tupelo.InvalidArgumentError, match=r"is an open object; give the file name instead: 'run0\.root"
+        ):
             tupelo.partitions(opened)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_files_with_other_fields_give_what_all_have_or_a_union(files: list[Path], order: int) -> None:
-    # They were refused: "it lacks the field 'y'".
+def test_files_with_different_fields(files: list[Path], order: int) -> None:
+    # Regression: such files were rejected.
     with tupelo.recreate("less.root") as file:
         file["Events"] = {"x": [1.5], "z": [True]}
     named = [files[2], Path("less.root")][::order]
-    with pytest.warns(tupelo.TupeloWarning, match="left out: (y, n, z|z, y, n)") as told:
+    with pytest.warns(tupelo.TupeloWarning, match="skipped .*: (y, n, z|z, y, n);") as told:
         plan = tupelo.partitions(named)
     assert len(told) == 1
     assert all(partition.arrays().fields == ["x"] for partition in plan)
@@ -376,7 +376,7 @@ def test_files_with_other_fields_give_what_all_have_or_a_union(files: list[Path]
     assert [partition.arrays().tolist() for partition in only][::order] == [[{"z": None}] * 7, [{"z": True}]]
 
 
-def test_expressions_and_cuts_are_computed_where_partitions_are_read(files: list[Path]) -> None:
+def test_partitions_compute_expressions_and_cuts(files: list[Path]) -> None:
     given: dict[str, Any] = {"expressions": ["n", "sum(y) * k"], "cut": "n > 50 and x > 0", "aliases": {"k": "x + 1"}}
     plan = [pickle.loads(pickle.dumps(partition)) for partition in tupelo.partitions(files, step_size=100, **given)]
     whole = ak.concatenate([tupelo.open({path: "Events"}).arrays(**given) for path in files])
@@ -406,34 +406,34 @@ def test_steps_of_files_are_their_partitions(files: list[Path]) -> None:
     assert [(p.entry_start, p.entry_stop) for p in plan] == [(0, 500), (700, 701), (0, 7)]
     again = tupelo.partitions(spec, manifest=tupelo.index(files), step_size=10)
     assert plan == again
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"\[0, 2000\] ends behind the last of 1200 entries"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"\[0, 2000\] ends past the last of 1200 entries"):
         tupelo.partitions({files[0]: {"object_path": "Events", "steps": [[0, 2000]]}})
-    with pytest.raises(tupelo.InvalidArgumentError, match="whole files are meant"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="whole files are read here"):
         tupelo.index(spec)
 
 
-def test_wrong_calls_are_refused(files: list[Path]) -> None:
+def test_invalid_calls_are_rejected(files: list[Path]) -> None:
     wrongs: list[tuple[dict[str, Any], str]] = [
-        ({"step_size": 0}, "at least one entry"),
-        ({"step_size": "much"}, "is no size"),
-        ({"clusters_per_partition": 0}, "at least one cluster"),
-        ({"clusters_per_partition": 1.5}, "clusters_per_partition is a number of clusters"),
-        ({"clusters_per_partition": 1, "step_size": 1}, "give one of"),
-        ({"steps_per_file": 1, "step_size": 1}, "give one of"),
-        ({"steps_per_file": 0}, "at least one partition"),
-        ({"steps_per_file": True}, "steps_per_file is a number of partitions"),
-        ({"expressions": "x", "names": "x"}, "by one of them"),
+        ({"step_size": 0}, "from 1 to 2⁶³−1 entries"),
+        ({"step_size": "much"}, "is not a size"),
+        ({"clusters_per_partition": 0}, "clusters_per_partition must be at least 1"),
+        ({"clusters_per_partition": 1.5}, "expected clusters_per_partition as a number of clusters"),
+        ({"clusters_per_partition": 1, "step_size": 1}, "give only one of"),
+        ({"steps_per_file": 1, "step_size": 1}, "give only one of"),
+        ({"steps_per_file": 0}, "steps_per_file must be at least 1"),
+        ({"steps_per_file": True}, "expected steps_per_file as a number of partitions"),
+        ({"expressions": "x", "names": "x"}, "give only one of expressions"),
         ({"expressions": "x +"}, "a value is missing"),
-        ({"cut": 7}, "a cut is an expression"),
-        ({"fields": "all"}, "fields is 'common'"),
-        ({"names": "x", "filter_name": "x"}, "not by both"),
-        ({"names": []}, "no field is chosen"),
+        ({"cut": 7}, "expected cut as an expression"),
+        ({"fields": "all"}, "expected 'common'"),
+        ({"names": "x", "filter_name": "x"}, "not both"),
+        ({"names": []}, "no fields selected"),
         ({"memory_budget": -1}, "memory_budget"),
     ]
     for how, text in wrongs:
         with pytest.raises(tupelo.InvalidArgumentError, match=text):
             tupelo.partitions(files, **how)
-    with pytest.raises(tupelo.NotFoundError, match="none of 3 fields passes"):
+    with pytest.raises(tupelo.NotFoundError, match="none of 3 fields matches"):
         tupelo.partitions(files, filter_name="z*")
     with pytest.raises(tupelo.NotFoundError, match=r"no field .*'xs'.*'x'"):
         tupelo.partitions(files, names="xs")

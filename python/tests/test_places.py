@@ -1,4 +1,4 @@
-"""Files stay the same files when the working directory changes."""
+"""Files keep their location when the working directory changes."""
 
 import copy
 import os
@@ -14,7 +14,7 @@ import tupelo.uproot_compat as compat
 
 @pytest.fixture
 def folders() -> tuple[Path, Path]:
-    """Two folders with files of the same names and other values; the process is in the first."""
+    """Two directories with files of the same names and different values; the process is in the first."""
     made = []
     for number, name in enumerate(["here", "there"]):
         folder = Path(name).absolute()
@@ -31,8 +31,8 @@ def values(ntuple: Any) -> list[int]:
     return ntuple["x"].array().tolist()  # type: ignore[no-any-return]
 
 
-def test_what_is_open_is_copied_and_pickled_as_the_file_that_was_opened(folders: tuple[Path, Path]) -> None:
-    """A file of the same name in the new directory was read."""
+def test_open_files_keep_their_location(folders: tuple[Path, Path]) -> None:
+    """Regression: a file of the same name in the new directory was read."""
     opened: list[Any] = [tupelo.open("run1.root"), tupelo.open("run1.root:Events"), tupelo.open("run1.root:Events/x")]
     theirs: list[Any] = [compat.open("run1.root"), compat.open("run1.root:Events")]
     os.chdir(folders[1])
@@ -46,8 +46,8 @@ def test_what_is_open_is_copied_and_pickled_as_the_file_that_was_opened(folders:
     assert opened[1].file_path == "run1.root"
 
 
-def test_many_files_are_those_that_were_named(folders: tuple[Path, Path]) -> None:
-    """Files are opened when it is their turn: those of the new directory were."""
+def test_many_files_keep_their_location(folders: tuple[Path, Path]) -> None:
+    """Regression: files were opened later, in the new directory."""
     here, there = folders
     for package in tupelo, compat:
         not_begun = package.iterate("run?.root:Events", "x")
@@ -63,14 +63,14 @@ def test_many_files_are_those_that_were_named(folders: tuple[Path, Path]) -> Non
     assert report.file_path == "run1.root"
 
 
-def test_partitions_of_open_ntuples_are_those_that_were_opened(folders: tuple[Path, Path]) -> None:
+def test_partitions_of_open_ntuples_keep_their_location(folders: tuple[Path, Path]) -> None:
     ntuple = compat.open("run1.root:Events")
     os.chdir(folders[1])
     assert compat.dask(ntuple).x.compute(scheduler="sync").tolist() == [1]
 
 
-def test_a_file_is_written_where_it_was_begun(folders: tuple[Path, Path]) -> None:
-    """The finished file was moved into the new directory, and the old file of that name was left as it was."""
+def test_a_written_file_keeps_its_location(folders: tuple[Path, Path]) -> None:
+    """Regression: the finished file was moved into the new directory."""
     here, there = folders
     with tupelo.recreate("new.root") as file:
         os.chdir(there)
@@ -93,7 +93,7 @@ def test_a_file_is_written_where_it_was_begun(folders: tuple[Path, Path]) -> Non
 
 
 def test_a_copy_compares_files_and_not_names(folders: tuple[Path, Path]) -> None:
-    """A file of the same name in another directory was taken for the one that is read."""
+    """Regression: a file of the same name in another directory was considered the input."""
     here, there = folders
     ntuple = tupelo.open("run1.root:Events")
     assert isinstance(ntuple, tupelo.Ntuple)
@@ -102,5 +102,5 @@ def test_a_copy_compares_files_and_not_names(folders: tuple[Path, Path]) -> None
     assert values(tupelo.open("run1.root:Events")) == [1]
     os.link(here / "run1.root", "link.root")
     for same in (here / "run1.root", "link.root"):
-        with pytest.raises(tupelo.InvalidArgumentError, match="is the file that is read"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="is the input file"):
             ntuple.copy(same)

@@ -1,4 +1,4 @@
-"""Data frames of polars, and queries over ntuples that must give what polars itself gives."""
+"""polars data frames, and queries over ntuples compared with polars."""
 
 import os
 import pickle
@@ -43,7 +43,7 @@ def ntuple() -> tupelo.Ntuple:
 
 
 def whole(ntuple: tupelo.Ntuple) -> pl.DataFrame:
-    """What polars makes of the same entries by itself."""
+    """The same entries as a polars data frame."""
     frame = pl.from_arrow(ntuple.arrays(library="arrow"))
     assert isinstance(frame, pl.DataFrame)
     return frame
@@ -67,7 +67,7 @@ def test_frames(ntuple: tupelo.Ntuple) -> None:
     assert frame.get_column("matrix").to_numpy().tolist() == ntuple["matrix"].array(library="np").tolist()
 
 
-def test_the_other_ways_to_read(ntuple: tupelo.Ntuple) -> None:
+def test_other_reading_methods(ntuple: tupelo.Ntuple) -> None:
     frame = whole(ntuple)
     pieces = list(ntuple.iterate(["i", "jets"], step_size=999, library="pl"))
     assert [piece.height for piece in pieces] == [999, 999, 999, 999, 4]
@@ -79,7 +79,7 @@ def test_the_other_ways_to_read(ntuple: tupelo.Ntuple) -> None:
     assert ntuple.arrays(library="pl", entry_stop=0).schema == frame.schema
 
 
-def test_variants_are_refused_by_name() -> None:
+def test_variants_are_rejected_by_name() -> None:
     tags, places = pa.array([1, 0], pa.int8()), pa.array([0, 0], pa.int32())
     one = pa.UnionArray.from_dense(tags, places, [pa.array([7]), pa.array(["a"])])
     many = pa.LargeListArray.from_arrays(pa.array([0, 2, 2]), one)
@@ -159,13 +159,13 @@ def test_queries_are_exact(ntuple: tupelo.Ntuple, query: str, engine: Any) -> No
     assert found.equals(expected)
 
 
-def test_survivors_are_the_same_whether_near_or_far(ntuple: tupelo.Ntuple) -> None:
+def test_sparse_and_dense_selections_are_equal(ntuple: tupelo.Ntuple) -> None:
     for keep in (i % 3 == 1, i == 2000, (i > 100) & (i < 300), x > 1, i % 100 == 7):
         assert ntuple.scan().filter(keep).collect().equals(whole(ntuple).filter(keep))
 
 
-def test_what_polars_asks_for_is_honoured(ntuple: tupelo.Ntuple) -> None:
-    """Without polars' optimiser between, as its plugins are specified."""
+def test_requests_of_polars_are_honored(ntuple: tupelo.Ntuple) -> None:
+    """Calls the source without the optimizer of polars."""
     source = _polars._Source(
         ntuple,
         {"i": ["i"], "x": ["x"], "name": ["name"]},
@@ -184,14 +184,14 @@ def test_what_polars_asks_for_is_honoured(ntuple: tupelo.Ntuple) -> None:
 
 
 def unpacked(ntuple: tupelo.Ntuple, read: Callable[[], Any]) -> int:
-    """Bytes of the pages that something decodes."""
+    """Bytes of the pages that a call decodes."""
     assert ntuple.metrics is not None
     before = ntuple.metrics.unpacked_bytes
     read()
     return ntuple.metrics.unpacked_bytes - before
 
 
-def test_only_what_is_needed_is_read(ntuple: tupelo.Ntuple) -> None:
+def test_only_necessary_columns_are_read(ntuple: tupelo.Ntuple) -> None:
     frame = ntuple.scan()
     assert unpacked(ntuple, ntuple.scan) == 0
     assert unpacked(ntuple, lambda: frame.collect_schema()) == 0
@@ -221,7 +221,7 @@ def test_names_ranges_and_filters(ntuple: tupelo.Ntuple) -> None:
     )
     both = ntuple.scan(["jets.pt", "jets.hits"])
     assert both.collect().equals(frame.select("jets"))
-    # A glob chooses columns, each of which is read alone.
+    # A glob selects columns, which are read separately.
     assert unpacked(ntuple, lambda: ntuple.scan("*").select("i").collect()) == 4 * ENTRIES
     with pytest.raises(tupelo.NotFoundError, match="no field is called 'y'"):
         ntuple.scan("y")
@@ -238,7 +238,7 @@ def test_names_with_wildcards_in_them() -> None:
     assert found.rows() == [(8, 5), (9, 6)]
 
 
-def test_texts_that_are_not_utf8() -> None:
+def test_strings_that_are_not_utf8() -> None:
     with tupelo.recreate("f.root") as file, file.mkrntuple("Events", {"i": "int", "s": "std::string"}) as out:
         out.extend({"i": [1, 2, 3], "s": [b"a", b"\xff", b"c"]})
     ntuple = tupelo.open("f.root:Events")
@@ -254,7 +254,7 @@ def test_texts_that_are_not_utf8() -> None:
         ntuple.scan().filter(i > 1).collect()
 
 
-def test_damage_is_said(ntuple: tupelo.Ntuple) -> None:
+def test_damage_is_reported(ntuple: tupelo.Ntuple) -> None:
     content = bytearray(Path("events.root").read_bytes())
     for at in range(1000, len(content) // 2):
         content[at] ^= 0xFF
@@ -266,7 +266,7 @@ def test_damage_is_said(ntuple: tupelo.Ntuple) -> None:
             damaged.scan().collect(engine=engine)
 
 
-def test_a_query_can_be_sent_elsewhere(ntuple: tupelo.Ntuple) -> None:
+def test_a_query_can_be_pickled(ntuple: tupelo.Ntuple) -> None:
     source = pickle.loads(
         pickle.dumps(_polars._Source(ntuple, {"i": ["i"]}, _select.Request(entry_stop=100), {"i": pl.Int32()}))
     )
@@ -274,12 +274,12 @@ def test_a_query_can_be_sent_elsewhere(ntuple: tupelo.Ntuple) -> None:
 
 
 def test_real_files() -> None:
-    """Whatever polars can hold of them comes as it comes from Arrow, by frames and by queries."""
+    """All fields that polars supports equal Arrow, in frames and in queries."""
     for path in sorted(DATA.glob("*ntuple*.root")):
         with tupelo.open(path) as file:
             for ntuple in file.values():
                 names = [name for name, kind in ntuple.typenames(recursive=False).items() if "variant" not in kind]
-                names = [tupelo._select.literal(name) for name in names]
+                names = [tupelo._select.escape_glob(name) for name in names]
                 if not names:
                     continue
                 frame = pl.from_arrow(ntuple.arrays(names, library="arrow"))

@@ -1,4 +1,4 @@
-"""How far a reading is: functions, bars, terminals, and silence."""
+"""Progress reports: functions, bars, terminals, and no report."""
 
 import io
 import os
@@ -35,7 +35,7 @@ def ntuple() -> tupelo.Ntuple:
     return opened
 
 
-def test_functions_are_told(ntuple: tupelo.Ntuple) -> None:
+def test_functions_are_called(ntuple: tupelo.Ntuple) -> None:
     told: list[tuple[int, int]] = []
     pieces = ntuple.iterate(step_size=40, progress=lambda *both: told.append(both), entry_start=10, library="np")
     assert told == []
@@ -45,13 +45,13 @@ def test_functions_are_told(ntuple: tupelo.Ntuple) -> None:
     assert told == [(0, 90), (40, 90), (80, 90), (90, 90)]
 
 
-def test_nothing_to_do_is_done(ntuple: tupelo.Ntuple) -> None:
+def test_empty_work_is_complete(ntuple: tupelo.Ntuple) -> None:
     told: list[tuple[int, int]] = []
     assert list(ntuple.iterate(entry_stop=0, progress=lambda *both: told.append(both))) == []
     assert told == [(0, 0)]
 
 
-def test_what_a_function_raises_ends_the_reading(ntuple: tupelo.Ntuple) -> None:
+def test_exceptions_of_functions_stop_reading(ntuple: tupelo.Ntuple) -> None:
     def stop(done: int, total: int) -> None:
         if done:
             raise KeyboardInterrupt
@@ -62,7 +62,7 @@ def test_what_a_function_raises_ends_the_reading(ntuple: tupelo.Ntuple) -> None:
         next(pieces)
 
 
-def test_bars_that_are_there_already(ntuple: tupelo.Ntuple) -> None:
+def test_existing_bars(ntuple: tupelo.Ntuple) -> None:
     with Progress(disable=True) as bars:
         for _ in ntuple.iterate(step_size=30, progress=bars):
             pass
@@ -82,8 +82,8 @@ def test_silence(ntuple: tupelo.Ntuple, capfd: pytest.CaptureFixture[str], monke
 
 
 @pytest.mark.parametrize("progress", [3, "yes", [1], object()])
-def test_what_is_refused_is_refused_at_once(ntuple: tupelo.Ntuple, progress: Any) -> None:
-    with pytest.raises(tupelo.InvalidArgumentError, match="progress is True, None, a function of the entries"):
+def test_invalid_progress_is_rejected_immediately(ntuple: tupelo.Ntuple, progress: Any) -> None:
+    with pytest.raises(tupelo.InvalidArgumentError, match="expected progress as True, None, a function of the entries"):
         ntuple.iterate(progress=progress)
 
 
@@ -92,7 +92,7 @@ def test_what_is_refused_is_refused_at_once(ntuple: tupelo.Ntuple, progress: Any
     [([], "100%"), (["rich"], "100%|"), (["rich", "tqdm"], "\r90 of 100 entries\r100 of 100 entries")],
 )
 def test_terminals(ntuple: tupelo.Ntuple, missing: list[str], text: str) -> None:
-    """In a process of its own, whose standard error stream is a terminal or is none."""
+    """Runs a separate process whose standard error stream is a terminal or not."""
     command = [sys.executable, "-c", PROGRAM, "-", *missing]
     outer, inner = pty.openpty()
     termios.tcsetwinsize(inner, (24, 80))
@@ -117,16 +117,16 @@ def test_terminals(ntuple: tupelo.Ntuple, missing: list[str], text: str) -> None
     assert done.stderr == b""
 
 
-def test_the_plain_line_ends(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plain_line_is_terminated(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("rich.console", "rich.progress", "tqdm"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with _progress.telling(True) as tell:
+    with _progress.report_progress(True) as tell:
         tell(3, 4)
     assert capsys.readouterr().err == "\r3 of 4 entries\n"
 
 
-def test_arrays_tell_too() -> None:
+def test_arrays_report_progress() -> None:
     with tupelo.recreate("whole.root") as file:
         file["Events"] = {"x": np.arange(40_000_000, dtype=np.float64), "n": np.arange(40_000_000) % 7}
     ntuple = tupelo.open("whole.root:Events")

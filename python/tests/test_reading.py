@@ -63,7 +63,7 @@ def test_ways_to_open(ntuple: tupelo.Ntuple) -> None:
             assert file.classnames(cycle=True)["dir/Events;1"] == "ROOT::RNTuple"
 
 
-def test_a_closed_file_says_so(ntuple: tupelo.Ntuple) -> None:
+def test_a_closed_file_raises(ntuple: tupelo.Ntuple) -> None:
     with tupelo.open("events.root") as file:
         other = file["dir/Events"]
     assert other.num_entries == ENTRIES
@@ -121,7 +121,7 @@ def test_show(ntuple: tupelo.Ntuple) -> None:
     assert out.getvalue().splitlines()[1:] == ["└─ jets (collection)", "   └─ pt (float)"]
 
 
-def test_projection_keeps_the_frame(ntuple: tupelo.Ntuple) -> None:
+def test_projection_keeps_parents(ntuple: tupelo.Ntuple) -> None:
     arrays = ntuple.arrays(["jets.pt", "i"])
     assert str(arrays.type) == f"{ENTRIES} * {{jets: var * {{pt: float32}}, i: int32}}"
     assert ntuple.arrays("j*").fields == ["jets"]
@@ -139,7 +139,7 @@ def test_entries_as_in_slices(ntuple: tupelo.Ntuple, start: int | None, stop: in
     assert ntuple["i"].array(np.int64(3), np.int64(5)).tolist() == [3, 4]
 
 
-def test_awkward_types_have_no_needless_options(ntuple: tupelo.Ntuple) -> None:
+def test_awkward_types_have_no_unnecessary_options(ntuple: tupelo.Ntuple) -> None:
     assert str(ntuple.arrays().type) == (
         "1000 * {i: int32, x: float64, flag: bool, name: string, matrix: 2 * 3 * float32, "
         "jets: var * {pt: float32, hits: int64}, pair: (int64, float64), maybe: ?int64}"
@@ -204,7 +204,7 @@ def test_iterate(ntuple: tupelo.Ntuple, step: int | str, library: Any) -> None:
 
 def test_sizes_in_bytes_mean_memory(ntuple: tupelo.Ntuple) -> None:
     pieces = [len(piece) for piece in ntuple.iterate("x", step_size="1 kB")]
-    # A piece may end where a page does.
+    # A batch may end at a page boundary.
     assert sum(pieces) == ENTRIES
     assert all(abs(size - 125) < 10 for size in pieces[:-1]), pieces
 
@@ -335,7 +335,7 @@ def test_the_number_of_threads() -> None:
     assert tupelo.threads() == before
 
 
-def test_a_forked_child_has_threads_of_its_own(tmp_path: pathlib.Path) -> None:
+def test_a_forked_child_has_its_own_threads(tmp_path: pathlib.Path) -> None:
     code = """if True:
         import multiprocessing, sys
         import numpy as np, tupelo
@@ -363,12 +363,12 @@ def test_the_memory_budget_is_an_option() -> None:
     ntuple = tupelo.open("budget.root:Events", memory_budget="64 MiB")
     again = pickle.loads(pickle.dumps(ntuple))
     assert again.arrays().tolist() == ntuple.arrays().tolist()
-    with pytest.raises(tupelo.InvalidArgumentError, match="memory_budget is a number of bytes"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="expected memory_budget as a number of bytes"):
         tupelo.open("budget.root", memory_budget=-1)
 
 
-def test_awkward_takes_no_names_for_values() -> None:
-    """`ak.Array(ntuple)` was the list of its fields, and `ak.sum(ntuple["jets"])` the sum of their letters."""
+def test_awkward_does_not_use_names_as_values() -> None:
+    """Regression: `ak.Array(ntuple)` was the list of its field names."""
     with tupelo.recreate("names.root") as file:
         jets = ak.Array([[{"pt": 1.5, "n": 2}], []])
         file["Events"] = {"x": [1.5, 2.5], "jets": jets, "ok": np.array([True, False]), "grid": np.ones((2, 3))}
@@ -381,8 +381,8 @@ def test_awkward_takes_no_names_for_values() -> None:
             ak.Array(other)
 
 
-def test_pandas_is_not_loaded_by_reads_that_do_without_it(tmp_path: pathlib.Path) -> None:
-    """PyArrow loads it, which takes longer than reading."""
+def test_reads_without_pandas_do_not_import_it(tmp_path: pathlib.Path) -> None:
+    """Importing pandas takes longer than reading."""
     path = tmp_path / "p.root"
     with tupelo.recreate(path) as file:
         file["Events"] = {"x": [1.5, 2.5], "ok": np.array([True, False]), "j": [[1], []], "m": ak.Array([1, None])}
@@ -393,8 +393,8 @@ def test_pandas_is_not_loaded_by_reads_that_do_without_it(tmp_path: pathlib.Path
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == 0
 
 
-def test_a_path_may_lead_to_a_field() -> None:
-    """Names of ntuples with a directory, and of fields below ntuples, were not found."""
+def test_a_path_may_name_a_field() -> None:
+    """Regression: ntuples in directories, and fields of ntuples, were not found."""
     with tupelo.recreate("fields.root") as file:
         file["dir/Events"] = {"jets": ak.Array([[{"pt": 1.5, "n": 2}], []]), "x": [0.5, 1.5]}
     ntuple = tupelo.open("fields.root:dir/Events")

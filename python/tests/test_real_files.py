@@ -1,4 +1,4 @@
-"""Every RNTuple of the real files reads to what uproot reads."""
+"""Every RNTuple of the real files equals uproot."""
 
 import pickle
 from pathlib import Path
@@ -32,11 +32,11 @@ def members(record: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def text_of(array: Any) -> str:
-    """NaN is not itself, but its text is; a record without members is an empty tuple for uproot."""
+    """Compares NaN as text; records without members are empty tuples in uproot."""
     return repr(comparable(array.tolist())).replace("()", "[]")
 
 
-def test_reads_as_uproot(real_ntuple: tuple[Path, str]) -> None:
+def test_reads_equal_uproot(real_ntuple: tuple[Path, str]) -> None:
     path, name = real_ntuple
     ours = tupelo.open({path: name})
     theirs = uproot.open(path)[name]
@@ -48,11 +48,11 @@ def test_reads_as_uproot(real_ntuple: tuple[Path, str]) -> None:
         assert text_of(arrays[field]) == text_of(theirs[field].array()), field
 
 
-def test_names_and_types_as_uproot(real_ntuple: tuple[Path, str]) -> None:
+def test_names_and_types_equal_uproot(real_ntuple: tuple[Path, str]) -> None:
     path, name = real_ntuple
     ours, theirs = tupelo.open({path: name}), uproot.open(path)[name]
     assert isinstance(ours, tupelo.Ntuple)
-    # uproot lists imported collections beside the fields that show them.
+    # uproot also lists imported collections.
     shown = {key: type_name for key, type_name in theirs.typenames().items() if "." not in key}
     expected = {key: type_name for key, type_name in shown.items() if not key.startswith("_collection")}
     given = ours.typenames(recursive=False)
@@ -87,13 +87,13 @@ def test_ranges_are_slices(real_ntuple: tuple[Path, str]) -> None:
     assert repr([entry for piece in pieces for entry in piece.tolist()]) == whole
 
 
-def test_written_again_it_is_the_same(real_ntuple: tuple[Path, str]) -> None:
+def test_rewritten_files_are_equal(real_ntuple: tuple[Path, str]) -> None:
     path, name = real_ntuple
     ntuple = tupelo.open({path: name})
     assert isinstance(ntuple, tupelo.Ntuple)
     # Cardinalities and other projections are views of fields, and streamed objects are only known to ROOT.
     fields = [key for key in ntuple.keys(recursive=False) if ntuple[key].kind not in ("cardinality", "streamer")]
-    # What projected fields show of imported collections is not listed.
+    # Projected imported collections are not listed.
     fields += [path for path in ntuple._by_path if "." not in path and path not in ntuple._listed]
     table = ntuple.arrays(fields, library="arrow")
     projected = [f.name for f in table.schema if b"rntuple.projected" in (f.metadata or {})]
@@ -108,7 +108,7 @@ def test_written_again_it_is_the_same(real_ntuple: tuple[Path, str]) -> None:
     }
 
 
-def test_pickles_where_it_lies(real_ntuple: tuple[Path, str]) -> None:
+def test_pickles_its_location(real_ntuple: tuple[Path, str]) -> None:
     path, name = real_ntuple
     pickled = pickle.dumps(tupelo.open({path: name}, page_checksums=False))
     assert len(pickled) < 500

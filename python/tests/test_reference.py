@@ -1,4 +1,4 @@
-"""Docstrings are the reference: all that is public has one, which names arguments, errors, and things that exist."""
+"""Docstrings are the reference: every public object has one, which names arguments, errors and existing objects."""
 
 import builtins
 import dataclasses
@@ -15,18 +15,18 @@ import tupelo
 OTHERS = {"ak": "awkward", "pandas": "pandas", "polars": "polars", "pyarrow": "pyarrow", "hist": "hist"}
 OTHERS |= {"boost_histogram": "boost_histogram", "pathlib": "pathlib", "dask_awkward": "dask_awkward"}
 OTHERS |= {"dask": "dask.dataframe", "rich": "rich.progress", "np": "numpy", "io": "io"}
-"""Modules of others by the names under which docstrings speak of them."""
+"""Modules of other packages by their names in docstrings."""
 
 
 def members(owner: type) -> Iterator[tuple[str, Any]]:
-    """What is public in a class, of its bases in the package too."""
+    """Public attributes of a class, including base classes in the package."""
     for base in owner.__mro__:
         if base.__module__.startswith("tupelo"):
             yield from ((name, getattr(owner, name)) for name in vars(base) if not name.startswith("_"))
 
 
 def public() -> Iterator[tuple[str, Any, Any]]:
-    """Name, thing and class around it of all that is public."""
+    """Name, object and class of all public objects."""
     for name in tupelo.__all__:
         thing = getattr(tupelo, name)
         if name == "__version__":
@@ -45,7 +45,7 @@ def text_of(thing: Any) -> str:
 
 
 def referred(name: str, owner: Any) -> Any:
-    """What a name in single backticks is: of the class around it, of the package, of Python or of a library."""
+    """Resolves a name in single backticks: in the class, the package, Python or a library."""
     for space in (owner, tupelo):
         found: Any = space
         for part in name.split("."):
@@ -68,7 +68,7 @@ def references(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("thing", "owner"), [case[1:] for case in PUBLIC], ids=[case[0] for case in PUBLIC])
-def test_it_is_described_by_what_there_is(thing: Any, owner: Any) -> None:
+def test_docstrings_refer_to_existing_names(thing: Any, owner: Any) -> None:
     text = text_of(thing)
     assert text
     around = thing if isinstance(thing, type) else owner
@@ -86,14 +86,14 @@ def mentions(thing: Any, owner: Any, argument: inspect.Parameter, depth: int = 2
 
 
 @pytest.mark.parametrize(("thing", "owner"), [case[1:] for case in CALLS], ids=[case[0] for case in CALLS])
-def test_arguments_and_errors_are_named(thing: Any, owner: Any) -> None:
+def test_docstrings_name_arguments_and_errors(thing: Any, owner: Any) -> None:
     parameters = [
         one
         for one in inspect.signature(thing).parameters.values()
         if one.name != "self" and one.kind is not inspect.Parameter.VAR_KEYWORD
     ]
     assert [one.name for one in parameters if not mentions(thing, owner, one)] == []
-    # What is true or false has nothing wrong in it.
+    # Booleans cannot be invalid.
     if any(not isinstance(one.default, bool) for one in parameters):
         texts = [text_of(thing), *map(text_of, (referred(one, owner) for one in references(text_of(thing))))]
         assert any("Raises" in text for text in texts)
@@ -103,8 +103,8 @@ CLASSES = [getattr(tupelo, name) for name in tupelo.__all__ if isinstance(getatt
 
 
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)
-def test_attributes_are_described(owner: type) -> None:
-    """Those that have no property: by a text behind them, or in the text of the class."""
+def test_attributes_are_documented(owner: type) -> None:
+    """Plain attributes are documented by a string after them or in the docstring of the class."""
     source = inspect.getsource(owner)
     names = [one.name for one in dataclasses.fields(owner)] if dataclasses.is_dataclass(owner) else []
     names += re.findall(r"^        self\.([a-z]\w*)(?:: [^=]+)? = ", source, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What people tried and got, without a word, something else than they meant."""
+"""Calls that silently did something unexpected."""
 
 import json
 import sys
@@ -26,8 +26,8 @@ def written(data: Any) -> tupelo.Ntuple:
 
 
 @pytest.mark.parametrize("take", [list, len, iter, pd.Series])
-def test_a_field_without_subfields_is_no_empty_mapping(take: Callable[[Any], object]) -> None:
-    """Such a field was an empty mapping, so that what takes sequences found no values, and said nothing."""
+def test_a_field_without_subfields_is_not_an_empty_mapping(take: Callable[[Any], object]) -> None:
+    """Regression: such a field was an empty mapping, so sequences of it were empty."""
     field = written({"x": [1.5, 2.5]})["x"]
     with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'x' has no subfields.*\.array\(\)"):
         take(field)
@@ -36,7 +36,7 @@ def test_a_field_without_subfields_is_no_empty_mapping(take: Callable[[Any], obj
 
 
 def test_a_field_is_an_array_to_arrow() -> None:
-    """`pyarrow.array(field)` was an empty array."""
+    """Regression: `pyarrow.array(field)` was empty."""
     field = written({"x": [1.5, 2.5]})["x"]
     assert pa.array(field).to_pylist() == pa.chunked_array(field).to_pylist() == [1.5, 2.5]
     assert pa.array(field, pa.float32()).type == pa.float32()
@@ -45,7 +45,7 @@ def test_a_field_is_an_array_to_arrow() -> None:
 
 
 def test_subfields_are_a_whole_mapping() -> None:
-    """A field had keys, but neither items nor values, which uproot's have."""
+    """Regression: a field had keys, but neither items nor values."""
     jets = written({"jets": ak.Array([[{"pt": 1.5, "n": 1}], []])})["jets"]
     assert list(jets) == jets.keys() == jets._ipython_key_completions_() == ["pt", "n"]
     assert [(name, field.path) for name, field in jets.items()] == [("pt", "jets.pt"), ("n", "jets.n")]
@@ -59,8 +59,8 @@ def test_subfields_are_a_whole_mapping() -> None:
     assert "x" not in jets["pt"]
 
 
-def test_maps_have_types_in_uproots_words() -> None:
-    """`typenames` and `show` died of a KeyError('_0'): Arrow calls the members of a map key and value."""
+def test_maps_have_types_of_uproot() -> None:
+    """Regression: `typenames` and `show` raised KeyError('_0'), as Arrow names the members of a map key and value."""
     with tupelo.recreate("map.root") as file:
         file.mkrntuple("E", {"m": "std::map<int,float>", "x": "int"}).extend({"m": [{1: 2.5}], "x": [1]})
     ntuple = compat.open("map.root:E")
@@ -73,13 +73,13 @@ def test_maps_have_types_in_uproots_words() -> None:
 
 @pytest.mark.parametrize("data", [pd.DataFrame({"x": [1, np.nan]}), {"x": pd.Series([1, np.nan])}])
 def test_nan_of_numpy_is_a_value(data: Any) -> None:
-    """NaN in a data frame was taken for missing, and the field for std::optional<double>."""
+    """Regression: NaN in a data frame was a missing value of a std::optional<double>."""
     ntuple = written(data)
     assert ntuple["x"].typename == "double"
     assert np.isnan(ntuple["x"].array(library="np")).tolist() == [False, True]
 
 
-def test_nan_of_numpy_under_names_that_are_alike_and_in_the_index() -> None:
+def test_nan_of_numpy_with_duplicate_names_and_in_the_index() -> None:
     """As above, for floats of other sizes, and for levels of the index."""
     frame = pd.DataFrame({"s": ["a", None], "f": np.array([1, np.nan], "f4")}).set_index(
         pd.Index([np.nan, 2.5], name="at")
@@ -88,15 +88,15 @@ def test_nan_of_numpy_under_names_that_are_alike_and_in_the_index() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Float64", "Int64", "double[pyarrow]"])
-def test_what_is_missing_in_pandas_own_types_stays_missing(kind: str) -> None:
-    """These types have a value for what is missing besides NaN."""
+def test_missing_values_of_pandas_types_stay_missing(kind: str) -> None:
+    """These types have a missing value besides NaN."""
     column = pd.Series([1, None], dtype=kind)  # type: ignore[call-overload]
     for data in pd.DataFrame({"x": column}), {"x": column}:
         assert written(data).arrays().tolist() == [{"x": 1}, {"x": None}]
 
 
-def test_entries_that_a_cut_keeps_are_signed() -> None:
-    """The index was uint64, so that differences of entries were huge."""
+def test_entry_numbers_after_a_cut_are_signed() -> None:
+    """Regression: the index was uint64, so negative differences were huge."""
     ntuple = written({"x": [1, 2, 3]})
     frame = ntuple.arrays("x", cut="x > 1", library="pd")
     assert frame.index.dtype == np.dtype("int64")
@@ -104,8 +104,8 @@ def test_entries_that_a_cut_keeps_are_signed() -> None:
     assert [piece.index.dtype for piece in ntuple.iterate("x", cut="x > 1", library="pd")] == [np.dtype("int64")]
 
 
-def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The text "~/f.root" was a file in a folder called ~."""
+def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Regression: "~/f.root" was a file in a directory named ~."""
     monkeypatch.setenv("HOME", str(tmp_path))
     with tupelo.recreate("~/f.root") as file:
         file["E"] = {"x": [1]}
@@ -124,7 +124,7 @@ def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @pytest.mark.parametrize(("module", "library"), [("pandas", "pd"), ("polars", "pl")])
 def test_why_a_package_cannot_be_loaded(module: str, library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is installed and does not work was said to be not installed."""
+    """Regression: a broken package was reported as not installed."""
     ntuple = written({"x": [1]})
     monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr("tupelo._optional.import_module", broken)
@@ -149,16 +149,16 @@ def broken(module: str) -> None:
         lambda given: tupelo.partitions(manifest=[given]),
     ],
 )
-def test_errors_do_not_show_megabytes(call: Callable[[Any], object]) -> None:
-    """Errors had the whole of an argument in them: of the bytes of a file for instance."""
+def test_error_messages_are_short(call: Callable[[Any], object]) -> None:
+    """Regression: errors contained whole arguments, such as the bytes of a file."""
     with pytest.raises(tupelo.Error) as caught:
         call(b"root" * 100_000)
     assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize("library", ["ak", "np", "arrow", "pd", "pl"])
-def test_columns_come_in_the_order_asked_for(library: Any) -> None:
-    """They came in the order of the file, so that ``b, a = arrays(["b", "a"], how=tuple)`` exchanged them."""
+def test_columns_come_in_the_requested_order(library: Any) -> None:
+    """Regression: they came in the order of the file, so ``b, a = arrays(["b", "a"], how=tuple)`` swapped them."""
     ntuple = written({"a": [1, 2], "b": [3, 4], "j": ak.Array([[{"pt": 5, "n": 1}], []])})
     for wanted, names in [
         (["b", "a"], ["b", "a"]),
@@ -181,8 +181,8 @@ def test_columns_come_in_the_order_asked_for(library: Any) -> None:
         assert list(taken if library == "np" else getattr(taken, spelling[library])) == names
 
 
-def test_virtual_columns_come_in_the_order_asked_for() -> None:
-    """As above, and nothing is read for it."""
+def test_virtual_columns_come_in_the_requested_order() -> None:
+    """As above, without reading."""
     log: list[Any] = []
     array = written({"a": [1, 2], "b": [3, 4]}).arrays(["b", "a"], virtual=True, access_log=log)
     assert array.fields == ["b", "a"]
@@ -190,9 +190,9 @@ def test_virtual_columns_come_in_the_order_asked_for() -> None:
     assert array.b.tolist() == [3, 4]
 
 
-def test_an_attribute_of_a_file_is_no_ntuple() -> None:
-    """``file.Events = data`` set an attribute, and nothing was written."""
-    text = r"no attribute 'Events' .*file\['Events'\] = "
+def test_setting_an_attribute_of_a_file_is_an_error() -> None:
+    """Regression: ``file.Events = data`` set an attribute and wrote nothing."""
+    text = r"no attribute 'Events'; file\['Events'\] = "
     with tupelo.recreate("f.root") as file, pytest.raises(tupelo.InvalidArgumentError, match=text):
         file.Events = {"x": [1]}  # type: ignore[attr-defined]
     with compat.recreate("f.root") as theirs:
@@ -202,17 +202,17 @@ def test_an_attribute_of_a_file_is_no_ntuple() -> None:
         assert theirs.keys() == []
 
 
-def test_an_ntuple_is_no_part_of_the_name_of_a_new_file() -> None:
-    """A file called "f.root:E" was made."""
+def test_the_name_of_a_new_file_has_no_ntuple() -> None:
+    """Regression: a file named "f.root:E" was created."""
     for begin, name in ((tupelo.recreate, "recreate"), (tupelo.update, "update"), (compat.recreate, "recreate")):
-        with pytest.raises(tupelo.InvalidArgumentError, match=rf"use {name}\('f\.root'\), and file\['E'\] = "):
+        with pytest.raises(tupelo.InvalidArgumentError, match=rf"use {name}\('f\.root'\) and file\['E'\] = "):
             begin("f.root:E")
     ntuple = written({"x": [1]})
     for call in (ntuple.copy, ntuple.with_columns({"y": "x"}).write):
-        with pytest.raises(tupelo.InvalidArgumentError, match=r"give the file 'g\.root', and name='New'"):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"use the path 'g\.root' and name='New'"):
             call("g.root:New")
     assert [path.name for path in Path().iterdir()] == ["f.root"]
-    # A path is the name of a file whole, and so is the name of a file that is there.
+    # A path, and the name of an existing file, are complete file names.
     for _ in range(2):
         with tupelo.recreate(Path("g.root:New")) as file:
             file["E"] = {"x": [2]}
@@ -221,31 +221,31 @@ def test_an_ntuple_is_no_part_of_the_name_of_a_new_file() -> None:
     assert tupelo.concatenate(Path("g.root:New")).x.tolist() == [2, 3]
 
 
-def test_several_names_in_one_text() -> None:
+def test_several_names_in_one_string() -> None:
     ntuple = written({"Muon_pt": [1], "Muon_eta": [2], "MET_pt": [3]})
     for text in ("Muon_*,MET_pt", "Muon_pt, Muon_eta"):
-        with pytest.raises(tupelo.InvalidArgumentError, match=r"names several fields; give them as a list: \['Muon_"):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"names several fields; pass them as a list: \['Muon_"):
             ntuple.arrays(text)
     assert ntuple.arrays("Muon_{pt,eta}").fields == ["Muon_pt", "Muon_eta"]
     assert ntuple.arrays("maximum(Muon_pt, MET_pt)").tolist() == [{"maximum(Muon_pt, MET_pt)": 3}]
 
 
-def test_files_that_give_no_bytes() -> None:
-    """A text file raised a UnicodeDecodeError, and one of fsspec was no name of a file."""
+def test_file_objects_without_bytes() -> None:
+    """Regression: a text file raised UnicodeDecodeError, and an fsspec file was an invalid file name."""
     import fsspec
 
     written({"x": [1]})
     with open("f.root", encoding="utf-8") as text, pytest.raises(tupelo.InvalidArgumentError, match="binary mode"):
         tupelo.open(text)  # type: ignore[arg-type]
     waiting = fsspec.open("f.root")
-    with pytest.raises(tupelo.InvalidArgumentError, match=r"OpenFile .*f\.root'.*method open\(\) returns"):
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"OpenFile .*f\.root'.*result of its method open"):
         tupelo.open(waiting)
     with waiting.open() as stream:
         assert tupelo.open(stream).keys() == ["E"]
 
 
-def test_fields_are_no_cut() -> None:
-    """``copy(path, "MET_*")`` said that a value is missing at the end of an expression."""
+def test_fields_are_not_a_cut() -> None:
+    """Regression: ``copy(path, "MET_*")`` raised a misleading error about an expression."""
     ntuple = written({"MET_pt": [1.5, 2.5], "good": [True, False]})
     for cut, why in (
         ("MET_*", "is a glob|a value is missing"),
@@ -256,13 +256,13 @@ def test_fields_are_no_cut() -> None:
         for call in (ntuple.copy, ntuple.with_columns({"y": "MET_pt"}).copy):
             with pytest.raises(tupelo.InvalidArgumentError, match=why) as caught:
                 call("g.root", cut)  # type: ignore[arg-type]
-            assert f"the cut; fields are chosen by fields={cut!r}" in str(caught.value)
+            assert f"the cut; select fields with fields={cut!r}" in str(caught.value)
     assert not Path("g.root").exists()
     assert ntuple.copy("g.root", "good") == ntuple.copy("g.root", "high", aliases={"high": "MET_pt > 2"}) == 1
     assert ntuple.with_columns({"low": "MET_pt < 2"}).copy("g.root", "low") == 1
 
 
-def test_columns_are_given_as_a_mapping() -> None:
+def test_columns_must_be_a_mapping() -> None:
     ntuple = written({"x": [1]})
     scored = ntuple.with_columns({"y": "x"})
     for call in (ntuple.with_columns, scored.with_columns):
@@ -273,21 +273,21 @@ def test_columns_are_given_as_a_mapping() -> None:
         assert len(str(caught.value)) < 150
 
 
-def test_an_ntuple_with_columns_is_written_by_its_own_method() -> None:
+def test_an_ntuple_with_columns_cannot_be_assigned() -> None:
     scored = written({"x": [1]}).with_columns({"y": "x"})
     with tupelo.recreate("g.root") as file:
         events = file.mkrntuple("A", {"x": "int", "y": "int"})
         for call in (lambda: file.__setitem__("E", scored), lambda: events.extend(scored)):
-            with pytest.raises(tupelo.InvalidArgumentError, match=r"write\(\).*data\.write\('out\.root'\)"):
+            with pytest.raises(tupelo.InvalidArgumentError, match=r"cannot be appended.*data\.write\('out\.root'\)"):
                 call()
 
 
-def test_projected_fields_are_not_given() -> None:
-    """They were "unknown", although the ntuple lists them, and what was "missing" it may hide."""
+def test_projected_fields_cannot_be_filled() -> None:
+    """Regression: they were reported as unknown, although the ntuple lists them."""
     jets = [[{"pt": 1.5, "eta": 0.5}], []]
     with tupelo.recreate("f.root") as file:
         events = file.mkrntuple("E", {"jets": jets, "a": [1, 2]}, projections={"jet_pt": "jets.pt", "n": "#jets"})
-        text = "'jet_pt' shows 'jets.pt', 'n' shows 'jets'; give 'jets' instead"
+        text = "'jet_pt' projects 'jets.pt', 'n' projects 'jets'; give 'jets' instead"
         for data in (
             {"jet_pt": [[1.5]], "n": [1], "a": [1]},
             {"a": [1], "jet_pt": [[1.5]], "jets": jets[:1], "n": [1]},
@@ -296,7 +296,7 @@ def test_projected_fields_are_not_given() -> None:
                 with pytest.raises(tupelo.InvalidArgumentError, match=text):
                     events.extend(data, accept_new_fields=accept)
         events.add_fields(projections={"b": "a"})
-        with pytest.raises(tupelo.InvalidArgumentError, match="'b' shows 'a'; give 'a' instead"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="'b' projects 'a'; give 'a' instead"):
             events.extend({"jets": jets, "b": [1, 2]})
     with tupelo.update("f.root") as file:
         with pytest.raises(tupelo.InvalidArgumentError, match=text):

@@ -1,4 +1,4 @@
-"""Other threads go on while the engine works or waits."""
+"""Other threads run while the engine works or waits."""
 
 import subprocess
 import sys
@@ -30,8 +30,8 @@ with tupelo.recreate("f.root") as file:
 """
 
 
-def test_asking_for_entries_stops_no_other_thread() -> None:
-    """It used to wait for the writer without letting the interpreter go: with a writer that needed it, for ever."""
+def test_reading_entries_does_not_block_other_threads() -> None:
+    """Regression: it waited for the writer with the interpreter lock held, and deadlocked."""
     done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
 
@@ -57,7 +57,7 @@ else:
 """
 
 
-def test_a_forked_child_goes_on_with_the_batches_of_its_parent(tmp_path: Path) -> None:
+def test_a_forked_child_continues_the_batches_of_its_parent(tmp_path: Path) -> None:
     run = [sys.executable, "-c", FORKED]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

@@ -1,4 +1,4 @@
-"""The table in docs/guide/types.md is what the code does. ``python test_types_page.py`` writes it anew."""
+"""The table in docs/guide/types.md matches the code. ``python test_types_page.py`` regenerates it."""
 
 import json
 import re
@@ -39,7 +39,7 @@ TYPES: dict[str, tuple[Any, Any]] = {
     "struct Point { float x; int n; }": (POINT, {"x": 1.5, "n": 1}),
     "std::vector<Point>": (pa.large_list(POINT), [{"x": 1.5, "n": 1}]),
 }
-"""Each type as people write it, as it is declared, and a value."""
+"""Each type as written by users, its declaration, and a value."""
 
 
 def columns(field: dict[str, Any]) -> Iterator[str]:
@@ -50,7 +50,7 @@ def columns(field: dict[str, Any]) -> Iterator[str]:
 
 
 def arrow_text(kind: Any) -> str:
-    """An Arrow type without what makes it long: names of items, and that values cannot be missing."""
+    """An Arrow type without names of items and nullability."""
     text = re.sub(r" not null|\bitem: ", "", str(kind))
     return re.sub(r"=\d", "", re.sub(r"_\d: |valueless: ", "", text))
 
@@ -99,7 +99,7 @@ def table() -> str:
     return HEAD + "".join(lines)
 
 
-def test_the_table_of_types_is_what_the_code_does() -> None:
+def test_the_table_of_types_matches_the_code() -> None:
     assert table() in PAGE.read_text(encoding="utf-8"), "run python/tests/test_types_page.py to write it anew"
 
 

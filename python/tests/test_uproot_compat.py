@@ -1,4 +1,4 @@
-"""What `tupelo.uproot_compat` does otherwise than uproot, as its documentation says."""
+"""Documented differences of `tupelo.uproot_compat` from uproot."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ def events() -> Any:
     return compat.open("events.root:Events")
 
 
-def test_cuts_and_expressions_do_what_they_say(events: Any) -> None:
+def test_cuts_and_expressions_are_applied(events: Any) -> None:
     assert events.arrays(["x"], cut="x > 3").x.tolist() == [4.0, 5.0]
     assert events.arrays(["double", "x"], aliases={"double": "x * 2"}).fields == ["x", "double"]
     got = events.arrays("sum(jets.pt) + x", entry_start=4)
@@ -43,7 +43,7 @@ def test_zip_works(events: Any) -> None:
 REFUSED: list[tuple[type[Exception], str, Callable[[Any], object]]] = [
     (compat.KeyInFileError, "nothing", lambda n: n["nothing"]),
     (KeyError, "y", lambda n: n.arrays("y")),
-    (KeyError, "none of 3 fields passes", lambda n: n.arrays(filter_name="y*")),
+    (KeyError, "none of 3 fields matches", lambda n: n.arrays(filter_name="y*")),
     (tupelo.UnsupportedError, "backend='cuda'", lambda n: n.arrays(backend="cuda")),
     (tupelo.UnsupportedError, "interpreter='gpu'", lambda n: n["x"].array(interpreter="gpu")),
     (tupelo.UnsupportedError, "language", lambda n: next(n.iterate(language="C++"))),
@@ -52,27 +52,33 @@ REFUSED: list[tuple[type[Exception], str, Callable[[Any], object]]] = [
     (ValueError, "cannot be used with 'virtual=True'", lambda n: n.arrays(virtual=True, library="pandas")),
     (ValueError, "both", lambda n: n.arrays("x", filter_name="x")),
     (TypeError, "filter_field", lambda n: n.keys(filter_field="x")),
-    (TypeError, "a filter is", lambda n: n.keys(filter_name=5)),
+    (TypeError, "expected a filter as", lambda n: n.keys(filter_name=5)),
     (TypeError, "integer or a string", lambda n: n[1.5]),
     (tupelo.UnsupportedError, "handler", lambda n: compat.open("events.root", handler=object)),
     (tupelo.UnsupportedError, "tupelo.dask_dataframe", lambda n: compat.dask("events.root", library="np")),
     (TypeError, "not both", lambda n: compat.dask("events.root", steps_per_file=3, step_size=2)),
-    (TypeError, "steps are given", lambda n: compat.dask({"events.root": {"steps": [[0, 2]]}}, steps_per_file=3)),
+    (
+        TypeError,
+        "cannot be combined with files that have 'steps'",
+        lambda n: compat.dask({"events.root": {"steps": [[0, 2]]}}, steps_per_file=3),
+    ),
     (tupelo.UnsupportedError, "https://a/b.root: only local files", lambda n: compat.open("https://a/b.root")),
     (tupelo.UnsupportedError, "only local files", lambda n: compat.open({"https://a/b.root": "Events"})),
-    (FileExistsError, "exists already", lambda n: compat.create("events.root")),
+    (FileExistsError, "already exists", lambda n: compat.create("events.root")),
     (TypeError, "'chunk'", lambda n: compat.recreate("other.root", chunk=1)),
 ]
 
 
 @pytest.mark.parametrize(("kind", "text", "call"), REFUSED, ids=[text for _, text, _ in REFUSED])
-def test_what_is_refused(events: Any, kind: type[Exception], text: str, call: Callable[[Any], object]) -> None:
+def test_invalid_arguments_are_rejected(
+    events: Any, kind: type[Exception], text: str, call: Callable[[Any], object]
+) -> None:
     with pytest.raises(kind) as caught:
         call(events)
     assert text in str(caught.value)
 
 
-def test_options_without_effect_are_taken(events: Any) -> None:
+def test_options_without_effect_are_accepted(events: Any) -> None:
     file = compat.open("events.root", object_cache=None, array_cache="10 MB", num_workers=4, timeout=30, handler=None)
     assert file["Events"].arrays(array_cache=None, decompression_executor=None, backend="cpu").tolist() == (
         events.arrays().tolist()
@@ -80,7 +86,7 @@ def test_options_without_effect_are_taken(events: Any) -> None:
 
 
 def test_a_file_can_be_read_while_it_is_written() -> None:
-    """Nothing was visible before the file was closed; uproot's files can be read after each write."""
+    """Regression: nothing was visible before the file was closed."""
     with compat.recreate("kept.root", compression=compat.ZLIB(1)) as file:
         file["a"] = {"x": [1]}
         grown = file.mkrntuple("dir/b", {"x": np.int32})
@@ -95,7 +101,7 @@ def test_a_file_can_be_read_while_it_is_written() -> None:
     assert compat.open("kept.root").keys(cycle=False) == ["a", "dir", "dir/b"]
 
 
-def test_what_was_written_before_an_exception_stays() -> None:
+def test_data_written_before_an_exception_are_kept() -> None:
     with compat.recreate("kept.root") as file:
         file["a"] = {"x": [1]}
 
@@ -111,8 +117,8 @@ def test_what_was_written_before_an_exception_stays() -> None:
         assert reader.open("kept.root:b").num_entries == 2
 
 
-def test_a_file_that_is_never_closed_is_whole() -> None:
-    """A script that did not close its file left none."""
+def test_an_unclosed_file_is_complete() -> None:
+    """Regression: a script that did not close its file left none."""
     code = (
         "import tupelo.uproot_compat as uproot, sys\n"
         "file = uproot.recreate('left.root')\n"
@@ -127,8 +133,8 @@ def test_a_file_that_is_never_closed_is_whole() -> None:
     assert [path.name for path in Path().iterdir()] == ["left.root"]
 
 
-def test_sizes_of_collections_can_be_subtracted_from() -> None:
-    """They were unsigned, as their fields say: one muon less three were four billion."""
+def test_sizes_of_collections_are_signed() -> None:
+    """Regression: they were unsigned, so differences wrapped around."""
     with tupelo.recreate("sizes.root") as file:
         made = file.mkrntuple("Events", {"j": "std::vector<int>"}, projections={"n": "#j"})
         made.extend({"j": [[1], [], [2, 3]]})
@@ -143,13 +149,13 @@ def test_sizes_of_collections_can_be_subtracted_from() -> None:
         assert (events.arrays("n", library=library)["n"] - 3).tolist() == [-2, -3, -1]
 
 
-def test_no_values_have_no_type() -> None:
+def test_empty_columns_have_no_type() -> None:
     with compat.recreate("e.root") as file, pytest.raises(tupelo.InvalidArgumentError, match="field 'x' has no values"):
         file["t"] = {"x": []}
 
 
 def test_the_codec_of_an_open_file_can_be_changed() -> None:
-    """Setting it did nothing."""
+    """Regression: setting it had no effect."""
     zeros = {"x": np.zeros(100_000)}
     with compat.recreate("codec.root") as file:
         file["small"] = zeros
@@ -162,7 +168,7 @@ def test_the_codec_of_an_open_file_can_be_changed() -> None:
     assert codecs == {"small": "zstd:5", "large": "none", "lz4": "lz4:4"}
 
 
-def test_what_is_written_is_refused_by_name() -> None:
+def test_unsupported_writes_are_rejected() -> None:
     with compat.recreate("writing.root", compression=compat.ZSTD(3)) as file:
         sub = file.mkdir("dir")
         sub["a"] = {"x": [1]}
@@ -175,7 +181,7 @@ def test_what_is_written_is_refused_by_name() -> None:
             del file["nothing"]
         with pytest.raises(tupelo.InvalidArgumentError, match="is not a record"):
             file["dir/a"].add_fields({"x.y": np.int32})
-        with pytest.raises(tupelo.InvalidArgumentError, match="no type"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="neither a NumPy or Awkward type nor a column"):
             file.mkrntuple("b", {"x": "colour"})
 
 
@@ -207,7 +213,7 @@ def test_damage_is_found() -> None:
 
 
 def test_a_file_may_be_opened_again_while_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
-    """It was an error, as in `tupelo.recreate`, though each write is kept here."""
+    """Regression: it was an error, although each write is kept here."""
     first = compat.recreate("f.root")
     first["A"] = {"x": [1]}
     second = compat.recreate("f.root")
@@ -228,7 +234,7 @@ def test_a_file_may_be_opened_again_while_it_is_written(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("end", ["sys.exit(0)", "sys.exit(1)", "1 / 0", ""])
-def test_what_was_written_stays_whatever_ends_the_program(end: str) -> None:
+def test_written_data_survive_any_exit(end: str) -> None:
     script = f"""
 import sys
 import tupelo.uproot_compat as uproot
@@ -242,8 +248,8 @@ with uproot.recreate("f.root") as file:
 
 
 @pytest.mark.parametrize("codec", [uproot.ZSTD(4), uproot.LZ4(9), uproot.ZLIB(1), uproot.LZMA(2)])
-def test_codecs_of_uproot_are_taken(codec: Any) -> None:
-    """They were texts such as "ZSTD(4)", which no codec is called."""
+def test_codecs_of_uproot_are_accepted(codec: Any) -> None:
+    """Regression: they were strings such as "ZSTD(4)", which are not codec names."""
     with compat.recreate("f.root", compression=codec) as file:
         assert repr(file.compression) == repr(codec)
         file.compression = uproot.ZLIB(0)

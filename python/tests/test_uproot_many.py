@@ -1,4 +1,4 @@
-"""Many files by uproot's names: different fields, steps, partitions."""
+"""Many files with the interface of uproot: different fields, steps, partitions."""
 
 import warnings
 from pathlib import Path
@@ -15,7 +15,7 @@ import tupelo.uproot_compat as compat
 
 @pytest.fixture
 def files() -> list[str]:
-    """Two files of which each has a field, and a member of a record, of its own."""
+    """Two files, each with a field and a member of a record that the other one lacks."""
     for name, own, start in (("a", "HLT_IsoMu24", 0), ("b", "HLT_IsoMu27", 10)):
         x = np.arange(start, start + 10)
         with compat.recreate(f"{name}.root") as file:
@@ -24,7 +24,7 @@ def files() -> list[str]:
 
 
 def read(verb: str, files: Any, **how: Any) -> Any:
-    """What a verb gives of files, as one array."""
+    """The result of a function for many files as one array."""
     if verb == "dask":
         return compat.dask(files, **how).compute(scheduler="sync")
     pieces = getattr(compat, verb)(files, **how)
@@ -67,8 +67,8 @@ def test_files_with_steps(verb: str, steps: Any, files: list[str]) -> None:
         assert compat.dask(spec, filter_name="x").npartitions == 3
 
 
-def test_partitions_are_uproots(files: list[str]) -> None:
-    """Files of one cluster were one partition, whatever was asked for."""
+def test_partitions_equal_uproot(files: list[str]) -> None:
+    """Regression: files with one cluster were always one partition."""
     for how in ({}, {"steps_per_file": 3}, {"step_size": 4}, {"step_size": 7}):
         mine = compat.dask(files, filter_name="x", **how)
         theirs = uproot.dask(files, filter_name="x", **how)
@@ -94,8 +94,8 @@ def test_dask_writes_ntuples(files: list[str]) -> None:
     assert compat.concatenate("later/*.root:tree").x.tolist() == list(range(20))
 
 
-def test_sizes_in_memory_are_uproots(files: list[str]) -> None:
-    """Columns count uncompressed. uproot counts numbers that are stored in fewer bits as they are in memory."""
+def test_sizes_in_memory_equal_uproot(files: list[str]) -> None:
+    """Columns count uncompressed. uproot counts reduced-precision numbers with their size in memory."""
     for module in (compat, uproot):
         with module.open(files[0]) as events:
             assert events.num_entries_for("80 B", filter_name="x") == 10

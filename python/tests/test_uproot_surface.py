@@ -1,4 +1,4 @@
-"""What uproot's files and modules have besides reading and writing."""
+"""Other attributes of uproot's files and modules."""
 
 import importlib
 import pickle
@@ -14,7 +14,7 @@ import tupelo
 import tupelo.uproot_compat as compat
 
 
-def test_files_say_what_uproots_say(real_ntuple: tuple[Path, str]) -> None:
+def test_files_have_the_attributes_of_uproot(real_ntuple: tuple[Path, str]) -> None:
     path, name = real_ntuple
     mine, theirs = compat.open(path), uproot.open(path)
     facts = "uuid", "hex_uuid", "root_version", "root_version_tuple", "is_64bit", "file_path"
@@ -45,7 +45,7 @@ def test_the_uuid_of_a_file_in_either_layout() -> None:
     assert (file.uuid, file.is_64bit) == (mine.uuid, True)
 
 
-def test_no_ntuple_is_a_tree() -> None:
+def test_an_ntuple_is_not_a_tree() -> None:
     with compat.recreate("t.root") as file:
         file["t"] = {"x": [1]}
     ntuple = compat.open("t.root:t")
@@ -73,7 +73,7 @@ def test_modules_can_be_imported_by_uproots_names() -> None:
     assert compat.source.futures.TrivialExecutor().submit(pow, 2, 5).result() == 32
 
 
-def test_open_has_uproots_defaults() -> None:
+def test_open_has_the_defaults_of_uproot() -> None:
     assert dict(compat.open.defaults).keys() == uproot.open.defaults.keys()  # type: ignore[attr-defined]
     with compat.recreate("t.root") as file:
         file["t"] = {"x": [1]}
@@ -82,13 +82,13 @@ def test_open_has_uproots_defaults() -> None:
 
 
 @pytest.mark.parametrize("codec", [compat.ZLIB(1), compat.LZMA(9), compat.LZ4(4), compat.ZSTD(5)])
-def test_codecs_are_uproots(codec: compat.compression.Compression) -> None:
+def test_codecs_equal_uproot(codec: compat.compression.Compression) -> None:
     theirs = getattr(uproot, codec.name)(codec.level)
     assert (repr(codec), codec.code, codec.code_pair) == (repr(theirs), theirs.code, theirs.code_pair)
     assert compat.compression.Compression.from_code(theirs.code) == codec
     with compat.recreate("codec.root", compression=codec) as file:
         assert file.compression == codec
-    with pytest.raises(ValueError, match="7 is the number of no codec"):
+    with pytest.raises(ValueError, match="unknown codec number 7: expected 1, 2, 4, 5"):
         compat.compression.Compression.from_code(705)
     assert compat.compression.Compression.from_code(0) is None
 
@@ -118,7 +118,7 @@ TYPES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("declared", "expected"), TYPES, ids=[expected for _, expected in TYPES])
-def test_types_are_understood_as_uproot_does(declared: Any, expected: str) -> None:
+def test_types_are_parsed_like_uproot(declared: Any, expected: str) -> None:
     for module in (compat, uproot):
         with module.recreate("types.root") as file:
             file.mkrntuple("t", {"f": declared})
@@ -127,12 +127,12 @@ def test_types_are_understood_as_uproot_does(declared: Any, expected: str) -> No
 
 
 @pytest.mark.parametrize("wrong", [np.dtype([("a", "f4")]), "i4, (2,3)f8", frozenset, np.complex64])
-def test_what_is_no_type_is_a_type_error(wrong: Any) -> None:
+def test_invalid_types_are_type_errors(wrong: Any) -> None:
     with compat.recreate("types.root") as file, pytest.raises(TypeError, match="field 'f'"):
         file.mkrntuple("t", {"f": wrong})
 
 
-def test_tuples_that_are_no_types_are_data() -> None:
+def test_tuples_that_are_not_types_are_data() -> None:
     with compat.recreate("types.root") as file:
         file.mkrntuple("t", {"x": ("int32", "not a type")})
     assert compat.open("types.root:t")["x"].array().tolist() == ["int32", "not a type"]
@@ -159,8 +159,8 @@ def test_categories_are_written_as_their_values() -> None:
 
 
 @pytest.mark.parametrize("module", [compat, tupelo], ids=["compat", "tupelo"])
-def test_only_what_may_be_missing_is_optional(module: Any) -> None:
-    """The members of optional tuples and records were optional too."""
+def test_only_nullable_fields_are_optional(module: Any) -> None:
+    """Regression: the members of optional tuples and records were optional too."""
     data = {
         "a": ak.Array([(1, 2.5), None, (3, 4.5)]),
         "b": ak.Array([[(1, 2.5), None], [], [(3, 4.5)]]),
@@ -181,7 +181,7 @@ def test_only_what_may_be_missing_is_optional(module: Any) -> None:
     assert [arrays[name].tolist() for name in "abd"] == [data[name].tolist() for name in "abd"]
 
 
-def test_members_are_added_to_the_record_of_a_name_unless_there_are_several() -> None:
+def test_members_are_added_unless_the_record_is_ambiguous() -> None:
     with compat.recreate("add.root") as file:
         file["t"] = ak.Array([{"a": {"x": 1.0}, "b": {"a": {"y": 2.0}, "c": {"z": 1}}}])
     with compat.update("add.root") as file:

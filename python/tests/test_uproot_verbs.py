@@ -1,6 +1,6 @@
-"""Every verb of uproot on ntuples beside uproot itself, on every RNTuple of the real files.
+"""Every method of uproot for ntuples, compared with uproot on every RNTuple of the real files.
 
-`tupelo.uproot_compat` must say what uproot says; `tupelo` itself the same in its own words.
+`tupelo.uproot_compat` must give the same results as uproot; `tupelo` must give equivalent ones.
 """
 
 import io
@@ -32,7 +32,7 @@ FILTERS: list[dict[str, Any]] = [
     {"filter_field": lambda field: len(field.name) > 4},
 ]
 FEW = 25
-"""So many fields of the widest ntuple are read where each costs uproot much."""
+"""Maximum number of fields to read from the widest ntuple, because uproot is slow."""
 
 
 @cache
@@ -46,7 +46,7 @@ def their_arrays(path: Path, name: str) -> Any:
 
 
 def is_listed(key: str) -> bool:
-    """Whether a field is no imported collection, which uproot lists beside the fields that show it."""
+    """Whether a field is not an imported collection, which only uproot lists."""
     return not key.startswith("_collection")
 
 
@@ -60,7 +60,7 @@ def ours(path: Path, name: str) -> Any:
 
 
 def type_text(array: Any) -> str:
-    """The type, but for what is deliberately another one: `char` is signed, sizes have their own type."""
+    """The type without intended differences: `char` is signed, and sizes have a special type."""
     return str(array.type).replace("uint8", "int8").replace("int64", "uint32")
 
 
@@ -86,7 +86,7 @@ def test_files(real_ntuple: tuple[Path, str]) -> None:
 
 def test_names(real_ntuple: tuple[Path, str]) -> None:
     left, right = ours(*real_ntuple), theirs(*real_ntuple)
-    # Without their paths, members of imported collections look like the fields that show them.
+    # Without their paths, members of imported collections look like their projections.
     for which in FILTERS if all(map(is_listed, right.keys())) else FILTERS[:2]:
         assert left.keys(**which) == list(filter(is_listed, right.keys(**which)))
         typed = {key: value for key, value in which.items() if key != "ignore_duplicates"}
@@ -178,7 +178,7 @@ def test_parameters(real_ntuple: tuple[Path, str], doc: Any) -> None:
 def test_libraries_and_how(real_ntuple: tuple[Path, str]) -> None:
     path, name = real_ntuple
     left, right = ours(path, name), theirs(path, name)
-    # Those of which NumPy's arrays are the same for both: see the differences in `tupelo.uproot_compat`.
+    # Fields with equal NumPy arrays; see the differences in `tupelo.uproot_compat`.
     flat = [key for key in top(path, name) if right[key].typename in ("float", "double", "std::int32_t", "bool")]
     if not flat:
         return
@@ -212,7 +212,7 @@ def test_iterate(real_ntuple: tuple[Path, str]) -> None:
         for (piece, own), (their_piece, their_own) in zip(got, expected, strict=True):
             assert repr(piece.tolist()) == repr(without_collections(their_piece).tolist())
             for attribute in ("start", "stop", "tree_entry_start", "global_entry_stop", "file_path", "global_offset"):
-                # uproot's fields have no `file`, by which its reports find the path.
+                # uproot's fields have no `file`, which its reports need.
                 if attribute != "file_path":
                     assert getattr(own, attribute) == getattr(their_own, attribute)
             assert own.file_path == str(path)
@@ -284,7 +284,7 @@ def test_written_and_read_by_uproot(real_ntuple: tuple[Path, str]) -> None:
             grown.extend(arrays)
             grown.extend({key: arrays[key][:2] for key in names})
             assert set(file.keys(cycle=False)) == {"a", "dir", "dir/b"}
-        # Tupelo used to refuse what uproot adds here: it counts the elements of late columns from 0.
+        # Regression: uproot counts the elements of late columns from 0, which Tupelo rejected.
         with module.update("made.root") as file:
             file["a"].add_fields({"late": np.int32})
             file["a"].extend({**{key: arrays[key][:1] for key in names}, "late": np.array([7], dtype=np.int32)})
@@ -298,7 +298,7 @@ def test_written_and_read_by_uproot(real_ntuple: tuple[Path, str]) -> None:
         assert ours_again.keys() == [*names, "late"]
 
 
-def test_what_is_no_ntuple_says_so(real_ntuple: tuple[Path, str]) -> None:
+def test_other_objects_raise_errors(real_ntuple: tuple[Path, str]) -> None:
     file = compat.open(real_ntuple[0])
     for key, class_name in file.classnames().items():
         if class_name.startswith(("TDirectory", "ROOT::RNTuple")):
@@ -307,7 +307,7 @@ def test_what_is_no_ntuple_says_so(real_ntuple: tuple[Path, str]) -> None:
             file[key]
 
 
-def test_pickles_no_file_object(real_ntuple: tuple[Path, str]) -> None:
+def test_file_objects_cannot_be_pickled(real_ntuple: tuple[Path, str]) -> None:
     path, name = real_ntuple
     file = tupelo.open(io.BytesIO(path.read_bytes()))
     assert isinstance(file, tupelo.File)
@@ -317,8 +317,8 @@ def test_pickles_no_file_object(real_ntuple: tuple[Path, str]) -> None:
             pickle.dumps(what)
 
 
-def test_texts_of_a_file_are_escaped_when_they_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Escape sequences and what turns text around reached the terminal."""
+def test_strings_of_a_file_are_escaped_in_show(capsys: pytest.CaptureFixture[str]) -> None:
+    """Regression: escape sequences and bidirectional controls reached the terminal."""
     evil = "\x1b]0;pwned\x07\x1b[31mRED\r\u202e"
     with tupelo.recreate("f.root") as file:
         file.mkrntuple("N\u202en", {"f\u2066": "int"}, description=evil).close()

@@ -1,4 +1,4 @@
-"""Virtual arrays: what is read when, that it is the same, and what it costs where there are many fields."""
+"""Virtual arrays: time of reading, equality with eager arrays, and cost for many fields."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from tupelo._virtual import Accessed
 WIDE = 1500
 """Fields of the wide ntuple: NanoAOD has as many."""
 SLOWEST = 2.0
-"""Seconds in which five of them must be there, on any machine; usually it takes less than a fiftieth of that."""
+"""Maximum seconds for five of them on any machine; usually it takes less than 2 % of that."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def fields(log: list[Accessed]) -> set[str]:
     return {one.field_name for one in log}
 
 
-def test_nothing_is_read_before_it_is_touched(ntuple: tupelo.Ntuple) -> None:
+def test_nothing_is_read_before_first_use(ntuple: tupelo.Ntuple) -> None:
     log: list[Accessed] = []
     events = ntuple.arrays(virtual=True, access_log=log)
     assert (len(events), events.fields) == (12, ntuple.keys(recursive=False))
@@ -54,7 +54,7 @@ def test_nothing_is_read_before_it_is_touched(ntuple: tupelo.Ntuple) -> None:
     assert len(log) == 1
 
 
-def test_members_are_read_by_themselves(ntuple: tupelo.Ntuple) -> None:
+def test_members_are_read_separately(ntuple: tupelo.Ntuple) -> None:
     log: list[Accessed] = []
     events = ntuple.arrays(virtual=True, access_log=log)
     assert ak.sum(events.record.a) == 66
@@ -65,13 +65,13 @@ def test_members_are_read_by_themselves(ntuple: tupelo.Ntuple) -> None:
     assert fields(log) == {"record.a", "jets.pt"}
     assert ak.sum(events.jets.hits) == 24
     assert fields(log) == {"record.a", "jets.pt", "jets.hits"}
-    # The ends of lists came with the first of their members.
+    # The offsets of lists came with their first member.
     assert [one.buffer for one in log if one.field_name == "jets.hits"] == ["offsets", "data"]
 
 
 @pytest.mark.parametrize("selection", [None, ["jets.pt", "record.b"], "jets.hits", ["x", "m*"]])
 @pytest.mark.parametrize("entries", [(None, None), (2, 7), (-3, None), (5, 5)])
-def test_it_is_what_arrays_gives(ntuple: tupelo.Ntuple, selection: Any, entries: tuple[int, int]) -> None:
+def test_virtual_arrays_equal_eager_ones(ntuple: tupelo.Ntuple, selection: Any, entries: tuple[int, int]) -> None:
     how: dict[str, Any] = {"expressions": selection, "entry_start": entries[0], "entry_stop": entries[1]}
     eager, virtual = ntuple.arrays(**how), ntuple.arrays(**how, virtual=True)
     assert str(virtual.type) == str(eager.type)
@@ -93,14 +93,14 @@ def test_single_fields(ntuple: tupelo.Ntuple) -> None:
     for path in ntuple:
         log: list[Accessed] = []
         values = ntuple[path].array(virtual=True, access_log=log)
-        # To look into a list, Awkward asks where it ends.
+        # To access a list, Awkward needs its offsets.
         assert (len(values), {one.buffer for one in log} - {"offsets"}) == (12, set())
         assert values.tolist() == ntuple[path].array().tolist()
         assert all(field.startswith(path) for field in fields(log))
     assert ntuple["x"].array(ak_add_doc={"typename": "typename"}).layout.parameters == {"typename": "double"}
 
 
-def test_variants_may_be_without_a_value() -> None:
+def test_variants_may_be_missing() -> None:
     with tupelo.recreate("variants.root") as file:
         file["Events"] = {"v": ak.Array([1, "two", 3]), "x": np.array([1, 2, 3], dtype="i4")}
     ntuple = tupelo.open("variants.root:Events")
@@ -113,7 +113,7 @@ def test_variants_may_be_without_a_value() -> None:
     assert fields(log) == {"v"}
 
 
-def test_damage_is_found_when_it_is_touched() -> None:
+def test_damage_is_found_on_first_use() -> None:
     with tupelo.recreate("damaged.root", compression="none") as file:
         file["Events"] = {"x": np.arange(1000, dtype="i8"), "y": np.full(1000, 0xEFEFEFEFEFEFEFEF, dtype="u8")}
     content = bytearray(Path("damaged.root").read_bytes())
@@ -127,7 +127,7 @@ def test_damage_is_found_when_it_is_touched() -> None:
         ak.sum(events.y)
 
 
-def test_many_fields_cost_little() -> None:
+def test_many_fields_are_cheap() -> None:
     with tupelo.recreate("wide.root") as file:
         file["Events"] = {f"f{i}": np.full(16, i, dtype="f4") for i in range(WIDE)}
     start = time.perf_counter()
@@ -148,10 +148,10 @@ def test_many_fields_cost_little() -> None:
         ("'cut' cannot be used", {"cut": "x > 1"}),
         ("'aliases' cannot be used", {"aliases": {"y": "x"}}),
         ("'schema' cannot be used", {"schema": {"x": "float"}}),
-        ("'x \\* 2' is computed", {"expressions": "x * 2"}),
+        ("'x \\* 2' is an expression", {"expressions": "x * 2"}),
         ("access_log", {"access_log": 5}),
     ],
 )
-def test_what_does_not_go_together(ntuple: tupelo.Ntuple, text: str, keywords: dict[str, Any]) -> None:
+def test_incompatible_keywords(ntuple: tupelo.Ntuple, text: str, keywords: dict[str, Any]) -> None:
     with pytest.raises(tupelo.InvalidArgumentError, match=text):
         ntuple.arrays(virtual=True, **keywords)

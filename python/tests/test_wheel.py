@@ -1,4 +1,4 @@
-"""The wheel of `make wheel`, installed where nothing else is: the command and the tour of the guide run there."""
+"""The wheel of `make wheel` in an empty environment: the command and the tour of the guide work."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ PACKAGE = ROOT / "python" / "python" / "tupelo"
 TOUR = ROOT / "docs" / "guide" / "python.md"
 RUN_PAGE = Path(__file__).with_name("run_page.py")
 EXTRAS = "hist,pandas,polars"
-"""What the tour needs besides what the package always needs, and DuckDB."""
+"""Packages that the tour needs in addition to the requirements of the package."""
 
 
 def note(text: str) -> None:
@@ -24,7 +24,7 @@ def note(text: str) -> None:
 
 @pytest.fixture
 def wheel() -> Path | None:
-    """The wheel of this state of the sources; None, with a line in the summary, where none was made."""
+    """The wheel of the current sources; None, with a line in the summary, if it was not built."""
     found = sorted((ROOT / "target" / "wheels").glob("tupelo-*.whl"), key=lambda path: path.stat().st_mtime)
     if not found:
         note("not tested: there is none (make wheel)")
@@ -36,7 +36,7 @@ def wheel() -> Path | None:
 
 
 def oldest_python() -> str:
-    """CPython 3.10 where the machine has it, alone or by pyenv; else the one that runs this."""
+    """CPython 3.10 if available, directly or by pyenv; else the current interpreter."""
     kept = (Path.home() / ".pyenv" / "versions").glob("3.10.*/bin/python3.10")
     for name in (shutil.which("python3.10"), *map(str, kept)):
         if name and subprocess.run([name, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
@@ -63,7 +63,7 @@ def test_the_command_and_the_tour_in_an_empty_environment(wheel: Path | None, de
 
     done = install("--no-deps", wheel)
     assert done.returncode == 0, done.stderr
-    # With nothing beside it, it says what it is.
+    # It runs without other packages.
     done = run("-I", "-c", "import sys, tupelo; print(tupelo.__version__, tupelo.__file__, *sys.version_info[:2])")
     assert done.returncode == 0, done.stderr
     version, place, *python_version = done.stdout.split()

@@ -1,4 +1,4 @@
-"""What is written is what is read, whatever it was."""
+"""Written data round-trip."""
 
 import contextlib
 import pathlib
@@ -31,7 +31,7 @@ def events() -> tupelo.Ntuple:
 
 @pytest.mark.parametrize("compression", ["zstd:5", "lz4", "zlib:1", "lzma:7", "none", 505, None])
 @pytest.mark.parametrize("kind", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", ">i4", ">f8"])
-def test_numpy_is_the_same(kind: str, compression: Any) -> None:
+def test_numpy_round_trips(kind: str, compression: Any) -> None:
     values = np.arange(1000).astype(kind)
     again = written({"x": values, "m": values.reshape(100, 10)[:, :6].repeat(10, 0)}, compression=compression)
     arrays = again.arrays(library="np")
@@ -58,7 +58,7 @@ AWKWARD = {
 
 
 @pytest.mark.parametrize("name", AWKWARD)
-def test_awkward_is_the_same(name: str) -> None:
+def test_awkward_round_trips(name: str) -> None:
     array = AWKWARD[name]
     again = written(ak.zip({"x": array}, depth_limit=1)).arrays()["x"]
     assert again.tolist() == array.tolist()
@@ -68,7 +68,7 @@ def test_awkward_is_the_same(name: str) -> None:
 
 
 def test_uproot_reads_awkward_as_well() -> None:
-    # uproot makes options of all alternatives of a variant, so that is compared by value only, like the others.
+    # uproot makes all alternatives of a variant optional, so only values are compared.
     written(AWKWARD)
     theirs = uproot.open("f.root")["Events"].arrays()
     for name, array in AWKWARD.items():
@@ -105,7 +105,7 @@ ARROW = {
 
 
 @pytest.mark.parametrize("name", ARROW)
-def test_arrow_is_the_same(name: str) -> None:
+def test_arrow_round_trips(name: str) -> None:
     array, type_name = ARROW[name]
     ntuple = written(pa.table({"x": array}))
     assert ntuple["x"].typename == type_name
@@ -140,7 +140,7 @@ def test_pandas_and_its_index() -> None:
     frame = pd.DataFrame({"x": [1.5, 2.5], "s": ["a", "b"]})
     assert written(frame).arrays(library="pd").equals(frame)
     assert written(frame.set_index("s")).keys() == ["x", "s"]
-    # An index without a name is that of a selection; one with a name is data, also where pandas makes a range of it.
+    # An unnamed index results from selections; a named one is data, even if pandas stores a range.
     assert written(frame[frame.x > 2]).keys() == ["x", "s"]
     assert written(frame.set_index(pd.RangeIndex(5, 7, name="event"))).keys() == ["x", "s", "event"]
 
@@ -240,16 +240,20 @@ def test_cpp_types(declared: str) -> None:
     assert len(ntuple_again["x"].array(library="np")) == 3
 
 
-def test_variants_take_values_as_the_nearest_alternative() -> None:
-    """Whatever comes first in a piece: the alternatives of its Awkward array stand in another order then."""
+def test_variants_use_the_closest_alternative() -> None:
+    """Whatever comes first in a batch: the order of alternatives in an Awkward array depends on it."""
     with tupelo.recreate("f.root") as file:
         ntuple = file.mkrntuple("Events", {"x": "std::variant<double, std::int16_t, std::string, std::vector<float>>"})
         pieces: list[list[Any]] = [["two", 1], [[2.5], 0.5], [], [7, 8], ["a"], [None, 3, None]]
         for piece in pieces:
             ntuple.extend({"x": ak.Array(piece)})
-        with pytest.raises(tupelo.InvalidArgumentError, match="field 'x': True is none of double, int16"):
+        with pytest.raises(
+            tupelo.InvalidArgumentError, match=r"field 'x': expected a value of double, int16.*, not True"
+        ):
             ntuple.extend({"x": [True]})
-        with pytest.raises(tupelo.InvalidArgumentError, match=r"field 'x': \[1, 'text'\] is none of double"):
+        with pytest.raises(
+            tupelo.InvalidArgumentError, match=r"field 'x': expected a value of double.*, not \[1, 'text'\]"
+        ):
             ntuple.extend({"x": [[1, "text"]]})
     flat = [value for piece in pieces for value in piece]
     assert events()["x"].array().tolist() == flat
@@ -272,7 +276,7 @@ def test_variants_take_values_as_the_nearest_alternative() -> None:
         complex,
     ],
 )
-def test_other_types_are_refused(declared: Any) -> None:
+def test_other_types_are_rejected(declared: Any) -> None:
     with (
         pytest.raises(tupelo.InvalidArgumentError, match="field 'x'"),
         tupelo.recreate("f.root") as file,
@@ -298,7 +302,7 @@ def test_declared_by_numpy_and_arrow() -> None:
     }
 
 
-def test_numbers_are_converted_where_nothing_is_lost() -> None:
+def test_numbers_are_converted_without_loss() -> None:
     types = {"i": "std::int8_t", "f": "float", "v": "std::vector<double>", "a": "std::array<float,2>"}
     with tupelo.recreate("f.root") as file:
         ntuple = file.mkrntuple("Events", types)
@@ -309,7 +313,7 @@ def test_numbers_are_converted_where_nothing_is_lost() -> None:
             ({"i": ["a"]}, "field 'i': values of the Arrow type string do not fit"),
             ({"i": [None]}, "field 'i': 1 values are missing, but the field is not declared as std::optional"),
             ({"v": [[1, None]]}, "field 'v': 1 values are missing"),
-            ({"a": [[1, 2, 3]]}, "field 'a': not every list has 2 items"),
+            ({"a": [[1, 2, 3]]}, "field 'a': expected a list of 2 items"),
             ({"z": [1]}, "unknown: 'z'"),
         ]:
             data = {"i": [1], "f": [1], "v": [[1]], "a": [[1, 2]]} | wrong
@@ -336,19 +340,19 @@ def test_later_data_cannot_make_a_field_optional() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ({"x": [1], "y": [1, 2]}, "different numbers of entries: 'x' 1, 'y' 2"),
+        ({"x": [1], "y": [1, 2]}, "different lengths: 'x' 1, 'y' 2"),
         ({"x": np.array([1j])}, "column 'x' cannot be written"),
-        ({"x": "float"}, "these are types, not data"),
-        ({"x": "float", "y": [1]}, "column 'x' cannot be written: it is a single text"),
+        ({"x": "float"}, "expected data, not types"),
+        ({"x": "float", "y": [1]}, "column 'x' cannot be written: it is a single string"),
         ({"x": 7}, "column 'x' cannot be written"),
-        ({1: [1]}, "a field is called by a name, not by 1"),
+        ({1: [1]}, "expected the name of a field to be a string, not 1"),
         (7, "data of type int have no named columns"),
-        (ak.Array([1, 2]), "an Awkward array of records with named fields is needed"),
+        (ak.Array([1, 2]), "expected an Awkward array of records with named fields"),
         (np.arange(3), "data of type ndarray have no named columns"),
-        ({}, "there is no column"),
+        ({}, "no columns: an ntuple needs at least one field"),
     ],
 )
-def test_data_that_are_none(data: Any, text: str) -> None:
+def test_invalid_data(data: Any, text: str) -> None:
     with pytest.raises(tupelo.InvalidArgumentError, match=re.escape(text)):
         written(data)
     assert not pathlib.Path("f.root").exists()
@@ -364,7 +368,7 @@ def test_options_are_checked() -> None:
         ({"compression": "brotli"}, "unknown compression"),
         ({"compression": "zstd:99"}, "levels go from 1 to 9"),
         ({"page_bytes": 0}, "page size of 0 bytes"),
-        ({"cluster_bytes": "many"}, "'many' is no size"),
+        ({"cluster_bytes": "many"}, "'many' is not a size"),
         ({"encodings": {"x": "Real17"}}, "'Real17' is no column encoding"),
         ({"encodings": {"x": "Int32"}}, "'double' cannot be stored as Int32"),
     ]:
@@ -377,7 +381,7 @@ def test_options_are_checked() -> None:
     assert list(pathlib.Path().iterdir()) == []
 
 
-def test_encodings_lose_what_they_say() -> None:
+def test_encodings_have_their_precision() -> None:
     values = np.linspace(-1, 1, 1001)
     kinds = {
         "half": "Real16",
@@ -407,7 +411,7 @@ def interrupted(file: tupelo.WritableFile) -> None:
         raise ZeroDivisionError
 
 
-def test_an_exception_leaves_nothing() -> None:
+def test_an_exception_leaves_no_file() -> None:
     pathlib.Path("f.root").write_text("what was there before")
     with pytest.raises(ZeroDivisionError):
         interrupted(tupelo.recreate("f.root"))
@@ -415,7 +419,7 @@ def test_an_exception_leaves_nothing() -> None:
     assert [path.name for path in pathlib.Path().iterdir()] == ["f.root"]
 
 
-def test_an_exception_leaves_an_updated_file_as_it_was() -> None:
+def test_an_exception_does_not_change_an_updated_file() -> None:
     written({"x": [1]})
     before = pathlib.Path("f.root").read_bytes()
     with pytest.raises(ZeroDivisionError):
@@ -436,7 +440,7 @@ def test_nothing_is_visible_before_the_end() -> None:
         file["more"] = {"x": [1]}
 
 
-def test_a_file_that_is_forgotten_says_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreferenced_file_reports_lost_data(capsys: pytest.CaptureFixture[str]) -> None:
     file = tupelo.recreate("f.root")
     file["Events"] = {"x": [1, 2, 3]}
     del file
@@ -444,7 +448,7 @@ def test_a_file_that_is_forgotten_says_what_is_lost(capsys: pytest.CaptureFixtur
     assert said.count("\n") == 1
     for part in (
         "f.root was not closed",
-        "no new file",
+        "no file was created",
         "'Events' (3 entries)",
         "with tupelo.recreate('f.root') as file:",
     ):
@@ -456,7 +460,7 @@ def test_a_file_that_is_forgotten_says_what_is_lost(capsys: pytest.CaptureFixtur
     update["more"] = {"x": [1]}
     del update
     said = capsys.readouterr().err
-    assert "the file is as it was before" in said
+    assert "the file is unchanged" in said
     assert "'more' (1 entries)" in said
     del whole
     with contextlib.suppress(ZeroDivisionError), tupelo.recreate("f.root") as file:
@@ -476,8 +480,8 @@ def test_large_data_in_many_clusters() -> None:
     assert ak.array_equal(uproot.open("f.root")["Events"]["v"].array(), jagged)
 
 
-def test_offsets_that_go_back_are_refused(tmp_path: pathlib.Path) -> None:
-    """An Arrow array whose offsets went back was written into a file that nobody could read."""
+def test_decreasing_offsets_are_rejected(tmp_path: pathlib.Path) -> None:
+    """Regression: an Arrow array with decreasing offsets was written to an unreadable file."""
     offsets = pa.array([0, 5, 2], pa.int64()).buffers()[1]
     bad = pa.LargeListArray.from_buffers(
         pa.large_list(pa.int32()), 2, [None, offsets], children=[pa.array(range(5), pa.int32())]
@@ -489,8 +493,8 @@ def test_offsets_that_go_back_are_refused(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("data", [{"x": [[], []]}, {"x": [None, None]}, pl.DataFrame({"x": [[], []]})])
-def test_first_data_without_a_type_say_what_to_do(tmp_path: pathlib.Path, data: Any) -> None:
-    """A first chunk without muons raised an error of pyarrow's that named no field."""
+def test_first_data_without_a_type_give_a_hint(tmp_path: pathlib.Path, data: Any) -> None:
+    """Regression: a first chunk without muons raised an error of PyArrow without the field."""
     with (
         pytest.raises(tupelo.InvalidArgumentError, match=r"'x'.*declare it"),
         tupelo.recreate(tmp_path / "f.root") as file,
@@ -499,8 +503,8 @@ def test_first_data_without_a_type_say_what_to_do(tmp_path: pathlib.Path, data: 
 
 
 @pytest.mark.parametrize("declared", ["std::vector<double>", "std::vector<std::vector<float>>", "std::optional<int>"])
-def test_collections_take_index_encodings(tmp_path: pathlib.Path, declared: str) -> None:
-    """The encoding was handed on to the numbers, which cannot be indexes."""
+def test_collections_accept_index_encodings(tmp_path: pathlib.Path, declared: str) -> None:
+    """Regression: the encoding was applied to the numbers, which cannot be indices."""
     with tupelo.recreate(tmp_path / "f.root", compression="none") as file:
         file.mkrntuple("n", {"v": declared}, encodings={"v": "Index32"})
     field = tupelo.open(tmp_path / "f.root")["n"].arrow_schema.field("v")
@@ -515,19 +519,19 @@ def write_under(path: pathlib.Path, *names: str) -> None:
 
 
 @pytest.mark.parametrize("names", [("a/b", "a"), ("a", "a/b"), ("c", "a;3")])
-def test_names_that_root_files_cannot_hold(tmp_path: pathlib.Path, names: tuple[str, ...]) -> None:
-    """A cycle in a name could be written and never read; an ntuple hid the directory of its name."""
+def test_names_that_root_files_do_not_support(tmp_path: pathlib.Path, names: tuple[str, ...]) -> None:
+    """Regression: a name with a cycle could be written but not read; an ntuple hid the directory of its name."""
     with pytest.raises(tupelo.Error):
         write_under(tmp_path / "f.root", *names)
     assert not (tmp_path / "f.root").exists()
 
 
 @pytest.mark.parametrize(("declared", "values"), [("float", [1e300]), ("bool", [2, 0])])
-def test_what_a_type_cannot_hold_is_refused(tmp_path: pathlib.Path, declared: str, values: list[float]) -> None:
-    """1e300 became infinite and 2 became true, without a word."""
+def test_values_out_of_range_are_rejected(tmp_path: pathlib.Path, declared: str, values: list[float]) -> None:
+    """Regression: 1e300 became infinite and 2 became true silently."""
     with tupelo.recreate(tmp_path / "f.root") as file:
         writer = file.mkrntuple("n", {"x": declared})
-        with pytest.raises(tupelo.InvalidArgumentError, match=r"'x'.*cannot hold"):
+        with pytest.raises(tupelo.InvalidArgumentError, match=r"'x'.*do not fit"):
             writer.extend({"x": values})
         writer.extend({"x": [1, 0]})
     assert tupelo.open(tmp_path / "f.root")["n"].num_entries == 2

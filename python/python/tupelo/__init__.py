@@ -10,8 +10,8 @@
 
 `open` returns a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields).
 `Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
-`concatenate` do so over many files. `recreate` and `update` return a `WritableFile`. Failures raise an `Error`, with a
-class for each kind. Nothing is silently ignored: an unsupported request is an error.
+`concatenate` read many files. `recreate` and `update` return a `WritableFile`. Failures raise an `Error`, with a
+subclass for each kind. Nothing is silently ignored: unsupported requests are errors.
 """
 
 from importlib import import_module
@@ -37,11 +37,11 @@ from .errors import (
 if TYPE_CHECKING:
     from ._cpp import record
     from ._dask import dask, dask_dataframe
+    from ._locations import Report
     from ._manifest import index
     from ._many import concatenate, hist, iterate, num_entries, scan
     from ._objects import Instance, OpaqueObject
     from ._partitions import Partition, PartitionReport, partitions
-    from ._source import Report
     from ._stream import Stream
     from .attributes import AttributeSet, AttributeSetWriter
     from .columns import NtupleWithColumns
@@ -104,7 +104,7 @@ __all__ = [
     "update",
 ]
 
-# NumPy and PyArrow take ten times as long to load as the rest: what needs them is loaded when it is asked for first.
+# NumPy and PyArrow take ten times as long to import as the rest, so modules that need them are imported on first use.
 _MODULE_OF = {
     "AttributeSet": "attributes",
     "AttributeSetWriter": "attributes",
@@ -122,7 +122,7 @@ _MODULE_OF = {
     "Partition": "_partitions",
     "PartitionReport": "_partitions",
     "ReadRule": "rules",
-    "Report": "_source",
+    "Report": "_locations",
     "Stream": "_stream",
     "WritableFile": "writing",
     "abort": "writing",

@@ -1,4 +1,4 @@
-"""What the engine says in Arrow's words, for the libraries that do not speak them."""
+"""Helpers for the Arrow schemas and arrays of the engine."""
 
 from typing import Any
 
@@ -8,28 +8,28 @@ import pyarrow as pa
 from .errors import InvalidArgumentError
 
 TYPE = "rntuple.type"
-"""Key of the field metadata under which the C++ type name stands."""
+"""Key of the field metadata with the C++ type name."""
 VERSION = "rntuple.version"
-"""Key of the field metadata under which the version of the C++ class stands."""
+"""Key of the field metadata with the version of the C++ class."""
 CHECKSUM = "rntuple.checksum"
-"""Key of the field metadata under which ROOT's checksum of the C++ class stands."""
+"""Key of the field metadata with ROOT's checksum of the C++ class."""
 PROJECTED = "rntuple.projected"
-"""Key of the field metadata under which the dotted path stands that a projected field shows."""
+"""Key of the field metadata with the dotted path of the source of a projected field."""
 DESCRIPTION = "rntuple.description"
-"""Key of the metadata under which descriptions stand: of a field, and on the schema that of the ntuple."""
+"""Key of the metadata with the description of a field, or of the ntuple on the schema."""
 
 MAX_DECLARED_DEPTH = 65
-"""Levels of a type that can be declared: one more is an error of the format."""
+"""Maximum nesting of declared types, as in the format."""
 MAX_DATA_DEPTH = 63
-"""Levels of types that PyArrow hands over."""
+"""Maximum nesting of types that PyArrow can export."""
 
 _OPTIONALS = ("std::optional", "std::unique_ptr")
 
 
 def type_name(field: Any) -> str:
-    """The C++ type of the values of a `pyarrow.Field`; what is around them (an optional) is left out.
+    """The C++ type of the values of a `pyarrow.Field`, without an enclosing optional.
 
-    Empty for untyped records and collections, and where the field does not come from an ntuple.
+    Empty for untyped records and collections, and for fields that do not come from an ntuple.
     """
     metadata = field.metadata or {}
     name, key = "", TYPE
@@ -38,82 +38,84 @@ def type_name(field: Any) -> str:
     return name
 
 
-def whole_type_name(field: Any) -> str:
-    """The C++ type of a `pyarrow.Field`, with what is around its values.
+def full_type_name(field: Any) -> str:
+    """The C++ type of a `pyarrow.Field`, including an enclosing optional.
 
-    Empty for untyped records and collections, and where the field does not come from an ntuple.
+    Empty for untyped records and collections, and for fields that do not come from an ntuple.
     """
     return str((field.metadata or {}).get(TYPE.encode(), b"").decode())
 
 
 def projected_from(field: Any) -> str:
-    """The dotted path of what a projected field shows; empty for one that is stored."""
+    """The dotted path of the source of a projected field; empty for a stored field."""
     path = ""
-    # A list shows a collection, and its items what is in that.
+    # A list projects a collection, and its items project the items of that.
     while (found := (field.metadata or {}).get(PROJECTED.encode())) is not None:
         path = found.decode()
         if not pa.types.is_large_list(field.type):
             break
         field = field.type.value_field
-    # Items have no name in the paths that people write.
+    # Items have no name in dotted paths.
     return ".".join(name for name in path.split(".") if name != "_0")
 
 
 def description(described: Any) -> str:
-    """Of a `pyarrow.Field`, or of the ntuple if it is a `pyarrow.Schema`; empty where there is none."""
+    """The description of a `pyarrow.Field`, or of the ntuple for a `pyarrow.Schema`; may be empty."""
     return str((described.metadata or {}).get(DESCRIPTION.encode(), b"").decode())
 
 
 def is_tuple(field: Any) -> bool:
-    """Whether a struct stands for `std::pair` or `std::tuple`, whose members have numbers rather than names."""
+    """Whether a struct is a `std::pair` or `std::tuple`, whose members have numbers instead of names."""
     return type_name(field).partition("<")[0] in ("std::pair", "std::tuple")
 
 
 def is_size(field: Any) -> bool:
-    """Whether a field has the sizes of a collection."""
-    return whole_type_name(field).startswith("ROOT::RNTupleCardinality<")
+    """Whether a field holds the sizes of a collection."""
+    return full_type_name(field).startswith("ROOT::RNTupleCardinality<")
 
 
-def are_alike(one: Any, other: Any) -> bool:
-    """Whether fields give arrays of the same type, whatever their C++ types are called.
+def have_same_layout(one: Any, other: Any) -> bool:
+    """Whether fields give arrays of the same type, even if their C++ types differ.
 
-    Of these it depends only on which structs are tuples, and which lists are optionals.
+    The C++ types matter only for which structs are tuples and which lists are optionals.
     """
-    return bool(one.type == other.type and one.nullable == other.nullable and _marks(one) == _marks(other))
+    return bool(
+        one.type == other.type and one.nullable == other.nullable and _layout_flags(one) == _layout_flags(other)
+    )
 
 
-def _marks(field: Any) -> list[bool]:
+def _layout_flags(field: Any) -> list[bool]:
     kind = field.type
-    below = (_marks(kind.field(index)) for index in range(kind.num_fields))
+    below = (_layout_flags(kind.field(index)) for index in range(kind.num_fields))
     return [is_tuple(field), is_optional_list(field), *(mark for marks in below for mark in marks)]
 
 
 def is_optional_list(field: Any) -> bool:
-    """Whether a list stands for a value that may be missing, of a type that has no nulls of its own in Arrow."""
+    """Whether a list represents an optional value of a type that has no nulls in Arrow."""
     return pa.types.is_large_list(field.type) and type_name(field).partition("<")[0] in _OPTIONALS
 
 
 def check_depth(name: str, kind: Any, most: int) -> None:
-    """Raises `InvalidArgumentError` for a type that is nested deeper than so many levels."""
+    """Raises `InvalidArgumentError` for a type that is nested more than ``most`` levels deep."""
     level, depth = [kind], 0
     while level:
         depth += 1
         if depth > most:
-            raise InvalidArgumentError(f"field '{name}' has types nested more than {most} deep")
+            raise InvalidArgumentError(f"field '{name}' nests types more than {most} levels deep")
         level = [one.field(index).type for one in level for index in range(one.num_fields)]
 
 
-def one_batch(batches: list[Any]) -> Any:
-    """Several `pyarrow.RecordBatch` of one schema, at least one, as one."""
+def combine_batches(batches: list[Any]) -> Any:
+    """Concatenates `pyarrow.RecordBatch` objects with the same schema."""
     if len(batches) == 1:
         return batches[0]
-    # Of no entries at all a table has no batch.
+    # A table without entries has no batches.
     (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
     return whole
 
 
 def without_nulls(array: Any) -> Any:
-    """The values of an array as they lie in memory, those that are missing too."""
+    """The values of an array as stored, ignoring nulls."""
     if array.null_count == 0 or pa.types.is_null(array.type):
         return array
     if pa.types.is_struct(array.type):
@@ -125,9 +127,9 @@ def without_nulls(array: Any) -> Any:
     return pa.Array.from_buffers(array.type, len(array), buffers, null_count=0, offset=array.offset, children=children)
 
 
-def numbers(array: Any) -> np.ndarray[Any, Any]:
-    """Numbers or truths as they lie in memory, those that are missing too."""
-    # What pyarrow has for it loads pandas, which takes longer than most reading.
+def to_numbers(array: Any) -> np.ndarray[Any, Any]:
+    """Numbers or booleans as stored, ignoring nulls."""
+    # The method of pyarrow imports pandas, which takes longer than most reads.
     kind, buffer = array.type, array.buffers()[1]
     if pa.types.is_boolean(kind):
         bits = np.frombuffer(b"" if buffer is None else buffer, dtype=np.uint8)
@@ -139,15 +141,15 @@ def numbers(array: Any) -> np.ndarray[Any, Any]:
     return found
 
 
-def nulls(array: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Where an array's values are missing."""
-    return numbers(array.is_null())
+def null_mask(array: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """The null mask of an array."""
+    return to_numbers(array.is_null())
 
 
 def offsets(array: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Where the items of a list, or the bytes of a string, begin and end: one more than there are lists."""
+    """The offsets of lists or strings: one more than their number."""
     if pa.types.is_large_list(array.type):
-        return numbers(array.offsets)
+        return to_numbers(array.offsets)
     buffer = array.buffers()[1]
     if buffer is None or buffer.size == 0:
         return np.zeros(len(array) + 1, dtype=np.int64)
@@ -156,13 +158,13 @@ def offsets(array: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def fixed_values(array: Any) -> Any:
-    """The items of a fixed-size list array, those of lists that are missing too."""
+    """The items of a fixed-size list array, including those of missing lists."""
     size = array.type.list_size
     return array.values.slice(array.offset * size, len(array) * size)
 
 
-def drill(field: Any, array: Any, names: list[str]) -> tuple[Any, Any]:
-    """Takes ``jets.pt`` out of ``jets``: a list of structs becomes a list of what the names lead to."""
+def extract_subfield(field: Any, array: Any, names: list[str]) -> tuple[Any, Any]:
+    """Extracts ``jets.pt`` from ``jets``: a list of structs becomes a list of the subfield."""
     if not names:
         return field, array
     kind = field.type
@@ -172,19 +174,19 @@ def drill(field: Any, array: Any, names: list[str]) -> tuple[Any, Any]:
         member = kind.field(index)
         if array.null_count:
             member = member.with_nullable(True)
-        return drill(member, inner, names[1:])
-    mask = pa.array(nulls(array)) if array.null_count else None
+        return extract_subfield(member, inner, names[1:])
+    mask = pa.array(null_mask(array)) if array.null_count else None
     if pa.types.is_large_list(kind):
-        item, values = drill(kind.value_field, array.values, names)
+        item, values = extract_subfield(kind.value_field, array.values, names)
         wider = pa.large_list(item)
         lists = pa.LargeListArray.from_arrays(pa.array(offsets(array)), values, type=wider, mask=mask)
     else:
-        item, values = drill(kind.value_field, fixed_values(array), names)
+        item, values = extract_subfield(kind.value_field, fixed_values(array), names)
         wider = pa.list_(item, kind.list_size)
         lists = pa.FixedSizeListArray.from_arrays(values, type=wider, mask=mask)
-    return pa.field(field.name, wider, field.nullable, metadata=_frame_metadata(field)), lists
+    return pa.field(field.name, wider, field.nullable, metadata=_outer_metadata(field)), lists
 
 
-def _frame_metadata(field: Any) -> dict[str, str] | None:
-    """Of what is around a value that was taken out, only that it may be missing is still true."""
+def _outer_metadata(field: Any) -> dict[str, str] | None:
+    """The metadata of a list around an extracted subfield: only its optionality still applies."""
     return {TYPE: type_name(field)} if is_optional_list(field) else None

@@ -1,4 +1,4 @@
-"""Arrow arrays as Awkward arrays, without copies but for booleans."""
+"""Conversion of Arrow arrays to Awkward arrays, without copies except for booleans."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,56 +11,58 @@ from . import _arrow
 from .errors import InvalidArgumentError
 
 AddDoc = bool | Mapping[str, str]
-"""What ``ak_add_doc`` may be; see `Ntuple.arrays`."""
+"""The type of ``ak_add_doc``; see `Ntuple.arrays`."""
 
 RECORD = "__record__"
-"""Awkward's name of the parameter that names a record, by which behaviors go."""
+"""The Awkward parameter with the name of a record, which selects its behavior."""
 _DOC = "__doc__"
 
 
 @dataclass(frozen=True)
-class Style:
-    """What an Awkward array has besides values."""
+class AwkwardOptions:
+    """Options of the conversion."""
 
     add_doc: AddDoc = False
-    """Which parameters."""
+    """The parameters to add."""
     fixed_types: bool = False
-    """Whether its type depends on the fields alone. Else that of a variant says whether a value is missing."""
+    """Whether the type depends on the fields only. Otherwise a variant is optional only if values are missing."""
     signed_sizes: bool = False
-    """Whether sizes of collections have 64 bits with a sign, as in uproot."""
+    """Whether sizes of collections are signed 64-bit integers, as in uproot."""
 
     def __post_init__(self) -> None:
-        """Raises `InvalidArgumentError` for what is no ``ak_add_doc``."""
+        """Raises `InvalidArgumentError` for invalid values of ``ak_add_doc``."""
         if isinstance(self.add_doc, bool):
             return
         if not isinstance(self.add_doc, Mapping):
-            raise InvalidArgumentError(f"ak_add_doc is True, False or {{parameter: attribute}}, not {self.add_doc!r}")
+            raise InvalidArgumentError(
+                f"expected ak_add_doc to be True, False or {{parameter: attribute}}, not {self.add_doc!r}"
+            )
         for key, attribute in self.add_doc.items():
             if attribute not in _ATTRIBUTES:
                 known = ", ".join(map(repr, _ATTRIBUTES))
-                raise InvalidArgumentError(f"ak_add_doc: {key!r} cannot be {attribute!r} of a field, only {known}")
+                raise InvalidArgumentError(f"ak_add_doc: unknown attribute {attribute!r} for {key!r}: expected {known}")
 
-    def whole(self, schema: Any) -> dict[str, str] | None:
-        """The parameters of the array of entries."""
+    def ntuple_parameters(self, schema: Any) -> dict[str, str] | None:
+        """The parameters of the array of the ntuple."""
         if self.add_doc is not True:
             return None
         text = _arrow.description(schema)
         return {_DOC: text} if text else None
 
     def parameters(self, field: Any) -> dict[str, str] | None:
-        """The parameters of what becomes of a field."""
+        """The parameters of the array of a field."""
         if self.add_doc is False:
             return None
         if self.add_doc is True:
             text = _ATTRIBUTES["description"](field)
             return {_DOC: text} if text else None
         if not field.metadata and not pa.types.is_nested(field.type):
-            # The bits of a bitset, which are no field.
+            # The bits of a bitset are not a field.
             return None
         return {key: _ATTRIBUTES[attribute](field) for key, attribute in self.add_doc.items() if key != RECORD}
 
     def record(self, field: Any) -> dict[str, str] | None:
-        """The parameters of a record itself, below what may be around it."""
+        """The parameters of a record, inside of an enclosing option."""
         if isinstance(self.add_doc, bool) or RECORD not in self.add_doc:
             return None
         name = _ATTRIBUTES[self.add_doc[RECORD]](field)
@@ -68,35 +70,35 @@ class Style:
 
 
 _ATTRIBUTES: dict[str, Callable[[Any], str]] = {
-    "typename": _arrow.whole_type_name,
+    "typename": _arrow.full_type_name,
     "description": _arrow.description,
     "name": lambda field: str(field.name),
 }
-_PLAIN = Style()
+_PLAIN = AwkwardOptions()
 
 
-def to_awkward(batch: Any, style: Style = _PLAIN) -> Any:
+def to_awkward(batch: Any, style: AwkwardOptions = _PLAIN) -> Any:
     """A record array of the columns of a `pyarrow.RecordBatch`.
 
-    Fields that cannot be missing have types without an option; pairs and tuples are tuples; the items of maps are
-    tuples of key and value; strings are strings, or bytestrings where they are not UTF-8.
+    Only nullable fields have option types; pairs and tuples become tuples, items of maps tuples of key and value, and
+    strings strings, or bytestrings if they are not UTF-8.
     """
     import awkward as ak
 
     columns = [content(field, column, style) for field, column in zip(batch.schema, batch.columns, strict=True)]
-    parameters = style.whole(batch.schema)
+    parameters = style.ntuple_parameters(batch.schema)
     return ak.Array(ak.contents.RecordArray(columns, batch.schema.names, length=batch.num_rows, parameters=parameters))
 
 
-def content(field: Any, array: Any, style: Style) -> Any:
+def content(field: Any, array: Any, style: AwkwardOptions) -> Any:
     """An Awkward layout of an Arrow array."""
     layout = _content(field, array, style)
     parameters = style.parameters(field)
     return layout.copy(parameters={**layout.parameters, **parameters}) if parameters else layout
 
 
-def _content(field: Any, array: Any, style: Style) -> Any:
-    """The same without parameters of its own."""
+def _content(field: Any, array: Any, style: AwkwardOptions) -> Any:
+    """The layout without the parameters of the field."""
     import awkward as ak
 
     if style.signed_sizes and _arrow.is_size(field):
@@ -112,15 +114,15 @@ def _content(field: Any, array: Any, style: Style) -> Any:
     if pa.types.is_union(array.type):
         return _union(array, style)
     if not field.nullable:
-        # Below something that is missing, values are marked as missing too.
+        # Values below a missing parent are marked as missing too.
         return _values(field, _arrow.without_nulls(array), style)
-    mask = ak.index.Index8(_arrow.nulls(array).view(np.int8))
+    mask = ak.index.Index8(_arrow.null_mask(array).view(np.int8))
     values = _values(field, _arrow.without_nulls(array), style)
     return ak.contents.ByteMaskedArray.simplified(mask, values, valid_when=False)
 
 
-def _values(field: Any, array: Any, style: Style) -> Any:
-    """The same for an array in which nothing is missing."""
+def _values(field: Any, array: Any, style: AwkwardOptions) -> Any:
+    """The layout of an array without nulls."""
     import awkward as ak
 
     kind = array.type
@@ -138,7 +140,7 @@ def _values(field: Any, array: Any, style: Style) -> Any:
     if pa.types.is_fixed_size_list(kind):
         inner = content(kind.value_field, _arrow.fixed_values(array), style)
         return ak.contents.RegularArray(inner, kind.list_size, zeros_length=len(array))
-    return ak.contents.NumpyArray(_arrow.numbers(array))
+    return ak.contents.NumpyArray(_arrow.to_numbers(array))
 
 
 def _text(array: Any, item: str, whole: str) -> Any:
@@ -151,16 +153,16 @@ def _text(array: Any, item: str, whole: str) -> Any:
     return ak.contents.ListOffsetArray(ends, inner, parameters={"__array__": whole})
 
 
-def _union(array: Any, style: Style) -> Any:
-    """A variant. The alternative that stands for "no value" becomes an option around the others."""
+def _union(array: Any, style: AwkwardOptions) -> Any:
+    """A variant. Its alternative for "no value" becomes an option around the others."""
     import awkward as ak
 
     children = [content(array.type.field(i), array.field(i), style) for i in range(1, array.type.num_fields)]
-    tags = _arrow.numbers(array.type_codes) - np.int8(1)
-    places = _arrow.numbers(array.offsets)
+    tags = _arrow.to_numbers(array.type_codes) - np.int8(1)
+    places = _arrow.to_numbers(array.offsets)
     there = tags >= 0
     if style.fixed_types:
-        # What has no value is an alternative of its own, the first, as uproot has it.
+        # The first alternative represents missing values, as in uproot.
         nothing = ak.contents.IndexedOptionArray(ak.index.Index64(np.array([-1])), ak.contents.EmptyArray())
         options = [
             child if child.is_option or child.is_union else ak.contents.UnmaskedArray(child) for child in children
@@ -174,18 +176,18 @@ def _union(array: Any, style: Style) -> Any:
         kind = ak.contents.IndexedArray if there.all() else ak.contents.IndexedOptionArray
         return kind.simplified(ak.index.Index64(index), children[0])
     if not there.all():
-        # Awkward has options inside of unions only: what has no value is one more, missing, value of the first.
+        # Awkward supports options only inside of unions: missing values become one of the first alternative.
         count = len(children[0])
         index = np.append(np.arange(count), -1)
         children[0] = ak.contents.IndexedOptionArray.simplified(ak.index.Index64(index), children[0])
         tags, places = np.where(there, tags, np.int8(0)), np.where(there, places, np.int32(count))
     if any(child.is_option for child in children):
         children = [child if child.is_option else ak.contents.UnmaskedArray.simplified(child) for child in children]
-    # Not simplified where that can be: an integer beside a float would become one.
+    # Not simplified if possible: that would merge integers and floats.
     union = ak.contents.UnionArray.simplified if any(map(_is_nested, children)) else ak.contents.UnionArray
     return union(ak.index.Index8(np.ascontiguousarray(tags)), ak.index.Index32(np.ascontiguousarray(places)), children)
 
 
 def _is_nested(child: Any) -> bool:
-    """Whether a union may not have such an alternative."""
+    """Whether a layout is not allowed as an alternative of a union."""
     return bool(child.is_union or (child.is_indexed and not child.is_option))

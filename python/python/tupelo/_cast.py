@@ -1,4 +1,4 @@
-"""Arrow data as the declared fields want them."""
+"""Casts of Arrow data to declared fields."""
 
 from typing import Any
 
@@ -6,101 +6,101 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._arrow import fixed_values, is_optional_list, whole_type_name
+from ._arrow import fixed_values, full_type_name, is_optional_list
 from .errors import InvalidArgumentError
 
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
-"""Tests for the types of lists of any length."""
+"""Predicates of the variable-length list types."""
 
 
-def fit(table: Any, schema: Any) -> Any:
-    """A table in the columns of a schema, in its order, with its numbers.
+def cast_table(table: Any, schema: Any) -> Any:
+    """Casts a table to a schema, with its columns in the order of the schema.
 
-    Numbers are converted where nothing is lost but digits of a float: 3.0 becomes an integer, 3.5 and 300 for a byte
-    do not. Raises `InvalidArgumentError` for what does not fit, and for columns that are missing or too many.
+    Numbers are converted if only digits of a float are lost: 3.0 becomes an integer; 3.5, and 300 as a byte, are
+    errors. Raises `InvalidArgumentError` for values that do not fit and for missing or unknown columns.
     """
     if table.schema.names != schema.names:
         _check_names("columns", table.schema.names, schema.names)
         table = table.select(schema.names)
     columns = []
     for field, column in zip(schema, table.columns, strict=True):
-        chunks = [trimmed(chunk) for chunk in column.chunks]
+        chunks = [trim(chunk) for chunk in column.chunks]
         if column.type != field.type or (column.null_count and not field.nullable):
-            chunks = [fit_array(chunk, field, field.name) for chunk in chunks]
+            chunks = [cast_array(chunk, field, field.name) for chunk in chunks]
         columns.append(pa.chunked_array(chunks, None if chunks else field.type))
     return pa.Table.from_arrays(columns, schema.names)
 
 
 def _check_names(what: str, given: list[str], wanted: list[str]) -> None:
-    twice = sorted({name for name in given if given.count(name) > 1})
+    duplicate = sorted({name for name in given if given.count(name) > 1})
     missing = [name for name in wanted if name not in given]
     unknown = [name for name in given if name not in wanted]
-    wrong = [("twice", twice), ("missing", missing), ("unknown", unknown)]
+    wrong = [("duplicate", duplicate), ("missing", missing), ("unknown", unknown)]
     texts = [f"{how}: {', '.join(map(repr, names))}" for how, names in wrong if names]
     if texts:
-        raise InvalidArgumentError(f"the {what} are not the declared ones ({'; '.join(texts)})")
+        raise InvalidArgumentError(f"the {what} do not match the declared ones ({'; '.join(texts)})")
 
 
-def trimmed(array: Any) -> Any:
-    """The same without what lies outside of its slice: the engine's Arrow cannot slice records in records, and nulls
-    that are not there would count.
+def trim(array: Any) -> Any:
+    """Removes values outside of the slice of an array: the engine's Arrow cannot slice nested records, and nulls
+    outside of the slice would count.
     """
-    if not _is_loose(array):
+    if not _needs_trimming(array):
         return array
     kind, mask = array.type, array.is_null() if array.null_count else None
     if pa.types.is_struct(kind):
-        members = [trimmed(array.field(index)) for index in range(kind.num_fields)]
+        members = [trim(array.field(index)) for index in range(kind.num_fields)]
         return pa.StructArray.from_arrays(members, fields=list(kind), mask=mask)
     if pa.types.is_fixed_size_list(kind):
-        return pa.FixedSizeListArray.from_arrays(trimmed(fixed_values(array)), type=kind, mask=mask)
+        return pa.FixedSizeListArray.from_arrays(trim(fixed_values(array)), type=kind, mask=mask)
     offsets = array.offsets.to_numpy()
-    values = trimmed(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
+    values = trim(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
     return type(array).from_arrays(pa.array(offsets - offsets[0]), values, type=kind, mask=mask)
 
 
-def _is_loose(array: Any) -> bool:
-    """Whether something lies outside of the slice of an array of records or lists."""
+def _needs_trimming(array: Any) -> bool:
+    """Whether an array of records or lists has values outside of its slice."""
     kind = array.type
     if pa.types.is_struct(kind):
-        return array.offset > 0 or any(_is_loose(array.field(index)) for index in range(kind.num_fields))
+        return array.offset > 0 or any(_needs_trimming(array.field(index)) for index in range(kind.num_fields))
     if pa.types.is_fixed_size_list(kind):
-        return len(array.values) != len(array) * kind.list_size or _is_loose(array.values)
+        return len(array.values) != len(array) * kind.list_size or _needs_trimming(array.values)
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and len(array):
         offsets = array.offsets
         is_whole = offsets[0].as_py() == 0 and offsets[-1].as_py() == len(array.values)
-        return array.offset > 0 or not is_whole or _is_loose(array.values)
+        return array.offset > 0 or not is_whole or _needs_trimming(array.values)
     return False
 
 
-def in_order(views: Any) -> Any:
-    """A list view as a list. Arrow's own cast gives wrong offsets (pyarrow 26: the last one is 0)."""
+def list_view_to_list(views: Any) -> Any:
+    """Converts a list view to a list. Arrow's own cast gives wrong offsets (pyarrow 26: the last one is 0)."""
     sizes = np.where(views.is_valid().to_numpy(zero_copy_only=False), views.sizes.to_numpy(), 0)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     mask = views.is_null() if views.null_count else None
     return pa.LargeListArray.from_arrays(pa.array(offsets), views.flatten(), mask=mask)
 
 
-def fit_array(array: Any, field: Any, path: str) -> Any:
-    """An array in the physical type of a field; strings and bytes are left to the engine."""
+def cast_array(array: Any, field: Any, path: str) -> Any:
+    """Casts an array to the physical type of a field; the engine converts strings and bytes."""
     have, want = array.type, field.type
     if pa.types.is_dictionary(have):
-        return fit_array(_decoded(array), field, path)
-    if (is_optional_list(field) and not _is_list(have)) or _may_be_missing(array, field):
+        return cast_array(_decoded(array), field, path)
+    if (is_optional_list(field) and not _is_list(have)) or _is_optional_record(array, field):
         there = np.asarray(array.is_valid())
         offsets = np.concatenate([[0], np.cumsum(there)])
-        items = fit_array(array.filter(pa.array(there)), want.value_field, path)
+        items = cast_array(array.filter(pa.array(there)), want.value_field, path)
         return pa.LargeListArray.from_arrays(pa.array(offsets), items)
     if pa.types.is_union(want):
-        return array if have == want else _fit_union(array, want, path)
+        return array if have == want else _cast_union(array, want, path)
     check_missing(array.null_count, field, path)
-    if have == want or _are_texts(have, want):
+    if have == want or _are_strings(have, want):
         return array
     if pa.types.is_null(have):
         return pa.nulls(len(array), want)
     if pa.types.is_struct(want) and pa.types.is_struct(have):
-        return _fit_struct(array, want, path)
+        return _cast_struct(array, want, path)
     if pa.types.is_large_list(want) or pa.types.is_fixed_size_list(want):
-        lists = _fit_lists(array, want, path)
+        lists = _cast_lists(array, want, path)
         if lists is not None:
             return lists
     elif _is_number(have) and _is_number(want):
@@ -109,22 +109,22 @@ def fit_array(array: Any, field: Any, path: str) -> Any:
         except pa.ArrowInvalid as error:
             raise InvalidArgumentError(f"field '{path}': {text_of(error)}") from error
         if _is_lossy(array, fitting):
-            raise InvalidArgumentError(f"field '{path}': the declared type {want} cannot hold all of the values")
+            raise InvalidArgumentError(f"field '{path}': some values do not fit the declared type {want}")
         return fitting
     raise InvalidArgumentError(f"field '{path}': values of the Arrow type {have} do not fit the declared type {want}")
 
 
-def _may_be_missing(array: Any, field: Any) -> bool:
-    """Whether records that may be missing, or lists of them, go into an untyped collection of no or one."""
+def _is_optional_record(array: Any, field: Any) -> bool:
+    """Whether optional records, or lists of them, are stored as untyped collections of at most one record."""
     have, want = array.type, field.type
-    if not pa.types.is_large_list(want) or whole_type_name(field) or _record_depth(want) != _record_depth(have) + 1:
+    if not pa.types.is_large_list(want) or full_type_name(field) or _record_depth(want) != _record_depth(have) + 1:
         return False
-    # Of several levels that could be the one, it is the outer one unless the type says that items may be missing.
+    # If several levels qualify, it is the outermost one unless the items are nullable.
     return bool(pa.types.is_struct(have) or array.null_count or not have.value_field.nullable)
 
 
 def _record_depth(kind: Any) -> int:
-    """How many lists are around records; less than 0 where there are none."""
+    """The number of lists around records; negative without records."""
     depth = 0
     while _is_list(kind):
         kind, depth = kind.value_type, depth + 1
@@ -132,7 +132,7 @@ def _record_depth(kind: Any) -> int:
 
 
 def check_missing(count: int, field: Any, path: str) -> None:
-    """Raises `InvalidArgumentError` where so many values are missing of a field that wants all."""
+    """Raises `InvalidArgumentError` for missing values of a field that is not nullable."""
     if count and not field.nullable:
         raise InvalidArgumentError(
             f"field '{path}': {count} values are missing, but the field is not declared as std::optional"
@@ -140,7 +140,7 @@ def check_missing(count: int, field: Any, path: str) -> None:
 
 
 def _decoded(array: Any) -> Any:
-    """The values of a dictionary array. Arrow cannot take views, which polars makes of categories."""
+    """The values of a dictionary array. Arrow cannot `take` from string views, which polars uses for categories."""
     values = array.dictionary
     if pa.types.is_string_view(values.type):
         values = values.cast(pa.large_string())
@@ -150,7 +150,7 @@ def _decoded(array: Any) -> Any:
 
 
 def _is_lossy(array: Any, fitting: Any) -> bool:
-    """Whether a cast lost more than digits of a float: Arrow lets infinity and truth take the place of numbers."""
+    """Whether a cast lost more than digits of a float: Arrow may convert numbers to infinity or booleans."""
     if pa.types.is_boolean(fitting.type):
         return not fitting.cast(array.type).equals(array)
     if pa.types.is_floating(array.type) and pa.types.is_floating(fitting.type):
@@ -158,25 +158,25 @@ def _is_lossy(array: Any, fitting: Any) -> bool:
     return False
 
 
-def _fit_struct(array: Any, want: Any, path: str) -> Any:
+def _cast_struct(array: Any, want: Any, path: str) -> Any:
     members = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
     given = dict(zip(array.type.names, members, strict=True))
-    # Members of tuples have numbers, which Awkward and RNTuple spell differently.
+    # Members of tuples are numbered differently in Awkward and RNTuple.
     numbered = all(name.removeprefix("_").isdigit() for name in given)
     if numbered and len(members) == want.num_fields:
         given = dict(zip(want.names, members, strict=True))
     _check_names(f"members of '{path}'", list(given), want.names)
     fields = [member.with_nullable(member.nullable or bool(array.null_count)) for member in want]
-    fitted = [fit_array(given[member.name], member, f"{path}.{member.name}") for member in fields]
+    fitted = [cast_array(given[member.name], member, f"{path}.{member.name}") for member in fields]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(fitted, names=want.names, mask=mask)
 
 
-def _fit_lists(array: Any, want: Any, path: str) -> Any:
-    """The items of lists fitted, the lists in the way the field wants them; None for what are no lists."""
+def _cast_lists(array: Any, want: Any, path: str) -> Any:
+    """Casts lists and their items to a list type; None for other arrays."""
     have, item = array.type, want.value_field
     if pa.types.is_list_view(have) or pa.types.is_large_list_view(have):
-        array = in_order(array)
+        array = list_view_to_list(array)
         have = array.type
     mask = array.is_null() if array.null_count else None
     is_fixed = pa.types.is_fixed_size_list(have)
@@ -187,7 +187,7 @@ def _fit_lists(array: Any, want: Any, path: str) -> Any:
             starts = array.offsets.to_numpy()[:-1]
             lengths = np.diff(array.offsets.to_numpy())
             if (lengths[np.asarray(array.is_valid())] != want.list_size).any():
-                raise InvalidArgumentError(f"field '{path}': not every list has {want.list_size} items")
+                raise InvalidArgumentError(f"field '{path}': expected every list to have {want.list_size} items")
         else:
             return None
         return _fixed_arrays(array, starts, want, path)
@@ -204,12 +204,12 @@ def _fit_lists(array: Any, want: Any, path: str) -> Any:
         return array
     else:
         return None
-    values = fit_array(values, item, path)
+    values = cast_array(values, item, path)
     return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 
-def _fit_union(array: Any, want: Any, path: str) -> Any:
-    """Values of one or several types as a variant: each as the alternative that is nearest to its type."""
+def _cast_union(array: Any, want: Any, path: str) -> Any:
+    """Casts values of one or several types to a variant, each to the alternative with the closest type."""
     if pa.types.is_union(array.type):
         codes = np.asarray(array.type_codes.to_numpy())
         is_dense = array.type.mode == "dense"
@@ -218,7 +218,7 @@ def _fit_union(array: Any, want: Any, path: str) -> Any:
         _check_union(codes, places, children, path)
     else:
         places, children = np.arange(len(array)), [(np.ones(len(array), dtype=bool), array)]
-    rows: list[list[Any]] = [[] for _ in want]
+    indices: list[list[Any]] = [[] for _ in want]
     parts: list[list[Any]] = [[] for _ in want]
     nothing = next((index for index, alternative in enumerate(want) if pa.types.is_null(alternative.type)), None)
     for is_mine, child in children:
@@ -226,18 +226,18 @@ def _fit_union(array: Any, want: Any, path: str) -> Any:
         values = child.take(pa.array(places[mine]))
         if nothing is not None and values.null_count:
             missing = values.is_null().to_numpy(zero_copy_only=False)
-            rows[nothing].append(mine[missing])
+            indices[nothing].append(mine[missing])
             parts[nothing].append(pa.nulls(int(missing.sum())))
             mine, values = mine[~missing], values.drop_null()
         if len(values):
-            index, fitted = _fit_alternative(values, want, path)
-            rows[index].append(mine)
+            index, fitted = _cast_to_alternative(values, want, path)
+            indices[index].append(mine)
             parts[index].append(fitted)
-    return dense_union(want, len(array), rows, parts)
+    return dense_union(want, len(array), indices, parts)
 
 
 def _check_union(codes: Any, places: Any, children: list[tuple[Any, Any]], path: str) -> None:
-    """Raises `InvalidArgumentError` for values of no alternative or outside of one, which Arrow does not check."""
+    """Raises `InvalidArgumentError` for invalid type ids and offsets, which Arrow does not check."""
     known = np.zeros(len(codes), dtype=bool)
     for is_mine, child in children:
         outside = is_mine & ((places < 0) | (places >= len(child)))
@@ -249,16 +249,14 @@ def _check_union(codes: Any, places: Any, children: list[tuple[Any, Any]], path:
         known |= is_mine
     if not known.all():
         at = int(np.flatnonzero(~known)[0])
-        raise InvalidArgumentError(
-            f"'{path}': value {at} of the union has type id {codes[at]}, which no alternative has"
-        )
+        raise InvalidArgumentError(f"'{path}': value {at} of the union has type id {codes[at]}, which does not exist")
 
 
-def dense_union(kind: Any, count: int, rows: list[list[Any]], parts: list[list[Any]]) -> Any:
-    """A variant of so many values: for each alternative arrays of them, and which of all they are."""
+def dense_union(kind: Any, count: int, indices: list[list[Any]], parts: list[list[Any]]) -> Any:
+    """Builds a variant of ``count`` values from the arrays of each alternative and the indices of their values."""
     tags, offsets = np.zeros(count, dtype=np.int8), np.zeros(count, dtype=np.int32)
     alternatives = []
-    for code, alternative, numbers, values in zip(kind.type_codes, kind, rows, parts, strict=True):
+    for code, alternative, numbers, values in zip(kind.type_codes, kind, indices, parts, strict=True):
         at = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
         tags[at], offsets[at] = code, np.arange(len(at))
         alternatives.append(pa.concat_arrays(values) if values else pa.nulls(0, alternative.type))
@@ -266,22 +264,24 @@ def dense_union(kind: Any, count: int, rows: list[list[Any]], parts: list[list[A
     return pa.UnionArray.from_dense(pa.array(tags), pa.array(offsets), alternatives, names, list(kind.type_codes))
 
 
-def _fit_alternative(values: Any, want: Any, path: str) -> tuple[int, Any]:
-    """Which alternative of a variant holds values of one type, and the values in it."""
+def _cast_to_alternative(values: Any, want: Any, path: str) -> tuple[int, Any]:
+    """The alternative of a variant for values of one type, and the values cast to it."""
     near = sorted((distance, index) for index, one in enumerate(want) if (distance := _distance(values.type, one.type)))
     refused: InvalidArgumentError | None = None
     for _, index in near:
         try:
-            return index, fit_array(values, want.field(index), f"{path}.{want.field(index).name}")
+            return index, cast_array(values, want.field(index), f"{path}.{want.field(index).name}")
         except InvalidArgumentError as error:
             refused = refused or error
     kinds = ", ".join(str(one.type) for one in want if not pa.types.is_null(one.type))
-    raise refused or InvalidArgumentError(f"field '{path}': values of the Arrow type {values.type} are none of {kinds}")
+    raise refused or InvalidArgumentError(
+        f"field '{path}': expected values of {kinds}, not of the Arrow type {values.type}"
+    )
 
 
 def _distance(have: Any, want: Any) -> int:
-    """How far types are from each other: 1 if they are the same, 0 if one cannot become the other."""
-    if have == want or _are_texts(have, want):
+    """Distance between types: 1 if they are equal, 0 if one cannot be cast to the other."""
+    if have == want or _are_strings(have, want):
         return 1
     families = pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_struct, _is_list
     if any(test(have) and test(want) for test in families):
@@ -290,22 +290,22 @@ def _distance(have: Any, want: Any) -> int:
 
 
 def _fixed_arrays(array: Any, starts: Any, want: Any, path: str) -> Any:
-    """Lists of the right length, whose items begin at these places, as arrays of fixed size."""
+    """Fixed-size arrays of lists with the right length, whose items begin at ``starts``."""
     size, is_there = want.list_size, np.asarray(array.is_valid())
     if is_there.all():
         start = int(starts[0]) if len(starts) else 0
         values = array.values.slice(start, len(array) * size)
-        return pa.FixedSizeListArray.from_arrays(fit_array(values, want.value_field, path), size)
+        return pa.FixedSizeListArray.from_arrays(cast_array(values, want.value_field, path), size)
     if not is_there.any():
         return pa.nulls(len(array), want)
-    # What is missing holds something all the same: what the first one does that is there.
+    # Missing arrays need values too: those of the first one that is not missing.
     starts = np.where(is_there, starts, starts[np.flatnonzero(is_there)[0]])
     values = array.values.take(pa.array((starts[:, None] + np.arange(size)).ravel()))
-    values = fit_array(values, want.value_field, path)
+    values = cast_array(values, want.value_field, path)
     return pa.FixedSizeListArray.from_arrays(values, size, mask=pa.array(~is_there))
 
 
-def _are_texts(*types: Any) -> bool:
+def _are_strings(*types: Any) -> bool:
     tests = (
         pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
         pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
@@ -326,5 +326,5 @@ def _is_list(kind: Any) -> bool:
 
 
 def text_of(error: Exception) -> str:
-    """The first line of what Arrow says."""
+    """The first line of an Arrow error message."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -7,8 +7,8 @@ from . import _core
 
 
 def main() -> None:
-    """Runs the command on the arguments of this program, and exits with its status."""
-    # Python's handler would wait until Python code runs again. A program that is started with SIGINT ignored has none.
+    """Runs the command with the arguments of this program and exits with its status."""
+    # Python's handler would wait until Python code runs again. It is absent if the program starts with SIGINT ignored.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_core.run_command(["tupelo", *sys.argv[1:]]))

@@ -1,4 +1,4 @@
-"""Data of all kinds as Arrow, on their way into a file."""
+"""Conversion of data to Arrow for writing."""
 
 import sys
 from collections.abc import Mapping, Set
@@ -9,53 +9,53 @@ import pyarrow as pa
 
 from . import _core
 from ._arrow import MAX_DATA_DEPTH, MAX_DECLARED_DEPTH, TYPE, check_depth, is_optional_list
-from ._cast import LISTS, in_order, text_of, trimmed
+from ._cast import LISTS, list_view_to_list, text_of, trim
 from ._checks import check_name
-from ._values import plain, to_declared
+from ._values import to_arrow, to_arrow_values
 from .errors import Error, InvalidArgumentError
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError, ValueError, OverflowError)
 
 
 def is_stream(data: Any) -> bool:
-    """Whether data come in batches from elsewhere and say in Arrow's words what they are."""
+    """Whether data are an Arrow stream and not a table, data frame or Awkward array."""
     is_frame = isinstance(data, pa.Table) or _is_pandas(data) or _is_awkward(data)
     return hasattr(data, "__arrow_c_stream__") and not is_frame
 
 
 def batches(data: Any) -> Any:
-    """The `pyarrow.RecordBatchReader` of what `is_stream` is true of.
+    """The `pyarrow.RecordBatchReader` of a stream.
 
-    Raises `InvalidArgumentError` where the stream has no columns with names.
+    Raises `InvalidArgumentError` if the stream has no named columns.
     """
     try:
         return pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid as error:
-        raise _no_columns(data, error) from error
+        raise _no_named_columns_error(data, error) from error
 
 
-def says_all(schema: Any) -> bool:
-    """Whether a schema comes from an ntuple, so that what is nullable in it is meant to be."""
+def has_type_names(schema: Any) -> bool:
+    """Whether a schema comes from an ntuple, so that its nullability is intended."""
     return len(schema) > 0 and all(TYPE.encode() in (field.metadata or {}) for field in schema)
 
 
 def to_table(data: Any, schema: Any = None) -> Any:
-    """Data as a `pyarrow.Table` with one column per field; a schema says what Python's own values are meant to be.
+    """Data as a `pyarrow.Table` with one column per field; a schema gives the types of Python values.
 
-    Taken are mappings of names to columns (NumPy arrays, of which those with more dimensions become fixed-size arrays,
-    Awkward arrays, Arrow arrays, pandas series, lists), Awkward records, NumPy structured arrays, pandas data frames,
-    and all that has ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+    Accepts mappings of names to columns (NumPy arrays, whose further dimensions become fixed-size arrays, Awkward
+    arrays, Arrow arrays, pandas series, lists), Awkward records, NumPy structured arrays, pandas data frames, and
+    objects with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
 
-    Raises `InvalidArgumentError` for all else, and for columns of different lengths.
+    Raises `InvalidArgumentError` for other data and for columns of different lengths.
     """
     if isinstance(data, pa.Table):
         return _without_views(data)
     if _is_awkward(data):
-        return _table_of_awkward(data)
+        return _table_from_awkward(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return _table({name: data[name] for name in data.dtype.names}, schema)
     if _is_pandas(data):
-        return _table_of_pandas(data)
+        return _table_from_pandas(data)
     if isinstance(data, Mapping) and not hasattr(data, "__arrow_c_stream__"):
         return _table(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
@@ -64,54 +64,54 @@ def to_table(data: Any, schema: Any = None) -> Any:
         try:
             return _without_views(pa.Table.from_batches([pa.record_batch(data)]))
         except pa.ArrowInvalid as error:
-            raise _no_columns(data, error) from error
+            raise _no_named_columns_error(data, error) from error
     from .columns import NtupleWithColumns
 
     if isinstance(data, NtupleWithColumns):
-        raise InvalidArgumentError(f"{data!r} is written by its method write(), as a new file: data.write('out.root')")
+        raise InvalidArgumentError(f"{data!r} cannot be appended; write it to a new file: data.write('out.root')")
     raise InvalidArgumentError(
-        f"data of type {type(data).__name__} have no named columns; give a dict of columns, an Awkward array of "
+        f"data of type {type(data).__name__} have no named columns; expected a dict of columns, an Awkward array of "
         "records, a data frame or an Arrow table"
     )
 
 
-def _no_columns(data: Any, error: Exception) -> InvalidArgumentError:
-    return InvalidArgumentError(f"data of type {type(data).__name__} are no columns with names: {text_of(error)}")
+def _no_named_columns_error(data: Any, error: Exception) -> InvalidArgumentError:
+    return InvalidArgumentError(f"data of type {type(data).__name__} have no named columns: {text_of(error)}")
 
 
-def tight_schema(table: Any) -> Any:
-    """The schema of a table, nullable only where something is missing: others call everything nullable."""
+def inferred_nullability(table: Any) -> Any:
+    """The schema of a table, nullable only if values are missing: other libraries mark all fields nullable."""
     for field in table.schema:
         check_depth(field.name, field.type, MAX_DATA_DEPTH)
     columns = [
-        pa.chunked_array([trimmed(chunk) for chunk in column.chunks], field.type)
+        pa.chunked_array([trim(chunk) for chunk in column.chunks], field.type)
         for field, column in zip(table.schema, table.columns, strict=True)
     ]
     return _core.tighten(pa.Table.from_arrays(columns, schema=table.schema))
 
 
-def plain_schema(schema: Any) -> Any:
-    """A schema in the Arrow types that reading gives: wide lists and strings, maps as lists, no dictionaries."""
+def normalize_schema(schema: Any) -> Any:
+    """A schema in the Arrow types of reading: large lists and strings, maps as lists, no dictionaries."""
     for field in schema:
         check_depth(field.name, field.type, MAX_DECLARED_DEPTH)
-    return pa.schema([_plain_field(field) for field in schema], metadata=schema.metadata)
+    return pa.schema([_normalize_field(field) for field in schema], metadata=schema.metadata)
 
 
-def _plain_field(field: Any) -> Any:
+def _normalize_field(field: Any) -> Any:
     kind, metadata = field.type, field.metadata
     while pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_map(kind):
         (name,) = _core.type_names(pa.schema([pa.field(field.name, kind, nullable=False)]))
         metadata = metadata or {TYPE: name}
-        pair = [_plain_field(kind.key_field.with_name("key")), _plain_field(kind.item_field.with_name("value"))]
+        pair = [_normalize_field(kind.key_field.with_name("key")), _normalize_field(kind.item_field.with_name("value"))]
         kind = pa.large_list(pa.field("item", pa.struct(pair), nullable=False))
     elif pa.types.is_struct(kind):
-        kind = pa.struct([_plain_field(member) for member in kind])
+        kind = pa.struct([_normalize_field(member) for member in kind])
     elif pa.types.is_fixed_size_list(kind):
-        kind = pa.list_(_plain_field(kind.value_field), kind.list_size)
+        kind = pa.list_(_normalize_field(kind.value_field), kind.list_size)
     elif any(test(kind) for test in LISTS):
-        kind = pa.large_list(_plain_field(kind.value_field))
+        kind = pa.large_list(_normalize_field(kind.value_field))
     elif pa.types.is_string(kind) or pa.types.is_string_view(kind):
         kind = pa.large_string()
     elif pa.types.is_binary(kind) or pa.types.is_binary_view(kind):
@@ -131,7 +131,7 @@ def _is_pandas(data: Any) -> bool:
 
 def _table(columns: Mapping[Any, Any], schema: Any = None) -> Any:
     if not columns:
-        raise InvalidArgumentError("there is no column, but an ntuple has at least one field")
+        raise InvalidArgumentError("no columns: an ntuple needs at least one field")
     wanted = {} if schema is None else {field.name: field for field in schema}
     arrays = {}
     for name, column in columns.items():
@@ -140,35 +140,35 @@ def _table(columns: Mapping[Any, Any], schema: Any = None) -> Any:
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         text = ", ".join(f"'{name}' {length}" for name, length in lengths.items())
-        raise InvalidArgumentError(f"the columns have different numbers of entries: {text}")
+        raise InvalidArgumentError(f"the columns have different lengths: {text}")
     for name, array in arrays.items():
         check_depth(name, array.type, MAX_DECLARED_DEPTH)
-    fields = [field for field, _ in map(_named_tuples, arrays, arrays.values())]
+    fields = [field for field, _ in map(_mark_tuples, arrays, arrays.values())]
     return _without_views(pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields)))
 
 
 def _without_views(table: Any) -> Any:
-    """Lists in the form whose offsets are in order."""
+    """Converts list views to lists."""
     for index, field in enumerate(table.schema):
         if pa.types.is_list_view(field.type) or pa.types.is_large_list_view(field.type):
-            column = pa.chunked_array([in_order(chunk) for chunk in table.column(index).chunks])
+            column = pa.chunked_array([list_view_to_list(chunk) for chunk in table.column(index).chunks])
             table = table.set_column(index, field.with_type(column.type), column)
     return table
 
 
-def _table_of_awkward(data: Any) -> Any:
+def _table_from_awkward(data: Any) -> Any:
     import awkward as ak
 
     names = ak.fields(data)
     if isinstance(data, ak.Record) or not names or ak.is_tuple(data) or data.layout.is_option:
         raise InvalidArgumentError(
-            f"an Awkward array of records with named fields is needed, not one of type {data.type}"
+            f"expected an Awkward array of records with named fields, not one of type {data.type}"
         )
     return _table({name: data[name] for name in names})
 
 
-def _table_of_pandas(data: Any) -> Any:
-    """Levels of the index that have a name become fields behind the columns; an index without a name only counts."""
+def _table_from_pandas(data: Any) -> Any:
+    """A table of the columns and of the named levels of the index; unnamed levels are dropped."""
     try:
         named = [name for name in data.index.names if name is not None]
         columns = [*data.columns, *named]
@@ -184,12 +184,12 @@ def _table_of_pandas(data: Any) -> Any:
 
 
 def _is_numpy_float(kind: Any) -> bool:
-    """Whether a column of pandas has NumPy's floats, of which NaN is one. In others it stands for what is missing."""
+    """Whether a pandas column has NumPy floats, where NaN is a value. In other columns NaN means missing."""
     return isinstance(kind, np.dtype) and kind.kind == "f"
 
 
 def _column(name: str, column: Any, want: Any) -> Any:
-    """One column as an Arrow array; Python's own values become what is wanted, if they can."""
+    """One column as an Arrow array; Python values are converted to the wanted type."""
     try:
         return to_array(column, want)
     except InvalidArgumentError as error:
@@ -199,17 +199,17 @@ def _column(name: str, column: Any, want: Any) -> Any:
 
 
 def to_array(values: Any, want: Any = None) -> Any:
-    """One value for each entry as an Arrow array; Python's own become what the field wants, if they can.
+    """One value for each entry as an Arrow array; Python values are converted to the type of the field.
 
-    Raises `InvalidArgumentError` where that cannot be.
+    Raises `InvalidArgumentError` for values that cannot be converted.
     """
     try:
         if isinstance(values, pa.Array | pa.ChunkedArray):
             return values
         if isinstance(values, str | bytes | type):
-            raise InvalidArgumentError("it is a single text or type, not a column of values")
+            raise InvalidArgumentError("it is a single string or type; expected one value for each entry")
         if isinstance(values, Mapping | Set):
-            raise InvalidArgumentError(f"it is a {type(values).__name__}, not a column: one value for each entry")
+            raise InvalidArgumentError(f"it is a {type(values).__name__}; expected one value for each entry")
         if _is_awkward(values):
             return _from_awkward(values)
         if isinstance(values, np.ndarray):
@@ -222,13 +222,13 @@ def to_array(values: Any, want: Any = None) -> Any:
             return pa.chunked_array(values)
         return _from_objects(values, want)
     except pa.ArrowNotImplementedError as error:
-        # Arrow names types of NumPy by their numbers.
+        # The message of Arrow only has the type number of NumPy.
         kind = getattr(values, "dtype", None) or getattr(values, "type", None) or type(values).__name__
-        raise InvalidArgumentError(f"RNTuple stores no values of the type {kind} ({text_of(error)})") from error
+        raise InvalidArgumentError(f"RNTuple cannot store values of type {kind} ({text_of(error)})") from error
     except Error:
         raise
     except (*_ARROW_ERRORS, RuntimeError) as error:
-        # Awkward calls a text that is none a RuntimeError.
+        # Awkward raises RuntimeError for invalid strings.
         raise InvalidArgumentError(text_of(error)) from error
 
 
@@ -239,27 +239,27 @@ def _from_awkward(values: Any) -> Any:
 
 
 def _from_objects(values: Any, want: Any) -> Any:
-    """An Arrow array of Python's own values. Arrow would cut 1.5 to an integer if it were told the type, and take a
-    tuple for a list if it were not.
+    """An Arrow array of Python values. Given the type, Arrow would truncate 1.5 to an integer; without it, Arrow would
+    convert tuples to lists.
     """
     if want is None or not pa.types.is_nested(want.type):
-        return plain(values)
+        return to_arrow(values)
     if is_optional_list(want) or any(kind in str(want.type) for kind in _BY_VALUE):
-        return to_declared(list(values), want, want.name)
+        return to_arrow_values(list(values), want, want.name)
     try:
-        return plain(values)
+        return to_arrow(values)
     except (*_ARROW_ERRORS, RuntimeError):
-        # It says where, and knows sets and large integers.
-        return to_declared(list(values), want, want.name)
+        # Gives the position of errors and supports sets and large integers.
+        return to_arrow_values(list(values), want, want.name)
 
 
 _BY_VALUE = "struct<", "union<", "fixed_size_list<"
-"""Types of which Arrow cannot guess that values are of them."""
+"""Types that Arrow cannot infer from values."""
 
 
 def _from_numpy(values: Any, want: Any = None) -> Any:
     if values.ndim == 0:
-        raise InvalidArgumentError("a single value is no column")
+        raise InvalidArgumentError("it is a single value; expected one value for each entry")
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     if values.ndim > 1:
@@ -277,30 +277,32 @@ def _from_numpy(values: Any, want: Any = None) -> Any:
     return pa.array(values)
 
 
-def _named_tuples(name: str, array: Any) -> tuple[Any, Any]:
-    """The field of a column, in which structs that Awkward made of tuples have the C++ type of one."""
-    return _tuple_field(pa.field(name, array.type)), array
+def _mark_tuples(name: str, array: Any) -> tuple[Any, Any]:
+    """The field of a column, with the C++ type of a tuple for structs that Awkward creates from tuples."""
+    return _mark_tuple_field(pa.field(name, array.type)), array
 
 
-def _tuple_field(field: Any) -> Any:
+def _mark_tuple_field(field: Any) -> Any:
     kind, metadata = field.type, field.metadata
     if not pa.types.is_nested(kind):
         return field
     if pa.types.is_struct(kind):
-        members = [_tuple_field(member) for member in kind]
+        members = [_mark_tuple_field(member) for member in kind]
         kind = pa.struct(members)
         if members and kind.names == [str(i) for i in range(len(members))] and metadata is None:
-            types = _core.type_names(pa.schema([m.with_nullable(m.nullable and not _is_plain(m)) for m in members]))
+            types = _core.type_names(
+                pa.schema([m.with_nullable(m.nullable and not _has_no_metadata(m)) for m in members])
+            )
             if all(types):
                 metadata = {TYPE: f"std::tuple<{','.join(types)}>"}
     elif pa.types.is_large_list(kind):
-        kind = pa.large_list(_tuple_field(kind.value_field))
+        kind = pa.large_list(_mark_tuple_field(kind.value_field))
     elif pa.types.is_list(kind):
-        kind = pa.list_(_tuple_field(kind.value_field))
+        kind = pa.list_(_mark_tuple_field(kind.value_field))
     elif pa.types.is_fixed_size_list(kind):
-        kind = pa.list_(_tuple_field(kind.value_field), kind.list_size)
+        kind = pa.list_(_mark_tuple_field(kind.value_field), kind.list_size)
     return pa.field(field.name, kind, field.nullable, metadata=metadata)
 
 
-def _is_plain(field: Any) -> bool:
+def _has_no_metadata(field: Any) -> bool:
     return not (field.metadata or {})

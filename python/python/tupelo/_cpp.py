@@ -1,4 +1,4 @@
-"""C++ type names as Arrow fields."""
+"""Conversion of C++ type names to Arrow fields."""
 
 import re
 from collections.abc import Mapping
@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from ._arrow import CHECKSUM, TYPE, VERSION
 from ._checks import check_name, check_text
-from ._messages import short
+from ._messages import short_repr
 from .errors import InvalidArgumentError
 
 _ALIAS = "rntuple.alias"
 _MAX_DIGITS = 20
 MAX_DEPTH = 64
-"""Levels of fields in an ntuple."""
+"""Maximum nesting of fields in an ntuple."""
 
-# C++ spelling without `std::` → standard name and Arrow type. Where C++ leaves widths open, they are Linux's.
+# C++ spelling without `std::` → standard name and Arrow type. Where C++ leaves widths open, those of Linux apply.
 _FUNDAMENTAL: dict[str, tuple[str, Any]] = {
     **dict.fromkeys(["bool", "Bool_t"], ("bool", pa.bool_())),
     **dict.fromkeys(["char", "Char_t"], ("char", pa.int8())),
@@ -48,7 +48,7 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class _Type:
-    """A parsed type: its Arrow type, its standard name, and what else the Arrow field says of it."""
+    """A parsed type: its Arrow type, its standard name, and the nullability and metadata of its field."""
 
     arrow: Any
     name: str
@@ -63,14 +63,14 @@ class _Type:
 def field_of(name: str, declared: Any) -> Any:
     """The `pyarrow.Field` of a declaration: a C++ type name, a NumPy dtype, a `pyarrow.DataType` or `pyarrow.Field`.
 
-    In texts C++ is understood first (``"float"`` has 32 bits), then NumPy (``"float32"``, ``"f4"``).
+    In strings, C++ names take precedence (``"float"`` has 32 bits) over NumPy (``"float32"``, ``"f4"``).
 
     >>> field_of("x", "vector<int>").metadata
     {b'rntuple.type': b'std::vector<std::int32_t>'}
     >>> field_of("x", "float32").type, field_of("x", np.float64).type, field_of("x", "optional<float>").nullable
     (DataType(float), DataType(double), True)
 
-    Raises `InvalidArgumentError` for everything else, with a list of what is known.
+    Raises `InvalidArgumentError` for other values, with a list of the supported types.
     """
     check_name(name, "a field")
     if isinstance(declared, pa.Field):
@@ -87,20 +87,22 @@ def field_of(name: str, declared: Any) -> Any:
             raise InvalidArgumentError(f"field '{name}': {unknown}") from None
     field = _field_of_dtype(name, declared)
     if field is None:
-        raise InvalidArgumentError(f"field '{name}': {short(declared)} is no C++ type name, NumPy dtype or Arrow type")
+        raise InvalidArgumentError(
+            f"field '{name}': expected a C++ type name, a NumPy dtype or an Arrow type, not {short_repr(declared)}"
+        )
     return field
 
 
 def record(
     type_name: str, members: Mapping[str, Any], *, version: int | None = None, checksum: int | None = None
 ) -> Any:
-    """Declares the C++ class ``type_name`` by its ``members``, for `WritableFile.mkrntuple` and wherever types go.
+    """Declares the C++ class ``type_name`` with its ``members``, for `WritableFile.mkrntuple` and other declarations.
 
-    ``version`` and ``checksum`` are those of ROOT's dictionary of the class (``Class_Version()``, ``GetCheckSum()``); a
-    reader that has a dictionary compares them. A base class is a member called ``":_0"``, ``":_1"`` and so on. The
-    result is a `pyarrow.Field`, so lists of it are ``pa.large_list(record)``, arrays ``pa.list_(record, 3)``.
+    ``version`` and ``checksum`` are those of ROOT's dictionary of the class (``Class_Version()``, ``GetCheckSum()``);
+    readers with a dictionary compare them. A base class is a member named ``":_0"``, ``":_1"`` and so on. The result is
+    a `pyarrow.Field`, so lists of it are ``pa.large_list(record)`` and arrays ``pa.list_(record, 3)``.
 
-    Raises `InvalidArgumentError` for what is no type.
+    Raises `InvalidArgumentError` for invalid types.
 
     >>> import pyarrow as pa, tupelo
     >>> jet = tupelo.record("Jet", {"pt": "float", "hits": "std::vector<int>"}, version=3)
@@ -112,10 +114,12 @@ def record(
     """
     name: object = type_name
     if not isinstance(name, str) or not name.strip():
-        raise InvalidArgumentError(f"a C++ class is called by a name, not by {type_name!r}")
+        raise InvalidArgumentError(f"expected the name of a C++ class as a string, not {type_name!r}")
     check_text(name, "the name of a C++ class")
     if not isinstance(members, Mapping):
-        raise InvalidArgumentError(f"the members of {type_name} are a mapping of names to types, not {short(members)}")
+        raise InvalidArgumentError(
+            f"expected the members of {type_name} as a mapping of names to types, not {short_repr(members)}"
+        )
     metadata = {TYPE: name.strip()}
     numbers: dict[str, object] = {VERSION: version, CHECKSUM: checksum}
     for key, number in numbers.items():
@@ -123,7 +127,7 @@ def record(
             if not isinstance(number, int) or not 0 <= number < 2**32:
                 what = key.rpartition(".")[2]
                 raise InvalidArgumentError(
-                    f"the {what} of {type_name} is a number from 0 to 2³²−1, not {short(number)}"
+                    f"expected the {what} of {type_name} as an integer from 0 to 2³²−1, not {short_repr(number)}"
                 )
             metadata[key] = str(number)
     struct = pa.struct([field_of(name, declared) for name, declared in members.items()])
@@ -131,7 +135,7 @@ def record(
 
 
 class _Unknown(Exception):
-    """What cannot be a type, and why."""
+    """An invalid type; the message gives the reason."""
 
 
 def _field_of_dtype(name: str, declared: Any) -> Any:
@@ -157,17 +161,17 @@ def _type_of_dtype(dtype: np.dtype[Any], name: str) -> Any:
         return pa.large_string()
     if dtype.kind in "biuf" and dtype.itemsize <= 8:
         return pa.from_numpy_dtype(dtype.newbyteorder("="))
-    raise InvalidArgumentError(f"field '{name}': the NumPy type {dtype} has no C++ type that RNTuple stores")
+    raise InvalidArgumentError(f"field '{name}': RNTuple cannot store the NumPy type {dtype}")
 
 
 def _parse(text: str) -> _Type:
-    """A type by its C++ name. Raises `_Unknown` for what is none."""
+    """Parses a C++ type name. Raises `_Unknown` for invalid ones."""
     depth = deepest = 0
     for bracket in re.findall("[<>]", text):
         depth += 1 if bracket == "<" else -1
         deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
-        raise _Unknown(f"{short(text)} has types in {deepest} levels of <…>, of which {MAX_DEPTH} can be stored")
+        raise _Unknown(f"{short_repr(text)} nests types in {deepest} levels of <…>; at most {MAX_DEPTH} are supported")
     return _parse_type(text)
 
 
@@ -176,11 +180,11 @@ def _parse_type(text: str) -> _Type:
     plain = base.removeprefix("std::")
     if not arguments:
         if plain not in _FUNDAMENTAL:
-            raise _Unknown(f"the type {short(text)} is not known; known are {_KNOWN}")
+            raise _Unknown(f"unknown type {short_repr(text)}; supported are {_KNOWN}")
         name, arrow = _FUNDAMENTAL[plain]
         return _Type(arrow, name, metadata=((_ALIAS, plain),) if plain == "Double32_t" else ())
     if plain in ("bitset", "array"):
-        return _sized(plain, arguments, text)
+        return _parse_sized(plain, arguments, text)
     inner = [_parse_type(argument) for argument in arguments]
     names = ",".join(one.name for one in inner)
     one_of = {"vector": 1, "optional": 1, "unique_ptr": 1, "atomic": 1, "pair": 2}.get(plain)
@@ -191,15 +195,15 @@ def _parse_type(text: str) -> _Type:
     elif plain in ("tuple", "variant"):
         one_of = len(inner)
     if one_of is None:
-        raise _Unknown(f"the type {short(text)} is not known; known are {_KNOWN}")
+        raise _Unknown(f"unknown type {short_repr(text)}; supported are {_KNOWN}")
     if one_of != len(inner):
-        raise _Unknown(f"{short(text)} has {len(inner)} arguments in <…> instead of {one_of}")
+        raise _Unknown(f"{short_repr(text)} has {len(inner)} arguments in <…>, expected {one_of}")
     if plain in ("pair", "tuple"):
         members = pa.struct([one.field(f"_{i}") for i, one in enumerate(inner)])
         return _Type(members, f"std::{plain}<{names}>")
     if plain == "variant":
         alternatives = [one.field(f"_{i}") for i, one in enumerate(inner)]
-        # Its nulls are values of an alternative of their own.
+        # Its nulls are values of a separate alternative.
         return _Type(pa.dense_union([pa.field("valueless", pa.null()), *alternatives]), f"std::variant<{names}>", True)
     if plain in _MAPS:
         key, value = inner
@@ -216,20 +220,20 @@ def _parse_type(text: str) -> _Type:
 def _optional(plain: str, inner: _Type) -> _Type:
     name = f"std::{plain}<{inner.name}>"
     if inner.nullable or inner.name.startswith(("std::optional<", "std::unique_ptr<")):
-        # Arrow has one null only: an optional of an optional is a list of at most one.
+        # Arrow cannot nest nulls: an optional of an optional is a list of at most one item.
         return _Type(pa.large_list(inner.field("item")), name)
     return _Type(inner.arrow, name, nullable=True, metadata=_below(inner))
 
 
 def _below(inner: _Type) -> tuple[tuple[str, str], ...]:
-    """What the Arrow field of something around a type, which is nothing of its own in Arrow, says of the type."""
+    """The metadata of a wrapper that has no Arrow type of its own, with that of the wrapped type."""
     return tuple((f"{key}/0", value) for key, value in {TYPE: inner.name, **dict(inner.metadata)}.items())
 
 
-def _sized(plain: str, arguments: list[str], text: str) -> _Type:
+def _parse_sized(plain: str, arguments: list[str], text: str) -> _Type:
     size = arguments[-1]
     if len(arguments) != (1 if plain == "bitset" else 2) or not _is_size(size):
-        raise _Unknown(f"{short(text)} has no size from 1 to 2³¹−1 as its last argument")
+        raise _Unknown(f"{short_repr(text)} needs a size from 1 to 2³¹−1 as its last argument")
     if plain == "bitset":
         bits = pa.list_(pa.field("item", pa.bool_(), nullable=False), int(size))
         return _Type(bits, f"std::bitset<{int(size)}>")
@@ -247,14 +251,14 @@ def _split(text: str) -> tuple[str, list[str]]:
     if not bracket:
         return text, []
     if not rest.endswith(">"):
-        raise _Unknown(f"{short(text)} has brackets that do not match")
+        raise _Unknown(f"{short_repr(text)} has unbalanced brackets")
     arguments, depth, current = [], 0, ""
     for letter in rest[:-1]:
         depth += (letter == "<") - (letter == ">")
         if depth > _MAX_DEPTH:
-            raise _Unknown(f"its C++ type is nested deeper than the {_MAX_DEPTH} levels that are read")
+            raise _Unknown(f"its C++ type is nested deeper than the supported {_MAX_DEPTH} levels")
         if depth < 0:
-            raise _Unknown(f"{short(text)} has brackets that do not match")
+            raise _Unknown(f"{short_repr(text)} has unbalanced brackets")
         if letter == "," and depth == 0:
             arguments.append(current.strip())
             current = ""
@@ -262,5 +266,5 @@ def _split(text: str) -> tuple[str, list[str]]:
             current += letter
     arguments.append(current.strip())
     if depth != 0 or not all(arguments):
-        raise _Unknown(f"{short(text)} has brackets that do not match, or nothing between them")
+        raise _Unknown(f"{short_repr(text)} has unbalanced or empty brackets")
     return base.strip(), arguments

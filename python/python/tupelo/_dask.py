@@ -1,6 +1,6 @@
 """Ntuples as Dask collections.
 
-Dask is loaded when a collection is made, not before.
+Dask is imported on first use.
 """
 
 from collections.abc import Iterable
@@ -11,40 +11,40 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from . import _optional, _select
+from . import _forms, _optional, _select
 from ._awkward import to_awkward
 from ._files import Files
 from ._pandas import to_pandas
-from ._partitions import Partition, Plan, Planning, plan
+from ._partitions import Partition, PartitionOptions, Plan, plan
 from .errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 LABEL = "tupelo"
-"""What tasks that read are called."""
+"""Label of the tasks that read."""
 
 
 def dask(
     files: Files | None = None,
     *,
     allow_read_errors_with_report: bool | tuple[type[BaseException], ...] = False,
-    **how: "Unpack[Planning]",
+    **how: "Unpack[PartitionOptions]",
 ) -> Any:
     """The entries of many files as a `dask_awkward.Array`, one partition a `Partition`.
 
     ``files`` and all other keywords are those of `partitions`: ``step_size``, ``steps_per_file`` or
     ``clusters_per_partition``, ``names`` and filters, ``fields`` for files with different fields, ``expressions``,
-    ``cut`` and ``aliases``, ``manifest`` with which no file is opened until workers read. Only the fields that a
-    computation uses are read. With a ``cut``, divisions are not known.
+    ``cut`` and ``aliases``, and ``manifest``, with which no file is opened until workers read. Only the fields that a
+    computation uses are read. With a ``cut``, divisions are unknown.
 
-    With ``allow_read_errors_with_report`` errors do not end a computation. The result is a pair of the array, in which
-    partitions that could not be read have no entries, and a report: an array with one record per partition and the
+    With ``allow_read_errors_with_report`` errors do not abort a computation. The result is a pair of the array, in
+    which partitions that could not be read are empty, and a report: an array with one record per partition and the
     fields of `PartitionReport`. Compute both together, ``dask.compute(result, report)``, so that they describe the same
-    reads. A tuple of exceptions instead of True allows only these.
+    reads. A tuple of exception classes instead of True tolerates only these.
 
-    Raises `ImportError` where dask-awkward is not installed, and what `partitions` raises. Reading raises what
-    `Partition.arrays` does.
+    Raises `ImportError` if dask-awkward is not installed, and the errors of `partitions`. Computing raises the errors
+    of `Partition.arrays`.
 
     >>> import tupelo
     >>> with tupelo.recreate("dask.root") as file:
@@ -53,26 +53,25 @@ def dask(
     >>> print((events.x + events.y).compute(scheduler="sync"))
     [[2.5], [4.5, 5.5]]
     """
-    _check("dask", how)
+    _check_keywords("dask", how)
     dak = _optional.load("dask_awkward", "tupelo.dask", "dask-awkward")
     made = plan(files, **how)
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     read = _Read(to_awkward(made.empty).layout.form, None, catch)
-    pieces, starts = _pieces(made)
-    # A partition that fails has no entries, and what a cut leaves of one is not known.
+    partitions, starts = _partitions_and_starts(made)
+    # The number of entries after failures and cuts is unknown.
     is_cut = made.nothing.cut is not None
-    return dak.from_map(read, pieces, label=LABEL, divisions=None if catch or is_cut else tuple(starts))
+    return dak.from_map(read, partitions, label=LABEL, divisions=None if catch or is_cut else tuple(starts))
 
 
-def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any:
+def dask_dataframe(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Any:
     """The entries of many files as a `dask.dataframe.DataFrame`, one partition a `Partition`; for flat fields only.
 
-    Arguments are those of `partitions`. The index counts entries through all files, and its divisions are known unless
-    there is a ``cut``.
-    Columns are those of ``library="pd"``; only those that a computation needs are read.
+    Arguments are those of `partitions`. The index counts entries through all files; its divisions are known unless
+    there is a ``cut``. Columns are those of ``library="pd"``; only those that a computation needs are read.
 
-    Raises `InvalidArgumentError` where a field is not flat: a collection, an array, a record or a variant.
-    `ImportError` where Dask is not installed, and what `partitions` raises.
+    Raises `InvalidArgumentError` for fields that are not flat (collections, arrays, records, variants), `ImportError`
+    if Dask is not installed, and the errors of `partitions`.
 
     >>> import tupelo
     >>> with tupelo.recreate("frame.root") as file:
@@ -81,30 +80,32 @@ def dask_dataframe(files: Files | None = None, **how: "Unpack[Planning]") -> Any
     >>> float(frame[frame.run > 1].x.sum().compute(scheduler="sync"))
     2.5
     """
-    _check("dask_dataframe", how)
+    _check_keywords("dask_dataframe", how)
     dd = _optional.load("dask.dataframe", "tupelo.dask_dataframe", "'dask[dataframe]'")
     made = plan(files, **how)
     for field in made.empty.schema:
         if pa.types.is_nested(field.type):
             raise InvalidArgumentError(
-                f"field '{field.name}' has nested values ({field.type}), which a data frame has no columns for: choose "
-                "others by names or filters, or use tupelo.dask"
+                f"field '{field.name}' has the nested type {field.type}, which a data frame cannot hold; select "
+                "other fields by names or filters, or use tupelo.dask"
             )
-    pieces, starts = _pieces(made)
+    partitions, starts = _partitions_and_starts(made)
     divisions = (*starts[:-1], starts[-1] - 1) if made.partitions and made.nothing.cut is None else None
     meta = to_pandas(made.empty, range(0))
-    return dd.from_map(_read_frame, pieces, starts[:-1], meta=meta, divisions=divisions, label=LABEL)
+    return dd.from_map(_read_frame, partitions, starts[:-1], meta=meta, divisions=divisions, label=LABEL)
 
 
-def _check(function: str, how: "Planning") -> None:
-    """Raises for keywords that `partitions` does not have, as a function does that lists its own."""
-    _select.refuse(function, {name: value for name, value in how.items() if name not in Planning.__annotations__})
+def _check_keywords(function: str, how: "PartitionOptions") -> None:
+    """Raises an error for keywords that `partitions` does not have."""
+    _select.reject_unknown(
+        function, {name: value for name, value in how.items() if name not in PartitionOptions.__annotations__}
+    )
 
 
-def _pieces(made: Plan) -> tuple[list[Partition], list[int]]:
-    """Partitions, at least one, and their first entries counted through all files, with the end."""
-    pieces = made.partitions or [made.nothing]
-    return pieces, list(accumulate((piece.num_entries for piece in pieces), initial=0))
+def _partitions_and_starts(made: Plan) -> tuple[list[Partition], list[int]]:
+    """Partitions, at least one, and their first entries counted through all files, followed by the end."""
+    partitions = made.partitions or [made.nothing]
+    return partitions, list(accumulate((partition.num_entries for partition in partitions), initial=0))
 
 
 def _read_frame(partition: Partition, start: int, columns: Iterable[str] | None = None) -> Any:
@@ -113,7 +114,7 @@ def _read_frame(partition: Partition, start: int, columns: Iterable[str] | None 
 
     if columns is not None:
         columns = list(columns)
-        partition = _projected(partition, columns)
+        partition = _project(partition, columns)
     frame = partition.arrays(library="pd")
     if partition.cut is None:
         frame.index = pd.RangeIndex(start, start + len(frame))
@@ -122,14 +123,14 @@ def _read_frame(partition: Partition, start: int, columns: Iterable[str] | None 
     return frame if columns is None else frame[columns]
 
 
-def _projected(partition: Partition, names: Iterable[str]) -> Partition:
-    """The same of only these columns, by their dotted paths; where it computes some, perhaps of others too."""
+def _project(partition: Partition, names: Iterable[str]) -> Partition:
+    """Selects columns of a partition by dotted paths; if it has expressions, the result may have more columns."""
     if partition.expressions is None:
-        return partition.with_columns([_select.literal(name) for name in names])
+        return partition.with_columns([_select.escape_glob(name) for name in names])
     wanted = list(names)
 
     def is_needed(text: str) -> bool:
-        # What a glob stands for is not known here.
+        # The matches of a glob are unknown here.
         return _select.is_glob(text) or any(
             name == text or name.startswith(f"{text}.") or text.startswith(f"{name}.") for name in wanted
         )
@@ -138,9 +139,9 @@ def _projected(partition: Partition, names: Iterable[str]) -> Partition:
 
 
 class _Read:
-    """Reads partitions as Awkward arrays: what dask-awkward calls an IO function, and asks which columns it needs."""
+    """Reads partitions as Awkward arrays: an IO function of dask-awkward with column projection."""
 
-    # Of dask-awkward's protocol; there is none here.
+    # Required by the protocol of dask-awkward.
     behavior = None
     attrs = None
 
@@ -159,10 +160,10 @@ class _Read:
             array = self._read(partition)
         except self.catch as error:
             failure = error
-        # With the types of a row in which everything is known, so that rows of all partitions have the same.
+        # Slice off a record in which everything is known, so that the records of all partitions have the same type.
         known = {"cluster": 0, "column": "", "error": "", "cause": ""}
-        row = vars(partition._report(failure))
-        return array, ak.Array([row, row | known])[:1]
+        report = vars(partition._report(failure))
+        return array, ak.Array([report, report | known])[:1]
 
     def _read(self, partition: Partition) -> Any:
         import awkward as ak
@@ -172,11 +173,11 @@ class _Read:
         if not self.columns:
             layout = ak.contents.RecordArray([], [], length=partition._count())
         else:
-            layout = self._arrays(_projected(partition, self.columns)).layout
-        return ak.Array(_filled(self.form, layout))
+            layout = self._arrays(_project(partition, self.columns)).layout
+        return ak.Array(_add_placeholders(self.form, layout))
 
     def _arrays(self, partition: Partition) -> Any:
-        """What a partition has of its columns."""
+        """Reads a partition."""
         return partition.arrays()
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
@@ -184,7 +185,7 @@ class _Read:
 
     @property
     def return_report(self) -> bool:
-        """Whether a call gives a pair of array and report."""
+        """Whether a call returns a pair of array and report."""
         return bool(self.catch)
 
     def mock(self) -> Any:
@@ -200,45 +201,33 @@ class _Read:
         return ak.to_backend(self.form.length_zero_array(highlevel=False), backend, highlevel=True)
 
     def prepare_for_projection(self) -> tuple[Any, Any, Any]:
-        """An array without data that notes what is touched, the notes, and what is needed to understand them."""
+        """An array without data that reports what is touched, the report, and the form with the keys in the report."""
         import awkward as ak
-        import dask_awkward.lib.utils as utils
 
-        form = utils.form_with_unique_keys(self.form, "@")
-        meta, report = ak.typetracer.typetracer_with_report(form, highlevel=True, buffer_key=utils.render_buffer_key)
+        form = _forms.with_form_keys(self.form)
+        meta, report = ak.typetracer.typetracer_with_report(form, highlevel=True, buffer_key=_forms.BUFFER_KEY)
         return meta, report, form
 
     def necessary_columns(self, report: Any, state: Any) -> frozenset[str]:
         """The fields, as dotted paths, of which something was touched."""
-        import dask_awkward.lib.utils as utils
-
-        structure = utils.trace_form_structure(state, buffer_key=utils.render_buffer_key)
-        shapes = utils.buffer_keys_required_to_compute_shapes(
-            utils.parse_buffer_key,
-            report.shape_touched,
-            structure["form_key_to_parent_form_key"],
-            structure["form_key_to_buffer_keys"],
-        )
-        touched = {utils.parse_buffer_key(key)[0] for key in {*report.data_touched, *shapes}}
+        touched = {_forms.parse_buffer_key(key)[0] for key in _forms.required_buffers(state, report)}
         leaves = _leaves(state)
         wanted = {leaves[key][0] for key in touched if len(leaves[key]) == 1}
-        for key in sorted(touched, key=len, reverse=True):
-            # The ends of lists come with any of their members.
+        # Forms with fewer leaves first: the offsets of a list come with any of its members.
+        for key in sorted(touched, key=lambda key: (len(leaves[key]), int(key))):
             if not wanted.intersection(leaves[key]):
                 wanted.add(min(leaves[key], key=lambda path: path.count(".")))
         return frozenset(wanted)
 
     def project(self, report: Any, state: Any) -> "_Read":
-        """The same that reads only what is needed."""
+        """A copy that reads only the necessary columns."""
         return self.project_manually(self.necessary_columns(report, state))
 
     def project_manually(self, columns: Iterable[str]) -> "_Read":
-        """The same that reads only these columns."""
+        """A copy that reads only these columns."""
         wanted = set(columns)
-        import dask_awkward.lib.utils as utils
-
-        leaves = _leaves(utils.form_with_unique_keys(self.form, "@"))
-        if wanted.issuperset(leaves["@"]):
+        form = _forms.with_form_keys(self.form)
+        if wanted.issuperset(_leaves(form)[form.form_key]):
             return self
         made = copy(self)
         made.columns = tuple(sorted(wanted))
@@ -246,18 +235,17 @@ class _Read:
 
 
 def _leaves(form: Any) -> dict[str, tuple[str, ...]]:
-    """For every key in a form, the dotted paths of the fields without members that it is, or has below."""
+    """For every form key, the dotted paths of its leaves."""
     found: dict[str, tuple[str, ...]] = {}
 
     def visit(form: Any, path: str, is_whole: bool) -> tuple[str, ...]:
-        """``is_whole`` says that what is below has no path of its own."""
-        is_whole = is_whole or _is_whole(form)
+        """``is_whole`` means that the contents have no paths of their own."""
+        is_whole = is_whole or _is_read_whole(form)
         if form.is_record and not is_whole:
             members = (visit(form.content(name), f"{path}.{name}" if path else name, False) for name in form.fields)
             paths = tuple(leaf for leaves in members for leaf in leaves) or (path,)
         else:
-            inner = form.contents if form.is_record or form.is_union else [getattr(form, "content", None)]
-            below = [visit(content, path, is_whole) for content in inner if content is not None]
+            below = [visit(content, path, is_whole) for content in _forms.contents_of(form)]
             paths = below[0] if below and not is_whole else (path,)
         found[form.form_key] = paths
         return paths
@@ -266,30 +254,29 @@ def _leaves(form: Any) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _is_whole(form: Any) -> bool:
-    """Whether the values are read all or not at all: tuples, whose members have no names, and variants."""
+def _is_read_whole(form: Any) -> bool:
+    """Whether the contents can only be read together: tuples, whose members have no names, and variants."""
     return bool(form.is_union or (form.is_record and form.is_tuple) or (form.is_indexed and not form.is_option))
 
 
-def _filled(form: Any, layout: Any) -> Any:
-    """A layout with all fields of the form: those that were not read have names and no data.
+def _add_placeholders(form: Any, layout: Any) -> Any:
+    """Adds the fields of a form that were not read, as placeholders without data.
 
-    A computation that does not need them may still carry them along.
+    A computation may pass on fields that it does not use.
     """
-    if _is_whole(form) or form.is_numpy or form.is_unknown:
+    if _is_read_whole(form) or form.is_numpy or form.is_unknown:
         return layout
     if not form.is_record:
-        return layout.copy(content=_filled(form.content, layout.content))
+        return layout.copy(content=_add_placeholders(form.content, layout.content))
     import awkward as ak
-    from dask_awkward.lib.unproject_layout import unproject_layout
 
-    there = set(layout.fields)
-    lacking = [name for name in form.fields if name not in there]
+    present = set(layout.fields)
+    lacking = [name for name in form.fields if name not in present]
     empty = ak.forms.RecordForm([form.content(name) for name in lacking], lacking)
-    placeholders = unproject_layout(empty, ak.contents.RecordArray([], [], length=layout.length))
+    placeholders = _forms.placeholder_record(empty, layout.length)
     contents = [
-        _filled(form.content(name), layout.content(name))
-        if name in there
+        _add_placeholders(form.content(name), layout.content(name))
+        if name in present
         else placeholders.contents[lacking.index(name)]
         for name in form.fields
     ]

@@ -1,4 +1,4 @@
-"""Which files and ntuples people mean."""
+"""Resolution of file arguments to files and ntuples."""
 
 import glob
 import os
@@ -7,138 +7,142 @@ from typing import Any, NamedTuple
 
 from . import _core
 from ._checks import absolute_path, check_name, check_path
-from ._messages import short
-from ._sizes import whole
+from ._messages import short_repr
+from ._sizes import as_integer
 from .errors import InvalidArgumentError, MissingFileError
 
-In = str | Mapping[str, Any] | None
-"""What a mapping says of a file: the name of the ntuple in it, None for the only one, or a mapping with
-``object_path`` and ``steps``."""
-One = str | os.PathLike[str] | Mapping[str, In] | Mapping[os.PathLike[str], In]
-Files = One | Iterable[One]
+NtupleSpec = str | Mapping[str, Any] | None
+"""The value of a mapping for a file: the name of the ntuple, None for the only one, or a mapping with ``object_path``
+and ``steps``.
+"""
+FileSpec = str | os.PathLike[str] | Mapping[str, NtupleSpec] | Mapping[os.PathLike[str], NtupleSpec]
+Files = FileSpec | Iterable[FileSpec]
 """``"f.root"``, ``"f.root:Events"``, either with wildcards (``"run*.root:Events"``), ``{"run*.root": "Events"}``,
-``{"run1.root": {"object_path": "Events", "steps": [[0, 500], [500, 1000]]}}``, a `pathlib.Path`, or several
-of these."""
+``{"run1.root": {"object_path": "Events", "steps": [[0, 500], [500, 1000]]}}``, a `pathlib.Path`, or a list of these."""
 
 Steps = tuple[tuple[int, int], ...] | None
 """Ranges of entries, or None for all entries."""
 
-_BOOKKEEPING = {"num_entries", "uuid"}
-"""What other programs note in a mapping of a file, which says nothing of what to read."""
+_OTHER_KEYS = {"num_entries", "uuid"}
+"""Keys that other programs add to the mapping of a file, which are ignored."""
 
 
-class Place(NamedTuple):
-    """An ntuple in a file, and which of its entries are meant."""
+class InputNtuple(NamedTuple):
+    """An ntuple in a file, and the selected ranges of its entries."""
 
     path: str
-    """The file as it was named."""
+    """The file name as given."""
     absolute_path: str
-    """The same when it was named: it stays true when the working directory changes."""
+    """Its absolute path, which stays valid when the working directory changes."""
     name: str | None
-    """None is the only ntuple."""
+    """Path of the ntuple; None for the only one."""
     steps: Steps = None
 
     @property
     def path_from_here(self) -> str:
-        """The file as it was named, or by its absolute path where the name leads elsewhere by now."""
+        """The file name as given, or its absolute path if the working directory has changed."""
         return self.path if absolute_path(self.path) == self.absolute_path else self.absolute_path
 
 
-def places(files: Files) -> list[Place]:
-    """Files in order, each with the ntuple in it and the ranges of entries.
+def resolve(files: Files) -> list[InputNtuple]:
+    """The files in order, each with its ntuple and ranges of entries.
 
-    In texts ``*``, ``?``, ``[…]`` and ``**`` (any folders) are wildcards, unless there is a file of that very name;
-    what fits comes sorted. A `pathlib.Path` is a file name whole. ``~`` is the home folder.
+    In strings ``*``, ``?``, ``[…]`` and ``**`` (any directories) are wildcards, unless a file of that name exists;
+    matches are sorted. A `pathlib.Path` is always a file name. ``~`` is the home directory.
 
-    Raises `MissingFileError` for a pattern that no file fits, `InvalidArgumentError` for what names no file.
+    Raises `MissingFileError` for a pattern without matches and `InvalidArgumentError` for other arguments.
     """
-    if isinstance(files, Place):
+    if isinstance(files, InputNtuple):
         return [files]
     if hasattr(files, "file_path"):
         name = getattr(files, "object_path", None)
         where = files.file_path if name is None else f"{files.file_path}:{name}"
-        raise InvalidArgumentError(f"{short(files)} is open, and files are named here: give {where!r}")
+        raise InvalidArgumentError(f"{short_repr(files)} is an open object; give the file name instead: {where!r}")
     if isinstance(files, str | os.PathLike):
-        return _one(files)
+        return _resolve_one(files)
     if isinstance(files, Mapping):
-        return [place for path, inside in files.items() for place in _one(path, inside)]
+        return [place for path, inside in files.items() for place in _resolve_one(path, inside)]
     if not isinstance(files, Iterable):
-        raise InvalidArgumentError(f"files are texts, paths, {{path: name}} or several of these, not {short(files)}")
+        raise InvalidArgumentError(
+            f"expected files as strings, paths, {{path: name}} or a list of these, not {short_repr(files)}"
+        )
     found = []
     for one in files:
-        if not isinstance(one, str | os.PathLike | Mapping | Place):
-            raise InvalidArgumentError(f"a file is named by a text, a path or {{path: name}}, not by {short(one)}")
-        found += places(one)
+        if not isinstance(one, str | os.PathLike | Mapping | InputNtuple):
+            raise InvalidArgumentError(f"expected a file as a string, a path or {{path: name}}, not {short_repr(one)}")
+        found += resolve(one)
     return found
 
 
-def expand(files: Files) -> list[Place]:
-    """The same for all entries of the files.
+def resolve_whole_files(files: Files) -> list[InputNtuple]:
+    """The same, for all entries of the files.
 
-    Raises `InvalidArgumentError` for steps too.
+    Also raises `InvalidArgumentError` for steps.
     """
-    found = places(files)
+    found = resolve(files)
     for place in found:
         if place.steps is not None:
-            raise InvalidArgumentError(f"{place.path}: 'steps' choose entries, and here whole files are meant")
+            raise InvalidArgumentError(f"{place.path}: whole files are read here; remove 'steps'")
     return found
 
 
-def _one(where: str | os.PathLike[str], inside: In = None) -> list[Place]:
+def _resolve_one(where: str | os.PathLike[str], inside: NtupleSpec = None) -> list[InputNtuple]:
     path = check_path(where)
-    name, steps = _inside(path, inside)
+    name, steps = _parse_spec(path, inside)
     if name is not None:
         check_name(name)
     elif isinstance(where, str):
         path, name = _core.parse_location(path)
     if not isinstance(where, str) or not glob.has_magic(path) or os.path.exists(path):
-        return [Place(path, absolute_path(path), name, steps)]
+        return [InputNtuple(path, absolute_path(path), name, steps)]
     found = sorted(glob.glob(path, recursive=True))
     if not found:
-        raise MissingFileError(f"no file fits {path!r} in {os.getcwd()}")
-    return [Place(each, absolute_path(each), name, steps) for each in found]
+        raise MissingFileError(f"no file matches {path!r} in {os.getcwd()}")
+    return [InputNtuple(each, absolute_path(each), name, steps) for each in found]
 
 
-def _inside(path: str, inside: Any) -> tuple[Any, Steps]:
+def _parse_spec(path: str, inside: Any) -> tuple[Any, Steps]:
     if not isinstance(inside, Mapping):
         return inside, None
-    if unknown := [key for key in inside if key not in {"object_path", "steps", *_BOOKKEEPING}]:
-        raise InvalidArgumentError(f"{path}: {short(unknown[0])} is not known; a file has 'object_path' and 'steps'")
-    return inside.get("object_path"), _steps(path, inside.get("steps"))
+    if unknown := [key for key in inside if key not in {"object_path", "steps", *_OTHER_KEYS}]:
+        raise InvalidArgumentError(f"{path}: unknown key {short_repr(unknown[0])}: expected 'object_path' or 'steps'")
+    return inside.get("object_path"), _parse_steps(path, inside.get("steps"))
 
 
-def _steps(path: str, steps: Any) -> Steps:
-    """Ranges of entries.
+def _parse_steps(path: str, steps: Any) -> Steps:
+    """Parses ranges of entries.
 
-    Raises `InvalidArgumentError` for what is none, and for ranges that do not ascend.
+    Raises `InvalidArgumentError` for invalid ranges and for ranges that are not ascending.
     """
     if steps is None:
         return None
     if isinstance(steps, str) or not isinstance(steps, Iterable):
-        raise InvalidArgumentError(f"{path}: steps are pairs of entries as [[0, 500], [500, 1000]], not {short(steps)}")
+        raise InvalidArgumentError(
+            f"{path}: expected steps as pairs of entries, [[0, 500], [500, 1000]], not {short_repr(steps)}"
+        )
     found: list[tuple[int, int]] = []
     for step in steps:
         pair = list(step) if isinstance(step, Sequence) and not isinstance(step, str) else []
-        start, stop = (whole(pair[0]), whole(pair[1])) if len(pair) == 2 else (None, None)
+        start, stop = (as_integer(pair[0]), as_integer(pair[1])) if len(pair) == 2 else (None, None)
         if start is None or stop is None or not 0 <= start <= stop < 2**63:
-            raise InvalidArgumentError(f"{path}: a step is a pair of a first entry and the one behind the last, not "
-                                       f"{short(step)}")  # fmt: skip
+            raise InvalidArgumentError(f"{path}: expected a step as (first entry, end), not "
+                                       f"{short_repr(step)}")  # fmt: skip
         if found and start < found[-1][1]:
-            raise InvalidArgumentError(f"{path}: the step {short(step)} begins before the one before it ends")
+            raise InvalidArgumentError(f"{path}: the step {short_repr(step)} overlaps the previous step")
         found.append((start, stop))
     return tuple(found)
 
 
-def within(place: Place, num_entries: int) -> list[tuple[int, int]]:
-    """The ranges of entries of a file that has so many.
+def entry_ranges(place: InputNtuple, num_entries: int) -> list[tuple[int, int]]:
+    """The selected ranges of entries of a file with ``num_entries`` entries.
 
-    Raises `InvalidArgumentError` for steps behind the last entry.
+    Raises `InvalidArgumentError` for steps past the last entry.
     """
     if place.steps is None:
         return [(0, num_entries)]
     for start, stop in place.steps:
         if stop > num_entries:
             raise InvalidArgumentError(
-                f"{place.path}: the step [{start}, {stop}] ends behind the last of {num_entries} entries"
+                f"{place.path}: the step [{start}, {stop}] ends past the last of {num_entries} entries"
             )
     return list(place.steps)

@@ -1,10 +1,10 @@
-"""Ntuples and files as HTML, for notebooks: from metadata alone, no page is read."""
+"""HTML representations of ntuples and files for notebooks, from metadata only."""
 
 from html import escape
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._messages import cut, printable
+from ._messages import printable, truncate
 from ._sizes import bytes_text
 from .errors import Error
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from .reading import File
 
 MAX_FIELDS = 500
-"""Fields that are shown of an ntuple: those at the top before those below them."""
+"""Maximum number of fields shown of an ntuple; top-level fields come first."""
 MAX_OBJECTS = 100
-"""Objects that are shown of a file."""
-MAX_LETTERS = 200
-"""Letters that are shown of a name, a type or a description."""
+"""Maximum number of objects shown of a file."""
+MAX_DESCRIPTION_CHARACTERS = 200
+"""Maximum number of characters shown of a name, a type or a description."""
 
 _STYLE = """<style>
 .tupelo { font-family: monospace; line-height: 1.5; }
@@ -39,8 +39,8 @@ def of_ntuple(ntuple: "Ntuple") -> str:
         metadata_bytes, whole, sizes = core.sizes()
         says = f"{_sizes(whole)}; metadata {bytes_text(metadata_bytes)}"
     except Error as error:
-        # What is damaged is told to whoever reads it; the names are there all the same.
-        sizes, says = {}, _text(f"sizes are not known: {error}")
+        # Reading reports the damage; the names are still valid.
+        sizes, says = {}, _text(f"sizes are unknown: {error}")
     title = (
         f"<summary><b>{_text(core.path)}</b> <span class='type'>RNTuple {_text(core.format_version)}, "
         f"{core.num_entries} entries, {core.num_clusters} clusters</span> <span class='sizes'>{says}</span></summary>"
@@ -65,7 +65,7 @@ class _Fields:
         self.shown = set(sorted(range(len(depths)), key=depths.__getitem__)[:MAX_FIELDS])
 
     def below(self, parent: int | None) -> str:
-        """The fields below one, or at the top."""
+        """The fields below a field, or the top-level fields."""
         children = self.children.get(parent, [])
         shown = [self.field(index) for index in children if index in self.shown]
         return "".join(shown) + _more(len(children) - len(shown))
@@ -86,7 +86,7 @@ class _Fields:
 
 
 def of_file(file: "File") -> str:
-    """The objects of a file; of ntuples, how large they are."""
+    """The objects of a file, with the sizes of ntuples."""
     if file._open_core is None:
         return f"<code>{escape(repr(file))}</code>"
     core = file._core
@@ -95,7 +95,7 @@ def of_file(file: "File") -> str:
     except Error as error:
         return f"<code>{escape(repr(file))}</code>: {_text(str(error))}"
     names = set(file.keys())
-    lines = [_object(core, row, row[0] in names) for row in list(newest.values())[:MAX_OBJECTS]]
+    lines = [_object(core, item, item[0] in names) for item in list(newest.values())[:MAX_OBJECTS]]
     title = (
         f"<summary><b>{_text(file.file_path)}</b> <span class='type'>ROOT file, {len(newest)} objects, "
         f"{len(names)} ntuples</span> <span class='sizes'>{bytes_text(core.size_bytes)}</span></summary>"
@@ -104,8 +104,8 @@ def of_file(file: "File") -> str:
     return f"{_STYLE}<div class='tupelo'><details open>{title}{''.join(lines)}</details></div>"
 
 
-def _object(file: "_core.File", row: tuple[str, str, str, int, int], is_ntuple: bool) -> str:
-    path, class_name, title, _, size = row
+def _object(file: "_core.File", item: tuple[str, str, str, int, int], is_ntuple: bool) -> str:
+    path, class_name, title, _, size = item
     says = f"{bytes_text(size)}"
     if is_ntuple:
         try:
@@ -130,5 +130,5 @@ def _more(count: int) -> str:
 
 
 def _text(text: str) -> str:
-    """A text as it stands in HTML, not longer than is good."""
-    return escape(cut(printable(text), MAX_LETTERS))
+    """A string, truncated and escaped for HTML."""
+    return escape(truncate(printable(text), MAX_DESCRIPTION_CHARACTERS))

@@ -1,4 +1,4 @@
-"""Arrow batches as what people want to work with."""
+"""Conversion of Arrow batches to the arrays of other libraries."""
 
 import copy
 from collections.abc import Collection
@@ -7,55 +7,60 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from . import _memory
-from ._awkward import Style, to_awkward
-from ._messages import short
+from ._awkward import AwkwardOptions, to_awkward
+from ._messages import short_repr
 from .errors import InvalidArgumentError
 
 Library = Literal["ak", "np", "arrow", "pd", "pl"]
-"""What arrays are handed out as: Awkward Array, NumPy, PyArrow, pandas, polars."""
+"""The library of the result: Awkward Array, NumPy, PyArrow, pandas, polars."""
 How = type[tuple[Any, ...]] | type[list[Any]] | type[dict[Any, Any]] | Literal["zip"] | None
-"""How columns are put together; see `Ntuple.arrays`."""
+"""The container of the columns; see `Ntuple.arrays`."""
 
 
 def check_how(how: object, library: str) -> None:
-    """Raises `InvalidArgumentError` for what a library's columns cannot be put together by."""
+    """Raises `InvalidArgumentError` for values of ``how`` that are invalid or do not fit the library."""
     if how == "zip" and library != "ak":
-        raise InvalidArgumentError(f"how='zip' makes Awkward records, not columns of library={library!r}")
+        raise InvalidArgumentError(f"how='zip' needs library='ak', not library={library!r}")
     if how not in (None, tuple, list, dict, "zip"):
         raise InvalidArgumentError(
-            f"how is None, dict, list, tuple (the classes themselves) or 'zip', not {short(how)}"
+            f"expected how to be None, dict, list, tuple (the classes themselves) or 'zip', not {short_repr(how)}"
         )
 
 
-def hand_out(
-    batch: Any, library: str, entries: Any, style: Style | None = None, how: How = None, *, is_kept: bool = False
+def to_library(
+    batch: Any,
+    library: str,
+    entries: Any,
+    style: AwkwardOptions | None = None,
+    how: How = None,
+    *,
+    is_shared: bool = False,
 ) -> Any:
-    """A `pyarrow.RecordBatch` of these entries (a range or their numbers) as the library's arrays; what `Ntuple.arrays`
-    says of each.
+    """Converts a `pyarrow.RecordBatch` of these entries (a range or entry numbers) to a library; see `Ntuple.arrays`.
 
-    NumPy arrays and columns of pandas can be written to. They take over the memory of the batch, which nobody may use
-    afterwards. Columns that share memory are copied, and all of them where the batch ``is_kept``.
+    NumPy arrays and pandas columns are writable. They take ownership of the memory of the batch, which must not be
+    used afterwards. Columns that share memory are copied; if the batch ``is_shared``, all of them are.
     """
-    return group(_columns(batch, library, entries, style or Style(), is_kept), batch.schema.names, how)
+    return group(_columns(batch, library, entries, style or AwkwardOptions(), is_shared), batch.schema.names, how)
 
 
 def group(arrays: Any, names: list[str], how: How) -> Any:
-    """Columns put together otherwise; what `Ntuple.arrays` says of ``how``."""
+    """Puts columns into the container ``how``; see `Ntuple.arrays`."""
     if how is None:
         return arrays
     if how == "zip":
-        return _zipped(arrays)
+        return _zip_jagged(arrays)
     columns = {name: arrays[name] for name in names}
     return columns if how is dict else how(columns.values())
 
 
-def _columns(batch: Any, library: str, entries: Any, style: Style, is_kept: bool) -> Any:
+def _columns(batch: Any, library: str, entries: Any, style: AwkwardOptions, is_shared: bool) -> Any:
     if library == "arrow":
         return pa.Table.from_batches([batch])
     if library == "np":
         from ._numpy import to_numpy
 
-        copied = _copied(batch, is_kept)
+        copied = _columns_to_copy(batch, is_shared)
         arrays = {}
         for number, (field, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
             array = to_numpy(field, column)
@@ -64,7 +69,7 @@ def _columns(batch: Any, library: str, entries: Any, style: Style, is_kept: bool
     if library == "pd":
         from ._pandas import to_pandas
 
-        return to_pandas(batch, entries, _copied(batch, is_kept))
+        return to_pandas(batch, entries, _columns_to_copy(batch, is_shared))
     if library == "pl":
         from ._polars import to_polars
 
@@ -72,15 +77,15 @@ def _columns(batch: Any, library: str, entries: Any, style: Style, is_kept: bool
     return to_awkward(batch, style)
 
 
-def _copied(batch: Any, is_kept: bool) -> Collection[int]:
-    """The numbers of the columns whose memory others see too."""
-    return range(batch.num_columns) if is_kept else _memory.shared(batch.columns)
+def _columns_to_copy(batch: Any, is_shared: bool) -> Collection[int]:
+    """The numbers of the columns whose memory is shared."""
+    return range(batch.num_columns) if is_shared else _memory.sharing_columns(batch.columns)
 
 
-def _zipped(arrays: Any) -> Any:
-    """One list of records in place of all columns of lists of the same lengths, called by what their names begin with
-    in common, up to ``_``, ``.`` or ``/``; ``jagged0`` and so on where that is nothing or taken. They come last. Lists
-    of records stay as they are.
+def _zip_jagged(arrays: Any) -> Any:
+    """Combines columns of lists with equal lengths into one list of records. Its name is their common prefix up to
+    ``_``, ``.`` or ``/``, or ``jagged0`` and so on if that is empty or taken. These columns come last. Lists of records
+    are unchanged.
     """
     import awkward as ak
 
@@ -111,6 +116,6 @@ def _zipped(arrays: Any) -> Any:
 
 
 def _is_jagged(layout: Any) -> bool:
-    """Whether a column has lists of any length, of values that are no records."""
+    """Whether a column has variable-length lists of values other than records."""
     is_list = layout.is_list and not layout.is_regular and layout.parameter("__array__") is None
     return is_list and not layout.content.is_record

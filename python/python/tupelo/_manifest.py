@@ -1,4 +1,4 @@
-"""What planners must know of files, so that they need not open them."""
+"""Manifests: the metadata of files that planning partitions needs."""
 
 import base64
 import json
@@ -11,23 +11,23 @@ import pyarrow as pa
 
 from . import _core, reading
 from ._checks import check_path
-from ._files import Files, Place, Steps, expand
-from ._messages import short
+from ._files import Files, InputNtuple, Steps, resolve_whole_files
+from ._messages import short_repr
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError, UnsupportedError
 
 Source = Mapping[str, Any] | str | os.PathLike[str]
-"""A manifest, or the file in which it is."""
+"""A manifest, or the path of its file."""
 
 
 def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Makes a manifest: what `partitions`, `dask` and `dask_dataframe` need to know of files, so that they open none.
+    """Creates a manifest, with which `partitions`, `dask` and `dask_dataframe` need not open files.
 
-    ``files`` are named as in `partitions`. The manifest is a dict of numbers, strings and lists. With ``output`` it
-    is also written there as JSON, as the command ``tupelo index`` does. For each file it has ``uri``, ``ntuple``,
+    ``files`` are those of `partitions`. The manifest is a dict of numbers, strings and lists. With ``output`` it is
+    also written to that file as JSON, like the command ``tupelo index``. For each file it has ``uri``, ``ntuple``,
     ``size_bytes``, ``identity``, ``entries``, ``clusters`` (first entry, number of entries, stored bytes),
     ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
 
-    Raises what `open` raises, for the first file that cannot be read.
+    Raises the errors of `open` for the first file that cannot be read.
 
     >>> import tupelo
     >>> with tupelo.recreate("index.root") as file:
@@ -36,55 +36,55 @@ def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[st
     >>> manifest["files"][0]["ntuple"], manifest["files"][0]["entries"], manifest["schemas"][0]["fields"]
     ('Events', 2, [['x', 'double']])
     """
-    manifest, text = of_places(expand(files))
+    manifest, text = build(resolve_whole_files(files))
     if output is not None:
         Path(output).write_text(text + "\n", encoding="utf-8")
     return manifest
 
 
-def of_places(found: Iterable[Place]) -> tuple[dict[str, Any], str]:
+def build(found: Iterable[InputNtuple]) -> tuple[dict[str, Any], str]:
     """The manifest of files, and its JSON."""
     core = _core.Manifest()
     for place in found:
         file = reading.reopen(place.path_from_here, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
-        # Opened by name it warns of what cannot be read.
+        # Opening by name warns of fields that cannot be read.
         core.add((file.only() if place.name is None else file[place.name])._core)
     text = core.to_json()
     return json.loads(text), text
 
 
 def load(source: Source) -> dict[str, Any]:
-    """A manifest, whichever way it is given.
+    """A manifest from a dict or a file.
 
-    Raises `InvalidArgumentError` for what is none, `UnsupportedError` for one of a later version.
+    Raises `InvalidArgumentError` for invalid manifests and `UnsupportedError` for unsupported versions.
     """
     manifest: Any
     if isinstance(source, Mapping):
-        manifest, name = dict(source), "the manifest"
+        manifest, name = dict(source), "the dict"
     elif isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         try:
             manifest = json.loads(Path(check_path(source)).read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise MissingFileError(f"there is no manifest {name}; `tupelo index` makes one") from error
+            raise MissingFileError(f"manifest {name} does not exist; `tupelo index` creates one") from error
         except ValueError as error:
-            raise InvalidArgumentError(f"{name} is no manifest: {error}") from error
+            raise InvalidArgumentError(f"{name} is not a manifest: {error}") from error
     else:
-        raise InvalidArgumentError(f"a manifest is a dict or the name of a file, not {short(source)}")
+        raise InvalidArgumentError(f"expected a manifest as a dict or a file name, not {short_repr(source)}")
     if not isinstance(manifest, dict) or manifest.get("format") != _core.MANIFEST_FORMAT:
-        raise InvalidArgumentError(f"{name} is no manifest: `tupelo index` and tupelo.index make one")
+        raise InvalidArgumentError(f"{name} is not a manifest; `tupelo index` and tupelo.index create one")
     if manifest.get("version") != _core.MANIFEST_VERSION:
         raise UnsupportedError(
-            f"{name} has version {manifest.get('version')!r} of manifests, this version of Tupelo knows "
-            f"{_core.MANIFEST_VERSION}: make it anew by `tupelo index`"
+            f"{name} has manifest version {manifest.get('version')!r}, but this version of Tupelo supports "
+            f"{_core.MANIFEST_VERSION}: recreate it with `tupelo index`"
         )
     return dict(manifest)
 
 
-def chosen(manifest: dict[str, Any], files: Iterable[Place]) -> tuple[dict[str, Any], list[Steps]]:
-    """The manifest of only these files, in this order, and the ranges of entries of each.
+def select_files(manifest: dict[str, Any], files: Iterable[InputNtuple]) -> tuple[dict[str, Any], list[Steps]]:
+    """The manifest restricted to these files, in this order, and the ranges of entries of each.
 
-    Raises `NotFoundError` for one that is not in it.
+    Raises `NotFoundError` for files that it does not contain.
     """
     of_uri: dict[str, list[dict[str, Any]]] = {}
     for file in manifest["files"]:
@@ -104,6 +104,6 @@ def chosen(manifest: dict[str, Any], files: Iterable[Place]) -> tuple[dict[str, 
 
 
 def arrow_schema(manifest: dict[str, Any], number: int) -> Any:
-    """The `pyarrow.Schema` of all fields of a file whose ``schema`` is this number."""
+    """The `pyarrow.Schema` with this number in the manifest."""
     stream = base64.b64decode(manifest["schemas"][number]["arrow"])
     return pa.ipc.open_stream(stream).schema

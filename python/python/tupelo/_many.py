@@ -1,132 +1,115 @@
-"""Entries of many files, one after the other."""
+"""Reading many files as one sequence of entries."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
 
-from . import _arrow, _common, _core, _hist, _polars, _progress, _select
-from ._awkward import AddDoc, Style
-from ._files import Files, Place, places, within
-from ._libraries import How, Library, check_how, hand_out
+from . import _arrow, _field_sets, _hist, _polars, _progress, _select
+from ._awkward import AwkwardOptions
+from ._files import Files, InputNtuple, entry_ranges, resolve
+from ._libraries import to_library
+from ._locations import Report
 from ._progress import Progress
+from ._read_options import FileOptions, ManyArrayOptions, ManyReadOptions, complete, takes
 from ._select import Filter
-from ._sizes import optional_bytes
-from ._source import Report
+from ._sizes import parse_optional_bytes
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 from .fields import Field
 from .ntuple import DEFAULT_STEP, Ntuple
 from .reading import reopen
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
+
+@takes(ManyArrayOptions)
 def iterate(
     files: Files | Ntuple | Iterable[Ntuple],
     expressions: str | Iterable[str] | None = None,
     cut: str | None = None,
     *,
     step_size: SupportsIndex | str = DEFAULT_STEP,
-    aliases: Mapping[str, str] | None = None,
-    library: Library = "ak",
-    filter_name: Filter = None,
-    filter_typename: Filter = None,
-    filter_field: Callable[[Field], object] | None = None,
-    fields: _common.Fields = "common",
+    fields: _field_sets.Fields = "common",
     report: bool = False,
-    how: How = None,
-    ak_add_doc: AddDoc = False,
     binary_strings: bool = False,
-    allow_missing: bool = False,
     progress: Progress = None,
-    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
-    memory_budget: int | str | None = None,
-    **unknown: object,
+    **options: "Unpack[ManyArrayOptions]",
 ) -> Iterator[Any]:
-    """Reads the entries of many files piece by piece, as `Ntuple.iterate` does those of one.
+    """Reads the entries of many files in batches, like `Ntuple.iterate` for one file.
 
-    ``files`` are those of `partitions`, or ntuples that are open. A piece never spans two files. The `Report` of a
-    piece counts entries through all files, and so does the index of data frames. With ``allow_missing``, files without
-    an ntuple of the name are left out; the file itself must be there. ``page_checksums`` and ``memory_budget`` are
-    those of `open`; files are opened when it is their turn.
+    ``files`` are those of `partitions`, or open ntuples. A batch never spans two files. The `Report` of a batch and the
+    index of data frames count entries through all files. ``allow_missing`` skips files without an ntuple of that name;
+    the file itself must exist. ``page_checksums`` and ``memory_budget`` are those of `open`; each file is opened when
+    it is reached. The other keywords are those of `Ntuple.iterate`.
 
-    Files may have different fields. Without ``expressions``, ``fields="common"`` reads those that all files have, by
-    their names, and a warning lists the others; ``fields="union"`` reads those that any file has, and gives missing
-    values where a file lacks them. Filters choose among them. To find out, all files are opened before the first piece.
-    Names and globs in ``expressions`` must fit fields of every file, or with ``fields="union"`` of one, and then have
-    missing values in the others. What is computed, and a ``cut``, must have its fields in every file: otherwise an
-    error names the file and the field.
+    Files may have different fields. Without ``expressions``, ``fields="common"`` reads the fields that all files have
+    and a warning lists the others; ``fields="union"`` reads the fields that any file has, with missing values for files
+    that lack them. Filters select among these. All files are opened before the first batch to compare their fields.
+    Names and globs in ``expressions`` must match fields of every file, or with ``fields="union"`` of one file, and give
+    missing values for the others. The fields of computed expressions and of a ``cut`` must exist in every file;
+    otherwise an error names the file and the field.
 
-    ``progress`` is that of `Ntuple.iterate`, for the entries of all files; they are counted first.
+    ``progress`` is that of `Ntuple.iterate`, over the entries of all files, which are counted first.
 
     >>> import tupelo
     >>> for run in 1, 2:
     ...     with tupelo.recreate(f"iterate{run}.root") as file:
     ...         file["Events"] = {"x": [run, 10 * run]}
-    >>> for piece, report in tupelo.iterate("iterate?.root:Events", "x", report=True, library="np"):
-    ...     print(report.file_path, report.start, report.stop, piece["x"])
+    >>> for batch, report in tupelo.iterate("iterate?.root:Events", "x", report=True, library="np"):
+    ...     print(report.file_path, report.start, report.stop, batch["x"])
     iterate1.root 0 2 [ 1 10]
     iterate2.root 2 4 [ 2 20]
-    >>> for piece in tupelo.iterate({"iterate1.root": {"object_path": "Events", "steps": [[1, 2]]}}):
-    ...     print(piece.x)
+    >>> for batch in tupelo.iterate({"iterate1.root": {"object_path": "Events", "steps": [[1, 2]]}}):
+    ...     print(batch.x)
     [10]
     """
-    # Not a generator itself, so that what is wrong is said at once.
-    _select.refuse("iterate", unknown)
-    _select.check_library(library)
-    check_how(how, library)
-    _select.step(step_size)
+    # Not a generator itself, so that errors are raised immediately.
+    chosen = complete("iterate", options, ManyArrayOptions)
+    library, how, style = chosen["library"], chosen["how"], AwkwardOptions(chosen["ak_add_doc"])
+    _select.check_step_size(step_size)
     _progress.check(progress)
-    style = Style(ak_add_doc)
-    wanted = Wanted(expressions, cut, aliases, (filter_name, filter_typename, filter_field), binary_strings)
-    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    many = FileSequence(files, chosen).with_selection(Selection(expressions, cut, chosen, binary_strings), fields)
     total = 0 if _progress.is_silent(progress) else sum(stop - start for start, stop in many.all_ranges())
 
-    def pieces() -> Iterator[Any]:
+    def read_batches() -> Iterator[Any]:
         done = 0
-        with _progress.telling(progress) as tell:
+        with _progress.report_progress(progress) as tell:
             for ntuple, offset, ranges in many:
                 for first, last in ranges:
                     for start, stop, batch, entries in many.batches(ntuple, first, last, step_size):
                         tell(done + start - first, total)
-                        piece = hand_out(batch, library, _moved(entries, offset), style, how, is_kept=ntuple._is_kept)
+                        result = to_library(
+                            batch, library, _shift_entries(entries, offset), style, how, is_shared=ntuple._shares_memory
+                        )
                         place = start + offset, stop + offset, ntuple.file_path, ntuple.object_path, offset
-                        yield (piece, Report(*place)) if report else piece
+                        yield (result, Report(*place)) if report else result
                     done += last - first
             tell(done, total)
 
-    return pieces()
+    return read_batches()
 
 
+@takes(ManyReadOptions)
 def concatenate(
     files: Files | Ntuple | Iterable[Ntuple],
     expressions: str | Iterable[str] | None = None,
     cut: str | None = None,
     *,
-    aliases: Mapping[str, str] | None = None,
-    entry_start: SupportsIndex | None = None,
-    entry_stop: SupportsIndex | None = None,
-    library: Library = "ak",
-    filter_name: Filter = None,
-    filter_typename: Filter = None,
-    filter_field: Callable[[Field], object] | None = None,
-    fields: _common.Fields = "common",
-    how: How = None,
-    ak_add_doc: AddDoc = False,
+    fields: _field_sets.Fields = "common",
     binary_strings: bool = False,
-    allow_missing: bool = False,
-    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
-    memory_budget: int | str | None = None,
-    **unknown: object,
+    **options: "Unpack[ManyReadOptions]",
 ) -> Any:
-    """Reads the entries of many files into one array, as `Ntuple.arrays` does those of one.
+    """Reads the entries of many files into one array, like `Ntuple.arrays` for one file.
 
     ``files``, ``fields`` and ``allow_missing`` are those of `iterate`; ``entry_start`` and ``entry_stop`` count through
-    all files. All else, ``filter_name``, ``filter_typename`` and ``filter_field`` too, is as in `Ntuple.arrays`. Fields
-    of the same name must have the same type in all files.
+    all files. The other keywords are those of `Ntuple.arrays`. Fields of the same name must have the same type in all
+    files.
 
-    Raises `InvalidArgumentError` where they do not, saying how, and where there is no file.
+    Raises `InvalidArgumentError` with the difference if they do not, and for an empty list of files.
 
     >>> import tupelo
     >>> for run in 1, 2:
@@ -139,50 +122,51 @@ def concatenate(
     >>> tupelo.concatenate("concatenate?.root", ["only2", "x * 2"], cut="x > 1", fields="union").tolist()
     [{'only2': None, 'x * 2': 20}, {'only2': 0.5, 'x * 2': 4}, {'only2': 1.5, 'x * 2': 40}]
     """
-    _select.refuse("concatenate", unknown)
-    _select.check_library(library)
-    check_how(how, library)
-    style = Style(ak_add_doc)
-    wanted = Wanted(expressions, cut, aliases, (filter_name, filter_typename, filter_field), binary_strings)
-    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    chosen = complete("concatenate", options, ManyReadOptions)
+    library, entry_start, entry_stop = chosen["library"], chosen["entry_start"], chosen["entry_stop"]
+    many = FileSequence(files, chosen).with_selection(Selection(expressions, cut, chosen, binary_strings), fields)
     end: float = math.inf
     begin = 0
     if entry_start is not None or entry_stop is not None:
         begin, end = _select.entry_range(entry_start, entry_stop, many.num_entries())
     batches: list[Any] = []
     numbers: list[Any] = []
-    is_kept, last = False, None
+    is_shared, last = False, None
     for ntuple, offset, ranges in many:
         last = ntuple
         for start, stop in ranges:
             start, stop = max(start, begin - offset), int(min(stop, end - offset))
             if start < stop:
                 _add(batches, *many.read(ntuple, start, stop), numbers, offset, ntuple)
-                is_kept = is_kept or ntuple._is_kept
+                is_shared = is_shared or ntuple._shares_memory
         if offset + ntuple.num_entries >= end:
             break
     if last is None:
-        raise InvalidArgumentError("there is no ntuple in any of the files")
+        raise InvalidArgumentError(
+            "no ntuples to read: the list of files is empty, or no file has an ntuple of that name"
+        )
     if not batches:
         _add(batches, *many.read(last, 0, 0), numbers, 0, last)
     entries = np.concatenate(numbers) if library == "pd" else range(0)
-    return hand_out(_arrow.one_batch(batches), library, entries, style, how, is_kept=is_kept)
+    style = AwkwardOptions(chosen["ak_add_doc"])
+    return to_library(_arrow.combine_batches(batches), library, entries, style, chosen["how"], is_shared=is_shared)
 
 
 def _add(batches: list[Any], batch: Any, entries: Any, numbers: list[Any], offset: int, ntuple: Ntuple) -> None:
-    """Adds entries of an ntuple.
+    """Appends a batch of an ntuple.
 
-    Raises `InvalidArgumentError` where their type is not that of the first ones.
+    Raises `InvalidArgumentError` if its schema differs from that of the first batch.
     """
     if batches and not batch.schema.equals(batches[0].schema):
         raise InvalidArgumentError(
-            f"{ntuple.file_path}: ntuple '{ntuple.object_path}' differs from the one before: "
-            f"{_select.difference(_types(batches[0]), _types(batch))}"
+            f"{ntuple.file_path}: ntuple '{ntuple.object_path}' differs from the previous one: "
+            f"{_select.describe_difference(_types(batches[0]), _types(batch))}"
         )
     batches.append(batch)
-    numbers.append(_moved(entries, offset))
+    numbers.append(_shift_entries(entries, offset))
 
 
+@takes(FileOptions)
 def hist(
     files: Files | Ntuple | Iterable[Ntuple],
     *expressions: str,
@@ -193,15 +177,13 @@ def hist(
     aliases: Mapping[str, str] | None = None,
     step_size: SupportsIndex | str = _hist.DEFAULT_STEP,
     progress: Progress = None,
-    allow_missing: bool = False,
-    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
-    memory_budget: int | str | None = None,
+    **options: "Unpack[FileOptions]",
 ) -> Any:
-    """Fills one histogram from the entries of many files, as `Ntuple.hist` does from those of one.
+    """Fills one histogram from the entries of many files, like `Ntuple.hist` for one file.
 
-    ``files`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.hist`.
+    ``files`` and ``allow_missing`` are those of `iterate`; the other arguments are those of `Ntuple.hist`.
 
-    Raises what `Ntuple.hist` and `iterate` do, and `InvalidArgumentError` where there is no file.
+    Raises the errors of `Ntuple.hist` and `iterate`, and `InvalidArgumentError` for an empty list of files.
 
     >>> import tupelo
     >>> for run in 1, 2:
@@ -210,21 +192,23 @@ def hist(
     >>> tupelo.hist("hist?.root:Events", "x", bins=2, range=(0, 20), cut="x < 20").values().tolist()
     [2.0, 1.0]
     """
-    many = Many(files, allow_missing, page_checksums, memory_budget)
+    many = FileSequence(files, complete("hist", options, FileOptions))
     source: Any = _HistSource(many)
     total = sum(stop - start for start, stop in many.all_ranges())
     reading = _hist.Reading(source, cut, aliases, 0, total, step_size)
-    return _hist.fill(reading, expressions, bins, range, weight, progress)
+    return _hist.fill_histogram(reading, expressions, bins, range, weight, progress)
 
 
 class _HistSource:
-    """Many files in the place of the ntuple that `_hist.Reading` reads."""
+    """Many files with the interface of the ntuple that `_hist.Reading` reads."""
 
-    def __init__(self, many: "Many") -> None:
+    def __init__(self, many: "FileSequence") -> None:
         self._many = many
         first = next(iter(many), None)
         if first is None:
-            raise InvalidArgumentError("there is no ntuple in any of the files")
+            raise InvalidArgumentError(
+                "no ntuples to read: the list of files is empty, or no file has an ntuple of that name"
+            )
         self._first = first[0]
 
     def __contains__(self, path: object) -> bool:
@@ -234,28 +218,27 @@ class _HistSource:
         return self._first[path]
 
     def iterate(self, expressions: list[str], *, entry_start: int, entry_stop: int, **how: Any) -> Iterator[Any]:
-        # The range is all of it.
+        # The range always covers all entries.
         return iterate(self._many.places, expressions, **self._many.opening, **how)
 
 
+@takes(FileOptions)
 def scan(
     files: Files | Ntuple | Iterable[Ntuple],
     names: str | Iterable[str] | None = None,
     *,
     filter_name: Filter = None,
     filter_typename: Filter = None,
-    fields: _common.Fields = "common",
+    fields: _field_sets.Fields = "common",
     binary_strings: bool = False,
-    allow_missing: bool = False,
-    page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
-    memory_budget: int | str | None = None,
+    **options: "Unpack[FileOptions]",
 ) -> Any:
-    """A `polars.LazyFrame` of the entries of many files, which reads what a query needs, as `Ntuple.scan` does of one.
+    """A `polars.LazyFrame` of the entries of many files, like `Ntuple.scan` for one file.
 
-    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`, and all else is as in `Ntuple.scan`. All files
-    are opened at once.
+    ``files``, ``fields`` and ``allow_missing`` are those of `iterate`; the other arguments are those of `Ntuple.scan`.
+    All files are opened immediately.
 
-    Raises what `Ntuple.scan` and `iterate` do, and `InvalidArgumentError` where there is no file.
+    Raises the errors of `Ntuple.scan` and `iterate`, and `InvalidArgumentError` for an empty list of files.
 
     >>> import polars, tupelo
     >>> for run in 1, 2:
@@ -264,8 +247,9 @@ def scan(
     >>> tupelo.scan("scan?.root:Events").filter(polars.col("x") > 1).collect()["x"].to_list()
     [10, 2, 20]
     """
-    wanted = Wanted(names, None, None, (filter_name, filter_typename, None), binary_strings)
-    many = Many(files, allow_missing, page_checksums, memory_budget).choosing(wanted, fields)
+    chosen = complete("scan", options, FileOptions)
+    filters = {"filter_name": filter_name, "filter_typename": filter_typename}
+    many = FileSequence(files, chosen).with_selection(Selection(names, None, filters, binary_strings), fields)
     frames = []
     for ntuple, _, ranges in many:
         for start, stop in ranges:
@@ -273,12 +257,16 @@ def scan(
             _polars.check_fields(request)
             if request.patterns is None:
                 # The file has none of the columns.
-                frames.append(_polars.to_polars(_common.fitted(_NOTHING, many.union, stop - start)).lazy())
+                frames.append(
+                    _polars.to_polars(_field_sets.add_missing_columns(_NOTHING, many.union, stop - start)).lazy()
+                )
             else:
                 frames.append(_polars.scan(ntuple, request))
     if not frames:
-        raise InvalidArgumentError("there is no ntuple in any of the files")
-    return _polars.concatenated(frames, None if many.union is None else many.union.names)
+        raise InvalidArgumentError(
+            "no ntuples to read: the list of files is empty, or no file has an ntuple of that name"
+        )
+    return _polars.concatenate(frames, None if many.union is None else many.union.names)
 
 
 _NOTHING = pa.RecordBatch.from_arrays([], names=[])
@@ -288,9 +276,9 @@ _NOTHING = pa.RecordBatch.from_arrays([], names=[])
 def num_entries(
     files: Files | Ntuple | Iterable[Ntuple], *, allow_missing: bool = False
 ) -> Iterator[tuple[str, str, int]]:
-    """The number of entries of each ntuple of many files, as (file, ntuple, number); no entries are read.
+    """The number of entries of the ntuple in each file, as (file, ntuple, number); no entries are read.
 
-    ``files`` and ``allow_missing`` are those of `iterate`. Raises what `open` does.
+    ``files`` and ``allow_missing`` are those of `iterate`. Raises the errors of `open`.
 
     >>> import tupelo
     >>> with tupelo.recreate("num_entries.root") as file:
@@ -298,8 +286,8 @@ def num_entries(
     >>> list(tupelo.num_entries("num_*.root"))
     [('num_entries.root', 'Events', 3)]
     """
-    # Not a generator itself, so that the files are those that the names lead to now.
-    many = Many(files, allow_missing, _core.DEFAULT_PAGE_CHECKSUMS, None)
+    # Not a generator itself, so that relative paths are resolved now.
+    many = FileSequence(files, complete("num_entries", {"allow_missing": allow_missing}, FileOptions))
     return (
         (ntuple.file_path, ntuple.object_path, sum(stop - start for start, stop in ranges))
         for ntuple, _, ranges in many
@@ -307,95 +295,94 @@ def num_entries(
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is read of every file: the arguments of `Ntuple.arrays`."""
+class Selection:
+    """What to read from every file: the arguments of `Ntuple.arrays`."""
 
     expressions: str | Iterable[str] | None = None
     cut: str | None = None
-    aliases: Mapping[str, str] | None = None
-    filters: tuple[Filter, Filter, Callable[[Field], object] | None] = (None, None, None)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """`SelectOptions`."""
     binary_strings: bool = False
 
     @property
+    def filters(self) -> dict[str, Any]:
+        """The given filters by keyword."""
+        names = ("filter_name", "filter_typename", "filter_field")
+        return {name: self.options[name] for name in names if self.options.get(name) is not None}
+
+    @property
     def is_filtered(self) -> bool:
-        """Whether filters choose fields."""
-        return any(one is not None for one in self.filters)
+        """Whether filters select the fields."""
+        return bool(self.filters)
 
     def chosen(self, ntuple: Ntuple) -> list[str] | None:
-        """The fields that pass the filters; None where there is none."""
-        if not self.is_filtered:
-            return None
-        name, typename, field = self.filters
-        return ntuple.keys(filter_name=name, filter_typename=typename, filter_field=field)
+        """The fields that match the filters; None without filters."""
+        return ntuple.keys(**self.filters) if self.is_filtered else None
 
 
-class Many:
-    """Ntuples of many files, opened one after the other, and what is read of each."""
+class FileSequence:
+    """The ntuples of many files, opened one after the other, and what to read from each."""
 
-    def __init__(self, files: Any, allow_missing: bool, page_checksums: bool, memory_budget: int | str | None) -> None:
+    def __init__(self, files: Any, options: Mapping[str, Any]) -> None:
         is_one = isinstance(files, str | Mapping | Ntuple) or not isinstance(files, Iterable)
         self.places: list[Any] = []
-        """The files, each a `Place` or an `Ntuple`, as `iterate` takes them."""
+        """The files, each an `InputNtuple` or an `Ntuple`."""
         for one in [files] if is_one else files:
-            self.places += [one] if isinstance(one, Ntuple) else places(one)
-        self.opening: dict[str, Any] = {
-            "allow_missing": allow_missing,
-            "page_checksums": page_checksums,
-            "memory_budget": optional_bytes("memory_budget", memory_budget),
-        }
-        """How files are opened: keywords of `iterate`."""
-        self._wanted = Wanted()
+            self.places += [one] if isinstance(one, Ntuple) else resolve(one)
+        self.opening: dict[str, Any] = {name: options[name] for name in FileOptions.__annotations__}
+        """The `FileOptions`."""
+        self.opening["memory_budget"] = parse_optional_bytes("memory_budget", self.opening["memory_budget"])
+        self._wanted = Selection()
         self._patterns: list[str] | None = None
         self.union: Any = None
-        """The `pyarrow.Schema` that all batches get."""
+        """The common `pyarrow.Schema` of all batches, or None."""
         self._names: dict[str, str | None] | None = None
-        """In a union, the expressions that stand for fields of some file, each with the name of its column; None for
-        globs."""
+        """In a union, the expressions that name fields of some file, with the name of the column; None for globs."""
 
-    def choosing(self, wanted: Wanted, fields: _common.Fields) -> "Many":
-        """The same reading what is wanted. All files are opened to find their fields, unless expressions name them.
+    def with_selection(self, wanted: Selection, fields: _field_sets.Fields) -> "FileSequence":
+        """Sets what to read. Opens all files to find their fields, unless expressions name them.
 
-        Raises `InvalidArgumentError` where files have no field in common, or differ in the type of one, and
-        `NotFoundError` where a union computes something of a field that a file lacks.
+        Raises `InvalidArgumentError` if the files have no common field or different types of a field, and
+        `NotFoundError` if an expression in a union needs a field that a file lacks.
         """
-        _common.check(fields)
-        # Expressions may be a generator.
-        listed = None if wanted.expressions is None else _select.texts("expressions", wanted.expressions)
+        _field_sets.check(fields)
+        # `expressions` may be a generator.
+        listed = None if wanted.expressions is None else _select.string_list("expressions", wanted.expressions)
         self._wanted = replace(wanted, expressions=listed)
         if listed is not None and wanted.is_filtered:
-            raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
+            raise InvalidArgumentError("give expressions or filters, not both")
         if len(self.places) < 2 or (listed is not None and fields == "common"):
             return self
         if fields == "union":
             self._find_union(listed)
             return self
-        common = _common.Common()
+        common = _field_sets.Common()
         for ntuple, _, _ in self:
             common.add(ntuple._fields, wanted.chosen(ntuple))
-        self._check_some(common.size)
+        self._check_not_empty(common.size)
         if (paths := common.paths()) is not None:
-            self._patterns = [_select.literal(path) for path in paths]
+            self._patterns = [_select.escape_glob(path) for path in paths]
         return self
 
     def _find_union(self, listed: list[str] | None) -> None:
-        """Finds the columns that any file has."""
+        """Collects the columns of all files."""
         if listed is not None:
             self._names = {}
             for ntuple, _, _ in self:
                 for text in listed:
-                    if text not in self._names and self._stands_for_fields(text, ntuple):
-                        self._names[text] = ntuple._top_name(text) if text in ntuple else None
-        union = _common.Union()
+                    if text not in self._names and self._names_fields(text, ntuple):
+                        self._names[text] = ntuple._top_level_name(text) if text in ntuple else None
+        union = _field_sets.Union()
         for ntuple, _, _ in self:
             union.add(self._schema(ntuple), f"{ntuple.file_path}: ntuple '{ntuple.object_path}'")
         self.union = union.schema()
-        self._check_some(len(self.union))
+        self._check_not_empty(len(self.union))
         if self._names is not None and listed is not None:
             self.union = pa.schema([self.union.field(name) for name in self._order(listed, self._names)])
 
-    def _stands_for_fields(self, text: str, ntuple: Ntuple) -> bool:
-        """Whether an expression is the name of a field of an ntuple, or a glob that fits some."""
-        request = _select.Request(aliases=_select.aliases(self._wanted.aliases))
+    def _names_fields(self, text: str, ntuple: Ntuple) -> bool:
+        """Whether an expression is the name of a field of an ntuple, or a glob that matches some."""
+        request = _select.Request(aliases=_select.aliases(self._wanted.options.get("aliases")))
         request.add(text, ntuple._by_path)
         if request.computed:
             return False
@@ -406,7 +393,7 @@ class Many:
         return True
 
     def _schema(self, ntuple: Ntuple) -> Any:
-        """The `pyarrow.Schema` of what is read of an ntuple."""
+        """The `pyarrow.Schema` of the selection in an ntuple."""
         request = self.request(ntuple, 0, 0)
         try:
             return ntuple._core.arrow_schema(request)
@@ -414,23 +401,23 @@ class Many:
             if not request.computed and request.cut is None:
                 raise
             raise NotFoundError(
-                f"{error}; fields='union' gives missing values for names and globs of fields, and not in what is "
-                "computed or in a cut: compute it from the arrays, or leave out the files that lack the field"
+                f"{error}; fields='union' fills missing fields for names and globs only, not within expressions or "
+                "a cut: compute it from the arrays, or leave out the files that lack the field"
             ) from None
 
     def _order(self, listed: list[str], names: Mapping[str, str | None]) -> list[str]:
-        """Columns of a union as they were asked for; with globs, fields come first and what is computed behind them."""
+        """Columns of a union in the requested order; with globs, fields come before computed columns."""
         computed = [text for text in dict.fromkeys(listed) if text not in names]
         if None in names.values():
             return [*(name for name in self.union.names if name not in computed), *computed]
         return list(dict.fromkeys(names.get(text) or text for text in listed))
 
-    def _check_some(self, fields: int) -> None:
+    def _check_not_empty(self, fields: int) -> None:
         if fields == 0 and self._wanted.is_filtered:
-            raise NotFoundError(f"no field in any of {len(self.places)} files passes the filters")
+            raise NotFoundError(f"no field in any of {len(self.places)} files matches the filters")
 
     def __iter__(self) -> Iterator[tuple[Ntuple, int, list[tuple[int, int]]]]:
-        """Each ntuple, the number of entries in those before it, and the ranges of its entries that are meant."""
+        """Each ntuple with the number of entries in earlier files and the selected ranges of entries."""
         offset = 0
         for place in self.places:
             if isinstance(place, Ntuple):
@@ -439,12 +426,12 @@ class Many:
                 found = self._open(place)
                 if found is None:
                     continue
-                ntuple, ranges = found, within(place, found.num_entries)
+                ntuple, ranges = found, entry_ranges(place, found.num_entries)
             yield ntuple, offset, ranges
             offset += ntuple.num_entries
 
-    def _open(self, place: Place) -> Ntuple | None:
-        """None where there is no such ntuple, and that is allowed."""
+    def _open(self, place: InputNtuple) -> Ntuple | None:
+        """Opens a file; None if it has no such ntuple and ``allow_missing`` is set."""
         try:
             file = reopen(place.path_from_here, self.opening["page_checksums"], self.opening["memory_budget"], False)
             return file.only() if place.name is None else file[place.name]
@@ -456,64 +443,67 @@ class Many:
             return None
 
     def all_ranges(self) -> Iterator[tuple[int, int]]:
-        """The ranges of entries of all files, each counted in its file."""
+        """The selected ranges of entries of all files, each relative to its file."""
         return (one for _, _, ranges in self for one in ranges)
 
     def num_entries(self) -> int:
-        """The number of entries of all files, whatever is meant of them."""
+        """The number of entries of all files, selected or not."""
         return sum(ntuple.num_entries for ntuple, _, _ in self)
 
     def request(self, ntuple: Ntuple, start: int, stop: int) -> _select.Request:
-        """What is read of entries of an ntuple."""
+        """The request for a range of entries of an ntuple."""
         wanted, expressions = self._wanted, self._wanted.expressions
         if self._names is not None:
-            # Those of other files are missing in this one.
-            listed = _select.texts("expressions", expressions)
-            expressions = [text for text in listed if text not in self._names or self._stands_for_fields(text, ntuple)]
-        settled = self._patterns is not None or self.union is not None or len(self.places) > 1
-        filters = (None, None, None) if settled and wanted.is_filtered else wanted.filters
-        request = ntuple._request(expressions or None, wanted.cut, wanted.aliases, filters, (start, stop))
+            # This file may lack fields of other files.
+            listed = _select.string_list("expressions", expressions)
+            expressions = [text for text in listed if text not in self._names or self._names_fields(text, ntuple)]
+        is_settled = wanted.is_filtered and (
+            self._patterns is not None or self.union is not None or len(self.places) > 1
+        )
+        options = {"aliases": wanted.options.get("aliases"), **({} if is_settled else wanted.filters)}
+        options |= {"entry_start": start, "entry_stop": stop}
+        request = ntuple._request(expressions or None, wanted.cut, options)
         if self._patterns is not None:
             request.patterns = self._patterns
         elif expressions is not None and not expressions:
             request.patterns = None
-        elif filters != wanted.filters:
-            # In a union no field of a file may pass.
-            request.patterns = [_select.literal(path) for path in wanted.chosen(ntuple) or []] or None
+        elif is_settled:
+            # In a union, it may be that no field of this file matches.
+            request.patterns = [_select.escape_glob(path) for path in wanted.chosen(ntuple) or []] or None
         request.binary_strings = wanted.binary_strings
         return request
 
     def read(self, ntuple: Ntuple, start: int, stop: int) -> tuple[Any, Any]:
-        """Entries of an ntuple as a `pyarrow.RecordBatch`, and their numbers."""
+        """Entries of an ntuple as a `pyarrow.RecordBatch`, and their entry numbers."""
         batch, entries = ntuple._stream_batch(self.request(ntuple, start, stop))
         return self._fitted(batch, len(entries)), entries
 
     def batches(
         self, ntuple: Ntuple, start: int, stop: int, step_size: SupportsIndex | str
     ) -> Iterator[tuple[int, int, Any, Any]]:
-        """The same piece by piece: first entry, the one behind the last, batch, and numbers."""
+        """The same in batches: start, stop, batch and entry numbers."""
         request = self.request(ntuple, start, stop)
         for first, last, batch, entries in ntuple._batches(request, step_size):
             yield first, last, self._fitted(request.ordered(batch), len(entries)), entries
 
     def _fitted(self, batch: Any, num_rows: int) -> Any:
-        return batch if self.union is None else _common.fitted(batch, self.union, num_rows)
+        return batch if self.union is None else _field_sets.add_missing_columns(batch, self.union, num_rows)
 
 
-def _moved(entries: Any, offset: int) -> Any:
-    """Numbers of entries, counted from others before."""
+def _shift_entries(entries: Any, offset: int) -> Any:
+    """Shifts entry numbers by an offset."""
     if isinstance(entries, range):
         return range(entries.start + offset, entries.stop + offset)
     return entries + offset
 
 
-def count_from(offset: int, piece: Any) -> None:
-    """Lets the index of data frames, and of series, count the entries before too."""
-    several = piece.values() if isinstance(piece, dict) else piece if isinstance(piece, list | tuple) else [piece]
+def shift_index(offset: int, arrays: Any) -> None:
+    """Adds an offset to the index of data frames and series."""
+    several = arrays.values() if isinstance(arrays, dict) else arrays if isinstance(arrays, list | tuple) else [arrays]
     for one in several:
         one.index = one.index + offset
 
 
 def _types(batch: Any) -> dict[str, str]:
-    """What columns there are."""
+    """The types of the columns by name."""
     return {field.name: f"{field.type}{' or missing' if field.nullable else ''}" for field in batch.schema}

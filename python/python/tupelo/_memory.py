@@ -1,7 +1,7 @@
-"""Memory of Arrow arrays as NumPy arrays that can be written to.
+"""The memory of Arrow arrays as writable NumPy arrays.
 
-Arrow arrays are immutable, since several may share memory. What the engine decoded for one call belongs to the caller
-alone, unless two of its columns share it: then it is copied.
+Arrow arrays are immutable because they may share memory. The caller owns what the engine decoded for one call. Columns
+that share memory are copied.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from . import _arrow
 
 
 class _Interface:
-    """A buffer of numbers in NumPy's array interface. An array that is made of it keeps it alive."""
+    """A buffer of numbers with NumPy's array interface. Arrays created from it keep it alive."""
 
     def __init__(self, buffer: Any, dtype: np.dtype[Any], count: int, skip_bytes: int) -> None:
         self._buffer = buffer
@@ -27,24 +27,24 @@ class _Interface:
 
 
 def writable_numbers(array: Any) -> np.ndarray[Any, Any]:
-    """The same as `_arrow.numbers`, as an array that can be written to.
+    """The same as `_arrow.to_numbers`, as a writable array.
 
-    Only for memory that nobody else reads; `shared` says of which columns that is not true.
+    Only for memory that is not shared; see `sharing_columns`.
     """
     buffer, count = array.buffers()[1], len(array)
     if pa.types.is_boolean(array.type) or buffer is None or count == 0:
         # A new array.
-        return _arrow.numbers(array)
+        return _arrow.to_numbers(array)
     dtype = np.dtype(array.type.to_pandas_dtype())
     skip_bytes = array.offset * dtype.itemsize
     if skip_bytes + count * dtype.itemsize > buffer.size:
-        raise ValueError(f"a buffer of {buffer.size} bytes is too small for {count} numbers behind {skip_bytes} bytes")
+        raise ValueError(f"a buffer of {buffer.size} bytes is too small for {count} numbers at byte {skip_bytes}")
     found: np.ndarray[Any, Any] = np.asarray(_Interface(buffer, dtype, count, skip_bytes))
     return found
 
 
-def shared(columns: list[Any]) -> set[int]:
-    """The columns, by number, that have numbers in the same memory as another one."""
+def sharing_columns(columns: list[Any]) -> set[int]:
+    """The numbers of the columns that share memory with another one."""
     places = [(*place, number) for number, column in enumerate(columns) for place in _places(column)]
     places.sort()
     found: set[int] = set()
@@ -58,7 +58,7 @@ def shared(columns: list[Any]) -> set[int]:
 
 
 def _places(array: Any) -> Iterator[tuple[int, int]]:
-    """First and last address of the numbers in an array and below it."""
+    """Address ranges of the numbers in an array and its children."""
     kind = array.type
     if pa.types.is_struct(kind) or pa.types.is_union(kind):
         for index in range(kind.num_fields):

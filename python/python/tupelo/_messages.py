@@ -1,43 +1,43 @@
-"""Values in messages, and texts on lines, that are not longer than is good."""
+"""Shortening and escaping of values in messages."""
 
 import reprlib
 
-LONGEST = 120
-"""Signs of a value that a message shows at most."""
+MAX_CHARACTERS = 120
+"""Maximum number of characters of a value in a message."""
 
 _REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = _REPR.maxlong = LONGEST
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = MAX_CHARACTERS
 
 
-def short(value: object) -> str:
-    """The `repr` of a value for a message: of long ones the beginning and the end, of containers the first items.
+def short_repr(value: object) -> str:
+    """The `repr` of a value for a message, shortened to its beginning and end, or to the first items of a container.
 
-    >>> short("x" * 1000) == "'" + "x" * 57 + "..." + "x" * 58 + "'"
+    >>> short_repr("x" * 1000) == "'" + "x" * 57 + "..." + "x" * 58 + "'"
     True
     """
-    # `reprlib` goes by the name of a class, and calls the repr of what it does not know whole.
-    if isinstance(value, bytes | bytearray | memoryview) and len(value) > LONGEST:
-        return f"{bytes(value[: LONGEST // 4])!r}... ({len(value)} bytes)"
+    # `reprlib` dispatches by class name and calls the full repr of unknown classes.
+    if isinstance(value, bytes | bytearray | memoryview) and len(value) > MAX_CHARACTERS:
+        return f"{bytes(value[: MAX_CHARACTERS // 4])!r}... ({len(value)} bytes)"
     text = _REPR.repr(value)
-    return text if len(text) <= 2 * LONGEST else f"{text[: 2 * LONGEST]}..."
+    return text if len(text) <= 2 * MAX_CHARACTERS else f"{text[: 2 * MAX_CHARACTERS]}..."
 
 
 def printable(text: str) -> str:
-    r"""A text from a file with everything escaped that a terminal would act upon: control characters, line breaks, and
-    the invisible characters that turn text around or hide it.
+    r"""Escapes control characters, line breaks and invisible characters, such as those that change the text direction,
+    in a string from a file.
 
     >>> printable("a\x1b[2Jb\n"), printable("Größe Δφ")
     ('a\\x1b[2Jb\\n', 'Größe Δφ')
     """
     if text.isprintable():
         return text
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def cut(text: str, width: int) -> str:
-    """The beginning of a text that is longer than so many signs.
+def truncate(text: str, width: int) -> str:
+    """Truncates a string to ``width`` characters.
 
-    >>> cut("events", 4), cut("pt", 4)
+    >>> truncate("events", 4), truncate("pt", 4)
     ('eve…', 'pt')
     """
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,4 +1,4 @@
-"""Arrow arrays as NumPy arrays."""
+"""Conversion of Arrow arrays to NumPy arrays."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,15 +11,15 @@ from . import _arrow, _memory
 
 
 def to_numpy(field: Any, array: Any) -> Any:
-    """The values of a column of n entries, as arrays that can be written to; the memory of the column becomes theirs:
+    """Converts a column of n entries to writable arrays, which take ownership of its memory:
 
     - numbers: an array of shape (n,), without a copy; booleans are copied
     - fixed-size arrays and bitsets: an array of shape (n, N)
     - records, pairs and tuples: a structured array of shape (n,)
-    - strings: an object array of `str`; `bytes` where they are not UTF-8, and for streamed objects
-    - collections: an object array of NumPy arrays, also where all have the same length
-    - variants: an object array of the values; None for no value
-    - optionals: a masked array for numbers, else an object array with None for what is missing
+    - strings: an object array of `str`, or `bytes` if they are not UTF-8 and for streamer fields
+    - collections: an object array of NumPy arrays, even if all have the same length
+    - variants: an object array of the values; None for missing values
+    - optionals: a masked array for numbers, else an object array with None for missing values
     """
     kind = array.type
     if pa.types.is_null(kind):
@@ -29,22 +29,22 @@ def to_numpy(field: Any, array: Any) -> Any:
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
         return array.to_numpy(zero_copy_only=False)
     if _arrow.is_optional_list(field):
-        ends, inner = _arrow.offsets(array), _unmasked(to_numpy(kind.value_field, array.values))
+        ends, inner = _arrow.offsets(array), _masked_to_none(to_numpy(kind.value_field, array.values))
         return _objects([inner[a] if b > a else None for a, b in pairwise(ends)])
     if not field.nullable:
-        # Below something that is missing, values are marked as missing too.
+        # Values below a missing parent are marked as missing too.
         return _values(_arrow.without_nulls(array))
-    mask, values = _arrow.nulls(array), _values(_arrow.without_nulls(array))
+    mask, values = _arrow.null_mask(array), _values(_arrow.without_nulls(array))
     if values.ndim == 1 and values.dtype.kind in "biuf":
         return np.ma.MaskedArray(values, mask)
     return _objects([None if missing else value for missing, value in zip(mask, values, strict=True)])
 
 
 def _values(array: Any) -> Any:
-    """The same for an array in which nothing is missing."""
+    """The same for an array without nulls."""
     kind = array.type
     if pa.types.is_struct(kind):
-        members = [_unmasked(to_numpy(kind.field(i), array.field(i))) for i in range(kind.num_fields)]
+        members = [_masked_to_none(to_numpy(kind.field(i), array.field(i))) for i in range(kind.num_fields)]
         dtype = [(name, m.dtype, m.shape[1:]) for name, m in zip(kind.names, members, strict=True)]
         records = np.empty(len(array), dtype=dtype)
         for name, member in zip(kind.names, members, strict=True):
@@ -61,15 +61,15 @@ def _values(array: Any) -> Any:
 
 
 def _objects(values: Sequence[Any]) -> Any:
-    """An object array of the values, whatever they are."""
+    """An object array of the values."""
     objects = np.empty(len(values), dtype=object)
     for index, value in enumerate(values):
         objects[index] = value
     return objects
 
 
-def _unmasked(values: Any) -> Any:
-    """What can stand inside a record: None for what is masked."""
+def _masked_to_none(values: Any) -> Any:
+    """Replaces masked values by None, as records cannot contain masked arrays."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     plain = values.data.astype(object)

@@ -1,4 +1,4 @@
-"""Objects of C++ classes, as they come out of streamer fields."""
+"""Objects of C++ classes from streamer fields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,37 +12,39 @@ _ARRAYS = frozenset(["TArrayC", "TArrayS", "TArrayI", "TArrayL", "TArrayL64", "T
 
 @dataclass(frozen=True)
 class OpaqueObject:
-    """An object that cannot be decoded: its class, its streamed bytes, and why."""
+    """An object that cannot be decoded: its class, its bytes and the reason."""
 
     class_name: str
     """Its C++ class."""
     bytes: bytes = field(repr=False)
-    """As they are stored."""
+    """The stored bytes."""
     reason: str
-    """Why it cannot be decoded."""
+    """The reason."""
 
 
 class Instance(Mapping[str, Any]):
-    """An object of a C++ class: a mapping from the names of its members, those of its bases too, to their values.
+    """An object of a C++ class: a mapping from the names of its members, including those of base classes, to their
+    values.
 
-    Where a class and a base have members of the same name, the class' own is given; `bases` has the other one.
+    If a class and a base class have members of the same name, this is the member of the class; see `bases` for the
+    other one.
     """
 
     def __init__(self, class_name: str, version: int, bases: dict[str, Any], members: dict[str, Any]) -> None:
         self.class_name = class_name
         """Its C++ class."""
         self.version = version
-        """Version of the class by which it was written."""
+        """Version of the class that wrote it."""
         self._bases = bases
         self._members = members
 
     @property
     def bases(self) -> dict[str, Any]:
-        """What the object has of each base class: an `Instance`, or None where nothing is stored."""
-        return {name: base if isinstance(base, Instance) else present(base) for name, base in self._bases.items()}
+        """The part of each base class: an `Instance`, or None if nothing is stored."""
+        return {name: base if isinstance(base, Instance) else to_python(base) for name, base in self._bases.items()}
 
     def __getitem__(self, name: str) -> Any:
-        return present(self.stored(name))
+        return to_python(self.stored(name))
 
     def __iter__(self) -> Iterator[str]:
         inherited = (name for base in self._bases.values() if isinstance(base, Instance) for name in base)
@@ -60,9 +62,9 @@ class Instance(Mapping[str, Any]):
         return f"<tupelo.Instance of {self.class_name}: {', '.join(self)}>"
 
     def stored(self, name: str) -> Any:
-        """A member by its ``name`` before it is made to look like Python's own types: all objects as `Instance`.
+        """The member ``name`` before conversion to Python types: all objects are `Instance`.
 
-        Raises `KeyError` where there is none.
+        Raises `KeyError` if it does not exist.
         """
         if name in self._members:
             return self._members[name]
@@ -72,36 +74,36 @@ class Instance(Mapping[str, Any]):
         raise KeyError(name)
 
 
-def present(value: Any) -> Any:
-    """What the users get for a decoded value."""
-    return _present(value, {})
+def to_python(value: Any) -> Any:
+    """Converts a decoded value to Python types."""
+    return _to_python(value, {})
 
 
-def _present(value: Any, done: dict[int, Any]) -> Any:
+def _to_python(value: Any, done: dict[int, Any]) -> Any:
     match value:
         case list():
-            return [_present(item, done) for item in value]
+            return [_to_python(item, done) for item in value]
         case tuple():
-            return tuple(_present(item, done) for item in value)
+            return tuple(_to_python(item, done) for item in value)
         case dict():
-            return {key: _present(item, done) for key, item in value.items()}
+            return {key: _to_python(item, done) for key, item in value.items()}
         case Instance():
-            # The same object may stand at many places, and is shown once.
+            # The same object may be referenced several times and is converted once.
             if id(value) not in done:
-                done[id(value)] = _present_instance(value, done)
+                done[id(value)] = _instance_to_python(value, done)
             return done[id(value)]
         case _:
             return value
 
 
-def _present_instance(value: Instance, done: dict[int, Any]) -> Any:
+def _instance_to_python(value: Instance, done: dict[int, Any]) -> Any:
     if value.class_name == "TObjString":
         return value.stored("fString")
     if value.class_name in _LISTS:
-        return _present(value.stored("fObjects"), done)
+        return _to_python(value.stored("fObjects"), done)
     if value.class_name in _ARRAYS:
         return value.stored("fArray")
     if value.class_name.startswith("pair<"):
-        return _present((value.stored("first"), value.stored("second")), done)
+        return _to_python((value.stored("first"), value.stored("second")), done)
     made = histogram.of(value)
     return value if made is None else made

@@ -1,13 +1,13 @@
-"""Packages that are loaded when they are needed, and need not be installed."""
+"""Optional packages, which are imported on first use."""
 
 from importlib import import_module
 from typing import Any
 
 
 def load(module: str, what: str, package: str, otherwise: str = "") -> Any:
-    """A module; ``what`` needs it, and ``pip install package`` brings it.
+    """Imports a module that ``what`` needs and ``pip install package`` installs.
 
-    Raises `ImportError` where it cannot be loaded, which says why: it is not installed, or does not work.
+    Raises `ImportError` with the reason if it cannot be loaded.
     """
     try:
         return import_module(module)

@@ -1,4 +1,4 @@
-"""Arrow batches as pandas data frames."""
+"""Conversion of Arrow batches to pandas data frames."""
 
 from collections.abc import Collection
 from typing import Any
@@ -9,12 +9,12 @@ from . import _memory, _optional
 
 
 def to_pandas(batch: Any, entries: Any, copied: Collection[int] = ()) -> Any:
-    """A data frame whose index are the entry numbers; the columns ``copied`` leave the memory of the batch alone.
+    """A data frame with the entry numbers as index; the columns ``copied`` do not take over the memory of the batch.
 
-    Numbers and booleans that cannot be missing are NumPy columns, and strings are what pandas makes of strings;
-    everything else (optionals, collections, arrays, records, variants) keeps its Arrow type in a `pandas.ArrowDtype`.
+    Numbers and booleans that are not nullable become NumPy columns, strings the default string type of pandas.
+    Everything else (optionals, collections, arrays, records, variants) keeps its Arrow type in a `pandas.ArrowDtype`.
 
-    Raises `ImportError` where pandas is not installed.
+    Raises `ImportError` if pandas is not installed.
     """
     pd = _optional.load("pandas", "library='pd'", "pandas", ", or choose another library")
     index = pd.RangeIndex(entries) if isinstance(entries, range) else pd.Index(entries)

@@ -1,4 +1,4 @@
-"""Arrow batches as polars' data frames, and ntuples as its lazy ones."""
+"""Conversion of Arrow batches to polars data frames, and of ntuples to lazy frames."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,20 +13,20 @@ from .errors import InvalidArgumentError, UnsupportedError
 if TYPE_CHECKING:
     from .ntuple import Ntuple
 
-_PLACE = "\0place"
-"""Name of a column with the number of an entry in its batch. No field is called so: it is no C++ name."""
+_POSITION = "\0place"
+"""Name of a column with the position of an entry in its batch. It is not a C++ name, so no field can have it."""
 
 
 def to_polars(batch: Any) -> Any:
     """A `polars.DataFrame`: lists, structs and fixed-size arrays are polars' ``List``, ``Struct`` and ``Array``.
 
-    Raises `ImportError` where polars is not installed, `UnsupportedError` for a field that holds variants.
+    Raises `ImportError` if polars is not installed and `UnsupportedError` for fields with variants.
     """
     return _from_arrow(pa.Table.from_batches([batch]))
 
 
 def scan(ntuple: "Ntuple", request: _select.Request) -> Any:
-    """What `Ntuple.scan` gives: the patterns of a request (none stands for all fields), and its range of entries."""
+    """A lazy frame of the patterns of a request (an empty list means all fields) and its range of entries."""
     pl = _polars()
     from polars.io.plugins import register_io_source
 
@@ -38,20 +38,22 @@ def scan(ntuple: "Ntuple", request: _select.Request) -> Any:
 
 
 def check_fields(request: _select.Request) -> None:
-    """Raises `InvalidArgumentError` for what is no field."""
+    """Raises `InvalidArgumentError` for expressions."""
     if request.computed:
-        raise InvalidArgumentError(f"scan() has fields; {request.computed[0][0]!r} is computed by polars afterwards")
+        raise InvalidArgumentError(
+            f"scan() takes field names, not the expression {request.computed[0][0]!r}; compute it with polars"
+        )
 
 
-def concatenated(frames: list[Any], union: list[str] | None) -> Any:
-    """One frame after the other; in a union of these columns, those that a frame lacks are missing there."""
+def concatenate(frames: list[Any], union: list[str] | None) -> Any:
+    """Concatenates frames; with a union of columns, those that a frame lacks are missing values."""
     if union is None:
         return _polars().concat(frames, how="vertical")
     return _polars().concat(frames, how="diagonal").select(union)
 
 
 class _Source:
-    """Reads what polars asks for."""
+    """The IO source of a lazy frame."""
 
     def __init__(
         self, ntuple: "Ntuple", patterns: Mapping[str, list[str]], request: _select.Request, schema: Mapping[str, Any]
@@ -64,11 +66,11 @@ class _Source:
     def frames(
         self, columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
     ) -> Iterator[Any]:
-        """The columns of the entries for which the predicate holds, of the first ``n_rows`` before that.
+        """The columns of the entries that match the predicate, among the first ``n_rows`` entries.
 
-        polars evaluates the predicate itself, on the columns that it needs. The others are read only where entries
-        survive. (A translation of the predicate for the engine would read as little, and could not be exact: for
-        polars NaN equals itself and is larger than all numbers, and its integers wrap around.)
+        polars evaluates the predicate on its columns. Other columns are read only for matching entries. (Translating
+        the predicate for the engine would not read less and could not be exact: in polars NaN equals itself and is
+        larger than all numbers, and integers wrap around.)
         """
         columns = list(self.patterns) if columns is None else columns
         stop = self.request.entry_stop
@@ -80,33 +82,33 @@ class _Source:
         for position, _, batch in self.ntuple._core.batches(self._reading(seen, stop), batch_size or 1, step_bytes):
             frame = to_polars(batch)
             if predicate is not None:
-                frame = frame.with_row_index(_PLACE).filter(predicate)
+                frame = frame.with_row_index(_POSITION).filter(predicate)
                 if others and not frame.is_empty():
-                    frame = frame.hstack(self._survivors(others, position, frame.get_column(_PLACE)))
+                    frame = frame.hstack(self._read_survivors(others, position, frame.get_column(_POSITION)))
             if not frame.is_empty():
                 yield frame.select(columns)
 
-    def _survivors(self, columns: list[str], position: int, places: Any) -> Any:
-        """Columns of the entries at these places behind a position."""
+    def _read_survivors(self, columns: list[str], position: int, places: Any) -> Any:
+        """Columns of the entries at these positions of the batch that starts at ``position``."""
         entries = pa.array(places.to_numpy().astype(np.uint64) + np.uint64(position))
         frame = to_polars(self.ntuple._core.take(self._reading(columns, self.request.entry_stop), entries))
-        # Strings of single entries come as texts or as bytes by what they hold.
+        # The type of strings of single entries depends on their values.
         return frame.select(columns).cast({name: self.schema[name] for name in columns})
 
     def _reading(self, columns: list[str], stop: int) -> _select.Request:
-        """What is read for columns: each pattern once, in an order that does not matter."""
+        """The request for columns; each pattern appears once."""
         patterns = list(dict.fromkeys(pattern for name in columns for pattern in self.patterns[name]))
         return replace(self.request, patterns=patterns, entry_stop=stop)
 
 
 def _patterns_of_columns(ntuple: "Ntuple", columns: list[str], wanted: list[str]) -> dict[str, list[str]]:
-    """What to read for each column alone."""
+    """The patterns to read for each column."""
     patterns: dict[str, list[str]] = {name: [] for name in columns}
     for pattern in wanted or ["*"]:
-        # A glob without dots chooses whole columns, each of which can be read by its name.
+        # A glob without dots selects whole columns, which can be read by name.
         is_whole = "." not in pattern and "**" not in pattern
         for name in ntuple._core.arrow_schema(_select.Request([pattern])).names:
-            patterns[name].append(_select.literal(name) if is_whole else pattern)
+            patterns[name].append(_select.escape_glob(name) if is_whole else pattern)
     return patterns
 
 
@@ -115,14 +117,14 @@ def _from_arrow(table: Any) -> Any:
     for field in table.schema:
         if _holds_union(field.type):
             raise UnsupportedError(
-                f"field '{field.name}' holds variants, which polars does not have; choose other fields, or another "
-                "library, such as 'arrow'"
+                f"field '{field.name}' holds variants, which polars does not support; select other fields, or another "
+                "library such as 'arrow'"
             )
     return pl.from_arrow(table)
 
 
 def _holds_union(kind: Any) -> bool:
-    """Whether values of an Arrow type are variants, or have some in them."""
+    """Whether an Arrow type is or contains a variant."""
     return pa.types.is_union(kind) or any(_holds_union(kind.field(i).type) for i in range(kind.num_fields))
 
 

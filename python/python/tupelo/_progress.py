@@ -1,38 +1,38 @@
-"""How far a call is, for people who wait for it."""
+"""Progress reports."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._messages import short
+from ._messages import short_repr
 from .errors import InvalidArgumentError
 
 Progress = bool | Callable[[int, int], object] | Any | None
-"""What ``progress`` may be: True for a bar, a function of the entries that are done and of all, a bar of rich
-(`rich.progress.Progress`) or tqdm that is there already, or None or False for silence."""
+"""The type of ``progress``: True for a bar, a function of the entries done and the total, an existing bar of rich
+(`rich.progress.Progress`) or tqdm, or None or False for no report."""
 
-Tell = Callable[[int, int], object]
-"""Is told how many entries are done, and of how many."""
+Callback = Callable[[int, int], object]
+"""Receives the number of entries done and the total."""
 
 
 Batch = tuple[int, int, Any]
-"""The entry where a batch begins, the one behind its last, and what is in it."""
+"""Start, stop and data of a batch."""
 
 
 def steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) -> Iterable[Batch]:
-    """The same batches of the entries ``start`` to ``stop``.
+    """Reports the progress of iterating over batches of the entries ``start`` to ``stop``.
 
-    What comes before a batch is done, so a function is first told 0, and all of them after the last batch.
+    Entries before a batch are done, so a function is first called with 0, and with the total after the last batch.
 
-    Raises `InvalidArgumentError` at once for what is no progress.
+    Raises `InvalidArgumentError` immediately for invalid values of ``progress``.
     """
     check(progress)
     return batches if is_silent(progress) else _steps(batches, progress, start, stop)
 
 
 def _steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) -> Iterator[Batch]:
-    with telling(progress) as tell:
+    with report_progress(progress) as tell:
         for batch in batches:
             tell(batch[0] - start, stop - start)
             yield batch
@@ -40,51 +40,51 @@ def _steps(batches: Iterable[Batch], progress: Progress, start: int, stop: int) 
 
 
 @contextmanager
-def telling(progress: Progress) -> Iterator[Tell]:
-    """What to tell how far things are; a bar is on the screen as long as this lasts.
+def report_progress(progress: Progress) -> Iterator[Callback]:
+    """Yields the function that reports progress; a bar is shown until the context ends.
 
-    The bar is rich's where rich is installed, else tqdm's, else a line of text. It is drawn on the standard error
-    stream, and not at all where that is no terminal.
+    The bar is that of rich if installed, else that of tqdm, else a line of text. It is drawn on the standard error
+    stream, but only if that is a terminal.
 
-    Raises `InvalidArgumentError` for what is no progress.
+    Raises `InvalidArgumentError` for invalid values of ``progress``.
     """
     check(progress)
     if progress is not True:
-        yield _silent if is_silent(progress) else _adapted(progress)
+        yield _ignore if is_silent(progress) else _adapt_bar(progress)
     elif sys.stderr is None or not sys.stderr.isatty():
-        yield _silent
+        yield _ignore
     else:
         with _bar() as tell:
             yield tell
 
 
 def check(progress: Progress) -> None:
-    """Raises `InvalidArgumentError` for what is no progress."""
+    """Raises `InvalidArgumentError` for invalid values of ``progress``."""
     is_bar = hasattr(progress, "add_task") or (hasattr(progress, "update") and hasattr(progress, "n"))
     if not (progress is None or isinstance(progress, bool) or callable(progress) or is_bar):
         raise InvalidArgumentError(
-            f"progress is True, None, a function of the entries that are done and of all, or a bar of rich or tqdm, "
-            f"not {short(progress)}"
+            f"expected progress as True, None, a function of the entries done and the total, or a bar of rich or tqdm, "
+            f"not {short_repr(progress)}"
         )
 
 
 def is_silent(progress: Progress) -> bool:
-    """Whether nobody is to be told."""
-    # Bars have truths of their own.
+    """Whether progress is not reported."""
+    # Not `not progress`: bars define their own truth value.
     return progress is None or progress is False
 
 
-def _silent(done: int, total: int) -> None:
+def _ignore(done: int, total: int) -> None:
     pass
 
 
-def _adapted(progress: Any) -> Tell:
-    """A function that moves a bar, unless it is a function already."""
+def _adapt_bar(progress: Any) -> Callback:
+    """The function that updates a bar; functions are returned unchanged."""
     if hasattr(progress, "add_task"):
         task = progress.add_task("entries", total=None)
         return lambda done, total: progress.update(task, completed=done, total=total)
     if callable(progress):
-        tell: Tell = progress
+        tell: Callback = progress
         return tell
     begin = progress.n
 
@@ -96,8 +96,8 @@ def _adapted(progress: Any) -> Tell:
 
 
 @contextmanager
-def _bar() -> Iterator[Tell]:
-    """The best bar that there is."""
+def _bar() -> Iterator[Callback]:
+    """A bar of the first available library."""
     try:
         from rich.console import Console
         from rich.progress import Progress as RichBar
@@ -105,7 +105,7 @@ def _bar() -> Iterator[Tell]:
         pass
     else:
         with RichBar(console=Console(stderr=True)) as bar:
-            yield _adapted(bar)
+            yield _adapt_bar(bar)
         return
     try:
         from tqdm import tqdm
@@ -113,7 +113,7 @@ def _bar() -> Iterator[Tell]:
         pass
     else:
         with tqdm(unit=" entries", unit_scale=True, file=sys.stderr) as bar:
-            yield _adapted(bar)
+            yield _adapt_bar(bar)
         return
     try:
         yield lambda done, total: print(f"\r{done} of {total} entries", end="", file=sys.stderr, flush=True)

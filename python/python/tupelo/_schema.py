@@ -1,4 +1,4 @@
-"""Fields that are declared, and data that declare them."""
+"""Schemas from declarations and from data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,32 +6,34 @@ from typing import Any
 import pyarrow as pa
 
 from . import _conversion, _cpp
-from ._messages import short
+from ._messages import short_repr
 from .errors import InvalidArgumentError
 
 
-def declared(what: Any) -> Any:
+def declared_schema(what: Any) -> Any:
     """The `pyarrow.Schema` of a declaration.
 
     Raises `InvalidArgumentError` for data.
     """
     schema, tables = schema_and_data(what)
     if tables != ():
-        raise InvalidArgumentError("fields are declared by types, as {'x': 'float'}; these are data")
-    return _conversion.plain_schema(schema)
+        raise InvalidArgumentError("expected types such as {'x': 'float'}, not data")
+    return _conversion.normalize_schema(schema)
 
 
-def read_as(what: Any) -> Any:
-    """The `pyarrow.Schema` of what is to be read as other types than those on disk; None where nothing is said.
+def target_schema(what: Any) -> Any:
+    """The `pyarrow.Schema` to convert to on reading, or None.
 
-    Raises `InvalidArgumentError` for all else, and for a schema without fields.
+    Raises `InvalidArgumentError` for other types and for an empty schema.
     """
     if what is None:
         return None
     if not isinstance(what, Mapping | pa.Schema):
-        raise InvalidArgumentError(f"a schema is a mapping of names to types or a pyarrow.Schema, not {short(what)}")
+        raise InvalidArgumentError(
+            f"expected a schema as a mapping of names to types or a pyarrow.Schema, not {short_repr(what)}"
+        )
     if len(what) == 0:
-        raise InvalidArgumentError("no field is chosen: the schema is empty; without one, everything is read as it is")
+        raise InvalidArgumentError("the schema is empty; omit it to read all fields with their stored types")
     return what if isinstance(what, pa.Schema) else _schema_of(what)
 
 
@@ -40,30 +42,30 @@ def _schema_of(types: Mapping[str, Any]) -> Any:
 
 
 def schema_and_data(what: Any) -> tuple[Any, Any]:
-    """The `pyarrow.Schema` to write and the tables that are there already."""
+    """The `pyarrow.Schema` to write, and the tables of the first entries."""
     if isinstance(what, pa.Schema):
         return what, ()
-    if declares(what):
+    if is_declaration(what):
         return _schema_of(what), ()
     dtype_names = getattr(what, "names", None) if type(what).__name__.endswith("DType") else None
     if dtype_names:
         return pa.schema([_cpp.field_of(name, what[name]) for name in dtype_names]), ()
     if _conversion.is_stream(what):
         reader = _conversion.batches(what)
-        if _conversion.says_all(reader.schema):
+        if _conversion.has_type_names(reader.schema):
             return reader.schema, (pa.Table.from_batches([batch]) for batch in reader)
         what = reader.read_all()
     table = _conversion.to_table(what)
-    return _conversion.tight_schema(table), (table,)
+    return _conversion.inferred_nullability(table), (table,)
 
 
-def declares(what: Any) -> bool:
-    """Whether a mapping declares fields rather than giving columns."""
+def is_declaration(what: Any) -> bool:
+    """Whether a mapping declares fields instead of giving columns."""
     return isinstance(what, Mapping) and len(what) > 0 and all(map(_is_type, what.values()))
 
 
 def _is_type(value: Any) -> bool:
-    """Whether a value of a mapping declares a type rather than giving data."""
+    """Whether a value of a mapping declares a type instead of giving data."""
     import numpy as np
 
     if isinstance(value, tuple):

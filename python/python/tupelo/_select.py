@@ -1,4 +1,4 @@
-"""Which fields and entries a caller means."""
+"""Selection of fields and entries."""
 
 import fnmatch
 import operator
@@ -11,62 +11,64 @@ import numpy as np
 
 from . import _core
 from ._checks import check_text
-from ._messages import short
-from ._sizes import parse_bytes, whole
+from ._messages import short_repr
+from ._sizes import as_integer, parse_bytes
 from .errors import InvalidArgumentError, NotFoundError, UnsupportedError
 
 Filter = str | Callable[[str], bool] | Iterable[str | Callable[[str], bool]] | None
-"""A glob (`*` also stands for dots), a regular expression as ``"/pattern/i"``, a function of a text, several of these
-of which one must fit, or None for everything."""
+"""A glob (``*`` also matches dots), a regular expression ``"/pattern/i"``, a function of a string, a list of these of
+which at least one must match, or None for everything."""
 
 LIBRARIES = {"ak": "Awkward Array", "np": "NumPy", "arrow": "PyArrow", "pd": "pandas", "pl": "polars"}
-"""What ``library`` may be."""
+"""The values of ``library``."""
 
-_SIGNS = re.compile(r"[\s()+/<>=&|]|\[[^\]]*(:|$)")
-"""What expressions have, and globs seldom: where no field fits, it was meant to be an expression."""
+_OPERATORS = re.compile(r"[\s()+/<>=&|]|\[[^\]]*(:|$)")
+"""Characters of expressions that are rare in globs: text with them that matches no field is an expression."""
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
-# What uproot's methods of the same names take (some of it for trees only), and what to do instead.
-_NOT_YET = {
-    "array_cache": "nothing is cached",
-    "backend": "arrays are made in main memory; ak.to_backend moves them",
-    "decompression_executor": "the engine decompresses by itself",
-    "filter_branch": "an ntuple has fields; give a function of the field as `filter_field`",
-    "interpretation_executor": "the engine decodes by itself",
-    "interpreter": "the engine decodes by itself",
-    "language": "expressions are written as `Ntuple.arrays` says",
+# Keywords of the uproot methods of the same names (some for trees only), and what to use instead.
+_UNSUPPORTED_KEYWORDS = {
+    "array_cache": "Tupelo does not cache arrays",
+    "backend": "arrays are created in main memory; use ak.to_backend",
+    "decompression_executor": "the engine decompresses in its own threads",
+    "filter_branch": "an ntuple has fields, not branches; use `filter_field`",
+    "interpretation_executor": "the engine decodes in its own threads",
+    "interpreter": "the engine decodes in its own threads",
+    "language": "see `Ntuple.arrays` for the syntax of expressions",
 }
 
 
-def refuse(method: str, unknown: Mapping[str, object]) -> None:
-    """Raises for keywords that a method does not have.
+def reject_unknown(method: str, unknown: Mapping[str, object]) -> None:
+    """Raises an error for unknown keywords.
 
-    Raises `UnsupportedError` (a `NotImplementedError`) for what other readers know, and `TypeError` for the rest.
+    Raises `UnsupportedError` (a `NotImplementedError`) for keywords of other readers and `TypeError` for the rest.
     """
     for name in unknown:
-        if name in _NOT_YET:
-            raise UnsupportedError(f"{method}() does not have {short(name)}: {_NOT_YET[name]}")
-        raise TypeError(f"{method}() got an unexpected keyword argument {short(name)}")
+        if name in _UNSUPPORTED_KEYWORDS:
+            raise UnsupportedError(f"{method}() does not support {short_repr(name)}: {_UNSUPPORTED_KEYWORDS[name]}")
+        raise TypeError(f"{method}() got an unexpected keyword argument {short_repr(name)}")
 
 
-def single_entries(entries: Iterable[SupportsIndex], count: int) -> Any:
-    """Entry numbers as a NumPy array of 64-bit integers, those below zero counted from the end.
+def entry_numbers_of(entries: Iterable[SupportsIndex], count: int) -> Any:
+    """Entry numbers as a NumPy array of 64-bit integers; negative ones count from the end.
 
-    Raises `InvalidArgumentError` for what is no number or no entry.
+    Raises `InvalidArgumentError` for values that are not integers or out of range.
     """
     if isinstance(entries, str | bytes) or not isinstance(entries, Iterable):
-        raise InvalidArgumentError(f"entries are a list of numbers, not {short(entries)}")
+        raise InvalidArgumentError(f"expected entries as a list of integers, not {short_repr(entries)}")
     array = _integers(entries)
     is_wrong = (array < -count) | (array >= count)
     if is_wrong.any():
-        raise InvalidArgumentError(f"entry {short(int(array[is_wrong][0]))} of an ntuple with {count} entries")
+        raise InvalidArgumentError(
+            f"entry {short_repr(int(array[is_wrong][0]))} is out of range: the ntuple has {count} entries"
+        )
     array = array.astype(np.int64)
     return np.where(array < 0, array + count, array)
 
 
 def _integers(entries: Iterable[SupportsIndex]) -> Any:
-    """Whole numbers as an array; one of Python's own integers where 64 bits do not hold them."""
+    """Integers as an array; an object array if one does not fit into 64 bits."""
     if isinstance(entries, range):
         return _array(entries)
     if hasattr(entries, "__array__"):
@@ -74,14 +76,14 @@ def _integers(entries: Iterable[SupportsIndex]) -> Any:
         if array.ndim == 1 and array.dtype.kind in "iu":
             return array
         if array.dtype.kind != "O" and array.size:
-            raise _no_entries(array.flat[0] if array.ndim == 1 else entries)
+            raise _not_an_entry(array.flat[0] if array.ndim == 1 else entries)
         entries = array.tolist()
     listed = list(entries)
-    # One look at each kind of number, not at each number.
+    # Check each type once, not each value.
     if not all(kind is int or issubclass(kind, np.integer) for kind in set(map(type, listed))):
         for entry in listed:
-            if whole(entry) is None:
-                raise _no_entries(entry)
+            if as_integer(entry) is None:
+                raise _not_an_entry(entry)
         listed = [operator.index(entry) for entry in listed]
     return _array(listed)
 
@@ -93,23 +95,26 @@ def _array(numbers: range | list[Any]) -> Any:
         return np.array(numbers, dtype=object)
 
 
-def _no_entries(entry: object) -> InvalidArgumentError:
+def _not_an_entry(entry: object) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"entries are whole numbers, not {short(entry)}; numpy.flatnonzero gives those of a mask"
+        f"expected entries as integers, not {short_repr(entry)}; numpy.flatnonzero converts a mask"
     )
 
 
 def check_library(library: object) -> None:
-    """Raises `UnsupportedError` for a library that arrays cannot be handed to."""
+    """Raises `UnsupportedError` for an unknown library."""
     if not isinstance(library, str) or library not in LIBRARIES:
-        known = ", ".join(f"{short(name)} ({what})" for name, what in LIBRARIES.items())
-        raise UnsupportedError(f"library={short(library)} is none of {known}; others take what 'arrow' gives")
+        known = ", ".join(f"{short_repr(name)} ({what})" for name, what in LIBRARIES.items())
+        raise UnsupportedError(
+            f"unknown library={short_repr(library)}: expected {known}; for other libraries convert the result of "
+            "'arrow'"
+        )
 
 
 def matcher(wanted: Filter) -> Callable[[str], bool]:
-    """A function that says whether a text fits a filter.
+    """A predicate on strings for a filter.
 
-    Raises `InvalidArgumentError` for a regular expression that is none, and for what is no filter.
+    Raises `InvalidArgumentError` for invalid regular expressions and filters.
     """
     if wanted is None:
         return lambda text: True
@@ -121,7 +126,9 @@ def matcher(wanted: Filter) -> Callable[[str], bool]:
     if isinstance(wanted, Iterable):
         several = [matcher(one) for one in wanted]
         return lambda text: any(fits(text) for fits in several)
-    raise InvalidArgumentError(f"a filter is a glob, '/regex/', a function or several of these, not {short(wanted)}")
+    raise InvalidArgumentError(
+        f"expected a filter as a glob, '/regex/', a function or a list of these, not {short_repr(wanted)}"
+    )
 
 
 def _compiled(text: str) -> Callable[[str], object]:
@@ -130,60 +137,62 @@ def _compiled(text: str) -> Callable[[str], object]:
         try:
             return re.compile(body, sum(_FLAGS[flag] for flag in set(flags))).search
         except re.error as error:
-            raise InvalidArgumentError(f"{short(text)} is no valid regular expression: {error}") from None
+            raise InvalidArgumentError(f"{short_repr(text)} is not a valid regular expression: {error}") from None
     return re.compile(fnmatch.translate(text)).match
 
 
 @dataclass
 class Request:
-    """What to read of an ntuple, and how: what the engine takes."""
+    """What to read from an ntuple, and how: the argument of the engine."""
 
     patterns: list[str] | None = field(default_factory=list)
-    """Dotted paths or globs, of which none means all fields; None means that no field is handed out."""
+    """Dotted paths or globs. An empty list selects all fields, None selects no field."""
     computed: list[tuple[str, str]] = field(default_factory=list)
-    """Columns by name and expression."""
+    """Computed columns: pairs of name and expression."""
     aliases: list[tuple[str, str]] = field(default_factory=list)
-    """Names that expressions may use, and their expressions."""
+    """Pairs of alias and expression."""
     given: Any = None
-    """A `pyarrow.RecordBatch` of values for all entries, by names that expressions may use."""
+    """A `pyarrow.RecordBatch` with values for all entries, which expressions may use by name."""
     cut: str | None = None
     entry_start: int = 0
     entry_stop: int = 0
     entry_numbers: str | None = None
-    """The name of a last column with the numbers of the entries."""
+    """Name of a column of entry numbers to append."""
     binary_strings: bool = False
     schema: Any = None
     order: list[str] = field(default_factory=list)
-    """Names of columns as they were asked for; none where fields come in the order of the file."""
+    """Names of columns in the requested order; empty if fields come in the order of the file."""
 
     def ordered(self, batch: Any) -> Any:
-        """A `pyarrow.RecordBatch` of what was read, with its columns in the order asked for."""
+        """Reorders the columns of a `pyarrow.RecordBatch` as requested."""
         return batch.select(self.order) if self.order and batch.schema.names != self.order else batch
 
     def read_as_stream(self, core: "_core.Ntuple") -> Any:
-        """All of it as one `pyarrow.RecordBatch` of the type that streams have: it does not depend on the entries."""
+        """Reads everything into one `pyarrow.RecordBatch` with the schema of a stream, which does not depend on the
+        values.
+        """
         if (entries := self.entry_stop - self.entry_start) == 0:
             return core.read(self)
         _, _, batch = next(core.batches(self, entries, None))
         return batch
 
     def add(self, name: str, known: Mapping[str, object]) -> None:
-        """Adds what a caller calls by an alias, a field's path, an expression or a glob.
+        """Adds an alias, the path of a field, an expression or a glob.
 
-        Raises `InvalidArgumentError` for what is neither, and `NotFoundError` for an expression over no field.
+        Raises `InvalidArgumentError` for anything else and `NotFoundError` for regular expressions.
         """
         aliases = {alias for alias, _ in self.aliases}
         if self.given is not None:
             aliases.update(self.given.schema.names)
         if len(name) > 1 and name.startswith("/") and name.endswith("/") and name not in known:
-            raise NotFoundError(f"no field is called {short(name)}; regular expressions are given as `filter_name`")
+            raise NotFoundError(f"no field is named {short_repr(name)}; pass regular expressions as `filter_name`")
         if name in dict(self.computed):
             return
-        _check_one(name, known)
+        _check_single_name(name, known)
         if name in aliases:
             self.computed.append((name, f"`{name}`"))
         elif name in known:
-            self._add_pattern(literal(name))
+            self._add_pattern(escape_glob(name))
         elif self.is_expression(name, aliases, known):
             self.computed.append((name, name))
         else:
@@ -196,36 +205,38 @@ class Request:
 
     @staticmethod
     def is_expression(text: str, aliases: Collection[str], known: Mapping[str, object]) -> bool:
-        """Whether a text is an expression over what is known; ``x*y`` may be a glob too, ``x_*`` cannot be else.
+        """Whether a text is an expression over known names; ``x*y`` may also be a glob, ``x_*`` is always one.
 
-        Raises `InvalidArgumentError` for what is neither.
+        Raises `InvalidArgumentError` for text that is neither.
         """
         try:
             names = _core.expression_names(text)
         except InvalidArgumentError:
-            if is_glob(text) and (fnmatch.filter(known, text) or not _SIGNS.search(text)):
+            if is_glob(text) and (fnmatch.filter(known, text) or not _OPERATORS.search(text)):
                 return False
             raise
-        if all(any(path in aliases or path in known for path in _above(name)) for name in names):
+        if all(any(path in aliases or path in known for path in _parents(name)) for name in names):
             return True
-        # One name alone is no expression: it is a field that is not there.
+        # A single name is an unknown field, not an expression.
         return names != [text] and not (is_glob(text) and fnmatch.filter([*aliases, *known], text))
 
 
-def _check_one(text: str, known: Mapping[str, object]) -> None:
-    """Raises `InvalidArgumentError` for the names of several fields in one text."""
+def _check_single_name(text: str, known: Mapping[str, object]) -> None:
+    """Raises `InvalidArgumentError` for several field names in one string."""
     several = [part.strip() for part in text.split(",")]
     if text in known or len(several) == 1:
         return
-    # A glob may have commas in braces; the parts of such a one fit nothing.
+    # A glob may have commas in braces; its parts match nothing.
     if all(part in known or (is_glob(part) and fnmatch.filter(known, part)) for part in several):
-        raise InvalidArgumentError(f"{short(text)} names several fields; give them as a list: {short(several)}")
+        raise InvalidArgumentError(
+            f"{short_repr(text)} names several fields; pass them as a list: {short_repr(several)}"
+        )
 
 
-def _above(path: str) -> Iterator[str]:
-    """A dotted path, and those above it.
+def _parents(path: str) -> Iterator[str]:
+    """A dotted path and its parents.
 
-    >>> list(_above("a.b.c"))
+    >>> list(_parents("a.b.c"))
     ['a.b.c', 'a.b', 'a']
     """
     while path:
@@ -233,102 +244,109 @@ def _above(path: str) -> Iterator[str]:
         path = path.rpartition(".")[0]
 
 
-def texts(what: str, given: str | Iterable[str] | None) -> list[str]:
-    """One text or several as a list.
+def string_list(what: str, given: str | Iterable[str] | None) -> list[str]:
+    """A string or several strings as a list.
 
-    Raises `InvalidArgumentError` where they are not texts, or where there are none although some were announced.
+    Raises `InvalidArgumentError` for values that are not strings and for an empty list.
     """
     if given is None:
         return []
     if not isinstance(given, Iterable):
-        raise InvalidArgumentError(f"{what} are texts, not {short(given)}")
+        raise InvalidArgumentError(f"expected {what} as strings, not {short_repr(given)}")
     several = [given] if isinstance(given, str) else list(given)
     for text in several:
         if not isinstance(text, str):
-            raise InvalidArgumentError(f"{what} are texts, not {short(text)}")
+            raise InvalidArgumentError(f"expected {what} as strings, not {short_repr(text)}")
         check_text(text, what)
     if not several:
-        raise InvalidArgumentError(f"no field is chosen: the list of {what} is empty")
+        raise InvalidArgumentError(f"no fields selected: the list of {what} is empty")
     return several
 
 
 def aliases(given: object) -> list[tuple[str, str]]:
-    """Names and expressions.
+    """Aliases as pairs of name and expression.
 
-    Raises `InvalidArgumentError` for what is none, and for a name that expressions cannot spell.
+    Raises `InvalidArgumentError` for other values and for names that expressions cannot contain.
     """
     if given is None:
         return []
     if not isinstance(given, Mapping):
-        raise InvalidArgumentError(f"aliases are a mapping of names to expressions, not {short(given)}")
+        raise InvalidArgumentError(f"expected aliases as a mapping of names to expressions, not {short_repr(given)}")
     for name, text in given.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise InvalidArgumentError(
-                f"aliases are a mapping of names to expressions, not of {short(name)} to {short(text)}"
+                f"expected aliases as a mapping of names to expressions, not of {short_repr(name)} to "
+                f"{short_repr(text)}"
             )
         if not name or "`" in name:
-            raise InvalidArgumentError(f"{short(name)} cannot be the name of an alias")
+            raise InvalidArgumentError(f"{short_repr(name)} is not a valid name for an alias")
         check_text(name, "the name of an alias")
         check_text(text, "an expression")
     return list(given.items())
 
 
 def cut(given: object) -> str | None:
-    """The text of a cut.
+    """The expression of a cut.
 
-    Raises `InvalidArgumentError` for all else.
+    Raises `InvalidArgumentError` for values that are not strings.
     """
     if given is not None and not isinstance(given, str):
-        raise InvalidArgumentError(f"a cut is an expression as 'pt > 20', not {short(given)}; masks go to the arrays")
+        raise InvalidArgumentError(
+            f"expected cut as an expression such as 'pt > 20', not {short_repr(given)}; apply masks to the arrays"
+        )
     return None if given is None else check_text(given, "a cut")
 
 
-def difference(first: Mapping[str, str], other: Mapping[str, str]) -> str:
-    """In what the fields of another file differ from those of the first: names and types, of which some differ."""
+def describe_difference(first: Mapping[str, str], other: Mapping[str, str]) -> str:
+    """The first difference between the fields of two files, given as names and types."""
     for name, kind in other.items():
         if name not in first:
-            return f"only it has the field '{name}'"
+            return f"field '{name}' exists only there"
         if first[name] != kind:
-            return f"its field '{name}' is a {kind}, not a {first[name]}"
+            return f"field '{name}' has the type {kind}, not {first[name]}"
     missing = [name for name in first if name not in other]
-    return f"it lacks the field '{missing[0]}'" if missing else "its fields have another order"
+    return f"field '{missing[0]}' is missing" if missing else "its fields are in a different order"
 
 
 def is_glob(name: str) -> bool:
-    """Whether a name has wildcards."""
+    """Whether a name contains wildcards."""
     return any(letter in name for letter in "*?[{")
 
 
-def literal(name: str) -> str:
-    """A pattern that only this name fits, for names that have wildcards in them: ROOT allows that.
+def escape_glob(name: str) -> str:
+    """A pattern that matches only this name: ROOT allows wildcards in names.
 
-    >>> literal("jets.pt"), literal("a[0]")
+    >>> escape_glob("jets.pt"), escape_glob("a[0]")
     ('jets.pt', 'a[[]0[]]')
     """
     return re.sub(r"[*?\[\]{}]", r"[\g<0>]", name)
 
 
 def entry_range(start: SupportsIndex | None, stop: SupportsIndex | None, count: int) -> tuple[int, int]:
-    """Entries as a Python slice means them: negative numbers count from the end, and what is behind it is cut.
+    """A range of entries, interpreted like a Python slice: negative numbers count from the end, large ones are clipped.
 
     >>> entry_range(-3, None, 10), entry_range(2, 100, 10), entry_range(5, 1, 10)
     ((7, 10), (2, 10), (5, 5))
     """
     for number in start, stop:
-        if number is not None and whole(number) is None:
-            raise InvalidArgumentError(f"entries are counted by integers, not by {short(start)} and {short(stop)}")
+        if number is not None and as_integer(number) is None:
+            raise InvalidArgumentError(
+                f"expected entry_start and entry_stop as integers, not {short_repr(start)} and {short_repr(stop)}"
+            )
     first, last, _ = slice(start, stop).indices(count)
     return first, max(first, last)
 
 
-def step(size: SupportsIndex | str) -> int | str:
-    """A number of entries, or the text that stands for a number of bytes."""
+def check_step_size(size: SupportsIndex | str) -> int | str:
+    """Checks a step size: a number of entries or a string with a size in bytes."""
     if isinstance(size, str):
         parse_bytes(size)
         return size
-    entries = whole(size)
+    entries = as_integer(size)
     if entries is None:
-        raise InvalidArgumentError(f"a step is a number of entries or a text such as '100 MiB', not {short(size)}")
+        raise InvalidArgumentError(
+            f"expected step_size as a number of entries or a string such as '100 MiB', not {short_repr(size)}"
+        )
     if not 1 <= entries < 2**63:
-        raise InvalidArgumentError(f"a step must have at least one entry and at most 2⁶³−1, not {short(entries)}")
+        raise InvalidArgumentError(f"expected step_size from 1 to 2⁶³−1 entries, not {short_repr(entries)}")
     return entries

@@ -1,10 +1,10 @@
-"""Numbers of bytes, as people write them."""
+"""Parsing and formatting of sizes in bytes."""
 
 import operator
 import re
 from typing import Any, SupportsIndex
 
-from ._messages import short
+from ._messages import short_repr
 from .errors import InvalidArgumentError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -18,21 +18,21 @@ def parse_bytes(text: str) -> int:
     >>> parse_bytes("100 MB"), parse_bytes("64KiB"), parse_bytes("1.5 kB")
     (100000000, 65536, 1500)
 
-    Raises `InvalidArgumentError` for any other text.
+    Raises `InvalidArgumentError` for other strings.
     """
     match = _SIZE.fullmatch(text)
     if match is None or match[2].upper() not in _UNITS:
         raise InvalidArgumentError(
-            f"{short(text)} is no size: write a number and B, kB, MB, GB, TB, KiB, MiB, GiB or TiB"
+            f"{short_repr(text)} is not a size: expected a number and B, kB, MB, GB, TB, KiB, MiB, GiB or TiB"
         )
     size = float(match[1]) * _UNITS[match[2].upper()]
     if size >= _END:
-        raise InvalidArgumentError(f"{short(text)} is no size: it is more than 2⁶³−1 bytes")
+        raise InvalidArgumentError(f"{short_repr(text)} is not a valid size: it exceeds 2⁶³−1 bytes")
     return max(1, round(size))
 
 
 def bytes_text(size: int) -> str:
-    """A number of bytes for people, to three digits, as `tupelo ls` shows it.
+    """Formats a number of bytes with three digits, like `tupelo ls`.
 
     >>> bytes_text(999), bytes_text(1024), bytes_text(123_456_789)
     ('999 B', '1.00 KiB', '118 MiB')
@@ -45,39 +45,39 @@ def bytes_text(size: int) -> str:
     return f"{value:.{digits}f} {units[unit]}"
 
 
-def optional_bytes(what: str, size: SupportsIndex | str | None) -> int | None:
-    """The same for what may also be a plain number, or nothing; ``what`` is what has the size.
+def parse_optional_bytes(what: str, size: SupportsIndex | str | None) -> int | None:
+    """A size in bytes from a string, a number or None; ``what`` names it in errors.
 
-    >>> optional_bytes("page_bytes", 65536), optional_bytes("page_bytes", None)
+    >>> parse_optional_bytes("page_bytes", 65536), parse_optional_bytes("page_bytes", None)
     (65536, None)
 
-    Raises `InvalidArgumentError` for all that is no number of bytes from 0 to 2⁶³−1.
+    Raises `InvalidArgumentError` for values outside of 0 to 2⁶³−1.
     """
     if size is None:
         return None
     if isinstance(size, str):
         return parse_bytes(size)
-    return count(what, "bytes from 0 to 2⁶³−1, or a text such as '64 KiB'", size)
+    return as_count(what, "bytes from 0 to 2⁶³−1, or as a string such as '64 KiB'", size)
 
 
-def count(what: str, allowed: str, number: SupportsIndex) -> int:
-    """A whole number from 0 to 2⁶³−1; ``what`` is counted, and ``allowed`` says in words how.
+def as_count(what: str, allowed: str, number: SupportsIndex) -> int:
+    """An integer from 0 to 2⁶³−1; ``what`` and ``allowed`` describe it in errors.
 
-    >>> count("checkpoint_clusters", "clusters", 3)
+    >>> as_count("checkpoint_clusters", "clusters", 3)
     3
 
-    Raises `InvalidArgumentError` for everything else, truths too.
+    Raises `InvalidArgumentError` for other values, including booleans.
     """
-    index = whole(number)
+    index = as_integer(number)
     if index is None or not 0 <= index < _END:
-        raise InvalidArgumentError(f"{what} is a number of {allowed}, not {short(number)}")
+        raise InvalidArgumentError(f"expected {what} as a number of {allowed}, not {short_repr(number)}")
     return index
 
 
-def whole(number: object) -> int | None:
-    """An integer of Python or NumPy as an `int`; None for everything else. True and False are no integers here.
+def as_integer(number: object) -> int | None:
+    """An integer of Python or NumPy as an `int`; None for other values, including booleans.
 
-    >>> whole(3), whole(True), whole(2.5), whole("3")
+    >>> as_integer(3), as_integer(True), as_integer(2.5), as_integer("3")
     (3, None, None, None)
     """
     if type(number) is int:

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 
 from . import _core
-from ._messages import LONGEST, cut
+from ._messages import MAX_CHARACTERS, truncate
 from ._select import Request
 
 
 class Stream:
-    """Entries of an ntuple as a stream of Arrow batches of about 32 MiB; `Ntuple.stream` makes it.
+    """Entries of an ntuple as a stream of Arrow batches of about 32 MiB; `Ntuple.stream` returns it.
 
     Any library that accepts objects with Arrow's ``__arrow_c_stream__`` can consume it, for instance
     ``pyarrow.RecordBatchReader.from_stream(stream)``. Batches are read on demand, and every consumer gets all of them.
@@ -20,7 +20,7 @@ class Stream:
     def __init__(self, core: "_core.Ntuple", request: Request) -> None:
         self._core = core
         self._request = request
-        # What is wrong with the request is said here.
+        # Raises errors of the request early.
         schema = core.arrow_schema(request)
         names = request.order or schema.names
         self._schema = pa.schema([schema.field(name) for name in names], metadata=schema.metadata)
@@ -42,4 +42,4 @@ class Stream:
 
     def __repr__(self) -> str:
         first, last = self._request.entry_start, self._request.entry_stop
-        return f"<tupelo.Stream of {cut(', '.join(self.schema.names), LONGEST)}; entries {first} to {last}>"
+        return f"<tupelo.Stream of {truncate(', '.join(self.schema.names), MAX_CHARACTERS)}; entries {first} to {last}>"

@@ -1,20 +1,20 @@
-"""How many threads decode and encode."""
+"""The number of threads."""
 
 from typing import SupportsIndex
 
 from . import _core
-from ._messages import short
-from ._sizes import count
+from ._messages import short_repr
+from ._sizes import as_count
 from .errors import InvalidArgumentError
 
 MAX_THREADS = 4096
-"""The largest number of threads that can be set."""
+"""Maximum number of threads."""
 
 
 def set_threads(threads: SupportsIndex) -> None:
     """Sets the number of threads that decode and encode in this process; 0 means one for each core.
 
-    Raises `InvalidArgumentError` for what is no number from 0 to 4096.
+    Raises `InvalidArgumentError` for values outside of 0 to 4096.
 
     >>> import tupelo
     >>> before = tupelo.threads()
@@ -24,7 +24,7 @@ def set_threads(threads: SupportsIndex) -> None:
     >>> tupelo.set_threads(before)
     """
     allowed = f"threads from 0 (one for each core) to {MAX_THREADS}"
-    number = count("threads", allowed, threads)
+    number = as_count("threads", allowed, threads)
     if number > MAX_THREADS:
-        raise InvalidArgumentError(f"threads is a number of {allowed}, not {short(threads)}")
+        raise InvalidArgumentError(f"expected threads as a number of {allowed}, not {short_repr(threads)}")
     _core.set_threads(number)

@@ -1,4 +1,4 @@
-"""Python's own values as Arrow arrays of declared types."""
+"""Conversion of Python values to Arrow arrays of declared types."""
 
 from collections.abc import Iterable, Mapping, Set
 from itertools import chain
@@ -8,27 +8,27 @@ import numpy as np
 import pyarrow as pa
 
 from ._arrow import is_optional_list
-from ._cast import check_missing, dense_union, fit_array
-from ._messages import short
+from ._cast import cast_array, check_missing, dense_union
+from ._messages import short_repr
 from .errors import InvalidArgumentError
 
 
-def plain(values: Any) -> Any:
-    """Values as Arrow guesses them. Raises what Arrow does."""
+def to_arrow(values: Any) -> Any:
+    """Values with the type that Arrow infers. Raises the errors of Arrow."""
     try:
         return pa.array(values)
     except OverflowError:
-        # Integers above 2⁶³ are not what Arrow thinks of first.
+        # Arrow does not infer uint64 for integers above 2⁶³.
         if not all(value is None or (isinstance(value, int) and value >= 0) for value in values):
             raise
         return pa.array(values, pa.uint64())
 
 
-def to_declared(values: list[Any], field: Any, path: str) -> Any:
-    """One value for each entry as an array of the type of a field: records are mappings or tuples, maps are mappings or
-    lists of pairs, and of the alternatives of a variant each value takes the nearest that holds it.
+def to_arrow_values(values: list[Any], field: Any, path: str) -> Any:
+    """One value for each entry as an array of the type of a field: records may be mappings or tuples, maps mappings or
+    lists of pairs. Values of a variant take the closest alternative that can hold them.
 
-    Raises `InvalidArgumentError` for values that are something else.
+    Raises `InvalidArgumentError` for other values.
     """
     kind = field.type
     if is_optional_list(field) and not _are_optional(values, kind):
@@ -36,7 +36,7 @@ def to_declared(values: list[Any], field: Any, path: str) -> Any:
     if pa.types.is_union(kind):
         return _variants(values, kind, path)
     if not pa.types.is_nested(kind):
-        return fit_array(plain(values), field, path)
+        return cast_array(to_arrow(values), field, path)
     missing = np.fromiter((value is None for value in values), dtype=bool, count=len(values))
     if missing.any() and is_optional_list(field):
         values, missing = [[] if value is None else value for value in values], np.zeros(len(values), dtype=bool)
@@ -47,23 +47,23 @@ def to_declared(values: list[Any], field: Any, path: str) -> Any:
     items = [() if value is None else _items(value, kind, path) for value in values]
     if pa.types.is_fixed_size_list(kind):
         size = kind.list_size
-        # What is missing holds something all the same: what the first one does that is there.
+        # Missing arrays need values too: those of the first one that is not missing.
         filler = next((inner for inner, value in zip(items, values, strict=True) if value is not None), None)
         for inner, value in zip(items, values, strict=True):
             if value is not None and len(inner) != size:
-                raise InvalidArgumentError(f"field '{path}': not every list has {size} items: {short(value)}")
+                raise InvalidArgumentError(f"field '{path}': expected a list of {size} items, not {short_repr(value)}")
         if filler is None:
             return pa.nulls(len(values), kind)
         full = [filler if value is None else inner for inner, value in zip(items, values, strict=True)]
-        return pa.FixedSizeListArray.from_arrays(_below(full, kind, path), size, mask=mask)
+        return pa.FixedSizeListArray.from_arrays(_item_field(full, kind, path), size, mask=mask)
     offsets = np.zeros(len(items) + 1, dtype=np.int64)
     np.cumsum([len(inner) for inner in items], out=offsets[1:])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), _below(items, kind, path), mask=mask)
+    return pa.LargeListArray.from_arrays(pa.array(offsets), _item_field(items, kind, path), mask=mask)
 
 
-def _below(items: list[Any], kind: Any, path: str) -> Any:
+def _item_field(items: list[Any], kind: Any, path: str) -> Any:
     inner = kind.value_field
-    return to_declared(list(chain.from_iterable(items)), inner, path)
+    return to_arrow_values(list(chain.from_iterable(items)), inner, path)
 
 
 def _items(value: Any, kind: Any, path: str) -> Any:
@@ -73,7 +73,7 @@ def _items(value: Any, kind: Any, path: str) -> Any:
     if isinstance(value, bytes | bytearray) and pa.types.is_integer(kind.value_type):
         return value
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise InvalidArgumentError(f"field '{path}': {short(value)} is no list, which the type {kind} wants")
+        raise InvalidArgumentError(f"field '{path}': expected a list for the type {kind}, not {short_repr(value)}")
     return value.tolist() if isinstance(value, np.ndarray) else list(value)
 
 
@@ -82,46 +82,48 @@ def _records(values: list[Any], kind: Any, path: str, mask: Any) -> Any:
     names = kind.names
     for value in values:
         if value is None:
-            row: list[Any] = [None] * len(names)
+            record: list[Any] = [None] * len(names)
         elif isinstance(value, Mapping):
             if unknown := [name for name in value if name not in names]:
-                raise InvalidArgumentError(f"field '{path}' has no member {short(unknown[0])}: it has {short(names)}")
-            row = [value.get(name) for name in names]
+                raise InvalidArgumentError(
+                    f"field '{path}': unknown member {short_repr(unknown[0])}: expected {short_repr(names)}"
+                )
+            record = [value.get(name) for name in names]
         elif isinstance(value, tuple | list | np.void):
-            row = list(value.item() if isinstance(value, np.void) else value)
-            if len(row) != len(names):
-                raise InvalidArgumentError(f"field '{path}': {short(value)} has not {len(names)} members")
+            record = list(value.item() if isinstance(value, np.void) else value)
+            if len(record) != len(names):
+                raise InvalidArgumentError(f"field '{path}': expected {len(names)} members in {short_repr(value)}")
         else:
             raise InvalidArgumentError(
-                f"field '{path}': {short(value)} is no mapping or tuple, which a record of {short(names)} wants"
+                f"field '{path}': expected a mapping or tuple with {short_repr(names)}, not {short_repr(value)}"
             )
-        for member, item in zip(members, row, strict=True):
+        for member, item in zip(members, record, strict=True):
             member.append(item)
-    # Below a record that is missing its members are.
+    # The members of a missing record are missing.
     fields = [member.with_nullable(member.nullable or mask is not None) for member in kind]
     pairs = zip(members, fields, strict=True)
-    arrays = [to_declared(items, member, f"{path}.{member.name}") for items, member in pairs]
-    # Texts stay as they are.
+    arrays = [to_arrow_values(items, member, f"{path}.{member.name}") for items, member in pairs]
+    # Strings keep their type.
     fields = [member.with_type(array.type) for member, array in zip(fields, arrays, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
 
 
 def _variants(values: list[Any], kind: Any, path: str) -> Any:
     groups: list[list[Any]] = [[] for _ in kind]
-    rows: list[list[int]] = [[] for _ in kind]
+    indices: list[list[int]] = [[] for _ in kind]
     for at, value in enumerate(values):
-        index = _alternative(value, kind, path)
+        index = _matching_alternative(value, kind, path)
         groups[index].append(value)
-        rows[index].append(at)
+        indices[index].append(at)
     parts = [
-        [to_declared(group, one, f"{path}.{one.name}")] if group else []
+        [to_arrow_values(group, one, f"{path}.{one.name}")] if group else []
         for group, one in zip(groups, kind, strict=True)
     ]
-    return dense_union(kind, len(values), [[np.array(mine, dtype=np.int64)] for mine in rows], parts)
+    return dense_union(kind, len(values), [[np.array(mine, dtype=np.int64)] for mine in indices], parts)
 
 
-def _alternative(value: Any, kind: Any, path: str) -> int:
-    """The first alternative of a variant that is nearest to a value and holds it."""
+def _matching_alternative(value: Any, kind: Any, path: str) -> int:
+    """The closest alternative of a variant that can hold a value."""
     near = sorted((distance, index) for index, one in enumerate(kind) if (distance := _distance(value, one.type)))
     for _, index in near:
         inner = kind.field(index)
@@ -130,16 +132,16 @@ def _alternative(value: Any, kind: Any, path: str) -> int:
                 return index
             continue
         try:
-            to_declared([value], inner, path)
+            to_arrow_values([value], inner, path)
         except (InvalidArgumentError, pa.ArrowException, OverflowError):
             continue
         return index
     kinds = ", ".join(str(one.type) for one in kind if not pa.types.is_null(one.type))
-    raise InvalidArgumentError(f"field '{path}': {short(value)} is none of {kinds}")
+    raise InvalidArgumentError(f"field '{path}': expected a value of {kinds}, not {short_repr(value)}")
 
 
 def _distance(value: Any, kind: Any) -> int:
-    """How far a value is from a type: 1 if they are of one kind, 0 if it cannot be held."""
+    """Distance of a value from a type: 1 if they match, 0 if the type cannot hold it."""
     if value is None:
         return int(pa.types.is_null(kind))
     if isinstance(value, bool | np.bool_):
@@ -161,7 +163,7 @@ def _distance(value: Any, kind: Any) -> int:
 
 
 def _holds(kind: Any, value: Any) -> bool:
-    """Whether a type of numbers holds a number, but for digits of a float."""
+    """Whether a numeric type can hold a number, except for digits of a float."""
     if pa.types.is_integer(kind):
         limits = np.iinfo(kind.to_pandas_dtype())
         return bool(limits.min <= value <= limits.max)
@@ -173,7 +175,7 @@ def _holds(kind: Any, value: Any) -> bool:
 
 
 def _are_optional(values: list[Any], kind: Any) -> bool:
-    """Whether they are lists of at most one item each, as optionals of optionals may be given."""
+    """Whether values are lists of at most one item, as for optionals of optionals."""
     if pa.types.is_union(kind.value_type):
         return False
     return all(value is None or (isinstance(value, list) and len(value) <= 1) for value in values)

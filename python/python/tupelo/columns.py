@@ -1,4 +1,4 @@
-"""Ntuples with more columns than their file has, and copies of ntuples."""
+"""Ntuples with additional columns, and copies of ntuples."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from . import _cast, _conversion, _core, _progress, _select
 from ._checks import absolute_path, check_name, check_path, file_and_ntuple
-from ._messages import short
+from ._messages import short_repr
 from ._progress import Progress
-from ._storage import Storage
+from ._write_options import WriteOptions
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns beside the fields of an ntuple."""
+    """Additional columns of an ntuple."""
 
     names: tuple[str, ...] = ()
     expressions: dict[str, str] = field(default_factory=dict)
     values: Any = None
-    """A `pyarrow.RecordBatch` with a value for each entry, or None."""
+    """A `pyarrow.RecordBatch` with one value for each entry, or None."""
 
     def more(self, columns: object, ntuple: "Ntuple", keywords: Mapping[str, object]) -> "Columns":
-        """The same with other columns; keywords are refused.
+        """These columns and more; keywords raise an error.
 
         Raises `InvalidArgumentError` as `Ntuple.with_columns`.
         """
         if keywords or not isinstance(columns, Mapping):
             given = f"the keyword {next(iter(keywords))!r}" if keywords else f"a {type(columns).__name__}"
             raise InvalidArgumentError(
-                "columns are a mapping of names to expressions or values, as with_columns({'score': values}), "
+                "expected columns as a mapping of names to expressions or values, with_columns({'score': values}), "
                 f"not {given}"
             )
         fields = {path.partition(".")[0] for path in ntuple.keys()}  # noqa: SIM118
@@ -44,7 +44,7 @@ class Columns:
             if name in fields or name in self.names:
                 what = "field" if name in fields else "column"
                 raise InvalidArgumentError(
-                    f"{ntuple.file_path}: ntuple '{ntuple.object_path}': there is a {what} '{name}' already; "
+                    f"{ntuple.file_path}: ntuple '{ntuple.object_path}': the {what} '{name}' already exists; "
                     "give the new column another name"
                 )
         texts = {name: text for name, text in columns.items() if isinstance(text, str)}
@@ -52,16 +52,16 @@ class Columns:
         arrays = {name: values for name, values in columns.items() if name not in texts}
         values = self.values
         if arrays:
-            values = _joined(values, _batch(arrays, ntuple))
+            values = _concatenated(values, _batch(arrays, ntuple))
         made = Columns((*self.names, *columns), expressions, values)
-        # Expressions with errors are refused now.
+        # Report invalid expressions now.
         request = _select.Request(None)
         made.offer(request, with_all=True)
         ntuple._core.arrow_schema(request)
         return made
 
     def offer(self, request: _select.Request, with_all: bool) -> None:
-        """Lets expressions of a request use the columns, and asks for all of them."""
+        """Makes the columns available to the expressions of a request; ``with_all`` also selects all of them."""
         request.aliases = [*self.expressions.items(), *request.aliases]
         request.given = self.values
         if with_all:
@@ -71,27 +71,28 @@ class Columns:
 def _batch(arrays: Mapping[str, Any], ntuple: "Ntuple") -> Any:
     """Columns of values as one `pyarrow.RecordBatch`.
 
-    Raises `InvalidArgumentError` where there are not as many values as entries, or where they have no C++ type.
+    Raises `InvalidArgumentError` if the number of values differs from the number of entries, or if they have no C++
+    type.
     """
     tables = {}
     for name, values in arrays.items():
         table = tables[name] = _conversion.to_table({name: values})
         if len(table) != ntuple.num_entries:
             raise InvalidArgumentError(
-                f"{ntuple.file_path}: ntuple '{ntuple.object_path}' has {ntuple.num_entries} entries, and column "
-                f"'{name}' {len(table)} values; give one value for each entry"
+                f"{ntuple.file_path}: ntuple '{ntuple.object_path}' has {ntuple.num_entries} entries, but column "
+                f"'{name}' has {len(table)} values; give one value for each entry"
             )
     columns, fields = [], []
     for table in tables.values():
-        schema = _conversion.plain_schema(_conversion.tight_schema(table))
-        fitting = _cast.fit(table, schema).combine_chunks()
+        schema = _conversion.normalize_schema(_conversion.inferred_nullability(table))
+        fitting = _cast.cast_table(table, schema).combine_chunks()
         (chunked,) = fitting.columns
         columns.append(chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type))
         fields.append(schema.field(0))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _joined(one: Any, other: Any) -> Any:
+def _concatenated(one: Any, other: Any) -> Any:
     if one is None:
         return other
     return pa.RecordBatch.from_arrays([*one.columns, *other.columns], schema=pa.schema([*one.schema, *other.schema]))
@@ -106,42 +107,43 @@ def copy(
     options: Mapping[str, Any],
     progress: Progress,
 ) -> int:
-    """Writes what is asked for as the only ntuple of a new file: the number of its entries."""
+    """Writes a request as the only ntuple of a new file and returns the number of entries."""
     for column, text in request.computed:
         if text != f"`{column}`":
             raise InvalidArgumentError(
-                f"{short(column)} is an expression, not a field; name it: with_columns({{'name': {column!r}}})"
+                f"{short_repr(column)} is an expression, not a field; give it a name: "
+                f"with_columns({{'name': {column!r}}})"
             )
     if (pair := file_and_ntuple(path)) is not None:
         file_path, inside = pair
         raise InvalidArgumentError(
-            f"{short(path)} names a file and an ntuple in it; give the file {file_path!r}, and name={inside!r}"
+            f"{short_repr(path)} names a file and an ntuple; use the path {file_path!r} and name={inside!r}"
         )
     target = check_path(path)
-    # Of a file object there is no source that could be overwritten.
+    # A file object has no path that could be overwritten.
     if source is not None and os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
-        raise InvalidArgumentError(f"{target} is the file that is read; copy the ntuple to another file")
+        raise InvalidArgumentError(f"{target} is the input file; copy the ntuple to another file")
     if name is not None:
         check_name(name)
     own = dict(options)
     described = {key: own.pop(key) for key in ("description", "encodings", "compressions") if key in own}
-    known = Storage.__dataclass_fields__
+    known = WriteOptions.__dataclass_fields__
     for option in own:
         if option not in known:
-            raise TypeError(f"copy() got an unexpected keyword argument {short(option)}")
+            raise TypeError(f"copy() got an unexpected keyword argument {short_repr(option)}")
     checkpoints = {
         "checkpoint_bytes": _core.DEFAULT_CHECKPOINT_BYTES,
         "checkpoint_seconds": _core.DEFAULT_CHECKPOINT_SECONDS,
     }
-    writing = Storage(**(checkpoints | own)).options(**described)
+    writing = WriteOptions(**(checkpoints | own)).options(**described)
     total = request.entry_stop - request.entry_start
-    with _progress.telling(progress) as tell:
+    with _progress.report_progress(progress) as tell:
         file = _core.FileWriter(absolute_path(target), False)
         try:
             tell(0, total)
             silent = _progress.is_silent(progress)
-            told = None if silent else lambda done: tell(done, total)
-            entries = core.copy(request, file, core.path.partition(";")[0] if name is None else name, writing, told)
+            callback = None if silent else lambda done: tell(done, total)
+            entries = core.copy(request, file, core.path.partition(";")[0] if name is None else name, writing, callback)
             file.finish()
         except BaseException:
             file.abort()
@@ -150,9 +152,10 @@ def copy(
 
 
 class NtupleWithColumns:
-    """An ntuple and columns that its file does not have; made by `Ntuple.with_columns`.
+    """An ntuple with additional columns; `Ntuple.with_columns` returns it.
 
-    It is read as the ntuple is, and written as a file that has both. Expressions and cuts may use the new columns.
+    It is read like the ntuple and written as a file with all fields and columns. Expressions and cuts may use the new
+    columns.
     """
 
     def __init__(self, ntuple: "Ntuple", columns: Columns) -> None:
@@ -160,7 +163,7 @@ class NtupleWithColumns:
 
         self._plain = ntuple
         self._columns = columns
-        # The same ntuple, in whose requests the columns are.
+        # The same ntuple with the columns in its requests.
         self._ntuple = Ntuple.__new__(Ntuple)
         self._ntuple.__dict__.update(ntuple.__dict__)
         self._ntuple._columns = columns
@@ -172,32 +175,32 @@ class NtupleWithColumns:
 
     @property
     def num_entries(self) -> int:
-        """Number of entries, those of the ntuple."""
+        """Number of entries of the ntuple."""
         return self._plain.num_entries
 
     def with_columns(self, columns: Mapping[str, Any] | None = None, **unknown: object) -> "NtupleWithColumns":
-        """The same with more columns, see `Ntuple.with_columns`."""
+        """Returns this ntuple with more columns; see `Ntuple.with_columns`."""
         return NtupleWithColumns(self._plain, self._columns.more(columns, self._plain, unknown))
 
     def arrays(self, expressions: str | Iterable[str] | None = None, cut: str | None = None, **options: Any) -> Any:
-        """Reads fields and columns, see `Ntuple.arrays`; by default all fields, and behind them all columns."""
+        """Reads fields and columns; see `Ntuple.arrays`. The default is all fields, followed by all columns."""
         return self._ntuple.arrays(expressions, cut, **options)
 
     def iterate(
         self, expressions: str | Iterable[str] | None = None, cut: str | None = None, **options: Any
     ) -> Iterator[Any]:
-        """Reads ``expressions``, by default all fields and columns, piece by piece; see `Ntuple.iterate`.
+        """Reads ``expressions``, by default all fields and columns, in batches; see `Ntuple.iterate`.
 
         The columns can be used in ``expressions`` and ``cut``; ``options`` are those of `Ntuple.iterate`.
 
-        Raises `NotFoundError` for names of no field, `InvalidArgumentError` for what is no expression.
+        Raises `NotFoundError` for unknown fields and `InvalidArgumentError` for invalid expressions.
         """
         return self._ntuple.iterate(expressions, cut, **options)
 
     def write(self, path: str | os.PathLike[str], **options: Any) -> int:
-        """Writes all fields, columns and entries as a new file, and gives the number of entries.
+        """Writes all fields, columns and entries to a new file and returns the number of entries.
 
-        ``name``, ``progress`` and the options of writing are those of `Ntuple.copy`.
+        ``name``, ``progress`` and the write options are those of `Ntuple.copy`.
 
         >>> import tupelo
         >>> with tupelo.recreate("plain.root") as file:
@@ -210,8 +213,8 @@ class NtupleWithColumns:
         return self.copy(path, **options)
 
     def copy(self, path: str | os.PathLike[str], cut: str | None = None, *, fields: Any = None, **options: Any) -> int:
-        """Writes some fields and entries, and all columns, as a new file, see `Ntuple.copy`."""
-        chosen = [] if fields is None else _select.texts("fields", fields)
+        """Writes selected fields and entries, and all columns, to a new file; see `Ntuple.copy`."""
+        chosen = [] if fields is None else _select.string_list("fields", fields)
         if chosen:
             options["fields"] = [*chosen, *self._columns.names]
         return self._ntuple.copy(path, cut, **options)

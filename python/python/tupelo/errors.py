@@ -8,24 +8,24 @@ import builtins
 
 
 class Error(Exception):
-    """The base class of all exceptions of Tupelo. The text names file, ntuple, field and place, in this order."""
+    """The base class of all exceptions of Tupelo. The message names file, ntuple, field and position, in this order."""
 
     field: str | None = None
-    """Dotted path of the field in which data could not be read, where it was one."""
+    """Dotted path of the field that could not be read, if any."""
     column: int | None = None
-    """Number of the column, where it was one."""
+    """Number of the column, if any."""
     cluster: int | None = None
-    """Number of the cluster, where it was one."""
+    """Number of the cluster, if any."""
     page: int | None = None
-    """Number of the page in its column and cluster, where it was one."""
+    """Number of the page in its column and cluster, if any."""
 
     def __str__(self) -> str:
-        # KeyError would put quotes around it.
+        # KeyError would add quotes.
         return str(self.args[0]) if self.args else ""
 
 
 class NotFoundError(Error, KeyError):
-    """A name that does not exist: an ntuple, a field, an attribute set. The text lists near names."""
+    """A name that does not exist: an ntuple, a field, an attribute set. The message lists similar names."""
 
 
 class MissingFileError(NotFoundError, builtins.FileNotFoundError):
@@ -33,7 +33,7 @@ class MissingFileError(NotFoundError, builtins.FileNotFoundError):
 
 
 class CorruptError(Error, ValueError):
-    """The file is damaged: bytes contradict the format or their checksum. The text says where in the file."""
+    """The file is damaged: bytes violate the format or do not match their checksum. The message gives the position."""
 
 
 class UnsupportedError(Error, NotImplementedError):
@@ -41,7 +41,7 @@ class UnsupportedError(Error, NotImplementedError):
 
 
 class LimitError(Error, MemoryError):
-    """More memory or nesting is needed than a limit allows."""
+    """A request exceeds a limit on memory or nesting."""
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -49,19 +49,19 @@ class InvalidArgumentError(Error, ValueError):
 
 
 class StorageError(Error, OSError):
-    """The storage under the file failed: permissions, disk full, a read error."""
+    """A storage operation failed: permissions, disk full, a read error."""
 
 
 class CancelledError(Error):
-    """The work was cancelled by the caller: a signal handler raised an exception."""
+    """The caller cancelled the operation: a signal handler raised an exception."""
 
 
 class ChangedFileError(StorageError):
-    """A file that was replaced or changed after the work on it was planned."""
+    """A file that was replaced or changed after partitions of it were planned."""
 
 
 class TupeloWarning(UserWarning):
-    """Something is left out, given up or hidden that may be wanted; the text names it and says what to do."""
+    """Something was skipped, discarded or hidden; the message names it and says what to do."""
 
 
 BY_KIND: dict[str, type[Error]] = {
@@ -74,4 +74,4 @@ BY_KIND: dict[str, type[Error]] = {
     "Storage": StorageError,
     "Cancelled": CancelledError,
 }
-"""The engine's kinds of errors (`tupelo._core.ERROR_KINDS`) and what is raised for each."""
+"""Exception classes by error kind of the engine (`tupelo._core.ERROR_KINDS`)."""

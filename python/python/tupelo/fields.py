@@ -1,4 +1,4 @@
-"""Fields of ntuples that are read."""
+"""Fields of ntuples."""
 
 import itertools
 import sys
@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from . import _arrow, _core, _objects, _select, _virtual
-from ._awkward import AddDoc, Style
+from ._awkward import AddDoc, AwkwardOptions
 from ._checks import check_text
-from ._libraries import Library, hand_out
-from ._messages import cut, printable, short
+from ._libraries import Library, to_library
+from ._messages import printable, short_repr, truncate
 from ._select import Filter
 from .errors import InvalidArgumentError, NotFoundError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Field:
     """One field of an ntuple: its description, and its values. An ntuple is a mapping from paths to fields.
 
-    ``path`` is its dotted path and ``name`` the last part of it, ``typename`` its C++ type (empty where there is none),
+    ``path`` is its dotted path and ``name`` the last part of it, ``typename`` its C++ type (empty if there is none),
     ``description`` a free text, and ``kind`` how it is built: ``"record"``, ``"collection"`` and so on. Subfields are
     its items.
     """
@@ -51,7 +51,9 @@ class Field:
 
     def __getitem__(self, name: str) -> "Field":
         if not isinstance(name, str):
-            raise InvalidArgumentError(f"subfields are called by names, not by {short(name)}; read entries by array()")
+            raise InvalidArgumentError(
+                f"expected the name of a subfield, not {short_repr(name)}; read entries with array()"
+            )
         return self._ntuple[f"{self.path}.{name}"]
 
     def values(self) -> list["Field"]:
@@ -86,7 +88,7 @@ class Field:
         if names := self.keys():
             return names
         raise InvalidArgumentError(
-            f"field '{self.path}' has no subfields, and is not the sequence of its values: read it by .array()"
+            f"field '{self.path}' has no subfields and is not a sequence of values; read it with .array()"
         )
 
     def __repr__(self) -> str:
@@ -113,52 +115,54 @@ class Field:
 
         Entries are counted as in a Python slice. The first axis counts entries. A subfield of a collection is a
         collection of its values: ``ntuple["jets.pt"].array()`` has the type ``n * var * float32``. The keywords are
-        those of `Ntuple.arrays`, but the result is a single column: an `ak.Array`, NumPy array, `pyarrow.Array`,
+        those of `Ntuple.arrays`. The result is a single column: an `ak.Array`, NumPy array, `pyarrow.Array`,
         `pandas.Series` or `polars.Series`.
 
-        Raises `CorruptError` with field, cluster, page and offset where data are damaged, `UnsupportedError` for types
-        that the library cannot hold, `InvalidArgumentError` for arguments that are none.
+        Raises `CorruptError` with field, cluster, page and offset for damaged data, `UnsupportedError` for types that
+        the library does not support, and `InvalidArgumentError` for invalid arguments.
         """
-        _select.refuse("array", unknown)
+        _select.reject_unknown("array", unknown)
         _select.check_library(library)
         _virtual.check(access_log, virtual, library=None if library == "ak" else library)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
-        request = _select.Request([_select.literal(self.path)], entry_start=start, entry_stop=stop)
-        names, style = self._names(), Style(ak_add_doc)
+        request = _select.Request([_select.escape_glob(self.path)], entry_start=start, entry_stop=stop)
+        names, style = self._names(), AwkwardOptions(ak_add_doc)
         if virtual:
             values = _virtual.virtual_arrays(self._ntuple._core, request, style, access_log)
             for name in names:
                 values = values[name]
             return values
         batch = self._ntuple._core.read(request)
-        field, column = _arrow.drill(batch.schema.field(0), batch.column(0), names[1:])
+        field, column = _arrow.extract_subfield(batch.schema.field(0), batch.column(0), names[1:])
         if library == "arrow":
             return column
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.path)]))
-        arrays = hand_out(alone, library, range(start, stop), style, is_kept=self._ntuple._is_kept)
+        arrays = to_library(alone, library, range(start, stop), style, is_shared=self._ntuple._shares_memory)
         return arrays[self.path]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """What NumPy and all that is built on it (``plt.hist(ntuple["x"])``) take: ``array(library="np")``."""
+        """``array(library="np")``, for NumPy and libraries built on it, as in ``plt.hist(ntuple["x"])``."""
         return np.asarray(self.array(library="np"), dtype)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Main memory, always. Raises nothing."""
+        """Always main memory. Raises no error."""
         return _DLPACK_CPU
 
     def __dlpack__(self, **options: Any) -> Any:
-        """What ``ak.Array(field)``, ``torch.from_dlpack(field)`` and others take of numbers: ``array(library="np")``.
+        """``array(library="np")``, for ``ak.Array(field)``, ``torch.from_dlpack(field)`` and other DLPack consumers.
 
-        Raises `InvalidArgumentError` for what is no array of numbers.
+        Raises `InvalidArgumentError` for values that are not numbers.
         """
-        # Awkward would take the names of the fields below for the values.
+        # Without this method Awkward would use the names of the subfields as values.
         values = self.array(library="np")
         if values.dtype.kind not in "iufb" or isinstance(values, np.ma.MaskedArray):
-            raise InvalidArgumentError(f"'{self.path}' has no plain numbers; read it by array(), which gives ak.Array")
+            raise InvalidArgumentError(
+                f"'{self.path}' is not a plain array of numbers; read it with array(), which returns an ak.Array"
+            )
         return np.ascontiguousarray(values).__dlpack__(**options)
 
     def __arrow_array__(self, type: Any = None) -> Any:
-        """What ``pyarrow.array(field)`` takes: ``array(library="arrow")``."""
+        """``array(library="arrow")``, for ``pyarrow.array(field)``."""
         column = self.array(library="arrow")
         return column if type is None else column.cast(type)
 
@@ -174,22 +178,22 @@ class Field:
         Entries are counted as in a Python slice. The result has one object per entry, or a list for fields below
         collections.
 
-        ``TString``, ``TObjString`` and ``std::string`` come as `str`, ``TObjArray``, ``TList`` and sequences as lists
-        (NumPy arrays, if of numbers), maps as dicts, ``TArrayD`` and its like as NumPy arrays, ``std::pair`` as tuples,
-        one- and two-dimensional histograms and ``TProfile`` as `Histogram`, other objects as `Instance`. They are
-        decoded by the streamer info in the file. What it does not describe, and what has a format of its own, comes as
-        an `OpaqueObject` that has the bytes and says why; a null pointer as None.
+        ``TString``, ``TObjString`` and ``std::string`` become `str`; ``TObjArray``, ``TList`` and sequences become
+        lists (NumPy arrays for numbers); maps become dicts, ``TArrayD`` and similar classes NumPy arrays,
+        ``std::pair`` tuples, one- and two-dimensional histograms and ``TProfile`` `Histogram`, and other objects
+        `Instance`. Objects are decoded with the streamer info of the file. Classes without streamer info or with a
+        custom format become an `OpaqueObject` with the bytes and the reason; a null pointer becomes None.
 
-        Raises `InvalidArgumentError` for fields that are no streamer fields: `array` reads these.
+        Raises `InvalidArgumentError` for fields that are not streamer fields; use `array` for these.
         """
-        _select.refuse("objects", unknown)
+        _select.reject_unknown("objects", unknown)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
         core = self._ntuple._core.objects(self.path)
 
         def decoded(stored: Any) -> Any:
             match stored:
                 case bytes():
-                    return _objects.present(core.decode(stored, _objects.Instance, _objects.OpaqueObject))
+                    return _objects.to_python(core.decode(stored, _objects.Instance, _objects.OpaqueObject))
                 case list():
                     return [decoded(item) for item in stored]
                 case _:
@@ -198,22 +202,22 @@ class Field:
         stored: list[Any] = self.array(start, stop, library="arrow").to_pylist()
         return [decoded(entry) for entry in stored]
 
-    def _above(self) -> Iterator["Field"]:
+    def _parents(self) -> Iterator["Field"]:
         if (parent := self.parent) is not None:
-            yield from parent._above()
+            yield from parent._parents()
             yield parent
 
     def _names(self) -> list[str]:
-        return [*(field.name for field in self._above()), self.name]
+        return [*(field.name for field in self._parents()), self.name]
 
 
 _DLPACK_CPU = 1, 0
 
 
 class Fields:
-    """What of an open ntuple needs none of its entries, and first of all a mapping from dotted paths to fields."""
+    """Metadata of an open ntuple, and a mapping from dotted paths to fields."""
 
-    # It is no `collections.abc.Mapping`: libraries would take it for a dict of columns before they see the stream.
+    # Not a `collections.abc.Mapping`: libraries would treat it as a dict of columns and ignore the Arrow stream.
 
     def __init__(self, core: "_core.Ntuple", file_path: str) -> None:
         self._open_core: _core.Ntuple | None = core
@@ -232,12 +236,12 @@ class Fields:
 
     @property
     def file_path(self) -> str:
-        """The file."""
+        """Path of the file."""
         return self._file_path
 
     @property
     def description(self) -> str:
-        """Free text."""
+        """Its description."""
         return self._core.description
 
     @property
@@ -254,15 +258,15 @@ class Fields:
         filter_field: Callable[[Field], object] | None = None,
         **unknown: object,
     ) -> list[str]:
-        """Dotted paths of the fields, parents first; only those at the top where ``recursive`` is false.
+        """Dotted paths of the fields, parents first; top-level fields only if ``recursive`` is false.
 
         The items of collections, arrays and optionals have no name: ``jets.pt`` is the ``pt`` of the items of
-        ``jets``. Collections that ROOT's importer calls ``_collection0`` and so on are left out where other fields show
-        all of their members; their names find them all the same. ``filter_name`` chooses by the path,
-        ``filter_typename`` by the C++ type: a glob, a ``"/regular expression/"``, a function of the text, or several of
-        these, of which one must fit. ``filter_field`` is a function of the `Field`.
+        ``jets``. Collections named ``_collection0`` and so on by ROOT's importer are not listed if projected fields
+        show all of their members; they can still be accessed by name. ``filter_name`` matches the path and
+        ``filter_typename`` the C++ type. A filter is a glob, a ``"/regular expression/"``, a function of the string, or
+        a list of these of which at least one must match. ``filter_field`` is a function of the `Field`.
 
-        Raises `InvalidArgumentError` for a filter that is none of these.
+        Raises `InvalidArgumentError` for invalid filters.
         """
         return list(
             self.typenames(
@@ -283,11 +287,13 @@ class Fields:
         filter_field: Callable[[Field], object] | None = None,
         **unknown: object,
     ) -> dict[str, str]:
-        """C++ types by dotted path, as in `keys`; ``struct`` and ``collection`` where there is no C++ type."""
-        _select.refuse("keys", unknown)
+        """C++ types by dotted path, as in `keys`; ``struct`` and ``collection`` for fields without a C++ type."""
+        _select.reject_unknown("keys", unknown)
         fits_name, fits_type = _select.matcher(filter_name), _select.matcher(filter_typename)
         if filter_field is not None and not callable(filter_field):
-            raise InvalidArgumentError(f"filter_field is a function of a field, not {short(filter_field)}")
+            raise InvalidArgumentError(
+                f"expected filter_field as a function of a field, not {short_repr(filter_field)}"
+            )
         return {
             path: self._fields[index][3]
             for path, index in self._listed.items()
@@ -309,10 +315,11 @@ class Fields:
     ) -> None:
         """Prints the tree of fields with their types and descriptions.
 
-        Without ``recursive`` only those at the top. Filters choose as in `keys`; what is above a chosen field is shown
-        too. It goes to ``stream``, by default the standard output, and what is longer than ``max_width`` signs is cut.
+        If ``recursive`` is false, prints top-level fields only. Filters select as in `keys`; the parents of a selected
+        field are printed too. The output goes to ``stream``, by default the standard output; lines are truncated to
+        ``max_width`` characters.
 
-        Raises what `keys` does, and writing to the stream.
+        Raises the errors of `keys` and of the stream.
 
         >>> import tupelo
         >>> with tupelo.recreate("show.root") as out:
@@ -339,7 +346,7 @@ class Fields:
             below.setdefault(self._fields[index][1], []).append(index)
 
         def line(text: str) -> None:
-            print(cut(printable(text), max_width), file=sys.stdout if stream is None else stream)
+            print(truncate(printable(text), max_width), file=sys.stdout if stream is None else stream)
 
         def branch(parent: int | None, margin: str) -> None:
             children = below.get(parent, [])
@@ -377,17 +384,17 @@ class Fields:
         return isinstance(name, str) and name in self._by_path
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        # Without it, NumPy and pandas would take the names for the values.
+        # Without this method NumPy and pandas would use the names of the fields as values.
         raise InvalidArgumentError(
-            f"{self._file_path}: ntuple '{self._path}' is no array; read one field by ntuple['name'].array(), all by "
-            "arrays(library='np') or arrays(library='pd')"
+            f"{self._file_path}: ntuple '{self._path}' is not an array; read one field with ntuple['name'].array(), "
+            "all fields with arrays(library='np') or arrays(library='pd')"
         )
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return _DLPACK_CPU
 
     def __dlpack__(self, **options: Any) -> Any:
-        # The same for Awkward, which asks by this name.
+        # The same for Awkward.
         return self.__array__()
 
     def values(self) -> list[Field]:
@@ -399,7 +406,7 @@ class Fields:
         return [(path, Field(self, index)) for path, index in self._listed.items()]
 
     def get(self, name: str, default: Field | None = None) -> Field | None:
-        """The field of a dotted path (``name``), or ``default`` where there is none. Raises nothing."""
+        """The field with the dotted path ``name``, or ``default`` if it does not exist. Raises no error."""
         return Field(self, self._by_path[name]) if name in self else default
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -421,11 +428,11 @@ class Fields:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    # Under the hood.
+    # Internals.
 
     @property
-    def _is_kept(self) -> bool:
-        """Whether others may see the memory of what is read."""
+    def _shares_memory(self) -> bool:
+        """Whether other code may hold references to the memory of arrays that are read."""
         return False
 
     @property
@@ -446,18 +453,22 @@ class Fields:
 
     @cached_property
     def _listed(self) -> dict[str, int]:
-        """Index of every field but those whose values other fields show: imported collections."""
+        """Index of every field except imported collections, which projected fields show."""
         return dict(itertools.islice(self._by_path.items(), self._core.num_listed_fields()))
 
     def _no_such_field(self, name: object) -> Exception:
         if not isinstance(name, str):
-            return InvalidArgumentError(f"fields are called by names, not by {short(name)}; read entries by arrays()")
+            return InvalidArgumentError(
+                f"expected the name of a field, not {short_repr(name)}; read entries with arrays()"
+            )
         check_text(name, "the name of a field")
         try:
             self._core.arrow_schema(_select.Request([name]))
         except (InvalidArgumentError, NotFoundError) as error:
             return error
         text = (
-            f"'{name}' is a pattern; read it by arrays()" if _select.is_glob(name) else f"'{name}' cannot be read alone"
+            f"'{name}' is a pattern; read it with arrays()"
+            if _select.is_glob(name)
+            else f"'{name}' cannot be read on its own"
         )
         return NotFoundError(f"{self.file_path}: ntuple '{self._path}': {text}")

@@ -1,4 +1,4 @@
-"""Ntuples that are being written."""
+"""Filling ntuples."""
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from functools import cached_property
@@ -8,40 +8,40 @@ import pyarrow as pa
 
 from . import _arrow, _cast, _conversion, _core, _select
 from ._checks import check_name, check_text
-from ._messages import short
-from ._schema import declared
-from ._storage import Projections, Storage
+from ._messages import short_repr
+from ._schema import declared_schema
+from ._write_options import Projections, WriteOptions
 from .attributes import AttributeSetWriter
 from .errors import Error, InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._opened import Begun, Hold
+    from ._open_files import OpenNtuple, WriterHandle
 
 LISTED = 5
-"""Projected fields that a message lists."""
+"""Maximum number of projected fields in a message."""
 
 
 class NtupleWriter:
-    """An ntuple that is being written; made by `WritableFile.mkrntuple` or `WritableFile.append`.
+    """Writes an ntuple; `WritableFile.mkrntuple` and `WritableFile.append` return it.
 
-    It grows by entries (`extend`), fields (`add_fields`, `add_members`), data attached to ranges of entries
-    (`attribute_set`) and data about the whole ntuple (`metadata`).
+    It adds entries (`extend`), fields (`add_fields`, `add_members`), data attached to ranges of entries
+    (`attribute_set`) and metadata of the whole ntuple (`metadata`).
     """
 
     def __init__(
-        self, begun: "Begun", name: str, schema: Any, projections: Mapping[str, str] | None, hold: "Hold"
+        self, begun: "OpenNtuple", name: str, schema: Any, projections: Mapping[str, str] | None, hold: "WriterHandle"
     ) -> None:
-        self._begun = begun
+        self._open_ntuple = begun
         self._name = name
         self._known_schema = schema
         self._added: list[pa.Field] = []
-        """Fields that the known schema lacks: many may be added one by one."""
+        """Fields to append to the known schema, since many may be added one by one."""
         self._is_continued = projections is None
         self._projections = dict(projections or {})
-        """Dotted paths of what projected fields show, by their names; not of those that a continued ntuple had."""
-        # A writer without its file is of no use: the file lives as long as one of them.
+        """Dotted paths of the sources of projected fields by name, except projections of a continued ntuple."""
+        # Keeps the file alive as long as one of its writers.
         self._hold = hold
         self._file = hold.opened
 
@@ -53,11 +53,11 @@ class NtupleWriter:
     @property
     def num_entries(self) -> int:
         """Number of entries so far, including those of a continued ntuple."""
-        return self._begun.num_entries
+        return self._open_ntuple.num_entries
 
     @property
     def arrow_schema(self) -> Any:
-        """The `pyarrow.Schema` of the fields that `extend` expects: all but projected ones."""
+        """The `pyarrow.Schema` of the fields that `extend` expects: all except projected ones."""
         return self._schema
 
     @property
@@ -71,11 +71,11 @@ class NtupleWriter:
     @property
     def is_closed(self) -> bool:
         """Whether it is closed."""
-        return self._begun.core is None
+        return self._open_ntuple.core is None
 
     @property
     def metadata(self) -> "Metadata":
-        """Strings about the whole ntuple, by name. Assignments are written at the next checkpoint or the end.
+        """Metadata of the ntuple: strings by key. Assignments are written at the next checkpoint or at the end.
 
         >>> import tupelo
         >>> with tupelo.recreate("metadata.root") as file:
@@ -89,13 +89,13 @@ class NtupleWriter:
     def extend(self, data: Any, *, accept_new_fields: bool = False) -> None:
         """Appends entries: columns of the declared names, all of the same length, in any order.
 
-        Accepted are dicts of NumPy arrays (with more dimensions for fixed-size arrays), Awkward arrays, lists and so
-        on, Awkward arrays of records, NumPy structured arrays, pandas data frames, Arrow tables, batches and streams.
-        Numbers are converted to the declared types where that loses nothing but digits of a float. With
-        ``accept_new_fields`` columns of other names become fields as by `add_fields`.
+        ``data`` may be a dict of NumPy arrays (with more dimensions for fixed-size arrays), Awkward arrays, lists and
+        so on, an Awkward array of records, a NumPy structured array, a pandas data frame, or an Arrow table, batch or
+        stream. Numbers are converted to the declared types if only digits of a float are lost. With
+        ``accept_new_fields``, columns with other names become new fields, as with `add_fields`.
 
-        Raises `InvalidArgumentError` where data do not fit; then nothing is written and no field is added. A stream is
-        read batch by batch: the batches before the one that does not fit stay.
+        Raises `InvalidArgumentError` for data that do not fit; then nothing is written and no field is added. Streams
+        are read batch by batch: batches before an error stay written.
         """
         with self._file.call():
             if _conversion.is_stream(data):
@@ -107,10 +107,10 @@ class NtupleWriter:
     def add_fields(self, what: Any = None, *, projections: Projections | None = None) -> None:
         """Adds fields: declared as for `WritableFile.mkrntuple`, or projected from existing ones.
 
-        In earlier entries they are zero, empty, without a value or missing. `extend` expects them from now on.
+        In earlier entries they are zero, empty or missing. `extend` expects them from now on.
 
-        Raises `InvalidArgumentError` for names that exist, fields that cannot be written, and while fill contexts are
-        open; the ntuple then goes on as it was.
+        Raises `InvalidArgumentError` for existing names, for fields that cannot be written, and while fill contexts are
+        open; the ntuple is then unchanged.
 
         >>> import tupelo
         >>> with tupelo.recreate("add_fields.root") as file:
@@ -121,15 +121,15 @@ class NtupleWriter:
         [{'x': 0.5, 'hits': [], 'n_hits': 0}, {'x': 1.5, 'hits': [1, 2], 'n_hits': 2}]
         """
         try:
-            schema = pa.schema([]) if what is None else declared(what)
+            schema = pa.schema([]) if what is None else declared_schema(what)
         except InvalidArgumentError as error:
-            if "these are data" not in str(error):
+            if "not data" not in str(error):
                 raise
             raise InvalidArgumentError(
-                f"{error}; a column with values for the entries that are there is made when the file is read: "
+                f"{error}; to add a column with values for the existing entries, copy the ntuple: "
                 "Ntuple.with_columns({'score': values}).write('out.root')"
             ) from None
-        options = Storage().options(projections=projections)
+        options = WriteOptions().options(projections=projections)
         self._added.extend(self._core.add_fields(schema, options))
         self._projections |= sources(options)
 
@@ -146,21 +146,22 @@ class NtupleWriter:
         [{'x': 0.5, 'y': 0.0}, {'x': 1.5, 'y': 2.5}]
         """
         if not isinstance(path, str):
-            raise InvalidArgumentError(f"a record is named by its dotted path, not by {path!r}")
+            raise InvalidArgumentError(f"expected the dotted path of a record as a string, not {path!r}")
         check_text(path, "the path of a record")
-        self._core.add_members(path, declared(what))
+        self._core.add_members(path, declared_schema(what))
         self._known_schema, self._added = self._core.arrow_schema(), []
 
     def attribute_set(self, name: str, what: Any) -> AttributeSetWriter:
-        """An attribute set, whose rows attach data to ranges of entries; `Ntuple.attributes` reads it.
+        """An attribute set, which attaches data to ranges of entries; `Ntuple.attributes` reads it.
 
-        ``what`` declares the fields of a row, as for `WritableFile.mkrntuple`. A set that a continued ntuple has goes
-        on; its fields must then be the same.
+        ``what`` declares its fields, as for `WritableFile.mkrntuple`. An existing set of a continued ntuple is
+        continued; its fields must be the same.
 
-        Raises `InvalidArgumentError` for names and fields that the format forbids, and for a set that is being written.
+        Raises `InvalidArgumentError` for names and fields that the format forbids, and for a set that is already being
+        written.
         """
         check_name(name, "an attribute set")
-        schema = declared(what)
+        schema = declared_schema(what)
         return AttributeSetWriter(self._core.attribute_set(name, schema), name, schema, self)
 
     def fill_context(self) -> "FillContext":
@@ -170,9 +171,9 @@ class NtupleWriter:
         cluster by cluster. The interpreter lock is released while data are encoded and written. A checkpoint contains
         the complete clusters of contexts, not their open ones.
 
-        Where a context is left by an exception with entries in its open cluster, the ntuple cannot be finished: what
-        was extended at once may lie half in a cluster that is written already, and no part of it may be missing in
-        silence. Behind a `FillContext.flush_cluster` nothing would be missing, and what was written stays.
+        If an exception ends a context that has entries in its open cluster, the ntuple cannot be finished: the entries
+        of one `extend` may span a cluster that is already written, and must not be lost silently. After
+        `FillContext.flush_cluster` the open cluster is empty and nothing is lost.
 
         >>> from concurrent.futures import ThreadPoolExecutor
         >>> import tupelo
@@ -196,17 +197,17 @@ class NtupleWriter:
     def checkpoint(self) -> None:
         """Ends the open cluster and makes everything written so far readable and durable.
 
-        An updated file is changed in place. For a new file this is the temporary file beside it, which stays if the
+        An updated file is changed in place. A new file is still a temporary file at this point, which is kept if the
         file is discarded or the program ends. A later exception returns to this state.
         """
         with self._file.call():
             self._core.checkpoint()
 
     def close(self) -> None:
-        """Writes what is pending. It becomes visible when the file is closed."""
+        """Writes pending data. The ntuple becomes visible when the file is closed."""
         if not self.is_closed:
             with self._file.call():
-                self._begun.close()
+                self._open_ntuple.close()
 
     def __enter__(self) -> "Self":
         return self
@@ -222,27 +223,27 @@ class NtupleWriter:
     def _core(self) -> "_core.NtupleWriter":
         if self._file.is_replaced:
             raise self._file.closed_error
-        if self._begun.core is None:
+        if self._open_ntuple.core is None:
             raise InvalidArgumentError(f"ntuple '{self._name}' is closed")
-        return self._begun.core
+        return self._open_ntuple.core
 
     def _take(self, table: Any, accept_new_fields: bool) -> None:
         new = self._unknown(table.schema.names)
         if not accept_new_fields or not new:
             return self._write(table)
-        # Fields cannot be taken back, so what does not fit must be known before they are there.
-        added = declared(_conversion.tight_schema(table.select(new)))
-        fitting = _cast.fit(table, pa.schema([*self._schema, *added]))
+        # Added fields cannot be removed again, so check the data first.
+        added = declared_schema(_conversion.inferred_nullability(table.select(new)))
+        fitting = _cast.cast_table(table, pa.schema([*self._schema, *added]))
         self.add_fields(added)
         self._core.write(fitting)
 
     def _write(self, table: Any) -> None:
-        self._core.write(_cast.fit(table, self._schema))
+        self._core.write(_cast.cast_table(table, self._schema))
 
     def _unknown(self, names: Iterable[str]) -> list[str]:
-        """Names that none of the fields has which `extend` expects.
+        """Names of columns that `extend` does not expect.
 
-        Raises `InvalidArgumentError` for those of projected fields.
+        Raises `InvalidArgumentError` for names of projected fields.
         """
         known = set(self._schema.names)
         unknown = [name for name in names if name not in known]
@@ -250,18 +251,18 @@ class NtupleWriter:
             return []
         shown = self._file_projections | self._projections
         if projected := [name for name in unknown if name in shown]:
-            listed = ", ".join(f"'{name}' shows '{shown[name]}'" for name in projected[:LISTED])
+            listed = ", ".join(f"'{name}' projects '{shown[name]}'" for name in projected[:LISTED])
             more = f" and {len(projected) - LISTED} more" if len(projected) > LISTED else ""
             stored = dict.fromkeys(shown[name].partition(".")[0] for name in projected)
             raise InvalidArgumentError(
-                f"ntuple '{self._name}': projected fields are not given, they show what others store: {listed}{more}; "
+                f"ntuple '{self._name}': projected fields cannot be filled: {listed}{more}; "
                 f"give {', '.join(map(repr, stored))} instead"
             )
         return unknown
 
     @cached_property
     def _file_projections(self) -> dict[str, str]:
-        """The projections that a continued ntuple had, as far as its file can be read now."""
+        """The projections of a continued ntuple, if its file can be read now."""
         if not self._is_continued:
             return {}
         try:
@@ -274,12 +275,12 @@ class NtupleWriter:
 
 
 def sources(options: Mapping[str, Any]) -> dict[str, str]:
-    """Dotted paths of what projected fields show, by their names, from the options of an ntuple."""
+    """Dotted paths of the sources of projected fields by name, from the options of an ntuple."""
     return {name: path for name, path, _ in options["projections"]}
 
 
 class FillContext:
-    """Extends an ntuple from a thread of its own; made by `NtupleWriter.fill_context`.
+    """Extends an ntuple from its own thread; `NtupleWriter.fill_context` returns it.
 
     It must be closed before its ntuple; a ``with`` block does that. After an exception in the block, entries in the
     open cluster are lost and the ntuple cannot be finished. If that cluster is empty, nothing is lost.
@@ -287,7 +288,7 @@ class FillContext:
 
     def __init__(self, core: "_core.FillContext", ntuple: NtupleWriter, schema: Any) -> None:
         self._core = core
-        # Also so that the file lives as long.
+        # Keeps the file alive.
         self._ntuple = ntuple
         self._schema = schema
 
@@ -295,18 +296,18 @@ class FillContext:
         """Appends entries, as `NtupleWriter.extend`."""
         if _conversion.is_stream(data):
             for batch in _conversion.batches(data):
-                self._core.write(_cast.fit(pa.Table.from_batches([batch]), self._schema))
+                self._core.write(_cast.cast_table(pa.Table.from_batches([batch]), self._schema))
         else:
-            self._core.write(_cast.fit(_conversion.to_table(data, self._schema), self._schema))
+            self._core.write(_cast.cast_table(_conversion.to_table(data, self._schema), self._schema))
 
     def flush_cluster(self) -> None:
         """Ends the open cluster before it is full."""
         self._core.flush_cluster()
 
     def close(self) -> None:
-        """Writes what is pending, and ends the context.
+        """Writes pending data and ends the context.
 
-        Raises `InvalidArgumentError` where it was closed before.
+        Raises `InvalidArgumentError` if it is already closed.
         """
         self._core.finish()
 
@@ -324,41 +325,45 @@ class FillContext:
 
 
 class Metadata(MutableMapping[str, str]):
-    """The metadata of an ntuple that is being written; see `NtupleWriter.metadata`."""
+    """The metadata of an ntuple being written; see `NtupleWriter.metadata`."""
 
     def __init__(self, writer: NtupleWriter) -> None:
         self._writer = writer
 
     def __getitem__(self, key: str) -> str:
-        if (value := self._pairs().get(key)) is None:
-            raise self._no_such(key)
+        if (value := self._values().get(key)) is None:
+            raise self._no_such_key(key)
         return value
 
     def __setitem__(self, key: str, value: str) -> None:
         pair: tuple[object, object] = (key, value)
         if not all(isinstance(text, str) for text in pair):
-            raise InvalidArgumentError(f"metadata are texts by text, not {short(value)} by {short(key)}")
+            raise InvalidArgumentError(
+                f"expected metadata keys and values as strings, not {short_repr(key)}: {short_repr(value)}"
+            )
         check_text(key, f"ntuple '{self._writer.name}': a key of the metadata")
         check_text(value, f"ntuple '{self._writer.name}': the metadata of the key '{key}'")
         self._writer._core.set_metadata(key, value)
 
     def __delitem__(self, key: str) -> None:
-        if key not in self._pairs():
-            raise self._no_such(key)
+        if key not in self._values():
+            raise self._no_such_key(key)
         self._writer._core.set_metadata(key, None)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._pairs())
+        return iter(self._values())
 
     def __len__(self) -> int:
-        return len(self._pairs())
+        return len(self._values())
 
     def __repr__(self) -> str:
-        return f"<tupelo.Metadata {self._pairs()!r}>"
+        return f"<tupelo.Metadata {self._values()!r}>"
 
-    def _no_such(self, key: str) -> NotFoundError:
-        known = ", ".join(map(repr, self._pairs())) or "none"
-        return NotFoundError(f"ntuple '{self._writer.name}': no metadata are called {short(key)} (there are: {known})")
+    def _no_such_key(self, key: str) -> NotFoundError:
+        known = ", ".join(map(repr, self._values())) or "none"
+        return NotFoundError(
+            f"ntuple '{self._writer.name}': no metadata key {short_repr(key)} (existing keys: {known})"
+        )
 
-    def _pairs(self) -> dict[str, str]:
+    def _values(self) -> dict[str, str]:
         return self._writer._core.metadata()

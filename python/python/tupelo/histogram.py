@@ -1,4 +1,4 @@
-"""ROOT's histograms in streamer fields."""
+"""ROOT histograms in streamer fields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ class Axis:
         self.edges = edges
         """Edges of the bins, one more than there are bins, without underflow and overflow."""
         self.is_regular = is_regular
-        """Whether all bins are of the same width by definition."""
+        """Whether all bins have the same width by definition."""
         self.labels = labels
-        """Labels of the bins, None where a bin has none; empty where no bin has one."""
+        """Labels of the bins, None for a bin without a label; empty if no bin has one."""
 
     @property
     def traits(self) -> Traits:
-        """Discrete where bins have labels, not intervals."""
+        """Discrete if bins have labels instead of intervals."""
         return Traits(discrete=self._is_labelled)
 
     @property
@@ -114,8 +114,8 @@ class Histogram:
         return len(self._members[name]) > 0
 
     def values(self, flow: bool = False) -> Numbers:
-        """Contents of the bins: sums of weights, or means, which are NaN where nothing was filled. The shape is that of
-        the axes, with two bins more for each with ``flow``: underflow first, overflow last.
+        """Contents of the bins: sums of weights, or means, which are NaN for empty bins. The shape is that of the axes;
+        ``flow`` adds two bins to each axis, underflow first and overflow last.
         """
         content = self._shaped(self._members["fArray"], flow)
         if self.kind == "COUNT":
@@ -124,7 +124,7 @@ class Histogram:
             return np.divide(content, self._shaped(self._members["fBinEntries"], flow))
 
     def variances(self, flow: bool = False) -> Numbers:
-        """Variances of the `values`: squares of what ROOT calls the errors of the bins."""
+        """Variances of the `values`: the squares of ROOT's bin errors."""
         if self.kind == "COUNT":
             name = "fSumw2" if self.is_weighted else "fArray"
             return self._shaped(self._members[name], flow).astype(np.float64)
@@ -160,9 +160,9 @@ class Histogram:
         return np.divide(weights * weights, squared, out=np.zeros_like(weights), where=squared != 0)
 
     def to_boost(self) -> Any:
-        """The same as a `boost_histogram.Histogram`, with underflow and overflow.
+        """The histogram as a `boost_histogram.Histogram`, with underflow and overflow.
 
-        Raises `ImportError` where the package boost-histogram cannot be loaded.
+        Raises `ImportError` if the package boost-histogram cannot be loaded.
         """
         bh = _optional.load("boost_histogram", "to_boost()", "hist")
 
@@ -204,9 +204,9 @@ class Histogram:
         return made
 
     def to_hist(self) -> Any:
-        """The same as a `hist.Hist`, with underflow and overflow.
+        """The histogram as a `hist.Hist`, with underflow and overflow.
 
-        Raises `ImportError` where the package hist cannot be loaded.
+        Raises `ImportError` if the package hist cannot be loaded.
         """
         hist = _optional.load("hist", "to_hist()", "hist")
         made = hist.Hist(self.to_boost(), name=self.name, label=self.title)
@@ -219,14 +219,14 @@ class Histogram:
         return f"<tupelo.Histogram {self.name!r}: {self.class_name}, {bins} bins, {self.num_entries:g} entries>"
 
     def _shaped(self, flat: Numbers, flow: bool) -> Numbers:
-        # In ROOT the bins of the x axis lie side by side.
+        # In ROOT the bins of the x axis are contiguous.
         shape = tuple(len(axis) + 2 for axis in self.axes)
         shaped: Numbers = np.reshape(flat, shape[::-1]).T
         return shaped if flow else shaped[(slice(1, -1),) * len(shape)]
 
 
 def of(instance: Any) -> Histogram | None:
-    """The histogram that an `Instance` holds; None where it holds no valid histogram."""
+    """The histogram in an `Instance`, or None if it does not hold a valid one."""
     dimensions = _DIMENSIONS.get(instance.class_name)
     if dimensions is None:
         return None
@@ -246,7 +246,7 @@ def of(instance: Any) -> Histogram | None:
 
 
 def _is_buffering(instance: Any) -> bool:
-    """Whether entries wait to be filled until the histogram knows its range."""
+    """Whether entries are still buffered because the range of the histogram is undetermined."""
     buffer = instance["fBuffer"]
     return buffer is not None and len(buffer) > 0 and buffer[0] != 0
 
@@ -258,12 +258,12 @@ def _axis(stored: Any) -> Axis:
     if is_regular:
         edges = np.linspace(stored["fXmin"], stored["fXmax"], bins + 1)
     if bins < 1 or len(edges) != bins + 1:
-        raise ValueError("an axis without bins, or with edges that do not fit them")
+        raise ValueError("an axis without bins, or with a wrong number of edges")
     labels: list[str | None] = []
     if stored["fLabels"]:
         labels = [None] * bins
         for label in stored.stored("fLabels").stored("fObjects"):
-            # Labels know their bins by their numbers, which start at 1.
+            # Labels hold the numbers of their bins, which start at 1.
             number = label.stored("fUniqueID")
             if 1 <= number <= bins:
                 labels[number - 1] = label.stored("fString")

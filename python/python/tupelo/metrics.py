@@ -1,4 +1,4 @@
-"""Metrics of reading."""
+"""Read statistics."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds that all threads together spent on something."""
+    """Seconds spent by all threads together."""
 
     wall: float
-    """By the clock on the wall."""
+    """Wall-clock time."""
     cpu: float
-    """In which the threads had a core."""
+    """CPU time."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """The cost of reading from a file since it was opened with ``metrics=True``. ``print`` shows a table.
+    """Read statistics since a file was opened with ``metrics=True``. ``print`` shows a table.
 
     The names in brackets are the matching counters of ROOT's ``RPageSourceFile``. Times are sums over all threads.
 
@@ -30,27 +30,27 @@ class Metrics:
     """
 
     requests: int
-    """Read requests to the storage, near ranges merged (``nRead``)."""
+    """Read requests to the storage, after adjacent ranges were coalesced (``nRead``)."""
     read_bytes: int
-    """Bytes that those read (``szReadPayload`` + ``szReadOverhead``)."""
+    """Bytes that these requests read (``szReadPayload`` + ``szReadOverhead``)."""
     page_bytes: int
     """Bytes of the stored pages that were decoded, checksums included (``szReadPayload``)."""
     pages: int
     """Pages decoded (``nPageUnsealed``)."""
     unpacked_bytes: int
-    """Bytes of those pages once decompressed (``szUnzip``)."""
+    """Uncompressed bytes of these pages (``szUnzip``)."""
     read: Time
     """Waiting for the storage (``timeWallRead``, ``timeCpuRead``)."""
     decompress: Time
-    """Comparing checksums and decompressing (``timeWallUnzip``, ``timeCpuUnzip``)."""
+    """Verifying checksums and decompressing (``timeWallUnzip``, ``timeCpuUnzip``)."""
     decode: Time
     """Decoding pages into arrays."""
     elapsed: float
-    """Seconds of all reading requests, from call to answer."""
+    """Wall-clock seconds of all calls that read."""
     idle: float
-    """Seconds in which threads did none of these: they planned, put arrays together, or had nothing to do."""
+    """Seconds in which threads did none of these: planning, assembling arrays, or idle."""
     threads: int
-    """Threads that could work."""
+    """Number of threads."""
     text: str = field(repr=False)
     """The table."""
 
@@ -59,7 +59,7 @@ class Metrics:
 
     @classmethod
     def of(cls, counts: dict[str, Any], text: str) -> "Metrics":
-        """Of the ``counts`` and the ``text`` of the engine, for `Ntuple.metrics`. Raises no error of its own."""
+        """Creates it from the ``counts`` and the ``text`` of the engine. Raises no error."""
         for name in ("read", "decompress", "decode"):
             counts[name] = Time(*counts[name])
         return cls(**counts, text=text)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html
 from ._checks import absolute_path, check_name, check_path
-from ._messages import short
-from ._sizes import optional_bytes
-from ._source import Origin
+from ._locations import NtupleLocation
+from ._messages import short_repr
+from ._sizes import parse_optional_bytes
 from .errors import InvalidArgumentError, NotFoundError
 from .fields import Field
 from .ntuple import Ntuple
@@ -29,26 +29,27 @@ def open(
     memory_budget: int | str | None = None,
     metrics: bool = False,
 ) -> "File | Ntuple | Field":
-    """Opens a ROOT file, an ntuple in it, or a field of that.
+    """Opens a ROOT file, an ntuple in it, or a field of an ntuple.
 
     ``"f.root"`` returns a `File`, ``"f.root:dir/Events"`` an `Ntuple`, and ``"f.root:dir/Events/jets/pt"`` its `Field`
-    ``jets.pt``. So does ``{"f.root": "dir/Events"}``, for names that contain colons. A `pathlib.Path` is always the
-    name of a file. ``~`` in a string is the home folder. ``page_checksums=False`` skips the checksums of pages; those
-    of metadata are always verified.
+    ``jets.pt``. For names with colons, use ``{"f.root": "dir/Events"}``. A `pathlib.Path` is always a file name. ``~``
+    in a string is the home directory. ``page_checksums=False`` skips the checksums of pages; those of metadata are
+    always verified.
 
-    A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) returns a `File` too. All its bytes are read
-    into memory at once and stay there as long as the `File` and its ntuples, which cannot be pickled.
+    A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) also returns a `File`. All its bytes are read
+    into memory and stay there as long as the `File` and its ntuples, which cannot be pickled.
 
     ``memory_budget`` limits the memory that reading may take in addition to the requested values, in bytes or as a
-    string such as ``"2 GiB"`` (default 1 GiB). Requests that need more are read in parts; where that is not possible, a
+    string such as ``"2 GiB"`` (default 1 GiB). Requests that need more are read in parts; if that is not possible, a
     `LimitError` is raised.
 
-    ``metrics`` counts what reading costs, for `Ntuple.metrics`.
+    ``metrics`` collects statistics for `Ntuple.metrics`.
 
-    Raises `MissingFileError` (a `FileNotFoundError`) where there is no such file, `NotFoundError` (a `KeyError`) with
-    near names where it holds no such ntuple, `InvalidArgumentError` where the name is that of another object, and where
-    wildcards name several files (`iterate`, `concatenate`, `hist`, `scan` and `partitions` take these),
-    `CorruptError` where it is no ROOT file or damaged, `UnsupportedError` for remote files.
+    Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `NotFoundError` (a `KeyError`) with
+    similar names if it has no such ntuple, `InvalidArgumentError` if the name is that of another object or if a pattern
+    matches several files (use `iterate`, `concatenate`, `hist`, `scan` or `partitions`), `CorruptError` for a damaged
+    file or one that is not a ROOT file, and `UnsupportedError` for remote files.
+
 
     >>> import tupelo
     >>> with tupelo.recreate("open.root") as out:
@@ -60,14 +61,14 @@ def open(
     <tupelo.Field 'x': double>
     """
     name: str | None = None
-    budget = optional_bytes("memory_budget", memory_budget)
+    budget = parse_optional_bytes("memory_budget", memory_budget)
     if (fsspec := sys.modules.get("fsspec")) is not None and isinstance(where, fsspec.core.OpenFile):
-        raise InvalidArgumentError(f"{short(where)} is not open yet; give what its method open() returns")
+        raise InvalidArgumentError(f"{short_repr(where)} is not open; pass the result of its method open()")
     if hasattr(where, "read"):
-        return _of_bytes(where, page_checksums, budget, metrics)
+        return _open_bytes(where, page_checksums, budget, metrics)
     if isinstance(where, Mapping):
         if len(where) != 1:
-            raise InvalidArgumentError(f"a mapping names one file and the object in it, not {len(where)} files")
+            raise InvalidArgumentError(f"expected a mapping of one file to an object in it, not {len(where)} files")
         ((file_path, name),) = where.items()
         path = check_path(file_path)
     else:
@@ -76,8 +77,8 @@ def open(
             path, name = _core.parse_location(path)
             if glob.has_magic(path) and not os.path.exists(path) and (found := glob.glob(path, recursive=True)):
                 raise InvalidArgumentError(
-                    f"{path!r} names {len(found)} files, and one can be opened: tupelo.iterate, tupelo.concatenate and "
-                    "tupelo.partitions take several"
+                    f"{path!r} matches {len(found)} files, but open() takes one; use tupelo.iterate, "
+                    "tupelo.concatenate or tupelo.partitions"
                 )
     file = reopen(path, page_checksums, budget, metrics)
     return file if name is None else _named(file, name)
@@ -98,8 +99,8 @@ def _named(file: "File", name: str) -> "Ntuple | Field":
 class File(Mapping[str, Ntuple]):
     """An open ROOT file: a mapping from names to the ntuples in it.
 
-    Names are paths in the file's directories, ``"dir/Events"``; ``"Events;1"`` asks for an older cycle. Closing the
-    file does not close the ntuples that were taken from it.
+    Names are paths in the file's directories, ``"dir/Events"``; ``"Events;1"`` selects an older cycle. Closing the file
+    does not close its ntuples.
 
     >>> import tupelo
     >>> with tupelo.recreate("two.root") as out:
@@ -120,7 +121,7 @@ class File(Mapping[str, Ntuple]):
         absolute_path: str | None = None,
     ) -> None:
         self._absolute_path = absolute_path
-        """Where the file was when it was opened; None for a file object."""
+        """The absolute path of the file when it was opened; None for a file object."""
         self._open_core: _core.File | None = core
         self._file_path = file_path
         self._page_checksums = page_checksums
@@ -142,9 +143,9 @@ class File(Mapping[str, Ntuple]):
         return self._core.ntuple_names()
 
     def classnames(self, *, cycle: bool = False) -> dict[str, str]:
-        """C++ classes of all objects that the directories list, ntuples or not, by path.
+        """C++ classes of all objects in the directories by path.
 
-        With ``cycle`` the paths end in ``;CYCLE`` and older cycles are listed too.
+        With ``cycle`` the paths end in ``;CYCLE`` and include older cycles.
         """
         if cycle:
             return {f"{path};{number}": class_name for path, class_name, _, number, _ in self._core.objects()}
@@ -153,9 +154,9 @@ class File(Mapping[str, Ntuple]):
     def _newest(self) -> dict[str, tuple[str, str, str, int, int]]:
         """The newest cycle of each object by path: path, class, title, cycle and size."""
         newest: dict[str, tuple[str, str, str, int, int]] = {}
-        for row in self._core.objects():
-            if row[0] not in newest or newest[row[0]][3] < row[3]:
-                newest[row[0]] = row
+        for item in self._core.objects():
+            if item[0] not in newest or newest[item[0]][3] < item[3]:
+                newest[item[0]] = item
         return newest
 
     def __getitem__(self, name: str) -> Ntuple:
@@ -165,20 +166,20 @@ class File(Mapping[str, Ntuple]):
         except NotFoundError:
             raise
         except Exception as error:
-            self._refuse_other_class(name, error)
+            self._raise_if_other_class(name, error)
             raise
         how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path
-        return Ntuple(core, Origin(self._file_path, (name,), *how))
+        return Ntuple(core, NtupleLocation(self._file_path, (name,), *how))
 
     def only(self) -> Ntuple:
         """The only ntuple of the file.
 
-        Raises `NotFoundError` (a `KeyError`) where there is none, `InvalidArgumentError` with the names where there are
-        several.
+        Raises `NotFoundError` (a `KeyError`) if the file has no ntuple and `InvalidArgumentError` with the names if it
+        has several.
         """
         return self[self._core.ntuple(None).path]
 
-    def _refuse_other_class(self, name: str, error: Exception) -> None:
+    def _raise_if_other_class(self, name: str, error: Exception) -> None:
         class_name = self.classnames(cycle=";" in name).get(name.strip("/"))
         if class_name is not None and class_name not in NTUPLE_CLASSES:
             text = f"{self._file_path}: '{name}' is a {class_name}, not an ntuple"
@@ -236,20 +237,24 @@ class File(Mapping[str, Ntuple]):
 
 
 def reopen(path: str, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
-    """What opening and unpickling call."""
+    """Opens a path; `open` and unpickling call it."""
     core = _core.File(path, page_checksums, memory_budget, metrics)
     return File(core, path, page_checksums, memory_budget, metrics, absolute_path(path))
 
 
-def _of_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
-    """What opening a file object calls."""
+def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
+    """Opens a file object."""
     if isinstance(source, io.TextIOBase):
-        raise InvalidArgumentError(f"{short(source)} gives texts, not bytes; open it in binary mode: open(path, 'rb')")
+        raise InvalidArgumentError(
+            f"{short_repr(source)} returns strings, not bytes; open it in binary mode: open(path, 'rb')"
+        )
     if hasattr(source, "seek"):
         source.seek(0)
     data = source.read()
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise InvalidArgumentError(f"{short(source)} gives {type(data).__name__}, not bytes; open it in binary mode")
+        raise InvalidArgumentError(
+            f"{short_repr(source)} returns {type(data).__name__}, not bytes; open it in binary mode"
+        )
     path = getattr(source, "name", None) or getattr(source, "path", None)
     name = path if isinstance(path, str) else f"<{type(source).__name__}>"
     core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from . import _cast, _conversion, _cpp
-from ._checks import check_text, check_texts
-from ._messages import short
+from ._checks import check_mapping, check_text
+from ._messages import short_repr
 from .errors import InvalidArgumentError
 
 
@@ -19,15 +19,15 @@ class ReadRule:
     A rule applies to every record of the class ``type_name``, however deep in collections. ``sources`` are
     members of the class or of its base classes, ``targets`` the names and types (as for `WritableFile.mkrntuple`)
     of the computed members; a target with the name of a member replaces it. ``function`` is called
-    with a `pyarrow.Array` for each source, over all records of a field in a piece. It returns the array of a single
+    with a `pyarrow.Array` for each source, over all records of a field in a batch. It returns the array of a single
     target, a tuple in the order of the targets, or a dict. Arrow, NumPy and Awkward arrays are accepted, with more
-    dimensions for fixed-size arrays. Numbers are converted to the types of the targets where that loses nothing but
-    digits of a float. It may be called from another thread, and with no records.
+    dimensions for fixed-size arrays. Numbers are converted to the types of the targets if only digits of a float
+    are lost. The function may be called from another thread, and with no records.
 
     ``versions``, a ``range`` or a number, and ``checksum`` restrict the rule to versions of the class; without
     both, it applies to all. With ``hide_sources`` the sources disappear from the fields.
 
-    As in ROOT, rules are not transitive: their sources are the members on disk, not those that other rules compute.
+    As in ROOT, rules are not transitive: their sources are the stored members, not members that other rules compute.
 
     >>> import pyarrow as pa, pyarrow.compute as pc, tupelo
     >>> polar = pa.struct([pa.field("r", pa.float32(), False), pa.field("phi", pa.float32(), False)])
@@ -51,14 +51,19 @@ class ReadRule:
     checksum: int | None = None
     hide_sources: bool = False
 
-    def _row(self) -> tuple[str, tuple[int, int] | None, int | None, list[str], Any, bool, object]:
-        """What the engine takes."""
+    def _to_core(self) -> tuple[str, tuple[int, int] | None, int | None, list[str], Any, bool, object]:
+        """The rule as the engine expects it."""
         if not callable(self.function):
-            raise InvalidArgumentError(f"{self._name()}: {self.function!r} is no function")
+            raise InvalidArgumentError(f"{self._label()}: expected a function, not {self.function!r}")
         if isinstance(self.sources, str):
-            raise InvalidArgumentError(f"{self._name()}: sources are a list of names, not the text {self.sources!r}")
+            raise InvalidArgumentError(
+                f"{self._label()}: expected sources as a list of names, not the string {self.sources!r}"
+            )
         check_text(self.type_name, "the class of a read rule")
-        sources, targets = [check_text(source, f"{self._name()}: a source") for source in self.sources], self._targets()
+        sources, targets = (
+            [check_text(source, f"{self._label()}: a source") for source in self.sources],
+            self._targets(),
+        )
         return (
             self.type_name, self._versions(), self._checksum(), sources, targets, bool(self.hide_sources), self._call
         )  # fmt: skip
@@ -70,7 +75,7 @@ class ReadRule:
         wanted = range(versions, versions + 1) if isinstance(versions, int) else versions
         if not isinstance(wanted, range) or wanted.step != 1 or not 0 <= wanted.start < wanted.stop <= 2**32:
             raise InvalidArgumentError(
-                f"{self._name()}: versions are a number or a range, from 0 to 2³²−1, not {short(versions)}"
+                f"{self._label()}: expected versions as a number or a range from 0 to 2³²−1, not {short_repr(versions)}"
             )
         return wanted.start, wanted.stop - 1
 
@@ -78,12 +83,12 @@ class ReadRule:
         checksum: Any = self.checksum
         if checksum is not None and not (isinstance(checksum, int) and 0 <= checksum < 2**32):
             raise InvalidArgumentError(
-                f"{self._name()}: the checksum is a number from 0 to 2³²−1, not {short(checksum)}"
+                f"{self._label()}: expected the checksum as a number from 0 to 2³²−1, not {short_repr(checksum)}"
             )
         return checksum
 
     def _call(self, sources: list[Any], count: int) -> list[Any]:
-        """Calls the function and brings what it gives into the order of the targets."""
+        """Calls the function and returns its results in the order of the targets."""
         names = list(self.targets)
         try:
             given = self.function(*sources)
@@ -92,30 +97,30 @@ class ReadRule:
             raise InvalidArgumentError(text) from error
         if isinstance(given, Mapping):
             if set(given) != set(names):
-                raise InvalidArgumentError(f"its function gave {list(given)} for the targets {names}")
+                raise InvalidArgumentError(f"its function returned {list(given)} for the targets {names}")
             given = [given[name] for name in names]
         elif not isinstance(given, tuple | list):
             given = [given]
         if len(given) != len(names):
-            raise InvalidArgumentError(f"its function gave {len(given)} arrays for {len(names)} targets")
-        fields = _conversion.plain_schema(self._targets())
-        return [_fitting(one, field) for one, field in zip(given, fields, strict=True)]
+            raise InvalidArgumentError(f"its function returned {len(given)} arrays for {len(names)} targets")
+        fields = _conversion.normalize_schema(self._targets())
+        return [_to_target_array(one, field) for one, field in zip(given, fields, strict=True)]
 
     def _targets(self) -> Any:
-        return pa.schema([_cpp.field_of(name, what) for name, what in check_texts(self.targets, "targets").items()])
+        return pa.schema([_cpp.field_of(name, what) for name, what in check_mapping(self.targets, "targets").items()])
 
-    def _name(self) -> str:
+    def _label(self) -> str:
         return f"read rule for '{self.type_name}'"
 
 
-def _fitting(given: Any, field: Any) -> Any:
-    """A `pyarrow.Array` of the type of a target, of what a function gave for it."""
+def _to_target_array(given: Any, field: Any) -> Any:
+    """Converts the result of a function to a `pyarrow.Array` of the type of a target."""
     try:
         array = _conversion.to_array(given, field)
     except InvalidArgumentError as error:
         kind = type(given).__name__
         raise InvalidArgumentError(
-            f"its function gave for '{field.name}' a {kind}, which is no array: {error}"
+            f"its function returned a {kind} for '{field.name}', which cannot be converted to an array: {error}"
         ) from error
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return _cast.fit_array(array, field, field.name)
+    return _cast.cast_array(array, field, field.name)

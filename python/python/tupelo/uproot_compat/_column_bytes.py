@@ -1,4 +1,4 @@
-"""How much memory columns take."""
+"""The uncompressed size of columns."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 _PROJECTED = b"rntuple.projected"
 _SIZE_BYTES = 8
-"""Of one size of a collection, which is read from the ends of the collections."""
+"""Bytes of one collection size, which is computed from offsets."""
 
 
 def column_bytes(ntuple: "RNTuple", request: _select.Request) -> int:
-    """Uncompressed bytes of the columns that a request for whole fields reads; each column counts once."""
+    """Uncompressed bytes of the columns that a request for whole fields reads, each counted once."""
     sizes = {path: size for path, (_, size, _) in ntuple.core._core.sizes()[2].items()}
     by_path = {field.core_path: field for field in ntuple.all_fields}
     own = {
@@ -27,7 +27,7 @@ def column_bytes(ntuple: "RNTuple", request: _select.Request) -> int:
     counted = 0
 
     def add(path: str, with_below: bool) -> None:
-        """The columns of a field, of all above it, and of all below it."""
+        """Adds the columns of a field, its parents and optionally its subfields."""
         names = path.split(".")
         columns.update(".".join(names[:depth]) for depth in range(1, len(names) + 1))
         if with_below:
@@ -35,22 +35,22 @@ def column_bytes(ntuple: "RNTuple", request: _select.Request) -> int:
 
     for field in ntuple.all_fields:
         is_top = "." not in field.core_path
-        if is_top if not patterns else _select.literal(field.core_path) in patterns:
+        if is_top if not patterns else _select.escape_glob(field.core_path) in patterns:
             sources = list(_sources(field._arrow_field))
             if field.core_kind == "cardinality":
                 counted += 1
             for source in sources if field.core_kind != "cardinality" else []:
-                # On disk the items of collections have a name of their own.
+                # On disk the items of collections have a name.
                 bare = ".".join(name for name in source.split(".") if name != "_0")
                 add(bare if bare in own else source, False)
-            # The sizes of a collection that is not listed are those of the fields that show it.
+            # A collection that is not listed counts with the fields that project it.
             if not any(source.partition(".")[0] in own for source in sources):
                 add(field.core_path, True)
     return sum(own.get(path, 0) for path in columns) + counted * _SIZE_BYTES * ntuple.num_entries
 
 
 def _sources(field: Any) -> Iterator[str]:
-    """Paths of the fields that a projected one, and what is below it, show."""
+    """Paths of the sources of a projected field and its subfields."""
     if (found := (field.metadata or {}).get(_PROJECTED)) is not None:
         yield found.decode()
     for index in range(field.type.num_fields):

@@ -1,4 +1,4 @@
-"""Ntuples of many files as Dask collections, planned as uproot plans them."""
+"""Ntuples of many files as Dask collections, partitioned like uproot."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -8,21 +8,21 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from .. import _common, _dask, _optional, _select
+from .. import _dask, _field_sets, _forms, _optional, _select
 from .._awkward import AddDoc
 from .._files import Files
-from .._libraries import hand_out
+from .._libraries import to_library
 from .._partitions import OPEN_NTUPLES, Partition
 from .._select import Filter
 from ..errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
-from ._fields import FieldFilter, style_of
+from ._fields import FieldFilter, awkward_options
 from ._many import Part, common_paths, parts_of, union_schema
 from ._ntuple import RNTuple
 from ._options import check_options, library_name
 from ._reading import open
 
 Catch = tuple[type[BaseException], ...]
-"""Errors that do not end a computation."""
+"""Errors that do not abort a computation."""
 
 
 def dask(
@@ -43,72 +43,74 @@ def dask(
     form_mapping: Callable[[Any], tuple[Any, Any]] | None = None,
     allow_read_errors_with_report: bool | tuple[type[BaseException], ...] = False,
     known_base_form: Any = None,
-    fields: _common.Fields = "common",
+    fields: _field_sets.Fields = "common",
     **options: Any,
 ) -> Any:
     """The entries of many files as a `dask_awkward.Array`; `tupelo.dask` plans by clusters instead.
 
-    ``files`` are those of `iterate`, and ntuples that are open. Where they give steps, each is a partition. Otherwise a
+    ``files`` are those of `iterate`, or open ntuples. If they have steps, each step is a partition. Otherwise a
     partition has ``step_size`` entries, or bytes of memory (``"100 MB"``), or a file has ``steps_per_file`` partitions
-    of equal size (1 unless told otherwise). Filters choose among the fields; ``fields`` is that of `iterate`.
+    of equal size (default 1). Filters select fields; ``fields`` is that of `iterate`.
 
-    ``form_mapping`` is uproot's protocol, by which coffea makes its events. ``open_files``, ``recursive`` and
-    ``full_paths`` make no difference: files are opened to plan, and keys are paths.
+    ``form_mapping`` is the protocol of uproot that coffea uses to create its events. ``open_files``, ``recursive`` and
+    ``full_paths`` have no effect: files are opened for planning, and keys are paths.
     """
     if library_name(library) != "ak":
-        raise UnsupportedError("dask() gives Awkward arrays; tupelo.dask_dataframe() gives data frames")
+        raise UnsupportedError("dask() returns Awkward arrays; use tupelo.dask_dataframe() for data frames")
     check_options("dask", options)
     dak = _optional.load("dask_awkward", "uproot_compat.dask", "dask")
-    step_size, steps_per_file = _given(step_size), _given(steps_per_file)
+    step_size, steps_per_file = _unset_to_none(step_size), _unset_to_none(steps_per_file)
     if step_size is not None and steps_per_file is not None:
         raise TypeError("give step_size or steps_per_file, not both")
     parts = list(parts_of(files, allow_missing))
     if not parts:
-        raise NotFoundError("no files are named")
+        raise NotFoundError("the list of files is empty")
     if any(part.is_divided for part in parts) and not (step_size is None and steps_per_file is None):
-        raise TypeError("files whose steps are given have no step_size or steps_per_file")
+        raise TypeError("step_size and steps_per_file cannot be combined with files that have 'steps'")
     ntuples = [part.source.ntuple for part in parts]
     filters: dict[str, Any] = {"filter_name": filter_name, "filter_typename": filter_typename}
     filters["filter_field"] = filter_field or filter_branch
-    _common.check(fields)
+    _field_sets.check(fields)
     if fields == "union" and form_mapping is not None:
-        raise UnsupportedError("the fields of a form_mapping are those that all files have")
+        raise UnsupportedError("form_mapping does not support fields='union'")
     union = union_schema(ntuples, filters) if fields == "union" else None
     paths = None if union is not None else common_paths(ntuples, filters)
     paths = paths or [field.core_path for field in ntuples[0].fields]
-    pieces = _pieces(parts, paths, step_size, steps_per_file)
+    partitions = _partitions(parts, paths, step_size, steps_per_file)
     if union is not None:
-        pieces = [replace(piece, columns=None, schema=union) for piece in pieces]
+        partitions = [replace(partition, columns=None, schema=union) for partition in partitions]
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     if form_mapping is None:
-        read: Any = _Read.of(pieces[0], ak_add_doc, catch)
+        read: Any = _Read.of(partitions[0], ak_add_doc, catch)
     else:
         form = known_base_form if known_base_form is not None else _base_form(ntuples[0], paths, ak_add_doc)
         mapped, info = form_mapping(form)
         read = _MappedRead(mapped, info, frozenset(form.fields), ak_add_doc, catch)
-    starts = accumulate((piece.num_entries for piece in pieces), initial=0)
-    return dak.from_map(read, pieces, label="from-tupelo", divisions=None if catch else tuple(starts))
+    starts = accumulate((partition.num_entries for partition in partitions), initial=0)
+    return dak.from_map(read, partitions, label="from-tupelo", divisions=None if catch else tuple(starts))
 
 
-def _given(value: Any) -> Any:
-    """A keyword, where uproot's own sign for "not given" may stand."""
+def _unset_to_none(value: Any) -> Any:
+    """Replaces uproot's marker for an omitted keyword by None."""
     return None if type(value).__name__ == "_Unset" else value
 
 
-def _pieces(parts: list[Part], paths: list[str], step_size: Any, steps_per_file: Any) -> list[Partition]:
-    """What partitions read, at least one."""
-    patterns = tuple(_select.literal(path) for path in paths)
+def _partitions(parts: list[Part], paths: list[str], step_size: Any, steps_per_file: Any) -> list[Partition]:
+    """The partitions, at least one."""
+    patterns = tuple(_select.escape_glob(path) for path in paths)
     first = parts[0].source
     if isinstance(step_size, str):
         wanted = set(paths)
         step_size = first.num_entries_for(step_size, filter_field=lambda field: field.core_path in wanted)
     elif step_size is not None and (step_size := int(step_size)) < 1:
-        raise InvalidArgumentError(f"step_size is a number of entries, at least 1, or of bytes, not {step_size!r}")
+        raise InvalidArgumentError(
+            f"expected step_size as a positive number of entries or a size in bytes, not {step_size!r}"
+        )
     made: list[Partition] = []
     for part in parts:
         ntuple = part.source.ntuple
-        # What was opened as a file object has a name that may lead nowhere: reading it says so.
-        place = ntuple.core._origin.absolute_path or ntuple.file_path, ntuple.object_path.strip("/")
+        # The name of a file object may not exist as a file; reading reports that.
+        place = ntuple.core._location.absolute_path or ntuple.file_path, ntuple.object_path.strip("/")
         identity = ntuple.core._core.identity()
         for start, stop in _ranges(part, step_size, steps_per_file):
             made.append(Partition(*place, start, stop, patterns, identity))
@@ -131,28 +133,28 @@ class _Read(_dask._Read):
 
     @classmethod
     def of(cls, partition: Partition, ak_add_doc: AddDoc, catch: Catch) -> "_Read":
-        """What reads all partitions, of which this is the first."""
-        style = style_of(ak_add_doc)
+        """The reader of all partitions, created from the first one."""
+        style = awkward_options(ak_add_doc)
         batch, entries = replace(partition, entry_stop=partition.entry_start)._read()
-        made = cls(hand_out(batch, "ak", entries, style).layout.form, None, catch)
+        made = cls(to_library(batch, "ak", entries, style).layout.form, None, catch)
         made.style = style
         return made
 
     def necessary_columns(self, report: Any, state: Any) -> frozenset[str]:
-        """The fields at the top of which something was touched, as uproot names them; of these less may be read."""
+        """The top-level fields of which something was touched, as in uproot; fewer subfields may be read."""
         return frozenset(path.partition(".")[0] for path in super().necessary_columns(report, state))
 
     def project(self, report: Any, state: Any) -> _dask._Read:
-        """The same that reads only what is needed."""
+        """A copy that reads only the necessary columns."""
         return self.project_manually(super().necessary_columns(report, state))
 
     def _arrays(self, partition: Partition) -> Any:
         batch, entries = partition._read()
-        return hand_out(batch, "ak", entries, self.style)
+        return to_library(batch, "ak", entries, self.style)
 
 
 class _MappedRead(_dask._Read):
-    """Reads partitions for a form that uproot's protocol of mappings makes of the fields' form."""
+    """Reads partitions with a form mapping, following uproot's protocol."""
 
     def __init__(self, form: Any, info: Any, keys: frozenset[str], add_doc: AddDoc, catch: Catch) -> None:
         super().__init__(form, None, catch)
@@ -162,12 +164,11 @@ class _MappedRead(_dask._Read):
 
     @property
     def behavior(self) -> Any:  # type: ignore[override]
-        """That of the arrays."""
+        """The behavior of the arrays."""
         return self.info.behavior
 
     def _arrays(self, partition: Partition) -> Any:
         import awkward as ak
-        from awkward._nplikes.numpy import Numpy
 
         start, stop = partition.entry_start, partition.entry_stop
         options = {"ak_add_doc": self.add_doc}
@@ -177,8 +178,7 @@ class _MappedRead(_dask._Read):
             if self.info.keys_for_buffer_keys(frozenset([key])) <= self.keys:
                 buffers[key] = loaded[key]
             else:
-                unknown = (ak.typetracer.unknown_length,)
-                buffers[key] = ak.typetracer.PlaceholderArray(Numpy.instance(), unknown, dtype)
+                buffers[key] = _forms.placeholder(dtype)
         return ak.from_buffers(
             self.form, stop - start, buffers, behavior=self.behavior, buffer_key=self.info.buffer_key
         )
@@ -200,7 +200,7 @@ class _MappedRead(_dask._Read):
         return ak.to_backend(nothing, backend, highlevel=True, behavior=self.behavior)
 
     def prepare_for_projection(self) -> tuple[Any, Any, Any]:
-        """An array without data that notes what is touched, the notes, and what is needed to understand them."""
+        """An array without data that reports what is touched, the report, and no further state."""
         import awkward as ak
 
         key = self.info.buffer_key
@@ -211,28 +211,21 @@ class _MappedRead(_dask._Read):
 
     def necessary_columns(self, report: Any, state: Any) -> frozenset[str]:
         """The fields of which something was touched."""
-        import dask_awkward.lib.utils as utils
-
-        structure = utils.trace_form_structure(self.form, buffer_key=self.info.buffer_key)
-        shapes = utils.buffer_keys_required_to_compute_shapes(
-            self.info.parse_buffer_key,
-            report.shape_touched,
-            structure["form_key_to_parent_form_key"],
-            structure["form_key_to_buffer_keys"],
+        touched = frozenset(
+            _forms.required_buffers(self.form, report, self.info.buffer_key, self.info.parse_buffer_key)
         )
-        touched = frozenset([*report.data_touched, *shapes])
         found: frozenset[str] = self.info.keys_for_buffer_keys(touched) & self.keys
         return found
 
     def project_manually(self, columns: Iterable[str]) -> "_MappedRead":
-        """The same that reads only these fields."""
+        """A copy that reads only these fields."""
         made = copy(self)
         made.keys = frozenset(columns)
         return made
 
 
 def _base_form(ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc) -> Any:
-    """The form of the chosen fields, of which those at the top say what ``ak_add_doc`` asks for."""
+    """The form of the selected fields; top-level fields have the parameters of ``ak_add_doc``."""
     import awkward as ak
 
     chosen = set(paths)
@@ -252,13 +245,13 @@ def _base_form(ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc) -> Any:
 
 def _opened(partition: Partition) -> RNTuple:
     found = os.stat(partition.uri)
-    return _kept(partition.uri, partition.name, partition.identity, found.st_size, found.st_mtime_ns)
+    return _cached_ntuple(partition.uri, partition.name, partition.identity, found.st_size, found.st_mtime_ns)
 
 
 @lru_cache(maxsize=OPEN_NTUPLES)
-def _kept(path: str, name: str, identity: str, size: int, modified: int) -> RNTuple:
+def _cached_ntuple(path: str, name: str, identity: str, size: int, modified: int) -> RNTuple:
     ntuple = open({path: name})
     assert isinstance(ntuple, RNTuple)
     if ntuple.core._core.identity() != identity:
-        raise ChangedFileError(f"{path}: ntuple '{name}' is not the one for which this was planned; plan again")
+        raise ChangedFileError(f"{path}: ntuple '{name}' has changed since the partitions were planned; plan again")
     return ntuple

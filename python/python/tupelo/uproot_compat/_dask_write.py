@@ -1,4 +1,4 @@
-"""Dask collections as files."""
+"""Writing Dask collections."""
 
 import os
 from importlib import import_module
@@ -21,14 +21,13 @@ def dask_write(
     compression_level: int = 5,
     **unused: Any,
 ) -> Any:
-    """Writes a `dask_awkward.Array` as ntuples: one file ``partN.root`` for each partition, in a folder.
+    """Writes a `dask_awkward.Array` as ntuples: one file ``partN.root`` for each partition, in a directory.
 
-    The ntuples are called ``tree_name`` and described by ``title``. A ``prefix`` stands before the names of the files.
-    With ``compute=False`` nothing is written before the collection that comes is computed; it gives the names of the
-    files. The columns must have the same type in all partitions, of which the files then know. uproot's options of
-    trees do nothing.
+    The ntuples are named ``tree_name`` with the description ``title``. File names start with ``prefix``. With
+    ``compute=False`` it returns a collection that writes the files and gives their names when computed. Columns must
+    have the same type in all partitions. Options that uproot has for trees are ignored.
 
-    Raises `InvalidArgumentError` for options of remote files, and `ImportError` where dask-awkward is not installed.
+    Raises `InvalidArgumentError` for options of remote files, and `ImportError` if dask-awkward is not installed.
 
     >>> import awkward as ak, dask_awkward as dak, tupelo.uproot_compat as uproot
     >>> events = dak.from_awkward(ak.Array([{"x": [1, 2]}, {"x": [3]}]), npartitions=2)
@@ -37,18 +36,18 @@ def dask_write(
     [[1, 2], [3]]
     """
     if storage_options:
-        raise InvalidArgumentError("storage_options are for remote files; only local ones are written")
+        raise InvalidArgumentError("storage_options are for remote files; only local files can be written")
     if unknown := unused.keys() - {"field_name", "initial_basket_capacity", "counter_name", "resize_factor"}:
         raise TypeError(f"dask_write() got an unexpected keyword argument {min(unknown)!r}")
     _optional.load("dask_awkward", "uproot_compat.dask_write", "dask")
     dask: Any = import_module("dask")
-    folder = check_path(destination)
+    directory = check_path(destination)
     digits = len(str(max(0, array.npartitions - 1)))
     names = [f"{prefix + '-' if prefix else ''}part{number:0{digits}}.root" for number in range(array.npartitions)]
     codec = f"{compression.lower()}:{compression_level}"
     write = dask.delayed(_write)
     written = [
-        write(part, os.path.join(folder, name), tree_name, title, codec)
+        write(part, os.path.join(directory, name), tree_name, title, codec)
         for part, name in zip(array.to_delayed(), names, strict=True)
     ]
     files = dask.delayed(list)(written)
@@ -59,7 +58,7 @@ def dask_write(
 
 
 def _write(array: Any, path: str, name: str, title: str, compression: str) -> str:
-    """Writes one file, and gives its name."""
+    """Writes one file and returns its name."""
     import awkward as ak
 
     from ._writing import recreate

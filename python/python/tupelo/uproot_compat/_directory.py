@@ -1,4 +1,4 @@
-"""What directories have in common, whether they are read or written."""
+"""The base class of directories."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -9,11 +9,11 @@ from ..errors import NotFoundError
 from ._options import matcher
 
 MAX_NAMES = 20
-"""Names that a message lists at most."""
+"""Maximum number of names in a message."""
 
 
 class Directory(Mapping[str, Any]):
-    """A directory of a file: a mapping from names, ``"name"`` or ``"name;cycle"``, to what is in it."""
+    """A directory of a file: a mapping from ``"name"`` or ``"name;cycle"`` to objects."""
 
     classname = "TDirectory"
     """Its class."""
@@ -24,12 +24,12 @@ class Directory(Mapping[str, Any]):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The names of the directories around it, and its own."""
+        """The names of its parent directories and its own."""
         return tuple(name for name in self._inside.split("/") if name)
 
     @property
     def object_path(self) -> str:
-        """The same as a text: ``"/dir"``."""
+        """The path as a string: ``"/dir"``."""
         return "/" + self._inside
 
     @property
@@ -39,11 +39,11 @@ class Directory(Mapping[str, Any]):
         return path
 
     @abstractmethod
-    def _rows(self) -> Iterator[tuple[str, int, str]]:
+    def _objects(self) -> Iterator[tuple[str, int, str]]:
         """Path in the file, cycle and class of all objects of the file."""
 
     def _whole(self, where: str) -> str:
-        """The path in the file of what has a path from here on."""
+        """The path in the file of a path relative to this directory."""
         names = [self._inside, *where.split("/")]
         return "/".join(name for name in names if name)
 
@@ -55,11 +55,11 @@ class Directory(Mapping[str, Any]):
         filter_name: Filter = None,
         filter_classname: Filter = None,
     ) -> Iterator[tuple[str, str]]:
-        """Pairs of name, with ``;cycle`` unless told otherwise, and class: without cycles, that of the newest one."""
+        """Pairs of name and class. With ``cycle``, names end in ``;cycle``; else only the newest cycle is listed."""
         fits_name, fits_class = matcher(filter_name), matcher(filter_classname)
         lead = self._inside + "/" if self._inside else ""
         found: dict[str, tuple[int, str]] = {}
-        for whole, number, class_name in self._rows():
+        for whole, number, class_name in self._objects():
             path = whole.removeprefix(lead)
             if not whole.startswith(lead) or ("/" in path and not recursive):
                 continue
@@ -83,7 +83,7 @@ class Directory(Mapping[str, Any]):
 
     def _no_object(self, where: str) -> NotFoundError:
         names = ", ".join(map(repr, self.keys(cycle=False)[:MAX_NAMES])) or "none"
-        return NotFoundError(f"{self.file_path}: no object is called {where!r} (there are: {names})")
+        return NotFoundError(f"{self.file_path}: no object is named {where!r} (existing objects: {names})")
 
     def __iter__(self) -> Iterator[str]:
         return self.iterkeys()
@@ -101,7 +101,7 @@ class Directory(Mapping[str, Any]):
         return closed
 
     def close(self) -> None:
-        """Closes the file; one that was written is visible from now on."""
+        """Closes the file; a written file becomes visible."""
         self.file.close()
 
     def __exit__(self, *exception: object) -> None:

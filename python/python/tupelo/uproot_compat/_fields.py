@@ -1,14 +1,14 @@
-"""What ntuples and fields have in common."""
+"""The base class of ntuples and fields."""
 
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
 
-from .. import _common, _select, _virtual
-from .._awkward import AddDoc, Style
-from .._libraries import How, check_how, group, hand_out
-from .._messages import printable, short
+from .. import _field_sets, _select, _virtual
+from .._awkward import AddDoc, AwkwardOptions
+from .._libraries import How, check_how, group, to_library
+from .._messages import printable, short_repr
 from .._select import Filter
 from .._sizes import parse_bytes
 from ..errors import InvalidArgumentError, NotFoundError
@@ -24,19 +24,19 @@ FieldFilter = Callable[["RField"], object] | None
 
 
 def _fitted(batch: Any, schema: Any) -> Any:
-    """A batch with the columns of a schema, if there is one."""
-    return batch if schema is None else _common.fitted(batch, schema, batch.num_rows)
+    """A batch with all columns of a schema, if given."""
+    return batch if schema is None else _field_sets.add_missing_columns(batch, schema, batch.num_rows)
 
 
-def style_of(ak_add_doc: AddDoc) -> Style:
-    """Awkward arrays as uproot has them; what it calls a title is a description."""
+def awkward_options(ak_add_doc: AddDoc) -> AwkwardOptions:
+    """Awkward options that match uproot, whose attribute "title" is a description."""
     if isinstance(ak_add_doc, Mapping):
         ak_add_doc = {key: "description" if name == "title" else name for key, name in ak_add_doc.items()}
-    return Style(ak_add_doc, fixed_types=True, signed_sizes=True)
+    return AwkwardOptions(ak_add_doc, fixed_types=True, signed_sizes=True)
 
 
 class Report:
-    """Where a piece of ``iterate`` comes from."""
+    """The origin of a batch of ``iterate``."""
 
     def __init__(
         self, source: "HasFields", tree_entry_start: int, tree_entry_stop: int, global_offset: int = 0
@@ -59,7 +59,7 @@ class Report:
         return self.source.ntuple.file_path
 
     def to_global(self, global_offset: int) -> "Report":
-        """The same with another number of entries before."""
+        """A copy with another number of entries in earlier files."""
         return Report(self.source, self.tree_entry_start, self.tree_entry_stop, global_offset)
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class Report:
 
 
 class HasFields(Mapping[str, "RField"]):
-    """What ntuples and fields have in common: a mapping from dotted paths to fields, and what reads these."""
+    """The base class of ntuples and fields: a mapping from dotted paths to fields, with methods that read them."""
 
     ntuple: "RNTuple"
     """The ntuple to which it belongs."""
@@ -120,11 +120,11 @@ class HasFields(Mapping[str, "RField"]):
         ignore_duplicates: bool = False,
         filter_branch: FieldFilter = None,
     ) -> Iterator[tuple[str, "RField"]]:
-        """Pairs of key and field. A name fits if the field's own name fits, or its path from here on."""
+        """Pairs of key and field. A name filter may match the name of the field or its relative path."""
         fits_name, fits_type = matcher(filter_name), matcher(filter_typename)
         fits_field = filter_field if filter_field is not None else filter_branch
         if fits_field is not None and not callable(fits_field):
-            raise TypeError(f"filter_field must be None or a function: RField -> bool, not {short(fits_field)}")
+            raise TypeError(f"filter_field must be None or a function: RField -> bool, not {short_repr(fits_field)}")
         seen = set()
         for path, field in self._below(recursive):
             key = path if full_paths else field.name
@@ -177,11 +177,11 @@ class HasFields(Mapping[str, "RField"]):
         if isinstance(where, int):
             return self.fields[where]
         if not isinstance(where, str):
-            raise TypeError(f"where must be an integer or a string, not {short(where)}")
+            raise TypeError(f"where must be an integer or a string, not {short_repr(where)}")
         path = where.replace("/", ".").replace("\\", ".")
         is_recursive = not path.startswith(".")
         names = [name for name in path.split(".") if name]
-        # A name may have dots in it.
+        # A name may contain dots.
         here = self._named(path.removeprefix("."), is_recursive)
         if here is None and names:
             here = self._named(names[0], is_recursive)
@@ -192,10 +192,10 @@ class HasFields(Mapping[str, "RField"]):
         return here
 
     def _no_such_field(self, where: str) -> NotFoundError:
-        return NotFoundError(f"'{self.path}' has no field {short(where)}: {short(self.keys())}")
+        return NotFoundError(f"'{self.path}' has no field {short_repr(where)}: {short_repr(self.keys())}")
 
     def _named(self, name: str, recursive: bool) -> "RField | None":
-        """The field of a name directly below, or else the first deeper down."""
+        """The direct subfield with a name, or else the first one at a deeper level."""
         for field in self.fields:
             if field.name == name:
                 return field
@@ -205,7 +205,7 @@ class HasFields(Mapping[str, "RField"]):
         return None
 
     def __iter__(self) -> Iterator[Any]:
-        """The fields directly below, not their names: so has it uproot."""
+        """The direct subfields, not their names, as in uproot."""
         return iter(self.fields)
 
     def __len__(self) -> int:
@@ -281,10 +281,11 @@ class HasFields(Mapping[str, "RField"]):
         schema: Any = None,
         **others: Any,
     ) -> Any:
-        """Reads fields, and computes expressions, as `tupelo.Ntuple.arrays`; expressions may be filters of names too.
+        """Reads fields, and computes expressions, like `tupelo.Ntuple.arrays`; expressions may also be filters of
+        names.
 
-        Of a field, it is a record with that field alone, or lists of these. ``schema``, a `pyarrow.Schema`, names
-        columns that there are to be, with missing values where the ntuple lacks them.
+        For a field, the result is a record with that field only, or lists of these. ``schema``, a `pyarrow.Schema`,
+        lists the columns of the result, with missing values for those that the ntuple lacks.
         """
         check_options("arrays", others)
         library = library_name(library)
@@ -293,12 +294,12 @@ class HasFields(Mapping[str, "RField"]):
         _virtual.check(access_log, virtual, how=how, library=other, expressions=expressions, cut=cut, aliases=aliases)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = style_of(ak_add_doc)
+        style = awkward_options(ak_add_doc)
         core = self.ntuple.core
         if virtual:
             return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
         batch, entries = core._whole(request)
-        return self._handed_out(_fitted(batch, schema), entries, library, style, how)
+        return self._to_library(_fitted(batch, schema), entries, library, style, how)
 
     def iterate(
         self,
@@ -320,18 +321,18 @@ class HasFields(Mapping[str, "RField"]):
         schema: Any = None,
         **others: Any,
     ) -> Iterator[Any]:
-        """Reads the same as `arrays`, piece by piece.
+        """Reads the same as `arrays`, in batches.
 
-        A ``step_size`` in bytes of memory is divided by what the columns take in the mean.
+        A ``step_size`` in bytes is converted to entries with the mean uncompressed size of the columns.
         """
         check_options("iterate", others)
         library = library_name(library)
         check_how(how, library)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = style_of(ak_add_doc)
+        style = awkward_options(ak_add_doc)
         for start, stop, batch, entries in self.ntuple.core._batches(request, self._step(request, step_size)):
-            arrays = self._handed_out(_fitted(batch, schema), entries, library, style, how)
+            arrays = self._to_library(_fitted(batch, schema), entries, library, style, how)
             yield (arrays, Report(self, start, stop)) if report else arrays
 
     def num_entries_for(
@@ -347,14 +348,14 @@ class HasFields(Mapping[str, "RField"]):
         filter_branch: FieldFilter = None,
         **others: Any,
     ) -> int:
-        """Number of entries that the pieces of `iterate` have whose size in memory is given; nothing is decoded."""
+        """Number of entries in batches of `iterate` with a given size in memory; nothing is decoded."""
         check_options("num_entries_for", others)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, None, None, filters, (entry_start, entry_stop))
         return int(self._step(request, memory_size))
 
     def _step(self, request: _select.Request, step_size: SupportsIndex | str) -> SupportsIndex | str:
-        """Entries of a piece of so many bytes in memory, as uproot counts them: those of all columns, uncompressed."""
+        """Converts a step size to entries like uproot, from the uncompressed bytes of all columns."""
         if not isinstance(step_size, str):
             return step_size
         step_bytes, total = parse_bytes(step_size), column_bytes(self.ntuple, request)
@@ -369,12 +370,12 @@ class HasFields(Mapping[str, "RField"]):
         ak_add_doc: AddDoc = False,
         filter_branch: FieldFilter = None,
     ) -> tuple[Any, list[str] | None]:
-        """The Awkward form of what `arrays` reads, from the top, and the way from there to this field, if it is one."""
+        """The Awkward form of the result of `arrays`, and the path in it to this field, if it is one."""
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(None, None, None, filters, (0, 0))
         batch = self.ntuple.core._core.read(request)
-        style = style_of(ak_add_doc)
-        whole = flatten(hand_out(batch, "ak", range(0), style), self.ntuple)
+        style = awkward_options(ak_add_doc)
+        whole = flatten(to_library(batch, "ak", range(0), style), self.ntuple)
         return whole.layout.form, None if self is self.ntuple else self.path.split(".")
 
     def _request(
@@ -385,7 +386,7 @@ class HasFields(Mapping[str, "RField"]):
         filters: tuple[Filter, Filter, FieldFilter, FieldFilter],
         entries: tuple[SupportsIndex | None, SupportsIndex | None],
     ) -> _select.Request:
-        """What to read, of a range of entries as of a slice."""
+        """The request for a range of entries."""
         request = _select.Request(aliases=_select.aliases(aliases), cut=_select.cut(cut))
         request.entry_start, request.entry_stop = _select.entry_range(*entries, self.num_entries)
         is_filtered = any(one is not None for one in filters)
@@ -393,13 +394,13 @@ class HasFields(Mapping[str, "RField"]):
             request.patterns = self._patterns()
             return request
         if expressions is not None and is_filtered:
-            raise InvalidArgumentError("fields are chosen by expressions or by filters, not by both")
+            raise InvalidArgumentError("give expressions or filters, not both")
         wanted: list[str] = []
         if expressions is None:
             names, types, one, two = filters
             which = {"filter_name": names, "filter_typename": types, "filter_field": one, "filter_branch": two}
             wanted = [path for field in self.values(**which) for path in field._patterns()]
-        for text in _select.texts("expressions", expressions):
+        for text in _select.string_list("expressions", expressions):
             found = [] if text in dict(request.aliases) else self.values(filter_name=text)
             wanted += [path for field in found for path in field._patterns()]
             if not found:
@@ -408,26 +409,26 @@ class HasFields(Mapping[str, "RField"]):
                 if request.patterns:
                     raise self.ntuple.core._no_such_field(text)
         if not wanted and not request.computed:
-            text = f"{self.ntuple.file_path}: '{self.path}': none of {len(self.keys())} fields passes the filters"
+            text = f"{self.ntuple.file_path}: '{self.path}': none of {len(self.keys())} fields matches the filters"
             raise NotFoundError(text)
         request.patterns = wanted or None
         return request
 
     @abstractmethod
     def _patterns(self) -> list[str]:
-        """What reads it."""
+        """Patterns that select it."""
 
-    def _handed_out(self, batch: Any, entries: Any, library: str, style: Style, how: How) -> Any:
-        """A `pyarrow.RecordBatch` of these entries as `arrays` gives it."""
+    def _to_library(self, batch: Any, entries: Any, library: str, style: AwkwardOptions, how: How) -> Any:
+        """Converts a `pyarrow.RecordBatch` to the result of `arrays`."""
         if library != "ak":
             return self._columns(signed_sizes(batch), library, entries, how)
-        arrays = self._from_top(hand_out(batch, library, entries, style))
+        arrays = self._from_top(to_library(batch, library, entries, style))
         return group(arrays, arrays.fields, how)
 
     def _from_top(self, arrays: Any) -> Any:
-        """What `arrays` gives, of a record of columns."""
+        """The result of `arrays` within an Awkward record of top-level columns."""
         return flatten(arrays, self.ntuple)
 
     def _columns(self, batch: Any, library: str, entries: Any, how: How) -> Any:
-        """What `arrays` gives, of other libraries than Awkward."""
-        return hand_out(batch, library, entries, None, how)
+        """The result of `arrays` for libraries other than Awkward."""
+        return to_library(batch, library, entries, None, how)

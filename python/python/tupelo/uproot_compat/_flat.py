@@ -1,4 +1,4 @@
-"""Records as uproot has them: base classes, pairs and tuples."""
+"""Records as in uproot: base classes, pairs and tuples."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def flatten(arrays: Any, ntuple: "RNTuple") -> Any:
-    """Records as uproot has them: the members of base classes stand beside those of the class, and records whose
-    members have numbers, or that have none, are tuples.
+    """Converts records to those of uproot: members of base classes become members of the class, and records without
+    members or with numbered members become tuples.
     """
     import awkward as ak
 
@@ -50,23 +50,23 @@ def _flattened(layout: Any, field: "RField") -> Any:
 
 
 def signed_sizes(batch: Any) -> Any:
-    """Sizes of collections with 64 bits and a sign, as uproot has them: unsigned ones wrap around below zero."""
+    """Sizes of collections as signed 64-bit integers, as in uproot: unsigned ones would wrap around below zero."""
     for index, field in enumerate(batch.schema):
         if _arrow.is_size(field):
             batch = batch.set_column(index, field.with_type(pa.int64()), batch.column(index).cast(pa.int64()))
     return batch
 
 
-def spelt(arrays: Any, name: str) -> str:
-    """The name of a member: that of a tuple of which nothing else was read is 0."""
+def uproot_name(arrays: Any, name: str) -> str:
+    """The name of a member; the only member that was read from a tuple is named 0."""
     return "0" if name.isdecimal() and arrays.fields == ["0"] else name
 
 
 def members(field: "RField", bases_last: bool = False) -> list[tuple["RField", list[str]]]:
-    """The members of a class and of its base classes, each with the names in Tupelo that lead to it.
+    """The members of a class and of its base classes, each with its path in Tupelo.
 
-    The base classes stand where they are in the class, as in uproot's keys, or behind it, as in uproot's arrays. Where
-    several members have the same name, the names of as many of the classes between are put before as it takes.
+    Members of base classes come at the position of the base class, as in uproot's keys, or after the others, as in
+    uproot's arrays. Members with the same name are prefixed with as many names of base classes as necessary.
     """
     found: list[tuple[RField, list[str], list[str]]] = []
     rest: list[tuple[RField, list[str], list[str]]] = [(field, [], [])]

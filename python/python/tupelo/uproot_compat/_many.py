@@ -1,4 +1,4 @@
-"""Entries of many files."""
+"""Reading many files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 import pyarrow as pa
 
-from .. import _common, _select
-from .._files import Place, places, within
-from .._many import count_from
+from .. import _field_sets, _select
+from .._files import InputNtuple, entry_ranges, resolve
+from .._many import shift_index
 from ..errors import InvalidArgumentError, MissingFileError, NotFoundError
 from ._fields import HasFields
 from ._ntuple import RNTuple
@@ -18,37 +18,37 @@ from ._reading import ReadOnlyFile, _file
 
 
 class Part(NamedTuple):
-    """An ntuple, or a field of one, and which of its entries are meant."""
+    """An ntuple, or a field of one, and the selected ranges of its entries."""
 
     source: HasFields
     ranges: list[tuple[int, int]]
-    """Of entries of its file."""
+    """Ranges of entries, relative to the file."""
     is_divided: bool
-    """Whether the ranges were given."""
+    """Whether the caller gave the ranges."""
 
 
 def parts_of(files: Any, allow_missing: bool) -> Iterator[Part]:
-    """The ntuples of many files, one after the other; those that are open already too.
+    """The ntuples of many files, or open ntuples.
 
-    Files that are none are refused at once; they are opened when it is their turn.
+    Invalid arguments raise errors immediately; each file is opened when it is reached.
     """
     is_one = isinstance(files, str | Mapping | HasFields) or not isinstance(files, Iterable)
     listed: list[Any] = []
     for one in [files] if is_one else files:
-        listed += [one] if isinstance(one, HasFields) else places(_in_pairs(one))
+        listed += [one] if isinstance(one, HasFields) else resolve(_as_pairs(one))
 
     def found() -> Iterator[Part]:
         for one in listed:
             if isinstance(one, HasFields):
                 yield Part(one, [(0, one.num_entries)], False)
             elif (source := _find(one, allow_missing)) is not None:
-                yield Part(source, within(one, source.num_entries), one.steps is not None)
+                yield Part(source, entry_ranges(one, source.num_entries), one.steps is not None)
 
     return found()
 
 
-def _in_pairs(one: Any) -> Any:
-    """Steps as pairs of entries, of which uproot also takes the entries between them: ``[0, 500, 1000]``."""
+def _as_pairs(one: Any) -> Any:
+    """Converts steps to pairs of entries; uproot also accepts their boundaries: ``[0, 500, 1000]``."""
     if not isinstance(one, Mapping):
         return one
 
@@ -62,8 +62,8 @@ def _in_pairs(one: Any) -> Any:
     return {path: paired(inside) for path, inside in one.items()}
 
 
-def _find(place: Place, allow_missing: bool) -> HasFields | None:
-    """None where there is no such ntuple, and that is allowed."""
+def _find(place: InputNtuple, allow_missing: bool) -> HasFields | None:
+    """Opens a file; None if it has no such ntuple and ``allow_missing`` is set."""
     try:
         directory = ReadOnlyFile(_file(place.path_from_here)).root_directory
         found = directory[directory.file.core.only().object_path if place.name is None else place.name]
@@ -87,35 +87,35 @@ _FILTERS = "filter_name", "filter_typename", "filter_field", "filter_branch"
 
 
 def common_paths(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> list[str] | None:
-    """Paths in Tupelo of the fields that filters choose and that all ntuples have; None for all of all.
+    """Paths in Tupelo of the fields that match the filters and exist in all ntuples; None for all fields.
 
-    A warning lists those that are left out. Raises `NotFoundError` where no field passes.
+    A warning lists the fields that are skipped. Raises `NotFoundError` if no field matches.
     """
     is_filtered = any(one is not None for one in filters.values())
-    common = _common.Common()
+    common = _field_sets.Common()
     chosen: list[str] | None = None
     for ntuple in ntuples:
         mine = [field.core_path for field in ntuple.values(**filters)] if is_filtered else None
         common.add(ntuple.core._fields, mine)
         chosen = chosen or mine
     if common.size == 0:
-        raise NotFoundError(f"none of {len(ntuples[0].keys())} fields of {ntuples[0].file_path} passes the filters")
+        raise NotFoundError(f"none of {len(ntuples[0].keys())} fields of {ntuples[0].file_path} matches the filters")
     return common.paths() or chosen
 
 
 def union_schema(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> Any:
-    """The `pyarrow.Schema` of the fields that filters choose and that any of the ntuples has."""
-    union = _common.Union()
+    """The `pyarrow.Schema` of the fields of all ntuples that match the filters."""
+    union = _field_sets.Union()
     for ntuple in ntuples:
         union.add(ntuple.chosen_schema(filters), f"{ntuple.file_path}: ntuple '{ntuple.object_path}'")
     return union.schema()
 
 
 class _Chosen:
-    """What is read of each file: the fields that all have, or those that any has."""
+    """What to read from each file: the common fields or the union of fields."""
 
-    def __init__(self, parts: list[Part], expressions: Any, how: dict[str, Any], fields: _common.Fields) -> None:
-        _common.check(fields)
+    def __init__(self, parts: list[Part], expressions: Any, how: dict[str, Any], fields: _field_sets.Fields) -> None:
+        _field_sets.check(fields)
         self._how = how
         self.expressions = expressions
         ntuples = [part.source for part in parts if isinstance(part.source, RNTuple)]
@@ -138,33 +138,33 @@ def iterate(
     library: Any = "ak",
     report: bool = False,
     allow_missing: bool = False,
-    fields: _common.Fields = "common",
+    fields: _field_sets.Fields = "common",
     **how: Any,
 ) -> Iterator[Any]:
-    """Pieces of the entries of many files; other keywords are those of ``RNTuple.iterate``.
+    """Reads the entries of many files in batches; other keywords are those of ``RNTuple.iterate``.
 
-    ``files`` may say which entries are meant: ``{"f.root": {"object_path": "Events", "steps": [[0, 500]]}}``. Without
-    ``expressions``, those fields are read that all files have, or with ``fields="union"`` those that any has, with
-    missing values where a file lacks them.
+    ``files`` may select entries: ``{"f.root": {"object_path": "Events", "steps": [[0, 500]]}}``. Without
+    ``expressions``, it reads the fields that all files have, or with ``fields="union"`` those that any file has, with
+    missing values for files that lack them.
     """
     library = library_name(library)
-    # Not a generator itself, so that the files are those that the names lead to now.
+    # Not a generator itself, so that relative paths are resolved now.
     found = parts_of(files, allow_missing)
 
-    def pieces() -> Iterator[Any]:
+    def batches() -> Iterator[Any]:
         parts, offset = list(found), 0
         _Chosen(parts, expressions, how, fields)
         for part in parts:
             for first, last in part.ranges:
                 entries = {"entry_start": first, "entry_stop": last} if part.is_divided else {}
                 options = {**how, **entries, "library": library, "report": True}
-                for piece, own in part.source.iterate(expressions, cut, **options):
+                for batch, own in part.source.iterate(expressions, cut, **options):
                     if library == "pd":
-                        count_from(offset, piece)
-                    yield (piece, own.to_global(offset)) if report else piece
+                        shift_index(offset, batch)
+                    yield (batch, own.to_global(offset)) if report else batch
             offset += part.source.num_entries
 
-    return pieces()
+    return batches()
 
 
 def concatenate(
@@ -176,53 +176,53 @@ def concatenate(
     entry_stop: SupportsIndex | None = None,
     library: Any = "ak",
     allow_missing: bool = False,
-    fields: _common.Fields = "common",
+    fields: _field_sets.Fields = "common",
     **how: Any,
 ) -> Any:
-    """The entries of many files in one array; other keywords are those of ``RNTuple.arrays``, ``fields`` that of
-    `iterate`.
+    """Reads the entries of many files into one array; other keywords are those of ``RNTuple.arrays``, ``fields`` that
+    of `iterate`.
     """
     library, parts = library_name(library), list(parts_of(files, allow_missing))
     start, stop = _select.entry_range(entry_start, entry_stop, sum(part.source.num_entries for part in parts))
     _Chosen(parts, expressions, how, fields)
-    pieces: list[Any] = []
+    batches: list[Any] = []
     offset = 0
     for part in parts:
         for begin, end in part.ranges:
             first, last = max(start - offset, begin), min(stop - offset, end)
-            if first < last or (not pieces and part is parts[-1]):
+            if first < last or (not batches and part is parts[-1]):
                 how["entry_start"], how["entry_stop"] = min(first, end), max(last, 0)
-                piece = part.source.arrays(expressions, cut, library=library, **how)
+                batch = part.source.arrays(expressions, cut, library=library, **how)
                 if library == "pd":
-                    count_from(offset, piece)
-                pieces.append(piece)
+                    shift_index(offset, batch)
+                batches.append(batch)
         offset += part.source.num_entries
-    return _joined(pieces, library)
+    return _concatenated(batches, library)
 
 
-def _joined(pieces: list[Any], library: str) -> Any:
-    if not pieces:
-        return pieces
-    if len(pieces) == 1:
-        return pieces[0]
-    if isinstance(pieces[0], dict):
-        return {name: _joined([piece[name] for piece in pieces], library) for name in pieces[0]}
-    if isinstance(pieces[0], tuple | list):
-        return type(pieces[0])(_joined(list(several), library) for several in zip(*pieces, strict=True))
+def _concatenated(batches: list[Any], library: str) -> Any:
+    if not batches:
+        return batches
+    if len(batches) == 1:
+        return batches[0]
+    if isinstance(batches[0], dict):
+        return {name: _concatenated([batch[name] for batch in batches], library) for name in batches[0]}
+    if isinstance(batches[0], tuple | list):
+        return type(batches[0])(_concatenated(list(several), library) for several in zip(*batches, strict=True))
     if library == "np":
-        masked = any(isinstance(piece, np.ma.MaskedArray) for piece in pieces)
+        masked = any(isinstance(batch, np.ma.MaskedArray) for batch in batches)
         if masked:
-            return np.ma.concatenate(pieces)  # type: ignore[no-untyped-call]
-        return np.concatenate(pieces)
+            return np.ma.concatenate(batches)  # type: ignore[no-untyped-call]
+        return np.concatenate(batches)
     if library == "ak":
         import awkward as ak
 
-        return ak.concatenate(pieces)
+        return ak.concatenate(batches)
     if library == "pd":
         import pandas as pd
 
-        return pd.concat(pieces)
-    return pa.concat_tables(pieces) if isinstance(pieces[0], pa.Table) else pa.chunked_array(pieces)
+        return pd.concat(batches)
+    return pa.concat_tables(batches) if isinstance(batches[0], pa.Table) else pa.chunked_array(batches)
 
 
 def num_entries(paths: Any) -> Iterator[tuple[str, str, int]]:

@@ -1,4 +1,4 @@
-"""Ntuples and fields with the methods that they have in uproot."""
+"""Ntuples and fields with the methods of uproot."""
 
 import re
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from .. import _arrow, _select
 from .._awkward import AddDoc
-from .._libraries import How, hand_out
+from .._libraries import How, to_library
 from ..errors import NotFoundError
 from ..ntuple import Ntuple
 from ._fields import HasFields
-from ._flat import flatten, members, spelt
+from ._flat import flatten, members, uproot_name
 from ._options import check_options, library_name
 
 _BASE = re.compile(":_[0-9]+")
@@ -22,14 +22,14 @@ _MEMBER = re.compile("_[0-9]+")
 
 
 class ClusterSummary(NamedTuple):
-    """Where a cluster begins, and how many entries it has."""
+    """First entry and number of entries of a cluster."""
 
     num_first_entry: int
     num_entries: int
 
 
 class RNTuple(HasFields):
-    """An ntuple; `core` is the `tupelo.Ntuple` that does the work."""
+    """An ntuple; `core` is its `tupelo.Ntuple`."""
 
     classname = "ROOT::RNTuple"
     """Its class."""
@@ -54,7 +54,7 @@ class RNTuple(HasFields):
 
     @property
     def description(self) -> str:
-        """Free text."""
+        """Its description."""
         return self.core.description
 
     @property
@@ -74,12 +74,12 @@ class RNTuple(HasFields):
 
     @property
     def source(self) -> Any:
-        """Where the bytes of the file come from."""
+        """The source of the bytes of the file."""
         return self.file.source
 
     @property
     def cache_key(self) -> str:
-        """What tells it from all other objects of all files."""
+        """A key that is unique among all objects of all files."""
         return f"{self.file.hex_uuid}:{self.key}"
 
     @property
@@ -89,7 +89,7 @@ class RNTuple(HasFields):
 
     @cached_property
     def fields(self) -> list["RField"]:
-        """The fields at the top."""
+        """The top-level fields."""
         return [field for field in self.all_fields if field.parent is self and not field.is_base]
 
     @cached_property
@@ -102,7 +102,7 @@ class RNTuple(HasFields):
 
     @cached_property
     def uneven(self) -> dict[str, "RField"]:
-        """The fields at the top, by name, in which `flatten` has something to do."""
+        """The top-level fields that `flatten` changes, by name."""
         found: dict[str, RField] = {}
         for field in self.all_fields:
             is_numbered = field.core_name.removeprefix("_").isdecimal() and "." in field.core_path
@@ -123,7 +123,7 @@ class RNTuple(HasFields):
         return NotFoundError(str(self.core._no_such_field(where)))
 
     def chosen_schema(self, filters: Mapping[str, Any]) -> Any:
-        """The `pyarrow.Schema` of what `arrays` reads with filters."""
+        """The `pyarrow.Schema` of `arrays` with filters."""
         names = [filters.get(name) for name in ("filter_name", "filter_typename", "filter_field", "filter_branch")]
         request = self._request(None, None, None, (names[0], names[1], names[2], names[3]), (0, 0))
         return self.core._core.arrow_schema(request)
@@ -143,24 +143,24 @@ class RNTuple(HasFields):
         return self.core._open_core is None
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self.core.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _ntuple_again, (self.parent, self.key)
+        return _reopen_ntuple, (self.parent, self.key)
 
     def __repr__(self) -> str:
         return f"<{self.classname} {self.name!r} ({len(self)} fields)>"
 
 
-def _ntuple_again(directory: Any, key: str) -> RNTuple:
-    """What unpickling calls."""
+def _reopen_ntuple(directory: Any, key: str) -> RNTuple:
+    """Reopens an unpickled ntuple."""
     ntuple: RNTuple = directory.file.ntuple(key, directory)
     return ntuple
 
 
 class RField(HasFields):
-    """A field. Those that stand for base classes are not seen: their members are members of the class."""
+    """A field. Fields of base classes are hidden: their members are members of the class."""
 
     def __init__(self, ntuple: RNTuple, parent: HasFields, path: str, name: str, description: str, kind: str) -> None:
         self.ntuple = ntuple
@@ -170,28 +170,28 @@ class RField(HasFields):
         self.core_name = name
         """Its name in Tupelo."""
         self.core_kind = kind
-        """What it is in Tupelo."""
+        """Its kind in Tupelo."""
         self._description = description
         self.core_fields: list[RField] = []
-        """The fields below it in Tupelo."""
+        """Its subfields in Tupelo."""
         self.unique_name: str | None = None
-        """Another name than its own, where two base classes have such a member."""
+        """A name that is unique among members of several base classes."""
         if isinstance(parent, RField):
             parent.core_fields.append(self)
 
     @property
     def is_base(self) -> bool:
-        """Whether it stands for a base class."""
+        """Whether it is a base class."""
         return _BASE.fullmatch(self.core_name) is not None and self._above is not self.ntuple
 
     @property
     def name(self) -> str:
-        """Its name; the members of pairs and tuples are called by numbers."""
+        """Its name; members of pairs and tuples have numbers."""
         if isinstance(self._above, RField):
             if _MEMBER.fullmatch(self.core_name):
                 return self.core_name[1:]
             if self._above.is_base:
-                # It knows which names are taken.
+                # Sets the unique names of the members.
                 _ = self.parent.fields
                 return self.unique_name or self.core_name
         return self.core_name
@@ -204,7 +204,7 @@ class RField(HasFields):
 
     @property
     def description(self) -> str:
-        """Free text."""
+        """Its description."""
         return self._description
 
     @property
@@ -214,22 +214,22 @@ class RField(HasFields):
 
     @cached_property
     def typename(self) -> str:
-        """Its C++ type in the standard's words; empty for untyped records and collections."""
-        return _arrow.whole_type_name(self._arrow_field)
+        """Its normalized C++ type; empty for untyped records and collections."""
+        return _arrow.full_type_name(self._arrow_field)
 
     @cached_property
     def fields(self) -> list["RField"]:
-        """The fields directly below; those of base classes first."""
+        """Its subfields; members of base classes come first."""
         return [field for field, _ in members(self)]
 
     @property
     def top_level(self) -> bool:
-        """Whether it is at the top."""
+        """Whether it is a top-level field."""
         return self.parent is self.ntuple
 
     @property
     def index(self) -> int:
-        """Its place among the fields of its parent."""
+        """Its index among the fields of its parent."""
         return self.parent.fields.index(self)
 
     @cached_property
@@ -239,7 +239,7 @@ class RField(HasFields):
         kind = self._above._arrow_field.type
         while not pa.types.is_struct(kind):
             kind = kind.value_type
-        # By its place: Arrow calls the members of a map otherwise than the file does.
+        # By index: members of maps have other names in Arrow than in the file.
         return kind.field(self._above.core_fields.index(self))
 
     def array(
@@ -262,25 +262,25 @@ class RField(HasFields):
             return column.array(entry_start, entry_stop, library)
         which: dict[str, Any] = {"entry_start": entry_start, "entry_stop": entry_stop, "library": library}
         arrays = self.arrays(**which, ak_add_doc=ak_add_doc, virtual=virtual, access_log=access_log)
-        return arrays[spelt(arrays, self.name)]
+        return arrays[uproot_name(arrays, self.name)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.array(library="np"), dtype)
 
     def _patterns(self) -> list[str]:
-        return [_select.literal(self.core_path)]
+        return [_select.escape_glob(self.core_path)]
 
     def _from_top(self, arrays: Any) -> Any:
         arrays = flatten(arrays, self.ntuple)
         for name in self.path.split(".")[:-1]:
-            arrays = arrays[spelt(arrays, name)]
+            arrays = arrays[uproot_name(arrays, name)]
         return arrays
 
     def _columns(self, batch: Any, library: str, entries: Any, how: How) -> Any:
         names = self.core_path.removeprefix(batch.schema.names[0]).split(".")[1:]
-        field, column = _arrow.drill(batch.schema.field(0), batch.column(0), names)
+        field, column = _arrow.extract_subfield(batch.schema.field(0), batch.column(0), names)
         alone = pa.record_batch([column], schema=pa.schema([field.with_name(self.name)]))
-        return hand_out(alone, library, entries, None, how)
+        return to_library(alone, library, entries, None, how)
 
     def __reduce__(self) -> tuple[object, ...]:
         return HasFields.__getitem__, (self.ntuple, f".{self.path}")

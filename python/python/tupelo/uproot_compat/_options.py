@@ -1,11 +1,11 @@
-"""uproot's keywords, as Tupelo takes them."""
+"""Conversion of uproot's keywords."""
 
 import fnmatch
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._messages import short
+from .._messages import short_repr
 from .._select import Filter
 from ..errors import InvalidArgumentError, UnsupportedError
 
@@ -16,8 +16,8 @@ _LIBRARIES = {
     "arrow": (),
 }
 
-# Values that make no difference to the result. Of the rest, some choose what Tupelo does not have.
-_HARMLESS: dict[str, Callable[[Any], bool]] = {
+# Options of uproot, and whether a value has no effect on the result. Other values are not supported.
+_IGNORED_OPTIONS: dict[str, Callable[[Any], bool]] = {
     "array_cache": lambda value: True,
     "backend": lambda value: value == "cpu",
     "begin_chunk_size": lambda value: True,
@@ -40,28 +40,28 @@ _HARMLESS: dict[str, Callable[[Any], bool]] = {
 
 
 def check_options(method: str, given: dict[str, Any]) -> None:
-    """Lets through what uproot has and what makes no difference.
+    """Accepts options of uproot that have no effect on the result.
 
-    Raises `UnsupportedError` for what would make one, and `TypeError` for what uproot has not.
+    Raises `UnsupportedError` for options that have one and `TypeError` for options that uproot does not have.
     """
     for name, value in given.items():
-        if name not in _HARMLESS:
+        if name not in _IGNORED_OPTIONS:
             raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
-        if not _HARMLESS[name](value):
-            raise UnsupportedError(f"{method}(): {name}={short(value)} is not there in Tupelo; leave it out")
+        if not _IGNORED_OPTIONS[name](value):
+            raise UnsupportedError(f"{method}(): {name}={short_repr(value)} is not supported; remove it")
 
 
 def library_name(library: object) -> str:
-    """Tupelo's name of a library; uproot's objects of the class ``Library`` have it too.
+    """Tupelo's name of a library, given by name or as a ``Library`` object of uproot.
 
-    Raises `ValueError` for one that is not there.
+    Raises `ValueError` for an unknown library.
     """
     name = getattr(library, "name", library)
     for known, long in _LIBRARIES.items():
         if name == known or name in long:
             return known
     raise InvalidArgumentError(
-        f"library {short(library)} is none of {', '.join(map(repr, _LIBRARIES))} and their long forms"
+        f"unknown library {short_repr(library)}: expected {', '.join(map(repr, _LIBRARIES))} or a long form"
     )
 
 
@@ -69,7 +69,7 @@ _REGEX = re.compile("/(.*)/([imsx]*)")
 
 
 def matcher(wanted: Filter) -> Callable[[str], object]:
-    """What a filter means in uproot: a name is the whole name, and expressions are matched from its start."""
+    """A filter as in uproot: names match exactly, regular expressions from the start."""
     if wanted is None:
         return lambda text: True
     if isinstance(wanted, str):
@@ -84,14 +84,16 @@ def matcher(wanted: Filter) -> Callable[[str], object]:
     if isinstance(wanted, Iterable):
         several = [matcher(one) for one in wanted]
         return lambda text: any(one(text) for one in several)
-    raise TypeError(f"a filter is None, a function, '/regex/', a glob or several of these, not {short(wanted)}")
+    raise TypeError(
+        f"expected a filter as None, a function, '/regex/', a glob or a list of these, not {short_repr(wanted)}"
+    )
 
 
 class Compression:
     """A codec and its level."""
 
     number = 0
-    """The number that ROOT has for the codec."""
+    """ROOT's number of the codec."""
 
     def __init__(self, level: int) -> None:
         self.level = level
@@ -113,25 +115,27 @@ class Compression:
 
     @staticmethod
     def from_code(code: int) -> "Compression | None":
-        """What a number of ROOT means; None where nothing is compressed."""
+        """The codec and level of ROOT's number; None without compression."""
         return Compression.from_code_pair(code // 100, code % 100)
 
     @staticmethod
     def from_code_pair(algorithm: int, level: int) -> "Compression | None":
-        """What the numbers of codec and level mean; None where nothing is compressed.
+        """The codec and level of ROOT's numbers; None without compression.
 
-        Raises `InvalidArgumentError` (a `ValueError`) for a codec that there is not.
+        Raises `InvalidArgumentError` (a `ValueError`) for an unknown codec.
         """
         if algorithm == 0 or level == 0:
             return None
         for codec in _CODECS:
             if codec.number == algorithm:
                 return codec(level)
-        raise InvalidArgumentError(f"{algorithm} is the number of no codec: {', '.join(map(repr, _CODECS))}")
+        raise InvalidArgumentError(
+            f"unknown codec number {algorithm}: expected {', '.join(str(codec.number) for codec in _CODECS)}"
+        )
 
     @staticmethod
     def of(setting: "str | int | None") -> "Compression | None":
-        """What a setting of `tupelo.recreate` means."""
+        """The codec of a setting of `tupelo.recreate`."""
         if setting is None:
             return ZSTD(5)
         if isinstance(setting, int) or setting.isdigit():

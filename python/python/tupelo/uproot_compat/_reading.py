@@ -1,4 +1,4 @@
-"""Files with the methods that they have in uproot."""
+"""Files with the methods of uproot."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from .. import _core
 from .._checks import check_path
-from .._messages import short
+from .._messages import short_repr
 from ..errors import NotFoundError, UnsupportedError
 from ..reading import NTUPLE_CLASSES, File
 from ..reading import open as open_file
@@ -35,14 +35,14 @@ class _Object(NamedTuple):
 def open(path: Any, **options: Any) -> "ReadOnlyDirectory | RNTuple | RField":
     """Opens a file, or an object in it.
 
-    Files are named as ``"f.root"``, ``"f.root:name"``, ``{"f.root": "name"}``, or given as a path or a file object.
-    Options that make no difference to what is read are taken and do nothing; ``open.defaults`` has uproot's.
+    A file is ``"f.root"``, ``"f.root:name"``, ``{"f.root": "name"}``, a path or a file object. Options without effect
+    on the result are ignored; ``open.defaults`` has those of uproot.
     """
     check_options("open", options)
     name = None
     if isinstance(path, Mapping):
         if len(path) != 1:
-            raise TypeError(f"a dict with exactly one key and value is needed, not {short(path)}")
+            raise TypeError(f"expected a dict with exactly one key and value, not {short_repr(path)}")
         ((path, name),) = path.items()
     elif isinstance(path, str):
         path, name = _core.parse_location(check_path(path))
@@ -63,7 +63,7 @@ open.defaults = {  # type: ignore[attr-defined]
 
 
 def _file(path: Any) -> File:
-    """The whole file, whatever colons its name has."""
+    """Opens a file whose name may contain colons."""
     if isinstance(path, str):
         path = Path(check_path(path))
     opened = open_file(path)
@@ -72,7 +72,7 @@ def _file(path: Any) -> File:
 
 
 class Source:
-    """Where the bytes of a file come from."""
+    """The source of the bytes of a file."""
 
     def __init__(self, file: "ReadOnlyFile") -> None:
         self._file = file
@@ -104,9 +104,9 @@ class ReadOnlyFile:
         self.core = core
         self.file_path = core.file_path
         self.options = {**open.defaults, **(options or {})}  # type: ignore[attr-defined]
-        """uproot's options, none of which makes a difference."""
+        """Options of uproot, which have no effect."""
         self.source = Source(self)
-        """Where its bytes come from."""
+        """The source of its bytes."""
         self._ntuples: dict[str, RNTuple] = {}
         self.closed = False
         self.root_directory = ReadOnlyDirectory(self, "")
@@ -117,13 +117,13 @@ class ReadOnlyFile:
 
     @property
     def root_version_tuple(self) -> tuple[int, int, int]:
-        """Version of the ROOT that wrote the file, or that its writer says it is like."""
+        """Version of ROOT in the file header."""
         version = self._header[0]
         return version // 10000, version // 100 % 100, version % 100
 
     @property
     def root_version(self) -> str:
-        """The same as a text: ``"6.40/00"``."""
+        """The version as a string: ``"6.40/00"``."""
         major, minor, patch = self.root_version_tuple
         return f"{major}.{minor:02d}/{patch:02d}"
 
@@ -134,32 +134,32 @@ class ReadOnlyFile:
 
     @property
     def compression(self) -> Compression | None:
-        """The codec that the file names; each ntuple has its own."""
+        """The codec in the file header; each ntuple has its own."""
         return Compression.from_code(self._header[4])
 
     @property
     def uuid(self) -> UUID:
-        """What tells the file from all others."""
+        """The UUID of the file."""
         return UUID(bytes=bytes(self._header[5]))
 
     @property
     def hex_uuid(self) -> str:
-        """The same as a text."""
+        """The UUID as a string."""
         return str(self.uuid)
 
     def objects(self) -> list[_Object]:
-        """What is in it, in all directories."""
-        return [_Object(*row[:4]) for row in self.core._core.objects()]
+        """All objects in all directories."""
+        return [_Object(*item[:4]) for item in self.core._core.objects()]
 
     def ntuple(self, key: str, directory: "ReadOnlyDirectory") -> RNTuple:
-        """An ntuple by path and cycle; always the same object."""
+        """The ntuple with a path and cycle; always the same object."""
         if key not in self._ntuples:
             self._ntuples[key] = RNTuple(self.core[key], directory, key)
         return self._ntuples[key]
 
     def close(self) -> None:
-        """Lets go of the file. Ntuples that were taken from it can still be read."""
-        # What is asked for afterwards too.
+        """Closes the file. Its ntuples can still be read."""
+        # Still available after closing.
         _ = self._header
         self.closed = True
         self.core.close()
@@ -178,21 +178,21 @@ class ReadOnlyFile:
 
 
 class ReadOnlyDirectory(Directory):
-    """A directory of a file that is read."""
+    """A directory of a file open for reading."""
 
     file: ReadOnlyFile
 
     @property
     def cache_key(self) -> str:
-        """What tells it from all other objects of all files."""
+        """A key that is unique among all objects of all files."""
         return f"{self.file.hex_uuid}:{self.object_path}"
 
     @property
     def parent(self) -> "ReadOnlyDirectory | None":
-        """The directory around it."""
+        """The parent directory."""
         return ReadOnlyDirectory(self.file, self._inside.rpartition("/")[0]) if self._inside else None
 
-    def _rows(self) -> Iterator[tuple[str, int, str]]:
+    def _objects(self) -> Iterator[tuple[str, int, str]]:
         return ((one.path, one.cycle, one.class_name) for one in self.file.objects())
 
     def iteritems(self, **which: Any) -> Iterator[tuple[str, Any]]:
@@ -229,11 +229,11 @@ class ReadOnlyDirectory(Directory):
 
     def __getitem__(self, where: str) -> Any:
         if not isinstance(where, str):
-            raise TypeError(f"where must be a string, not {short(where)}")
+            raise TypeError(f"where must be a string, not {short_repr(where)}")
         try:
             one = self._find(where)
         except NotFoundError:
-            # The way may go on in an ntuple.
+            # The path may continue within an ntuple.
             ntuple, _, field = where.rstrip("/").rpartition("/")
             if not ntuple:
                 raise
@@ -245,7 +245,7 @@ class ReadOnlyDirectory(Directory):
             return ReadOnlyDirectory(self.file, one.path)
         if one.class_name not in NTUPLE_CLASSES:
             raise UnsupportedError(
-                f"{self.file_path}: '{one.path}' is a {one.class_name}, and only RNTuples can be read; uproot reads it"
+                f"{self.file_path}: '{one.path}' is a {one.class_name}, but only RNTuples can be read; use uproot"
             )
         directory = ReadOnlyDirectory(self.file, one.path.rpartition("/")[0])
         return self.file.ntuple(one.key, directory)

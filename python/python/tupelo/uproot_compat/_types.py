@@ -1,4 +1,4 @@
-"""What uproot makes ntuples of: types in the words of NumPy and Awkward, and the forms of data."""
+"""The types of ntuples as in uproot: NumPy and Awkward types, and the forms of data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from .. import _arrow, _core
 from .._checks import check_name
-from .._messages import short
+from .._messages import short_repr
 from ..errors import InvalidArgumentError
 
 
 def is_types(what: Any) -> bool:
-    """Whether a mapping declares types, at whatever depth, rather than giving data.
+    """Whether a mapping declares types, at any depth, instead of giving data.
 
-    Texts and tuples do if NumPy or Awkward take them for a type.
+    Strings and tuples do if NumPy or Awkward accept them as a type.
     """
     if isinstance(what, Mapping):
         return len(what) > 0 and all(isinstance(name, str) for name in what) and all(map(_is_type, what.values()))
@@ -33,9 +33,9 @@ def _is_type(what: Any) -> bool:
 
 
 def form_of(what: Any, path: str = "") -> Any:
-    """The Awkward form of a declared type: a NumPy dtype, or one in the words of Awkward, or a mapping of such.
+    """The Awkward form of a declared type: a NumPy or Awkward type, or a mapping of these.
 
-    Raises `TypeError` for all else.
+    Raises `TypeError` for other values.
     """
     import awkward as ak
 
@@ -50,7 +50,7 @@ def form_of(what: Any, path: str = "") -> Any:
     else:
         form = _form_of_text(what) if isinstance(what, str) else None
     if form is None:
-        raise TypeError(f"field '{path}': {short(what)} is no type of NumPy or Awkward that RNTuple stores")
+        raise TypeError(f"field '{path}': {short_repr(what)} is not a NumPy or Awkward type that RNTuple can store")
     return form
 
 
@@ -91,7 +91,7 @@ def schema_of(form: Any) -> Any:
     while form.is_indexed and not form.is_option and not form.is_union:
         form = form.content
     if not form.is_record or form.is_tuple:
-        raise TypeError(f"an ntuple has named fields, which {form.type} does not have")
+        raise TypeError(f"expected a record with named fields, not {form.type}")
     fields = []
     for name, inner in zip(form.fields, form.contents, strict=True):
         check_name(name, "a field")
@@ -101,7 +101,7 @@ def schema_of(form: Any) -> Any:
 
 
 def _field(name: str, path: str, form: Any) -> Any:
-    """The Arrow field of a form. Its items and members have no description but their own."""
+    """The Arrow field of a form. Descriptions do not apply to its items and members."""
     import awkward as ak
 
     text, nullable = form.parameters.get("__doc__"), False
@@ -116,12 +116,12 @@ def _field(name: str, path: str, form: Any) -> Any:
 
 
 def _kind(path: str, form: Any) -> tuple[Any, dict[str, str]]:
-    """The Arrow type of a form that is no option, and what its field says of it."""
+    """The Arrow type of a form without options, and the metadata of its field."""
     special = form.parameters.get("__array__")
     if special in ("string", "bytestring"):
         return (pa.large_string() if special == "string" else pa.large_binary()), {}
     if form.is_unknown:
-        raise InvalidArgumentError(f"field '{path}' has no values, so that its type is unknown; declare it")
+        raise InvalidArgumentError(f"field '{path}' has no values and so an unknown type; declare it")
     if form.is_numpy:
         return _of_numbers(path, form), {}
     if form.is_regular:
@@ -146,19 +146,19 @@ def _of_numbers(path: str, form: Any) -> Any:
     except (TypeError, pa.ArrowNotImplementedError):
         kind = None
     if kind is None or not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise TypeError(f"field '{path}': RNTuple stores no values of the type {form.primitive}")
+        raise TypeError(f"field '{path}': RNTuple cannot store values of type {form.primitive}")
     for size in reversed(form.inner_shape):
         kind = pa.list_(pa.field("item", kind, nullable=False), size)
     return kind
 
 
 def _untyped(below: list[Any]) -> dict[str, str]:
-    """What the field of an array or a variant says of its type: that it has no name, if something below has none."""
+    """The metadata of an array or variant: an empty type name if one of its contents has none."""
     return {} if all(_core.type_names(pa.schema(below))) else {_arrow.TYPE: ""}
 
 
 def unreadable_in_root(schema: Any) -> list[str]:
-    """Paths of the arrays and variants that have no type name, which ROOT does not read."""
+    """Paths of the arrays and variants without a type name, which ROOT cannot read."""
     found: list[str] = []
 
     def visit(field: Any, path: str) -> None:

@@ -24,11 +24,11 @@ def join_uproot() -> None:
 
 
 class install:
-    """Lets ``uproot.open`` and ``uproot.dask`` read ntuples by Tupelo, for packages that call uproot themselves.
+    """Makes ``uproot.open`` and ``uproot.dask`` read ntuples with Tupelo, for packages that call uproot.
 
-    Files without ntuples, remote files and trees are left to uproot. As a context manager it ends with the ``with``
-    block; called without one it lasts as long as the process. Other processes, workers of Dask for instance, call it
-    themselves.
+    uproot still reads files without ntuples, remote files and trees. As a context manager, it is undone at the end of
+    the ``with`` block; otherwise it lasts as long as the process. Other processes, such as Dask workers, need their own
+    call.
 
     >>> import uproot, tupelo.uproot_compat
     >>> with uproot.recreate("install.root") as file:
@@ -48,11 +48,11 @@ class install:
         join_uproot()
         self._uproot: Any = uproot
         self._before = {"open": uproot.open, "dask": uproot.dask}
-        uproot.open = _instead(open, uproot.open)
-        uproot.dask = _instead(dask, uproot.dask)
+        uproot.open = _replacement(open, uproot.open)
+        uproot.dask = _replacement(dask, uproot.dask)
 
     def uninstall(self) -> None:
-        """Puts uproot's own functions back."""
+        """Restores uproot's functions."""
         for name, function in self._before.items():
             setattr(self._uproot, name, function)
 
@@ -65,22 +65,22 @@ class install:
         self.uninstall()
 
 
-def _instead(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
+def _replacement(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is ``ours`` for files with ntuples, and ``theirs`` for all others."""
 
     def function(files: Any, *args: Any, **options: Any) -> Any:
         return (ours if _has_ntuples(files) else theirs)(files, *args, **options)
 
     function.__doc__ = theirs.__doc__
-    # uproot's functions have attributes of their own.
+    # uproot's functions have attributes.
     function.__dict__.update(vars(theirs))
     return function
 
 
 def _has_ntuples(files: Any) -> bool:
-    """Whether the first of what is named is an ntuple, or a file with one."""
+    """Whether the first of the files is an ntuple or a file with one."""
     from .. import reading
-    from .._files import places
+    from .._files import resolve
     from ._fields import HasFields
 
     if isinstance(files, HasFields):
@@ -95,7 +95,7 @@ def _has_ntuples(files: Any) -> bool:
     if not isinstance(files, str | Mapping | os.PathLike):
         return False
     try:
-        path, _, name, _ = next(iter(places(files)))
+        path, _, name, _ = next(iter(resolve(files)))
         with reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False) as file:
             return bool(file.keys()) if name is None else name in file
     except (Error, OSError, StopIteration):

@@ -1,4 +1,4 @@
-"""Files that are written, with the methods that they have in uproot."""
+"""Writable files with the methods of uproot."""
 
 import os
 import warnings
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .. import _arrow, _conversion, writing
 from .._checks import check_name, check_path
-from .._messages import short
+from .._messages import short_repr
 from .._schema import schema_and_data
 from ..errors import InvalidArgumentError, TupeloWarning, UnsupportedError
 from ..filling import NtupleWriter
@@ -23,22 +23,22 @@ _IGNORED = "initial_directory_bytes", "initial_streamers_bytes", "uuid_function"
 
 
 def create(file_path: Any, **options: Any) -> "WritableDirectory":
-    """As `recreate`, for a file that does not exist.
+    """Like `recreate`, for a file that does not exist.
 
-    Raises `OSError` where it does.
+    Raises `OSError` if it exists.
     """
     if os.path.exists(check_path(file_path)):
-        raise FileExistsError(f"{os.fspath(file_path)} exists already; recreate() replaces it")
+        raise FileExistsError(f"{os.fspath(file_path)} already exists; recreate() replaces it")
     return recreate(file_path, **options)
 
 
 def recreate(file_path: Any, **options: Any) -> "WritableDirectory":
-    """Begins a new file, in place of one that exists.
+    """Creates a file, replacing an existing one.
 
-    The file is there at once, and what is written can be read as soon as it is written, by this process and by others:
-    each write ends with a checkpoint (`tupelo.NtupleWriter.checkpoint`). So what was there before is gone, unlike with
-    `tupelo.recreate`, even if the ``with`` block is left by an exception. A file that this process is writing is
-    finished first, by `update` too; the next call of its earlier writer raises an error.
+    The file exists immediately, and each write can be read as soon as it is written, also by other processes, because
+    it ends with a checkpoint (`tupelo.NtupleWriter.checkpoint`). Unlike with `tupelo.recreate`, the previous file is
+    lost even if an exception leaves the ``with`` block. A file that this process is writing is finished first, also by
+    `update`; the next call of its earlier writer raises an error.
     """
     chosen = _options("recreate", options)
     writing.recreate(file_path, **chosen).close()
@@ -56,7 +56,7 @@ def _options(method: str, given: dict[str, Any]) -> dict[str, Any]:
         if name == "compression":
             chosen[name] = _codec(value)
         elif name not in _IGNORED:
-            raise TypeError(f"{method}() got an unexpected keyword argument {short(name)}")
+            raise TypeError(f"{method}() got an unexpected keyword argument {short_repr(name)}")
     return chosen
 
 
@@ -64,7 +64,7 @@ def _codec(value: Any) -> Any:
     if value is None:
         return "none"
     if not isinstance(value, Compression) and hasattr(value, "code_pair"):
-        # uproot's own codecs.
+        # A codec of uproot.
         value = Compression.from_code_pair(*value.code_pair) or "none"
     return str(value) if isinstance(value, Compression) else value
 
@@ -74,23 +74,23 @@ def _directory(core: writing.WritableFile) -> "WritableDirectory":
 
 
 class WritableFile:
-    """A file that is being written. It can be read after each write."""
+    """A file open for writing. It can be read after each write."""
 
     def __init__(self, core: writing.WritableFile) -> None:
         self.core = core
-        # Each write ends with a checkpoint, so that nothing is lost where a program does not close the file.
+        # Each write ends with a checkpoint, so nothing is lost if a program does not close the file.
         if core._opened is not None:
-            core._opened.finish_when_forgotten = True
+            core._opened.finish_on_release = True
         self.file_path = core.file_path
         self.closed = False
         self.made: set[str] = set()
-        """Directories that were made, and may be empty."""
+        """Directories created by `mkdir`, which may be empty."""
         self.ntuples: dict[str, WritableNTuple] = {}
         self.root_directory = WritableDirectory(self, "")
 
     @property
     def compression(self) -> Any:
-        """The codec of ntuples that are begun from now on."""
+        """The codec of new ntuples."""
         return Compression.of(self.core._storage.compression)
 
     @compression.setter
@@ -116,9 +116,9 @@ class WritableFile:
 
 
 class WritableDirectory(Directory, MutableMapping[str, Any]):
-    """A directory of a file that is being written: ``directory["name"] = data`` writes an ntuple."""
+    """A directory of a file open for writing: ``directory["name"] = data`` writes an ntuple."""
 
-    if not TYPE_CHECKING:  # For a type checker no other attribute can be set anyway.
+    if not TYPE_CHECKING:  # Type checkers reject other attributes anyway.
 
         def __setattr__(self, name: str, value: object) -> None:
             if name != "file" and not name.startswith("_") and not hasattr(type(self), name):
@@ -127,15 +127,15 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
 
     @property
     def compression(self) -> Any:
-        """That of the file."""
+        """The codec of the file."""
         return self.file.compression
 
     @compression.setter
     def compression(self, value: Any) -> None:
         self.file.compression = value
 
-    def _rows(self) -> Iterator[tuple[str, int, str]]:
-        """What was there, and what was begun."""
+    def _objects(self) -> Iterator[tuple[str, int, str]]:
+        """Existing and new objects."""
         before: dict[str, str] = {}
         for path, class_name in self.file.core._writer().objects():
             before[path] = class_name
@@ -153,13 +153,13 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         return isinstance(where, str) and where.partition(";")[0].strip("/") in self.classnames(cycle=False)
 
     def __getitem__(self, where: str) -> Any:
-        """An ntuple to go on with, or a directory."""
+        """An ntuple to continue, or a directory."""
         path = where.partition(";")[0].strip("/")
         class_name = self._class_of(where)
         if class_name.startswith("TDirectory"):
             return WritableDirectory(self.file, self._whole(path))
         if class_name != _NTUPLE:
-            raise UnsupportedError(f"{self.file_path}: '{path}' is a {class_name}, and only RNTuples can be changed")
+            raise UnsupportedError(f"{self.file_path}: '{path}' is a {class_name}, but only RNTuples can be changed")
         whole = self._whole(path)
         if whole not in self.file.ntuples:
             self.file.ntuples[whole] = WritableNTuple(self.file, whole, self.file.core[whole])
@@ -173,7 +173,7 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
 
     def __setitem__(self, where: str, what: Any) -> None:
         if is_types(what):
-            raise ValueError(f"{short(where)}: these are types, not data; begin it by mkrntuple()")
+            raise ValueError(f"{short_repr(where)}: expected data, not types; use mkrntuple() to declare fields")
         whole = self._whole(where)
         if (begun := self.file.ntuples.pop(whole, None)) is not None:
             begun.close()
@@ -182,22 +182,23 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
     def __delitem__(self, where: str) -> None:
         class_name = self._class_of(where)
         raise UnsupportedError(
-            f"{self.file_path}: {short(where)}, a {class_name}, cannot be deleted; copy what shall stay"
+            f"{self.file_path}: {short_repr(where)}, a {class_name}, cannot be deleted; copy the other objects to a "
+            "new file"
         )
 
     def mkdir(self, name: str, **options: Any) -> "WritableDirectory":
-        """A directory in this one. It is there as soon as something is in it."""
+        """Creates a directory. It is written with its first object."""
         _options("mkdir", options)
         self.file.made.add(self._whole(name))
         return WritableDirectory(self.file, self._whole(name))
 
     def mkrntuple(self, name: str, type_spec_or_data: Any, description: str = "") -> "WritableNTuple":
-        """Begins an ntuple of types, an Awkward form, or first entries."""
+        """Creates an ntuple from types, an Awkward form, or its first entries."""
         schema, data = _schema_and_data(type_spec_or_data)
         text = description or _arrow.description(schema)
         whole = self._whole(name)
         if unnamed := unreadable_in_root(schema):
-            _warn_of(f"{self.file_path}: ntuple '{whole}'", unnamed)
+            _warn_about(f"{self.file_path}: ntuple '{whole}'", unnamed)
         writer = self.file.core.mkrntuple(whole, schema, description=text)
         if data is not None:
             writer.extend(data)
@@ -206,29 +207,31 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         return made
 
     def mktree(self, name: str, *args: Any, **options: Any) -> Any:
-        """Tupelo writes no trees."""
-        raise UnsupportedError(f"{self.file_path}: '{name}' cannot be a TTree; only RNTuples are written: mkrntuple()")
+        """Not supported: Tupelo does not write trees."""
+        raise UnsupportedError(
+            f"{self.file_path}: '{name}' cannot be a TTree; only RNTuples can be written: use mkrntuple()"
+        )
 
     def copy_from(self, source: Any, **options: Any) -> None:
-        """Tupelo copies with its command."""
-        raise UnsupportedError("objects are copied by the command `tupelo copy`")
+        """Not supported: use the command ``tupelo copy``."""
+        raise UnsupportedError("copy_from() is not supported; use the command `tupelo copy`")
 
     def __enter__(self) -> "WritableDirectory":
         return self
 
 
-def _warn_of(ntuple: str, paths: list[str]) -> None:
-    """Says of which fields ROOT will not read the ntuple."""
+def _warn_about(ntuple: str, paths: list[str]) -> None:
+    """Warns about fields that ROOT cannot read."""
     text = (
-        f"{ntuple}: {', '.join(map(repr, paths))} are arrays of fixed size or variants, with records that have no C++ "
-        "class. ROOT's RNTupleReader opens no ntuple with such fields (RDataFrame reads the others); uproot and Tupelo "
-        "do. Lists of any length instead (ak.from_regular) can be read by all"
+        f"{ntuple}: {', '.join(map(repr, paths))} are fixed-size arrays or variants of records without a C++ "
+        "class. ROOT's RNTupleReader cannot open an ntuple with such fields (RDataFrame reads the others); uproot and "
+        "Tupelo can. Variable-length lists (ak.from_regular) are readable everywhere"
     )
     warnings.warn(text, TupeloWarning, stacklevel=3)
 
 
 class WritableNTuple:
-    """An ntuple that is being written; `core` is the `tupelo.NtupleWriter` that does the work."""
+    """An ntuple open for writing; `core` is its `tupelo.NtupleWriter`."""
 
     def __init__(self, file: WritableFile, path: str, core: NtupleWriter) -> None:
         self.file = file
@@ -237,7 +240,7 @@ class WritableNTuple:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The names of the directories around it, and its own."""
+        """The names of its parent directories and its own."""
         return tuple(self.object_path.split("/"))
 
     @property
@@ -256,12 +259,12 @@ class WritableNTuple:
         return self.core.num_entries
 
     def extend(self, data: Any, accept_new_fields: bool = False) -> None:
-        """Appends entries, columns of the declared names and of the same length, as one cluster that can be read."""
+        """Appends entries (columns with the declared names and equal lengths) as one readable cluster."""
         if isinstance(data, Mapping):
-            # First, since it refuses projected fields, instead of which others are missing.
+            # First, because the error for projected fields is more helpful than that for missing ones.
             new = self.core._unknown(data)
             if missing := [name for name in self.core.arrow_schema.names if name not in data]:
-                raise InvalidArgumentError(f"'{self.object_path}' wants the fields {missing} too")
+                raise InvalidArgumentError(f"'{self.object_path}': the fields {missing} are missing")
             if new and not accept_new_fields:
                 text = f"'{self.object_path}': {new} are not in this RNTuple; accept_new_fields=True adds them"
                 raise InvalidArgumentError(text)
@@ -270,7 +273,7 @@ class WritableNTuple:
         self.core.checkpoint()
 
     def add_fields(self, new_fields: Any) -> None:
-        """Adds fields of types; they are zero or empty in the entries before. Dotted names are members of records."""
+        """Adds fields with declared types, zero or empty in earlier entries. Dotted names are members of records."""
         schema, _ = _schema_and_data(new_fields)
         schema = pa.schema([field.with_name(self._whole(field.name)) for field in schema])
         for field in schema:
@@ -285,7 +288,7 @@ class WritableNTuple:
         self.core.checkpoint()
 
     def _whole(self, path: str) -> str:
-        """The path from the top of a new member ``"record.name"``, whose record uproot looks for at any depth."""
+        """The full path of a new member ``"record.name"``; the record may be at any depth, as in uproot."""
         record, _, name = path.partition(".")
         if not name or "." in name:
             return path
@@ -296,7 +299,7 @@ class WritableNTuple:
         return f"{found[0]}.{name}" if found else path
 
     def _check_new(self, path: str) -> None:
-        """Raises `InvalidArgumentError` for a field that exists, and for a member of what is no record."""
+        """Raises `InvalidArgumentError` for existing fields and for members of fields that are not records."""
         members, above = self.core.arrow_schema, []
         *parents, last = path.split(".")
         for name in parents:
@@ -306,9 +309,9 @@ class WritableNTuple:
                 raise InvalidArgumentError(f"'{self.object_path}': '{path}': a field '{here}' is not found")
             members = members.field(name).type
             if pa.types.is_union(members):
-                raise UnsupportedError(f"'{self.object_path}': '{path}': '{here}' is a variant and gets no members")
+                raise UnsupportedError(f"'{self.object_path}': '{path}': '{here}' is a variant and cannot get members")
             if not pa.types.is_struct(members):
-                text = f"'{self.object_path}': '{path}': '{here}' is not a record, but of the type {members}"
+                text = f"'{self.object_path}': '{path}': '{here}' has the type {members} and is not a record"
                 raise InvalidArgumentError(text)
         if last in (members.names if parents == [] else [member.name for member in members]):
             raise InvalidArgumentError(f"'{self.object_path}': a field '{path}' already exists")
@@ -319,7 +322,7 @@ class WritableNTuple:
         return self.core.is_closed
 
     def close(self) -> None:
-        """Writes what is pending."""
+        """Writes pending data."""
         self.core.close()
 
     def __enter__(self) -> "WritableNTuple":
@@ -344,7 +347,7 @@ def _records(fields: Any, above: str = "") -> Iterator[str]:
 
 
 def _schema_and_data(what: Any) -> tuple[Any, Any]:
-    """The `pyarrow.Schema` of what uproot would make fields of, and the first entries, if there are some."""
+    """The `pyarrow.Schema` that uproot would create, and the first entries, if any."""
     import awkward as ak
 
     if is_types(what) or isinstance(what, ak.forms.Form):
@@ -362,13 +365,15 @@ def _schema_and_data(what: Any) -> tuple[Any, Any]:
         return schema_of(ak.forms.RecordForm(forms, list(columns))), columns
     schema, tables = schema_and_data(what)
     whole = list(tables)
-    return _conversion.plain_schema(schema), pa.concat_tables(whole) if whole else None
+    return _conversion.normalize_schema(schema), pa.concat_tables(whole) if whole else None
 
 
 def _column(values: Any, name: str) -> Any:
-    """Lists as uproot sees them, in which items may be of several types."""
+    """Converts lists to Awkward arrays, as in uproot: items may have several types."""
     import awkward as ak
 
     if isinstance(values, str):
-        raise InvalidArgumentError(f"field '{name}': {short(values)} is no type of NumPy or Awkward, and no column")
+        raise InvalidArgumentError(
+            f"field '{name}': {short_repr(values)} is neither a NumPy or Awkward type nor a column"
+        )
     return ak.Array(values) if isinstance(values, list | tuple) else values

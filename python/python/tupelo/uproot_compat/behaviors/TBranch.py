@@ -1,4 +1,4 @@
-"""uproot's module of this name. Tupelo reads no trees, so nothing is of these classes; programs can ask."""
+"""uproot's module of this name. The classes have no instances, as Tupelo does not read trees; `isinstance` works."""
 
 
 class HasBranches:

@@ -1,4 +1,4 @@
-"""uproot's module of this name. Tupelo reads no trees, so nothing is of this class; programs can ask."""
+"""uproot's module of this name. The class has no instances, as Tupelo does not read trees; `isinstance` works."""
 
 from .TBranch import HasBranches
 

@@ -1,4 +1,4 @@
-"""uproot's module of this name: the classes of ntuples, and those of trees, which nothing here is of."""
+"""uproot's module of this name: the classes of ntuples, and those of trees, which have no instances."""
 
 from . import RNTuple, TBranch, TTree
 

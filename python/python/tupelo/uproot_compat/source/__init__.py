@@ -1,4 +1,4 @@
-"""uproot's module of this name, as far as programs use it: executors."""
+"""uproot's module of this name: executors."""
 
 from . import futures
 

@@ -1,4 +1,4 @@
-"""uproot's executors. Tupelo takes them, and reads by threads of its own."""
+"""uproot's executors. Tupelo accepts them but uses its own threads."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class TrivialExecutor(Executor):
-    """Runs everything at once, in the thread that submits it."""
+    """Runs everything immediately, in the calling thread."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Runs a function, and gives a future that is done."""
+        """Runs a function and returns a completed future."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))

@@ -1,4 +1,4 @@
-"""Where ntuples, and pieces of them, come from."""
+"""Locations of ntuples and origins of batches."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from . import _core
 
 @dataclass(frozen=True)
 class Report:
-    """Where a piece of `Ntuple.iterate` or `iterate` comes from: entries ``start`` to ``stop`` (not included).
+    """The origin of a batch of `Ntuple.iterate` or `iterate`: entries ``start`` to ``stop`` (exclusive).
 
-    They are counted through all files; ``tree_entry_start`` and ``tree_entry_stop`` count from the start of the ntuple,
+    These count through all files; ``tree_entry_start`` and ``tree_entry_stop`` count from the start of the ntuple,
     which has the path ``object_path`` in the file ``file_path``.
     """
 
@@ -18,16 +18,16 @@ class Report:
     file_path: str
     object_path: str
     global_offset: int = 0
-    """Number of entries in the files before."""
+    """Number of entries in earlier files."""
 
     @property
     def tree_entry_start(self) -> int:
-        """The first entry, counted in its ntuple."""
+        """First entry, relative to its ntuple."""
         return self.start - self.global_offset
 
     @property
     def tree_entry_stop(self) -> int:
-        """The entry behind the last one, counted in its ntuple."""
+        """End of the range (exclusive), relative to its ntuple."""
         return self.stop - self.global_offset
 
     @property
@@ -42,8 +42,8 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Origin:
-    """How an ntuple is found again: what is pickled of it."""
+class NtupleLocation:
+    """The location of an ntuple, from which it can be reopened; this is what gets pickled."""
 
     file_path: str
     names: tuple[str, ...]
@@ -52,10 +52,10 @@ class Origin:
     memory_budget: int | None
     metrics: bool
     absolute_path: str | None
-    """Where the file was when it was opened; None for a file object, of which nothing can be found again."""
+    """The absolute path of the file when it was opened; None for a file object, which cannot be reopened."""
 
     def open(self) -> "_core.Ntuple":
-        """Opens it, in whatever process this is."""
+        """Opens the ntuple, in any process."""
         path = self.file_path if self.absolute_path is None else self.absolute_path
         core = _core.File(path, self.page_checksums, self.memory_budget, self.metrics).ntuple(self.names[0])
         for name in self.names[1:]:
