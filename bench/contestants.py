@@ -25,7 +25,7 @@ if __name__ == "__main__":  # before numerical libraries detect the cores
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 import numpy as np
-from limits import Limit, Native
+from limits import Limit, Native, Program
 from packages import Answer, Hdf5, Missing, Parquet, Tupelo, Uproot
 
 
@@ -80,6 +80,8 @@ def root(threads: int, how: str = "views") -> Any:
 CONTESTANTS: dict[str, Callable[[int], Any]] = {
     "Tupelo": Tupelo,
     "Tupelo (Rust)": Native,
+    "Tupelo (Rust), null sink": Native,
+    "Tupelo (command)": Program,
     "Tupelo (Rust), mask": lambda threads: Native(threads, "mask"),
     "ROOT": root,
     "ROOT views": root,
@@ -198,12 +200,16 @@ def write(job: Job, contestant: Any, outcome: Outcome) -> None:
     if isinstance(contestant, Limit):
         measure(job, outcome, contestant.write(job), remove)
     else:
-        columns = columns_of(job)
-        measure(job, outcome, lambda: contestant.write(path, columns, job.codec), remove)
+        if isinstance(contestant, Program):
+            call = contestant.write(job)
+        else:
+            columns = columns_of(job)
+            call = lambda: contestant.write(path, columns, job.codec)  # noqa: E731
+        measure(job, outcome, call, remove)
         # Output of RNTuple writers is read by another package: that of Tupelo by uproot, the rest by Tupelo.
         reader = contestant
         if contestant.suffix == "root":
-            reader = Uproot(1) if isinstance(contestant, Tupelo) else Tupelo(1)
+            reader = Uproot(1) if isinstance(contestant, (Tupelo, Program)) else Tupelo(1)
         take(outcome, reader.answer(reader.read(path, job.ntuple, job.columns, None, None)))
         outcome.stored_bytes = path.stat().st_size
     remove()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from packages import LEVELS, Missing
+from packages import LEVELS, Missing, setting
 
 BINARY = "TUPELO_BENCH"
 """Environment variable with the path of the command."""
@@ -48,8 +48,25 @@ class Native:
             "analysis": ["analysis", job.path, job.ntuple],
             "cut": [self.mode, job.path, job.ntuple, columns, more.get("by"), more.get("value")],
             "random": ["random", job.path, job.ntuple, columns, ",".join(map(str, more.get("entries", [])))],
+            "write": ["dry-run", job.source, job.ntuple, columns, setting(job.codec)],
         }
         return command(*arguments[job.kind], job.repeat)
+
+
+class Program:
+    """The command ``tupelo copy``, which reads what it writes."""
+
+    suffix = "root"
+    package = "tupelo"
+
+    def __init__(self, threads: int) -> None:
+        self.version = version("tupelo")
+
+    def write(self, job: Any) -> Callable[[], object]:
+        program = Path(os.environ[BINARY]).with_name("tupelo")
+        fields = ["--fields", ",".join(job.columns), "--compression", setting(job.codec)]
+        copy = [str(program), "copy", "--quiet", *fields, f"{job.source}:{job.ntuple}", job.path]
+        return lambda: subprocess.run(copy, check=True, capture_output=True)
 
 
 class Limit:

@@ -34,6 +34,7 @@ from tasks import (
     BATCH_BYTES,
     BATCHES,
     CLUSTER_BYTES,
+    COPIERS,
     CUT_VALUE,
     EIGHTEEN,
     FLOATS,
@@ -227,7 +228,7 @@ class Bench:
         common |= {"start": 0, "stop": self.options.events // 4}
         for contestant in parts:
             job = self.job("write", contestant, threads, source=str(self.data(task, "Tupelo")), **written, **common)
-            if contestant.startswith("limit"):  # on the pages that Tupelo writes
+            if contestant.startswith(COPIERS):
                 source = str(self.scratch / f"{task.codec}.root")
                 self.do(replace(job, kind="prepare", contestant="Tupelo", path=source))
                 job = replace(job, source=source, start=None, stop=None)

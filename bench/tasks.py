@@ -62,10 +62,12 @@ def targets(
 
 
 FLAT = ["Tupelo", "Tupelo (Rust)", "ROOT views", "ROOT bulk", "uproot", "Parquet", "HDF5"]
-WRITERS = ["Tupelo", "ROOT", "uproot", "Parquet", "HDF5"]
+WRITERS = ["Tupelo", "Tupelo (command)", "Tupelo (Rust), null sink", "ROOT", "uproot", "Parquet", "HDF5"]
 OPENERS = ["Tupelo", "ROOT", "uproot"]
+COPIERS = ("limit", "Tupelo (command)", "Tupelo (Rust), null sink")
+"""Who writes the columns of a file that is prepared, not those in memory; all whose names begin so."""
 PARALLEL = {
-    *("Tupelo", "Tupelo (Rust)", "Tupelo (Rust), mask"),
+    *("Tupelo", "Tupelo (Rust)", "Tupelo (Rust), mask", "Tupelo (Rust), null sink", "Tupelo (command)"),
     *("ROOT", "ROOT views", "ROOT bulk", "ROOT RDataFrame"),
     *("Parquet", "Parquet, own level"),
 }

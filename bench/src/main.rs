@@ -14,8 +14,10 @@ use std::error::Error;
 use std::fs;
 use std::process::ExitCode;
 
+use arrow_array::RecordBatch;
 use timing::Report;
-use tupelo::{FileWriter, WriteOptions};
+use tupelo::schema::Schema;
+use tupelo::{FileWriter, NtupleWriter, WriteOptions};
 
 /// As the command and the Python package have it. Keeps what was freed for a moment: the memory of pages is used again, and need not be cleared by the system each time.
 #[global_allocator]
@@ -28,6 +30,7 @@ type Mode = fn(&[&str], usize) -> Result<Report>;
 const MODES: &[(&str, &str, Mode)] = &[
     ("read", "FILE NTUPLE COLUMNS", read),
     ("write", "FILE NTUPLE COLUMNS CODEC TARGET", write),
+    ("dry-run", "FILE NTUPLE COLUMNS CODEC", dry_run),
     ("analysis", "FILE NTUPLE", analysis::run),
     ("mask", "FILE NTUPLE COLUMNS COLUMN VALUE", choose::mask),
     ("cut", "FILE NTUPLE COLUMNS COLUMN VALUE", choose::cut),
@@ -51,12 +54,30 @@ fn read(arguments: &[&str], repeat: usize) -> Result<Report> {
     report.with_batch(&batch)
 }
 
+fn columns_of(file: &str, name: &str, columns: &str) -> Result<(Schema, RecordBatch)> {
+    let ntuple = open(file, name)?;
+    let read = if columns == "*" { ntuple.read_all() } else { ntuple.read(columns.split(',').collect::<Vec<_>>())? };
+    Ok((read.schema().clone(), read.to_batch()?))
+}
+
+/// Encodes and compresses the columns without storing them.
+fn dry_run(arguments: &[&str], repeat: usize) -> Result<Report> {
+    let &[file, name, columns, codec] = arguments else { return Err("dry-run takes four arguments".into()) };
+    let (schema, batch) = columns_of(file, name, columns)?;
+    let options = WriteOptions::default().with_compression(codec.parse()?);
+    let (report, ()) = timing::measure(repeat, || {
+        let mut ntuple = NtupleWriter::dry_run(name, &schema, options.clone())?;
+        ntuple.write(&batch)?;
+        ntuple.finish()?;
+        Ok(())
+    })?;
+    report.with_batch(&batch)
+}
+
 /// Writes the columns into a new file, which is removed.
 fn write(arguments: &[&str], repeat: usize) -> Result<Report> {
     let &[file, name, columns, codec, target] = arguments else { return Err("write wants five arguments".into()) };
-    let ntuple = open(file, name)?;
-    let read = if columns == "*" { ntuple.read_all() } else { ntuple.read(columns.split(',').collect::<Vec<_>>())? };
-    let (schema, batch) = (read.schema().clone(), read.to_batch()?);
+    let (schema, batch) = columns_of(file, name, columns)?;
     let options = WriteOptions::default().with_compression(codec.parse()?);
     let (report, ()) = timing::measure(repeat, || {
         let file = FileWriter::create(target)?;

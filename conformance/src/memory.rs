@@ -19,7 +19,7 @@ pub const NAME: &str = "n";
 /// Those of writing.
 pub fn write(schema: &Schema, batches: &[RecordBatch], options: WriteOptions, clusters: bool) -> Result<Bytes> {
     let target = MemoryFile::new();
-    let file = FileWriter::over(Box::new(MemorySink::create(&target)), "memory.root")?;
+    let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "memory.root")?;
     let mut ntuple = file.ntuple(NAME, schema, options)?;
     for batch in batches {
         ntuple.write(batch)?;

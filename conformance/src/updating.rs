@@ -47,7 +47,7 @@ fn more() -> RecordBatch {
 
 /// Adds an ntuple to each directory, and the first entries of one ntuple once more, if it takes entries.
 fn update(target: &MemoryFile, objects: &[Object], ntuples: &BTreeMap<String, RecordBatch>) -> Result<Vec<String>> {
-    let file = FileWriter::onto(Box::new(MemorySink::update(target)?), Arc::new(target.source()?))?;
+    let file = FileWriter::update_in(Box::new(MemorySink::update(target)?), Arc::new(target.source()?))?;
     let schema = Schema::from_arrow(&more().schema())?;
     let directories = objects.iter().filter(|object| object.class_name.starts_with("TDirectory"));
     let mut added = vec![ADDED.to_owned()];

@@ -87,7 +87,7 @@ fn write(columns: usize, entries: usize, times: usize, cluster_bytes: u64) -> (u
     let mut random = Random::new(1);
     let schema = Schema::from_arrow(&batch(columns, 0, &mut random).schema()).expect("a schema");
     let (clusters, bytes) = peak(|| {
-        let file = FileWriter::over(Box::new(Nowhere::default()), "nowhere.root").expect("a file");
+        let file = FileWriter::create_in(Box::new(Nowhere::default()), "nowhere.root").expect("a file");
         let options = WriteOptions::default().with_cluster_bytes(cluster_bytes);
         let mut ntuple = file.ntuple("n", &schema, options).expect("an ntuple");
         for _ in 0..times {

@@ -22,7 +22,7 @@ const MAX_DAMAGED_BYTES: usize = 16 << 10;
 /// Ntuples in directories, one of them in two cycles.
 fn directories() -> Bytes {
     let target = MemoryFile::new();
-    let file = FileWriter::over(Box::new(MemorySink::create(&target)), "memory.root").unwrap();
+    let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "memory.root").unwrap();
     let numbers: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 1.5]));
     let batch = RecordBatch::try_from_iter([("x", numbers)]).unwrap();
     let schema = Schema::from_arrow(&batch.schema()).unwrap();
@@ -153,7 +153,7 @@ fn lengths_of_keys_in_key_lists_hide_no_object() {
             // Not shorter than its content, and not longer than its record.
             if (usize::from(whole[key + 15]) + 1..=number_at(&file, key)).contains(&usize::from(file[key + 15])) {
                 assert_eq!(paths(&file), paths(&whole));
-                let error = FileWriter::onto(Box::new(sink(&file)), Arc::new(MemorySource::new(file)));
+                let error = FileWriter::update_in(Box::new(sink(&file)), Arc::new(MemorySource::new(file)));
                 assert!(error.as_ref().unwrap_err().to_string().contains(said), "{error:?}");
             }
         }

@@ -156,7 +156,7 @@ def test_rejected_fields_change_nothing() -> None:
     with tupelo.recreate("f.root") as file:
         events = file.mkrntuple("Events", {"x": "int"})
         for what, text in (
-            ({"x": "int"}, "there is a field 'x' already"),
+            ({"x": "int"}, "a field 'x' already exists"),
             ({"a b": "int"}, "the name 'a b' contains ' '"),
             ({"y": [1, 2]}, "not data"),
             ({"y": "nonsense"}, "unknown type 'nonsense'"),
@@ -467,7 +467,7 @@ def test_nothing_is_accepted_after_the_end() -> None:
     events = file.mkrntuple("Events", {"x": "int"})
     events.extend({"x": [1]})
     file.abort()
-    with pytest.raises(tupelo.InvalidArgumentError, match="the file was given up"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="the file was aborted"):
         events.extend({"x": [1]})
 
 

@@ -142,13 +142,13 @@ pub fn perform(
         let file = if old.is_empty() {
             let _ = std::fs::remove_file(path);
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            FileWriter::over(Box::new(FileSink::create_through(path, wrap)?), &name)?
+            FileWriter::create_in(Box::new(FileSink::create_through(path, wrap)?), &name)?
         } else {
             std::fs::write(path, old).expect("a file in the temporary folder");
             stage.moment = contents(old)?;
             stage.marks = vec![(0, stage.moment.clone())];
             let source = Arc::new(FileSource::open(path)?);
-            FileWriter::onto(Box::new(FileSink::update_through(path, wrap)?), source)?
+            FileWriter::update_in(Box::new(FileSink::update_through(path, wrap)?), source)?
         };
         script(&mut stage, file)
     };

@@ -256,7 +256,8 @@ fn batch(content: &Content) -> RecordBatch {
 fn add_to(file: &Bytes, before: &Moment) -> Bytes {
     let target = MemoryFile::from(file.clone());
     let sink = MemorySink::update(&target).expect("a sink");
-    let writer = FileWriter::onto(Box::new(sink), Arc::new(target.source().expect("its bytes"))).expect("a writer");
+    let writer =
+        FileWriter::update_in(Box::new(sink), Arc::new(target.source().expect("its bytes"))).expect("a writer");
     let options = WriteOptions::default();
     for (path, content) in before {
         let mut ntuple = writer.append(path, options.clone()).expect("an ntuple to add to");

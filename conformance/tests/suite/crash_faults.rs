@@ -180,10 +180,12 @@ fn nothing_is_published_after_an_error_that_is_overlooked() {
             let fault = DiskFault::Calls { calls: n..n + 1, errno: EIO };
             let wrap = |disk| -> Box<dyn Disk> { Box::new(FaultyDisk::new(disk, fault, &calls)) };
             let file = match is_update {
-                false => FileWriter::over(Box::new(FileSink::create_through(&path, wrap).expect("a sink")), "x.root"),
+                false => {
+                    FileWriter::create_in(Box::new(FileSink::create_through(&path, wrap).expect("a sink")), "x.root")
+                }
                 true => {
                     let source = Arc::new(FileSource::open(&path).expect("a file"));
-                    FileWriter::onto(Box::new(FileSink::update_through(&path, wrap).expect("a sink")), source)
+                    FileWriter::update_in(Box::new(FileSink::update_through(&path, wrap).expect("a sink")), source)
                 }
             };
             let file = file.expect("a writer");

@@ -32,7 +32,7 @@ fn ways(ntuple: &Ntuple) -> RecordBatch {
 
 fn copied(ntuple: &Ntuple) -> tupelo::Result<Bytes> {
     let target = MemoryFile::new();
-    let file = FileWriter::over(Box::new(MemorySink::create(&target)), "copy.root")?;
+    let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "copy.root")?;
     let options = WriteOptions::default().with_compression(Compression::NONE).with_page_bytes(1000);
     let mut go_on = |_| ControlFlow::Continue(());
     copy(ntuple.read_all(), &file, memory::NAME, options, &mut go_on)?;

@@ -3,6 +3,8 @@
 //! The pool belongs to the process. It is made when it is first needed, and anew in a forked child, where the threads
 //! of the parent are gone.
 
+mod background;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +16,13 @@ use std::time::{Duration, Instant};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+pub(crate) use self::background::{Background, is_concurrent};
 use crate::{Error, ErrorKind, Result};
 
 /// Environment variable with the number of threads, for programs that do not call [`set_threads`].
 pub const THREADS_VARIABLE: &str = "TUPELO_THREADS";
 /// Bytes below which work is not cut, because waking a thread costs more.
-const SMALL_BYTES: u64 = 256 << 10;
+pub(crate) const SMALL_BYTES: u64 = 256 << 10;
 /// How long work goes on before a caller who may stop it is asked.
 const PATIENCE: Duration = Duration::from_millis(20);
 

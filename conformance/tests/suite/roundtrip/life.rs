@@ -233,7 +233,7 @@ impl Case {
         // There is always a record that can get members.
         model.add(Type::Struct { name: None, members: vec![Type::Bitset(3)] });
         let target = MemoryFile::new();
-        let file = FileWriter::over(Box::new(MemorySink::create(&target)), "life.root").expect("a file");
+        let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "life.root").expect("a file");
         let ntuple = file.ntuple(memory::NAME, &model.schema(0..1), self.options.clone()).expect("an ntuple");
         let random = Random::new(self.seed);
         let mut life = Life { target, file, ntuple, notes: None, is_update: false, model, random };
@@ -308,7 +308,7 @@ impl Life {
         self.file.finish().expect("a file");
         let source = Arc::new(self.target.source().expect("what was written"));
         let sink = MemorySink::update(&self.target).expect("what was written");
-        self.file = FileWriter::onto(Box::new(sink), source).expect("the file");
+        self.file = FileWriter::update_in(Box::new(sink), source).expect("the file");
         self.ntuple = self.file.append(memory::NAME, options.clone()).expect("the ntuple");
         (self.notes, self.is_update) = (None, true);
         self.read();

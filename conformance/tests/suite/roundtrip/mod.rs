@@ -217,7 +217,7 @@ impl Case {
 
 fn copied(ntuple: &Ntuple, options: WriteOptions) -> Bytes {
     let target = MemoryFile::new();
-    let file = FileWriter::over(Box::new(MemorySink::create(&target)), "copy.root").expect("a file");
+    let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "copy.root").expect("a file");
     let mut go_on = |_| ControlFlow::Continue(());
     copy(ntuple.read_all(), &file, memory::NAME, options, &mut go_on).expect("a copy");
     file.finish().expect("a file");

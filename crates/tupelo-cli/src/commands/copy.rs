@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use tupelo::ops::copy::{Copier, check_alike};
 use tupelo::reader::{Location, Read};
-use tupelo::writer::Written;
+use tupelo::writer::WriteProgress;
 use tupelo::{File, FileWriter};
 
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
@@ -190,7 +190,7 @@ fn copy(
     file: &FileWriter,
     interrupt: &Interrupt,
     console: &Console,
-) -> Result<Option<Written>, Failure> {
+) -> Result<Option<WriteProgress>, Failure> {
     let total = job.parts.iter().map(|part| part.entries.end - part.entries.start).sum();
     let mut progress: Progress = console.progress(&job.name, total, "entries");
     let (mut copier, mut before) = (None, 0);
@@ -214,7 +214,7 @@ fn copy(
         }
         before += part.entries.end - part.entries.start;
     }
-    let Some(copier) = copier else { return Ok(Some(Written::default())) };
+    let Some(copier) = copier else { return Ok(Some(WriteProgress::default())) };
     copier.warnings().iter().for_each(|warning| console.warn(warning));
     Ok(Some(copier.finish()?))
 }

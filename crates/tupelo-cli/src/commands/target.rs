@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tupelo::reader::Location;
-use tupelo::writer::Written;
+use tupelo::writer::WriteProgress;
 use tupelo::{Compression, FileWriter, WriteOptions};
 
 use super::ls::NTUPLE_CLASS;
@@ -159,7 +159,7 @@ impl Target {
 }
 
 /// Prints a summary of a written ntuple.
-pub(crate) fn summarise(name: &str, written: &Written, console: &Console) {
+pub(crate) fn summarise(name: &str, written: &WriteProgress, console: &Console) {
     console.note(&format!(
         "{name}: {} in {}, {} in {}",
         things(written.entries, "entry"),

@@ -1,87 +1,107 @@
-//! One column being written: values become pages, pages wait sealed for their cluster.
+//! One column being written: values are staged, packed into pages, and wait as sealed pages to be stored.
 
-use std::cell::RefCell;
-
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
-use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
-use tupelo_format::compression::{self, Compression};
-use tupelo_format::encoding::{self, Encoding};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use tupelo_format::checksum::CHECKSUM_BYTES;
+use tupelo_format::encoding::{self, ColumnType, Encoding};
 use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::Locator;
 
+use super::page::{PackedPage, PageOptions, SealedPage, StoredColumn};
 use crate::{Error, Result, sink};
 
-/// Room for values that wait grows by one part of so many.
+/// The capacity for pending values grows by at least one part of so many.
 const GROWTH: usize = 4;
 
-thread_local! {
-    /// The page being compressed, which takes the most that it may take.
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+/// The in-memory representation of a column's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnKind {
+    Bits,
+    /// Little-endian values of so many bytes.
+    Fixed(usize),
+    Floats,
+    Doubles,
+    Indexes,
+    /// With the number of alternatives.
+    Switches(usize),
 }
 
-/// An encoded page that waits for a thread to compress it.
+/// Values of an array for one column; they share the buffers of the array.
 #[derive(Debug)]
-pub(crate) struct PackedPage {
-    elements: u32,
-    bytes: Vec<u8>,
+pub(crate) enum Values {
+    Bits(BooleanBuffer),
+    /// Little-endian values of the column's width.
+    Fixed(Buffer),
+    Floats(ScalarBuffer<f32>),
+    Doubles(ScalarBuffer<f64>),
+    /// Sizes of the next collections.
+    Lengths(Lengths),
+    /// Tags of the next variants; 0 has no value.
+    Tags(Vec<u32>),
 }
 
-impl PackedPage {
-    /// Its size.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.len() as u64
+/// Sizes of consecutive collections.
+#[derive(Debug)]
+pub(crate) enum Lengths {
+    /// Differences of consecutive offsets, which do not decrease.
+    Narrow(OffsetBuffer<i32>),
+    Wide(OffsetBuffer<i64>),
+    /// One item for each valid value, none for each null.
+    Valid(NullBuffer),
+    /// So many collections of one item each.
+    Ones(usize),
+}
+
+impl Lengths {
+    /// Items of all collections together.
+    pub(super) fn items(&self) -> u64 {
+        match self {
+            Self::Narrow(offsets) => span(offsets),
+            Self::Wide(offsets) => span(offsets),
+            Self::Valid(nulls) => (nulls.len() - nulls.null_count()) as u64,
+            Self::Ones(count) => *count as u64,
+        }
     }
 
-    /// Compresses the page, and puts its checksum behind it.
-    pub(crate) fn seal(self, sealing: &Sealing) -> Result<SealedPage> {
-        let mut bytes = self.bytes;
-        if !sealing.compression.is_none() {
-            SCRATCH.with_borrow_mut(|scratch| {
-                scratch.clear();
-                compression::compress(sealing.compression, &bytes, scratch)?;
-                // Exactly what is needed, for it waits until its cluster is full.
-                bytes = Vec::with_capacity(scratch.len() + CHECKSUM_BYTES);
-                bytes.extend_from_slice(scratch);
-                Ok::<_, Error>(())
-            })?;
+    /// Items of the largest collection.
+    pub(super) fn max(&self) -> u64 {
+        let largest = match self {
+            Self::Narrow(offsets) => offsets.lengths().max(),
+            Self::Wide(offsets) => offsets.lengths().max(),
+            Self::Valid(_) | Self::Ones(_) => Some(1),
+        };
+        largest.unwrap_or(0) as u64
+    }
+
+    /// The number of items up to the end of each collection, counted from `first`.
+    pub(super) fn ends(&self, first: u64) -> Vec<u64> {
+        match self {
+            Self::Narrow(offsets) => ends(offsets, first),
+            Self::Wide(offsets) => ends(offsets, first),
+            Self::Valid(nulls) => {
+                let mut end = first;
+                let next = |is_valid| {
+                    end += u64::from(is_valid);
+                    end
+                };
+                nulls.iter().map(next).collect()
+            }
+            Self::Ones(count) => (first + 1..=first + *count as u64).collect(),
         }
-        let digest = sealing.has_checksum.then(|| xxh3(&bytes));
-        if let Some(checksum) = digest {
-            bytes.extend_from_slice(&checksum.to_le_bytes());
-        }
-        Ok(SealedPage { elements: self.elements, bytes, digest })
     }
 }
 
-/// A compressed page with its checksum behind it.
-#[derive(Debug)]
-pub(crate) struct SealedPage {
-    pub(crate) elements: u32,
-    /// The page and, if there is one, the checksum.
-    pub(crate) bytes: Vec<u8>,
-    /// The checksum.
-    pub(crate) digest: Option<u64>,
+fn span<O: Copy + Into<i64>>(offsets: &[O]) -> u64 {
+    let [Some(first), Some(last)] = [offsets.first(), offsets.last()] else { return 0 };
+    (*last).into().abs_diff((*first).into())
 }
 
-/// The pages of one column of one cluster, which are in the file.
-#[derive(Debug)]
-pub(crate) struct StoredColumn {
-    pub(crate) pages: Vec<PageInfo>,
-    /// Compression setting.
-    pub(crate) compression: u32,
+fn ends<O: Copy + Into<i64>>(offsets: &[O], first: u64) -> Vec<u64> {
+    let [start, ends @ ..] = offsets else { return Vec::new() };
+    let start = (*start).into();
+    ends.iter().map(|end| first + (*end).into().abs_diff(start)).collect()
 }
 
-/// How a column's pages are made.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sealing {
-    pub(crate) encoding: Encoding,
-    pub(crate) compression: Compression,
-    pub(crate) has_checksum: bool,
-    /// Largest page, in bytes of packed elements.
-    pub(crate) page_bytes: u64,
-}
-
-/// Values that are not in a page yet, in the form in which the encoding takes them.
+/// Packed values that do not fill a page yet, in the form that the encoding takes.
 #[derive(Debug)]
 enum Pending {
     Bits(BooleanBufferBuilder),
@@ -93,247 +113,210 @@ enum Pending {
 }
 
 /// One column of one ntuple.
+///
+/// Values are [staged](ColumnWriter::stage) first, which checks all that the caller can get wrong, and then
+/// [appended](ColumnWriter::append_staged) or [discarded](ColumnWriter::discard_staged): a refused batch leaves no trace.
 #[derive(Debug)]
 pub(crate) struct ColumnWriter {
-    sealing: Sealing,
+    options: PageOptions,
     page_elements: usize,
+    staged: Option<Values>,
     pending: Pending,
-    /// Pages of the open cluster that are in the file.
+    /// Stored pages of the open cluster.
     stored: Vec<PageInfo>,
-    /// The sealed pages behind those.
-    pages: Vec<SealedPage>,
-    /// The pages behind those, not compressed yet.
+    /// The pages after those; `None` until they are sealed.
+    pages: Vec<Option<SealedPage>>,
+    /// The pages after those, not compressed yet.
     packed: Vec<PackedPage>,
-    /// Items that collections (one number) or variants (one a tag) have had in the open cluster.
+    /// Items that collections (one number) or variants (one number for each tag) have had in the open cluster.
     ends: Vec<u64>,
-    /// Stored bytes and packed bytes of the open cluster's sealed pages.
+    /// Stored bytes of the open cluster's sealed pages.
     pub(crate) sealed_bytes: u64,
+    /// Bytes of the open cluster's pages before compression.
     pub(crate) packed_bytes: u64,
-    /// Stored bytes of those that are not in the file yet.
+    /// Bytes of sealed pages that are not stored yet.
     pub(crate) waiting_bytes: u64,
 }
 
-/// The shape of a column's values in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Memory {
-    Bits,
-    Fixed(usize),
-    Floats,
-    Doubles,
-    Indexes,
-    /// With the number of alternatives.
-    Switches(usize),
-}
-
-/// What values are given to, each with the number of the column that they belong to.
-pub(crate) trait Columns {
-    fn bits(&mut self, column: usize, values: &BooleanBuffer) -> Result<()>;
-    /// Little-endian values of the column's width.
-    fn fixed(&mut self, column: usize, values: &[u8]) -> Result<()>;
-    fn floats(&mut self, column: usize, values: &[f32]) -> Result<()>;
-    fn doubles(&mut self, column: usize, values: &[f64]) -> Result<()>;
-    /// Sizes of the next collections.
-    fn lengths(&mut self, column: usize, lengths: impl Iterator<Item = u64>) -> Result<()>;
-    /// Tags of the next variants; 0 has no value.
-    fn tags(&mut self, column: usize, tags: &[u32]) -> Result<()>;
-}
-
-/// Takes them into pages.
-impl Columns for [ColumnWriter] {
-    fn bits(&mut self, column: usize, values: &BooleanBuffer) -> Result<()> {
-        self.get_mut(column).ok_or_else(|| no_column(column))?.bits(values)
-    }
-
-    fn fixed(&mut self, column: usize, values: &[u8]) -> Result<()> {
-        self.get_mut(column).ok_or_else(|| no_column(column))?.fixed(values)
-    }
-
-    fn floats(&mut self, column: usize, values: &[f32]) -> Result<()> {
-        self.get_mut(column).ok_or_else(|| no_column(column))?.floats(values)
-    }
-
-    fn doubles(&mut self, column: usize, values: &[f64]) -> Result<()> {
-        self.get_mut(column).ok_or_else(|| no_column(column))?.doubles(values)
-    }
-
-    fn lengths(&mut self, column: usize, lengths: impl Iterator<Item = u64>) -> Result<()> {
-        self.get_mut(column).ok_or_else(|| no_column(column))?.lengths(lengths)
-    }
-
-    fn tags(&mut self, column: usize, tags: &[u32]) -> Result<()> {
-        self.get_mut(column).ok_or_else(|| no_column(column))?.tags(tags)
-    }
-}
-
-/// Takes nothing, but says whether the columns would.
-#[derive(Debug)]
-pub(crate) struct Check<'c>(pub(crate) &'c [ColumnWriter]);
-
-impl Check<'_> {
-    fn shape(&self, column: usize, fits: impl Fn(&Pending) -> bool) -> Result<&ColumnWriter> {
-        let column = self.0.get(column).ok_or_else(|| no_column(column))?;
-        if fits(&column.pending) { Ok(column) } else { column.mismatch().map(|()| column) }
-    }
-}
-
-impl Columns for Check<'_> {
-    fn bits(&mut self, column: usize, _: &BooleanBuffer) -> Result<()> {
-        self.shape(column, |pending| matches!(pending, Pending::Bits(_))).map(|_| ())
-    }
-
-    fn fixed(&mut self, column: usize, values: &[u8]) -> Result<()> {
-        let fits =
-            |pending: &Pending| matches!(pending, Pending::Fixed { width, .. } if values.len().is_multiple_of(*width));
-        self.shape(column, fits).map(|_| ())
-    }
-
-    fn floats(&mut self, column: usize, values: &[f32]) -> Result<()> {
-        let column = self.shape(column, |pending| matches!(pending, Pending::Floats(_)))?;
-        encoding::check_f32(&column.sealing.encoding, values).map_err(|e| Error::invalid_argument(e.what()))
-    }
-
-    fn doubles(&mut self, column: usize, values: &[f64]) -> Result<()> {
-        let column = self.shape(column, |pending| matches!(pending, Pending::Doubles(_)))?;
-        encoding::check_f64(&column.sealing.encoding, values).map_err(|e| Error::invalid_argument(e.what()))
-    }
-
-    fn lengths(&mut self, column: usize, _: impl Iterator<Item = u64>) -> Result<()> {
-        self.shape(column, |pending| matches!(pending, Pending::Indexes(_))).map(|_| ())
-    }
-
-    fn tags(&mut self, column: usize, tags: &[u32]) -> Result<()> {
-        let column = self.shape(column, |pending| matches!(pending, Pending::Switches { .. }))?;
-        let is_known = |tag: &u32| (*tag as usize) < column.ends.len();
-        if tags.iter().all(is_known) { Ok(()) } else { column.mismatch() }
-    }
-}
-
-#[cold]
-fn no_column(column: usize) -> Error {
-    Error::invalid_argument(format!("no column {column}"))
-}
-
 impl ColumnWriter {
-    pub(crate) fn new(memory: Memory, sealing: Sealing) -> Self {
-        let page_bits = sealing.page_bytes.saturating_mul(8);
-        let page_elements = (page_bits / u64::from(sealing.encoding.bits())).clamp(1, i32::MAX as u64) as usize;
-        let (pending, ends) = match memory {
-            Memory::Bits => (Pending::Bits(BooleanBufferBuilder::new(0)), 0),
-            Memory::Fixed(width) => (Pending::Fixed { width, bytes: Vec::new() }, 0),
-            Memory::Floats => (Pending::Floats(Vec::new()), 0),
-            Memory::Doubles => (Pending::Doubles(Vec::new()), 0),
-            Memory::Indexes => (Pending::Indexes(Vec::new()), 1),
-            Memory::Switches(alternatives) => {
+    pub(crate) fn new(kind: ColumnKind, options: PageOptions) -> Self {
+        let page_bits = options.page_bytes.saturating_mul(8);
+        let page_elements = (page_bits / u64::from(options.encoding.bits())).clamp(1, i32::MAX as u64) as usize;
+        let (pending, ends) = match kind {
+            ColumnKind::Bits => (Pending::Bits(BooleanBufferBuilder::new(0)), 0),
+            ColumnKind::Fixed(width) => (Pending::Fixed { width, bytes: Vec::new() }, 0),
+            ColumnKind::Floats => (Pending::Floats(Vec::new()), 0),
+            ColumnKind::Doubles => (Pending::Doubles(Vec::new()), 0),
+            ColumnKind::Indexes => (Pending::Indexes(Vec::new()), 1),
+            ColumnKind::Switches(alternatives) => {
                 (Pending::Switches { indexes: Vec::new(), tags: Vec::new() }, alternatives + 1)
             }
         };
         Self {
-            sealing,
+            options,
             page_elements,
+            staged: None,
             pending,
             stored: Vec::new(),
             pages: Vec::new(),
             packed: Vec::new(),
             ends: vec![0; ends],
             sealed_bytes: 0,
-            waiting_bytes: 0,
             packed_bytes: 0,
+            waiting_bytes: 0,
         }
     }
 
-    /// Another column of the same kind, for another context; empty.
+    /// An empty column of the same kind, for another context.
     pub(crate) fn another(&self) -> Self {
-        let memory = match &self.pending {
-            Pending::Bits(_) => Memory::Bits,
-            Pending::Fixed { width, .. } => Memory::Fixed(*width),
-            Pending::Floats(_) => Memory::Floats,
-            Pending::Doubles(_) => Memory::Doubles,
-            Pending::Indexes(_) => Memory::Indexes,
-            Pending::Switches { .. } => Memory::Switches(self.ends.len() - 1),
+        let kind = match &self.pending {
+            Pending::Bits(_) => ColumnKind::Bits,
+            Pending::Fixed { width, .. } => ColumnKind::Fixed(*width),
+            Pending::Floats(_) => ColumnKind::Floats,
+            Pending::Doubles(_) => ColumnKind::Doubles,
+            Pending::Indexes(_) => ColumnKind::Indexes,
+            Pending::Switches { .. } => ColumnKind::Switches(self.ends.len() - 1),
         };
-        Self::new(memory, self.sealing)
+        Self::new(kind, self.options)
     }
 
-    fn floats(&mut self, values: &[f32]) -> Result<()> {
-        let Pending::Floats(mut pending) = self.take_pending() else { return self.mismatch() };
-        let done = fill(&mut pending, values, self.page_elements, |values| {
-            self.seal(values.len(), |encoding, out| encoding::encode_f32(encoding, values, out))
-        });
-        self.pending = Pending::Floats(pending);
-        done
+    /// How its pages are made.
+    pub(crate) fn options(&self) -> PageOptions {
+        self.options
     }
 
-    fn doubles(&mut self, values: &[f64]) -> Result<()> {
-        let Pending::Doubles(mut pending) = self.take_pending() else { return self.mismatch() };
-        let done = fill(&mut pending, values, self.page_elements, |values| {
-            self.seal(values.len(), |encoding, out| encoding::encode_f64(encoding, values, out))
-        });
-        self.pending = Pending::Doubles(pending);
-        done
-    }
-
-    /// Little-endian values of the column's width.
-    fn fixed(&mut self, values: &[u8]) -> Result<()> {
-        let Pending::Fixed { width, mut bytes } = self.take_pending() else { return self.mismatch() };
-        let done = fill(&mut bytes, values, self.page_elements * width, |values| {
-            self.seal(values.len() / width, |encoding, out| encoding::encode_fixed(encoding, values, out))
-        });
-        self.pending = Pending::Fixed { width, bytes };
-        done
-    }
-
-    fn bits(&mut self, values: &BooleanBuffer) -> Result<()> {
-        let page = self.page_elements;
-        let Pending::Bits(builder) = &mut self.pending else { return self.mismatch() };
-        builder.append_buffer(values);
-        if builder.len() < page {
-            return Ok(());
+    /// Takes values that the column can hold, or none; they are not part of the cluster yet.
+    pub(crate) fn stage(&mut self, values: Values) -> Result<()> {
+        let encoding = &self.options.encoding;
+        let is_match = match (&values, &self.pending) {
+            (Values::Bits(_), Pending::Bits(_)) => true,
+            (Values::Fixed(bytes), Pending::Fixed { width, .. }) => bytes.len().is_multiple_of(*width),
+            (Values::Floats(values), Pending::Floats(_)) => {
+                encoding::check_f32(encoding, values).map_err(invalid)?;
+                true
+            }
+            (Values::Doubles(values), Pending::Doubles(_)) => {
+                encoding::check_f64(encoding, values).map_err(invalid)?;
+                true
+            }
+            (Values::Lengths(lengths), Pending::Indexes(_)) => {
+                self.check_index(lengths.items())?;
+                true
+            }
+            (Values::Tags(tags), Pending::Switches { .. }) => tags.iter().all(|tag| (*tag as usize) < self.ends.len()),
+            _ => false,
+        };
+        if !is_match {
+            return Err(Error::invalid_argument(format!(
+                "values that do not match a column of type {}",
+                encoding.column_type().name()
+            )));
         }
-        let all = builder.finish();
-        let whole = all.len() / page * page;
-        for start in (0..whole).step_by(page) {
-            self.seal_bits(&all.slice(start, page))?;
-        }
-        if let Pending::Bits(builder) = &mut self.pending {
-            builder.append_buffer(&all.slice(whole, all.len() - whole));
+        debug_assert!(self.staged.is_none(), "a column is staged once for each piece");
+        self.staged = Some(values);
+        Ok(())
+    }
+
+    fn check_index(&self, items: u64) -> Result<()> {
+        let column_type = self.options.encoding.column_type();
+        let end = self.ends.first().copied().unwrap_or(0).saturating_add(items);
+        if column_type.unsplit() == ColumnType::Index32 && end > u64::from(u32::MAX) {
+            return Err(Error::invalid_argument(format!(
+                "index {end} does not fit the {} column; write smaller clusters or use Index64",
+                column_type.name()
+            )));
         }
         Ok(())
     }
 
-    /// Sizes of the next collections.
-    fn lengths(&mut self, lengths: impl Iterator<Item = u64>) -> Result<()> {
-        let mut end = self.ends.first().copied().unwrap_or(0);
-        let ends: Vec<u64> = lengths
-            .map(|length| {
-                end += length;
-                end
-            })
-            .collect();
-        let Pending::Indexes(mut pending) = self.take_pending() else { return self.mismatch() };
-        let done = fill(&mut pending, &ends, self.page_elements, |values| {
-            self.seal(values.len(), |encoding, out| encoding::encode_index(encoding, values, out))
-        });
-        self.pending = Pending::Indexes(pending);
-        self.ends = vec![end];
-        done
+    /// Drops the staged values.
+    pub(crate) fn discard_staged(&mut self) {
+        self.staged = None;
     }
 
-    /// Tags of the next variants; 0 has no value.
-    fn tags(&mut self, values: &[u32]) -> Result<()> {
+    /// Makes the staged values part of the open cluster, and packs all pages that they fill.
+    pub(crate) fn append_staged(&mut self) -> Result<()> {
+        let Some(values) = self.staged.take() else { return Ok(()) };
+        let page = self.page_elements;
+        match (values, self.take_pending()) {
+            (Values::Bits(values), Pending::Bits(builder)) => self.append_bits(builder, &values),
+            (Values::Fixed(values), Pending::Fixed { width, mut bytes }) => {
+                let filled = fill(&mut bytes, &values, page * width, |values| {
+                    self.pack(values.len() / width, |encoding, out| encoding::encode_fixed(encoding, values, out))
+                });
+                self.pending = Pending::Fixed { width, bytes };
+                filled
+            }
+            (Values::Floats(values), Pending::Floats(mut pending)) => {
+                let filled = fill(&mut pending, &values, page, |values| {
+                    self.pack(values.len(), |encoding, out| encoding::encode_f32(encoding, values, out))
+                });
+                self.pending = Pending::Floats(pending);
+                filled
+            }
+            (Values::Doubles(values), Pending::Doubles(mut pending)) => {
+                let filled = fill(&mut pending, &values, page, |values| {
+                    self.pack(values.len(), |encoding, out| encoding::encode_f64(encoding, values, out))
+                });
+                self.pending = Pending::Doubles(pending);
+                filled
+            }
+            (Values::Lengths(lengths), Pending::Indexes(mut pending)) => {
+                let ends = lengths.ends(self.ends.first().copied().unwrap_or(0));
+                if let Some(end) = ends.last() {
+                    self.ends = vec![*end];
+                }
+                let filled = fill(&mut pending, &ends, page, |values| {
+                    self.pack(values.len(), |encoding, out| encoding::encode_index(encoding, values, out))
+                });
+                self.pending = Pending::Indexes(pending);
+                filled
+            }
+            (Values::Tags(tags), pending) => {
+                self.pending = pending;
+                self.append_tags(&tags)
+            }
+            // `stage` refuses all other pairs.
+            (_, pending) => {
+                self.pending = pending;
+                Ok(())
+            }
+        }
+    }
+
+    fn append_bits(&mut self, mut builder: BooleanBufferBuilder, values: &BooleanBuffer) -> Result<()> {
+        let page = self.page_elements;
+        builder.append_buffer(values);
+        if builder.len() >= page {
+            let all = builder.finish();
+            let whole = all.len() / page * page;
+            for start in (0..whole).step_by(page) {
+                self.pack_bits(&all.slice(start, page))?;
+            }
+            builder.append_buffer(&all.slice(whole, all.len() - whole));
+        }
+        self.pending = Pending::Bits(builder);
+        Ok(())
+    }
+
+    fn append_tags(&mut self, values: &[u32]) -> Result<()> {
         for &tag in values {
-            let Some(next) = self.ends.get_mut(tag as usize) else { return self.mismatch() };
-            let Pending::Switches { indexes, tags } = &mut self.pending else { return self.mismatch() };
+            let (Some(next), Pending::Switches { indexes, tags }) =
+                (self.ends.get_mut(tag as usize), &mut self.pending)
+            else {
+                continue;
+            };
             indexes.push(if tag == 0 { 0 } else { *next });
             tags.push(tag);
             *next += 1;
             if tags.len() >= self.page_elements {
-                self.seal_pending()?;
+                self.pack_pending()?;
             }
         }
         Ok(())
     }
 
-    /// What waits for its page, in bytes of memory.
+    /// Allocated memory of pending values, in bytes.
     pub(crate) fn pending_bytes(&self) -> u64 {
         let bytes = match &self.pending {
             Pending::Bits(builder) => builder.capacity() / 8,
@@ -346,7 +329,7 @@ impl ColumnWriter {
         bytes as u64
     }
 
-    /// What waits for its page, in bytes as it will be packed.
+    /// Size of the page that the pending values would make, before compression.
     pub(crate) fn pending_packed_bytes(&self) -> u64 {
         let elements = match &self.pending {
             Pending::Bits(builder) => builder.len(),
@@ -356,92 +339,89 @@ impl ColumnWriter {
             Pending::Indexes(values) => values.len(),
             Pending::Switches { tags, .. } => tags.len(),
         };
-        self.sealing.encoding.packed_bytes(elements as u64).unwrap_or(u64::MAX)
+        self.options.encoding.packed_bytes(elements as u64).unwrap_or(u64::MAX)
     }
 
-    /// Makes a page of what is pending, however small, and frees its memory.
-    pub(crate) fn seal_pending(&mut self) -> Result<()> {
+    /// Packs the pending values into a page, however small, and frees their memory.
+    pub(crate) fn pack_pending(&mut self) -> Result<()> {
         match self.take_pending() {
-            Pending::Bits(mut builder) if !builder.is_empty() => self.seal_bits(&builder.finish()),
+            Pending::Bits(mut builder) if !builder.is_empty() => self.pack_bits(&builder.finish()),
             Pending::Fixed { width, bytes } if !bytes.is_empty() => {
-                self.seal(bytes.len() / width, |encoding, out| encoding::encode_fixed(encoding, &bytes, out))
+                self.pack(bytes.len() / width, |encoding, out| encoding::encode_fixed(encoding, &bytes, out))
             }
             Pending::Floats(values) if !values.is_empty() => {
-                self.seal(values.len(), |encoding, out| encoding::encode_f32(encoding, &values, out))
+                self.pack(values.len(), |encoding, out| encoding::encode_f32(encoding, &values, out))
             }
             Pending::Doubles(values) if !values.is_empty() => {
-                self.seal(values.len(), |encoding, out| encoding::encode_f64(encoding, &values, out))
+                self.pack(values.len(), |encoding, out| encoding::encode_f64(encoding, &values, out))
             }
             Pending::Indexes(values) if !values.is_empty() => {
-                self.seal(values.len(), |encoding, out| encoding::encode_index(encoding, &values, out))
+                self.pack(values.len(), |encoding, out| encoding::encode_index(encoding, &values, out))
             }
             Pending::Switches { indexes, tags } if !tags.is_empty() => {
-                self.seal(tags.len(), |_, out| encoding::encode_switch(&indexes, &tags, out))
+                self.pack(tags.len(), |_, out| encoding::encode_switch(&indexes, &tags, out))
             }
             _ => Ok(()),
         }
     }
 
-    /// The sealed pages that are not stored yet.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = sink::SealedPage<'_>> {
-        self.pages.iter().map(|page| {
-            let checksum_bytes = if page.digest.is_some() { CHECKSUM_BYTES } else { 0 };
-            sink::SealedPage { bytes: &page.bytes, checksum_bytes }
-        })
+    fn pack_bits(&mut self, bits: &BooleanBuffer) -> Result<()> {
+        self.pack(bits.len(), |_, out| encoding::encode_bits(bits.values(), bits.offset(), bits.len(), out))
     }
 
-    /// Notes where the pages are that were waiting.
-    pub(crate) fn place(&mut self, locators: &mut impl Iterator<Item = Locator>) {
-        self.waiting_bytes = 0;
-        for (page, locator) in self.pages.drain(..).zip(locators) {
-            let (elements, digest) = (page.elements, page.digest);
-            self.stored.push(PageInfo { elements, has_checksum: digest.is_some(), locator, digest });
-        }
-    }
-
-    /// Ends the cluster, whose pages are all in the file, and gives them.
-    pub(crate) fn take_cluster(&mut self) -> StoredColumn {
-        debug_assert!(self.packed.is_empty() && self.pages.is_empty(), "pages are left behind");
-        self.ends.fill(0);
-        (self.sealed_bytes, self.packed_bytes) = (0, 0);
-        let compression = self.sealing.compression.setting();
-        StoredColumn { pages: std::mem::take(&mut self.stored), compression }
-    }
-
-    fn seal_bits(&mut self, bits: &BooleanBuffer) -> Result<()> {
-        self.seal(bits.len(), |_, out| encoding::encode_bits(bits.values(), bits.offset(), bits.len(), out))
-    }
-
-    fn seal(
+    fn pack(
         &mut self,
         elements: usize,
         encode: impl FnOnce(&Encoding, &mut Vec<u8>) -> tupelo_format::Result<()>,
     ) -> Result<()> {
         let elements = u32::try_from(elements).map_err(|_| Error::limit(format!("a page of {elements} elements")))?;
-        let packed_bytes = self.sealing.encoding.packed_bytes(elements.into()).unwrap_or_default();
-        let mut bytes = Vec::with_capacity(packed_bytes as usize + CHECKSUM_BYTES);
-        // Values that an encoding cannot hold are the caller's.
-        encode(&self.sealing.encoding, &mut bytes).map_err(|e| Error::invalid_argument(e.what()))?;
-        self.packed_bytes += bytes.len() as u64;
-        self.packed.push(PackedPage { elements, bytes });
+        let mut page = PackedPage { elements, bytes: Vec::new() };
+        let packed_bytes = self.options.encoding.packed_bytes(elements.into()).unwrap_or_default();
+        page.bytes.reserve_exact(packed_bytes as usize + CHECKSUM_BYTES);
+        encode(&self.options.encoding, &mut page.bytes).map_err(invalid)?;
+        self.packed_bytes += page.bytes();
+        self.packed.push(page);
         Ok(())
     }
 
-    /// How its pages are made.
-    pub(crate) fn sealing(&self) -> Sealing {
-        self.sealing
+    /// The pages that are to be sealed, in order. Each must be returned by [`ColumnWriter::put_sealed`] under its number.
+    pub(crate) fn take_packed(&mut self) -> impl Iterator<Item = (usize, PackedPage)> + use<> {
+        let packed = std::mem::take(&mut self.packed);
+        let first = self.pages.len();
+        self.pages.resize_with(first + packed.len(), || None);
+        (first..).zip(packed)
     }
 
-    /// The pages that wait to be sealed, in order; they must come back by [`ColumnWriter::put`].
-    pub(crate) fn take_packed(&mut self) -> Vec<PackedPage> {
-        std::mem::take(&mut self.packed)
-    }
-
-    /// The next sealed page.
-    pub(crate) fn put(&mut self, page: SealedPage) {
+    /// The sealed page of a number.
+    pub(crate) fn put_sealed(&mut self, number: usize, page: SealedPage) {
         self.sealed_bytes += page.bytes.len() as u64;
         self.waiting_bytes += page.bytes.len() as u64;
-        self.pages.push(page);
+        if let Some(place) = self.pages.get_mut(number) {
+            *place = Some(page);
+        }
+    }
+
+    /// The sealed pages that are not stored yet.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = sink::SealedPage<'_>> {
+        self.pages.iter().flatten().map(SealedPage::as_stored)
+    }
+
+    /// Notes the locators of the pages that were [waiting](ColumnWriter::waiting).
+    pub(crate) fn set_stored(&mut self, locators: &mut impl Iterator<Item = Locator>) {
+        debug_assert!(self.pages.iter().all(Option::is_some), "pages are stored in order");
+        self.waiting_bytes = 0;
+        for (page, locator) in self.pages.drain(..).flatten().zip(locators) {
+            self.stored.push(page.stored_at(locator));
+        }
+    }
+
+    /// Ends the cluster, whose pages are all stored.
+    pub(crate) fn take_cluster(&mut self) -> StoredColumn {
+        debug_assert!(self.packed.is_empty() && self.pages.is_empty(), "pages are left behind");
+        self.ends.fill(0);
+        (self.sealed_bytes, self.packed_bytes) = (0, 0);
+        let compression = self.options.compression.setting();
+        StoredColumn { pages: std::mem::take(&mut self.stored), compression }
     }
 
     fn take_pending(&mut self) -> Pending {
@@ -455,40 +435,37 @@ impl ColumnWriter {
         };
         std::mem::replace(&mut self.pending, empty)
     }
-
-    #[cold]
-    fn mismatch(&self) -> Result<()> {
-        Err(Error::invalid_argument(format!(
-            "values that do not fit a {} column",
-            self.sealing.encoding.column_type().name()
-        )))
-    }
 }
 
-/// Cuts values into pages of `page` values. Whole pages are sealed where they stand; only the rest is copied.
+/// Values that an encoding cannot hold are an error of the caller.
+fn invalid(error: tupelo_format::Error) -> Error {
+    Error::invalid_argument(error.what())
+}
+
+/// Cuts values into pages of `page` values. Whole pages are packed in place; only the rest is copied.
 fn fill<T: Copy>(
     pending: &mut Vec<T>,
     mut values: &[T],
     page: usize,
-    mut seal: impl FnMut(&[T]) -> Result<()>,
+    mut pack: impl FnMut(&[T]) -> Result<()>,
 ) -> Result<()> {
     while !values.is_empty() {
         if pending.is_empty() && values.len() >= page {
             let (whole, rest) = values.split_at(page);
-            seal(whole)?;
+            pack(whole)?;
             values = rest;
             continue;
         }
         let room = page - pending.len();
         let (taken, rest) = values.split_at(room.min(values.len()));
         if pending.capacity() < pending.len() + taken.len() {
-            // Where columns are many and all grow at a time, twice the room for each would be too much.
+            // Doubling the capacity would take too much memory where many columns grow at the same time.
             pending.reserve_exact(taken.len().max(pending.len() / GROWTH).min(room));
         }
         pending.extend_from_slice(taken);
         values = rest;
         if pending.len() == page {
-            seal(pending)?;
+            pack(pending)?;
             pending.clear();
         }
     }

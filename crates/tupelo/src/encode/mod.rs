@@ -1,57 +1,71 @@
-//! Arrow arrays to columns: the mirror of `decode`.
+//! Arrow arrays to columns: the inverse of `decode`.
 
 mod column;
+mod page;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
-use arrow_buffer::OffsetBuffer;
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt8Array, UInt64Array};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
-pub(crate) use column::{Check, ColumnWriter, Columns, Memory, Sealing, StoredColumn};
-
+use self::column::Lengths;
+pub(crate) use self::column::{ColumnKind, ColumnWriter, Values};
+pub(crate) use self::page::{PackedPage, PageOptions, SealedPage, StoredColumn};
 use crate::schema::{Field, Kind, Primitive};
 use crate::{Error, Result};
 
-/// A field being written and where its columns are.
+/// A field being written, and its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldWriter {
     pub(crate) path: String,
     pub(crate) kind: Kind,
-    /// Number of its first column among all that are written.
+    /// Index of its first column among all that are written.
     pub(crate) column: usize,
     pub(crate) children: Vec<FieldWriter>,
 }
 
 impl FieldWriter {
-    /// The shapes of the columns that a field has of its own.
-    pub(crate) fn columns_of(field: &Field) -> Vec<Memory> {
+    /// The kinds of a field's own columns.
+    pub(crate) fn columns_of(field: &Field) -> Vec<ColumnKind> {
         Self::columns_of_kind(&field.kind)
     }
 
-    /// The number of columns of its own.
+    /// The number of its own columns.
     pub(crate) fn columns(&self) -> usize {
         Self::columns_of_kind(&self.kind).len()
     }
 
-    fn columns_of_kind(kind: &Kind) -> Vec<Memory> {
+    fn columns_of_kind(kind: &Kind) -> Vec<ColumnKind> {
         match kind {
-            Kind::Primitive(Primitive::Bool) | Kind::Bitset { .. } => vec![Memory::Bits],
-            Kind::Primitive(Primitive::Float) => vec![Memory::Floats],
-            Kind::Primitive(Primitive::Double) => vec![Memory::Doubles],
-            Kind::Primitive(primitive) => vec![Memory::Fixed(primitive.data_type().primitive_width().unwrap_or(1))],
-            Kind::String | Kind::Streamer => vec![Memory::Indexes, Memory::Fixed(1)],
-            Kind::Cardinality { .. } | Kind::Collection(_) | Kind::Map(_) | Kind::Optional(_) => vec![Memory::Indexes],
-            Kind::Variant(alternatives) => vec![Memory::Switches(alternatives.len())],
+            Kind::Primitive(Primitive::Bool) | Kind::Bitset { .. } => vec![ColumnKind::Bits],
+            Kind::Primitive(Primitive::Float) => vec![ColumnKind::Floats],
+            Kind::Primitive(Primitive::Double) => vec![ColumnKind::Doubles],
+            Kind::Primitive(primitive) => vec![ColumnKind::Fixed(primitive.data_type().primitive_width().unwrap_or(1))],
+            Kind::String | Kind::Streamer => vec![ColumnKind::Indexes, ColumnKind::Fixed(1)],
+            Kind::Cardinality { .. } | Kind::Collection(_) | Kind::Map(_) | Kind::Optional(_) => {
+                vec![ColumnKind::Indexes]
+            }
+            Kind::Variant(alternatives) => vec![ColumnKind::Switches(alternatives.len())],
             Kind::Array { .. } | Kind::Wrapper(_) | Kind::Record(_) | Kind::Tuple(_) => Vec::new(),
         }
     }
 
-    /// Gives all values of an array to the columns.
-    pub(crate) fn append<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
+    /// Stages all values of an array in the columns of the field. After an error some of them may be staged: the caller
+    /// discards these.
+    pub(crate) fn stage(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        // The null count of a dictionary array does not include nulls among the values of its dictionary.
+        if let (DataType::Dictionary(_, values), Some(dictionary)) = (array.data_type(), array.as_any_dictionary_opt())
+            && dictionary.values().null_count() > 0
+        {
+            return self.stage(&cast_with_options(array, values, &CastOptions::default())?, columns);
+        }
         let is_optional = matches!(self.kind, Kind::Optional(_) | Kind::Wrapper(_));
         if !is_optional && array.null_count() > 0 {
             return Err(self.error(format!(
@@ -69,112 +83,128 @@ impl FieldWriter {
                     return Err(self.mismatch(array));
                 };
                 match self.children.first() {
-                    Some(item) => item.append(list.values(), columns),
+                    Some(item) => item.stage(list.values(), columns),
                     None => {
                         let bits = list.values().as_boolean_opt().filter(|bits| bits.null_count() == 0);
                         let bits = bits.ok_or_else(|| self.mismatch(array))?;
-                        columns.bits(self.column, bits.values()).map_err(|e| self.within(e))
+                        self.put(columns, 0, Values::Bits(bits.values().clone()))
                     }
                 }
             }
-            Kind::Wrapper(_) => self.child(0)?.append(array, columns),
+            Kind::Wrapper(_) => self.child(0)?.stage(array, columns),
             Kind::Optional(item) if item.takes_nulls() => self.optional(array, columns),
             Kind::Optional(_) | Kind::Collection(_) | Kind::Map(_) => self.list(array, columns),
             Kind::Record(_) | Kind::Tuple(_) => {
                 let Some(record) = array.as_struct_opt().filter(|s| s.num_columns() == self.children.len()) else {
                     return Err(self.mismatch(array));
                 };
-                self.children.iter().zip(record.columns()).try_for_each(|(child, column)| child.append(column, columns))
+                self.children.iter().zip(record.columns()).try_for_each(|(child, column)| child.stage(column, columns))
             }
             Kind::Variant(_) => self.variant(array, columns),
         }
     }
 
-    fn primitive<C: Columns + ?Sized>(&self, primitive: Primitive, array: &ArrayRef, columns: &mut C) -> Result<()> {
+    /// Gives values to one of its own columns.
+    fn put(&self, columns: &mut [ColumnWriter], own: usize, values: Values) -> Result<()> {
+        let index = self.column + own;
+        let column = columns.get_mut(index).ok_or_else(|| self.error(format!("no column {index}")))?;
+        column.stage(values).map_err(|e| self.within(e))
+    }
+
+    fn primitive(&self, primitive: Primitive, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
         let array = self.cast(array, &primitive.data_type())?;
-        let column = self.column;
-        match primitive {
-            Primitive::Bool => columns.bits(column, array.as_boolean().values()),
-            Primitive::Float => columns.floats(column, array.as_primitive::<Float32Type>().values()),
-            Primitive::Double => columns.doubles(column, array.as_primitive::<Float64Type>().values()),
+        let values = match primitive {
+            Primitive::Bool => Values::Bits(array.as_boolean().values().clone()),
+            Primitive::Float => Values::Floats(array.as_primitive::<Float32Type>().values().clone()),
+            Primitive::Double => Values::Doubles(array.as_primitive::<Float64Type>().values().clone()),
             _ => {
                 let data = array.to_data();
                 let width = data.data_type().primitive_width().unwrap_or(1);
-                let bytes = data.buffers()[0].as_slice();
-                columns.fixed(column, &bytes[data.offset() * width..(data.offset() + data.len()) * width])
+                Values::Fixed(data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width))
             }
-        }
-        .map_err(|e| self.within(e))
+        };
+        self.put(columns, 0, values)
     }
 
-    fn bytes<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
-        let target = match array.data_type() {
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::LargeBinary,
-            _ => DataType::LargeUtf8,
-        };
-        let array = self.cast(array, &target)?;
-        let data = array.to_data();
-        let offsets: &[i64] = &data.buffers()[0].typed_data::<i64>()[data.offset()..=data.offset() + data.len()];
-        let bytes = data.buffers()[1].as_slice();
+    fn bytes(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        let (lengths, bytes) = match array.data_type() {
+            DataType::Utf8 => self.narrow(array.as_string::<i32>().offsets(), array.as_string::<i32>().values()),
+            DataType::Binary => self.narrow(array.as_binary::<i32>().offsets(), array.as_binary::<i32>().values()),
+            DataType::LargeBinary | DataType::BinaryView => {
+                let array = self.cast(array, &DataType::LargeBinary)?;
+                self.wide(array.as_binary::<i64>().offsets(), array.as_binary::<i64>().values())
+            }
+            _ => {
+                let array = self.cast(array, &DataType::LargeUtf8)?;
+                self.wide(array.as_string::<i64>().offsets(), array.as_string::<i64>().values())
+            }
+        }?;
+        self.put(columns, 0, Values::Lengths(lengths))?;
+        self.put(columns, 1, Values::Fixed(bytes))
+    }
+
+    fn narrow(&self, offsets: &OffsetBuffer<i32>, bytes: &Buffer) -> Result<(Lengths, Buffer)> {
         let range = self.checked(offsets, bytes.len())?;
-        columns.lengths(self.column, lengths(offsets)).map_err(|e| self.within(e))?;
-        columns.fixed(self.column + 1, &bytes[range]).map_err(|e| self.within(e))
+        Ok((Lengths::Narrow(offsets.clone()), bytes.slice_with_length(range.start, range.len())))
     }
 
-    fn list<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
-        let wide = |offsets: &OffsetBuffer<i32>| offsets.iter().map(|&o| i64::from(o)).collect::<Vec<_>>();
-        let bytes = |array: ArrayRef| {
-            let data = array.to_data();
-            let offsets = data.buffers()[0].typed_data::<i64>()[data.offset()..=data.offset() + data.len()].to_vec();
-            let values = data.buffers()[1].clone();
-            let count = values.len();
-            let values = arrow_array::UInt8Array::new(arrow_buffer::ScalarBuffer::new(values, 0, count), None);
-            (Cow::Owned(offsets), std::sync::Arc::new(values) as ArrayRef)
+    fn wide(&self, offsets: &OffsetBuffer<i64>, bytes: &Buffer) -> Result<(Lengths, Buffer)> {
+        let range = self.checked(offsets, bytes.len())?;
+        Ok((Lengths::Wide(offsets.clone()), bytes.slice_with_length(range.start, range.len())))
+    }
+
+    fn list(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
+        let narrow = |offsets: &OffsetBuffer<i32>, values: ArrayRef| -> Result<(Lengths, ArrayRef)> {
+            let range = self.checked(offsets, values.len())?;
+            Ok((Lengths::Narrow(offsets.clone()), values.slice(range.start, range.len())))
         };
-        let (offsets, values): (Cow<'_, [i64]>, ArrayRef) = match array.data_type() {
-            DataType::LargeList(_) => {
-                let list = array.as_list::<i64>();
-                (Cow::Borrowed(list.value_offsets()), list.values().clone())
+        let wide = |offsets: &OffsetBuffer<i64>, values: ArrayRef| -> Result<(Lengths, ArrayRef)> {
+            let range = self.checked(offsets, values.len())?;
+            Ok((Lengths::Wide(offsets.clone()), values.slice(range.start, range.len())))
+        };
+        let numbers = |bytes: &Buffer| {
+            Arc::new(UInt8Array::new(ScalarBuffer::new(bytes.clone(), 0, bytes.len()), None)) as ArrayRef
+        };
+        let (lengths, values) = match array.data_type() {
+            DataType::LargeList(_) => wide(array.as_list().offsets(), array.as_list::<i64>().values().clone()),
+            DataType::List(_) => narrow(array.as_list().offsets(), array.as_list::<i32>().values().clone()),
+            DataType::Map(..) => narrow(array.as_map().offsets(), Arc::new(array.as_map().entries().clone())),
+            DataType::Binary => {
+                let binary = array.as_binary::<i32>();
+                narrow(binary.offsets(), numbers(binary.values()))
             }
-            DataType::List(_) => {
-                let list = array.as_list::<i32>();
-                (Cow::Owned(wide(list.offsets())), list.values().clone())
-            }
-            DataType::Map(..) => {
-                let map = array.as_map();
-                (Cow::Owned(wide(map.offsets())), std::sync::Arc::new(map.entries().clone()))
-            }
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-                bytes(self.cast(array, &DataType::LargeBinary)?.into_owned())
+            DataType::LargeBinary | DataType::BinaryView => {
+                let array = self.cast(array, &DataType::LargeBinary)?;
+                let binary = array.as_binary::<i64>();
+                wide(binary.offsets(), numbers(binary.values()))
             }
             _ => return Err(self.mismatch(array)),
-        };
-        let range = self.checked(&offsets, values.len())?;
-        if matches!(self.kind, Kind::Optional(_)) && lengths(&offsets).any(|length| length > 1) {
+        }?;
+        if matches!(self.kind, Kind::Optional(_)) && lengths.max() > 1 {
             return Err(self.error("an optional has more than one value"));
         }
-        columns.lengths(self.column, lengths(&offsets)).map_err(|e| self.within(e))?;
-        self.child(0)?.append(&values.slice(range.start, range.len()), columns)
+        self.put(columns, 0, Values::Lengths(lengths))?;
+        self.child(0)?.stage(&values, columns)
     }
 
-    fn optional<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
+    fn optional(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
         let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) else {
-            columns.lengths(self.column, (0..array.len()).map(|_| 1)).map_err(|e| self.within(e))?;
-            return self.child(0)?.append(array, columns);
+            self.put(columns, 0, Values::Lengths(Lengths::Ones(array.len())))?;
+            return self.child(0)?.stage(array, columns);
         };
-        columns.lengths(self.column, nulls.iter().map(u64::from)).map_err(|e| self.within(e))?;
-        let there = BooleanArray::new(nulls.inner().clone(), None);
-        self.child(0)?.append(&arrow_select::filter::filter(array, &there)?, columns)
+        self.put(columns, 0, Values::Lengths(Lengths::Valid(nulls.clone())))?;
+        let is_valid = BooleanArray::new(nulls.inner().clone(), None);
+        self.child(0)?.stage(&arrow_select::filter::filter(array, &is_valid)?, columns)
     }
 
-    fn variant<C: Columns + ?Sized>(&self, array: &ArrayRef, columns: &mut C) -> Result<()> {
+    fn variant(&self, array: &ArrayRef, columns: &mut [ColumnWriter]) -> Result<()> {
         let (Some(union), DataType::Union(fields, _)) = (array.as_union_opt(), array.data_type()) else {
             return Err(self.mismatch(array));
         };
         let Some(offsets) = union.offsets() else {
-            return Err(self.error("a sparse union; only dense unions can be written"));
+            return Err(self.error("it is a sparse union; only dense unions can be written"));
         };
-        // Arrow numbers alternatives as it likes; on disk 0 has no value and the others follow in order.
+        // Arrow numbers alternatives freely; on disk, 0 has no value and the alternatives follow in order.
         let mut tags = [None; 128];
         let mut children = Vec::new();
         for (id, field) in fields.iter() {
@@ -184,34 +214,34 @@ impl FieldWriter {
                 children.push(union.child(id));
             }
         }
-        let mut places: Vec<Vec<u64>> = vec![Vec::new(); children.len() + 1];
+        let mut indices: Vec<Vec<u64>> = vec![Vec::new(); children.len() + 1];
         let mut values = Vec::with_capacity(union.len());
         for (&id, &offset) in union.type_ids().iter().zip(offsets.iter()) {
             let Some(tag) = usize::try_from(id).ok().and_then(|id| tags.get(id).copied().flatten()) else {
-                return Err(self.error(format!("a union's type id {id} is that of no alternative")));
+                return Err(self.error(format!("type id {id} of the union does not match any alternative")));
             };
             values.push(tag);
             match union.child(id).len() > offset.unsigned_abs() as usize && offset >= 0 {
-                true => places[tag as usize].push(u64::from(offset.unsigned_abs())),
-                false => return Err(self.error(format!("a union's offset {offset} lies outside of its child"))),
+                true => indices[tag as usize].push(u64::from(offset.unsigned_abs())),
+                false => return Err(self.error(format!("offset {offset} of the union is out of bounds for its child"))),
             }
         }
-        columns.tags(self.column, &values).map_err(|e| self.within(e))?;
-        for ((writer, child), places) in self.children.iter().zip(children).zip(&places[1..]) {
-            let first = places.first().copied().unwrap_or(0);
-            let in_order = places.iter().zip(first..).all(|(place, expected)| *place == expected);
+        self.put(columns, 0, Values::Tags(values))?;
+        for ((writer, child), indices) in self.children.iter().zip(children).zip(&indices[1..]) {
+            let first = indices.first().copied().unwrap_or(0);
+            let in_order = indices.iter().zip(first..).all(|(index, expected)| *index == expected);
             match in_order {
-                true => writer.append(&child.slice(first as usize, places.len()), columns)?,
+                true => writer.stage(&child.slice(first as usize, indices.len()), columns)?,
                 false => {
-                    let places = UInt64Array::from(places.clone());
-                    writer.append(&arrow_select::take::take(child, &places, None)?, columns)?;
+                    let indices = UInt64Array::from(indices.clone());
+                    writer.stage(&arrow_select::take::take(child, &indices, None)?, columns)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The array in the one Arrow type that its kind is written from: dictionaries, views and narrow offsets go.
+    /// Converts dictionaries, views and other types that hold the same values to the type that is written.
     fn cast<'a>(&self, array: &'a ArrayRef, to: &DataType) -> Result<Cow<'a, ArrayRef>> {
         if array.data_type() == to {
             return Ok(Cow::Borrowed(array));
@@ -230,12 +260,12 @@ impl FieldWriter {
         Ok(Cow::Owned(cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })?))
     }
 
-    /// The range of values that offsets span. Arrays from other libraries come unchecked.
-    fn checked(&self, offsets: &[i64], values: usize) -> Result<std::ops::Range<usize>> {
-        let place = |offset: Option<&i64>| usize::try_from(offset.copied().unwrap_or(0)).ok();
-        match (place(offsets.first()), place(offsets.last())) {
+    /// The range of values that offsets span. Arrays from other libraries are not validated.
+    fn checked<O: Copy + Ord + Into<i64>>(&self, offsets: &[O], values: usize) -> Result<std::ops::Range<usize>> {
+        let index = |offset: Option<&O>| usize::try_from(offset.map_or(0, |offset| (*offset).into())).ok();
+        match (index(offsets.first()), index(offsets.last())) {
             (Some(start), Some(end)) if end <= values && offsets.is_sorted() => Ok(start..end),
-            _ => Err(self.error("its Arrow array has offsets that go back or point outside of its values")),
+            _ => Err(self.error("its Arrow array has offsets that decrease or are out of bounds")),
         }
     }
 
@@ -245,7 +275,7 @@ impl FieldWriter {
 
     #[cold]
     fn mismatch(&self, array: &ArrayRef) -> Error {
-        self.error(format!("an Arrow array of type {} does not fit the field's declared type", array.data_type()))
+        self.error(format!("an Arrow array of type {} does not match the field's declared type", array.data_type()))
     }
 
     #[cold]
@@ -256,8 +286,4 @@ impl FieldWriter {
     fn within(&self, error: Error) -> Error {
         error.within(format!("field '{}'", self.path))
     }
-}
-
-fn lengths(offsets: &[i64]) -> impl Iterator<Item = u64> + '_ {
-    offsets.windows(2).map(|w| w[1].abs_diff(w[0]))
 }

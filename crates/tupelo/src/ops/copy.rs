@@ -9,7 +9,7 @@ use tupelo_format::container;
 
 use crate::reader::{Attributes, METADATA_SET, Ntuple, Read};
 use crate::schema::Schema;
-use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, Written};
+use crate::writer::{AttributeSetWriter, FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
 
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
@@ -26,7 +26,7 @@ pub fn copy(
     path: &str,
     options: WriteOptions,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-) -> Result<Option<Written>> {
+) -> Result<Option<WriteProgress>> {
     let mut copier = Copier::create(&read, file, path, options)?;
     match copier.append(read, progress)? {
         ControlFlow::Continue(()) => copier.finish().map(Some),
@@ -139,7 +139,7 @@ impl<'f> Copier<'f> {
     ///
     /// # Errors
     /// As [`NtupleWriter::finish`].
-    pub fn finish(mut self) -> Result<Written> {
+    pub fn finish(mut self) -> Result<WriteProgress> {
         self.writer.finish()
     }
 }

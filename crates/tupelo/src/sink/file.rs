@@ -1,4 +1,4 @@
-//! A ROOT file that is being written: pages and envelopes are blobs, anchors are objects of its directories.
+//! A ROOT file as a sink: pages and envelopes are blobs, anchors are objects in its directories.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::{Links, PageSink, SealedPage, Stored};
 use crate::source::File;
 use crate::{Error, Result};
 
-/// Largest blob under one key of the file, in bytes; ROOT's value, which the anchor repeats.
+/// Limit of a blob under one key, in bytes: 1 GiB, as in ROOT. The anchor records it.
 pub(crate) const MAX_KEY_BYTES: u64 = 1 << 30;
 
 /// A ROOT file that is being written, shared by the writers of its ntuples.
@@ -23,33 +23,33 @@ pub(crate) const MAX_KEY_BYTES: u64 = 1 << 30;
 pub(crate) struct FileSink {
     state: Arc<Mutex<State>>,
     name: String,
-    /// The process that opened the file. A child that it forks has a copy of this, and must leave the file alone.
+    /// The process that opened the file. A forked child has a copy of this value and must not write.
     process: u32,
-    /// The records that the owner of this handle has appended, where somebody wants to know.
+    /// The records that were appended through this handle, if they are tracked.
     own: Option<Arc<Mutex<Vec<Range<u64>>>>>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// `None` once the file is finished or given up.
+    /// `None` once the file is finished or aborted.
     sink: Option<Box<dyn ByteSink>>,
     /// Why nothing more may be written.
     closed: Option<String>,
     layout: Layout,
-    /// Whether there is something to be published that the last state does not have.
+    /// Whether there are changes since the last published state.
     is_changed: bool,
-    /// Bytes to be filled before anything can be appended.
+    /// Padding before the first appended record.
     gap: Vec<u8>,
     datime: u32,
     paths: Paths,
-    /// Records of anchors that no directory lists, keys included, by their offset.
+    /// Records of anchors that no directory lists, including keys, by the offset of the anchor.
     unlisted: HashMap<u64, Range<u64>>,
-    /// Whether the caller has had the error by which the file cannot be finished any more.
+    /// Whether the error that prevents the file from being finished was returned to the caller.
     is_reported: bool,
 }
 
 impl FileSink {
-    /// A new file.
+    /// Creates a file.
     pub(crate) fn create(mut sink: Box<dyn ByteSink>, file_name: &str) -> Result<Self> {
         let datime = datime();
         let (layout, head) = Layout::create(file_name, datime, uuid::Uuid::new_v4().into_bytes())?;
@@ -57,11 +57,11 @@ impl FileSink {
         Ok(Self::new(sink, layout, datime, 0, true))
     }
 
-    /// An existing file, to which `sink` adds.
+    /// Updates an existing file, to which `sink` appends.
     pub(crate) fn update(sink: Box<dyn ByteSink>, file: &File) -> Result<Self> {
         let datime = datime();
         let layout = file.attempt_with_directories(|fetched| Layout::update(fetched, datime))?;
-        // Blobs go behind everything that the file may still reach.
+        // Blobs are appended after all records that the file may refer to.
         let gap = layout.start().saturating_sub(sink.position());
         Ok(Self::new(sink, layout, datime, gap, false))
     }
@@ -82,13 +82,13 @@ impl FileSink {
         Self { state: Arc::new(Mutex::new(state)), name, process: std::process::id(), own: None }
     }
 
-    /// The same file for one ntuple, whose records are noted: they become free if it is [abandoned](Self::abandon).
+    /// The same file for one ntuple. Its records are tracked, to be freed if it is [abandoned](Self::abandon).
     pub(crate) fn for_ntuple(&self) -> Self {
         Self { own: Some(Arc::default()), ..self.clone() }
     }
 
-    /// The state of the file, for the process that opened it. In a forked child all that the state says of the file may
-    /// be outdated, and the thread that held the lock may not exist.
+    /// Locks the state, in the process that opened the file only. In a forked child the state may be outdated, and the
+    /// thread that holds the lock may not exist.
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
         let (owner, here) = (self.process, std::process::id());
         if owner != here {
@@ -109,7 +109,7 @@ impl FileSink {
         }
     }
 
-    /// Refuses a path at which a new ntuple would hide another thing, or could not be found.
+    /// Refuses a path at which a new ntuple would shadow another object, or could not be found.
     pub(crate) fn check_free(&self, path: &str) -> Result<()> {
         match self.lock()?.layout.conflict(path, ANCHOR_CLASS) {
             Some(taken) => Err(Error::invalid_argument(taken + "; give the ntuple another one")),
@@ -117,7 +117,7 @@ impl FileSink {
         }
     }
 
-    /// Appends the pieces as one blob; gives the offset of the first byte behind the key.
+    /// Appends the pieces as one blob; returns the offset of the first byte after the key.
     fn blob(&self, pieces: &[&[u8]]) -> Result<u64> {
         let mut state = self.lock()?;
         let datime = state.datime;
@@ -125,7 +125,7 @@ impl FileSink {
         let at = sink.position();
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
         if bytes > MAX_KEY_BYTES {
-            return Err(Error::limit(format!("{bytes} bytes in one piece, where ROOT files hold {MAX_KEY_BYTES}")));
+            return Err(Error::limit(format!("a blob of {bytes} bytes; ROOT files can hold {MAX_KEY_BYTES}")));
         }
         let key = blob_key(at, bytes, datime)?;
         let mut all = Vec::with_capacity(pieces.len() + 1);
@@ -136,7 +136,7 @@ impl FileSink {
         Ok(at + key.len() as u64)
     }
 
-    /// Appends the pieces in as few blobs as the file format allows; gives the offset of each.
+    /// Appends the pieces in as few blobs as possible; returns the offset of each piece.
     fn blobs(&self, pieces: &[&[u8]]) -> Result<Vec<u64>> {
         let mut offsets = Vec::with_capacity(pieces.len());
         let mut rest = pieces;
@@ -179,15 +179,15 @@ impl FileSink {
         state.sink.take().map_or(Ok(()), |sink| Ok(sink.commit()?))
     }
 
-    /// Gives the file up: goes back to the last checkpoint, and says where that is kept if not under its name.
+    /// Aborts the file: restores the last checkpoint, and returns where that is kept if not under the file's name.
     pub(crate) fn abort(&self) -> Result<Option<String>> {
-        self.lock()?.abort("the file was given up")
+        self.lock()?.abort("the file was aborted")
     }
 
-    /// Gives up a file that nobody can finish any more. Whoever forgets to finish a file is told so: nothing else would.
-    #[expect(clippy::print_stderr, reason = "a destructor has no other way to speak")]
+    /// Aborts a file whose writer was dropped, and prints a warning: the caller gets no error.
+    #[expect(clippy::print_stderr, reason = "a destructor cannot return an error")]
     pub(crate) fn forget(&self) {
-        // A child process has nothing to forget.
+        // A forked child does not own the file.
         let Ok(mut state) = self.lock() else { return };
         if state.sink.is_none() {
             return;
@@ -218,7 +218,7 @@ impl PageSink for FileSink {
         let mut state = self.lock()?;
         state.sink()?;
         state.paths.check(path, cycle)?;
-        // What the directories cannot hold is to be known now, and not when all is written.
+        // Limits of the directories are checked now, before any data are written.
         let fits = state.layout.check_add(path, ANCHOR_CLASS, title, ANCHOR_BYTES);
         fits.map_err(|error| Error::invalid_argument(error.to_string()))?;
         state.paths.begin(path, cycle);
@@ -262,7 +262,7 @@ impl PageSink for FileSink {
             Some(cycle) => state.layout.replace(path, cycle, ANCHOR_CLASS, title, payload),
             None => state.layout.add(path, ANCHOR_CLASS, title, payload).map(|cycle| open.cycle = Some(cycle)),
         };
-        // The old anchor may be gone and the new one not there: no other ntuple may publish that.
+        // The directories may lack both the old and the new anchor: they must not be published.
         listed.map_err(|error| state.poison(error.into()))
     }
 
@@ -313,7 +313,7 @@ impl PageSink for FileSink {
     }
 }
 
-/// The anchor that leads to envelopes in this file.
+/// The anchor for envelopes in this file.
 fn anchor(links: &Links) -> Result<Anchor> {
     let [epoch, major, minor, patch] = links.version;
     let (seek_header, nbytes_header) = links.header.locator.in_file()?;
@@ -333,13 +333,13 @@ fn anchor(links: &Links) -> Result<Anchor> {
     })
 }
 
-/// The record of a blob, its key included, from its first piece to its last one and the bytes behind that.
-fn blob_record(first: &Locator, last: &Locator, behind: u64) -> Option<Range<u64>> {
+/// The record of a blob, including its key: from its first piece to its last one and the bytes after that.
+fn blob_record(first: &Locator, last: &Locator, after: u64) -> Option<Range<u64>> {
     let ((start, _), (offset, bytes)) = (first.in_file().ok()?, last.in_file().ok()?);
-    Some(start.saturating_sub(BLOB_KEY_BYTES)..offset + bytes + behind)
+    Some(start.saturating_sub(BLOB_KEY_BYTES)..offset + bytes + after)
 }
 
-/// Where the last checkpoint of a file is that was not finished, for messages.
+/// The place of the last checkpoint of an unfinished file, for messages.
 fn kept_aside(kept: Option<&str>) -> String {
     kept.map_or_else(String::new, |kept| format!("; its last checkpoint is kept in {kept}"))
 }
@@ -352,7 +352,7 @@ impl State {
         self.sink.as_mut().ok_or_else(|| Error::invalid_argument("the file is closed"))
     }
 
-    /// The sink, for something that is to be published.
+    /// The sink, for a change that is published later.
     fn change(&mut self) -> Result<&mut Box<dyn ByteSink>> {
         self.is_changed = true;
         let gap = std::mem::take(&mut self.gap);
@@ -363,7 +363,7 @@ impl State {
         Ok(sink)
     }
 
-    /// Remembers that an error left the layout as something that must not be published.
+    /// Marks the file as poisoned by an error: its layout must not be published.
     #[cold]
     fn poison(&mut self, error: Error) -> Error {
         self.closed.get_or_insert_with(|| format!("the file's directories could not be written ({error})"));
@@ -371,8 +371,8 @@ impl State {
         error
     }
 
-    /// Appends directories, streamer info and free list, and patches what points to them; does nothing where nothing
-    /// is new.
+    /// Appends directories, streamer info and free list, and patches the references to them. Does nothing if nothing has
+    /// changed.
     fn put_tail(&mut self) -> Result<()> {
         self.sink()?;
         if !self.is_changed {
@@ -398,7 +398,7 @@ impl State {
     }
 }
 
-/// Now, as ROOT packs it (`TDatime`), in UTC.
+/// The current time in UTC, packed as ROOT does (`TDatime`).
 pub(crate) fn datime() -> u32 {
     let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
     let year = (i32::from(now.year()) - 1995).clamp(0, 63).unsigned_abs();
@@ -417,7 +417,7 @@ mod tests {
 
     use super::*;
 
-    /// A sink that lies about its position while it is told to.
+    /// A sink that returns a wrong position while the flag is set.
     #[derive(Debug)]
     struct Lying(MemorySink, Arc<Mutex<bool>>);
 
@@ -448,7 +448,7 @@ mod tests {
         }
     }
 
-    /// The layout was half another one then, and a later commit would have published it.
+    /// The layout was partly updated, and a later commit would have published it.
     #[test]
     fn nothing_is_published_after_a_layout_that_failed() {
         let (target, lies) = (MemoryFile::new(), Arc::new(Mutex::new(false)));

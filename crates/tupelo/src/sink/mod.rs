@@ -1,6 +1,9 @@
-//! Where an ntuple that is being written goes: sealed pages, envelopes and anchors, without a word on how they are stored.
+//! The storage of an ntuple that is being written: sealed pages, envelopes and anchors, independent of the container.
 
 mod file;
+#[cfg(test)]
+mod memory;
+mod null;
 mod paths;
 
 use std::fmt;
@@ -9,24 +12,27 @@ use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::{EnvelopeLink, Locator};
 
 pub(crate) use self::file::{FileSink, MAX_KEY_BYTES, datime};
+#[cfg(test)]
+pub(crate) use self::memory::MemorySink;
+pub(crate) use self::null::NullSink;
 use crate::Result;
 
-/// A page that is compressed and has its checksum, if any, behind it.
+/// A compressed page, followed by its checksum if it has one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SealedPage<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Bytes of the checksum among them, which locators do not count.
+    /// Bytes of the checksum among `bytes`; locators do not count them.
     pub(crate) checksum_bytes: usize,
 }
 
 impl SealedPage<'_> {
-    /// Bytes of the page itself.
+    /// Bytes of the page without its checksum.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.bytes.len().saturating_sub(self.checksum_bytes) as u64
     }
 }
 
-/// What an anchor says.
+/// The content of an anchor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Links {
     /// Epoch, major, minor and patch version of the format.
@@ -35,55 +41,55 @@ pub(crate) struct Links {
     pub(crate) footer: EnvelopeLink,
 }
 
-/// Something that a [`PageSink`] stored.
+/// What a [`PageSink`] has stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stored {
     Envelope(Locator),
-    /// All pages of one call of [`PageSink::put_pages`], by the first and the last of them.
+    /// All pages of one call of [`PageSink::put_pages`], given by the first and the last of them.
     Pages(PageInfo, PageInfo),
     Anchor(Locator),
 }
 
-/// Stores one ntuple and its attribute sets, beside others. Nothing is visible to readers before it is published and then
-/// made durable by a checkpoint, or by the end of the whole.
+/// Stores one ntuple and its attribute sets. Readers see what was published once a checkpoint, or the end of the file,
+/// has made it durable.
 pub(crate) trait PageSink: fmt::Debug + Send + Sync {
-    /// What is written to, for messages.
+    /// The name of the target, for messages.
     fn name(&self) -> &str;
 
-    /// Refuses what comes after the end: nothing would become of it.
+    /// Returns an error once nothing can be written any more.
     fn check_open(&self) -> Result<()>;
 
-    /// Bytes that were stored so far, also of other ntuples: the difference of two is what was stored in between.
+    /// Bytes stored so far, including those of other ntuples. The difference of two positions is what was stored between.
     fn position(&self) -> Result<u64>;
 
-    /// Notes that an ntuple begins; `cycle` is that of one that is continued.
+    /// Begins an ntuple; `cycle` is the cycle of an existing one that is continued.
     fn begin(&self, path: &str, title: &str, cycle: Option<u16>) -> Result<()>;
 
-    /// Stores pages; gives the place of each.
+    /// Stores pages and returns the locator of each.
     fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>>;
 
-    /// Stores an envelope, which is compressed; gives its place.
+    /// Stores a compressed envelope and returns its locator.
     fn put_envelope(&self, envelope: &[u8]) -> Result<Locator>;
 
-    /// Stores the anchor of an attribute set, to which the footer of its ntuple will lead; gives its place and its length.
+    /// Stores the anchor of an attribute set, for the footer of its ntuple; returns its locator and its length.
     fn put_anchor(&self, name: &str, links: &Links) -> Result<(Locator, u32)>;
 
-    /// Lets the path of an ntuple lead to these envelopes from the next checkpoint on.
+    /// Makes the path of an ntuple refer to these envelopes from the next checkpoint on.
     fn publish(&self, path: &str, title: &str, links: &Links) -> Result<()>;
 
-    /// Says that something is not used any more once the next state is complete.
+    /// Marks what was stored as unused once the next state is complete.
     fn release(&self, stored: Stored);
 
-    /// Makes what is published so far readable and durable.
+    /// Makes everything published so far readable and durable.
     fn checkpoint(&self) -> Result<()>;
 
-    /// Notes that an ntuple is finished.
+    /// Ends an ntuple.
     fn end(&self, path: &str);
 
-    /// Forgets an ntuple that was begun. One that is new is gone, what a checkpoint had of it included; one that was
-    /// continued stays as it was at the last checkpoint.
+    /// Abandons an ntuple. A new one is removed, including the state of its last checkpoint; a continued one keeps that
+    /// state.
     fn abandon(&self, path: &str) -> Result<()>;
 
-    /// Records that the caller gets the error that keeps the file from being finished, so that it is not reported again.
+    /// Notes that the caller receives the error that prevents the file from being finished; it is not reported again.
     fn reported(&self);
 }

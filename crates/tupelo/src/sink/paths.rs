@@ -1,4 +1,4 @@
-//! The ntuples that a writer has begun, and the directories that they will need.
+//! The ntuples of a file that are being written, and their directories.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,9 +7,9 @@ use crate::{Error, Result};
 /// Ntuples of one file, by path.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    /// Those that are not finished.
+    /// Ntuples that are not finished.
     open: BTreeMap<String, Open>,
-    /// Directories on the way to these, each with the number of those below it.
+    /// The directories of open ntuples, each with the number of open ntuples below it.
     directories: HashMap<String, usize>,
     finished: HashSet<String>,
 }
@@ -17,17 +17,17 @@ pub(super) struct Paths {
 /// An ntuple that is being written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
-    /// The cycle under which the file lists it, if it does already.
+    /// The cycle under which the file lists the ntuple, if it does.
     pub(super) cycle: Option<u16>,
-    /// Whether this writer began it, instead of continuing one that the file had.
+    /// Whether the ntuple is new, not a continued one.
     pub(super) is_new: bool,
 }
 
 impl Paths {
-    /// Whether an ntuple can be begun, or, with the cycle under which it is listed, continued.
+    /// Checks that an ntuple can be created or, with the cycle of an existing one, continued.
     pub(super) fn check(&self, path: &str, cycle: Option<u16>) -> Result<()> {
         if self.open.contains_key(path) {
-            return Err(Error::invalid_argument(format!("ntuple '{path}' is being written already")));
+            return Err(Error::invalid_argument(format!("ntuple '{path}' is already being written")));
         }
         if cycle.is_some() && self.finished.contains(path) {
             let what = "was finished by this writer; finish the file, and open it again to continue it";
@@ -53,19 +53,19 @@ impl Paths {
         self.open.get_mut(path)
     }
 
-    /// One that is not finished.
+    /// An ntuple that is not finished.
     pub(super) fn first_open(&self) -> Option<&str> {
         self.open.keys().next().map(String::as_str)
     }
 
-    /// Notes that an ntuple is finished.
+    /// Marks an ntuple as finished.
     pub(super) fn end(&mut self, path: &str) {
         if self.close(path).is_some() {
             self.finished.insert(path.to_owned());
         }
     }
 
-    /// Forgets an ntuple that was begun.
+    /// Removes an open ntuple.
     pub(super) fn close(&mut self, path: &str) -> Option<Open> {
         let open = self.open.remove(path)?;
         for directory in directories(path) {
@@ -76,7 +76,7 @@ impl Paths {
                 }
             }
         }
-        // What it was when the file was opened is not what it is now.
+        // It has changed since the file was opened, so it cannot be continued from what was read then.
         if !open.is_new {
             self.finished.insert(path.to_owned());
         }
@@ -84,7 +84,7 @@ impl Paths {
     }
 }
 
-/// The directories on the way to a path, the top one left out.
+/// The parent directories of a path, without the top one.
 fn directories(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(end, _)| &path[..end])
 }
@@ -96,19 +96,19 @@ mod tests {
     #[test]
     fn open_ntuples_keep_their_paths_and_directories() {
         let mut paths = Paths::default();
-        let said = |paths: &Paths, path: &str| paths.check(path, None).map_err(|error| error.to_string());
+        let check = |paths: &Paths, path: &str| paths.check(path, None).map_err(|error| error.to_string());
         paths.begin("a/b/n", None);
         paths.begin("a/m", None);
-        assert_eq!(said(&paths, "a/b/n").unwrap_err(), "ntuple 'a/b/n' is being written already");
-        assert_eq!(said(&paths, "a").unwrap_err(), "'a' is a directory");
-        assert_eq!(said(&paths, "a/b").unwrap_err(), "'a/b' is a directory");
-        assert_eq!(said(&paths, "a/m/n").unwrap_err(), "'a/m/n': 'a/m' is not a directory");
+        assert_eq!(check(&paths, "a/b/n").unwrap_err(), "ntuple 'a/b/n' is already being written");
+        assert_eq!(check(&paths, "a").unwrap_err(), "'a' is a directory");
+        assert_eq!(check(&paths, "a/b").unwrap_err(), "'a/b' is a directory");
+        assert_eq!(check(&paths, "a/m/n").unwrap_err(), "'a/m/n': 'a/m' is not a directory");
         paths.end("a/b/n");
-        assert_eq!((said(&paths, "a/b"), said(&paths, "a/b/n")), (Ok(()), Ok(())));
+        assert_eq!((check(&paths, "a/b"), check(&paths, "a/b/n")), (Ok(()), Ok(())));
         assert!(paths.check("a/b/n", Some(1)).unwrap_err().to_string().contains("was finished"));
-        assert!(said(&paths, "a").is_err());
+        assert!(check(&paths, "a").is_err());
         assert!(paths.close("a/m").is_some_and(|open| open.is_new) && paths.close("a/m").is_none());
-        assert_eq!((said(&paths, "a"), paths.first_open()), (Ok(()), None));
+        assert_eq!((check(&paths, "a"), paths.first_open()), (Ok(()), None));
         assert!(paths.check("a/m", Some(1)).is_ok());
     }
 }

@@ -1,5 +1,5 @@
-//! Attribute sets: what is said of ranges of entries, in small ntuples of their own (format specification, "Linked
-//! Attribute Sets"), and the metadata of an application as one of them.
+//! Attribute sets: values for ranges of entries, stored as ntuples of their own (format specification, "Linked Attribute
+//! Sets"), and application metadata as one of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 pub(super) struct Set {
     committer: Committer,
     builder: ClusterBuilder,
-    /// Whether there is something to be linked that was not before.
+    /// Whether there are changes since the set was last linked.
     is_changed: bool,
 }
 
@@ -43,10 +43,10 @@ impl Set {
 
     fn append(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
         let Self { committer, builder, is_changed } = self;
-        let check = || {
+        let mut check = || {
             committer.check_usable()?;
-            let batch = set_batch(ranges, values)?;
-            builder.check(&batch).map(|()| batch)
+            let batch = [set_batch(ranges, values)?];
+            builder.validate(&batch).map(|()| batch)
         };
         let batch = check().map_err(|e| committer.context(e))?;
         *is_changed = true;
@@ -72,7 +72,7 @@ impl LinkedSet for Set {
     }
 }
 
-/// Writes one attribute set. It becomes visible with its ntuple; there is nothing to finish.
+/// Writes one attribute set. It becomes visible with its ntuple and does not need to be finished.
 #[derive(Debug)]
 pub struct AttributeSetWriter {
     set: Arc<Mutex<Set>>,
@@ -83,12 +83,12 @@ impl AttributeSetWriter {
         Self { set }
     }
 
-    /// Says something of ranges of entries: of `ranges[i]` what row `i` of `values` holds, whose columns are the fields
-    /// of the set's schema, in order. Ranges may overlap, be empty, and reach behind the entries that are there yet.
+    /// Appends values for ranges of entries: row `i` of `values` belongs to `ranges[i]`. The columns are the fields of the
+    /// set's schema, in order. Ranges may overlap, be empty, and extend past the entries written so far.
     ///
     /// # Errors
-    /// Invalid argument where numbers of ranges and rows differ, a range is reversed or columns do not fit: then nothing
-    /// is written. Storage errors, after which the ntuple cannot be finished.
+    /// Invalid argument if the numbers of ranges and rows differ, a range is reversed or columns do not match the schema:
+    /// then nothing is written. Storage errors, after which the ntuple cannot be finished.
     pub fn write(&mut self, ranges: &[Range<u64>], values: &RecordBatch) -> Result<()> {
         self.set.lock().unwrap_or_else(PoisonError::into_inner).append(ranges, values)
     }
@@ -129,20 +129,20 @@ fn set_batch(ranges: &[Range<u64>], values: &RecordBatch) -> Result<RecordBatch>
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
-/// Pairs of key and value that speak of all entries.
+/// Pairs of key and value for the whole ntuple.
 #[derive(Debug, Default)]
 pub(super) struct Metadata {
     values: BTreeMap<String, String>,
-    /// Whether values were set or removed.
+    /// Whether values were set or removed since the last write.
     is_changed: bool,
-    /// The number of entries for which they were written last.
+    /// The number of entries at the last write.
     written_for: Option<u64>,
-    /// Whether a set of the name has another schema, or says what pairs cannot: that is left as it is.
+    /// Whether a set of the name has another schema, or rows that are not metadata: it is not changed then.
     is_foreign: bool,
 }
 
 impl Metadata {
-    /// That of an ntuple which is continued.
+    /// The metadata of an existing ntuple.
     pub(super) fn existing(ntuple: &Ntuple) -> Result<Self> {
         let exists = ntuple.attribute_sets().any(|name| name == METADATA_SET);
         let own = ntuple.own_metadata()?;
@@ -155,17 +155,17 @@ impl Metadata {
         &self.values
     }
 
-    /// Whether the set of the name is theirs, or will be.
+    /// Whether the set of the name holds metadata, or will.
     pub(super) fn has_set(&self) -> bool {
         !self.values.is_empty() || self.written_for.is_some()
     }
 
-    /// Sets a value, or removes it where there is none.
+    /// Sets or removes a value.
     pub(super) fn set(&mut self, key: &str, value: Option<&str>) -> Result<()> {
         if self.is_foreign {
             return Err(Error::invalid_argument(format!(
-                "the ntuple has an attribute set '{METADATA_SET}' of another program, which is no list of pairs that \
-                 speak of all entries; write an attribute set of another name"
+                "the ntuple has an attribute set '{METADATA_SET}' of another program, which is not a list of key-value \
+                 pairs for all entries; write an attribute set of another name"
             )));
         }
         match value {
@@ -177,7 +177,7 @@ impl Metadata {
     }
 }
 
-/// A set of all pairs. All of it is written each time: that is little, and a set cannot take back what it said.
+/// The set is rewritten as a whole after each change: it is small, and rows of an attribute set cannot be removed.
 impl LinkedSet for Metadata {
     fn write(
         &mut self,
@@ -186,7 +186,7 @@ impl LinkedSet for Metadata {
         _: &mut Vec<Stored>,
     ) -> Result<Option<(Links, Vec<Stored>)>> {
         let is_new = std::mem::take(&mut self.is_changed) || self.written_for != Some(entries);
-        // Where all pairs were removed that a file had, it gets a set without any.
+        // If all pairs of a file were removed, an empty set is written.
         if !is_new || self.values.is_empty() && self.written_for.is_none() {
             return Ok(None);
         }
@@ -199,9 +199,9 @@ impl LinkedSet for Metadata {
         let options = WriteOptions::default().for_attributes();
         let (mut committer, mut builder) = Committer::create(Arc::clone(sink), place, &set_schema(&schema)?, options)?;
         let ranges = vec![0..entries; pairs.num_rows()];
-        builder.append(&set_batch(&ranges, &pairs)?, |cluster| committer.commit(cluster))?;
+        builder.append(&[set_batch(&ranges, &pairs)?], |cluster| committer.commit(cluster))?;
         builder.flush(|cluster| committer.commit(cluster))?;
-        // The next state needs nothing of this one.
+        // The next state uses none of these records.
         let mut stored = committer.stored_pages();
         let links = committer.put_footer()?;
         stored.extend(committer.stored_envelopes());

@@ -1,4 +1,4 @@
-//! From batches to stored clusters: what one context of an ntuple collects, by itself.
+//! From batches to stored clusters: the open cluster of one context.
 
 use std::sync::Arc;
 
@@ -6,25 +6,29 @@ use arrow_array::{ArrayRef, RecordBatch};
 
 use super::WriteOptions;
 use super::options::{PENDING_BYTES, WRITE_BYTES};
-use super::records::Added;
-use crate::encode::{Check, ColumnWriter, FieldWriter, StoredColumn};
+use super::records::AddedFields;
+use super::sealed::{self, SealedCluster, SealedColumn};
+use crate::encode::{ColumnWriter, FieldWriter, PackedPage, PageOptions, SealedPage, StoredColumn};
+use crate::pool::{self, Background};
 use crate::sink::PageSink;
-use crate::{Error, Result, pool};
+use crate::{Error, Result};
 
 /// Entries are appended in pieces of about this many bytes, between which a cluster may end.
 const PIECE_BYTES: u64 = 4 << 20;
-/// Entries of the largest piece that is looked at at once before anything is appended.
-const MAX_CHECKED_ENTRIES: u64 = 64 << 10;
-/// Entries of the first piece, before anything is known of their size.
+/// Entries of the largest piece of a batch that is only validated.
+const MAX_VALIDATED_ENTRIES: u64 = 64 << 10;
+/// Entries of the first piece, before the size of an entry is known.
 const FIRST_PIECE_ENTRIES: u64 = 256;
-/// Values that are sealed at once when too many wait, in bytes: as packed pages they take memory once more.
+/// Values that are packed together when too many are pending, in bytes: the packed pages take the same memory again.
 const RELIEF_BYTES: u64 = PIECE_BYTES;
-/// What compression is expected to leave before the first page is there; ROOT's guess.
+/// Pages that may be in compression while the next piece is encoded, in bytes before compression.
+const SEALING_BYTES: u64 = 2 * PIECE_BYTES;
+/// The compression ratio that is assumed before the first page is compressed, as by ROOT.
 const FIRST_RATIO: f64 = 0.5;
 
-/// What was written, counted from when the writer was made; entries and clusters count those before as well.
+/// What was written since the writer was created; entries and clusters include those that existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
+pub struct WriteProgress {
     /// Entries.
     pub entries: u64,
     /// Clusters.
@@ -46,11 +50,16 @@ pub(super) struct ClusterBuilder {
     max_unpacked_cluster_bytes: u64,
     /// Entries of the open cluster.
     entries: u64,
+    /// Entries that are staged and are appended next.
+    staged_entries: usize,
+    sealing: Background<Result<Vec<NumberedPage>>>,
+    /// The most bytes that the pages in compression can have when they are sealed; 0 without any.
+    sealing_bytes: u64,
     /// What all contexts together have committed, as far as this one knows.
-    pub(super) written: Written,
+    pub(super) progress: WriteProgress,
 }
 
-/// A complete cluster, whose pages are in the file.
+/// A complete cluster, whose pages are stored.
 #[derive(Debug)]
 pub(super) struct StoredCluster {
     pub(super) entries: u64,
@@ -76,17 +85,23 @@ impl ClusterBuilder {
             cluster_bytes: options.cluster_bytes,
             max_unpacked_cluster_bytes: options.max_unpacked_cluster_bytes(),
             entries: 0,
-            written: Written::default(),
+            staged_entries: 0,
+            sealing: Background::default(),
+            sealing_bytes: 0,
+            progress: WriteProgress::default(),
         }
     }
 
-    /// Another one of the same fields, for another context; empty.
+    /// An empty builder of the same fields, for another context.
     pub(super) fn another(&self) -> Self {
         Self {
             sink: Arc::clone(&self.sink),
             fields: self.fields.clone(),
             columns: self.columns.iter().map(ColumnWriter::another).collect(),
             entries: 0,
+            staged_entries: 0,
+            sealing: Background::default(),
+            sealing_bytes: 0,
             ..*self
         }
     }
@@ -96,8 +111,8 @@ impl ClusterBuilder {
         self.entries
     }
 
-    /// Goes on with more top-level fields, or with more members of the record of a path.
-    pub(super) fn extend(&mut self, added: &mut Added, path: Option<&str>) {
+    /// Appends top-level fields, or members to the record of a path.
+    pub(super) fn extend(&mut self, added: &mut AddedFields, path: Option<&str>) {
         self.columns.append(&mut added.columns);
         let Some(path) = path else { return self.fields.append(&mut added.fields) };
         let mut names = path.split('.');
@@ -113,48 +128,82 @@ impl ClusterBuilder {
         }
     }
 
-    /// Whether all entries of a batch can be appended: nothing of one that is refused may stay.
-    pub(super) fn check(&self, batch: &RecordBatch) -> Result<()> {
-        let is_whole = self.is_whole(batch)?;
-        let bytes_per_entry = batch.get_array_memory_size() as u64 / (batch.num_rows() as u64).max(1);
-        let piece = (PIECE_BYTES / bytes_per_entry.max(1)).clamp(FIRST_PIECE_ENTRIES, MAX_CHECKED_ENTRIES) as usize;
-        let mut check = Check(&self.columns);
-        for start in (0..batch.num_rows()).step_by(piece) {
-            pool::check()?;
-            let piece = batch.slice(start, piece.min(batch.num_rows() - start));
-            fields_of(&self.fields, &piece, is_whole).try_for_each(|(field, array)| field.append(array, &mut check))?;
+    /// Checks that all entries of the batches can be appended. After an error the cluster is as it was before.
+    ///
+    /// A batch of one piece stays staged for [`ClusterBuilder::append`]. The values of more than that would take too much
+    /// memory as columns, so they are staged piece by piece and discarded: nothing is encoded before all of them fit.
+    pub(super) fn validate(&mut self, batches: &[RecordBatch]) -> Result<()> {
+        let entries = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        if let [batch] = batches
+            && (1..=self.piece_entries()).contains(&(entries as u64))
+        {
+            let is_whole = self.is_whole(batch)?;
+            return self.stage(batch, is_whole);
         }
-        Ok(())
-    }
-
-    /// Appends all entries of a batch that was [checked](ClusterBuilder::check); every cluster that becomes full is given to
-    /// `commit`, which answers what is written then.
-    pub(super) fn append(
-        &mut self,
-        batch: &RecordBatch,
-        mut commit: impl FnMut(StoredCluster) -> Result<Written>,
-    ) -> Result<()> {
-        let is_whole = self.is_whole(batch)?;
-        let (mut start, entries) = (0, batch.num_rows());
-        while start < entries {
-            let count = self.piece_entries().min((entries - start) as u64) as usize;
-            let piece = batch.slice(start, count);
-            let Self { fields, columns, .. } = self;
-            fields_of(fields, &piece, is_whole).try_for_each(|(field, array)| field.append(array, &mut **columns))?;
-            start += count;
-            self.entries += count as u64;
-            self.relieve()?;
-            self.seal()?;
-            match self.is_full() {
-                true => self.flush(&mut commit)?,
-                false => self.store_if_many()?,
+        for batch in batches {
+            let is_whole = self.is_whole(batch)?;
+            let bytes_per_entry = batch.get_array_memory_size() as u64 / (batch.num_rows() as u64).max(1);
+            let piece = (PIECE_BYTES / bytes_per_entry.max(1)).clamp(FIRST_PIECE_ENTRIES, MAX_VALIDATED_ENTRIES);
+            for piece in pieces(batch, piece as usize) {
+                pool::check()?;
+                self.stage(&piece, is_whole)?;
+                self.discard();
             }
         }
         Ok(())
     }
 
-    /// Whether a batch has columns for projected fields too. They have nothing to be written; a batch that was read may
-    /// have them all the same.
+    /// Appends all entries of batches that were [validated](ClusterBuilder::validate). Full clusters are passed to
+    /// `commit`, which returns the progress of the ntuple.
+    pub(super) fn append(
+        &mut self,
+        batches: &[RecordBatch],
+        mut commit: impl FnMut(StoredCluster) -> Result<WriteProgress>,
+    ) -> Result<()> {
+        for batch in batches {
+            let is_whole = self.is_whole(batch)?;
+            let (mut start, entries) = (0, batch.num_rows());
+            while start < entries {
+                if self.staged_entries == 0 {
+                    let count = self.piece_entries().min((entries - start) as u64) as usize;
+                    self.stage(&batch.slice(start, count), is_whole)?;
+                }
+                start += self.staged_entries;
+                self.append_staged()?;
+                self.relieve()?;
+                self.seal()?;
+                match self.is_full()? {
+                    true => self.flush(&mut commit)?,
+                    false => self.store_if_many()?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stages a piece of a batch, or nothing after an error.
+    fn stage(&mut self, piece: &RecordBatch, is_whole: bool) -> Result<()> {
+        let Self { fields, columns, .. } = self;
+        let staged = fields_of(fields, piece, is_whole).try_for_each(|(field, array)| field.stage(array, columns));
+        self.staged_entries = piece.num_rows();
+        staged.inspect_err(|_| self.discard())
+    }
+
+    fn discard(&mut self) {
+        self.staged_entries = 0;
+        self.columns.iter_mut().for_each(ColumnWriter::discard_staged);
+    }
+
+    fn append_staged(&mut self) -> Result<()> {
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            column.append_staged().map_err(|e| of_field(e, &self.fields, index))?;
+        }
+        self.entries += std::mem::take(&mut self.staged_entries) as u64;
+        Ok(())
+    }
+
+    /// Whether a batch has columns for projected fields too. These are ignored: projected fields have no data of their
+    /// own, but batches that were read contain them.
     fn is_whole(&self, batch: &RecordBatch) -> Result<bool> {
         let stored = self.fields.iter().flatten().count();
         let is_whole = batch.num_columns() == self.fields.len();
@@ -170,15 +219,15 @@ impl ClusterBuilder {
     }
 
     /// Ends the open cluster, if it has entries.
-    pub(super) fn flush(&mut self, mut commit: impl FnMut(StoredCluster) -> Result<Written>) -> Result<()> {
+    pub(super) fn flush(&mut self, mut commit: impl FnMut(StoredCluster) -> Result<WriteProgress>) -> Result<()> {
         if self.entries == 0 {
             return Ok(());
         }
         let unpacked_bytes = self.unpacked_bytes();
         let mut packed = 0;
-        for k in 0..self.columns.len() {
-            packed += self.columns[k].pending_packed_bytes();
-            self.columns[k].seal_pending().map_err(|e| of_field(e, &self.fields, k))?;
+        for index in 0..self.columns.len() {
+            packed += self.columns[index].pending_packed_bytes();
+            self.columns[index].pack_pending().map_err(|e| of_field(e, &self.fields, index))?;
             if packed >= PIECE_BYTES {
                 self.seal()?;
                 self.store_if_many()?;
@@ -190,28 +239,66 @@ impl ClusterBuilder {
         let stored_bytes = self.columns.iter().map(|column| column.sealed_bytes).sum();
         let columns = self.columns.iter_mut().map(ColumnWriter::take_cluster).collect();
         let entries = std::mem::take(&mut self.entries);
-        self.written = commit(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })?;
+        self.progress = commit(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })?;
+        Ok(())
+    }
+
+    /// Checks a cluster whose pages are sealed; returns its columns in the order of the builder's own. `writers` has the
+    /// index of that for each physical column.
+    pub(super) fn check_sealed(&self, cluster: SealedCluster, writers: &[Option<usize>]) -> Result<Vec<SealedColumn>> {
+        if cluster.entries == 0 {
+            return Err(Error::invalid_argument("a sealed cluster without entries"));
+        }
+        let columns = sealed::by_writer(cluster.columns, writers, &self.columns)?;
+        sealed::check_elements(&self.fields, &columns, cluster.entries).map(|()| columns)
+    }
+
+    /// Stores a checked cluster, after the open one was flushed.
+    pub(super) fn append_sealed(
+        &mut self,
+        entries: u64,
+        columns: Vec<SealedColumn>,
+        commit: impl FnOnce(StoredCluster) -> Result<WriteProgress>,
+    ) -> Result<()> {
+        debug_assert_eq!(self.entries, 0, "the open cluster is flushed first");
+        let pages: Vec<_> = columns.iter().flat_map(|column| column.pages.iter().map(SealedPage::as_stored)).collect();
+        let mut locators = self.sink.put_pages(&pages)?.into_iter();
+        let unpacked_bytes = columns.iter().map(SealedColumn::unpacked_bytes).sum();
+        let stored_bytes = columns.iter().map(SealedColumn::stored_bytes).sum();
+        let store = |SealedColumn { compression, pages, .. }| {
+            let pages = pages.into_iter().zip(&mut locators).map(|(page, locator)| page.stored_at(locator)).collect();
+            StoredColumn { pages, compression }
+        };
+        let columns = columns.into_iter().map(store).collect();
+        self.progress = commit(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })?;
         Ok(())
     }
 
     /// Keeps the memory of sealed pages within [`WRITE_BYTES`] and a piece.
     fn store_if_many(&mut self) -> Result<()> {
-        let waiting: u64 = self.columns.iter().map(|column| column.waiting_bytes).sum();
-        if waiting >= WRITE_BYTES { self.store() } else { Ok(()) }
+        let waiting = |builder: &Self| -> u64 { builder.columns.iter().map(|column| column.waiting_bytes).sum() };
+        // As in `is_full`: which pages are stored together must not depend on threads.
+        while self.sealing_bytes > 0 && waiting(self) + self.sealing_bytes >= WRITE_BYTES {
+            self.await_sealed()?;
+        }
+        if waiting(self) >= WRITE_BYTES { self.store() } else { Ok(()) }
     }
 
-    /// Writes all sealed pages, ordered by column.
+    /// Stores all sealed pages, ordered by column.
     fn store(&mut self) -> Result<()> {
+        while self.sealing_bytes > 0 {
+            self.await_sealed()?;
+        }
         let pages: Vec<_> = self.columns.iter().flat_map(ColumnWriter::waiting).collect();
         let mut locators = self.sink.put_pages(&pages)?.into_iter();
-        self.columns.iter_mut().for_each(|column| column.place(&mut locators));
+        self.columns.iter_mut().for_each(|column| column.set_stored(&mut locators));
         Ok(())
     }
 
-    /// As many entries as fit into a piece, judged by those of the open cluster, or else by those before it.
+    /// The number of entries of a piece, from the mean size of entries in the open cluster or else in those before it.
     fn piece_entries(&self) -> u64 {
         let (entries, bytes) = match self.entries {
-            0 => (self.written.entries, self.written.unpacked_bytes),
+            0 => (self.progress.entries, self.progress.unpacked_bytes),
             entries => (entries, self.unpacked_bytes()),
         };
         if entries == 0 {
@@ -225,7 +312,7 @@ impl ClusterBuilder {
         self.columns.iter().map(|column| column.packed_bytes + column.pending_packed_bytes()).sum()
     }
 
-    /// Keeps the memory of values that wait for their pages within [`PENDING_BYTES`], however many columns there are.
+    /// Keeps the memory of pending values within [`PENDING_BYTES`], however many columns there are.
     fn relieve(&mut self) -> Result<()> {
         let mut pending: u64 = self.columns.iter().map(ColumnWriter::pending_bytes).sum();
         if pending <= PENDING_BYTES {
@@ -233,49 +320,128 @@ impl ClusterBuilder {
         }
         let mut largest: Vec<(usize, &mut ColumnWriter)> = self.columns.iter_mut().enumerate().collect();
         largest.sort_by_key(|(_, column)| std::cmp::Reverse(column.pending_bytes()));
-        for (k, column) in largest {
+        for (index, column) in largest {
             if pending <= PENDING_BYTES - RELIEF_BYTES {
                 break;
             }
             pending -= column.pending_bytes();
-            column.seal_pending().map_err(|e| of_field(e, &self.fields, k))?;
+            column.pack_pending().map_err(|e| of_field(e, &self.fields, index))?;
         }
         Ok(())
     }
 
-    /// Compresses all pages that wait for it, each as a task.
+    /// Starts the compression of all packed pages. With several threads it goes on while the next piece is encoded.
     fn seal(&mut self) -> Result<()> {
-        let mut tasks = Vec::new();
-        for (k, column) in self.columns.iter_mut().enumerate() {
-            let sealing = column.sealing();
-            tasks.extend(column.take_packed().into_iter().map(|page| (k, sealing, page)));
+        pool::check()?;
+        let mut pages = Vec::new();
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            let options = column.options();
+            let packed = column.take_packed();
+            pages.extend(packed.map(|(number, page)| UnsealedPage { column: index, number, options, page }));
         }
-        let bytes = tasks.iter().map(|(_, _, page)| page.bytes()).sum();
-        // A page may take its codec a second: who wants no more does not wait for those under way.
-        let seal = move || pool::map(tasks, bytes, |(k, sealing, page)| Ok((k, page.seal(&sealing))));
-        for (k, page) in pool::apart(bytes, seal)? {
-            self.columns[k].put(page.map_err(|e| of_field(e, &self.fields, k))?);
+        let bytes = pages.iter().map(|page: &UnsealedPage| page.page.bytes()).sum();
+        if bytes < pool::SMALL_BYTES || !pool::is_concurrent() {
+            // A page may take its codec a second: a caller who is cancelled does not wait for it.
+            let sealed = pool::apart(bytes, move || pool::map(pages, bytes, |page| Ok(page.seal())))?;
+            return sealed.into_iter().try_for_each(|page| self.put_sealed(page));
+        }
+        self.sealing_bytes += pages.iter().map(|page| page.page.max_sealed_bytes()).sum::<u64>();
+        // Tasks of single small pages would cost more than their compression.
+        let (mut task, mut task_bytes) = (Vec::new(), 0);
+        for page in pages {
+            task_bytes += page.page.bytes();
+            task.push(page);
+            if task_bytes >= pool::SMALL_BYTES {
+                self.start(std::mem::take(&mut task));
+                task_bytes = 0;
+            }
+        }
+        if !task.is_empty() {
+            self.start(task);
+        }
+        while self.sealing_bytes > SEALING_BYTES {
+            self.await_sealed()?;
         }
         Ok(())
     }
 
-    fn is_full(&self) -> bool {
-        self.unpacked_bytes() >= self.max_unpacked_cluster_bytes || self.stored_bytes() >= self.cluster_bytes
+    fn start(&self, task: Vec<UnsealedPage>) {
+        self.sealing.start(move || Ok(task.into_iter().map(UnsealedPage::seal).collect()));
     }
 
-    /// Bytes that the open cluster has when it is stored, as far as they can be known before all is compressed.
+    /// Waits for pages in compression.
+    fn await_sealed(&mut self) -> Result<()> {
+        for page in self.sealing.next()? {
+            self.sealing_bytes -= page.max_bytes;
+            self.put_sealed(page)?;
+        }
+        Ok(())
+    }
+
+    fn put_sealed(&mut self, page: NumberedPage) -> Result<()> {
+        let sealed = page.sealed.map_err(|e| of_field(e, &self.fields, page.column))?;
+        self.columns[page.column].put_sealed(page.number, sealed);
+        Ok(())
+    }
+
+    fn is_full(&mut self) -> Result<bool> {
+        if self.unpacked_bytes() >= self.max_unpacked_cluster_bytes {
+            return Ok(true);
+        }
+        // With any number of threads a cluster ends after the same entry: if it cannot be full, whatever the pages in
+        // compression become, their sizes are not needed.
+        while self.sealing_bytes > 0 && self.stored_bytes() >= self.cluster_bytes {
+            self.await_sealed()?;
+        }
+        Ok(self.stored_bytes() >= self.cluster_bytes)
+    }
+
+    /// Estimate of the stored size of the open cluster in bytes. Pages in compression count with the most that they can
+    /// become, pending values with the ratio so far.
     pub(super) fn stored_bytes(&self) -> u64 {
         let sum = |of: fn(&ColumnWriter) -> u64| self.columns.iter().map(of).sum::<u64>();
-        let (sealed, packed) = (sum(|c| c.sealed_bytes), sum(|c| c.packed_bytes));
+        let sealed = sum(|column| column.sealed_bytes) + self.sealing_bytes;
+        let packed = sum(|column| column.packed_bytes);
         let pending = sum(ColumnWriter::pending_packed_bytes);
-        let (known_stored, known_packed) = (sealed + self.written.stored_bytes, packed + self.written.unpacked_bytes);
-        let ratio = match known_packed {
+        let (all_stored, all_packed) = (sealed + self.progress.stored_bytes, packed + self.progress.unpacked_bytes);
+        let ratio = match all_packed {
             _ if !self.is_compressed => 1.0,
             0 => FIRST_RATIO,
-            packed => known_stored as f64 / packed as f64,
+            packed => all_stored as f64 / packed as f64,
         };
         (sealed as f64 + pending as f64 * ratio).ceil() as u64
     }
+}
+
+/// A page before compression, with its number in its column.
+struct UnsealedPage {
+    column: usize,
+    number: usize,
+    options: PageOptions,
+    page: PackedPage,
+}
+
+/// A page after compression.
+#[derive(Debug)]
+struct NumberedPage {
+    column: usize,
+    number: usize,
+    /// The most that it could have become.
+    max_bytes: u64,
+    sealed: Result<SealedPage>,
+}
+
+impl UnsealedPage {
+    fn seal(self) -> NumberedPage {
+        let Self { column, number, options, page } = self;
+        NumberedPage { column, number, max_bytes: page.max_sealed_bytes(), sealed: page.seal(&options) }
+    }
+}
+
+/// The pieces of so many entries of a batch.
+fn pieces(batch: &RecordBatch, entries: usize) -> impl Iterator<Item = RecordBatch> {
+    let starts = (0..batch.num_rows()).step_by(entries);
+    starts.map(move |start| batch.slice(start, entries.min(batch.num_rows() - start)))
 }
 
 /// The fields that are written, each with its column of a batch.

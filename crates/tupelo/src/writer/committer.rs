@@ -1,4 +1,4 @@
-//! What all contexts of one ntuple share: its metadata, and the clusters that are written.
+//! State that all contexts of an ntuple share: its metadata and the committed clusters.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,9 +12,9 @@ use tupelo_format::envelope::{
 };
 use tupelo_format::locator::EnvelopeLink;
 
-use super::cluster_builder::{ClusterBuilder, StoredCluster, Written};
+use super::cluster_builder::{ClusterBuilder, StoredCluster, WriteProgress};
 use super::groups::{self, Groups, Listed};
-use super::records::{Added, Mark, Model, check_name};
+use super::records::{AddedFields, Mark, Model, check_name};
 use super::{WriteOptions, reopen};
 use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};
@@ -22,29 +22,29 @@ use crate::schema::Schema;
 use crate::sink::{Links, PageSink, Stored};
 use crate::{Error, Result, pool};
 
-/// Pages after which a cluster group is closed, so that page lists stay readable in one piece.
+/// Pages after which a cluster group is closed, which limits the size of page lists.
 const GROUP_PAGES: usize = 1 << 20;
-/// Automatic checkpoints are made whenever they are due until their own records take this many bytes: 64 KiB. Later ones
-/// wait until the records of all take no more than the data.
+/// Automatic checkpoints are made whenever they are due until their own records take this many bytes: 64 KiB. After that,
+/// the records of all checkpoints together never take more bytes than the data.
 const FREE_CHECKPOINT_BYTES: u64 = 64 << 10;
-/// Format version that is stamped, as by ROOT 6.40.
+/// The format version that is written, as by ROOT 6.40.
 const FORMAT_VERSION: [u16; 4] = [1, 0, 2, 0];
 /// Version of the attribute schema (format specification, "Linked Attribute Sets").
 const ATTRIBUTE_SCHEMA: (u16, u16) = (1, 0);
 
-/// Where an ntuple's anchor goes.
+/// Where the anchor of an ntuple is stored.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
-    /// Into the file's directories, under this path.
+    /// In the file's directories, under this path.
     Listed(String),
-    /// Nowhere but into the footer of the ntuple that the set of this name belongs to.
+    /// Only in the footer of the ntuple to which the attribute set of this name belongs.
     AttributeSet(String),
 }
 
 /// An attribute set to which the footer links.
 pub(super) trait LinkedSet: fmt::Debug + Send {
-    /// Writes what is pending, for an ntuple of so many entries. Where that makes the set another one, gives its links and
-    /// what only this state of it needs; `old` gets what no state needs any more.
+    /// Writes pending data for an ntuple of so many entries. If the set has changed, returns its links and the records
+    /// that only this state uses; records that no state uses any more are added to `old`.
     fn write(
         &mut self,
         sink: &Arc<dyn PageSink>,
@@ -52,11 +52,11 @@ pub(super) trait LinkedSet: fmt::Debug + Send {
         old: &mut Vec<Stored>,
     ) -> Result<Option<(Links, Vec<Stored>)>>;
 
-    /// Ends it with its ntuple.
+    /// Ends the set together with its ntuple.
     fn end(&mut self);
 }
 
-/// A set that its writer and the writer of its ntuple share.
+/// A set shared by its own writer and that of its ntuple.
 pub(super) type SharedSet = Arc<Mutex<dyn LinkedSet>>;
 
 /// One ntuple being written.
@@ -69,41 +69,41 @@ pub(super) struct Committer {
     header: Header,
     header_link: EnvelopeLink,
     header_checksum: u64,
-    /// What the last footer said, and the next one repeats.
+    /// The content of the last footer, from which the next one is made.
     footer: Footer,
     format_version: [u16; 4],
-    /// For each physical column the number of its next element.
+    /// The index of the next element of each physical column.
     next_elements: Vec<u64>,
     /// Clusters of the open group.
     clusters: Vec<Listed>,
     /// The groups that the footer lists.
     groups: Groups,
     group_pages: usize,
-    /// What the next state does not need: the last footer, above all.
+    /// Records that the next state does not use, such as the last footer.
     superseded: Vec<Stored>,
-    /// By attribute set, what the footer leads to and a new state of the set supersedes.
+    /// For each attribute set, the records that its next state supersedes.
     set_records: HashMap<String, Vec<Stored>>,
     pub(super) sets: Vec<(String, SharedSet)>,
     /// The set of the ntuple's metadata.
     pub(super) metadata: Option<SharedSet>,
-    written: Written,
+    progress: WriteProgress,
     checkpoint: LastCheckpoint,
     /// Contexts of parallel filling that are not finished.
     pub(super) contexts: usize,
-    /// Why nothing may be published any more.
+    /// Why the ntuple is poisoned: nothing more may be published.
     pub(super) poisoned: Option<String>,
-    /// Whether the last state lacks something.
+    /// Whether there are changes since the last published state.
     is_changed: bool,
     is_finished: bool,
 }
 
-/// What was written when the last checkpoint was made.
+/// The progress at the last checkpoint.
 #[derive(Debug)]
 struct LastCheckpoint {
     clusters: u64,
     stored_bytes: u64,
     at: Instant,
-    /// What it wrote itself, in bytes: page list, footer, directories.
+    /// Bytes of its own records: page list, footer, directories.
     own_bytes: u64,
     /// The same for all checkpoints of this writer.
     all_bytes: u64,
@@ -142,7 +142,7 @@ impl Committer {
         };
         let (envelope, header_checksum) = header.write();
         let footer = Footer { header_checksum, ..Footer::default() };
-        readable(&header, header_checksum, &footer)?;
+        check_readable(&header, header_checksum, &footer)?;
         if let Place::Listed(path) = &place {
             sink.begin(path, options.description(), None)?;
         }
@@ -173,9 +173,9 @@ impl Committer {
         let version = ntuple.format_version();
         let version = [version.epoch, version.major, version.minor, version.patch];
         committer.format_version = committer.format_version.max(version);
-        committer.written.entries = ntuple.entries();
-        committer.written.clusters = ntuple.clusters();
-        committer.checkpoint.clusters = committer.written.clusters;
+        committer.progress.entries = ntuple.entries();
+        committer.progress.clusters = ntuple.clusters();
+        committer.checkpoint.clusters = committer.progress.clusters;
         committer.superseded.push(Stored::Envelope(old.footer_blob));
         committer.groups = Groups::existing(ntuple, committer.footer.cluster_groups.len());
         Ok((committer, builder))
@@ -207,7 +207,7 @@ impl Committer {
             set_records: HashMap::new(),
             sets: Vec::new(),
             metadata: None,
-            written: Written::default(),
+            progress: WriteProgress::default(),
             checkpoint: LastCheckpoint { clusters: 0, stored_bytes: 0, at: Instant::now(), own_bytes: 0, all_bytes: 0 },
             contexts: 0,
             poisoned: None,
@@ -220,38 +220,38 @@ impl Committer {
         &self.sink
     }
 
-    pub(super) fn written(&self) -> Written {
-        self.written
+    pub(super) fn progress(&self) -> WriteProgress {
+        self.progress
     }
 
     /// Adds fields after `entries` entries: top-level ones, or members of the untyped record of a path.
-    pub(super) fn extend(&mut self, schema: &Schema, path: Option<&str>, entries: u64) -> Result<Added> {
+    pub(super) fn extend(&mut self, schema: &Schema, path: Option<&str>, entries: u64) -> Result<AddedFields> {
         if self.contexts > 0 {
             return Err(Error::invalid_argument(format!(
                 "fields cannot be added while {} fill contexts write clusters of their own; finish them first",
                 self.contexts
             )));
         }
-        // Encodings and codecs of single fields were said of the first ones.
+        // Encodings and compression of single fields refer to the fields of the beginning.
         let options = self.options.clone().without_fields();
         let Some(path) = path else { return self.extend_top(schema, &options, entries) };
         let mut model = self.model.clone();
         let mut added = model.add_members(path, schema, &options, entries)?;
         let mut footer = self.footer.clone();
         append(&mut footer.extension, std::mem::take(&mut added.records));
-        readable(&self.header, self.header_checksum, &footer)?;
+        check_readable(&self.header, self.header_checksum, &footer)?;
         (self.model, self.footer, self.is_changed) = (model, footer, true);
         self.next_elements.extend_from_slice(&added.first_elements);
         Ok(added)
     }
 
-    /// Adds top-level fields at a cost that does not depend on those there are: an ntuple may get thousands, each by a
-    /// call of its own.
-    fn extend_top(&mut self, schema: &Schema, options: &WriteOptions, entries: u64) -> Result<Added> {
+    /// Adds top-level fields at a cost that does not depend on the number of existing fields: an ntuple may get thousands,
+    /// one call at a time.
+    fn extend_top(&mut self, schema: &Schema, options: &WriteOptions, entries: u64) -> Result<AddedFields> {
         let mark = self.model.mark();
         let mut added = self.model.add(schema, options, entries)?;
         if let Err(error) = self.check_added(&added.records, &mark) {
-            self.model.undo(&mark, &added.placed);
+            self.model.roll_back(&mark, &added.paths);
             return Err(error);
         }
         append(&mut self.footer.extension, std::mem::take(&mut added.records));
@@ -260,28 +260,28 @@ impl Committer {
         Ok(added)
     }
 
-    /// Whether new top-level fields can be read. Projected fields are checked together with all others. Stored ones are
-    /// checked by themselves: of the rules only that of unique names, which was checked before, is about two fields.
+    /// Checks that new top-level fields can be read. Projected fields are checked together with all others, stored ones
+    /// alone: the only rule about two stored fields is that of unique names, which was checked before.
     fn check_added(&self, records: &SchemaRecords, mark: &Mark) -> Result<()> {
         if records.fields.iter().all(|field| field.source.is_none()) {
             let header = Header { name: self.header.name.clone(), ..Header::default() };
             let footer = Footer {
                 header_checksum: self.header_checksum,
-                extension: mark.without_those_before(records),
+                extension: mark.renumber(records),
                 ..Footer::default()
             };
-            return readable(&header, self.header_checksum, &footer);
+            return check_readable(&header, self.header_checksum, &footer);
         }
         let mut footer = self.footer.clone();
         append(&mut footer.extension, records.clone());
-        readable(&self.header, self.header_checksum, &footer)
+        check_readable(&self.header, self.header_checksum, &footer)
     }
 
-    /// Writes a cluster behind those before, and makes a checkpoint where one is due.
-    pub(super) fn commit(&mut self, cluster: StoredCluster) -> Result<Written> {
+    /// Commits a cluster, and makes a checkpoint if one is due.
+    pub(super) fn commit(&mut self, cluster: StoredCluster) -> Result<WriteProgress> {
         self.check_usable()?;
         self.is_changed = true;
-        // Of an ntuple that is continued, writers come in another order than columns.
+        // In a continued ntuple, writers are in another order than physical columns.
         let mut stored: Vec<_> = cluster.columns.into_iter().map(Some).collect();
         let mut columns = Vec::with_capacity(self.model.columns.len());
         for (writer, next_element) in self.model.columns.iter().zip(&mut self.next_elements) {
@@ -295,22 +295,22 @@ impl Committer {
             *next_element += column.elements();
             columns.push(column);
         }
-        let summary = ClusterSummary { first_entry: self.written.entries, entries: cluster.entries, flags: 0 };
+        let summary = ClusterSummary { first_entry: self.progress.entries, entries: cluster.entries, flags: 0 };
         self.clusters.push((summary, columns));
-        self.written.entries += cluster.entries;
-        self.written.clusters += 1;
-        self.written.unpacked_bytes += cluster.unpacked_bytes;
-        self.written.stored_bytes += cluster.stored_bytes;
+        self.progress.entries += cluster.entries;
+        self.progress.clusters += 1;
+        self.progress.unpacked_bytes += cluster.unpacked_bytes;
+        self.progress.stored_bytes += cluster.stored_bytes;
         if self.group_pages >= GROUP_PAGES {
             self.commit_group()?;
         }
         if self.is_checkpoint_due() {
             self.make_checkpoint()?;
         }
-        Ok(self.written)
+        Ok(self.progress)
     }
 
-    /// Writes the page list of the open group, joined with groups before it where these have become many.
+    /// Writes the page list of the open group, merged with earlier groups if there are many.
     fn commit_group(&mut self) -> Result<()> {
         if self.clusters.is_empty() {
             return Ok(());
@@ -319,12 +319,12 @@ impl Committer {
         self.group_pages = 0;
         let mut envelope = groups::write(self.header_checksum, &new);
         let groups = &mut self.footer.cluster_groups;
-        let (kept, clusters) = self.groups.join(groups, new, envelope.len() as u64)?;
+        let (kept, clusters) = self.groups.merge(groups, new, envelope.len() as u64)?;
         if kept < groups.len() {
             envelope = groups::write(self.header_checksum, &clusters);
         }
-        for joined in groups.drain(kept..) {
-            self.superseded.push(Stored::Envelope(joined.page_list.locator));
+        for merged in groups.drain(kept..) {
+            self.superseded.push(Stored::Envelope(merged.page_list.locator));
         }
         let list_bytes = envelope.len() as u64;
         groups.push(ClusterGroupRecord {
@@ -337,38 +337,38 @@ impl Committer {
         Ok(())
     }
 
-    /// Whether the options want a checkpoint by now.
+    /// Whether the options ask for a checkpoint now.
     fn is_checkpoint_due(&self) -> bool {
         let every = &self.options.checkpoint;
         let since = |now: u64, then: u64| now.saturating_sub(then);
-        let is_due = every.clusters.is_some_and(|n| since(self.written.clusters, self.checkpoint.clusters) >= n)
-            || every.bytes.is_some_and(|n| since(self.written.stored_bytes, self.checkpoint.stored_bytes) >= n);
+        let is_due = every.clusters.is_some_and(|n| since(self.progress.clusters, self.checkpoint.clusters) >= n)
+            || every.bytes.is_some_and(|n| since(self.progress.stored_bytes, self.checkpoint.stored_bytes) >= n);
         is_due && self.is_checkpoint_worth(0) || self.is_time_due(0)
     }
 
-    /// Whether the clock wants a checkpoint by now; `open_bytes` are those of the open cluster.
+    /// Whether a checkpoint is due by time; `open_bytes` is the size of the open cluster.
     pub(super) fn is_time_due(&self, open_bytes: u64) -> bool {
         let is_due = self.options.checkpoint.time.is_some_and(|time| self.checkpoint.at.elapsed() >= time);
         is_due && self.is_checkpoint_worth(open_bytes)
     }
 
-    /// Whether enough was written for another checkpoint. Its records take about as much as those of the last one, and
-    /// nothing is overwritten: checkpoints after each small cluster would take far more room than the data.
+    /// Whether enough was written for another checkpoint. Its records are about as large as those of the last one and are
+    /// never overwritten: checkpoints after each small cluster would take more space than the data.
     fn is_checkpoint_worth(&self, open_bytes: u64) -> bool {
         let LastCheckpoint { own_bytes, all_bytes, .. } = self.checkpoint;
-        let data_bytes = self.written.stored_bytes.saturating_add(open_bytes).max(FREE_CHECKPOINT_BYTES);
+        let data_bytes = self.progress.stored_bytes.saturating_add(open_bytes).max(FREE_CHECKPOINT_BYTES);
         matches!(self.place, Place::Listed(_)) && all_bytes.saturating_add(own_bytes) <= data_bytes
     }
 
-    /// Makes all committed clusters readable, and durable.
+    /// Makes all committed clusters readable and durable.
     pub(super) fn make_checkpoint(&mut self) -> Result<()> {
         let before = self.sink.position()?;
         self.publish()?;
         self.sink.checkpoint()?;
         let own_bytes = self.sink.position()?.saturating_sub(before);
         self.checkpoint = LastCheckpoint {
-            clusters: self.written.clusters,
-            stored_bytes: self.written.stored_bytes,
+            clusters: self.progress.clusters,
+            stored_bytes: self.progress.stored_bytes,
             at: Instant::now(),
             own_bytes,
             all_bytes: self.checkpoint.all_bytes.saturating_add(own_bytes),
@@ -376,8 +376,8 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes page list, footer and anchor, so that the file's directories lead to all clusters so far. Does nothing
-    /// where they do already.
+    /// Writes page list, footer and anchor, so that the file's directories refer to all committed clusters. Does nothing
+    /// if they already do.
     pub(super) fn publish(&mut self) -> Result<()> {
         self.check_usable()?;
         let mut old = Vec::new();
@@ -390,13 +390,13 @@ impl Committer {
         if let Place::Listed(path) = &self.place {
             self.sink.publish(path, self.options.description(), &links)?;
         }
-        // Not before: a checkpoint of another ntuple must not call free what this one still leads to.
+        // Only now: a checkpoint of another ntuple must not free records that this one still refers to.
         old.into_iter().for_each(|stored| self.sink.release(stored));
         Ok(())
     }
 
-    /// Ends the writing of the ntuple, after all is published.
-    pub(super) fn finish(&mut self) -> Result<Written> {
+    /// Publishes everything and ends the ntuple.
+    pub(super) fn finish(&mut self) -> Result<WriteProgress> {
         self.publish()?;
         if let Place::Listed(path) = &self.place {
             self.sink.end(path);
@@ -405,10 +405,10 @@ impl Committer {
         for (_, set) in &self.sets {
             set.lock().unwrap_or_else(PoisonError::into_inner).end();
         }
-        Ok(self.written)
+        Ok(self.progress)
     }
 
-    /// Gives the ntuple up, and with it its attribute sets.
+    /// Abandons the ntuple and its attribute sets.
     pub(super) fn abandon(&mut self) -> Result<()> {
         self.poisoned.get_or_insert_with(|| "it was abandoned".to_owned());
         for (_, set) in &self.sets {
@@ -420,12 +420,12 @@ impl Committer {
         }
     }
 
-    /// Refuses all that follows.
+    /// Refuses further data.
     pub(super) fn end(&mut self) {
         self.is_finished = true;
     }
 
-    /// Refuses to end the ntuple while fill contexts may still write clusters.
+    /// Returns an error while fill contexts may still write clusters.
     pub(super) fn check_contexts(&self) -> Result<()> {
         match self.contexts {
             0 => Ok(()),
@@ -438,7 +438,7 @@ impl Committer {
         let sets: Vec<(String, SharedSet)> = self.sets.iter().cloned().chain(metadata).collect();
         for (name, set) in sets {
             let mut set = set.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((links, stored)) = set.write(&self.sink, self.written.entries, old)? {
+            if let Some((links, stored)) = set.write(&self.sink, self.progress.entries, old)? {
                 self.put_set(&name, &links, stored, old)?;
             }
         }
@@ -455,7 +455,7 @@ impl Committer {
         self.clusters.iter().filter_map(|(_, columns)| pages_of(columns)).collect()
     }
 
-    /// Header, page lists, and what was superseded, the last footer included.
+    /// Header, page lists, and superseded records including the last footer.
     pub(super) fn stored_envelopes(&mut self) -> Vec<Stored> {
         let lists = self.footer.cluster_groups.iter().map(|group| group.page_list.locator);
         let mut stored: Vec<_> = lists.chain([self.header_link.locator]).map(Stored::Envelope).collect();
@@ -463,8 +463,8 @@ impl Committer {
         stored
     }
 
-    /// Writes the anchor of an attribute set and links to it, in place of the link that there may be. `stored` is what only
-    /// this state of the set needs.
+    /// Writes the anchor of an attribute set and replaces the link to it. `stored` are the records that only this state of
+    /// the set uses.
     fn put_set(&mut self, name: &str, links: &Links, mut stored: Vec<Stored>, old: &mut Vec<Stored>) -> Result<()> {
         let (anchor, anchor_length) = self.sink.put_anchor(name, links)?;
         stored.push(Stored::Anchor(anchor));
@@ -484,12 +484,12 @@ impl Committer {
         Ok(())
     }
 
-    /// What only the last state needs, given to whoever releases it.
+    /// Takes the records that only the last state uses; the caller releases them.
     pub(super) fn take_superseded(&mut self) -> Vec<Stored> {
         std::mem::take(&mut self.superseded)
     }
 
-    /// Writes page list and footer; gives the links to them.
+    /// Writes page list and footer, and returns the links to them.
     pub(super) fn put_footer(&mut self) -> Result<Links> {
         self.commit_group()?;
         let footer = put_envelope(&*self.sink, &self.options, self.footer.write())?;
@@ -497,7 +497,7 @@ impl Committer {
         Ok(Links { version: self.format_version, header: self.header_link, footer })
     }
 
-    /// Refuses what can never become visible.
+    /// Returns an error if data could never become visible.
     pub(super) fn check_usable(&self) -> Result<()> {
         match &self.poisoned {
             None if self.is_finished => Err(Error::invalid_argument("it is finished, so nothing more can be written")),
@@ -509,7 +509,7 @@ impl Committer {
         }
     }
 
-    /// Remembers that an error left the ntuple unfit to be published, and puts its place in front of the error.
+    /// Marks the ntuple as poisoned by an error, and adds its path to the error.
     #[cold]
     pub(super) fn poison(&mut self, error: Error) -> Error {
         self.poisoned.get_or_insert_with(|| "an earlier write failed".to_owned());
@@ -517,7 +517,7 @@ impl Committer {
         self.context(error)
     }
 
-    /// Puts the place in front of an error that changed nothing.
+    /// Adds the path of the ntuple to an error that changed nothing.
     pub(super) fn context(&self, error: Error) -> Error {
         let what = match &self.place {
             Place::Listed(path) => format!("ntuple '{path}'"),
@@ -533,8 +533,8 @@ fn append(records: &mut SchemaRecords, added: SchemaRecords) {
     records.alias_columns.extend(added.alias_columns);
 }
 
-/// Refuses what this library itself would not read: one list of the format's rules serves both sides.
-fn readable(header: &Header, checksum: u64, footer: &Footer) -> Result<()> {
+/// Refuses what the reader would refuse, so that reader and writer share one set of rules.
+fn check_readable(header: &Header, checksum: u64, footer: &Footer) -> Result<()> {
     let descriptor = Descriptor::new(header.clone(), checksum, footer.clone());
     let schema = descriptor.map_err(Error::from).and_then(|descriptor| Schema::from_descriptor(&descriptor));
     schema.map(|_| ()).map_err(|error| Error::invalid_argument(error.to_string()))

@@ -1,50 +1,48 @@
-//! Cluster groups that grow: a checkpoint adds a group, and when there are enough of about one size, their page lists
-//! become one. Footers so list few groups, however many checkpoints were made, and each page list is written anew only
-//! as often as a number has digits. Pages stay where they are.
+//! Merging of cluster groups: each checkpoint adds a group, and groups of similar size are merged by writing a common page
+//! list. Footers list O(log n) groups, and each cluster is listed anew O(log n) times. Pages are not moved.
 
 use tupelo_format::envelope::{ClusterGroupRecord, ClusterSummary, ColumnPages, PageList};
 
 use crate::Result;
 use crate::reader::Ntuple;
 
-/// Groups of clusters are joined when together they have this many times the clusters of the largest of them, rounded
-/// up to a power of it.
+/// Groups are merged when together they have this many times the clusters of the largest of them, rounded up to a power of
+/// it.
 const FAN_IN: u64 = 8;
-/// Page lists that would be longer than this together are not joined, in bytes before compression: 1 MiB. A reader
-/// fetches and parses a page list as a whole.
-const MAX_JOINED_BYTES: u64 = 1 << 20;
+/// Limit of a merged page list, in bytes before compression: 1 MiB. A reader fetches and parses a page list as a whole.
+const MAX_MERGED_BYTES: u64 = 1 << 20;
 
-/// A cluster and the pages of its columns.
+/// A cluster with the pages of its columns.
 pub(super) type Listed = (ClusterSummary, Vec<ColumnPages>);
 
-/// What is known of the page lists that a footer links to.
+/// A page list in the footer.
 #[derive(Debug)]
 enum List {
-    /// All of it.
+    /// In memory.
     Known(Vec<Listed>),
-    /// It was there before, and not read yet.
+    /// Existing, and not read yet.
     Stored,
-    /// It stays as it is: it is long, or has something in it that this version does not know.
+    /// Never merged: it is long, or contains something that this version does not know.
     Sealed,
 }
 
-/// The groups of one ntuple, beside the records that its footer has of them.
+/// The groups of one ntuple, parallel to the records in its footer.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     lists: Vec<List>,
-    /// The ntuple as it was, where it is continued.
+    /// The existing ntuple that is continued.
     existing: Option<Ntuple>,
 }
 
 impl Groups {
-    /// Those of an ntuple that is continued.
+    /// The groups of an existing ntuple.
     pub(super) fn existing(ntuple: &Ntuple, groups: usize) -> Self {
         Self { lists: (0..groups).map(|_| List::Stored).collect(), existing: Some(ntuple.clone()) }
     }
 
-    /// Joins new clusters, whose page list has so many bytes, with the newest groups if it is time for that. Gives the
-    /// number of groups that stay, and the clusters of the one that follows them.
-    pub(super) fn join(
+    /// Merges new clusters, whose page list has so many bytes, with the newest groups if these are due. Returns the number
+    /// of groups that stay, and the clusters of the group after them.
+    pub(super) fn merge(
         &mut self,
         records: &[ClusterGroupRecord],
         clusters: Vec<Listed>,
@@ -54,29 +52,29 @@ impl Groups {
             let sealed = self.lists.iter().rposition(|list| matches!(list, List::Sealed)).map_or(0, |last| last + 1);
             let candidates = records.get(sealed..).unwrap_or_default();
             let sizes = candidates.iter().map(|record| (u64::from(record.clusters), record.page_list.length));
-            let kept = sealed + first_joined(&sizes.collect::<Vec<_>>(), (clusters.len() as u64, list_bytes));
+            let kept = sealed + first_merged(&sizes.collect::<Vec<_>>(), (clusters.len() as u64, list_bytes));
             if self.load(records, kept)? {
                 break kept;
             }
         };
-        let mut joined = Vec::new();
+        let mut merged = Vec::new();
         for list in self.lists.drain(kept..) {
             if let List::Known(listed) = list {
-                joined.extend(listed);
+                merged.extend(listed);
             }
         }
-        joined.extend(clusters);
-        Ok((kept, joined))
+        merged.extend(clusters);
+        Ok((kept, merged))
     }
 
-    /// Notes the group of these clusters behind all others.
+    /// Adds a group of these clusters after all others.
     pub(super) fn push(&mut self, clusters: Vec<Listed>, list_bytes: u64) {
-        // A list longer than half of what may be joined would be written anew for little.
-        let is_long = list_bytes > MAX_JOINED_BYTES / 2;
+        // Rewriting a list longer than half the limit would gain little.
+        let is_long = list_bytes > MAX_MERGED_BYTES / 2;
         self.lists.push(if is_long { List::Sealed } else { List::Known(clusters) });
     }
 
-    /// Reads the page lists from a group on that are not known yet. False where one of them turned out to be sealed.
+    /// Reads the page lists from a group on that are not in memory yet. Returns false if one of them must not be merged.
     fn load(&mut self, records: &[ClusterGroupRecord], from: usize) -> Result<bool> {
         for group in from..self.lists.len() {
             if let (Some(List::Stored), Some(record)) = (self.lists.get(group), records.get(group)) {
@@ -106,30 +104,30 @@ impl Groups {
             clusters.push((*summary, columns));
         }
         let again = write(descriptor.header_checksum(), &clusters);
-        // Whatever another writer has in it that is not understood would be lost.
+        // Unknown content of another writer would be lost.
         Ok(if again == list.envelope() { List::Known(clusters) } else { List::Sealed })
     }
 }
 
-/// The page list of these clusters.
+/// Serializes the page list of these clusters.
 pub(super) fn write(header_checksum: u64, clusters: &[Listed]) -> Vec<u8> {
     let clusters = clusters.iter().map(|(summary, columns)| (*summary, columns.iter()));
     PageList::write(header_checksum, clusters)
 }
 
-/// From which group on all are joined with a new one; each has a number of clusters, and of bytes of its page list.
+/// The index from which groups are merged with a new one; each has a number of clusters and a page list size in bytes.
 ///
-/// A group of at least `FAN_IN^level` clusters is of that level. The newest groups up to a level are joined as soon as
-/// all together are of a higher one. So each level has fewer than `FAN_IN` groups, and each cluster is joined at most
-/// once on its way to the next level.
-fn first_joined(groups: &[(u64, u64)], new: (u64, u64)) -> usize {
+/// A group of at least `FAN_IN^level` clusters is of that level. The newest groups up to a level are merged as soon as
+/// together they are of a higher one. So each level has fewer than `FAN_IN` groups, and each cluster is merged at most once
+/// per level.
+fn first_merged(groups: &[(u64, u64)], new: (u64, u64)) -> usize {
     let level = |clusters: u64| clusters.max(1).ilog(FAN_IN);
     let highest = groups.iter().map(|group| level(group.0)).max().unwrap_or(0);
     let mut first = groups.len();
     for wanted in level(new.0)..=highest {
         let (mut clusters, mut bytes, mut from) = (new.0, new.1, groups.len());
         for (index, group) in groups.iter().enumerate().rev() {
-            if level(group.0) > wanted || bytes + group.1 > MAX_JOINED_BYTES {
+            if level(group.0) > wanted || bytes + group.1 > MAX_MERGED_BYTES {
                 break;
             }
             (clusters, bytes, from) = (clusters + group.0, bytes + group.1, index);
@@ -151,10 +149,10 @@ mod tests {
         let (mut most, mut all, mut written) = (0, 0, 0);
         for size in sizes {
             let new = (size, size * bytes_per_cluster);
-            let first = first_joined(&groups, new);
+            let first = first_merged(&groups, new);
             let joined = groups.drain(first..).fold(new, |sum, group| (sum.0 + group.0, sum.1 + group.1));
             groups.push(joined);
-            assert!(joined.1 <= MAX_JOINED_BYTES.max(new.1));
+            assert!(joined.1 <= MAX_MERGED_BYTES.max(new.1));
             most = most.max(groups.len());
             all += size;
             written += joined.0;
@@ -176,7 +174,7 @@ mod tests {
 
     #[test]
     fn page_lists_that_are_long_together_are_not_joined() {
-        let (groups, written) = grow((0..1000).map(|_| 1), MAX_JOINED_BYTES / 4);
+        let (groups, written) = grow((0..1000).map(|_| 1), MAX_MERGED_BYTES / 4);
         assert!((250..=1000).contains(&groups) && written <= 4, "{groups} groups, {written} times");
     }
 }

@@ -5,60 +5,63 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 
+use super::WriteOptions;
 use super::attributes::{AttributeSetWriter, Metadata, Set};
-use super::cluster_builder::{ClusterBuilder, Written};
-use super::committer::{Committer, SharedSet};
+use super::cluster_builder::{ClusterBuilder, WriteProgress};
+use super::committer::{Committer, Place, SharedSet};
+use super::sealed::SealedCluster;
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
+use crate::sink::NullSink;
 use crate::{Error, Result};
 
-/// What the contexts of one ntuple share.
+/// State that the contexts of one ntuple share.
 type Shared = Arc<Mutex<Committer>>;
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes one ntuple. It must be finished, or the file is not written.
+/// Writes one ntuple. It must be finished before its file can be.
 #[derive(Debug)]
 pub struct NtupleWriter {
     shared: Shared,
     builder: ClusterBuilder,
     metadata: Arc<Mutex<Metadata>>,
-    /// The ntuple as it was, where it is continued.
+    /// The existing ntuple that is continued.
     existing: Option<Ntuple>,
 }
 
 impl NtupleWriter {
     pub(super) fn new(mut committer: Committer, mut builder: ClusterBuilder, existing: Option<Ntuple>) -> Result<Self> {
-        builder.written = committer.written();
+        builder.progress = committer.progress();
         let metadata = existing.as_ref().map(Metadata::existing).transpose()?.unwrap_or_default();
         let metadata = Arc::new(Mutex::new(metadata));
         committer.metadata = Some(metadata.clone());
         Ok(Self { shared: Arc::new(Mutex::new(committer)), builder, metadata, existing })
     }
 
-    /// Entries written so far, those of fill contexts as soon as their clusters are complete.
+    /// Entries written so far; those of fill contexts are included once their clusters are complete.
     pub fn entries(&self) -> u64 {
-        lock(&self.shared).written().entries + self.builder.entries()
+        lock(&self.shared).progress().entries + self.builder.entries()
     }
 
-    /// The fields, those that were added included: what a batch must have.
+    /// The fields that a batch must have, including those that were added.
     pub fn schema(&self) -> Schema {
         lock(&self.shared).model.schema.clone()
     }
 
-    /// Appends all entries of a batch, whose columns must be the schema's fields, in order.
+    /// Appends all entries of a batch. Its columns must be the fields of the schema, in order.
     ///
     /// # Errors
-    /// Invalid argument where columns do not fit the schema, contain nulls that it does not declare or values that an
-    /// encoding cannot hold, and where the file was given up or closed: nothing of the batch is written then, and the
-    /// ntuple goes on as it was. Storage errors, after which the ntuple cannot be finished.
+    /// Invalid argument if columns do not match the schema, contain undeclared nulls or values that the encoding cannot
+    /// hold, or if the file was aborted or closed: then nothing of the batch is written, and the ntuple can be continued.
+    /// Storage errors, after which the ntuple cannot be finished.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.write_all(std::slice::from_ref(batch))
     }
 
-    /// Appends all entries of several batches, or of none where one of them does not fit.
+    /// Appends all entries of several batches, or none if one of the batches is refused.
     ///
     /// # Errors
     /// As [`NtupleWriter::write`].
@@ -66,7 +69,39 @@ impl NtupleWriter {
         write(&self.shared, &mut self.builder, batches)
     }
 
-    /// Ends the open cluster before it is full. Does nothing where it has no entries.
+    /// Appends a whole cluster whose pages are sealed already, after flushing the open one. Its columns must have the
+    /// encodings of the ntuple's.
+    ///
+    /// # Errors
+    /// Invalid argument for a cluster that does not match the ntuple: then nothing is written. Storage errors, after
+    /// which the ntuple cannot be finished.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the merging of files uses it"))]
+    pub(crate) fn append_sealed(&mut self, cluster: SealedCluster) -> Result<()> {
+        let entries = cluster.entries;
+        let columns = {
+            let committer = lock(&self.shared);
+            let usable = committer.check_usable();
+            let checked = usable.and_then(|()| self.builder.check_sealed(cluster, &committer.model.columns));
+            checked.map_err(|e| committer.context(e))?
+        };
+        self.flush_cluster()?;
+        let commit = |cluster| lock(&self.shared).commit(cluster);
+        let appended = self.builder.append_sealed(entries, columns, commit);
+        appended.map_err(|e| lock(&self.shared).poison(e))
+    }
+
+    /// Writes an ntuple that is encoded and compressed but stored nowhere: [`NtupleWriter::finish`] returns its size.
+    /// For estimates and benchmarks.
+    ///
+    /// # Errors
+    /// As [`FileWriter::ntuple`](super::FileWriter::ntuple).
+    pub fn dry_run(name: &str, schema: &Schema, options: WriteOptions) -> Result<Self> {
+        let place = Place::Listed(name.to_owned());
+        let (committer, builder) = Committer::create(Arc::new(NullSink::default()), place, schema, options)?;
+        Self::new(committer, builder, None)
+    }
+
+    /// Ends the open cluster before it is full. Does nothing if it has no entries.
     ///
     /// # Errors
     /// Storage errors, after which the ntuple cannot be finished.
@@ -74,27 +109,27 @@ impl NtupleWriter {
         flush(&self.shared, &mut self.builder)
     }
 
-    /// Adds top-level fields. Entries before read as zero, empty, no value or null there; batches must have the new
-    /// fields from now on, behind those before.
+    /// Adds top-level fields. In earlier entries they read as zero, empty or null; batches must have the new fields from now
+    /// on, after the existing ones.
     ///
     /// # Errors
-    /// Invalid argument for names that exist, fields that cannot be written, and while fill contexts are open. The
-    /// ntuple goes on as it was then.
+    /// Invalid argument for names that exist, fields that cannot be written, and while fill contexts are open: then the
+    /// ntuple is unchanged.
     pub fn add_fields(&mut self, fields: &Schema) -> Result<()> {
         self.extend(fields, None)
     }
 
-    /// Adds members to an untyped record, given by its dotted path, as [`NtupleWriter::add_fields`] does at the top.
+    /// Adds members to an untyped record, given by its dotted path; see [`NtupleWriter::add_fields`].
     ///
     /// # Errors
-    /// As there, and for what is no untyped record or lies below a collection.
+    /// As there, and for fields that are not untyped records or are inside a collection.
     pub fn add_members(&mut self, path: &str, members: &Schema) -> Result<()> {
         self.extend(members, Some(path))
     }
 
     fn extend(&mut self, fields: &Schema, path: Option<&str>) -> Result<()> {
         let mut committer = lock(&self.shared);
-        let entries = committer.written().entries + self.builder.entries();
+        let entries = committer.progress().entries + self.builder.entries();
         let usable = committer.check_usable();
         let added = usable.and_then(|()| committer.extend(fields, path, entries));
         let mut added = added.map_err(|e| committer.context(e))?;
@@ -102,15 +137,15 @@ impl NtupleWriter {
         Ok(())
     }
 
-    /// A context that fills clusters of its own, for another thread. Its entries stay in order; those of several
-    /// contexts follow each other cluster by cluster, in the order in which clusters become complete. What this writer
-    /// has in its own open cluster is flushed first.
+    /// Creates a context that fills clusters of its own, for another thread. Its entries stay in order; clusters of several
+    /// contexts follow each other in the order in which they become complete. The open cluster of this writer is flushed
+    /// first.
     ///
-    /// A context ends by [`FillContext::finish`]. One that is dropped with entries in its open cluster makes the ntuple
-    /// unfit to be finished: a batch may lie half in that cluster and half in one that is written already, and no part
-    /// of a batch may be missing in silence. One that is dropped right after its cluster was flushed loses nothing, and
-    /// the clusters that it wrote stay. While contexts are open, no fields can be added, the ntuple cannot be finished,
-    /// and a [checkpoint](NtupleWriter::checkpoint) has their complete clusters only.
+    /// A context ends with [`FillContext::finish`]. Dropping one with entries in its open cluster poisons the ntuple: part of
+    /// a batch may be in that cluster and part in one that is already committed, and no part of a batch may be lost
+    /// silently. Dropping a context right after its cluster was flushed loses nothing. While contexts are open, no fields
+    /// can be added, the ntuple cannot be finished, and a [checkpoint](NtupleWriter::checkpoint) contains only their
+    /// complete clusters.
     ///
     /// # Errors
     /// Those of [`NtupleWriter::flush_cluster`].
@@ -121,22 +156,22 @@ impl NtupleWriter {
         Ok(FillContext { shared: self.shared.clone(), builder, is_finished: false })
     }
 
-    /// A set of attributes: what is to be said of ranges of entries. One that the ntuple had before it was continued
-    /// goes on; its schema must be the same.
+    /// Writes an attribute set: values for ranges of entries. An existing set of a continued ntuple is continued; its schema
+    /// must be the same.
     ///
     /// # Errors
-    /// Invalid argument for names and schemas that the format forbids, for a set that is being written already, and for
-    /// the one that holds the ntuple's metadata.
+    /// Invalid argument for names and schemas that the format forbids, for a set that is already being written, and for
+    /// the set that holds the ntuple's metadata.
     pub fn attribute_set(&mut self, name: &str, schema: &Schema) -> Result<AttributeSetWriter> {
         let mut committer = lock(&self.shared);
         let mut make = || {
             committer.check_usable()?;
             if name == METADATA_SET && lock(&self.metadata).has_set() {
-                let what = format!("attribute set '{name}' is the ntuple's metadata; set these");
+                let what = format!("attribute set '{name}' holds the ntuple's metadata; use set_metadata");
                 return Err(Error::invalid_argument(what));
             }
             if committer.sets.iter().any(|(set, _)| set == name) {
-                return Err(Error::invalid_argument(format!("attribute set '{name}' is being written already")));
+                return Err(Error::invalid_argument(format!("attribute set '{name}' is already being written")));
             }
             let before = self.existing.as_ref().filter(|ntuple| ntuple.attribute_sets().any(|set| set == name));
             let before = before.map(|ntuple| ntuple.attribute_set(name)).transpose()?;
@@ -154,23 +189,22 @@ impl NtupleWriter {
         made.map_err(|e| committer.context(e))
     }
 
-    /// The ntuple's metadata, pairs of text that speak of the whole of it: those it had before it was continued, and
-    /// those set since.
+    /// The ntuple's metadata, pairs of key and value: existing ones of a continued ntuple, and those set since.
     pub fn metadata(&self) -> BTreeMap<String, String> {
         lock(&self.metadata).values().clone()
     }
 
-    /// Sets a value in the metadata. They are kept as the attribute set
+    /// Sets a value in the metadata. They are stored as the attribute set
     /// [`METADATA_SET`](crate::reader::METADATA_SET), with a row of `key` and `value` for each.
     ///
     /// # Errors
-    /// Invalid argument where the ntuple has a set of that name with other fields, or one whose rows do not speak of all
-    /// entries: it is another program's and stays as it is.
+    /// Invalid argument if the ntuple has a set of that name with other fields, or with rows that do not cover all entries:
+    /// it belongs to another program and is kept unchanged.
     pub fn set_metadata(&mut self, key: &str, value: &str) -> Result<()> {
         self.change_metadata(key, Some(value))
     }
 
-    /// Takes a value out of the metadata; does nothing where there is none.
+    /// Removes a value from the metadata, if there is one.
     ///
     /// # Errors
     /// As [`NtupleWriter::set_metadata`].
@@ -182,35 +216,34 @@ impl NtupleWriter {
         let committer = lock(&self.shared);
         committer.check_usable().map_err(|e| committer.context(e))?;
         if committer.sets.iter().any(|(set, _)| set == METADATA_SET) {
-            let what = format!("attribute set '{METADATA_SET}' is being written as such");
+            let what = format!("attribute set '{METADATA_SET}' is already being written by attribute_set");
             return Err(committer.context(Error::invalid_argument(what)));
         }
         let changed = lock(&self.metadata).set(key, value);
         changed.map_err(|e| committer.context(e))
     }
 
-    /// Ends the open cluster and makes all that is written readable and durable: in place where the file is updated,
-    /// in the temporary file beside the target where it is new. A crash or an error later goes back to here.
+    /// Ends the open cluster and makes everything written so far readable and durable: in place if the file is updated, in
+    /// the temporary file beside the target if it is new. After a later crash or error, the file is as at this point.
     ///
-    /// Open clusters of fill contexts are left out: theirs to end is [`FillContext::flush_cluster`]. A checkpoint is
-    /// made whenever it is asked for, however little is new; those that the [options](super::WriteOptions) ask for wait
-    /// until they are worth their size.
+    /// Open clusters of fill contexts are not included; [`FillContext::flush_cluster`] ends them. An explicit checkpoint is
+    /// always made; those of the [options](super::WriteOptions) are delayed until there is enough data.
     ///
     /// # Errors
-    /// Storage errors, after which the ntuple cannot be finished; what was there at the last checkpoint stays.
+    /// Storage errors, after which the ntuple cannot be finished; the state of the last checkpoint is kept.
     pub fn checkpoint(&mut self) -> Result<()> {
         self.flush_cluster()?;
         let mut committer = lock(&self.shared);
         committer.make_checkpoint().map_err(|e| committer.poison(e))
     }
 
-    /// Writes what is pending, page list, footer and anchor. The ntuple is visible once its file is finished too, and
-    /// takes nothing more.
+    /// Writes pending data, page list, footer and anchor. The ntuple becomes visible when its file is finished, and accepts
+    /// no more data.
     ///
     /// # Errors
-    /// Invalid argument where a fill context is not finished: then nothing has happened, and it can be asked for again.
-    /// Storage errors, or that of an earlier call that failed.
-    pub fn finish(&mut self) -> Result<Written> {
+    /// Invalid argument if a fill context is not finished: then nothing is changed, and the call can be repeated. Storage
+    /// errors, or an error if an earlier call failed.
+    pub fn finish(&mut self) -> Result<WriteProgress> {
         let contexts = lock(&self.shared).check_contexts();
         contexts.map_err(|e| lock(&self.shared).context(e))?;
         self.flush_cluster()?;
@@ -218,22 +251,20 @@ impl NtupleWriter {
         committer.finish().map_err(|e| committer.poison(e))
     }
 
-    /// Gives the ntuple up, and with it its attribute sets. A new one is gone as if it had never been begun, what a
-    /// checkpoint had of it included; its name is free again. One that was continued stays as it was at the last
-    /// checkpoint. Other ntuples of the file go on.
+    /// Abandons the ntuple and its attribute sets. A new one is removed, including its checkpoints, and its name is free
+    /// again. A continued one is as at the last checkpoint. Other ntuples of the file are not affected.
     ///
     /// # Errors
-    /// Invalid argument in another process than the one that began it.
+    /// Invalid argument in a process other than the one that began the ntuple.
     pub fn abandon(self) -> Result<()> {
         let mut committer = lock(&self.shared);
         committer.abandon().map_err(|e| committer.context(e))
     }
 }
 
-/// Fills clusters of an ntuple that is filled by several threads, one context each.
+/// Fills clusters of an ntuple from one of several threads.
 ///
-/// Dropping a context that has entries in its open cluster makes the ntuple unfit to be finished, see
-/// [`NtupleWriter::fill_context`].
+/// Dropping a context with entries in its open cluster poisons the ntuple, see [`NtupleWriter::fill_context`].
 #[derive(Debug)]
 pub struct FillContext {
     shared: Shared,
@@ -250,7 +281,7 @@ impl FillContext {
         self.write_all(std::slice::from_ref(batch))
     }
 
-    /// Appends all entries of several batches, or of none, as [`NtupleWriter::write_all`].
+    /// Appends all entries of several batches, or none, as [`NtupleWriter::write_all`].
     ///
     /// # Errors
     /// As there.
@@ -258,7 +289,7 @@ impl FillContext {
         write(&self.shared, &mut self.builder, batches)
     }
 
-    /// Ends the open cluster before it is full. Does nothing where it has no entries.
+    /// Ends the open cluster before it is full. Does nothing if it has no entries.
     ///
     /// # Errors
     /// Storage errors, after which the ntuple cannot be finished.
@@ -292,14 +323,12 @@ impl Drop for FillContext {
 
 fn write(shared: &Shared, builder: &mut ClusterBuilder, batches: &[RecordBatch]) -> Result<()> {
     let usable = lock(shared).check_usable();
-    let fitting = usable.and_then(|()| batches.iter().try_for_each(|batch| builder.check(batch)));
-    fitting.map_err(|e| lock(shared).context(e))?;
+    let valid = usable.and_then(|()| builder.validate(batches));
+    valid.map_err(|e| lock(shared).context(e))?;
     let is_due = lock(shared).is_time_due(builder.stored_bytes());
     let mut append = || {
-        for batch in batches {
-            builder.append(batch, |cluster| lock(shared).commit(cluster))?;
-        }
-        // Clusters may take long to become full; what is due by the clock does not wait for that.
+        builder.append(batches, |cluster| lock(shared).commit(cluster))?;
+        // A checkpoint that is due does not wait for the cluster to become full.
         if is_due { builder.flush(|cluster| lock(shared).commit(cluster)) } else { Ok(()) }
     };
     append().map_err(|e| lock(shared).poison(e))

@@ -1,4 +1,4 @@
-//! How an ntuple is written. Defaults are ROOT's (`RNTupleWriteOptions`, 6.40).
+//! Options for writing. Defaults are ROOT's (`RNTupleWriteOptions`, 6.40).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tupelo_format::compression::Compression;
 use tupelo_format::encoding::Encoding;
 
-use crate::encode::Sealing;
+use crate::encode::PageOptions;
 use crate::schema::arrow;
 use crate::{Error, Result};
 
@@ -15,15 +15,15 @@ pub const DEFAULT_CLUSTER_BYTES: u64 = 128 << 20;
 /// Uncompressed size at which a cluster is complete even if it compresses better than expected, in bytes: 1280 MiB, or ten
 /// times the compressed size where that is more.
 const MAX_UNPACKED_CLUSTER_BYTES: u64 = 1280 << 20;
-/// Largest page, in uncompressed bytes: 1 MiB.
+/// Default of the largest page, in uncompressed bytes: 1 MiB.
 pub const DEFAULT_PAGE_BYTES: u64 = 1 << 20;
-/// No larger pages can be asked for, in uncompressed bytes: 512 MiB.
+/// Limit of the page size, in uncompressed bytes: 512 MiB.
 pub const MAX_PAGE_BYTES: u64 = 512 << 20;
-/// Values that wait for their pages, all columns together, in bytes. Above it the longest-waiting pages are sealed
-/// early, so that pages become small where columns are many.
+/// Pending values of all columns together, in bytes: 64 MiB. Beyond that, the largest pages are sealed early, so that
+/// ntuples with many columns have smaller pages.
 pub const PENDING_BYTES: u64 = 64 << 20;
-/// Sealed pages that wait for the others of their cluster, in bytes: 32 MiB. Then they are written, each column's side by
-/// side, so that memory does not grow with clusters.
+/// Sealed pages of the open cluster that are kept in memory, in bytes: 32 MiB. Beyond that they are stored, ordered by
+/// column, so that memory does not grow with the cluster size.
 pub const WRITE_BYTES: u64 = 32 << 20;
 
 /// Stored bytes after which a checkpoint is made: 1 GiB.
@@ -31,7 +31,7 @@ pub const DEFAULT_CHECKPOINT_BYTES: u64 = 1 << 30;
 /// Time after which a checkpoint is made: 5 minutes.
 pub const DEFAULT_CHECKPOINT_TIME: Duration = Duration::from_secs(300);
 
-/// When a checkpoint is due: whatever comes first.
+/// When a checkpoint is due: the first of these.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CheckpointEvery {
     pub(super) clusters: Option<u64>,
@@ -39,7 +39,7 @@ pub(super) struct CheckpointEvery {
     pub(super) time: Option<Duration>,
 }
 
-/// How an ntuple is written.
+/// Options for writing an ntuple.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
     pub(super) compression: Compression,
@@ -74,7 +74,7 @@ impl Default for WriteOptions {
 }
 
 impl WriteOptions {
-    /// Codec and level; the default is zstd, level 5. Without compression, columns are not split into bytes either.
+    /// Codec and level; the default is zstd, level 5. Without compression, columns do not use split encodings either.
     #[must_use]
     pub fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
@@ -90,9 +90,9 @@ impl WriteOptions {
 
     /// Column encoding of one field, by dotted path: `Real16`, `Real32` (for doubles), `Real32Trunc(BITS)` of 10 to 31
     /// bits, `Real32Quant(BITS,MIN,MAX)` of 1 to 32 bits, `Index32`, or any other that fits the field's type. For a
-    /// collection of numbers it speaks of the numbers, unless it is an index type. ROOT 6.40 cannot read `SplitReal16`,
-    /// which only the specification has. Values that the encoding cannot hold are refused when they are written: those
-    /// outside a range, and finite ones that would become infinite.
+    /// collection of numbers it applies to the numbers, unless it is an index type. ROOT 6.40 cannot read `SplitReal16`.
+    /// Writing values that the encoding cannot hold is an error: values outside a range, and finite values that would
+    /// become infinite.
     ///
     /// # Errors
     /// Invalid argument for an encoding that does not exist. Whether it fits the field is checked when writing begins.
@@ -116,19 +116,18 @@ impl WriteOptions {
         self
     }
 
-    /// Makes a checkpoint after so many clusters; 0 turns that off, which is the default. See
+    /// Makes a checkpoint after so many clusters; 0, the default, disables that. See
     /// [`NtupleWriter::checkpoint`](super::NtupleWriter::checkpoint).
     ///
-    /// This one and those by bytes and by time wait until as many bytes of data were written since the last checkpoint
-    /// as that wrote for itself, if that was more than 4 KiB: so all of them together never take more room than the
-    /// data, however small the clusters are.
+    /// Automatic checkpoints are delayed until the records of all checkpoints together take no more bytes than the data,
+    /// except for the first 64 KiB of records.
     #[must_use]
     pub fn with_checkpoint_clusters(mut self, clusters: u64) -> Self {
         self.checkpoint.clusters = (clusters > 0).then_some(clusters);
         self
     }
 
-    /// Makes a checkpoint after so many stored bytes, at the end of a cluster; 0 turns that off. The default is
+    /// Makes a checkpoint after so many stored bytes, at the end of a cluster; 0 disables that. The default is
     /// [`DEFAULT_CHECKPOINT_BYTES`].
     #[must_use]
     pub fn with_checkpoint_bytes(mut self, bytes: u64) -> Self {
@@ -136,8 +135,8 @@ impl WriteOptions {
         self
     }
 
-    /// Makes a checkpoint after so much time, when the next batch is written and if the open cluster and those before it
-    /// are worth one; that ends the open cluster. Zero turns it off. The default is [`DEFAULT_CHECKPOINT_TIME`].
+    /// Makes a checkpoint after so much time, when the next batch is written and if there is enough data; that ends the
+    /// open cluster. Zero disables that. The default is [`DEFAULT_CHECKPOINT_TIME`].
     #[must_use]
     pub fn with_checkpoint_time(mut self, time: Duration) -> Self {
         self.checkpoint.time = (!time.is_zero()).then_some(time);
@@ -158,42 +157,41 @@ impl WriteOptions {
         self
     }
 
-    /// Description of the ntuple, empty if there is none.
+    /// The description of the ntuple, or an empty string.
     pub(crate) fn description(&self) -> &str {
         &self.description
     }
 
-    /// What the streamer fields of another ntuple need to be understood.
+    /// Extra type information, which streamer fields of another ntuple need.
     #[must_use]
     pub(crate) fn with_extra_type_info(mut self, info: Vec<tupelo_format::envelope::ExtraTypeInfo>) -> Self {
         self.extra_type_info = info;
         self
     }
 
-    /// How the pages of a column are made.
-    pub(super) fn sealing(&self, encoding: Encoding, compression: Compression) -> Sealing {
-        Sealing { encoding, compression, has_checksum: self.page_checksums, page_bytes: self.page_bytes }
+    /// Options for the pages of a column.
+    pub(super) fn page_options(&self, encoding: Encoding, compression: Compression) -> PageOptions {
+        PageOptions { encoding, compression, has_checksum: self.page_checksums, page_bytes: self.page_bytes }
     }
 
-    /// The same for fields that are added later.
+    /// The options for fields that are added later.
     pub(super) fn without_fields(mut self) -> Self {
         self.field_compression.clear();
         self.field_encoding.clear();
         self
     }
 
-    /// The same for the attribute sets of an ntuple.
+    /// The options for attribute sets.
     pub(super) fn for_attributes(self) -> Self {
         Self { description: String::new(), extra_type_info: Vec::new(), ..self.without_fields() }
     }
 
-    /// Uncompressed size at which a cluster is complete in any case.
+    /// Uncompressed size at which a cluster is complete regardless of its compressed size.
     pub(super) fn max_unpacked_cluster_bytes(&self) -> u64 {
         MAX_UNPACKED_CLUSTER_BYTES.max(self.cluster_bytes.saturating_mul(10))
     }
 
-    /// Whether an ntuple can be written so, whatever its fields are: to be known before a file is begun. Writing checks it
-    /// as well.
+    /// Checks the options that do not depend on fields, before a file is created. Writing checks them as well.
     ///
     /// # Errors
     /// Invalid argument for sizes of pages and clusters that are 0 or too large.

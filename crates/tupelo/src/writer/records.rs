@@ -1,4 +1,4 @@
-//! A field tree laid out as the format's field and column records, from the start or added later.
+//! Field and column records for a field tree, for new ntuples and for fields that are added later.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,36 +7,36 @@ use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::envelope::{AliasColumnRecord, ColumnRecord, FieldRecord, SchemaRecords, role};
 
 use super::WriteOptions;
-use crate::encode::{ColumnWriter, FieldWriter, Memory};
+use crate::encode::{ColumnKind, ColumnWriter, FieldWriter};
 use crate::schema::arrow::default_column_type;
 use crate::schema::{Field, Kind, Schema};
 use crate::{Error, Result};
 
-/// The fields of an ntuple that is being written, and what is needed to add more of them.
+/// The fields of an ntuple that is being written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) schema: Schema,
     /// By path, items of collections included as `_0`.
-    placed: HashMap<String, Placed>,
+    ids: HashMap<String, FieldIds>,
     fields: usize,
-    /// For each physical column the number of its writer; `None` for representations that are not written.
+    /// The index of each physical column's writer; `None` for representations that are not written.
     pub(super) columns: Vec<Option<usize>>,
     writers: usize,
 }
 
-/// What fields become that are added.
-pub(super) struct Added {
+/// The result of adding fields.
+pub(super) struct AddedFields {
     pub(super) records: SchemaRecords,
-    /// One for each field; `None` for those that are projected and so have no data of their own.
+    /// One for each field; `None` for projected fields, which have no data of their own.
     pub(super) fields: Vec<Option<FieldWriter>>,
     pub(super) columns: Vec<ColumnWriter>,
-    /// For each physical column its first element.
+    /// The first element of each physical column.
     pub(super) first_elements: Vec<u64>,
-    /// Their paths in the model.
-    pub(super) placed: Vec<String>,
+    /// The paths of all new fields in the model.
+    pub(super) paths: Vec<String>,
 }
 
-/// How far a model had come.
+/// The size of a model, to roll it back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     schema_fields: usize,
@@ -46,8 +46,8 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Records of top-level fields that were added behind the mark, as if they were the first ones.
-    pub(super) fn without_those_before(&self, records: &SchemaRecords) -> SchemaRecords {
+    /// Records of top-level fields that were added after the mark, numbered as if they were the first.
+    pub(super) fn renumber(&self, records: &SchemaRecords) -> SchemaRecords {
         let mut records = records.clone();
         let fields = u32::try_from(self.fields).unwrap_or(u32::MAX);
         records.fields.iter_mut().for_each(|field| field.parent = field.parent.saturating_sub(fields));
@@ -56,64 +56,64 @@ impl Mark {
     }
 }
 
-/// Where a field ended up.
+/// The ids of a field and its columns.
 #[derive(Debug, Clone)]
-pub(super) struct Placed {
+pub(super) struct FieldIds {
     pub(super) id: u32,
-    /// Its own physical columns.
+    /// The field's own physical columns.
     pub(super) columns: Vec<u32>,
 }
 
-/// Where fields are added.
+/// The parent of added fields.
 struct Place {
     parent: Option<u32>,
-    /// In front of the names: empty, or the parent's path and a dot.
+    /// Prefix of the names: empty, or the parent's path and a dot.
     prefix: String,
 }
 
 struct Builder<'o> {
     options: &'o WriteOptions,
     model: &'o mut Model,
-    added: Added,
-    /// Option paths that named a field.
+    added: AddedFields,
+    /// Paths in the options that matched a field.
     used: BTreeSet<&'o str>,
-    /// Paths of the fields so far.
+    /// Paths of the fields added so far.
     seen: BTreeSet<String>,
 }
 
 impl Model {
-    /// A model of fields that exist; `writers` have been made for the columns that are written.
+    /// A model of existing fields.
     pub(super) fn existing(
         schema: Schema,
-        placed: HashMap<String, Placed>,
+        ids: HashMap<String, FieldIds>,
         columns: Vec<Option<usize>>,
         fields: usize,
     ) -> Self {
         let writers = columns.iter().flatten().count();
-        Self { schema, placed, fields, columns, writers }
+        Self { schema, ids, fields, columns, writers }
     }
 
     /// Adds top-level fields after `entries` entries: names, roles, columns and encodings under the given options.
-    pub(super) fn add(&mut self, schema: &Schema, options: &WriteOptions, entries: u64) -> Result<Added> {
+    pub(super) fn add(&mut self, schema: &Schema, options: &WriteOptions, entries: u64) -> Result<AddedFields> {
         let place = Place { parent: None, prefix: String::new() };
         let added = self.build(schema, options, entries, &place)?;
         self.schema.fields.extend(schema.fields.iter().cloned());
         Ok(added)
     }
 
-    /// How far it has come.
+    /// The current size.
     pub(super) fn mark(&self) -> Mark {
         let (schema_fields, fields) = (self.schema.fields.len(), self.fields);
         Mark { schema_fields, fields, columns: self.columns.len(), writers: self.writers }
     }
 
-    /// Takes out what was added behind a mark: top-level fields, and all fields of these paths.
-    pub(super) fn undo(&mut self, mark: &Mark, placed: &[String]) {
+    /// Removes what was added after a mark: top-level fields, and all fields of these paths.
+    pub(super) fn roll_back(&mut self, mark: &Mark, paths: &[String]) {
         self.schema.fields.truncate(mark.schema_fields);
         self.columns.truncate(mark.columns);
         (self.fields, self.writers) = (mark.fields, mark.writers);
-        for path in placed {
-            self.placed.remove(path);
+        for path in paths {
+            self.ids.remove(path);
         }
     }
 
@@ -124,7 +124,7 @@ impl Model {
         members: &Schema,
         options: &WriteOptions,
         entries: u64,
-    ) -> Result<Added> {
+    ) -> Result<AddedFields> {
         let known = self.schema.paths();
         let no_such = || Error::no_such("field", path, known.iter().map(|(path, _)| path.as_str()));
         let mut fields = self.schema.fields.as_slice();
@@ -139,32 +139,32 @@ impl Model {
             }
             fields = field.children();
         }
-        let parent = self.placed.get(path).map(|placed| placed.id).ok_or_else(no_such)?;
+        let parent = self.ids.get(path).map(|ids| ids.id).ok_or_else(no_such)?;
         let place = Place { parent: Some(parent), prefix: format!("{path}.") };
         let added = self.build(members, options, entries, &place)?;
         let mut fields = &mut self.schema.fields;
         for name in path.split('.') {
             match fields.iter_mut().find(|field| field.name == name).map(|field| &mut field.kind) {
                 Some(Kind::Record(members)) => fields = members,
-                _ => return Err(Error::not_found(format!("'{name}' of '{path}' is no record"))),
+                _ => return Err(Error::not_found(format!("'{name}' of '{path}' is not a record"))),
             }
         }
         fields.extend(members.fields.iter().cloned());
         Ok(added)
     }
 
-    /// Adds fields, or changes nothing.
-    fn build(&mut self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<Added> {
+    /// Adds fields; after an error the model is unchanged.
+    fn build(&mut self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<AddedFields> {
         let mark = self.mark();
-        // Sources first: a projected field refers to fields that may stand behind it.
-        let sources = Sources { new: disk_paths(schema, &place.prefix), existing: &self.placed };
+        // Sources first: a projected field may refer to a later field.
+        let sources = Sources { new: disk_paths(schema, &place.prefix), existing: &self.ids };
         let fields: Vec<_> = schema.fields.iter().map(|field| resolve(field, &sources)).collect();
-        let added = Added {
+        let added = AddedFields {
             records: SchemaRecords::default(),
             fields: Vec::new(),
             columns: Vec::new(),
             first_elements: Vec::new(),
-            placed: Vec::new(),
+            paths: Vec::new(),
         };
         let (used, seen) = (BTreeSet::new(), BTreeSet::new());
         let mut builder = Builder { options, model: self, added, used, seen };
@@ -173,7 +173,7 @@ impl Model {
         match built {
             Ok(()) => Ok(added),
             Err(error) => {
-                self.undo(&mark, &added.placed);
+                self.roll_back(&mark, &added.paths);
                 Err(error)
             }
         }
@@ -183,7 +183,7 @@ impl Model {
 /// Paths that a projected field may refer to.
 struct Sources<'a> {
     new: BTreeSet<String>,
-    existing: &'a HashMap<String, Placed>,
+    existing: &'a HashMap<String, FieldIds>,
 }
 
 impl Sources<'_> {
@@ -192,7 +192,7 @@ impl Sources<'_> {
     }
 }
 
-/// Paths of all fields, items of collections included, of the fields that are not projected.
+/// Paths of all fields that are not projected, including items of collections.
 fn disk_paths(schema: &Schema, prefix: &str) -> BTreeSet<String> {
     fn collect(field: &Field, path: String, paths: &mut BTreeSet<String>) {
         for child in field.children() {
@@ -207,19 +207,19 @@ fn disk_paths(schema: &Schema, prefix: &str) -> BTreeSet<String> {
     paths
 }
 
-/// What a field takes over from those above it.
+/// What a field inherits from its parents.
 #[derive(Clone, Copy)]
 struct Context {
     parent: Option<u32>,
     encoding: Option<Encoding>,
     compression: Compression,
-    /// Elements that columns of fields added late lack; `None` below collections, which have none before.
+    /// The first element of deferred columns; `None` inside collections, which have no earlier items.
     first_element: Option<u64>,
     is_projected: bool,
 }
 
 impl Context {
-    /// For the subfields of a field.
+    /// The context of the subfields of a field.
     fn below(self, field: &Field, parent: u32) -> Self {
         let first_element = match &field.kind {
             Kind::Array { size, .. } => self.first_element.map(|first| first.saturating_mul(*size)),
@@ -230,7 +230,7 @@ impl Context {
     }
 }
 
-/// A projected field whose source is written too stays projected; without its source it becomes a field of its own.
+/// A projected field stays projected if its source is written too; otherwise it becomes a stored field.
 fn resolve(field: &Field, sources: &Sources<'_>) -> (Field, bool) {
     fn all_there(field: &Field, sources: &Sources<'_>) -> bool {
         field.projected_from.as_ref().is_none_or(|source| sources.contains(source))
@@ -258,14 +258,14 @@ fn resolve(field: &Field, sources: &Sources<'_>) -> (Field, bool) {
 }
 
 impl<'o> Builder<'o> {
-    /// Adds these fields of a schema, of each of which it is known whether it is projected.
+    /// Adds the fields of a schema, each with a flag that tells whether it is projected.
     fn build(&mut self, schema: &Schema, fields: Vec<(Field, bool)>, entries: u64, place: &Place) -> Result<()> {
         let options = self.options;
         let mut projected = Vec::new();
         for (field, is_projected) in fields {
             let path = format!("{}{}", place.prefix, field.name);
-            if self.model.placed.contains_key(&path) {
-                return Err(Error::invalid_argument(format!("there is a field '{path}' already")));
+            if self.model.ids.contains_key(&path) {
+                return Err(Error::invalid_argument(format!("a field '{path}' already exists")));
             }
             let context = Context {
                 parent: place.parent,
@@ -291,7 +291,7 @@ impl<'o> Builder<'o> {
         Ok(())
     }
 
-    /// Adds a field and everything below it. `path` is as users write it, `disk_path` counts items as `_0`.
+    /// Adds a field and its subfields. `path` is the path for users; in `disk_path`, items of collections are `_0`.
     fn add(&mut self, field: &Field, path: &str, disk_path: &str, context: Context) -> Result<FieldWriter> {
         check_name(&field.name)?;
         let within = |e: Error| e.within(format!("field '{path}'"));
@@ -315,7 +315,7 @@ impl<'o> Builder<'o> {
             checksum: field.checksum,
             soa: field.soa,
         });
-        // Items of collections share the path of their collection, which has had what the options say of it.
+        // Items share the path of their collection, to which the options were applied already.
         let is_item = !self.seen.insert(path.to_owned());
         let compression = match self.options.field_compression.get_key_value(path) {
             Some((key, compression)) if !is_item => {
@@ -332,7 +332,7 @@ impl<'o> Builder<'o> {
             _ => context.encoding,
         };
         let (first, physical) = (self.model.writers, self.model.columns.len());
-        // An encoding for a path of numbers in collections passes through the layers that cannot have it.
+        // An encoding for numbers in collections is passed on by the fields that cannot have it.
         let takes_it = asked.is_some_and(|encoding| fits(field, &encoding));
         if !context.is_projected {
             let chosen = if takes_it { asked } else { field.encoding };
@@ -347,8 +347,8 @@ impl<'o> Builder<'o> {
             ))));
         }
         let columns = (physical as u32..self.model.columns.len() as u32).collect();
-        self.model.placed.insert(disk_path.to_owned(), Placed { id, columns });
-        self.added.placed.push(disk_path.to_owned());
+        self.model.ids.insert(disk_path.to_owned(), FieldIds { id, columns });
+        self.added.paths.push(disk_path.to_owned());
         let below = Context { encoding: passed, compression, ..context }.below(field, id);
         let children = field
             .children()
@@ -382,9 +382,9 @@ impl<'o> Builder<'o> {
                 _ if field.kind == Kind::Streamer => of(ColumnType::Byte)?,
                 _ => of(ColumnType::Char)?,
             };
-            debug_assert!(memory != Memory::Bits || encoding.bits() == 1);
-            let sealing = self.options.sealing(encoding, compression);
-            // Only a field's own first column is deferred: what its items would have before is nothing.
+            debug_assert!(memory != ColumnKind::Bits || encoding.bits() == 1);
+            let sealing = self.options.page_options(encoding, compression);
+            // Only the first column of a field is deferred: earlier entries have no items.
             let first = match (&field.kind, first_element) {
                 (Kind::Bitset { size }, Some(first)) => first.saturating_mul(*size),
                 (_, Some(first)) if k == 0 => first,
@@ -407,11 +407,11 @@ impl<'o> Builder<'o> {
         Ok(())
     }
 
-    /// Points a projected field and all below it to the columns of their sources.
+    /// Adds alias columns of a projected field and its subfields, which refer to the columns of their sources.
     fn alias(&mut self, disk_path: &str, field: &Field) -> Result<()> {
         let source_path = field.projected_from.as_deref().unwrap_or_default();
-        let source = self.model.placed.get(source_path).cloned();
-        let own = self.model.placed.get(disk_path).map(|placed| placed.id);
+        let source = self.model.ids.get(source_path).cloned();
+        let own = self.model.ids.get(disk_path).map(|ids| ids.id);
         let (Some(source), Some(own)) = (source, own) else {
             return Err(Error::invalid_argument(format!(
                 "field '{disk_path}' is projected from the missing '{source_path}'"
@@ -432,7 +432,7 @@ fn of(column_type: ColumnType) -> Result<Encoding> {
         .ok_or_else(|| Error::unsupported(format!("{} needs more than its name", column_type.name())))
 }
 
-/// Splitting bytes serves compression only; ROOT leaves it out where nothing is compressed, but for `Double32_t`.
+/// Split encodings only help compression; without it ROOT does not use them, except for `Double32_t`.
 fn unsplit(field: &Field, encoding: Encoding) -> Result<Encoding> {
     let plain = encoding.column_type().unsplit();
     if plain == encoding.column_type() || default_column_type(field, false) == Some(encoding.column_type()) {

@@ -1,4 +1,4 @@
-//! A finished ntuple as its writer left it, to be continued.
+//! Restores the state of a writer from an existing ntuple.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use tupelo_format::locator::{EnvelopeLink, Locator};
 use tupelo_format::open;
 
 use super::WriteOptions;
-use super::records::{Model, Placed};
-use crate::encode::{ColumnWriter, FieldWriter, Memory};
+use super::records::{FieldIds, Model};
+use crate::encode::{ColumnKind, ColumnWriter, FieldWriter};
 use crate::reader::Ntuple;
 use crate::schema::Field;
 use crate::sink::MAX_KEY_BYTES;
 use crate::source::{Cluster, Metadata};
 use crate::{Error, Result};
 
-/// What a writer needs to go on.
+/// The restored state.
 pub(super) struct Reopened {
     pub(super) model: Model,
     pub(super) fields: Vec<Option<FieldWriter>>,
     pub(super) columns: Vec<ColumnWriter>,
-    /// For each physical column the number of its next element.
+    /// The index of the next element of each physical column.
     pub(super) next_elements: Vec<u64>,
     pub(super) header: (Header, EnvelopeLink),
     pub(super) footer: Footer,
@@ -33,23 +33,29 @@ struct Columns<'n> {
     options: &'n WriteOptions,
     last: Option<Cluster>,
     writers: Vec<ColumnWriter>,
-    /// For each physical column its writer.
+    /// The writer of each physical column.
     physical: Vec<Option<usize>>,
     next_elements: Vec<u64>,
 }
 
 pub(super) fn reopen(ntuple: &Ntuple, options: &WriteOptions) -> Result<Reopened> {
     if !options.field_compression.is_empty() || !options.field_encoding.is_empty() {
-        return Err(Error::invalid_argument("codecs and encodings of single fields are chosen when an ntuple begins"));
+        return Err(Error::invalid_argument(
+            "compression and encodings of single fields can only be set when an ntuple is created",
+        ));
     }
     if let Some(warning) = ntuple.warnings().first() {
-        return Err(Error::unsupported(format!("entries cannot be added to what is not understood: {warning}")));
+        return Err(Error::unsupported(format!(
+            "entries cannot be added to an ntuple that is not fully understood: {warning}"
+        )));
     }
     let (source, descriptor) = (ntuple.source(), ntuple.descriptor());
     let anchor = source.anchor();
     if anchor.max_key_size != 0 && anchor.max_key_size < MAX_KEY_BYTES {
         let bytes = anchor.max_key_size;
-        return Err(Error::unsupported(format!("its blobs are cut at {bytes} bytes, which this writer cannot do")));
+        return Err(Error::unsupported(format!(
+            "its blobs are split at {bytes} bytes, which this writer does not support"
+        )));
     }
     let (header, _, footer) = source.file().attempt(|fetched| open::envelopes(fetched, anchor))?;
     let last_group = descriptor.cluster_groups().iter().rposition(|group| group.clusters > 0);
@@ -69,18 +75,18 @@ pub(super) fn reopen(ntuple: &Ntuple, options: &WriteOptions) -> Result<Reopened
             None => Some(columns.field(field, &field.name)?),
         });
     }
-    let mut placed = HashMap::with_capacity(descriptor.fields().len());
+    let mut ids = HashMap::with_capacity(descriptor.fields().len());
     for id in (0..descriptor.fields().len() as u32).map(FieldId::from) {
-        // All representations: a projected field shows the clusters of each.
+        // All representations: a projected field refers to those of all clusters.
         let own = descriptor.field(id)?.representations.iter().flatten();
         let own = own.map(|column| column.index() as u32).collect();
-        placed.insert(descriptor.path(id), Placed { id: id.index() as u32, columns: own });
+        ids.insert(descriptor.path(id), FieldIds { id: id.index() as u32, columns: own });
     }
     let blob = |offset, bytes| Locator::File { offset, bytes };
     let header_link =
         EnvelopeLink { length: anchor.len_header, locator: blob(anchor.seek_header, anchor.nbytes_header) };
     Ok(Reopened {
-        model: Model::existing(ntuple.schema().clone(), placed, columns.physical, descriptor.fields().len()),
+        model: Model::existing(ntuple.schema().clone(), ids, columns.physical, descriptor.fields().len()),
         fields,
         columns: columns.writers,
         next_elements: columns.next_elements,
@@ -102,10 +108,10 @@ impl Columns<'_> {
         Ok(FieldWriter { path: path.to_owned(), kind: field.kind.clone(), column: first, children })
     }
 
-    /// Writers for a field's columns, in the representation that the last cluster has.
+    /// Creates writers for a field's columns, in the representation of the last cluster.
     fn own_columns(&mut self, field: &Field) -> Result<()> {
         let descriptor = self.source.descriptor();
-        let id = field.id.ok_or_else(|| Error::invalid_argument("the field is in no file"))?;
+        let id = field.id.ok_or_else(|| Error::invalid_argument("the field is not stored in a file"))?;
         let representations = &descriptor.field(id)?.representations;
         let mut chosen = representations.first();
         let mut ends = Vec::new();
@@ -128,18 +134,18 @@ impl Columns<'_> {
             };
             let column = descriptor.column(id)?;
             let encoding = column.encoding.ok_or_else(|| Error::unsupported(format!("column {id} is unknown")))?;
-            if let Memory::Fixed(width) = memory
+            if let ColumnKind::Fixed(width) = memory
                 && usize::from(encoding.bits()) != width * 8
             {
                 let name = encoding.column_type().name();
                 return Err(Error::unsupported(format!(
-                    "a '{}' in a {name} column cannot be added to",
+                    "values cannot be added to a '{}' in a {name} column",
                     field.type_name
                 )));
             }
             self.physical[id.index()] = Some(self.writers.len());
             self.next_elements[id.index()] = ends.get(k).copied().unwrap_or(column.first_element);
-            self.writers.push(ColumnWriter::new(memory, self.options.sealing(encoding, self.options.compression)));
+            self.writers.push(ColumnWriter::new(memory, self.options.page_options(encoding, self.options.compression)));
         }
         Ok(())
     }

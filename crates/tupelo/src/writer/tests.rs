@@ -1,102 +1,22 @@
-//! Ntuples in a sink that is no ROOT file.
+//! Builders and committers over sinks in memory, and whole files in memory.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, RecordBatch};
-use tupelo_format::envelope::{Footer, Header, PageList};
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, LargeListArray, LargeStringArray, RecordBatch};
+use tupelo_format::descriptor::ColumnId;
+use tupelo_format::envelope::{Footer, Header, PageInfo, PageList};
 use tupelo_format::locator::Locator;
+use tupelo_storage::{MemoryFile, MemorySink as StorageSink};
 
-use super::WriteOptions;
+use super::cluster_builder::ClusterBuilder;
 use super::committer::{Committer, Place};
-use crate::schema::Schema;
-use crate::sink::{Links, PageSink, SealedPage, Stored};
-use crate::{Error, Result};
-
-/// Keeps every page and envelope as an object with a number of its own.
-#[derive(Debug, Default)]
-struct Objects(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    objects: BTreeMap<u64, Vec<u8>>,
-    next: u64,
-    stored_bytes: u64,
-    begun: Vec<String>,
-    published: BTreeMap<String, Links>,
-    checkpoints: usize,
-}
-
-impl Objects {
-    fn put(&self, bytes: &[u8], stored_bytes: u64) -> Locator {
-        let mut state = self.0.lock().unwrap();
-        let location = state.next;
-        state.next += 1;
-        state.stored_bytes += bytes.len() as u64;
-        state.objects.insert(location, bytes.to_vec());
-        Locator::Object { location, bytes: stored_bytes }
-    }
-
-    fn get(&self, locator: &Locator) -> Vec<u8> {
-        let Locator::Object { location, .. } = locator else { panic!("{locator}") };
-        self.0.lock().unwrap().objects[location].clone()
-    }
-
-    fn published(&self, path: &str) -> Links {
-        self.0.lock().unwrap().published[path]
-    }
-}
-
-impl PageSink for Objects {
-    fn name(&self) -> &str {
-        "objects"
-    }
-    fn check_open(&self) -> Result<()> {
-        Ok(())
-    }
-    fn position(&self) -> Result<u64> {
-        Ok(self.0.lock().unwrap().stored_bytes)
-    }
-    fn begin(&self, path: &str, _: &str, _: Option<u16>) -> Result<()> {
-        self.0.lock().unwrap().begun.push(path.to_owned());
-        Ok(())
-    }
-    fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>> {
-        Ok(pages.iter().map(|page| self.put(page.bytes, page.stored_bytes())).collect())
-    }
-    fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
-        Ok(self.put(envelope, envelope.len() as u64))
-    }
-    fn put_anchor(&self, name: &str, links: &Links) -> Result<(Locator, u32)> {
-        let text = format!("{name}: {links:?}");
-        Ok((self.put(text.as_bytes(), text.len() as u64), text.len() as u32))
-    }
-    fn publish(&self, path: &str, _: &str, links: &Links) -> Result<()> {
-        self.0.lock().unwrap().published.insert(path.to_owned(), *links);
-        Ok(())
-    }
-    fn release(&self, stored: Stored) {
-        let locators = match stored {
-            Stored::Envelope(locator) | Stored::Anchor(locator) => vec![locator],
-            Stored::Pages(first, last) => vec![first.locator, last.locator],
-        };
-        for locator in locators {
-            let Locator::Object { location, .. } = locator else { panic!("{locator}") };
-            self.0.lock().unwrap().objects.remove(&location);
-        }
-    }
-    fn checkpoint(&self) -> Result<()> {
-        self.0.lock().unwrap().checkpoints += 1;
-        Ok(())
-    }
-    fn end(&self, path: &str) {
-        self.0.lock().unwrap().begun.retain(|begun| begun != path);
-    }
-    fn abandon(&self, path: &str) -> Result<()> {
-        Err(Error::unsupported(path))
-    }
-    fn reported(&self) {}
-}
+use super::sealed::{SealedCluster, SealedColumn};
+use super::{FileWriter, NtupleWriter, WriteOptions};
+use crate::reader::{File, Ntuple};
+use crate::schema::{Schema, tighten};
+use crate::sink::{Links, MemorySink};
+use crate::{Result, encode, source};
 
 fn numbers(range: std::ops::Range<i32>) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(range));
@@ -104,16 +24,16 @@ fn numbers(range: std::ops::Range<i32>) -> RecordBatch {
 }
 
 /// The values of the only column, in the order of its clusters and pages.
-fn values(sink: &Objects, links: &Links) -> Vec<i32> {
-    let (header, checksum) = Header::read(&sink.get(&links.header.locator)).unwrap();
+fn values(sink: &MemorySink, links: &Links) -> Vec<i32> {
+    let (header, checksum) = Header::read(&sink.object(&links.header.locator)).unwrap();
     assert_eq!(header.schema.fields.len(), 1);
-    let footer = Footer::read(&sink.get(&links.footer.locator)).unwrap();
+    let footer = Footer::read(&sink.object(&links.footer.locator)).unwrap();
     let mut values = Vec::new();
     for group in &footer.cluster_groups {
-        let list = PageList::read(sink.get(&group.page_list.locator).into(), checksum).unwrap();
+        let list = PageList::read(sink.object(&group.page_list.locator).into(), checksum).unwrap();
         for cluster in 0..list.clusters().len() {
             for page in list.pages(cluster, 0).unwrap().unwrap().pages {
-                let sealed = sink.get(&page.locator);
+                let sealed = sink.object(&page.locator);
                 let (stored, checksum) = sealed.split_last_chunk::<8>().unwrap();
                 assert_eq!(u64::from_le_bytes(*checksum), tupelo_format::checksum::xxh3(stored));
                 let Locator::Object { bytes, .. } = page.locator else { panic!("{}", page.locator) };
@@ -128,22 +48,22 @@ fn values(sink: &Objects, links: &Links) -> Vec<i32> {
 /// Nothing above the sink knows that pages lie in a file.
 #[test]
 fn an_ntuple_is_written_as_objects() {
-    let sink = Arc::new(Objects::default());
+    let sink = Arc::new(MemorySink::default());
     let schema = Schema::from_arrow(&numbers(0..1).schema()).unwrap();
     let options = WriteOptions::default().with_compression("none".parse().unwrap()).with_page_bytes(64);
     let place = Place::Listed("events".to_owned());
     let (mut committer, mut builder) = Committer::create(sink.clone(), place, &schema, options).unwrap();
-    assert_eq!(sink.0.lock().unwrap().begun, ["events"]);
+    assert_eq!(sink.open(), ["events"]);
     for start in [0, 100] {
-        let batch = numbers(start..start + 100);
-        builder.check(&batch).unwrap();
+        let batch = [numbers(start..start + 100)];
+        builder.validate(&batch).unwrap();
         builder.append(&batch, |cluster| committer.commit(cluster)).unwrap();
         builder.flush(|cluster| committer.commit(cluster)).unwrap();
         committer.make_checkpoint().unwrap();
         let links = sink.published("events");
         assert_eq!(values(&sink, &links), (0..start + 100).collect::<Vec<_>>());
     }
-    assert_eq!(sink.0.lock().unwrap().checkpoints, 2);
+    assert_eq!(sink.checkpoints(), 2);
     let first = sink.published("events");
     let written = committer.finish().unwrap();
     assert_eq!((written.entries, written.clusters), (200, 2));
@@ -151,7 +71,265 @@ fn an_ntuple_is_written_as_objects() {
     assert_eq!(sink.published("events").footer, first.footer);
     let pages = 2 * 100_u64.div_ceil(16) as usize;
     // Header, footer, and one or two page lists: groups may have been joined.
-    let envelopes = sink.0.lock().unwrap().objects.len() - pages;
+    let envelopes = sink.objects() - pages;
     assert!((3..=4).contains(&envelopes), "{envelopes} envelopes");
-    assert!(sink.0.lock().unwrap().begun.is_empty());
+    assert!(sink.open().is_empty());
+}
+
+/// A builder over a sink of its own, and what its clusters hold.
+struct Built {
+    sink: Arc<MemorySink>,
+    committer: Committer,
+    builder: ClusterBuilder,
+}
+
+impl Built {
+    fn new(schema: &Schema, options: WriteOptions) -> Self {
+        let sink = Arc::new(MemorySink::default());
+        let place = Place::Listed("events".to_owned());
+        let (committer, builder) = Committer::create(sink.clone(), place, schema, options).unwrap();
+        Self { sink, committer, builder }
+    }
+
+    fn write(&mut self, batches: &[RecordBatch]) -> Result<()> {
+        self.builder.validate(batches)?;
+        self.builder.append(batches, |cluster| self.committer.commit(cluster))
+    }
+
+    /// All objects that are reachable after the end: pages with their numbers of elements, cluster by cluster.
+    fn finish(mut self) -> Vec<Vec<(u32, Vec<u8>)>> {
+        self.builder.flush(|cluster| self.committer.commit(cluster)).unwrap();
+        self.committer.finish().unwrap();
+        let links = self.sink.published("events");
+        let checksum = Header::read(&self.sink.object(&links.header.locator)).unwrap().1;
+        let footer = Footer::read(&self.sink.object(&links.footer.locator)).unwrap();
+        let mut clusters = Vec::new();
+        for group in &footer.cluster_groups {
+            let list = PageList::read(self.sink.object(&group.page_list.locator).into(), checksum).unwrap();
+            for cluster in 0..list.clusters().len() {
+                let columns = (0..list.columns(cluster)).map(|column| list.pages(cluster, column).unwrap().unwrap());
+                let pages = columns.flat_map(|column| column.pages);
+                clusters.push(pages.map(|page| (page.elements, self.sink.object(&page.locator))).collect());
+            }
+        }
+        clusters
+    }
+}
+
+fn uncompressed() -> WriteOptions {
+    WriteOptions::default().with_compression("none".parse().unwrap())
+}
+
+/// Nested columns of so many entries. `bad` makes the last value of the last column one that its encoding cannot hold.
+fn nested(entries: std::ops::Range<i32>, bad: bool) -> RecordBatch {
+    let lists = entries.clone().map(|n| Some((0..n % 4).map(move |item| Some(n ^ item))));
+    let lists = LargeListArray::from_iter_primitive::<Int32Type, _, _>(lists);
+    let texts: LargeStringArray = entries.clone().map(|n| Some(format!("{n}"))).collect();
+    let flags: BooleanArray = entries.clone().map(|n| Some(n % 3 == 0)).collect();
+    let optional: Int32Array = entries.clone().map(|n| (n % 5 > 0).then_some(n)).collect();
+    let mut halves: Vec<f32> = entries.clone().map(|n| n as f32 / 8.0).collect();
+    if bad {
+        halves.pop();
+        halves.push(1e6);
+    }
+    let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(entries));
+    let columns: [(&str, ArrayRef, bool); 6] = [
+        ("numbers", numbers, false),
+        ("lists", Arc::new(lists), false),
+        ("texts", Arc::new(texts), false),
+        ("flags", Arc::new(flags), false),
+        ("optional", Arc::new(optional), true),
+        ("halves", Arc::new(Float32Array::from(halves)), false),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+fn nested_schema() -> Schema {
+    Schema::from_arrow(&tighten(&nested(0..1, false))).unwrap()
+}
+
+#[test]
+fn a_refused_batch_leaves_no_trace() {
+    let options = || uncompressed().with_page_bytes(256).with_field_encoding("halves", "Real16").unwrap();
+    let mut expected = Built::new(&nested_schema(), options());
+    for range in [0..100, 100..1000, 1000..1010] {
+        expected.write(&[nested(range, false)]).unwrap();
+    }
+    let expected = expected.finish();
+    let mut built = Built::new(&nested_schema(), options());
+    for range in [0..100, 100..1000, 1000..1010] {
+        // One piece, several pieces, and several batches of which the last one is bad.
+        for entries in [1, 50, 5000] {
+            let bad = nested(range.start..range.start + entries, true);
+            let error = built.write(std::slice::from_ref(&bad)).unwrap_err().to_string();
+            assert!(error.contains("field 'halves'") && error.contains("too large for the Real16 column"), "{error}");
+            assert!(built.write(&[nested(range.clone(), false), bad]).is_err());
+        }
+        assert!(built.write(&[numbers(range.clone())]).is_err(), "a batch of another schema");
+        built.write(&[nested(range, false)]).unwrap();
+    }
+    assert_eq!(built.finish(), expected);
+}
+
+/// Pages of columns do not depend on batches, whether these are one piece or many.
+#[test]
+fn batches_of_any_size_give_the_same_pages() {
+    let built = |step: usize| {
+        let mut built = Built::new(&nested_schema(), uncompressed().with_page_bytes(512));
+        for start in (0..3000).step_by(step) {
+            built.write(&[nested(start..(start + step as i32).min(3000), false)]).unwrap();
+        }
+        built.finish()
+    };
+    let expected = built(3000);
+    for step in [1, 7, 256, 257, 1000] {
+        assert_eq!(built(step), expected, "batches of {step}");
+    }
+}
+
+/// A cluster ends when it is full, between two pieces.
+#[test]
+fn clusters_end_when_they_are_full() {
+    let mut built = Built::new(
+        &Schema::from_arrow(&numbers(0..1).schema()).unwrap(),
+        uncompressed().with_cluster_bytes(8 << 10).with_page_bytes(1 << 10),
+    );
+    built.write(&[numbers(0..20_000)]).unwrap();
+    let clusters = built.finish();
+    let bytes = |cluster: &Vec<(u32, Vec<u8>)>| cluster.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+    let sizes: Vec<usize> = clusters.iter().map(bytes).collect();
+    let (last, full) = sizes.split_last().unwrap();
+    // A piece is an eighth of a cluster.
+    assert!(full.iter().all(|size| (8 << 10..9 << 10).contains(size)), "{sizes:?}");
+    assert!(full.len() == 9 && *last < 9 << 10, "{sizes:?}");
+}
+
+/// Writes entries in clusters of 1000; the field `late` is added after half of them.
+fn file_with_late_field() -> MemoryFile {
+    let target = MemoryFile::new();
+    let file = FileWriter::create_in(Box::new(StorageSink::create(&target)), "x.root").unwrap();
+    let schema = nested_schema();
+    let mut ntuple = file.ntuple("events", &schema, WriteOptions::default().with_page_bytes(512)).unwrap();
+    for start in [0, 1000, 2000, 3000] {
+        let batch = nested(start..start + 1000, false);
+        if start == 2000 {
+            ntuple.add_fields(&late_schema()).unwrap();
+        }
+        let late = (start >= 2000).then(|| numbers(start..start + 1000).column(0).clone());
+        let schema = batch.schema();
+        let names = schema.fields().iter().map(|field| field.name().as_str()).chain(["late"]);
+        let columns = names.zip(batch.columns().iter().cloned().chain(late));
+        ntuple.write(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+        ntuple.flush_cluster().unwrap();
+    }
+    ntuple.set_metadata("kept", "with its ntuple").unwrap();
+    ntuple.finish().unwrap();
+    file.finish().unwrap();
+    target
+}
+
+fn late_schema() -> Schema {
+    let mut schema = Schema::from_arrow(&numbers(0..1).schema()).unwrap();
+    "late".clone_into(&mut schema.fields[0].name);
+    schema
+}
+
+fn open(file: &MemoryFile) -> Ntuple {
+    let file = File::over(source::File::open(Arc::new(file.source().unwrap())).unwrap());
+    file.ntuple(Some("events")).unwrap()
+}
+
+/// A cluster of an ntuple as it is stored, with its first columns.
+fn sealed(file: &MemoryFile, ntuple: &Ntuple, cluster: usize, columns: usize) -> SealedCluster {
+    let bytes = file.bytes().unwrap();
+    let (source, descriptor) = (ntuple.source(), ntuple.descriptor());
+    let groups = 0..descriptor.cluster_groups().len();
+    let clusters: Vec<_> = groups.flat_map(|group| source.group_clusters(group).unwrap()).collect();
+    let column = |index: usize| {
+        let id = ColumnId::from(index as u32);
+        let pages = source.column_pages(&clusters[cluster], id).unwrap()?;
+        let page = |page: &PageInfo| {
+            let (offset, stored) = page.locator.in_file().unwrap();
+            let bytes = bytes[offset as usize..][..stored as usize + 8].to_vec();
+            encode::SealedPage {
+                elements: page.elements,
+                digest: bytes.last_chunk().copied().map(u64::from_le_bytes),
+                bytes,
+            }
+        };
+        let encoding = descriptor.column(id).unwrap().encoding.unwrap();
+        Some(SealedColumn { encoding, compression: pages.compression, pages: pages.pages.iter().map(page).collect() })
+    };
+    SealedCluster { entries: clusters[cluster].entries, columns: (0..columns).map(column).collect() }
+}
+
+#[test]
+fn sealed_clusters_are_copied_without_decoding() {
+    let original = file_with_late_field();
+    let ntuple = open(&original);
+    let target = MemoryFile::new();
+    let file = FileWriter::create_in(Box::new(StorageSink::create(&target)), "x.root").unwrap();
+    let first = nested_schema();
+    let all = ntuple.descriptor().columns().len();
+    let mut copy = file.ntuple("events", &first, WriteOptions::default()).unwrap();
+    copy.append_sealed(sealed(&original, &ntuple, 0, all - 1)).unwrap();
+    // Entries that were written otherwise come before: they are flushed.
+    copy.write(&nested(1000..2000, false)).unwrap();
+    copy.add_fields(&late_schema()).unwrap();
+    copy.append_sealed(sealed(&original, &ntuple, 2, all)).unwrap();
+    copy.append_sealed(sealed(&original, &ntuple, 3, all)).unwrap();
+    copy.set_metadata("kept", "with its ntuple").unwrap();
+    let progress = copy.finish().unwrap();
+    assert_eq!((progress.entries, progress.clusters), (4000, 4));
+    file.finish().unwrap();
+    let copied = open(&target);
+    assert_eq!(copied.read_all().to_batch().unwrap(), ntuple.read_all().to_batch().unwrap());
+    assert_eq!(copied.metadata().unwrap(), ntuple.metadata().unwrap());
+}
+
+#[test]
+fn sealed_clusters_that_do_not_match_are_refused() {
+    let original = file_with_late_field();
+    let ntuple = open(&original);
+    let all = ntuple.descriptor().columns().len();
+    let target = MemoryFile::new();
+    let file = FileWriter::create_in(Box::new(StorageSink::create(&target)), "x.root").unwrap();
+    let mut copy = file.ntuple("events", ntuple.schema(), WriteOptions::default()).unwrap();
+    let mut refused = |change: &dyn Fn(&mut SealedCluster), expected: &str| {
+        let mut cluster = sealed(&original, &ntuple, 3, all);
+        change(&mut cluster);
+        let error = copy.append_sealed(cluster).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error} lacks {expected}");
+    };
+    fn pages(cluster: &mut SealedCluster, column: usize) -> &mut Vec<encode::SealedPage> {
+        &mut cluster.columns[column].as_mut().unwrap().pages
+    }
+    refused(&|cluster| cluster.entries = 0, "without entries");
+    refused(&|cluster| drop(cluster.columns.pop()), "columns, expected");
+    refused(&|cluster| cluster.columns[1] = None, "column 1: its pages are missing");
+    refused(&|cluster| cluster.columns.swap(0, 1), "column 0: its pages are encoded as");
+    refused(&|cluster| drop(pages(cluster, 0).pop()), "field 'numbers'");
+    refused(&|cluster| drop(pages(cluster, 1).pop()), "field 'lists'");
+    refused(&|cluster| cluster.entries += 1, "values in column 0 for 1001 entries");
+    refused(&|cluster| pages(cluster, 2)[0].digest = Some(1), "column 2: page 0");
+    refused(&|cluster| pages(cluster, 2)[0].elements = 1, "column 2: page 0");
+    copy.append_sealed(sealed(&original, &ntuple, 3, all)).unwrap();
+    copy.finish().unwrap();
+    file.finish().unwrap();
+    assert_eq!(open(&target).entries(), 1000);
+}
+
+#[test]
+fn a_dry_run_counts_what_would_be_stored() {
+    let (batch, schema) = (nested(0..5000, false), nested_schema());
+    let target = MemoryFile::new();
+    let file = FileWriter::create_in(Box::new(StorageSink::create(&target)), "x.root").unwrap();
+    let stored = file.ntuple("events", &schema, WriteOptions::default()).unwrap();
+    let dry = NtupleWriter::dry_run("events", &schema, WriteOptions::default()).unwrap();
+    let [stored, dry] = [stored, dry].map(|mut ntuple| {
+        ntuple.write(&batch).unwrap();
+        ntuple.finish().unwrap()
+    });
+    assert_eq!(stored, dry);
+    assert!(dry.stored_bytes > 0);
 }

@@ -1,0 +1,60 @@
+//! A sink that stores nothing.
+
+use std::sync::{Mutex, PoisonError};
+
+use tupelo_format::locator::Locator;
+
+use super::{Links, PageSink, SealedPage, Stored};
+use crate::Result;
+
+/// Counts bytes and drops them: what remains is the cost of encoding and compression.
+#[derive(Debug, Default)]
+pub(crate) struct NullSink {
+    position: Mutex<u64>,
+}
+
+impl NullSink {
+    fn put(&self, stored_bytes: u64, bytes: u64) -> Locator {
+        let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
+        let offset = *position;
+        *position += stored_bytes;
+        Locator::File { offset, bytes }
+    }
+}
+
+impl PageSink for NullSink {
+    fn name(&self) -> &str {
+        "null sink"
+    }
+    fn check_open(&self) -> Result<()> {
+        Ok(())
+    }
+    fn position(&self) -> Result<u64> {
+        Ok(*self.position.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+    fn begin(&self, _: &str, _: &str, _: Option<u16>) -> Result<()> {
+        Ok(())
+    }
+    fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>> {
+        Ok(pages.iter().map(|page| self.put(page.bytes.len() as u64, page.stored_bytes())).collect())
+    }
+    fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
+        let bytes = envelope.len() as u64;
+        Ok(self.put(bytes, bytes))
+    }
+    fn put_anchor(&self, _: &str, _: &Links) -> Result<(Locator, u32)> {
+        Ok((self.put(0, 0), 0))
+    }
+    fn publish(&self, _: &str, _: &str, _: &Links) -> Result<()> {
+        Ok(())
+    }
+    fn release(&self, _: Stored) {}
+    fn checkpoint(&self) -> Result<()> {
+        Ok(())
+    }
+    fn end(&self, _: &str) {}
+    fn abandon(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+    fn reported(&self) {}
+}
