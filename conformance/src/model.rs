@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use tupelo_format::checksum::xxh3;
-use tupelo_format::container::{self, Anchor, BLOB_KEY_BYTES, Fetched, Interrupt, Layout, blob_key};
+use tupelo_format::container::{self, Anchor, BLOB_KEY_BYTES, FetchedRanges, Interrupt, Layout, blob_key};
 use tupelo_format::envelope::{
     self, ClusterGroupRecord, ClusterSummary, ColumnPages, EnvelopeType, Footer, Header, MIN_ENVELOPE_BYTES, PageInfo,
     PageList,
@@ -113,7 +113,7 @@ impl std::fmt::Debug for Model {
 fn all_there<T>(attempt: Result<T, Interrupt>) -> Result<T> {
     attempt.map_err(|interrupt| match interrupt {
         Interrupt::Failed(error) => error,
-        Interrupt::Need(_) => Error::corrupt("bytes outside of the file"),
+        Interrupt::Missing(_) => Error::corrupt("bytes outside of the file"),
     })
 }
 
@@ -123,7 +123,7 @@ impl Model {
     /// # Errors
     /// Those of reading its metadata, and not finding one.
     pub fn load(bytes: &Bytes) -> Result<Self> {
-        let mut fetched = Fetched::new(bytes.len() as u64);
+        let mut fetched = FetchedRanges::new(bytes.len() as u64);
         fetched.provide(0, bytes.clone());
         let objects = all_there(open::ntuples(&fetched))?;
         let object = objects.first().ok_or_else(|| Error::corrupt("no ntuple in the file"))?;

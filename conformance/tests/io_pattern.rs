@@ -11,7 +11,7 @@ use bytes::Bytes;
 use conformance::{memory, summary};
 use tupelo::schema::{Schema, tighten};
 use tupelo::{Compression, File, Ntuple, WriteOptions};
-use tupelo_format::container::{Fetched, Interrupt};
+use tupelo_format::container::{FetchedRanges, Interrupt};
 use tupelo_format::envelope::PageInfo;
 use tupelo_format::open;
 use tupelo_storage::MemorySource;
@@ -47,7 +47,7 @@ fn pages(file: &Bytes, cluster: u64, column: usize) -> Vec<(Range<u64>, Range<u6
     fn done<T>(attempt: Result<T, Interrupt>) -> T {
         attempt.unwrap_or_else(|interrupt| panic!("{interrupt:?}"))
     }
-    let mut fetched = Fetched::new(file.len() as u64);
+    let mut fetched = FetchedRanges::new(file.len() as u64);
     fetched.provide(0, file.clone());
     let object = done(open::ntuples(&fetched)).remove(0);
     let anchor = done(open::anchor(&fetched, &object));

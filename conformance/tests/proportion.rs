@@ -9,7 +9,7 @@ use conformance::model::{Model, Page, seal_anchor};
 use conformance::{memory, outcome, samples, summary};
 use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
 use tupelo::{ErrorKind, File, ops};
-use tupelo_format::container::{self, ANCHOR_BYTES, Fetched, Interrupt, Layout};
+use tupelo_format::container::{self, ANCHOR_BYTES, FetchedRanges, Interrupt, Layout};
 use tupelo_format::envelope::{AttributeSetRecord, ColumnRecord, FieldRecord};
 use tupelo_format::locator::Locator;
 use tupelo_format::open::{self, ANCHOR_CLASS};
@@ -29,9 +29,9 @@ fn all_there<T>(attempt: Result<T, Interrupt>) -> T {
 
 /// The file with more objects in its top directory: name, class and payload.
 fn with_objects(file: &Bytes, objects: impl Iterator<Item = (String, &'static str, Vec<u8>)>) -> Bytes {
-    let mut fetched = Fetched::new(file.len() as u64);
+    let mut fetched = FetchedRanges::new(file.len() as u64);
     fetched.provide(0, file.clone());
-    let (mut layout, _) = all_there(Layout::mend(&fetched, 0));
+    let (mut layout, _) = all_there(Layout::repair(&fetched, 0));
     for (name, class, payload) in objects {
         layout.add(&name, class, "", payload).expect("a name");
     }
@@ -47,7 +47,7 @@ fn with_objects(file: &Bytes, objects: impl Iterator<Item = (String, &'static st
 
 /// The payload of the only anchor of a file.
 fn anchor(file: &Bytes) -> (u64, Vec<u8>) {
-    let mut fetched = Fetched::new(file.len() as u64);
+    let mut fetched = FetchedRanges::new(file.len() as u64);
     fetched.provide(0, file.clone());
     let object = all_there(open::ntuples(&fetched)).remove(0);
     (object.key.payload_offset(), all_there(container::object_bytes(&fetched, &object.key)).to_vec())
@@ -146,7 +146,7 @@ fn an_anchor_is_visited_once() {
     let (_, payload) = anchor(&file);
     let file = with_objects(&file, [("m".to_owned(), ANCHOR_CLASS, payload)].into_iter());
     let keys = |file: &Bytes| {
-        let mut fetched = Fetched::new(file.len() as u64);
+        let mut fetched = FetchedRanges::new(file.len() as u64);
         fetched.provide(0, file.clone());
         all_there(container::list_objects(&fetched))
     };

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use tupelo_format::container::{self, Anchor, Attempt, Chunks, Fetched, Interrupt};
+use tupelo_format::container::{self, Anchor, Attempt, Chunks, FetchedRanges, Interrupt};
 use tupelo_format::open;
 
 /// Files above this are cut: what takes long here takes long everywhere.
@@ -15,7 +15,7 @@ fn run<T>(name: &str, step: impl FnOnce() -> Attempt<T>) -> Option<T> {
     match step() {
         Ok(done) => Some(done),
         Err(Interrupt::Failed(_)) => None,
-        Err(Interrupt::Need(ranges)) => panic!("{name} needs {ranges:?} of a file that is there"),
+        Err(Interrupt::Missing(ranges)) => panic!("{name} needs {ranges:?} of a file that is there"),
     }
 }
 
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
         file[..4].copy_from_slice(b"root");
         file[8..12].copy_from_slice(&100u32.to_be_bytes());
     }
-    let mut fetched = Fetched::new(file.len() as u64).with_memory_limit(tupelo_fuzz::BUDGET_BYTES);
+    let mut fetched = FetchedRanges::new(file.len() as u64).with_memory_limit(tupelo_fuzz::BUDGET_BYTES);
     fetched.provide(0, Bytes::from(file.clone()));
     run("header", || container::read_header(&fetched));
     run("walk", || container::walk_keys(&fetched));

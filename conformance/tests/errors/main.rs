@@ -12,7 +12,7 @@ use conformance::model::Model;
 use conformance::mutate::{self, Random};
 use conformance::{outcome, samples, summary};
 use tupelo_format::compression::{self, Algorithm, Compression};
-use tupelo_format::container::{self, Chunks, Fetched, Interrupt, Key};
+use tupelo_format::container::{self, Chunks, FetchedRanges, Interrupt, Key};
 use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
 use tupelo_format::encoding::{self, ColumnType, Encoding};
 use tupelo_format::envelope::{self, AttributeSetRecord, EnvelopeType, Footer, Header, PageList};
@@ -94,8 +94,8 @@ fn failed<T: std::fmt::Debug>(attempt: Result<T, Interrupt>) -> String {
 }
 
 /// The whole file is there.
-fn fetched(file: &[u8]) -> Fetched {
-    let mut fetched = Fetched::new(file.len() as u64);
+fn fetched(file: &[u8]) -> FetchedRanges {
+    let mut fetched = FetchedRanges::new(file.len() as u64);
     fetched.provide(0, Bytes::copy_from_slice(file));
     fetched
 }
@@ -333,12 +333,12 @@ fn what_containers_refuse() {
     assert_eq!(failed(open::anchor(&fetched(&file), &found)), "'h' is a TH1D, not an RNTuple");
     let size = (1u64 << 30) + 100;
     let key = Key { nbytes: 1 << 30, object_bytes: (1 << 30) + 1, key_bytes: 30, seek_key: 60, ..found.key };
-    assert!(failed(container::object_bytes(&Fetched::new(size), &key)).starts_with("'h' has 1073741825 bytes"));
+    assert!(failed(container::object_bytes(&FetchedRanges::new(size), &key)).starts_with("'h' has 1073741825 bytes"));
     assert_eq!(text(container::blob_key(100, 1 << 31, 0)), "blob of 2147483648 bytes");
 
     // Chunks: the payload has more bytes than the file.
     assert!(Chunks::split(100, 1001, 1000).expect("a table").is_some());
-    let chunks = container::payload(&Fetched::new(1000), 100, 1001, 1000);
+    let chunks = container::payload(&FetchedRanges::new(1000), 100, 1001, 1000);
     assert_eq!(failed(chunks), "1001 bytes wanted in a file of 1000 bytes (at byte 100)");
 }
 
@@ -417,7 +417,7 @@ fn gaps_are_those_of_the_free_list() {
 fn what_keys_refuse() {
     let (mut layout, _) = container::Layout::create("f", 0, [0; 16]).expect("a layout");
     assert!(text(layout.add(&"n".repeat(40_000), "C", "", Vec::new())).contains("key of"));
-    let lost = container::states(&Fetched::new(1000), &[], 1);
+    let lost = container::states(&FetchedRanges::new(1000), &[], 1);
     assert_eq!(failed(lost), "the record of the top directory is lost");
 }
 

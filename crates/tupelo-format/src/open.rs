@@ -9,7 +9,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::compression;
-use crate::container::{self, Anchor, Attempt, Fetched, Interrupt, Object};
+use crate::container::{self, Anchor, Attempt, FetchedRanges, Interrupt, Object};
 use crate::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use crate::envelope::{Footer, Header, MIN_ENVELOPE_BYTES, PageList};
 use crate::locator::EnvelopeLink;
@@ -46,7 +46,7 @@ pub fn first_guess(size: u64) -> Vec<Range<u64>> {
 }
 
 /// The ntuples that the file's directories list, newest cycle of each name only, in file order.
-pub fn ntuples(fetched: &Fetched) -> Attempt<Vec<Object>> {
+pub fn ntuples(fetched: &FetchedRanges) -> Attempt<Vec<Object>> {
     Ok(newest_ntuples(container::list_objects(fetched)?.into_iter()))
 }
 
@@ -63,7 +63,7 @@ pub fn newest_ntuples(objects: impl Iterator<Item = Object>) -> Vec<Object> {
 }
 
 /// The anchor that an object of class [`ANCHOR_CLASS`] holds.
-pub fn anchor(fetched: &Fetched, object: &Object) -> Attempt<Anchor> {
+pub fn anchor(fetched: &FetchedRanges, object: &Object) -> Attempt<Anchor> {
     if object.key.class_name != ANCHOR_CLASS {
         let what = format!("'{}' is a {}, not an RNTuple", object.path, object.key.class_name);
         return Err(Interrupt::Failed(Error::unsupported(what)));
@@ -76,7 +76,7 @@ pub fn anchor(fetched: &Fetched, object: &Object) -> Attempt<Anchor> {
 }
 
 /// The anchor of an attribute set, which no directory lists.
-pub fn attribute_set_anchor(fetched: &Fetched, set: &AttributeSet) -> Attempt<Anchor> {
+pub fn attribute_set_anchor(fetched: &FetchedRanges, set: &AttributeSet) -> Attempt<Anchor> {
     let (offset, bytes) = set.anchor.in_file().map_err(|e| e.within("anchor"))?;
     check_anchor_size(bytes.max(set.anchor_length.into()), offset)?;
     let stored = fetched.get(offset, bytes)?;
@@ -95,7 +95,7 @@ fn check_anchor_size(bytes: u64, offset: u64) -> Result<()> {
 }
 
 /// Header and footer, joined and checked.
-pub fn descriptor(fetched: &Fetched, anchor: &Anchor) -> Attempt<Descriptor> {
+pub fn descriptor(fetched: &FetchedRanges, anchor: &Anchor) -> Attempt<Descriptor> {
     let (header, checksum, footer) = envelopes(fetched, anchor)?;
     for schema in [&header.schema, &footer.extension] {
         let names = schema.fields.iter().map(|field| field.name.len() as u64).sum::<u64>();
@@ -138,7 +138,7 @@ fn check_page_lists(descriptor: &Descriptor, file_size: u64) -> Result<()> {
 }
 
 /// Header with its checksum and footer, as they are stored.
-pub fn envelopes(fetched: &Fetched, anchor: &Anchor) -> Attempt<(Header, u64, Footer)> {
+pub fn envelopes(fetched: &FetchedRanges, anchor: &Anchor) -> Attempt<(Header, u64, Footer)> {
     check_envelope_size("header", anchor.nbytes_header, anchor.len_header, anchor.seek_header)?;
     check_envelope_size("footer", anchor.nbytes_footer, anchor.len_footer, anchor.seek_footer)?;
     // Both are asked for at once: one request instead of two.
@@ -155,7 +155,7 @@ pub fn envelopes(fetched: &Fetched, anchor: &Anchor) -> Attempt<(Header, u64, Fo
 
 /// The page lists that links lead to, as they are stored; what is missing of all is requested together.
 pub fn stored_page_lists<'l>(
-    fetched: &Fetched,
+    fetched: &FetchedRanges,
     anchor: &Anchor,
     links: impl Iterator<Item = &'l EnvelopeLink>,
 ) -> Attempt<Vec<Bytes>> {
@@ -183,7 +183,7 @@ pub fn page_list(stored: &[u8], descriptor: &Descriptor, group: &ClusterGroup, m
     Ok(list)
 }
 
-fn stored(fetched: &Fetched, offset: u64, nbytes: u64, anchor: &Anchor, name: &str) -> Attempt<Bytes> {
+fn stored(fetched: &FetchedRanges, offset: u64, nbytes: u64, anchor: &Anchor, name: &str) -> Attempt<Bytes> {
     container::payload(fetched, offset, nbytes, anchor.max_key_size).map_err(|interrupt| match interrupt {
         Interrupt::Failed(error) => Interrupt::Failed(error.within(name)),
         need => need,
@@ -205,7 +205,7 @@ fn check_envelope_size(name: &str, stored: u64, length: u64, offset: u64) -> Res
     }
 }
 
-fn envelope(fetched: &Fetched, stored: &[u8], length: u64, name: &str, offset: u64) -> Result<Vec<u8>> {
+fn envelope(fetched: &FetchedRanges, stored: &[u8], length: u64, name: &str, offset: u64) -> Result<Vec<u8>> {
     compression::decompress_within(stored, length, MAX_ENVELOPE_BYTES, fetched.memory())
         .map_err(|e| e.within(name).at(offset))
 }
@@ -214,9 +214,9 @@ fn envelope(fetched: &Fetched, stored: &[u8], length: u64, name: &str, offset: u
 fn both<A, B>(first: Attempt<A>, second: Attempt<B>) -> Attempt<(A, B)> {
     match (first, second) {
         (Ok(a), Ok(b)) => Ok((a, b)),
-        (Err(Interrupt::Need(mut first)), Err(Interrupt::Need(second))) => {
+        (Err(Interrupt::Missing(mut first)), Err(Interrupt::Missing(second))) => {
             first.extend(second);
-            Err(Interrupt::Need(first))
+            Err(Interrupt::Missing(first))
         }
         (Err(interrupt), _) | (_, Err(interrupt)) => Err(interrupt),
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::fetched::together;
-use super::{Attempt, Fetched};
+use super::{Attempt, FetchedRanges};
 use crate::wire::Cursor;
 use crate::{Error, Result};
 
@@ -87,7 +87,7 @@ impl Chunks {
 ///
 /// # Errors
 /// Corrupt where it does not lie inside the file.
-pub fn payload(fetched: &Fetched, offset: u64, nbytes: u64, max_key_size: u64) -> Attempt<Bytes> {
+pub fn payload(fetched: &FetchedRanges, offset: u64, nbytes: u64, max_key_size: u64) -> Attempt<Bytes> {
     let Some(chunks) = Chunks::split(offset, nbytes, max_key_size)? else {
         return fetched.get(offset, nbytes);
     };
@@ -143,12 +143,12 @@ mod tests {
                     continue;
                 }
                 let (file, offset) = split(&payload_bytes, max);
-                let mut fetched = Fetched::new(file.len() as u64);
+                let mut fetched = FetchedRanges::new(file.len() as u64);
                 let mut rounds = 0;
                 let joined = loop {
                     match payload(&fetched, offset, nbytes as u64, max as u64) {
                         Ok(joined) => break joined,
-                        Err(Interrupt::Need(ranges)) => ranges.into_iter().for_each(|range| {
+                        Err(Interrupt::Missing(ranges)) => ranges.into_iter().for_each(|range| {
                             let bytes = file[range.start as usize..range.end as usize].to_vec();
                             fetched.provide(range.start, bytes.into());
                         }),
@@ -172,7 +172,7 @@ mod tests {
         assert!(Chunks::split(u64::MAX - 5, 1 << 40, 1 << 30).is_err());
         assert!(Chunks::split(100, u64::MAX, 1 << 30).is_err());
         assert!(Chunks::split(100, u64::MAX, u64::MAX - 1).is_err());
-        let mut fetched = Fetched::new(1000);
+        let mut fetched = FetchedRanges::new(1000);
         fetched.provide(0, Bytes::from(vec![0xff; 1000]));
         assert!(matches!(payload(&fetched, 100, 900, 300), Err(Interrupt::Failed(_))));
         assert!(matches!(payload(&fetched, 100, 1001, 1000), Err(Interrupt::Failed(_))));
@@ -198,7 +198,7 @@ mod tests {
             for at in (chunks.table.start..chunks.table.end).step_by(8) {
                 file[at as usize..at as usize + 8].copy_from_slice(&300u64.to_le_bytes());
             }
-            let mut fetched = Fetched::new(1000);
+            let mut fetched = FetchedRanges::new(1000);
             fetched.provide(0, Bytes::from(file.clone()));
             payload(&fetched, 100, nbytes, 100).map(|bytes| bytes.len())
         };

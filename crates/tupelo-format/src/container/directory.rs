@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::fetched::together;
 use super::key::{Key, parse_key, read_key, text};
-use super::{Attempt, Fetched, START_BIG_FILE, read_header};
+use super::{Attempt, FetchedRanges, START_BIG_FILE, read_header};
 use crate::wire::{Buffer, Cursor, Memory};
 use crate::{Error, Result};
 
@@ -161,7 +161,7 @@ impl Place {
 }
 
 /// The top directory, whose key lies at `begin`.
-pub(super) fn top(fetched: &Fetched, begin: u64) -> Attempt<Place> {
+pub(super) fn top(fetched: &FetchedRanges, begin: u64) -> Attempt<Place> {
     let key = read_key(fetched, begin)?;
     let at = begin.saturating_add(u64::from(key.key_bytes));
     let bytes = fetched.get(at, key.stored_bytes().min(TOP_BYTES))?;
@@ -184,7 +184,7 @@ fn below(size: u64, key: &Key, path: String, parent: usize) -> Result<Place> {
     })
 }
 
-pub(super) fn read_directory(fetched: &Fetched, place: &Place) -> Attempt<Directory> {
+pub(super) fn read_directory(fetched: &FetchedRanges, place: &Place) -> Attempt<Directory> {
     let bytes = fetched.get(place.record_at, place.room.min(RECORD_BYTES as u64))?;
     let record = DirectoryRecord::read(&bytes, place.record_at)?;
     let KeyList { bytes: list_bytes, unread, keys } = read_keys(fetched, &record)?;
@@ -215,7 +215,7 @@ struct KeyList {
 }
 
 /// As ROOT reads it: keys end behind their titles, whatever lengths they name.
-fn read_keys(fetched: &Fetched, record: &DirectoryRecord) -> Attempt<KeyList> {
+fn read_keys(fetched: &FetchedRanges, record: &DirectoryRecord) -> Attempt<KeyList> {
     let at = record.seek_keys;
     if at == 0 {
         return Ok(KeyList::default());
@@ -270,7 +270,7 @@ impl Directory {
     ///
     /// # Errors
     /// Corrupt where the header, the directory or its key list is damaged.
-    pub fn top(fetched: &Fetched) -> Attempt<Self> {
+    pub fn top(fetched: &FetchedRanges) -> Attempt<Self> {
         read_directory(fetched, &top(fetched, read_header(fetched)?.begin)?)
     }
 
@@ -278,7 +278,7 @@ impl Directory {
     ///
     /// # Errors
     /// Corrupt where the directory or its key list is damaged.
-    pub fn below(fetched: &Fetched, key: &Key) -> Attempt<Self> {
+    pub fn below(fetched: &FetchedRanges, key: &Key) -> Attempt<Self> {
         read_directory(fetched, &below(fetched.size(), key, String::new(), 0)?)
     }
 
@@ -327,7 +327,7 @@ pub fn find_object_in<D: AsRef<Directory>, E: From<Error>>(
 ///
 /// # Errors
 /// As [`list_objects`], for the directories on the path.
-pub fn find_object(fetched: &Fetched, path: &str) -> Attempt<Option<Object>> {
+pub fn find_object(fetched: &FetchedRanges, path: &str) -> Attempt<Option<Object>> {
     let open = |key: Option<&Key>| match key {
         None => Directory::top(fetched),
         Some(key) => Directory::below(fetched, key),
@@ -357,7 +357,7 @@ impl Tree {
     ///
     /// # Errors
     /// Corrupt where the file has no top directory.
-    pub fn new(fetched: &Fetched) -> Attempt<Self> {
+    pub fn new(fetched: &FetchedRanges) -> Attempt<Self> {
         let top = top(fetched, read_header(fetched)?.begin)?;
         let seen = HashSet::from([top.record_at]);
         let (directories, level) = (Vec::new(), vec![top]);
@@ -373,7 +373,7 @@ impl Tree {
     ///
     /// # Errors
     /// Corrupt where a key list is damaged or a record lies outside of the file.
-    pub fn next_level(&self, fetched: &Fetched) -> Attempt<Level> {
+    pub fn next_level(&self, fetched: &FetchedRanges) -> Attempt<Level> {
         together(self.level.iter().map(|place| read_directory(fetched, place))).map(Level)
     }
 
@@ -438,11 +438,11 @@ impl Tree {
 }
 
 /// Every directory, level by level, so that a parent comes before its children and the first is the top directory.
-pub(super) fn read_tree(fetched: &Fetched) -> Attempt<Vec<Directory>> {
+pub(super) fn read_tree(fetched: &FetchedRanges) -> Attempt<Vec<Directory>> {
     complete_tree(fetched).map(|tree| tree.directories)
 }
 
-fn complete_tree(fetched: &Fetched) -> Attempt<Tree> {
+fn complete_tree(fetched: &FetchedRanges) -> Attempt<Tree> {
     let mut tree = Tree::new(fetched)?;
     while !tree.is_complete() {
         tree.add(tree.next_level(fetched)?)?;
@@ -462,7 +462,7 @@ fn join(path: &str, name: &str) -> Result<String> {
 ///
 /// # Errors
 /// Corrupt where a key list is damaged, a record lies outside of the file or a directory contains itself.
-pub fn list_objects(fetched: &Fetched) -> Attempt<Vec<Object>> {
+pub fn list_objects(fetched: &FetchedRanges) -> Attempt<Vec<Object>> {
     Ok(complete_tree(fetched)?.objects(fetched.memory())?)
 }
 
@@ -533,8 +533,8 @@ mod tests {
         file
     }
 
-    fn whole(file: Vec<u8>) -> Fetched {
-        let mut fetched = Fetched::new(file.len() as u64);
+    fn whole(file: Vec<u8>) -> FetchedRanges {
+        let mut fetched = FetchedRanges::new(file.len() as u64);
         fetched.provide(0, file.into());
         fetched
     }
@@ -604,12 +604,12 @@ mod tests {
                 seek_keys: 5000,
                 uuid: [0; 16],
             };
-            let mut fetched = Fetched::new(1 << 30);
+            let mut fetched = FetchedRanges::new(1 << 30);
             fetched.provide(200, record.write().into());
             let (path, name, title) = (String::new(), String::new(), String::new());
             read_directory(&fetched, &Place { path, name, title, parent: 0, record_at: 200, room: 60 }).map(drop)
         };
-        let asked = |bytes: u64| Err(Interrupt::Need(std::iter::once(5000..5000 + bytes).collect()));
+        let asked = |bytes: u64| Err(Interrupt::Missing(std::iter::once(5000..5000 + bytes).collect()));
         assert_eq!((place(700), place(u32::MAX)), (asked(700), asked(1 << 20)));
     }
 

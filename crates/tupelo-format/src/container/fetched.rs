@@ -1,4 +1,4 @@
-//! What was fetched of a file so far.
+//! The byte ranges of a file that were fetched so far.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,9 +12,9 @@ use crate::wire::Memory;
 /// Why a reading function did not finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Interrupt {
-    /// These byte ranges of the file are missing: fetch them, [`Fetched::provide`] them and call again.
-    Need(Vec<Range<u64>>),
-    /// The bytes were refused; more of them cannot help.
+    /// Byte ranges of the file that were not fetched yet: fetch them, [`FetchedRanges::provide`] them and call again.
+    Missing(Vec<Range<u64>>),
+    /// The bytes were rejected; more of them cannot help.
     Failed(Error),
 }
 
@@ -24,15 +24,15 @@ impl From<Error> for Interrupt {
     }
 }
 
-/// The result of everything that reads from [`Fetched`].
+/// The result of everything that reads from [`FetchedRanges`].
 pub type Attempt<T> = Result<T, Interrupt>;
 
-/// What was read; `None` where the bytes were refused.
+/// What was read; `None` where the bytes were rejected.
 pub(super) fn readable<T>(read: Attempt<T>) -> Attempt<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(Interrupt::Failed(_)) => Ok(None),
-        Err(need) => Err(need),
+        Err(missing) => Err(missing),
     }
 }
 
@@ -43,11 +43,11 @@ pub(crate) fn together<T>(steps: impl Iterator<Item = Attempt<T>>) -> Attempt<Ve
     for step in steps {
         match step {
             Ok(result) => done.push(result),
-            Err(Interrupt::Need(ranges)) => missing.extend(ranges),
+            Err(Interrupt::Missing(ranges)) => missing.extend(ranges),
             Err(failed) => return Err(failed),
         }
     }
-    if missing.is_empty() { Ok(done) } else { Err(Interrupt::Need(disjoint(missing))) }
+    if missing.is_empty() { Ok(done) } else { Err(Interrupt::Missing(disjoint(missing))) }
 }
 
 /// The same bytes in order, each in one range.
@@ -65,7 +65,7 @@ fn disjoint(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 /// The bytes of one file that were fetched so far, as disjoint pieces.
 #[derive(Debug, Clone)]
-pub struct Fetched {
+pub struct FetchedRanges {
     size: u64,
     pieces: BTreeMap<u64, Bytes>,
     memory: Arc<Memory>,
@@ -75,7 +75,7 @@ fn end_of(start: u64, bytes: &Bytes) -> u64 {
     start.saturating_add(bytes.len() as u64)
 }
 
-impl Fetched {
+impl FetchedRanges {
     /// Nothing yet of a file of `size` bytes.
     pub fn new(size: u64) -> Self {
         Self { size, pieces: BTreeMap::new(), memory: Arc::new(Memory::unlimited()) }
@@ -135,7 +135,7 @@ impl Fetched {
     /// The bytes of a range: without a copy where one piece holds it, else joined from several.
     ///
     /// # Errors
-    /// [`Interrupt::Failed`] where the range reaches behind the end of the file, [`Interrupt::Need`] with the parts of
+    /// [`Interrupt::Failed`] where the range reaches behind the end of the file, [`Interrupt::Missing`] with the parts of
     /// it that were not fetched yet.
     pub fn get(&self, offset: u64, length: u64) -> Attempt<Bytes> {
         let end = match offset.checked_add(length) {
@@ -165,7 +165,7 @@ impl Fetched {
             missing.push(at..end);
         }
         match (missing.is_empty(), parts.len()) {
-            (false, _) => Err(Interrupt::Need(missing)),
+            (false, _) => Err(Interrupt::Missing(missing)),
             (true, 0 | 1) => Ok(parts.pop().unwrap_or_default()),
             (true, _) => {
                 self.memory.take(length, "bytes that were fetched in pieces")?;
@@ -182,14 +182,14 @@ mod tests {
     #[test]
     fn pieces_join_and_gaps_are_named() {
         let file: Vec<u8> = (0..100).collect();
-        let mut fetched = Fetched::new(100);
-        let give = |fetched: &mut Fetched, range: Range<usize>| {
+        let mut fetched = FetchedRanges::new(100);
+        let give = |fetched: &mut FetchedRanges, range: Range<usize>| {
             fetched.provide(range.start as u64, Bytes::copy_from_slice(&file[range]));
         };
-        assert_eq!(fetched.get(10, 5), Err(Interrupt::Need(vec![Range { start: 10, end: 15 }])));
+        assert_eq!(fetched.get(10, 5), Err(Interrupt::Missing(vec![Range { start: 10, end: 15 }])));
         give(&mut fetched, 10..20);
         give(&mut fetched, 30..40);
-        assert_eq!(fetched.get(5, 40), Err(Interrupt::Need(vec![5..10, 20..30, 40..45])));
+        assert_eq!(fetched.get(5, 40), Err(Interrupt::Missing(vec![5..10, 20..30, 40..45])));
         give(&mut fetched, 15..35);
         assert_eq!(fetched.get(12, 25).unwrap(), &file[12..37]);
         give(&mut fetched, 10..11);
@@ -202,16 +202,16 @@ mod tests {
 
     #[test]
     fn steps_request_bytes_once() {
-        let fetched = Fetched::new(100);
+        let fetched = FetchedRanges::new(100);
         let steps = [(40, 10), (0, 20), (45, 20), (10, 5), (20, 5)].map(|(offset, length)| fetched.get(offset, length));
-        assert_eq!(together(steps.into_iter()), Err(Interrupt::Need(vec![0..20, 20..25, 40..65])));
+        assert_eq!(together(steps.into_iter()), Err(Interrupt::Missing(vec![0..20, 20..25, 40..65])));
     }
 
     proptest::proptest! {
         #[test]
         fn every_order_of_pieces_gives_the_file(pieces in proptest::collection::vec((0usize..64, 1usize..40), 1..20)) {
             let file: Vec<u8> = (0..64).collect();
-            let mut fetched = Fetched::new(64);
+            let mut fetched = FetchedRanges::new(64);
             let mut known = [false; 64];
             for (start, length) in pieces {
                 let end = (start + length).min(64);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::fetched::together;
-use super::{Attempt, Fetched, FileHeader, Key, START_BIG_FILE, read_key};
+use super::{Attempt, FetchedRanges, FileHeader, Key, START_BIG_FILE, read_key};
 use crate::Error;
 use crate::wire::{Buffer, Cursor};
 
@@ -51,7 +51,7 @@ pub(super) struct FreeList {
 
 impl FreeList {
     /// Reads the list of a file that was closed properly, and says where its record lies.
-    pub(super) fn read(fetched: &Fetched, header: &FileHeader) -> Attempt<(Self, Range<u64>)> {
+    pub(super) fn read(fetched: &FetchedRanges, header: &FileHeader) -> Attempt<(Self, Range<u64>)> {
         if header.seek_free == 0 {
             return Err(Error::corrupt("the file was not closed: it has no free list").at(0).into());
         }
@@ -143,7 +143,7 @@ impl FreeList {
     }
 
     /// Looks into the segments of a list that was read which are the next to be left out.
-    pub(super) fn find_records(&mut self, fetched: &Fetched) -> Attempt<()> {
+    pub(super) fn find_records(&mut self, fetched: &FetchedRanges) -> Attempt<()> {
         let shortest = self.shortest(MAX_SEGMENTS.saturating_sub(SPARE_SEGMENTS)).filter_map(|(first, segment)| {
             let bytes = segment.end.saturating_sub(first);
             (!segment.is_records && bytes <= MAX_RECORDS_BYTES).then_some((first, segment, bytes))
@@ -261,8 +261,8 @@ mod tests {
             let end = at + 2 * bytes + usize::from(k % 3 == 0);
             list.insert(at as u64..end as u64, false);
         }
-        let mut fetched = Fetched::new(100_000);
-        let Err(Interrupt::Need(wanted)) = list.find_records(&fetched) else { panic!("nothing is there yet") };
+        let mut fetched = FetchedRanges::new(100_000);
+        let Err(Interrupt::Missing(wanted)) = list.find_records(&fetched) else { panic!("nothing is there yet") };
         assert_eq!(wanted.len(), 49 - (MAX_SEGMENTS - SPARE_SEGMENTS));
         fetched.provide(0, file.into());
         list.find_records(&fetched).unwrap();
@@ -312,7 +312,7 @@ mod tests {
         let key = Key::place(400, 100, ["TFile", "f", ""], list.len(), 0).unwrap();
         let mut bytes = [key.write(), list.into_vec()].concat();
         bytes.resize((END - 400) as usize, 0);
-        let mut fetched = Fetched::new(END);
+        let mut fetched = FetchedRanges::new(END);
         fetched.provide(400, bytes.into());
         let header = FileHeader {
             version: 64000,

@@ -4,7 +4,7 @@ mod other;
 
 use other::kind_of;
 
-use super::{Attempt, Fetched, START_BIG_FILE};
+use super::{Attempt, FetchedRanges, START_BIG_FILE};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
@@ -57,7 +57,7 @@ pub struct FileHeader {
 ///
 /// # Errors
 /// Corrupt where there is no ROOT file, or one whose first record would lie outside of it.
-pub fn read_header(fetched: &Fetched) -> Attempt<FileHeader> {
+pub fn read_header(fetched: &FetchedRanges) -> Attempt<FileHeader> {
     let head = fetched.get(0, fetched.size().min(HEAD_BYTES))?;
     if fetched.size() < HEADER_BYTES && !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(&head)) {
         let what =
@@ -78,7 +78,7 @@ pub fn read_header(fetched: &Fetched) -> Attempt<FileHeader> {
 ///
 /// # Errors
 /// As [`read_header`].
-pub fn read_uuid(fetched: &Fetched) -> Attempt<[u8; 16]> {
+pub fn read_uuid(fetched: &FetchedRanges) -> Attempt<[u8; 16]> {
     let header = read_header(fetched)?;
     let end = if header.is_big { HEADER_BYTES } else { SMALL_HEADER_BYTES };
     let mut uuid = [0; 16];

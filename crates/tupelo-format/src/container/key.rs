@@ -1,6 +1,6 @@
 //! Keys: the record heads of a ROOT file (`TKey::Streamer`).
 
-use super::{Attempt, BEGIN, Fetched, START_BIG_FILE};
+use super::{Attempt, BEGIN, FetchedRanges, START_BIG_FILE};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result, compression};
 
@@ -197,12 +197,12 @@ pub(super) fn text(cursor: &mut Cursor<'_>) -> Result<String> {
 ///
 /// # Errors
 /// As [`Key::read`], and where the file ends before the record does.
-pub fn read_key(fetched: &Fetched, offset: u64) -> Attempt<Key> {
+pub fn read_key(fetched: &FetchedRanges, offset: u64) -> Attempt<Key> {
     parse_key(fetched, offset).map(|(key, _)| key)
 }
 
 /// As [`read_key`], with the number of bytes behind the title, as [`Key::parse`] gives it.
-pub(super) fn parse_key(fetched: &Fetched, offset: u64) -> Attempt<(Key, usize)> {
+pub(super) fn parse_key(fetched: &FetchedRanges, offset: u64) -> Attempt<(Key, usize)> {
     let head_bytes = fetched.size().saturating_sub(offset).min(HEAD_BYTES);
     let head = fetched.get(offset, head_bytes)?;
     let mut cursor = Cursor::new(&head, offset);
@@ -221,7 +221,7 @@ pub(super) fn parse_key(fetched: &Fetched, offset: u64) -> Attempt<(Key, usize)>
 ///
 /// # Errors
 /// Corrupt where lengths contradict each other or the block is damaged; limit above [`MAX_OBJECT_BYTES`].
-pub fn object_bytes(fetched: &Fetched, key: &Key) -> Attempt<Vec<u8>> {
+pub fn object_bytes(fetched: &FetchedRanges, key: &Key) -> Attempt<Vec<u8>> {
     key.check_place(fetched.size())?;
     let (stored, whole) = (key.stored_bytes(), u64::from(key.object_bytes));
     if stored.max(whole) > MAX_OBJECT_BYTES {
@@ -338,9 +338,9 @@ mod tests {
             let key = Key::place(100, 100, ["C", "n", "t"], 0, 5).unwrap();
             let size = bytes + 100 + u64::from(key.key_bytes);
             let key = Key { nbytes: (size - 100) as u32, object_bytes: bytes as u32, ..key };
-            object_bytes(&Fetched::new(size), &key)
+            object_bytes(&FetchedRanges::new(size), &key)
         };
-        assert!(matches!(object(MAX_OBJECT_BYTES), Err(Interrupt::Need(_))));
+        assert!(matches!(object(MAX_OBJECT_BYTES), Err(Interrupt::Missing(_))));
         let Err(Interrupt::Failed(error)) = object(MAX_OBJECT_BYTES + 1) else { panic!("more than a gibibyte") };
         assert_eq!((error.what(), error.kind()), ("'n' has 1073741825 bytes", crate::ErrorKind::Limit));
     }

@@ -1,7 +1,7 @@
 //! The ROOT file around the ntuples: header, keys, directories, free list, streamer info, anchor.
 //!
-//! Nothing here performs I/O. Reading functions are handed [`Fetched`], the bytes that are there so far, and either
-//! finish or answer [`Interrupt::Need`] with the ranges they miss; the caller fetches these and calls again. Writing
+//! Nothing here performs I/O. Reading functions are handed [`FetchedRanges`], the bytes that are there so far, and either
+//! finish or answer [`Interrupt::Missing`] with the ranges they miss; the caller fetches these and calls again. Writing
 //! goes through [`Layout`], which knows what a file holds and says which bytes to append and which to overwrite.
 //!
 //! Every integer of the file format is big-endian. The facts come from ROOT's `io/doc/TFile`, `TFile.cxx`, `TKey.cxx`
@@ -29,7 +29,7 @@ pub use directory::{
     Directory, Level, MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, Object, Tree, find_object, find_object_in, list_objects,
 };
 pub(crate) use fetched::together;
-pub use fetched::{Attempt, Fetched, Interrupt};
+pub use fetched::{Attempt, FetchedRanges, Interrupt};
 pub use header::{BEGIN, FileHeader, read_header, read_uuid};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};
 pub use layout::{Layout, Tail};

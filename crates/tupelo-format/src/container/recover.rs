@@ -10,7 +10,7 @@ use super::fetched::{readable, together};
 use super::free::FreeList;
 use super::header::{COMPRESSION, ROOT_VERSION};
 use super::key::Key;
-use super::{Attempt, Fetched, FileHeader, overwrite};
+use super::{Attempt, FetchedRanges, FileHeader, overwrite};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
@@ -49,7 +49,7 @@ pub fn find_key(bytes: &[u8], base: u64) -> Option<usize> {
 ///
 /// # Errors
 /// Corrupt where the record of the top directory is lost.
-pub fn states(fetched: &Fetched, keys: &[Key], at_most: usize) -> Attempt<Vec<State>> {
+pub fn states(fetched: &FetchedRanges, keys: &[Key], at_most: usize) -> Attempt<Vec<State>> {
     let Some(top) = keys.first().filter(|key| key.class_name == "TFile") else {
         return Err(Error::corrupt("the record of the top directory is lost").into());
     };
@@ -75,7 +75,7 @@ pub fn states(fetched: &Fetched, keys: &[Key], at_most: usize) -> Attempt<Vec<St
 }
 
 /// The number of segments of a free list; `None` where it cannot be read.
-fn segments(fetched: &Fetched, top: &Key, free: &Key) -> Attempt<Option<u32>> {
+fn segments(fetched: &FetchedRanges, top: &Key, free: &Key) -> Attempt<Option<u32>> {
     let end = free.seek_key.saturating_add(u64::from(free.nbytes));
     let header = FileHeader { begin: top.seek_key, end, seek_free: free.seek_key, ..FileHeader::default() };
     Ok(readable(FreeList::read(fetched, &header))?.map(|(list, _)| list.count()))
@@ -91,7 +91,7 @@ enum Kind {
 }
 
 /// The kind of each record; those of other classes are not looked into.
-fn kinds(fetched: &Fetched, keys: &[Key]) -> Attempt<Vec<Kind>> {
+fn kinds(fetched: &FetchedRanges, keys: &[Key]) -> Attempt<Vec<Kind>> {
     together(keys.iter().map(|key| match key.class_name == "TFile" || key.is_directory() {
         true => {
             let bytes = fetched.get(key.payload_offset(), key.stored_bytes())?;
@@ -112,7 +112,7 @@ fn kind_of(bytes: &[u8], at: u64, file_size: u64) -> Kind {
 
 /// The state that a free list of so many segments ended; `list` is the newest key list of the top directory before it.
 fn state(
-    fetched: &Fetched,
+    fetched: &FetchedRanges,
     top: &Key,
     place: &TopPlace,
     before: &[(&Key, Kind)],
@@ -180,7 +180,7 @@ struct TopPlace {
 
 /// Name and title of the file stand between the key of the top directory and its record. The key has them too, and may
 /// be whole where they are torn.
-fn top_place(fetched: &Fetched, top: &Key) -> Attempt<TopPlace> {
+fn top_place(fetched: &FetchedRanges, top: &Key) -> Attempt<TopPlace> {
     let mut names = Buffer::new();
     names.string_be(&top.name);
     names.string_be(&top.title);
@@ -247,13 +247,13 @@ mod tests {
         add("", &[0; 4]);
         let reversed = [&[0, 1], &50u32.to_be_bytes()[..], &40u32.to_be_bytes()].concat();
         (0..20_000).for_each(|_| add("", &reversed));
-        let mut fetched = Fetched::new(file.len() as u64);
+        let mut fetched = FetchedRanges::new(file.len() as u64);
         let file = bytes::Bytes::from(file);
         for round in 1.. {
             match states(&fetched, &keys, 64) {
                 Ok(states) => return assert_eq!(states, []),
                 Err(Interrupt::Failed(error)) => panic!("{error}"),
-                Err(Interrupt::Need(ranges)) => {
+                Err(Interrupt::Missing(ranges)) => {
                     assert!(round < 8, "{round} rounds");
                     ranges.iter().for_each(|range| {
                         fetched.provide(range.start, file.slice(range.start as usize..range.end as usize));

@@ -12,13 +12,13 @@ const DATIME: u32 = 0x7eea_050b;
 const CLASS: &str = "ROOT::RNTuple";
 
 /// Calls a function as an engine does: fetches what it asks for and calls again.
-pub(crate) fn run<T>(file: &[u8], function: impl Fn(&Fetched) -> Attempt<T>) -> crate::Result<T> {
-    let mut fetched = Fetched::new(file.len() as u64);
+pub(crate) fn run<T>(file: &[u8], function: impl Fn(&FetchedRanges) -> Attempt<T>) -> crate::Result<T> {
+    let mut fetched = FetchedRanges::new(file.len() as u64);
     for _ in 0..200 {
         match function(&fetched) {
             Ok(value) => return Ok(value),
             Err(Interrupt::Failed(error)) => return Err(error),
-            Err(Interrupt::Need(ranges)) => {
+            Err(Interrupt::Missing(ranges)) => {
                 assert!(!ranges.is_empty());
                 for range in ranges {
                     let bytes = &file[range.start as usize..range.end as usize];
@@ -31,8 +31,8 @@ pub(crate) fn run<T>(file: &[u8], function: impl Fn(&Fetched) -> Attempt<T>) -> 
     panic!("asks for ever");
 }
 
-fn whole(file: &[u8]) -> Fetched {
-    let mut fetched = Fetched::new(file.len() as u64);
+fn whole(file: &[u8]) -> FetchedRanges {
+    let mut fetched = FetchedRanges::new(file.len() as u64);
     fetched.provide(0, Bytes::copy_from_slice(file));
     fetched
 }
@@ -135,7 +135,7 @@ fn big_files_have_big_offsets() {
     layout.add("n", CLASS, "", example().write()).unwrap();
     layout.add("a/n", CLASS, "", example().write()).unwrap();
     let tail = layout.finish(end).unwrap();
-    let mut fetched = Fetched::new(end + tail.append.len() as u64);
+    let mut fetched = FetchedRanges::new(end + tail.append.len() as u64);
     assert_eq!(tail.patches.len(), 1);
     assert_eq!(tail.patches[0].1.len(), head.len());
     fetched.provide(0, Bytes::from(tail.patches[0].1.clone()));
@@ -158,7 +158,7 @@ fn a_small_file_grows_big() {
     layout.add("a/m", CLASS, "", example().write()).unwrap();
     let end = 3_000_000_000;
     let tail = layout.finish(end).unwrap();
-    let mut fetched = Fetched::new(end + tail.append.len() as u64);
+    let mut fetched = FetchedRanges::new(end + tail.append.len() as u64);
     let mut file = file;
     for (at, bytes) in &tail.patches {
         file[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
@@ -229,7 +229,7 @@ fn a_file_that_lacks_its_last_records_is_mended() {
     let objects = run(&file, list_objects).unwrap();
     for length in 0..file.len() {
         let mut cut = file[..length].to_vec();
-        let mended = run(&cut, |fetched| Layout::mend(fetched, DATIME));
+        let mended = run(&cut, |fetched| Layout::repair(fetched, DATIME));
         if (length as u64) < header.seek_info {
             assert!(length < 100 || run(&cut, list_objects).is_err() && mended.is_err(), "{length} bytes");
             continue;
@@ -250,7 +250,7 @@ fn a_file_that_lacks_its_last_records_is_mended() {
         run(&cut, |fetched| Layout::update(fetched, DATIME)).unwrap();
     }
     // What lacks nothing is not changed by that either.
-    assert_eq!(run(&file, |fetched| Layout::mend(fetched, DATIME)).unwrap().1, [""; 0]);
+    assert_eq!(run(&file, |fetched| Layout::repair(fetched, DATIME)).unwrap().1, [""; 0]);
 }
 
 /// Everything that reads a file; the results do not matter, only that there are some.
@@ -264,7 +264,7 @@ fn read_all(file: &[u8]) {
     let _ = run(file, |fetched| find_object(fetched, "a/b/n"));
     let _ = run(file, streamer_infos);
     let _ = run(file, walk_keys);
-    if let Ok((mut layout, _)) = run(file, |fetched| Layout::mend(fetched, DATIME)) {
+    if let Ok((mut layout, _)) = run(file, |fetched| Layout::repair(fetched, DATIME)) {
         let _ = layout.finish(layout.start());
     }
     if let Ok(mut layout) = run(file, |fetched| Layout::update(fetched, DATIME)) {

@@ -2,7 +2,7 @@
 
 use super::fetched::readable;
 use super::free::FreeList;
-use super::{Attempt, Fetched, Key, read_header, read_key};
+use super::{Attempt, FetchedRanges, Key, read_header, read_key};
 use crate::wire::Cursor;
 use crate::{Error, Result};
 
@@ -45,7 +45,7 @@ impl Walk {
     ///
     /// # Errors
     /// Where there is no ROOT file.
-    pub fn new(fetched: &Fetched) -> Attempt<Self> {
+    pub fn new(fetched: &FetchedRanges) -> Attempt<Self> {
         let header = read_header(fetched)?;
         let free = readable(FreeList::read(fetched, &header))?.map(|(free, _)| free).unwrap_or_default();
         Ok(Self { at: header.begin, end: header.end.min(fetched.size()), free })
@@ -54,9 +54,9 @@ impl Walk {
     /// The next record; `None` behind the last one.
     ///
     /// # Errors
-    /// [`Interrupt::Need`](super::Interrupt::Need) for the next few bytes: provide them and call again. Corrupt where
+    /// [`Interrupt::Missing`](super::Interrupt::Missing) for the next few bytes: provide them and call again. Corrupt where
     /// a record has no length or reaches behind the file; the walk cannot go on then.
-    pub fn next(&mut self, fetched: &Fetched) -> Attempt<Option<Record>> {
+    pub fn next(&mut self, fetched: &FetchedRanges) -> Attempt<Option<Record>> {
         if self.at >= self.end {
             return Ok(None);
         }
@@ -94,7 +94,7 @@ impl Walk {
 ///
 /// # Errors
 /// As [`Walk::next`].
-pub fn walk_keys(fetched: &Fetched) -> Attempt<Vec<Record>> {
+pub fn walk_keys(fetched: &FetchedRanges) -> Attempt<Vec<Record>> {
     let mut walk = Walk::new(fetched)?;
     let mut records = Vec::new();
     while let Some(record) = walk.next(fetched)? {

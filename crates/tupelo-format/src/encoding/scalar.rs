@@ -3,7 +3,7 @@
 //! Callers have checked all lengths; a wrong one cuts the work short, it never panics. This is the one room besides
 //! `wire` that makes integers of bytes, as its loops need whole pages of them.
 
-use super::simd::{self, Deck, LANES};
+use super::simd::{self, Interleave, LANES};
 
 /// Bytes of one Switch element: 64-bit index, then 32-bit tag.
 pub(super) const SWITCH_BYTES: usize = 12;
@@ -11,7 +11,7 @@ pub(super) const SWITCH_BYTES: usize = 12;
 /// A little-endian unsigned integer as wide as the elements of a page.
 ///
 /// Split encoding stores all lowest bytes first, then all second bytes, and so on: as many planes as an integer has
-/// bytes. Sixteen elements at a time are [riffled](Deck::riffle) together or apart; what is left over at the end of a page
+/// bytes. Sixteen elements at a time are [interleaved](Interleave::interleave) together or apart; what is left over at the end of a page
 /// goes byte by byte.
 pub(super) trait Word: Copy + Sized {
     /// Reads plain elements.
@@ -31,9 +31,9 @@ pub(super) trait Word: Copy + Sized {
     fn unzigzag(self) -> Self;
 }
 
-/// `$plane` are names for the planes, `$riffle` is said once for each riffle that joins them.
+/// `$plane` are names for the planes, `$interleave` is said once for each interleave that joins them.
 macro_rules! word {
-    ($word:ty, [$($plane:ident)*], $($riffle:ident)*) => {
+    ($word:ty, [$($plane:ident)*], $($interleave:ident)*) => {
         impl Word for $word {
             #[inline(always)]
             fn load<T>(packed: &[u8], out: &mut [T], mut element: impl FnMut(Self) -> T) {
@@ -57,7 +57,7 @@ macro_rules! word {
                 let [$($plane),*] = planes.map(|plane| plane.as_chunks::<LANES>().0);
                 for (index, elements) in blocks.iter_mut().enumerate() {
                     let ($(Some($plane)),*) = ($($plane.get(index)),*) else { return };
-                    let joined = [$(*$plane),*]$(.$riffle())*;
+                    let joined = [$(*$plane),*]$(.$interleave())*;
                     for (out, bytes) in elements.as_chunks_mut().0.iter_mut().zip(joined) {
                         let words: [[u8; size_of::<$word>()]; LANES / size_of::<$word>()] = simd::cut(bytes);
                         let out: &mut [T; LANES / size_of::<$word>()] = out;
@@ -79,7 +79,7 @@ macro_rules! word {
                 let planes: [&[u8]; WIDTH] = planes(packed);
                 let [$($plane),*] = planes.map(|plane| plane.as_chunks::<LANES>().0);
                 let done = LANES * simd::stream(out, |index| {
-                    let joined = [$(*$plane.get(index)?),*]$(.$riffle())*;
+                    let joined = [$(*$plane.get(index)?),*]$(.$interleave())*;
                     Some(joined.map(|block| {
                         let words: [[u8; WIDTH]; LANES / WIDTH] = simd::cut(block);
                         simd::paste(words.map(&mut bytes))
@@ -111,8 +111,8 @@ macro_rules! word {
                         }
                         *bytes = simd::paste(words);
                     }
-                    // Four riffles of sixteen elements and the ones that would join the planes are a whole turn.
-                    [$(*$plane),*] = bytes.riffle().riffle().riffle().riffle();
+                    // Four interleavings of sixteen elements and the ones that would join the planes are a whole turn.
+                    [$(*$plane),*] = bytes.interleave().interleave().interleave().interleave();
                 }
                 for (index, value) in rest.iter().enumerate() {
                     for (plane, byte) in planes.iter_mut().zip(word(*value).to_le_bytes()) {
@@ -136,9 +136,9 @@ macro_rules! word {
     };
 }
 
-word!(u16, [a b], riffle);
-word!(u32, [a b c d], riffle riffle);
-word!(u64, [a b c d e f g h], riffle riffle riffle);
+word!(u16, [a b], interleave);
+word!(u32, [a b c d], interleave interleave);
+word!(u64, [a b c d e f g h], interleave interleave interleave);
 
 pub(super) fn planes<const N: usize>(packed: &[u8]) -> [&[u8]; N] {
     let (elements, mut rest) = (packed.len() / N, packed);

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use tupelo_format::encoding::{self, ColumnType, Encoding};
+use tupelo_format::encoding;
 
 use super::Decoder;
 use super::fetch::{Fetcher, PageBatch};
-use super::node::Node;
-use super::offsets::Offsets;
+use super::node::{Node, Offsets};
 use super::pages::{Decode, PageReader};
 use super::values::ValueBuffer;
+use super::variant::Switch;
 use crate::plan::{PageId, PageSlice};
 use crate::schema::Field;
 use crate::{Error, Result, pool};
@@ -36,33 +36,6 @@ pub(super) enum Target {
     SameAs(usize),
     /// Taken by the node.
     Nothing,
-}
-
-/// A switch column in memory.
-#[derive(Default)]
-pub(super) struct Switch {
-    pub(super) indexes: Vec<u64>,
-    pub(super) tags: Vec<u32>,
-    /// A whole page, of which a part is taken.
-    spare: (Vec<u64>, Vec<u32>),
-}
-
-impl Switch {
-    pub(super) fn of(count: usize) -> Self {
-        Self { indexes: vec![0; count], tags: vec![0; count], ..Self::default() }
-    }
-
-    fn decode(&mut self, slice: &PageSlice, encoding: &Encoding, elements: usize, packed: &[u8]) -> Result<()> {
-        debug_assert_eq!(encoding.column_type(), ColumnType::Switch);
-        let (indexes, tags) = &mut self.spare;
-        indexes.resize(elements, 0);
-        tags.resize(elements, 0);
-        encoding::decode_switch(packed, indexes, tags)?;
-        let (from, to) = (slice.skip..slice.skip + slice.take, slice.to..slice.to + slice.take);
-        self.indexes[to.clone()].copy_from_slice(&indexes[from.clone()]);
-        self.tags[to].copy_from_slice(&tags[from]);
-        Ok(())
-    }
 }
 
 /// The slices of some jobs whose pages are fetched together.

@@ -28,12 +28,12 @@ use crate::schema::{Field, Kind, Primitive};
 use crate::source::{Metadata, RequestMemory};
 use crate::{Error, Result, pool};
 use fetch::Fetcher;
-use level::{Job, Switch, Target};
-use node::{Assembly, Columns, Node};
-use offsets::{OffsetCache, Offsets};
+use level::{Job, Target};
+use node::{Assembly, Columns, Node, Offsets};
+use offsets::OffsetCache;
 use pages::Decode;
 use values::ValueBuffer;
-use variant::Variants;
+use variant::{Switch, Variants};
 
 /// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.
 const TRIED_BYTES: usize = 64 << 20;

@@ -39,6 +39,13 @@ pub(super) enum Columns {
     Variants(Variants),
 }
 
+/// End offsets of a collection's items in the output, and where the items are.
+#[derive(Clone)]
+pub(super) struct Offsets {
+    pub(super) buffer: OffsetBuffer<i64>,
+    pub(super) items: Vec<Segment>,
+}
+
 impl<'f> Node<'f> {
     pub(super) fn new(field: &'f Field, segments: Arc<[Segment]>) -> Self {
         Self { field, segments, count: 0, columns: Columns::Nothing, children: Vec::new() }

@@ -7,7 +7,7 @@ use tupelo_format::encoding::{self, Encoding};
 
 use super::fetch::Fetcher;
 use super::level::{Job, Target};
-use super::node::Node;
+use super::node::{Node, Offsets};
 use super::pages::PageReader;
 use super::values::ValueBuffer;
 use super::{Decoder, total};
@@ -28,13 +28,6 @@ pub(super) struct OffsetCache {
     offsets: HashMap<Vec<u64>, Offsets>,
     /// Fingerprints of what the level decodes, with the number of the job.
     pending: HashMap<Vec<u64>, usize>,
-}
-
-/// End offsets of a collection's items in the output, and where the items are.
-#[derive(Clone)]
-pub(super) struct Offsets {
-    pub(super) buffer: OffsetBuffer<i64>,
-    pub(super) items: Vec<Segment>,
 }
 
 /// The offset before a segment's first one is where its first item begins.

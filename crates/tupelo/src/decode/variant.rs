@@ -1,8 +1,42 @@
 //! Switch columns to type ids and offsets of dense unions.
 
-use super::level::Switch;
-use crate::plan::Segment;
+use tupelo_format::encoding::{self, ColumnType, Encoding};
+
+use crate::plan::{PageSlice, Segment};
 use crate::{Error, Result};
+
+/// A switch column in memory.
+#[derive(Default)]
+pub(super) struct Switch {
+    pub(super) indexes: Vec<u64>,
+    pub(super) tags: Vec<u32>,
+    /// A whole page, of which a part is taken.
+    spare: (Vec<u64>, Vec<u32>),
+}
+
+impl Switch {
+    pub(super) fn of(count: usize) -> Self {
+        Self { indexes: vec![0; count], tags: vec![0; count], ..Self::default() }
+    }
+
+    pub(super) fn decode(
+        &mut self,
+        slice: &PageSlice,
+        encoding: &Encoding,
+        elements: usize,
+        packed: &[u8],
+    ) -> Result<()> {
+        debug_assert_eq!(encoding.column_type(), ColumnType::Switch);
+        let (indexes, tags) = &mut self.spare;
+        indexes.resize(elements, 0);
+        tags.resize(elements, 0);
+        encoding::decode_switch(packed, indexes, tags)?;
+        let (from, to) = (slice.skip..slice.skip + slice.take, slice.to..slice.to + slice.take);
+        self.indexes[to.clone()].copy_from_slice(&indexes[from.clone()]);
+        self.tags[to].copy_from_slice(&tags[from]);
+        Ok(())
+    }
+}
 
 /// A variant's type ids and offsets.
 pub(super) struct Variants {

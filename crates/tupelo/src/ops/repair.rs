@@ -227,7 +227,7 @@ fn renewal(
     open: impl Fn(Arc<dyn ByteSource>) -> Result<File>,
 ) -> Result<Option<Renewal>> {
     let (size, file) = (source.size()?, open(source.clone())?);
-    let mended = file.source().attempt(|fetched| container::Layout::mend(fetched, datime()));
+    let mended = file.source().attempt(|fetched| container::Layout::repair(fetched, datime()));
     let Some((mut layout, parts)) = mended.ok().filter(|(_, parts)| !parts.is_empty()) else { return Ok(None) };
     // That a record was cut off is known from the header alone, which may be wrong.
     if let Some(cut) = layout.cut()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tupelo_format::container::{self, Attempt, Directory, Fetched, Key, Object, Tree};
+use tupelo_format::container::{self, Attempt, Directory, FetchedRanges, Key, Object, Tree};
 
 use super::{File, Reservation};
 use crate::{Error, Result};
@@ -24,7 +24,7 @@ pub(crate) struct Listing {
     /// For each object whether no other of its path has a higher cycle.
     is_newest: Vec<bool>,
     /// The bytes of all directories.
-    fetched: Fetched,
+    fetched: FetchedRanges,
     _shares: Vec<Reservation>,
 }
 
@@ -103,7 +103,7 @@ impl File {
     }
 
     /// As [`File::attempt`], with the bytes of all directories at hand: for steps that need them beside much else.
-    pub(crate) fn attempt_with_directories<T>(&self, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<T> {
+    pub(crate) fn attempt_with_directories<T>(&self, step: impl Fn(&FetchedRanges) -> Attempt<T>) -> Result<T> {
         let fetched = self.listing()?.fetched.clone();
         self.attempt_from(fetched, step).map(|(done, ..)| done)
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tupelo_format::checksum::xxh3;
-use tupelo_format::container::{Anchor, Fetched};
+use tupelo_format::container::{Anchor, FetchedRanges};
 use tupelo_format::descriptor::{ColumnId, Descriptor};
 use tupelo_format::envelope::{ClusterSummary, ColumnPages, PageList};
 use tupelo_format::open;
@@ -168,7 +168,7 @@ impl Metadata {
     pub(crate) fn identity(&self) -> Result<u64> {
         let (size, anchor) = (self.file.size(), &self.anchor);
         let footer_bytes = anchor.nbytes_footer.min(size.saturating_sub(anchor.seek_footer));
-        let parts = |fetched: &Fetched| {
+        let parts = |fetched: &FetchedRanges| {
             Ok((fetched.get(0, FILE_HEADER_BYTES.min(size))?, fetched.get(anchor.seek_footer, footer_bytes)?))
         };
         let (head, footer) = self.file.attempt(parts)?;

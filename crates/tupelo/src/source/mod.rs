@@ -11,7 +11,7 @@ mod work;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tupelo_format::container::{Attempt, Fetched, Interrupt};
+use tupelo_format::container::{Attempt, FetchedRanges, Interrupt};
 use tupelo_format::open;
 use tupelo_format::wire::Memory;
 use tupelo_storage::ByteSource;
@@ -39,7 +39,7 @@ const MAX_ROUNDS: usize = 10_000;
 #[derive(Debug, Clone)]
 pub(crate) struct File {
     source: Arc<dyn ByteSource>,
-    fetched: Fetched,
+    fetched: FetchedRanges,
     budget: MemoryBudget,
     counters: Counters,
     directories: Arc<Directories>,
@@ -50,7 +50,7 @@ impl File {
     pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self> {
         let size = source.size()?;
         let budget = MemoryBudget::new(DEFAULT_MEMORY_BUDGET_BYTES);
-        let (fetched, counters) = (Fetched::new(size), Counters::default());
+        let (fetched, counters) = (FetchedRanges::new(size), Counters::default());
         let mut file = Self { source, fetched, budget, counters, directories: Arc::default(), work: None };
         file.fetched = file.provide(file.fetched.clone(), &open::first_guess(size))?;
         Ok(file)
@@ -93,7 +93,7 @@ impl File {
         &self.budget
     }
 
-    fn provide(&self, mut fetched: Fetched, ranges: &[Range<u64>]) -> Result<Fetched> {
+    fn provide(&self, mut fetched: FetchedRanges, ranges: &[Range<u64>]) -> Result<FetchedRanges> {
         for (range, bytes) in ranges.iter().zip(self.source.read_ranges(ranges)?) {
             fetched.provide(range.start, bytes);
         }
@@ -101,12 +101,12 @@ impl File {
     }
 
     /// Runs a step of the format until it has the bytes that it wants.
-    pub(crate) fn attempt<T>(&self, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<T> {
+    pub(crate) fn attempt<T>(&self, step: impl Fn(&FetchedRanges) -> Attempt<T>) -> Result<T> {
         self.attempt_reserved(step).map(|(done, _)| done)
     }
 
     /// As [`File::attempt`], with the reservation of the memory that the result takes.
-    fn attempt_reserved<T>(&self, step: impl Fn(&Fetched) -> Attempt<T>) -> Result<(T, Reservation)> {
+    fn attempt_reserved<T>(&self, step: impl Fn(&FetchedRanges) -> Attempt<T>) -> Result<(T, Reservation)> {
         self.attempt_from(self.fetched.clone(), step).map(|(done, share, _)| (done, share))
     }
 
@@ -120,9 +120,9 @@ impl File {
     /// As [`File::attempt_reserved`], from bytes that were fetched before; gives those that were fetched in the end.
     fn attempt_from<T>(
         &self,
-        fetched: Fetched,
-        step: impl Fn(&Fetched) -> Attempt<T>,
-    ) -> Result<(T, Reservation, Fetched)> {
+        fetched: FetchedRanges,
+        step: impl Fn(&FetchedRanges) -> Attempt<T>,
+    ) -> Result<(T, Reservation, FetchedRanges)> {
         let limit = self.budget.left();
         let mut fetched = fetched.with_memory_limit(limit);
         let mut fetched_bytes = 0u64;
@@ -135,7 +135,7 @@ impl File {
                     return Ok((done, self.budget.reserve(kept, "metadata")?, fetched));
                 }
                 Err(Interrupt::Failed(error)) => return Err(error.into()),
-                Err(Interrupt::Need(ranges)) => {
+                Err(Interrupt::Missing(ranges)) => {
                     let wanted = ranges.iter().map(|range| range.end.saturating_sub(range.start));
                     fetched_bytes = wanted.fold(fetched_bytes, u64::saturating_add);
                     if fetched_bytes > limit {

@@ -8,16 +8,16 @@ use bytes::Bytes;
 use super::{Content, Directory, Layout, Tail};
 use crate::container::directory::{self, DirectoryRecord, RECORD_BYTES, SHORT_RECORD_BYTES};
 use crate::container::free::FreeList;
-use crate::container::{Attempt, Fetched, FileHeader, Interrupt, streamer_infos};
+use crate::container::{Attempt, FetchedRanges, FileHeader, Interrupt, streamer_infos};
 use crate::{Error, Result};
 
 /// Reads bytes that are about to be written, with zeros in place of all others, none of which may matter.
-fn read<T>(fetched: &mut Fetched, read: impl Fn(&Fetched) -> Attempt<T>) -> Result<T> {
+fn read<T>(fetched: &mut FetchedRanges, read: impl Fn(&FetchedRanges) -> Attempt<T>) -> Result<T> {
     loop {
         match read(fetched) {
             Ok(value) => return Ok(value),
             Err(Interrupt::Failed(error)) => return Err(error),
-            Err(Interrupt::Need(ranges)) => {
+            Err(Interrupt::Missing(ranges)) => {
                 for Range { start, end } in ranges {
                     let bytes = usize::try_from(end.saturating_sub(start)).unwrap_or_default();
                     fetched.provide(start, vec![0; bytes].into());
@@ -40,7 +40,7 @@ impl Layout {
     /// Reads what [`Layout::finish`] made, by the code that reads files, and compares it with this layout: header, free
     /// list, streamer info if it is new, and the changed directories.
     pub(super) fn check(&self, tail: &Tail, base: u64, changed: &BTreeSet<usize>, is_info_changed: bool) -> Result<()> {
-        let mut fetched = Fetched::new(self.header.end);
+        let mut fetched = FetchedRanges::new(self.header.end);
         fetched.provide(base, tail.append.clone());
         for (offset, patch) in &tail.patches {
             fetched.provide(*offset, Bytes::copy_from_slice(patch));
@@ -58,7 +58,7 @@ impl Layout {
         Ok(())
     }
 
-    fn check_directory(&self, fetched: &mut Fetched, (index, expected): (usize, &Directory)) -> Result<()> {
+    fn check_directory(&self, fetched: &mut FetchedRanges, (index, expected): (usize, &Directory)) -> Result<()> {
         let what = format!("directory '{}'", expected.name);
         let Some((record_at, room)) = expected.place else { return Err(other(&what)) };
         let found = read(fetched, |fetched| match index {

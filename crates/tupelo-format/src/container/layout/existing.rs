@@ -9,7 +9,7 @@ use crate::container::directory::{self, ListedKey, RECORD_BYTES};
 use crate::container::fetched::{readable, together};
 use crate::container::free::FreeList;
 use crate::container::key::{Key, parse_key, read_key};
-use crate::container::{Attempt, Fetched, FileHeader, StreamerInfos, read_header, streamer_infos};
+use crate::container::{Attempt, FetchedRanges, FileHeader, StreamerInfos, read_header, streamer_infos};
 use crate::{Error, Result};
 
 /// A free segment cannot be shorter than the mark at its start.
@@ -30,7 +30,7 @@ fn agree<T: PartialEq + std::fmt::Display>(what: &str, found: T, expected: T, at
 }
 
 impl StreamerInfo {
-    fn read(fetched: &Fetched, header: &FileHeader) -> Attempt<Self> {
+    fn read(fetched: &FetchedRanges, header: &FileHeader) -> Attempt<Self> {
         if header.seek_info == 0 || header.nbytes_info == 0 {
             return Ok(Self::new());
         }
@@ -48,7 +48,7 @@ impl Layout {
     /// Corrupt for damaged files, files that were not closed or are shorter than they say, and files whose header,
     /// directories, free list and streamer info contradict each other; unsupported where the streamer info is too old
     /// to be extended.
-    pub fn update(fetched: &Fetched, datime: u32) -> Attempt<Self> {
+    pub fn update(fetched: &FetchedRanges, datime: u32) -> Attempt<Self> {
         let header = read_header(fetched)?;
         if header.end > fetched.size() {
             return Err(header.cut_off(fetched.size()).into());
@@ -68,7 +68,7 @@ impl Layout {
     ///
     /// # Errors
     /// Corrupt where a directory is damaged, or what one lists lies behind the end.
-    pub fn mend(fetched: &Fetched, datime: u32) -> Attempt<(Self, Vec<&'static str>)> {
+    pub fn repair(fetched: &FetchedRanges, datime: u32) -> Attempt<(Self, Vec<&'static str>)> {
         let (mut header, size) = (read_header(fetched)?, fetched.size());
         let tree = directory::read_tree(fetched)?;
         let free = readable(FreeList::read(fetched, &header))?;
@@ -95,7 +95,7 @@ impl Layout {
     }
 
     fn existing(
-        fetched: &Fetched,
+        fetched: &FetchedRanges,
         datime: u32,
         header: FileHeader,
         tree: Vec<directory::Directory>,
@@ -129,7 +129,7 @@ impl Layout {
 }
 
 /// What the header says of other records must be what these say of themselves.
-fn check_header(fetched: &Fetched, header: &FileHeader, free: &FreeList) -> Attempt<()> {
+fn check_header(fetched: &FetchedRanges, header: &FileHeader, free: &FreeList) -> Attempt<()> {
     let records =
         [("free list", header.seek_free, header.nbytes_free), ("streamer info", header.seek_info, header.nbytes_info)];
     for (name, seek, nbytes) in records.into_iter().filter(|(_, seek, nbytes)| *seek != 0 && *nbytes != 0) {
@@ -143,7 +143,12 @@ fn check_header(fetched: &Fetched, header: &FileHeader, free: &FreeList) -> Atte
 }
 
 /// Directories whose records, keys and key lists agree with each other.
-fn check_tree(fetched: &Fetched, header: &FileHeader, tree: &[directory::Directory], used: &mut Used) -> Attempt<()> {
+fn check_tree(
+    fetched: &FetchedRanges,
+    header: &FileHeader,
+    tree: &[directory::Directory],
+    used: &mut Used,
+) -> Attempt<()> {
     let mut keys: Vec<Option<&Key>> = vec![None; tree.len()];
     for listed in tree.iter().flat_map(|directory| &directory.keys) {
         listed.key.check_place(fetched.size())?;
@@ -198,7 +203,7 @@ fn check_own_key(listed: &Key, own: &Key) -> Result<()> {
 
 /// The top directory; gives its offset and the length of its name.
 fn check_top(
-    fetched: &Fetched,
+    fetched: &FetchedRanges,
     header: &FileHeader,
     top: &directory::Directory,
     used: &mut Used,

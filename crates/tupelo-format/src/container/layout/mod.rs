@@ -193,7 +193,7 @@ impl Layout {
         self.start
     }
 
-    /// Where the record begins of which [`Layout::mend`] found the end cut off; it is overwritten.
+    /// Where the record begins of which [`Layout::repair`] found the end cut off; it is overwritten.
     pub fn cut(&self) -> Option<u64> {
         self.cut
     }

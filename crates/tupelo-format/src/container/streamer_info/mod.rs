@@ -12,7 +12,7 @@ mod write;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Attempt, Fetched, object_bytes, read_header, read_key};
+use super::{Attempt, FetchedRanges, object_bytes, read_header, read_key};
 
 /// Bit of an element whose range of values stands in its title: `[min,max,bits]` (`TStreamerElement::kHasRange`).
 const HAS_RANGE: u32 = 1 << 6;
@@ -272,7 +272,7 @@ impl StreamerInfos {
 ///
 /// # Errors
 /// Corrupt where the record is damaged, unsupported where it is older than ROOT 3.
-pub fn streamer_infos(fetched: &Fetched) -> Attempt<StreamerInfos> {
+pub fn streamer_infos(fetched: &FetchedRanges) -> Attempt<StreamerInfos> {
     let header = read_header(fetched)?;
     if header.seek_info == 0 || header.nbytes_info == 0 {
         return Ok(StreamerInfos::default());

@@ -1,9 +1,9 @@
 //! Where an instruction does what no compiler makes of a loop. Each has its portable twin, which is its specification.
 //!
-//! Split encoding is made of one shuffle. Let the bytes of some blocks be a deck of cards. A riffle takes the two halves
-//! and lays them down in turns. With sixteen bytes from each of two planes it joins them to 16-bit integers; with four
-//! planes two riffles make 32-bit integers, with eight three make 64-bit ones. Four more riffles bring sixteen elements
-//! back to where they were, and so those four take integers apart.
+//! Split encoding is made of one shuffle, the interleaving of the two halves of some blocks, byte by byte. With sixteen
+//! bytes from each of two planes it joins them to 16-bit integers; with four planes two interleavings make 32-bit integers,
+//! with eight planes three make 64-bit integers. Four more interleavings restore the order of sixteen elements, and so
+//! these four split integers.
 
 mod f16c;
 mod stream;
@@ -14,33 +14,33 @@ pub(super) use stream::stream;
 /// Bytes of a block: those of one vector register.
 pub(super) const LANES: usize = 16;
 
-/// Blocks of which the first half and the second one can be laid down in turns, byte by byte.
-pub(super) trait Deck {
-    /// Does it.
-    fn riffle(self) -> Self;
+/// Blocks whose two halves can be interleaved.
+pub(super) trait Interleave {
+    /// Interleaves the first half and the second one, byte by byte.
+    fn interleave(self) -> Self;
 }
 
 // One after the other: even where compilers do not inline across units, loops over iterators would stay loops.
-impl Deck for [[u8; LANES]; 2] {
+impl Interleave for [[u8; LANES]; 2] {
     #[inline(always)]
-    fn riffle(self) -> Self {
+    fn interleave(self) -> Self {
         let [a, b] = self;
         zip(a, b)
     }
 }
 
-impl Deck for [[u8; LANES]; 4] {
+impl Interleave for [[u8; LANES]; 4] {
     #[inline(always)]
-    fn riffle(self) -> Self {
+    fn interleave(self) -> Self {
         let [a, b, c, d] = self;
         let ([p, q], [r, s]) = (zip(a, c), zip(b, d));
         [p, q, r, s]
     }
 }
 
-impl Deck for [[u8; LANES]; 8] {
+impl Interleave for [[u8; LANES]; 8] {
     #[inline(always)]
-    fn riffle(self) -> Self {
+    fn interleave(self) -> Self {
         let [a, b, c, d, e, f, g, h] = self;
         let ([p, q], [r, s], [t, u], [v, w]) = (zip(a, e), zip(b, f), zip(c, g), zip(d, h));
         [p, q, r, s, t, u, v, w]
@@ -111,8 +111,8 @@ mod tests {
         }
 
         #[test]
-        fn seven_riffles_of_eight_blocks_are_a_whole_turn(deck: [[u8; LANES]; 8]) {
-            let turned = (0..7).fold(deck, |deck, _| deck.riffle());
+        fn seven_interleavings_of_eight_blocks_restore_the_order(deck: [[u8; LANES]; 8]) {
+            let turned = (0..7).fold(deck, |deck, _| deck.interleave());
             prop_assert_eq!(turned, deck);
         }
     }
