@@ -356,6 +356,19 @@ mod tests {
     }
 
     #[test]
+    fn listed_rooms_must_exist() {
+        let module = |name: &[&str], code: &str| Module {
+            path: "x.rs",
+            name: name.iter().map(|&name| name.to_owned()).collect(),
+            source: parse(code),
+        };
+        let mut report = Report::default();
+        rooms(&EXAMPLE, &[module(&[], "mod error;"), module(&["error"], ""), module(&["wire"], "")], &mut report);
+        let found: Vec<String> = report.faults.iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["xtask/src/layers.rs: room `open` of example is listed, but does not exist"]);
+    }
+
+    #[test]
     fn re_exports_lead_to_their_rooms() {
         let found =
             re_exports(&parse("pub use error::{Error, Kind as ErrorKind};\npub use crate::open::Step;"), EXAMPLE.rooms);

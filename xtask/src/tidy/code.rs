@@ -158,6 +158,14 @@ mod tests {
     }
 
     #[test]
+    fn listed_files_must_exist() {
+        let mut report = Report::default();
+        lists(&["xtask/src/main.rs".to_owned()], &mut report);
+        let missing = |path: &str| report.faults.iter().any(|fault| fault.what.starts_with(path));
+        assert!(missing("crates/tupelo/src/decode/offsets.rs is listed") && !missing("xtask/ is listed"));
+    }
+
+    #[test]
     fn libraries_do_not_print() {
         assert_eq!(faults(ENGINE_FILE, "fn f() {\n println!(); }"), [2]);
         assert!(faults(CLI_FILE, "fn f() { println!(); }").is_empty());
