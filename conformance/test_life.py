@@ -326,7 +326,7 @@ def test_files_of_root_can_be_extended(manifest: Entry, summary: list[str]) -> N
     refused = extended(jobs, "grown-root", ["root"], manifest["library"])
     summary.append(f"{len(jobs) - len(refused)} ntuples of ROOT's were added to; {len(refused)} cannot be")
     summary.extend(f"cannot be added to: {line[:160]}" for line in refused)
-    assert all("blobs are cut at 1024 bytes" in line for line in refused), refused
+    assert all("blobs are split at 1024 bytes" in line for line in refused), refused
 
 
 def is_small(case: Case) -> bool:

@@ -250,7 +250,7 @@ def test_attribute_sets() -> None:
         events = file["Events"]
         events.extend({"x": [10.0]})
         events.attribute_set("runs", {"run": "int", "tags": "std::vector<std::string>"}).add(10, 11, run=4, tags=[])
-        with pytest.raises(tupelo.InvalidArgumentError, match="being written already"):
+        with pytest.raises(tupelo.InvalidArgumentError, match="already being written"):
             events.attribute_set("runs", {"run": "int"})
     ntuple = opened()
     assert list(ntuple.attribute_sets) == ["runs"]

@@ -454,7 +454,7 @@ fn fields_of<'a>(
     fields.zip(batch.columns()).filter_map(|(field, array)| Some((field.as_ref()?, array)))
 }
 
-/// Puts the field in front of an error that a column made when its values became a page.
+/// Adds the path of the field to an error of one of its columns.
 #[cold]
 fn of_field(error: Error, fields: &[Option<FieldWriter>], column: usize) -> Error {
     fn find(field: &FieldWriter, column: usize) -> Option<&FieldWriter> {
