@@ -337,8 +337,8 @@ def test_unions_with_unknown_type_ids_are_rejected() -> None:
     for tags, places, why in (
         ([0, 5], [0, 0], "type id 5"),
         ([0, -1], [0, 0], "type id -1"),
-        ([0, 0], [0, 2], "outside|item 2"),
-        ([0, 1], [-1, 0], "outside|item -1"),
+        ([0, 0], [0, 2], "out of bounds|item 2"),
+        ([0, 1], [-1, 0], "out of bounds|item -1"),
     ):
         bad = pa.UnionArray.from_dense(pa.array(tags, pa.int8()), pa.array(places, pa.int32()), children)
         for declared in (pa.schema([pa.field("v", good.type)]), {"v": "std::variant<double,std::string>"}):
