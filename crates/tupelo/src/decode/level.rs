@@ -26,6 +26,8 @@ pub(super) struct Job<'t, 'f> {
 pub(super) enum Target {
     /// Values of the same width. An index column leaves room for one more value at the front.
     Fixed { values: ValueBuffer, front: usize, width: usize, decode: Decode },
+    /// The offsets of an index column with so many stored elements, before memory is allocated for them.
+    Index { stored: usize },
     /// Bits, eight to a byte.
     Bits(ValueBuffer),
     /// Tags and indexes of variants.
@@ -141,7 +143,7 @@ impl<'j> Cursor<'j> {
             }
             Target::Bits(values) => Output::Bits(values.bytes_mut()),
             Target::Switch(switch) => Output::Switch(switch),
-            Target::Known(_) | Target::SameAs(_) | Target::Nothing => Output::Nothing,
+            Target::Index { .. } | Target::Known(_) | Target::SameAs(_) | Target::Nothing => Output::Nothing,
         };
         Self { field: job.node.field, slices: &job.slices, output }
     }

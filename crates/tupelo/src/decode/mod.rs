@@ -111,13 +111,14 @@ impl<'m> Decoder<'m> {
             let mut jobs = Vec::with_capacity(steps.len());
             for step in steps {
                 match step {
-                    Step::Field(node) => self.expand(fetcher, node, &mut jobs)?,
+                    Step::Field(node) => self.expand(node, &mut jobs)?,
                     Step::Bytes(node, items) => {
                         let job = self.fixed(node, 1, &items, 1, encoding::decode_fixed)?;
                         jobs.push(job);
                     }
                 }
             }
+            self.begin_offsets(fetcher, &mut jobs)?;
             self.decode_level(fetcher, &mut jobs)?;
             steps = self.end_level(fetcher, jobs)?;
         }
@@ -127,12 +128,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Adds the jobs of all columns of a field whose segments are known.
-    fn expand<'t, 'f>(
-        &mut self,
-        fetcher: &mut Fetcher<'m>,
-        node: &'t mut Node<'f>,
-        jobs: &mut Vec<Job<'t, 'f>>,
-    ) -> Result<()> {
+    fn expand<'t, 'f>(&mut self, node: &'t mut Node<'f>, jobs: &mut Vec<Job<'t, 'f>>) -> Result<()> {
         let (field, segments) = (node.field, Arc::clone(&node.segments));
         node.count = total(field, &segments)?;
         match &field.kind {
@@ -154,10 +150,10 @@ impl<'m> Decoder<'m> {
                     self.check_unstored(field, node.count as u64)?;
                 }
                 node.children = field.children().iter().map(|child| Node::new(child, Arc::clone(&below))).collect();
-                node.children.iter_mut().try_for_each(|child| self.expand(fetcher, child, jobs))?;
+                node.children.iter_mut().try_for_each(|child| self.expand(child, jobs))?;
             }
             Kind::Variant(_) => jobs.push(self.switch(node, &segments)?),
-            _ => self.index(fetcher, node, jobs)?,
+            _ => jobs.push(self.index(node)?),
         }
         Ok(())
     }
@@ -247,7 +243,7 @@ impl<'m> Decoder<'m> {
                         _ => Columns::Values(values.into()),
                     };
                 }
-                (Target::Known(_) | Target::SameAs(_) | Target::Nothing, None) => {}
+                (Target::Index { .. } | Target::Known(_) | Target::SameAs(_) | Target::Nothing, None) => {}
             }
         }
         Ok(steps)

@@ -11,12 +11,14 @@ use super::node::{Node, Offsets};
 use super::pages::PageReader;
 use super::values::ValueBuffer;
 use super::{Decoder, total};
-use crate::plan::{ColumnTable, PageSlice, Segment};
+use crate::plan::{ColumnTable, Segment};
 use crate::schema::Field;
 use crate::{Error, Result, pool};
 
 /// Memory of a list of segments for each of them and each field, in bytes: as they are, and with the offset before.
 const SEGMENT_MEMORY: u64 = 2 * size_of::<Segment>() as u64;
+/// Reading the checksum of a page takes about as long as decoding so many bytes.
+const CHECKSUM_COST_BYTES: u64 = 4 << 10;
 /// Offsets of Arrow are signed, and two of them can be added.
 const MAX_ITEMS: u64 = 1 << 62;
 
@@ -30,69 +32,69 @@ pub(super) struct OffsetCache {
     pending: HashMap<Vec<u64>, usize>,
 }
 
-/// The offset before a segment's first one is where its first item begins.
+/// Offsets that are needed before a segment's first one.
 fn before(segment: &Segment) -> u64 {
     u64::from(segment.start > 0)
 }
 
 impl<'m> Decoder<'m> {
-    /// Adds the job of an index column. What is stored comes after the first place, and moves to the front where offsets
-    /// before are dropped.
-    pub(super) fn index<'t, 'f>(
-        &mut self,
-        fetcher: &Fetcher<'m>,
-        node: &'t mut Node<'f>,
-        jobs: &mut Vec<Job<'t, 'f>>,
-    ) -> Result<()> {
-        let field = node.field;
-        let widened: Vec<Segment> = node
-            .segments
-            .iter()
-            .map(|segment| Segment {
-                start: segment.start - before(segment),
-                count: segment.count + before(segment),
-                ..*segment
-            })
-            .collect();
-        let slices = self.slices(field, 0, &widened)?;
-        let fingerprint = self.fingerprint(fetcher, field, &node.segments, &slices)?;
-        self.memory.reserve(SEGMENT_MEMORY * node.segments.len() as u64, "parts of clusters")?;
-        let known = fingerprint.as_ref().and_then(|fingerprint| {
-            let same_as = || self.offsets.pending.get(fingerprint).map(|&job| Target::SameAs(job));
-            self.offsets.offsets.get(fingerprint).cloned().map(Target::Known).or_else(same_as)
-        });
-        if let Some(target) = known {
-            jobs.push(Job { node, slices: Vec::new(), target });
-            return Ok(());
+    /// Prepares the index columns among the jobs of a level: of those that have the same offsets one is decoded. What is
+    /// stored comes after the first place, and moves to the front where offsets before are dropped.
+    pub(super) fn begin_offsets(&mut self, fetcher: &Fetcher<'m>, jobs: &mut [Job<'_, '_>]) -> Result<()> {
+        let is_index = |job: &Job<'_, '_>| matches!(job.target, Target::Index { .. });
+        let tasks: Vec<_> = jobs.iter().enumerate().filter(|(_, job)| is_index(job)).collect();
+        let pages: usize = tasks.iter().map(|(_, job)| job.slices.len()).sum();
+        let decoder = &*self;
+        let fingerprints = pool::map(tasks, CHECKSUM_COST_BYTES * pages as u64, |(index, job)| {
+            let fingerprint = decoder.fingerprint(fetcher, job);
+            Ok((index, fingerprint.map_err(|e| decoder.table.named(job.node.field, e))?))
+        })?;
+        for (index, fingerprint) in fingerprints {
+            let job = &mut jobs[index];
+            let Target::Index { stored } = job.target else { continue };
+            self.memory.reserve(SEGMENT_MEMORY * job.node.segments.len() as u64, "parts of clusters")?;
+            let known = fingerprint.as_ref().and_then(|fingerprint| {
+                let same_as = || self.offsets.pending.get(fingerprint).map(|&job| Target::SameAs(job));
+                self.offsets.offsets.get(fingerprint).cloned().map(Target::Known).or_else(same_as)
+            });
+            if let Some(target) = known {
+                (job.target, job.slices) = (target, Vec::new());
+                continue;
+            }
+            if let Some(fingerprint) = fingerprint {
+                self.memory.reserve(size_of_val(&fingerprint[..]) as u64, "fingerprints of offsets")?;
+                self.offsets.pending.insert(fingerprint, index);
+            }
+            let width = size_of::<u64>();
+            let values = self.values(job.node.field, stored + 1, width)?;
+            job.target = Target::Fixed { values, front: width, width, decode: index_values };
         }
-        if let Some(fingerprint) = fingerprint {
-            self.memory.reserve(size_of_val(&fingerprint[..]) as u64, "fingerprints of offsets")?;
-            self.offsets.pending.insert(fingerprint, jobs.len());
-        }
-        let width = size_of::<u64>();
-        let values = self.values(field, total(field, &widened)? + 1, width)?;
-        let target = Target::Fixed { values, front: width, width, decode: index };
-        jobs.push(Job { node, slices, target });
         Ok(())
     }
 
-    /// What tells the offsets of a field from others.
-    fn fingerprint(
-        &self,
-        fetcher: &Fetcher<'m>,
-        field: &Field,
-        segments: &[Segment],
-        slices: &[PageSlice],
-    ) -> Result<Option<Vec<u64>>> {
+    /// A job for an index column. The offset before a segment's first one is where its first item begins.
+    pub(super) fn index<'t, 'f>(&mut self, node: &'t mut Node<'f>) -> Result<Job<'t, 'f>> {
+        let widen = |segment: &Segment| Segment {
+            start: segment.start - before(segment),
+            count: segment.count + before(segment),
+            ..*segment
+        };
+        let widened: Vec<Segment> = node.segments.iter().map(widen).collect();
+        let slices = self.slices(node.field, 0, &widened)?;
+        let target = Target::Index { stored: total(node.field, &widened)? };
+        Ok(Job { node, slices, target })
+    }
+
+    /// What tells the offsets of an index column from others.
+    fn fingerprint(&self, fetcher: &Fetcher<'m>, job: &Job<'_, '_>) -> Result<Option<Vec<u64>>> {
         // Where columns below may be deferred, more of the column is read than the segments.
         if self.nested_deferred {
             return Ok(None);
         }
         let Self { metadata, memory, table, .. } = self;
-        let fingerprint = PageReader { metadata, memory, table, fetcher }.fingerprint(slices);
-        let fingerprint = fingerprint.map_err(|e| self.table.named(field, e))?;
+        let fingerprint = PageReader { metadata, memory, table, fetcher }.fingerprint(&job.slices)?;
         Ok(fingerprint.map(|mut numbers| {
-            for segment in segments {
+            for segment in &*job.node.segments {
                 let total = segment.total.unwrap_or(u64::MAX);
                 numbers.extend([segment.cluster.number, segment.start, segment.count, total]);
             }
@@ -155,7 +157,7 @@ impl<'m> Decoder<'m> {
         };
         let ends: Vec<Segment> = segments.iter().filter_map(last).collect();
         let node = &mut Node::new(field, [].into());
-        let mut jobs = [self.fixed(node, 0, &ends, size_of::<u64>(), index)?];
+        let mut jobs = [self.fixed(node, 0, &ends, size_of::<u64>(), index_values)?];
         self.decode_level(fetcher, &mut jobs)?;
         let [Job { target: Target::Fixed { mut values, .. }, .. }] = jobs else { return Ok(Vec::new()) };
         let mut items = values.numbers_mut::<u64>().iter().copied();
@@ -255,7 +257,7 @@ fn fall(numbers: &[u64], mut first: u64) -> Option<(u64, u64)> {
     steps.find(|(before, end)| end < before)
 }
 
-fn index(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
+fn index_values(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> tupelo_format::Result<()> {
     encoding::decode_index(encoding, packed, bytemuck::cast_slice_mut(out))
 }
 

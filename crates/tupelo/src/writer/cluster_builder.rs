@@ -340,7 +340,8 @@ impl ClusterBuilder {
             pages.extend(packed.map(|(number, page)| UnsealedPage { column: index, number, options, page }));
         }
         let bytes = pages.iter().map(|page: &UnsealedPage| page.page.bytes()).sum();
-        if bytes < pool::SMALL_BYTES || !pool::is_concurrent() {
+        // Pages that are not compressed would only move to the cache of another core.
+        if !self.is_compressed || bytes < pool::SMALL_BYTES || !pool::is_concurrent() {
             // A page may take its codec a second: a caller who is cancelled does not wait for it.
             let sealed = pool::apart(bytes, move || pool::map(pages, bytes, |page| Ok(page.seal())))?;
             return sealed.into_iter().try_for_each(|page| self.put_sealed(page));
