@@ -307,7 +307,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="make the data anew, as after a change of the generator or of what is written",
+        help="regenerate the data, for example after a change of the generator or of the writer",
     )
     parser.add_argument("--readme", action="store_true", help="write a table of some tasks into README.md")
     parser.add_argument(

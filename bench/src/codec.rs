@@ -28,7 +28,7 @@ fn pages<'a>(contents: &'a [u8], list: &str) -> Result<Vec<Page<'a>>> {
     let page = |line: &str| {
         let numbers = line.split(' ').map(str::parse).collect::<Result<Vec<usize>, _>>()?;
         let &[begin, bytes, size] = numbers.as_slice() else { return Err("three numbers are wanted in a line".into()) };
-        let stored = contents.get(begin..begin + bytes).ok_or("a page lies behind the end of the file")?;
+        let stored = contents.get(begin..begin + bytes).ok_or("a page lies past the end of the file")?;
         Ok(Page { stored, size })
     };
     list.lines().map(page).collect()

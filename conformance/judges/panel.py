@@ -1,4 +1,4 @@
-"""What the judges are asked for and how their answers are compared: for all tests that have them."""
+"""Runs the judges and compares their results. Shared by all tests that use judges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Entry = dict[str, Any]
 
 @dataclass
 class Dump:
-    """What a judge said of one ntuple."""
+    """A judge's dump of one ntuple."""
 
     path: Path
     omitted: list[str]

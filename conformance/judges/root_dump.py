@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 HELPER = Path(__file__).with_name("root_dump.hxx")
-# Said of every class that is read by its structure alone, and of features that are new; no complaints about the file.
+# Warnings about classes without a dictionary and about experimental features. They do not indicate a fault of the file.
 HARMLESS = (
     "no dictionary for class",
     "RNTuple Attributes are experimental",

@@ -1,10 +1,10 @@
-"""A pytest plugin under which uproot's own tests test `tupelo.uproot_compat`: what they import as uproot is that.
+"""A pytest plugin that runs uproot's own tests against `tupelo.uproot_compat`, which they import as ``uproot``.
 
-Trees are what Tupelo does not write: ``mktree`` writes an ntuple here, so that what the tests ask of the trees that
-they write themselves is asked of ntuples. uproot's private helper that divides ``FILE:NAME`` is Tupelo's.
+Tupelo does not write trees: ``mktree`` writes an ntuple here, so that tests that write their own trees read ntuples
+instead. uproot's private helper that splits ``FILE:NAME`` is replaced by Tupelo's.
 
-Their files are looked for in TUPELO_DATA. In place of some that are not there stand files with the same fields that
-Tupelo writes; a test whose file cannot be had is skipped.
+Test files are looked up in TUPELO_DATA. Some missing files are replaced by files with the same fields that Tupelo
+writes; a test whose file is not available is skipped.
 """
 
 from __future__ import annotations

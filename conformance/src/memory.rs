@@ -48,7 +48,7 @@ pub fn ntuple(bytes: &Bytes) -> Result<Ntuple> {
     file(bytes)?.ntuple(None)
 }
 
-/// Bytes in memory that are read as a local file is: by whoever decodes them.
+/// Bytes in memory that are read like a local file: by the thread that decodes them.
 #[derive(Debug)]
 pub struct Near(pub MemorySource);
 

@@ -67,8 +67,8 @@ fn read_ntuple(ntuple: &Ntuple) -> Result<Data> {
     Ok(Data { batch, warnings: ntuple.warnings().to_vec() })
 }
 
-/// Does with bytes everything that Tupelo does with a file, page checksums compared or not, within a memory budget. Gives
-/// what was read, if it was.
+/// Does with bytes everything that Tupelo does with a file, page checksums compared or not, within a memory budget.
+/// Gives what was read, if it was.
 ///
 /// # Panics
 /// If verifying finds nothing wrong with a file that reading refused, or if it matters whether pages are fetched ahead.
@@ -115,7 +115,7 @@ pub fn verdict(bytes: &Bytes, name: &str, page_checksums: bool, base: &[Data]) -
     }
 }
 
-/// Fields of the same names with the same values; C++ type names, which nobody can check, may differ at the top level.
+/// Fields of the same names with the same values; C++ type names cannot be checked and may differ at the top level.
 fn is_same(a: &RecordBatch, b: &RecordBatch) -> bool {
     let (fields, others) = (a.schema(), b.schema());
     let names = fields.fields().iter().map(|field| field.name());

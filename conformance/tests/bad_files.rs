@@ -1,5 +1,5 @@
-//! Every damaged file says exactly what is wrong with it, or reads as if nothing were; and no bit that flips anywhere in
-//! a file goes unnoticed where it matters.
+//! Every damaged file says exactly what is wrong with it, or reads as if nothing were; and no bit that flips anywhere
+//! in a file goes unnoticed where it matters.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -93,7 +93,8 @@ fn every_error_names_its_place() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// The classes of malformed input that have files here, and those that are made where they are tried: they would be large.
+/// The classes of malformed input that have files here, and those that are made where they are tried: they would be
+/// large.
 #[test]
 fn every_class_is_tried() {
     const MADE: [(u32, &str); 2] =
@@ -143,7 +144,7 @@ fn the_files_are_those_that_are_made() {
     }
 }
 
-/// Everything but names, titles, dates and numbers that nobody needs lies under a checksum.
+/// Checksums cover everything but names, titles, dates and unused numbers.
 #[test]
 fn a_flipped_bit_is_an_error_or_changes_nothing() {
     for base in [Base::Flat, Base::Nested] {
@@ -184,8 +185,8 @@ fn time(mut work: impl FnMut()) -> Duration {
     (0..3).map(once).min().unwrap_or_default()
 }
 
-/// Four times as much may take twelve times as long, where others want the caches too; squares would take sixteen times,
-/// and cubes sixty-four. What is over at once is not judged.
+/// Four times as much may take twelve times as long, where others want the caches too; squares would take sixteen
+/// times, and cubes sixty-four. What is over at once is not judged.
 fn is_linear(what: &str, mut work: impl FnMut(u64)) {
     const SMALL: u64 = 1;
     let (small, large) = (time(|| work(SMALL)), time(|| work(4 * SMALL)));

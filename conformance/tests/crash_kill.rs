@@ -237,7 +237,7 @@ fn two_processes_of_one_name_never_mix() {
             let known = ["it is being written by another writer", "another writer created it in the meantime"];
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
-        assert!(done.contains(&true), "nobody has written the file");
+        assert!(done.contains(&true), "neither process has written the file");
         let found = read(&path);
         let winner = [2, 3].iter().position(|&salt| *found["events"] == Content::of(&events(0..500, salt, None)));
         let winner = winner.unwrap_or_else(|| panic!("neither has written this: {}", found["events"]));

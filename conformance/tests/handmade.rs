@@ -81,7 +81,7 @@ fn a_page_list_that_is_older_than_a_column_does_not_list_it() {
     assert_eq!(floats(&model.build().unwrap(), "x"), [0.0, 0.0, 0.0, 1.5, 2.0]);
 }
 
-/// It once read as zeros that nobody wrote.
+/// Regression: such a column read as zeros.
 #[test]
 fn a_column_that_is_missing_but_not_deferred_is_an_error() {
     let late = |first_element: Option<i64>| {

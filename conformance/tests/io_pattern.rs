@@ -1,5 +1,5 @@
-//! Which bytes are asked for, and in how many requests, when an ntuple is opened and read: all of it, some fields, some
-//! entries. A range fetches and decodes only the pages that hold it.
+//! Which bytes are requested, and in how many requests, when an ntuple is opened and read: all of it, some fields, some
+//! entries. Reading a range fetches and decodes only the pages that contain it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -249,7 +249,8 @@ fn damage_elsewhere_does_not_hurt_a_range() {
     assert!(error.contains("page checksum mismatch"), "{error}");
 }
 
-/// `a` and `b` have the same offsets everywhere, and `c` in the first cluster only. Pages are large enough to be worth it.
+/// `a` and `b` have the same offsets everywhere, and `c` in the first cluster only. Pages are large enough to be worth
+/// it.
 fn members() -> Bytes {
     let batch = |cluster: u64| {
         let entries = cluster * CLUSTER_ENTRIES..(cluster + 1) * CLUSTER_ENTRIES;
@@ -295,7 +296,7 @@ fn the_same_offsets_are_read_once() {
     let damaged = |column: usize| memory::near_ntuple(&damaged_bytes(column)).expect("an ntuple");
     let everything = 0..CLUSTERS * CLUSTER_ENTRIES;
     let whole = read(&ntuple, &["a", "b"], everything.clone()).unwrap();
-    // What nobody reads harms nobody, and is found by who reads it.
+    // Damaged pages have no effect unless they are read; reading them is an error.
     assert_eq!(read(&damaged(2), &["a", "b"], everything.clone()).unwrap(), whole);
     for (column, names) in [(2, &["b"][..]), (0, &["a", "b"]), (4, &["a", "b", "c"])] {
         let error = read(&damaged(column), names, everything.clone()).unwrap_err();

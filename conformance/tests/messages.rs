@@ -1,4 +1,4 @@
-//! What is said of files and objects that are not what was asked for.
+//! Error messages for files and objects of the wrong kind.
 
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! Work is in proportion to the size of a file, however often it refers to the same bytes. Nothing is timed here: work is
-//! counted, or so much of it would be there that the test would never end.
+//! Work is in proportion to the size of a file, however often it refers to the same bytes. Nothing is timed here: work
+//! is counted, or so much of it would be there that the test would never end.
 
 use std::fs;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn with_sets(offsets: &[u64]) -> Bytes {
     model.build().expect("a file")
 }
 
-/// Everything that is said of the attribute set of a file when it is opened, verified, listed and mapped.
+/// Checks the errors for the attribute set of a file when it is opened, verified, listed and mapped.
 fn is_refused(file: &Bytes, why: &str) {
     let ntuple = memory::ntuple(file).expect("the ntuple itself is whole");
     let error = ntuple.attribute_set("set00000").expect_err("no attribute set");
@@ -227,13 +227,13 @@ fn directories_are_read_once() {
         assert_eq!(file.clone().ntuple(Some(name)).expect("an ntuple").entries(), 10);
     }
     assert_eq!(file.objects().expect("objects").len(), usize::from(OBJECTS) + 1 + 7);
-    // Anchor, header and footer of each are asked for, in pieces of a few hundred bytes.
+    // Anchor, header and footer of each are requested, in pieces of a few hundred bytes.
     assert!(meter.bytes() < 8 * bytes.len() as u64, "{} bytes read of {}", meter.bytes(), bytes.len());
-    // Another budget counts anew.
+    // A new budget starts its own count.
     assert!(file.with_memory_budget(1 << 10).ntuple_names().is_err());
 }
 
-/// Files that once kept Tupelo busy for minutes, ended it or read as values that nobody wrote.
+/// Regression: these files took minutes to read, crashed Tupelo, or read as values that were never written.
 #[test]
 fn hostile_files_end_at_once() {
     let folder = std::env::var_os("TUPELO_DATA").map(|data| std::path::Path::new(&data).join("hostile"));

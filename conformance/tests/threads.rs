@@ -93,6 +93,6 @@ fn any_number_of_threads_gives_the_same() {
     let sums = |m: &tupelo::Metrics| (m.requests, m.read_bytes, m.page_bytes, m.pages, m.unpacked_bytes);
     assert_eq!(sums(&alone), sums(&metrics), "what is counted does not depend on threads");
     assert!(alone.read.wall + alone.decompress.wall + alone.decode.wall <= alone.elapsed, "{alone:?}");
-    assert!(memory::ntuple(&file).expect("an ntuple").metrics().is_none(), "nobody asked");
+    assert!(memory::ntuple(&file).expect("an ntuple").metrics().is_none(), "metrics are disabled by default");
     summary::note("threads", "1, 2, 3 and 8 threads read and write the same, and find the same damage first");
 }

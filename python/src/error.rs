@@ -99,7 +99,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> tupelo::Result<MutexGuard<'_, T>> {
 
 /// Runs a function without the interpreter lock. Signal handlers run in between, and an exception that they raise, such
 /// as for Ctrl-C, cancels it.
-pub(crate) fn stoppable<R: Send>(py: Python<'_>, work: impl FnOnce() -> tupelo::Result<R> + Send) -> PyResult<R> {
+pub(crate) fn cancellable<R: Send>(py: Python<'_>, work: impl FnOnce() -> tupelo::Result<R> + Send) -> PyResult<R> {
     let raised = Arc::new(Mutex::new(None));
     let handler = Arc::clone(&raised);
     let keep = move |error| *handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -109,7 +109,7 @@ pub(crate) fn stoppable<R: Send>(py: Python<'_>, work: impl FnOnce() -> tupelo::
         ASKING.set(false);
         answer.map_err(&keep).is_err()
     };
-    let done = py.detach(|| tupelo::stoppable(ask, work));
+    let done = py.detach(|| tupelo::cancellable(ask, work));
     match raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(raised) => Err(raised),
         None => done.or_raise(py),

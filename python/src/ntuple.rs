@@ -17,7 +17,7 @@ use tupelo::schema::{Field, Kind, Schema};
 
 use crate::arrow;
 use crate::attributes::Attributes;
-use crate::error::{OrRaise, lock, stoppable};
+use crate::error::{OrRaise, cancellable, lock};
 use crate::objects::Objects;
 use crate::options::Options;
 use crate::rules::{self, RuleRow};
@@ -231,7 +231,7 @@ impl Ntuple {
 
     /// The selection as one `pyarrow.RecordBatch`.
     fn read<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
-        let batch = stoppable(py, || self.select(request)?.to_batch())?;
+        let batch = cancellable(py, || self.select(request)?.to_batch())?;
         arrow::batch(py, batch)
     }
 
@@ -257,7 +257,7 @@ impl Ntuple {
     /// Single entries of the selection as one `pyarrow.RecordBatch`, in the order of a `pyarrow.UInt64Array`.
     fn take<'py>(&self, py: Python<'py>, request: Request, entries: PyArray) -> PyResult<Bound<'py, PyAny>> {
         let (entries, _) = entries.into_inner();
-        let batch = stoppable(py, || {
+        let batch = cancellable(py, || {
             let wrong = || Error::invalid_argument("entry numbers must be 64-bit integers");
             let entries = entries.as_primitive_opt::<UInt64Type>().ok_or_else(wrong)?;
             self.select(request)?.take(entries.values())
@@ -277,7 +277,7 @@ impl Ntuple {
         tell: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
         let mut raised = None;
-        let copied = stoppable(py, || {
+        let copied = cancellable(py, || {
             let mut progress = |done: u64| match tell.as_ref().map(|tell| Python::attach(|py| tell.call1(py, (done,))))
             {
                 Some(Err(error)) => {
@@ -459,7 +459,7 @@ impl Batches {
             let next = batches.next().transpose()?;
             Ok(next.map(|batch| (start, batches.position(), batch)))
         };
-        match stoppable(py, next)? {
+        match cancellable(py, next)? {
             None => Ok(None),
             Some((start, stop, batch)) => Ok(Some((start, stop, arrow::batch(py, batch)?))),
         }

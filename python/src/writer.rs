@@ -12,7 +12,7 @@ use tupelo::Error;
 use tupelo::schema::Schema;
 
 use crate::attributes::AttributeSetWriter;
-use crate::error::{OrRaise, lock, stoppable};
+use crate::error::{OrRaise, cancellable, lock};
 use crate::options::Options;
 
 /// A ROOT file that is being written; nothing is visible before it is finished.
@@ -98,7 +98,7 @@ impl NtupleWriter {
         py: Python<'_>,
         call: impl FnOnce(&mut tupelo::NtupleWriter) -> tupelo::Result<T> + Send,
     ) -> PyResult<T> {
-        stoppable(py, || call(lock(&self.inner)?.as_mut().ok_or_else(|| closed("ntuple"))?))
+        cancellable(py, || call(lock(&self.inner)?.as_mut().ok_or_else(|| closed("ntuple"))?))
     }
 }
 
@@ -211,7 +211,7 @@ impl FillContext {
         py: Python<'_>,
         call: impl FnOnce(&mut tupelo::writer::FillContext) -> tupelo::Result<()> + Send,
     ) -> PyResult<()> {
-        stoppable(py, || call(lock(&self.inner)?.as_mut().ok_or_else(|| closed("fill context"))?))
+        cancellable(py, || call(lock(&self.inner)?.as_mut().ok_or_else(|| closed("fill context"))?))
     }
 }
 
@@ -230,7 +230,7 @@ impl FillContext {
 
     /// Finishes the context.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        stoppable(py, || lock(&self.inner)?.take().ok_or_else(|| closed("fill context"))?.finish())
+        cancellable(py, || lock(&self.inner)?.take().ok_or_else(|| closed("fill context"))?.finish())
     }
 
     /// Discards data that are not written yet.

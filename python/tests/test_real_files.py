@@ -58,7 +58,7 @@ def test_names_and_types_equal_uproot(real_ntuple: tuple[Path, str]) -> None:
     given = ours.typenames(recursive=False)
     assert [key.replace(":", "") for key in given] == [key.replace(":", "") for key in expected]
     for (key, ours_type), theirs_type in zip(given.items(), expected.values(), strict=True):
-        # An untyped collection has no name in the file; aliases stand beside the standard name.
+        # An untyped collection has no type name in the file; aliases are listed in addition to the standard name.
         if theirs_type and ours[key].kind != "primitive":
             assert ours_type == theirs_type
 

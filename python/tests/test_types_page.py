@@ -100,7 +100,7 @@ def table() -> str:
 
 
 def test_the_table_of_types_matches_the_code() -> None:
-    assert table() in PAGE.read_text(encoding="utf-8"), "run python/tests/test_types_page.py to write it anew"
+    assert table() in PAGE.read_text(encoding="utf-8"), "run python/tests/test_types_page.py to update it"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! A process to be killed, starved and hindered by the tests.
+//! A writer process for tests that kill it, fill its disk or make its system calls fail.
 //!
 //! | command | what it does |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `forget FILE` | makes a file with a checkpoint, and ends without finishing it |
 //! | `handle FILE` | has an error that changes nothing, and ends without finishing |
 //! | `fail FILE` | has the error by which the file cannot be finished, and ends |
-//! | `once FILE SALT` | makes a file in one go, with entries of that salt |
+//! | `once FILE SALT` | writes a file without checkpoints, with entries of that salt |
 //! | `repair FILE` | repairs a file |
 
 use std::io::Write;
@@ -19,7 +19,7 @@ use tupelo::{FileWriter, NtupleWriter, Result, WriteOptions};
 
 /// Entries between two checkpoints.
 const STEP: u64 = 25;
-/// Checkpoints of a process that nobody kills.
+/// Checkpoints of a process that is not killed.
 const CHECKPOINTS: u64 = 400;
 
 fn main() -> ExitCode {

@@ -14,7 +14,7 @@ use arrow_select::concat::concat;
 use tupelo::schema::Schema;
 use tupelo::{Ntuple, Result};
 
-/// The late field of [`events`] begins when it is asked for.
+/// Name of the field that [`events`] adds on request.
 pub const LATE: &str = "w";
 
 /// Everything that an ntuple holds.
@@ -22,14 +22,14 @@ pub const LATE: &str = "w";
 pub struct Content {
     /// Top-level fields by name.
     pub columns: Vec<(String, ArrayRef)>,
-    /// Attribute sets by name: ranges of entries, and what is said of them.
+    /// Attribute sets by name: entry ranges, and the columns of their attributes.
     pub sets: BTreeMap<String, (Vec<Range<u64>>, Vec<ArrayRef>)>,
     /// Pairs of text.
     pub metadata: BTreeMap<String, String>,
 }
 
 impl Content {
-    /// Of entries without anything said of them.
+    /// The content of entries without attributes or metadata.
     pub fn of(batch: &RecordBatch) -> Self {
         let schema = batch.schema();
         let names = schema.fields().iter().map(|field| field.name().clone());
@@ -94,8 +94,8 @@ impl fmt::Display for Content {
     }
 }
 
-/// The entries of a range: `id` (`std::int64_t`), `x` (`double`), `tag` (`std::string`), `v` (`std::vector<float>`), and
-/// with `late` the field [`LATE`] (`std::int32_t`), which is 0 before the entry of that number.
+/// The entries of a range: `id` (`std::int64_t`), `x` (`double`), `tag` (`std::string`), `v` (`std::vector<float>`),
+/// and with `late` the field [`LATE`] (`std::int32_t`), which is 0 before the entry of that number.
 pub fn events(range: Range<u64>, salt: u64, late: Option<u64>) -> RecordBatch {
     let id: Int64Array = range.clone().map(|e| e as i64).collect();
     let x: Float64Array = range.clone().map(|e| ((e * 7919 + salt * 31) % 1000) as f64 / 8.0).collect();

@@ -57,11 +57,11 @@ pub type Script = fn(&mut Stage, FileWriter) -> Result<()>;
 pub const SCRIPTS: [(&str, bool, Script); 7] = [
     ("a new file", false, new_file),
     ("a new file without page checksums", false, new_file_without_checksums),
-    ("a new file that is given up", false, given_up),
+    ("a new file that is aborted", false, given_up),
     ("ntuples added to a file", true, added),
     ("entries added to an ntuple", true, grown),
     ("entries and fields added to an ntuple", true, widened),
-    ("entries added and given up", true, grown_and_given_up),
+    ("entries added and aborted", true, grown_and_given_up),
 ];
 
 /// Runs one of [`SCRIPTS`] in a folder.
@@ -73,7 +73,7 @@ pub fn record(name: &str, is_update: bool, script: Script, folder: &Path) -> Res
     record_onto(name, old, script, folder)
 }
 
-/// The script of a new file whose name has so many bytes: they are part of what is patched in one write.
+/// The script of a new file with a name of `name_bytes` bytes: the name is part of what is patched in one write.
 ///
 /// # Errors
 /// Those of writing.
@@ -82,7 +82,7 @@ pub fn named(name_bytes: usize, folder: &Path) -> Result<Recording> {
     record_as(&format!("a new file with a name of {name_bytes} bytes"), Bytes::new(), new_file, &folder.join(name))
 }
 
-/// The script of ntuples that are added to a file with leftovers of so many bytes behind its end.
+/// The script of ntuples that are added to a file with `bytes` bytes of leftovers past its end.
 ///
 /// # Errors
 /// Those of writing.
@@ -205,7 +205,7 @@ fn grade(set: &mut AttributeSetWriter, grades: &[(Range<u64>, i64)]) -> Result<(
     set.write(&ranges, &quality(&values))
 }
 
-/// The content of `events` entries with what is said of them.
+/// The content of `batch` with metadata and attributes.
 fn told(batch: &RecordBatch, metadata: &[(&str, &str)], grades: &[(Range<u64>, i64)]) -> Content {
     let mut content = Content::of(batch);
     content.metadata = metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();

@@ -32,9 +32,9 @@ pub enum Cause {
     TornAppend(usize),
     /// It ended inside of an overwrite.
     TornOverwrite(usize),
-    /// Power failed: of what waited for a sync, some sectors are there.
+    /// Power failed: only some of the sectors that waited for a sync were written.
     Power {
-        /// Whether a write that is there only in part is an overwrite. What is appended only in part is seen by nobody.
+        /// Whether a partial write is an overwrite. Readers never see a partial append.
         is_torn: bool,
     },
 }

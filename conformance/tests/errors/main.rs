@@ -1,5 +1,5 @@
-//! Every error that `tupelo-format` can make is made by some test here: each place of its code that makes one, by the file
-//! that raises it or by a call that does. A new place fails until something raises it.
+//! Every error that `tupelo-format` can make is made by some test here: each place of its code that makes one, by the
+//! file that raises it or by a call that does. A new place fails until something raises it.
 
 mod objects;
 
@@ -138,7 +138,7 @@ fn what_codecs_refuse() {
         format!("lzma: {} bytes from {} where {want} are wanted", data.len(), lzma.len()),
         "{have}"
     );
-    // The block's header stands behind twelve bytes; it ends with a checksum of its own.
+    // The block header follows the 12-byte stream header and ends with its own checksum.
     let with = |position: usize, value: u8| {
         let mut stream = lzma.clone();
         stream[12 + position] = value;
@@ -147,7 +147,7 @@ fn what_codecs_refuse() {
         stream[end..end + 4].copy_from_slice(&checksum);
         unpack(b"XZ\x00", &stream, data.len())
     };
-    // A dictionary of 4 GiB; a filter that nobody knows.
+    // A dictionary of 4 GiB; an unknown filter.
     assert_eq!(with(4, 40), "lzma: stream wants more than 71303168 bytes of memory");
     assert!(with(2, 0x22).starts_with("lzma: "), "{}", with(2, 0x22));
     assert_eq!(text(compression::decompress(b"abc", 100, 50)), "100 uncompressed bytes, 50 are allowed");
@@ -318,7 +318,7 @@ fn what_containers_refuse() {
     assert_eq!(failed(container::list_objects(&fetched(&deep))), "directories nested deeper than 64");
     let long = nested_directories(20, &"d".repeat(250));
     assert_eq!(failed(container::list_objects(&fetched(&long))), "path of 4266 bytes, the most is 4096");
-    // Directories that share one list of many keys: each would list it anew.
+    // Directories that share one list of many keys: each would list it again.
     let mut file = Directories::new();
     let other = Directories::key("TH1D", &"h".repeat(2000), 100, 0);
     let shared = file.list(&[other.clone(), other]);
@@ -361,8 +361,8 @@ fn what_free_lists_refuse() {
     assert!(failed(container::Layout::update(&fetched(&file), 0).map(drop)).contains("it has no free list"));
 }
 
-/// A file with a gap of `bytes` zeros behind its first record, of which only a free list of these segments knows; where the
-/// gap is, `gap` says to each. Gives what the walk over all records finds: gaps, and names of classes.
+/// A file with a gap of `bytes` zeros behind its first record, of which only a free list of these segments knows; where
+/// the gap is, `gap` says to each. Gives what the walk over all records finds: gaps, and names of classes.
 fn walk(bytes: usize, version: u16, segments: impl Fn(u32) -> Vec<[u32; 2]>) -> Result<Vec<String>, Interrupt> {
     let mut file = Directories::new().finish(0);
     let begin = u32::from_be_bytes([file[8], file[9], file[10], file[11]]);

@@ -111,8 +111,8 @@ fn a_killed_process_leaves_the_last_checkpoint() {
     summary::note("crash", &format!("{states} files that a killed process can leave: {found:?}"));
 }
 
-/// A recording in which a sector ends in the one number of a directory's record that changes, the place of its key list:
-/// leftovers behind the end of the old file move it there.
+/// A recording in which a sector boundary splits the one number of a directory's record that changes, the offset of its
+/// key list: leftovers past the end of the old file move it there.
 fn torn_record() -> Recording {
     let folder = tempfile::tempdir().expect("a folder");
     let record_at = |recording: &Recording| {
@@ -142,7 +142,8 @@ fn a_power_failure_leaves_the_last_checkpoint() {
     summary::note("crash-power", &format!("{states} files that a power failure can leave: {found:?}"));
 }
 
-/// The header and what else is patched with it lie in one sector, which disks write as a whole, unless the name is long.
+/// The header and what else is patched with it lie in one sector, which disks write as a whole, unless the name is
+/// long.
 #[test]
 fn the_last_patch_fits_a_sector_unless_the_name_is_long() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -21,7 +21,7 @@ use tupelo_storage::{FileSink, FileSource};
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
-/// More bytes than any script writes but those that are given up on purpose.
+/// More bytes than any script writes but those that are aborted on purpose.
 const STEP_BYTES: u64 = 211;
 
 /// What is left of one run of a script on a faulty disk.
@@ -145,7 +145,7 @@ fn short_and_interrupted_calls_are_not_noticed() {
 fn a_disk_of_every_size_is_full_once() {
     let (mut full, mut fitting) = (0, 0);
     for (name, is_update, script, old) in scripts() {
-        if name.contains("given up") {
+        if name.contains("aborted") {
             continue;
         }
         let used_bytes = old.len() as u64;
@@ -163,11 +163,11 @@ fn a_disk_of_every_size_is_full_once() {
             full += 1;
         }
     }
-    assert!(full > 100 && fitting == SCRIPTS.iter().filter(|(name, ..)| !name.contains("given up")).count());
+    assert!(full > 100 && fitting == SCRIPTS.iter().filter(|(name, ..)| !name.contains("aborted")).count());
     summary::note("crash-full", &format!("{full} disks of different sizes that became full"));
 }
 
-/// Whoever overlooks every error publishes nothing after the first one.
+/// A caller that ignores every error publishes nothing after the first one.
 #[test]
 fn nothing_is_published_after_an_error_that_is_overlooked() {
     let whole = scripts().into_iter().find(|(_, is_update, ..)| *is_update).expect("an update").3;

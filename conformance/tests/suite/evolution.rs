@@ -37,7 +37,7 @@ fn resolving(class: &str) -> ReadRule {
         })
 }
 
-/// What stands below all lists and records on the way.
+/// The innermost array below all lists and the named struct fields.
 fn drill(mut array: ArrayRef, names: &[&str]) -> ArrayRef {
     for name in names {
         while let Some(list) = array.as_list_opt::<i64>() {
@@ -81,8 +81,8 @@ fn links_show_what_rules_make_of_them() {
     summary::note("evolution", &line);
 }
 
-/// The same schema with all floats as doubles, all integers of 32 bits as those of 64, and no members left out. Quantised
-/// values stay: as doubles they are others, in ROOT too.
+/// The same schema with all floats as doubles, all integers of 32 bits as those of 64, and no members left out.
+/// Quantised values stay: as doubles they are others, in ROOT too.
 fn widened(field: &Field) -> Field {
     use tupelo::schema::Primitive;
     let mut field = field.clone();

@@ -120,7 +120,7 @@ fn what_can_be_read_is_not_given_up_for_a_damaged_page() {
     }
 }
 
-/// Such a file was called whole by `verify` and by `repair`, and refused by whoever wanted to add to it.
+/// Regression: `verify` and `repair` reported such a file as intact, but an update of it was refused.
 #[test]
 fn a_file_that_lacks_its_last_bytes_is_damaged_for_all_or_for_none() {
     let folder = tempfile::tempdir().unwrap();

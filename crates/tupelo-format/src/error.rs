@@ -124,7 +124,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Which places of this crate's code made an error so far: how the tests know that each of them is tried.
+/// Records the source locations that created an error, so that the tests can check that each of them is covered.
 #[cfg(feature = "census")]
 pub mod census {
     use std::collections::BTreeSet;
@@ -137,7 +137,7 @@ pub mod census {
         RAISED.lock().unwrap_or_else(PoisonError::into_inner).insert((place.file(), place.line()));
     }
 
-    /// File, as the compiler was told it, and line of every place.
+    /// File, as passed to the compiler, and line of every location.
     pub fn raised() -> Vec<(&'static str, u32)> {
         RAISED.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }

@@ -4,7 +4,7 @@
 //! every function that meets untrusted bytes returns a [`Error`] which says what was wrong and where.
 //!
 //! # Rooms
-//! A room uses only rooms that stand above it in this list.
+//! A room uses only rooms listed before it.
 //!
 //! | room | what it is |
 //! |---|---|

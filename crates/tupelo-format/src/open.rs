@@ -1,7 +1,7 @@
-//! Opening an ntuple without I/O. Every function here is given what was fetched so far and either finishes or says
-//! which byte ranges it needs next; the caller fetches them, by whatever means, and calls again.
+//! Opening an ntuple without I/O. Every function takes the bytes fetched so far and either finishes or returns the byte
+//! ranges that it needs next; the caller fetches them and calls again.
 //!
-//! A file of usual layout opens with one request (head and tail, [`first_guess`]) and at most two more.
+//! A file with the usual layout opens with one request (head and tail, [`first_guess`]) and at most two more.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,8 +24,8 @@ pub const HEAD_BYTES: u64 = 16 << 10;
 pub const TAIL_BYTES: u64 = 64 << 10;
 /// Larger envelopes are refused: 256 MiB describe some ten million fields or pages.
 pub const MAX_ENVELOPE_BYTES: u64 = 256 << 20;
-/// The page lists of an ntuple are refused where they unpack to more than so many times the size of the file, and to more
-/// than [`MAX_ENVELOPE_BYTES`].
+/// Maximum uncompressed size of all page lists of an ntuple, as a multiple of the file size. Sizes of up to
+/// [`MAX_ENVELOPE_BYTES`] are always accepted.
 pub const MAX_LIST_EXPANSION: u64 = 1024;
 /// Larger anchors are refused: they have 78 bytes today and may only grow by appending.
 pub const MAX_ANCHOR_BYTES: u64 = 64 << 10;
@@ -114,8 +114,8 @@ pub fn descriptor(fetched: &FetchedRanges, anchor: &Anchor) -> Attempt<Descripto
     Ok(descriptor)
 }
 
-/// Page lists that many cluster groups share would be read for each of them. Those that cannot be read at all cost
-/// nothing, and are an error only for who wants their entries.
+/// Limits the total size of the page lists, because a list shared by many cluster groups is read once per group.
+/// Unreadable lists are not counted: they are an error only when their entries are read.
 fn check_page_lists(descriptor: &Descriptor, file_size: u64) -> Result<()> {
     let (mut stored, mut unpacked) = (0u64, 0u64);
     for EnvelopeLink { length, locator } in descriptor.cluster_groups().iter().map(|group| group.page_list) {
@@ -141,7 +141,7 @@ fn check_page_lists(descriptor: &Descriptor, file_size: u64) -> Result<()> {
 pub fn envelopes(fetched: &FetchedRanges, anchor: &Anchor) -> Attempt<(Header, u64, Footer)> {
     check_envelope_size("header", anchor.nbytes_header, anchor.len_header, anchor.seek_header)?;
     check_envelope_size("footer", anchor.nbytes_footer, anchor.len_footer, anchor.seek_footer)?;
-    // Both are asked for at once: one request instead of two.
+    // Request both together: one request instead of two.
     let header = stored(fetched, anchor.seek_header, anchor.nbytes_header, anchor, "header");
     let footer = stored(fetched, anchor.seek_footer, anchor.nbytes_footer, anchor, "footer");
     let (header, footer) = both(header, footer)?;
@@ -210,7 +210,7 @@ fn envelope(fetched: &FetchedRanges, stored: &[u8], length: u64, name: &str, off
         .map_err(|e| e.within(name).at(offset))
 }
 
-/// Joins two attempts so that what both need is asked for at once.
+/// Combines two attempts so that the missing ranges of both are requested together.
 fn both<A, B>(first: Attempt<A>, second: Attempt<B>) -> Attempt<(A, B)> {
     match (first, second) {
         (Ok(a), Ok(b)) => Ok((a, b)),

@@ -35,7 +35,7 @@ impl Memory {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// Begins again with so many bytes taken, because what was allocated since is gone.
+    /// Resets the count to `used_bytes`, because later allocations were freed.
     pub fn reset(&self, used_bytes: u64) {
         self.used_bytes.store(used_bytes, Ordering::Relaxed);
     }
@@ -326,9 +326,9 @@ impl Buffer {
         self.bytes.is_empty()
     }
 
-    /// Overwrites bytes that were written before, for lengths that are known only afterwards.
+    /// Overwrites bytes that were written earlier, for lengths that are known only later.
     ///
-    /// Bytes that would fall behind the end are dropped.
+    /// Does nothing if the bytes would extend past the end.
     pub fn patch(&mut self, position: usize, bytes: &[u8]) {
         if let Some(place) = self.bytes.get_mut(position..).and_then(|rest| rest.get_mut(..bytes.len())) {
             place.copy_from_slice(bytes);

@@ -23,7 +23,7 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The storage under the file failed: permissions, disk full, a read error. [`Error::storage_kind`] says how.
     Storage,
-    /// The caller cancelled the work: see [`stoppable`](crate::stoppable).
+    /// The caller cancelled the work: see [`cancellable`](crate::cancellable).
     Cancelled,
 }
 

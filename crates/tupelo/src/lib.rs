@@ -1,7 +1,7 @@
 //! Reads and writes **RNTuple**, CERN's columnar data format, as Arrow arrays, without ROOT.
 //!
 //! An RNTuple is a table whose fields may nest: lists, structs, optionals, variants, and any C++ class by its members.
-//! It lives in a ROOT file as compressed pages, grouped in clusters of entries, behind an anchor, a header and a footer.
+//! It lives in a ROOT file as compressed pages, grouped in clusters of entries, with an anchor, a header and a footer.
 //!
 //! # Reading
 //! Open `FILE` or `FILE:NAME`, choose fields by dotted path or glob and a range of entries, take one batch or many:
@@ -39,9 +39,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An ntuple that is there, whoever wrote it, grows by entries and fields ([`FileWriter::append`],
-//! [`NtupleWriter::add_fields`]), by what is said of ranges of entries ([`NtupleWriter::attribute_set`]) and of the whole
-//! of it ([`NtupleWriter::set_metadata`]):
+//! An existing ntuple, from any writer, can be extended with entries ([`FileWriter::append`]), fields
+//! ([`NtupleWriter::add_fields`]), attribute sets ([`NtupleWriter::attribute_set`]) and metadata
+//! ([`NtupleWriter::set_metadata`]):
 //! ```
 //! # use std::sync::Arc;
 //! # use arrow_array::{ArrayRef, Float32Array, RecordBatch, UInt64Array};
@@ -90,19 +90,19 @@
 //! C++ type names, descriptions and unusual encodings travel in the field metadata ([`schema::metadata`]).
 //!
 //! # Rooms
-//! A room uses only rooms that stand above it in this list.
+//! A room uses only the rooms above it in this list.
 //!
-//! | room | what it is |
+//! | room | contents |
 //! |---|---|
-//! | `error` | the one [`Error`] |
-//! | `pool` | threads, and being stopped |
-//! | `expression` | [`Expression`]: over the fields of an entry |
-//! | [`schema`] | the field tree; from descriptors, to and from Arrow; projections |
-//! | `source` | ROOT files, metadata of ntuples, and the store of their pages |
-//! | `sink` | where pages and envelopes are stored: the trait, and ROOT files |
+//! | `error` | [`Error`], the error type of the crate |
+//! | `pool` | threads and cancellation |
+//! | `expression` | [`Expression`]: expressions over the fields of an entry |
+//! | [`schema`] | the field tree: conversion from descriptors, to and from Arrow; projections |
+//! | `source` | ROOT files, metadata of ntuples, page storage |
+//! | `sink` | destinations of pages and envelopes: the trait and ROOT files |
 //! | `plan` | which pages a request reads |
 //! | `decode` | fetches sealed pages and decodes them to Arrow arrays |
-//! | `encode` | Arrow arrays to sealed pages |
+//! | `encode` | encodes Arrow arrays to sealed pages |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |
 //! | [`ops`] | copy, verify, inspect, layout, index |
@@ -124,7 +124,7 @@ use std::path::Path;
 
 pub use error::{Error, ErrorKind, Place, Remedy, Result, printable};
 pub use expression::Expression;
-pub use pool::{THREADS_VARIABLE, set_threads, stoppable, threads};
+pub use pool::{THREADS_VARIABLE, cancellable, set_threads, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};
 pub use tupelo_format::compression::{Algorithm, Compression};
 pub use tupelo_format::container::StreamerInfos;

@@ -84,7 +84,7 @@ class Field:
         return isinstance(name, str) and f"{self.path}.{name}" in self._ntuple
 
     def _mapped(self) -> list[str]:
-        """Names of the subfields. Without any, who asks takes the field for its values, and would find none."""
+        """Names of the subfields. A field without any is an error: it would look like an empty mapping."""
         if names := self.keys():
             return names
         raise InvalidArgumentError(

@@ -194,7 +194,7 @@ fn cuts_select_entries() {
     let error = tupelo(&["dump", &file, "--where", "Jet_pt >"]).fails(2);
     assert!(error.contains("expression 'Jet_pt >': a value is missing at its end"), "{error}");
     let error = tupelo(&["dump", &file, "--where", "Jet_pt > 5"]).fails(2);
-    assert!(error.contains("a cut is one truth for each entry, not a list"), "{error}");
+    assert!(error.contains("a cut is one boolean for each entry, not a list"), "{error}");
     let error = tupelo(&["dump", &file, "--where", "Jet_pq > 5"]).fails(1);
     assert!(error.contains("'Jet_pt'"), "{error}");
 }

@@ -4,14 +4,14 @@ use liblzma::stream::{Action, Check, Error as LzmaError, Filters, LzmaOptions, S
 
 use crate::{Error, Result};
 
-/// Memory that a stream may make its decoder take, in bytes: a little more than what the highest preset needs.
+/// Memory limit of the decoder in bytes, slightly above what the highest preset needs.
 const MAX_DECODER_BYTES: u64 = 68 << 20;
-/// What is decompressed at once, in bytes: some 40 milliseconds.
+/// Bytes decompressed between two calls of `go_on`, about 40 milliseconds of work.
 const PIECE_BYTES: usize = 1 << 20;
 /// The smallest dictionary that liblzma accepts (`LZMA_DICT_SIZE_MIN`).
 const MIN_DICTIONARY_BYTES: u32 = 4096;
 
-/// A block takes half a second: `go_on` is asked for each piece.
+/// Calls `go_on` before each piece, because a block can take half a second.
 pub(super) fn decompress<E: From<Error>>(
     payload: &[u8],
     out: &mut [u8],

@@ -112,11 +112,11 @@ pub fn decompress_into(block: &[u8], out: &mut [u8]) -> Result<()> {
     decompress_while(block, out, || Ok(()))
 }
 
-/// As [`decompress_into`], for who may want no more of a large payload: `go_on` is asked before each block of up to 16 MiB,
-/// and before each MiB of those that take long.
+/// Like [`decompress_into`], but cancellable: calls `go_on` before each block of up to 16 MiB, and before each MiB with
+/// slow codecs.
 ///
 /// # Errors
-/// Those of `go_on`, which end it; otherwise as [`decompress_into`].
+/// The first error of `go_on`, which stops decompression; otherwise as [`decompress_into`].
 pub fn decompress_while<E: From<Error>>(
     block: &[u8],
     out: &mut [u8],
@@ -247,10 +247,10 @@ fn compress_blocks(compression: Compression, data: &[u8], out: &mut Vec<u8>) -> 
     Ok(true)
 }
 
-/// Appends to `out` what `encode` puts into at most `bound` bytes: the memory that every codec here wants to see.
+/// Appends the output of `encode` to `out`. `encode` gets a buffer of `bound` bytes, as every codec here requires.
 ///
-/// That memory is kept for the next page. `out` gets no more than it needs, with room for the checksum that follows most
-/// payloads, and what a codec may leave unused is not cleared for each page.
+/// The buffer is reused for the next page, so that it is not cleared for every page. `out` grows only by the bytes
+/// written, with room for the checksum that follows most payloads.
 fn append<E>(out: &mut Vec<u8>, bound: usize, encode: impl FnOnce(&mut [u8]) -> Result<usize, E>) -> Result<(), E> {
     SCRATCH.with_borrow_mut(|scratch| {
         if scratch.len() < bound {

@@ -24,7 +24,7 @@ pub(super) const SHORT_RECORD_BYTES: usize = 30;
 pub(super) const DIRECTORY_VERSION: u16 = 5;
 /// Added to the class version where offsets have 64 bits.
 const BIG: u16 = 1000;
-/// At most so much of a key list is asked for on the word of the directory's record.
+/// Limit, in bytes, of the first request for a key list, whose size comes from the directory's record.
 const MAX_HINT_BYTES: u64 = 1 << 20;
 /// Memory of one key in a list and of the object that is made of it, names not counted, in bytes.
 const KEY_MEMORY: u64 = 1024;
@@ -323,7 +323,7 @@ pub fn find_object_in<D: AsRef<Directory>, E: From<Error>>(
     }
 }
 
-/// As [`find_object_in`], where all directories are read anew.
+/// Like [`find_object_in`], but reads the directories on the path from the file on every call.
 ///
 /// # Errors
 /// As [`list_objects`], for the directories on the path.
@@ -335,8 +335,7 @@ pub fn find_object(fetched: &FetchedRanges, path: &str) -> Attempt<Option<Object
     find_object_in(path, fetched.size(), |key| open(key).map(Box::new))
 }
 
-/// All directories of a file, which are read level by level: a parent comes before its children, and the first is the top
-/// directory.
+/// All directories of a file, read level by level: a parent precedes its children, and the first is the top directory.
 #[derive(Debug)]
 pub struct Tree {
     directories: Vec<Directory>,

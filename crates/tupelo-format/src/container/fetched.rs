@@ -36,8 +36,8 @@ pub(super) fn readable<T>(read: Attempt<T>) -> Attempt<Option<T>> {
     }
 }
 
-/// The results of several steps. Ranges that any of them lacks are requested together: a round of fetching for each step
-/// would repeat all steps before it.
+/// Collects the results of several steps. The missing ranges of all steps are requested together, because a separate
+/// fetch for each step would repeat all preceding steps.
 pub(crate) fn together<T>(steps: impl Iterator<Item = Attempt<T>>) -> Attempt<Vec<T>> {
     let (mut done, mut missing) = (Vec::with_capacity(steps.size_hint().0), Vec::new());
     for step in steps {
@@ -98,8 +98,8 @@ impl FetchedRanges {
         self.size
     }
 
-    /// Adds bytes that lie at `offset`. Bytes behind the end of the file are ignored. Pieces may overlap, but the file
-    /// does not change while it is read: which of two versions is kept is not defined.
+    /// Adds bytes that start at `offset`. Bytes past the end of the file are ignored. Pieces may overlap. The file must
+    /// not change while it is read: which of two different versions is kept is unspecified.
     pub fn provide(&mut self, offset: u64, mut bytes: Bytes) {
         bytes.truncate(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
         let mut start = offset;
@@ -132,11 +132,11 @@ impl FetchedRanges {
         }
     }
 
-    /// The bytes of a range: without a copy where one piece holds it, else joined from several.
+    /// Returns the bytes of a range: zero-copy if a single piece contains it, otherwise joined from several pieces.
     ///
     /// # Errors
-    /// [`Interrupt::Failed`] where the range reaches behind the end of the file, [`Interrupt::Missing`] with the parts of
-    /// it that were not fetched yet.
+    /// [`Interrupt::Failed`] if the range extends past the end of the file, [`Interrupt::Missing`] with the parts of it
+    /// that are not fetched yet.
     pub fn get(&self, offset: u64, length: u64) -> Attempt<Bytes> {
         let end = match offset.checked_add(length) {
             Some(end) if end <= self.size => end,

@@ -30,17 +30,17 @@ const MAX_RECORDS_BYTES: u64 = 64 << 10;
 /// One unused range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
-    /// The byte behind the last one.
+    /// Exclusive end offset.
     end: u64,
-    /// Whether it is made of whole records, each with its key: who goes from record to record gets through it without
-    /// the list.
+    /// Whether it consists of whole records, each with its key. Such a segment can be traversed record by record
+    /// without the free list.
     is_records: bool,
 }
 
-/// The unused ranges inside a file, without the open one behind its end.
+/// The unused ranges inside a file, except the open segment past the end of the file.
 ///
-/// ROOT also writes the negative length of a segment over its first bytes. That is left out here: a reader that opened
-/// the file before still finds there what it looks for.
+/// ROOT also overwrites the first bytes of a segment with its negative length. Tupelo does not, so that readers which
+/// opened the file earlier still find the old records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FreeList {
     /// By first byte; disjoint.

@@ -35,7 +35,7 @@ pub struct FileHeader {
     pub is_big: bool,
     /// Offset of the first record: the top directory.
     pub begin: u64,
-    /// Offset behind the last record.
+    /// End offset of the last record (exclusive).
     pub end: u64,
     /// Offset of the free list's record, 0 in files that were not closed.
     pub seek_free: u64,
@@ -74,7 +74,7 @@ pub fn read_header(fetched: &FetchedRanges) -> Attempt<FileHeader> {
     Ok(header)
 }
 
-/// The UUID of a ROOT file, which stands behind the header; zeros in files older than ROOT 3, which have none.
+/// The UUID of a ROOT file, stored after the header; zeros for files older than ROOT 3, which have none.
 ///
 /// # Errors
 /// As [`read_header`].
@@ -82,7 +82,7 @@ pub fn read_uuid(fetched: &FetchedRanges) -> Attempt<[u8; 16]> {
     let header = read_header(fetched)?;
     let end = if header.is_big { HEADER_BYTES } else { SMALL_HEADER_BYTES };
     let mut uuid = [0; 16];
-    // Behind the class version of `TUUID`.
+    // After the class version of `TUUID`.
     let place = end + 2..end + 18;
     if place.end <= header.begin {
         uuid.copy_from_slice(Cursor::new(&fetched.get(place.start, 16)?, place.start).take(16)?);

@@ -1,7 +1,7 @@
-//! The states that a file went through, told by the records that ended each of them and not by the file's header.
+//! Recovers earlier states of a file from its records, without the file's header.
 //!
-//! A writer that makes checkpoints appends key lists and, last of all, a free list, and then overwrites the header. When
-//! that last step was torn, everything that it would have said can be found again in the records themselves.
+//! At a checkpoint, a writer appends key lists, then a free list, and finally overwrites the header. If that last write
+//! was torn, its content can be reconstructed from the records.
 
 use std::collections::HashMap;
 
@@ -44,11 +44,10 @@ pub fn find_key(bytes: &[u8], base: u64) -> Option<usize> {
     (0..bytes.len()).find(|&place| is_key(place).is_some())
 }
 
-/// The newest states of a file, at most so many, the newest first. `keys` are those of all records that were found, in
-/// the order in which they lie.
+/// Returns up to `at_most` states of a file, newest first. `keys` are the keys of all records found, in file order.
 ///
 /// # Errors
-/// Corrupt where the record of the top directory is lost.
+/// Corrupt if the record of the top directory is lost.
 pub fn states(fetched: &FetchedRanges, keys: &[Key], at_most: usize) -> Attempt<Vec<State>> {
     let Some(top) = keys.first().filter(|key| key.class_name == "TFile") else {
         return Err(Error::corrupt("the record of the top directory is lost").into());

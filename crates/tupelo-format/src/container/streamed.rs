@@ -34,11 +34,11 @@ pub(crate) struct Streamed<'a> {
 /// The head of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Version {
-    /// Class version; 0 for classes that are told apart by checksums.
+    /// Class version; 0 for classes that are identified by checksum.
     pub(crate) number: u16,
     /// Whether the members of a collection's items follow one member after the other.
     pub(crate) is_member_wise: bool,
-    /// Position behind the object, where it says how long it is.
+    /// End position of the object, if it has a byte count.
     pub(crate) end: Option<usize>,
 }
 
@@ -211,7 +211,7 @@ pub(crate) struct Streaming {
 }
 
 impl Streaming {
-    /// A buffer that will stand behind a key of `key_bytes`.
+    /// A buffer that will follow a key of `key_bytes`.
     pub(crate) fn new(key_bytes: u16) -> Self {
         Self { buffer: Buffer::new(), key_bytes: key_bytes.into(), classes: HashMap::new() }
     }

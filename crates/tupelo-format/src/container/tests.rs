@@ -11,7 +11,7 @@ use super::*;
 const DATIME: u32 = 0x7eea_050b;
 const CLASS: &str = "ROOT::RNTuple";
 
-/// Calls a function as an engine does: fetches what it asks for and calls again.
+/// Calls a function like an engine: fetches the missing ranges and calls it again.
 pub(crate) fn run<T>(file: &[u8], function: impl Fn(&FetchedRanges) -> Attempt<T>) -> crate::Result<T> {
     let mut fetched = FetchedRanges::new(file.len() as u64);
     for _ in 0..200 {
@@ -28,7 +28,7 @@ pub(crate) fn run<T>(file: &[u8], function: impl Fn(&FetchedRanges) -> Attempt<T
             }
         }
     }
-    panic!("asks for ever");
+    panic!("still missing bytes after 200 rounds");
 }
 
 fn whole(file: &[u8]) -> FetchedRanges {

@@ -51,11 +51,11 @@ impl Walk {
         Ok(Self { at: header.begin, end: header.end.min(fetched.size()), free })
     }
 
-    /// The next record; `None` behind the last one.
+    /// Returns the next record, or `None` after the last one.
     ///
     /// # Errors
-    /// [`Interrupt::Missing`](super::Interrupt::Missing) for the next few bytes: provide them and call again. Corrupt where
-    /// a record has no length or reaches behind the file; the walk cannot go on then.
+    /// [`Interrupt::Missing`](super::Interrupt::Missing) for the next few bytes: provide them and call again. Corrupt
+    /// if a record has no length or extends past the end of the file; the walk cannot continue then.
     pub fn next(&mut self, fetched: &FetchedRanges) -> Attempt<Option<Record>> {
         if self.at >= self.end {
             return Ok(None);
@@ -88,9 +88,8 @@ impl Walk {
     }
 }
 
-/// All records from the first one to the end of the file, where all of it that is needed was fetched already.
-///
-/// Where not, every call begins anew; [`Walk`] does not.
+/// Returns all records of a file. All bytes needed should already be fetched: if some are missing, the next call starts
+/// again at the first record, unlike [`Walk`].
 ///
 /// # Errors
 /// As [`Walk::next`].

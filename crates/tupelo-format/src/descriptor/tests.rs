@@ -260,7 +260,7 @@ fn a_streamer_field_is_projected_from_its_like() {
     assert!(only(vec![streamer("a", 0), projected(0, streamer("b", 1))], Vec::new()).is_ok());
 }
 
-/// What the top-level fields are, and what is said of those that are not.
+/// The top-level fields, and name and reason of each dropped field.
 fn readable(edit: impl FnOnce(&mut SchemaRecords)) -> (Vec<FieldId>, Vec<(String, String)>) {
     let whole = with_schema(edit).unwrap();
     let dropped = whole.dropped().iter().map(|dropped| (dropped.field.clone(), dropped.reason.clone())).collect();
@@ -268,7 +268,7 @@ fn readable(edit: impl FnOnce(&mut SchemaRecords)) -> (Vec<FieldId>, Vec<(String
 }
 
 #[test]
-fn what_is_unknown_is_dropped_with_all_that_hangs_on_it() {
+fn unknown_items_are_dropped_with_their_dependents() {
     let said = |field: &str, reason: &str| (field.to_owned(), reason.to_owned());
     let role = readable(|s| s.fields[6].role = 5);
     assert_eq!(role, (ids(&[0, 1, 3, 5, 9]), vec![said("u", "structural role 0x05 is unknown")]));

@@ -302,7 +302,7 @@ fn projections(fields: &[Field]) -> Result<()> {
     Ok(())
 }
 
-/// Ids of the collections above a field; those above a projected field are themselves projected, so their sources count.
+/// Ids of the collections above a field. Collections above a projected field are projected too, so their sources count.
 fn collection_path(fields: &[Field], index: usize, through_sources: bool) -> Vec<u32> {
     let mut path = Vec::new();
     let mut next = fields.get(index).and_then(|field| field.parent);
@@ -416,7 +416,7 @@ pub(super) fn page_list(descriptor: &Descriptor, group: &ClusterGroup, list: &Pa
         }
         entry = entry.saturating_add(cluster.entries);
         let columns = list.columns(index);
-        // Nobody would ask for what such a cluster stores.
+        // Elements in a cluster without entries could never be read.
         for column in 0..if cluster.entries == 0 { columns } else { 0 } {
             if let Some(elements) = list.pages(index, column)?.map(|pages| pages.elements()).filter(|&n| n > 0) {
                 return Err(wrong(format!(

@@ -24,9 +24,9 @@ pub fn decode_fixed(encoding: &Encoding, packed: &[u8], out: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// As [`decode_fixed`], for values that nobody looks at soon: where it can be done, they go past the caches, which then
-/// need not fetch what is overwritten: split elements of four or eight bytes, on x86-64, into an `out` that is aligned to
-/// 16 bytes.
+/// Like [`decode_fixed`], for values that are not read soon: uses non-temporal stores where possible, so that the
+/// caches need not load the lines that are overwritten. This applies to split elements of four or eight bytes on x86-64
+/// if `out` is aligned to 16 bytes.
 ///
 /// # Errors
 /// As for [`decode_fixed`].

@@ -15,7 +15,7 @@ const HALF_BYTES: usize = 16;
 const WIDE_BYTES: usize = 2 * HALF_BYTES;
 
 type Integers = [u32; BLOCK];
-/// With room for what is written behind the last group.
+/// Includes space for bytes written past the last group.
 type Packed = [u8; BLOCK_BYTES + WIDE_BYTES];
 
 /// Reads unsigned integers of `bits` (1 to 32) bits.

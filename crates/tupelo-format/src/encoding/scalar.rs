@@ -11,8 +11,8 @@ pub(super) const SWITCH_BYTES: usize = 12;
 /// A little-endian unsigned integer as wide as the elements of a page.
 ///
 /// Split encoding stores all lowest bytes first, then all second bytes, and so on: as many planes as an integer has
-/// bytes. Sixteen elements at a time are [interleaved](Interleave::interleave) together or apart; what is left over at the end of a page
-/// goes byte by byte.
+/// bytes. Sixteen elements at a time are [interleaved](Interleave::interleave) or deinterleaved; the remainder of a
+/// page is processed byte by byte.
 pub(super) trait Word: Copy + Sized {
     /// Reads plain elements.
     fn load<T>(packed: &[u8], out: &mut [T], element: impl FnMut(Self) -> T);
@@ -156,7 +156,7 @@ pub(super) fn copy_bits(from: &[u8], from_bit: usize, count: usize, to: &mut [u8
         return;
     }
     let mut to = to.get_mut(to_bit / 8..).unwrap_or_default().iter_mut();
-    // Eight bits from any position; zeros behind the end.
+    // Eight bits from any position; zeros past the end.
     let byte_at = |bit: usize| {
         let byte = |index: usize| from.get(index).copied().unwrap_or_default();
         eight(byte(bit / 8), byte(bit / 8 + 1), bit % 8)

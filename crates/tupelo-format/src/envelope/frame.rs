@@ -34,7 +34,7 @@ fn payload<'a>(cursor: &mut Cursor<'a>, size: u64, head_bytes: u64, start: u64) 
     let bytes = size.checked_sub(head_bytes).ok_or_else(|| wrong("is smaller than its own head"))?;
     match usize::try_from(bytes) {
         Ok(bytes) if bytes <= cursor.remaining() => cursor.sub(bytes),
-        _ => Err(wrong("reaches behind the end of what contains it")),
+        _ => Err(wrong("extends past the enclosing frame or envelope")),
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn sizes_that_lie_are_refused() {
-        let (small, large) = ("is smaller than its own head", "reaches behind the end of what contains it");
+        let (small, large) = ("is smaller than its own head", "extends past the enclosing frame or envelope");
         let records = [(0, small), (4, small), (7, small), (17, large), (i64::MAX, large)];
         for (size, why) in records {
             let error = record(&mut Cursor::new(&bytes(size, &[0; 8]), 5)).unwrap_err();

@@ -1,11 +1,11 @@
-//! The page list envelope (format specification, "Page List Envelope"), parsed column by column on demand: an ntuple
-//! with ten thousand columns must not pay for those that nobody reads.
+//! The page list envelope (format specification, "Page List Envelope"), parsed column by column on demand, so that an
+//! ntuple with ten thousand columns has no cost for unread columns.
 //!
 //! # Page digests
-//! The checksum that follows a page proves that its bytes are whole, not that they are the page that is meant: two pages
-//! that changed places read without a word. So the digests of a column's pages stand behind the column's compression
-//! setting, inside the frame whose size the format gives, where readers skip what they do not know (ROOT 6.40 and uproot
-//! 5.7 do): the word `DIGESTS`, then the XXH3 of every stored page, the same number that follows the page itself.
+//! The checksum that follows a page proves that its bytes are intact, but not that it is the expected page: two swapped
+//! pages are read without an error. Therefore the digests of a column's pages follow the column's compression setting,
+//! inside the column's frame, where readers skip unknown bytes (ROOT 6.40 and uproot 5.7 do): the word `DIGESTS`, then
+//! the XXH3 of every stored page, the same number that follows the page itself.
 
 use bytes::Bytes;
 
@@ -174,7 +174,7 @@ impl PageList {
         })?;
         let columns = frame::read_list(cursor, "cluster", 12, usize::MAX, |cursor| {
             let (mut outer, count) = frame::list(cursor)?;
-            // The end stands behind the columns, and so does its place; few items take as much as four.
+            // One more start than columns: the last one is the end. Growing on demand would reserve at least four.
             let mut starts: Vec<u32> = outer.reserve(count, COLUMN_BYTES)?;
             starts.reserve_exact(count.saturating_add(1));
             for _ in 0..count {

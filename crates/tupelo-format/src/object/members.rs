@@ -1,7 +1,7 @@
 //! The members of objects, element by element of their layout (`TStreamerInfo::ReadBuffer`).
 //!
-//! Everything is read for several objects at once, as ROOT does it for collections that are stored member by member: the
-//! first member of all objects, then the second of all. One object alone is the same with one.
+//! Members are read for several objects at once, as ROOT does for member-wise collections: the first member of all
+//! objects, then the second of all objects. A single object is read as a batch of one.
 
 use super::cpp::{Basic, Type};
 use super::reader::Reader;
@@ -276,7 +276,7 @@ fn packing(element: &Element, basic: Basic) -> Option<Packing> {
     Some(bits.map_or(Packing::Float, |bits| Packing::Truncated { bits }))
 }
 
-/// Minimum, maximum and bits of a comment `[min,max,bits]`, which may stand behind the name of a counter in brackets
+/// Parses minimum, maximum and bits of a comment `[min,max,bits]`, which may follow a counter name in brackets
 /// (`GetRange` in `TStreamerElement.cxx`).
 fn range(title: &[u8]) -> Option<(f64, f64, u32)> {
     let title = std::str::from_utf8(title).ok()?;

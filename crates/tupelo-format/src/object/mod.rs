@@ -25,9 +25,9 @@ use crate::{Error, Result};
 
 /// Objects nested deeper than this are refused.
 pub const MAX_DEPTH: u32 = 64;
-/// An object may take so many times its streamed bytes in memory …
+/// Maximum memory of an object as a multiple of its streamed size, in addition to [`FREE_BYTES`].
 pub const MAX_EXPANSION: usize = 128;
-/// … and so many bytes in any case, however short it is.
+/// Memory in bytes that any object may use, regardless of its streamed size.
 pub const FREE_BYTES: usize = 1 << 20;
 
 /// Reads an object that was streamed alone: the bytes of a streamer field.

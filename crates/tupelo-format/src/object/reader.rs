@@ -71,8 +71,8 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Notes that something lies so much deeper than this place. References count too: what they lead to is walked
-    /// through by whoever uses the value.
+    /// Records a nesting depth of `more` levels below the current one. References count too, because users of the value
+    /// follow them.
     fn reach(&mut self, more: u32) -> Result<()> {
         let depth = self.depth.saturating_add(more);
         if depth > MAX_DEPTH {

@@ -58,7 +58,7 @@ fn point(out: &mut Streaming, text: &[u8]) {
     });
 }
 
-/// What stands behind the base of a `Point`.
+/// The members of a `Point`, which follow its base.
 fn members(out: &mut Streaming, text: &[u8]) {
     let buffer = &mut out.buffer;
     buffer.i32_be(2);

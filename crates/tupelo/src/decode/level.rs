@@ -26,7 +26,7 @@ pub(super) struct Job<'t, 'f> {
 pub(super) enum Target {
     /// Values of the same width. An index column leaves room for one more value at the front.
     Fixed { values: ValueBuffer, front: usize, width: usize, decode: Decode },
-    /// The offsets of an index column with so many stored elements, before memory is allocated for them.
+    /// The offsets of an index column with `stored` stored elements, before memory is allocated for them.
     Index { stored: usize },
     /// Bits, eight to a byte.
     Bits(ValueBuffer),
@@ -212,8 +212,8 @@ struct Slots<'o> {
 }
 
 impl<'o> Slots<'o> {
-    /// The place of a run, whose elements are consecutive: only the first ones of a cluster may not be stored, and those
-    /// are zero.
+    /// The place of a run, whose elements are consecutive: only the first ones of a cluster may not be stored, and
+    /// those are zero.
     fn of(&mut self, run: &[PageSlice]) -> Result<&'o mut [u8]> {
         let (Some(first), taken) = (run.first(), run.iter().map(|slice| slice.take).sum::<usize>()) else {
             return Ok(&mut []);

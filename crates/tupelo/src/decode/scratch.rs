@@ -20,7 +20,8 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Lends the thread's memory. Not borrowed: whoever is asked meanwhile whether to go on may read something else.
+/// Passes the thread's buffers to `work`. They are moved out of the cell, not borrowed, because a cancellation callback
+/// may start another read on this thread.
 pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
     let mut scratch = SCRATCH.take();
     let done = work(&mut scratch);

@@ -1,7 +1,7 @@
 //! Memory for decoded values.
 //!
-//! Large arrays get memory of their own from the system, in large pages where it has them, and what is given up is kept
-//! for the next ones: to get fresh memory, which the system clears first, costs as much as decompressing into it.
+//! Large arrays are allocated directly from the system, in huge pages where available. Released memory is kept for
+//! later arrays: the system clears fresh memory first, which costs as much as decompressing into it.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array};
 
 use super::evaluate::{binary, joined, unary};
-use super::functions::{self, Lane, truths};
+use super::functions::{self, NumberType, booleans};
 use super::program::{Binary, Literal};
 use super::reduce::{self, Reduction};
 use super::table::{Function, Kind};
@@ -23,18 +23,18 @@ pub(super) fn call(name: &str, function: &Function, operands: &[Operand], axis: 
         (Kind::Signed(sign), [operand]) => unary(sign, operand),
         (Kind::Square, [operand]) => binary(Binary::Multiply, what, &[operand.clone(), operand.clone()]),
         (Kind::Where, [_, a, b]) => {
-            let lane = Lane::of(&[a.clone(), b.clone()], what)?;
+            let lane = NumberType::of(&[a.clone(), b.clone()], what)?;
             let aligned = align(operands)?;
             let leaf = functions::choose(lane, &aligned.leaves, aligned.count)?;
             Ok(joined(aligned, leaf))
         }
         (Kind::IsMissing, [Operand::Value(value)]) => Ok(Operand::Value(value.is_missing())),
-        (Kind::IsMissing, _) => Ok(Operand::Literal(Literal::Truth(false))),
+        (Kind::IsMissing, _) => Ok(Operand::Literal(Literal::Boolean(false))),
         (Kind::Real(_) | Kind::Whole(_) | Kind::Sign(_) | Kind::Absolute | Kind::Test(_), [operand]) => {
             number(function.kind, what, operand)
         }
         (Kind::RealTwo(f), _) => {
-            let lane = Lane::of(operands, what)?.real();
+            let lane = NumberType::of(operands, what)?.real();
             let aligned = align(operands)?;
             let leaf = functions::apply_two(f, lane, &aligned.leaves, aligned.count)?;
             Ok(joined(aligned, leaf))
@@ -50,12 +50,12 @@ pub(super) fn call(name: &str, function: &Function, operands: &[Operand], axis: 
 /// A function of one number.
 fn number(kind: Kind, what: &str, operand: &Operand) -> Result<Operand> {
     let operands = std::slice::from_ref(operand);
-    let lane = Lane::of(operands, what)?;
+    let lane = NumberType::of(operands, what)?;
     let aligned = align(operands)?;
     let leaf = &aligned.leaves[0];
     let leaf: ArrayRef = match (kind, lane) {
         // They are whole already.
-        (Kind::Whole(_), Lane::Integer) => return Ok(operand.clone()),
+        (Kind::Whole(_), NumberType::Integer) => return Ok(operand.clone()),
         (Kind::Whole(f) | Kind::Sign(f), lane) => functions::apply(f, lane, leaf)?,
         (Kind::Real(f), lane) => functions::apply(f, lane.real(), leaf)?,
         (Kind::Test(f), _) => functions::test(f, leaf)?,
@@ -66,14 +66,14 @@ fn number(kind: Kind, what: &str, operand: &Operand) -> Result<Operand> {
 
 /// The smaller or the larger of two numbers. NaN goes through, as in NumPy.
 fn extreme(what: &str, is_max: bool, operands: &[Operand]) -> Result<Operand> {
-    let lane = Lane::of(operands, what)?;
+    let lane = NumberType::of(operands, what)?;
     let aligned = align(operands)?;
     let f: fn(f64, f64) -> f64 = match is_max {
         false => |a, b| if a.is_nan() || a < b { a } else { b },
         true => |a, b| if a.is_nan() || a > b { a } else { b },
     };
     let leaf = match lane {
-        Lane::Integer => extreme_integers(is_max, &aligned)?,
+        NumberType::Integer => extreme_integers(is_max, &aligned)?,
         lane => functions::apply_two(f, lane, &aligned.leaves, aligned.count)?,
     };
     Ok(joined(aligned, leaf))
@@ -88,7 +88,7 @@ fn extreme_integers(is_max: bool, aligned: &Aligned) -> Result<ArrayRef> {
     let operands: Vec<Operand> = aligned.leaves.iter().map(value).collect();
     let first = functions::compare(operator, &operands, &aligned.leaves, aligned.count)?;
     let leaves = [first, Arc::clone(&aligned.leaves[0]), Arc::clone(&aligned.leaves[1])];
-    functions::choose(Lane::Integer, &leaves, aligned.count)
+    functions::choose(NumberType::Integer, &leaves, aligned.count)
 }
 
 #[cold]
@@ -134,10 +134,10 @@ fn lists(kind: Kind, what: &str, value: &Value, axis: Option<i64>) -> Result<Val
         Arc::new(Int64Array::from_iter_values(last.bounds().map(|(from, to)| there(from, to))))
     } else {
         let is_all = matches!(kind, Kind::All);
-        let truths = known(&truths(&value.leaf, what)?, is_all);
+        let booleans = known(&booleans(&value.leaf, what)?, is_all);
         let found = last.bounds().map(|(from, to)| {
-            let mut mine = (from..to).map(|at| truths.value(at as usize));
-            if is_all { mine.all(|truth| truth) } else { mine.any(|truth| truth) }
+            let mut mine = (from..to).map(|at| booleans.value(at as usize));
+            if is_all { mine.all(|boolean| boolean) } else { mine.any(|boolean| boolean) }
         });
         Arc::new(BooleanArray::from(found.collect::<Vec<bool>>()))
     };
@@ -170,7 +170,7 @@ fn reduced(reduction: Reduction, what: &str, value: &Value) -> Result<Value> {
     let Some((last, above)) = value.lists.split_last() else {
         return Err(no_list(what, &Operand::Value(value.clone())));
     };
-    let lane = Lane::of(&[Operand::Value(value.clone())], what)?;
+    let lane = NumberType::of(&[Operand::Value(value.clone())], what)?;
     let lane = if reduction == Reduction::Mean { lane.real() } else { lane };
     let leaf = reduce::reduce(reduction, lane, last, &value.leaf)?;
     let is_optional = last.is_optional || !matches!(reduction, Reduction::Sum | Reduction::Product);

@@ -8,7 +8,7 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow_select::take::take;
 
-use super::functions::{self, Lane, truths};
+use super::functions::{self, NumberType, booleans};
 use super::members::Members;
 use super::program::{Binary, Literal, Op, Step, Unary};
 use super::value::{Aligned, Kind, Operand, Value, align, describe};
@@ -100,15 +100,15 @@ impl<'e> Evaluator<'e> {
         }
     }
 
-    /// One comparison of a chain: below its truth there is no other value, and its right value is above it if the chain
+    /// One comparison of a chain: below its boolean there is no other value, and its right value is above it if the chain
     /// goes on.
     fn compare(&mut self, operator: Binary, is_chained: bool, goes_on: bool) -> Result<()> {
         let operands = self.pop_many(2);
-        let mut truth = binary(operator, "", &operands)?;
+        let mut boolean = binary(operator, "", &operands)?;
         if is_chained {
-            truth = binary(Binary::And, "and", &[self.pop()?, truth])?;
+            boolean = binary(Binary::And, "and", &[self.pop()?, boolean])?;
         }
-        self.stack.push(truth);
+        self.stack.push(boolean);
         self.stack.extend(operands.into_iter().nth(1).filter(|_| goes_on));
         Ok(())
     }
@@ -153,7 +153,7 @@ pub(super) fn joined(aligned: Aligned, leaf: ArrayRef) -> Operand {
         return Operand::Value(Value { lists: aligned.lists, leaf, is_optional: aligned.is_optional });
     }
     Operand::Literal(match leaf.as_boolean_opt() {
-        Some(truths) => Literal::Truth(truths.value(0)),
+        Some(booleans) => Literal::Boolean(booleans.value(0)),
         None => match leaf.as_primitive_opt::<Int64Type>() {
             Some(integers) => Literal::Integer(integers.value(0)),
             None => Literal::Real(leaf.as_primitive::<Float64Type>().value(0)),
@@ -173,17 +173,17 @@ pub(super) fn unary(sign: Unary, operand: &Operand) -> Result<Operand> {
     let aligned = align(operands)?;
     let leaf = &aligned.leaves[0];
     let leaf: ArrayRef = match sign {
-        Unary::Not => Arc::new(inverted(&truths(leaf, "not")?)),
-        Unary::Invert if kind(operand) == Kind::Truth => Arc::new(inverted(leaf.as_boolean())),
+        Unary::Not => Arc::new(inverted(&booleans(leaf, "not")?)),
+        Unary::Invert if kind(operand) == Kind::Boolean => Arc::new(inverted(leaf.as_boolean())),
         Unary::Invert if kind(operand) == Kind::Integer => {
             functions::bits(Binary::BitXor, &[Arc::clone(leaf), Literal::Integer(-1).array()], aligned.count)?
         }
         Unary::Invert => {
             let found = describe(leaf.data_type());
-            return Err(Error::invalid_argument(format!("~ takes truths and integers, not {found}")));
+            return Err(Error::invalid_argument(format!("~ takes booleans and integers, not {found}")));
         }
         Unary::Plus | Unary::Minus => {
-            let lane = Lane::of(operands, "a sign")?;
+            let lane = NumberType::of(operands, "a sign")?;
             match sign {
                 Unary::Plus => return Ok(operand.clone()),
                 _ => functions::signed(false, lane, leaf)?,
@@ -193,8 +193,8 @@ pub(super) fn unary(sign: Unary, operand: &Operand) -> Result<Operand> {
     Ok(joined(aligned, leaf))
 }
 
-fn inverted(truths: &BooleanArray) -> BooleanArray {
-    BooleanArray::new(!truths.values(), truths.nulls().cloned())
+fn inverted(booleans: &BooleanArray) -> BooleanArray {
+    BooleanArray::new(!booleans.values(), booleans.nulls().cloned())
 }
 
 pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand> {
@@ -211,7 +211,7 @@ pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Resu
             functions::compare(operator, operands, leaves, count)
         }
         Add | Subtract | Multiply | Divide | FloorDivide | Remainder | Power => {
-            let lane = Lane::of(operands, sign)?;
+            let lane = NumberType::of(operands, sign)?;
             let lane = match (operator, &operands[1]) {
                 (Divide, _) => lane.real(),
                 // Integers have no fractions: only what is known to be a natural number stays one.
@@ -220,7 +220,7 @@ pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Resu
                 _ => lane,
             };
             let by_zero = matches!(operator, FloorDivide | Remainder) && functions::may_be_zero(&operands[1]);
-            if lane == Lane::Integer && by_zero {
+            if lane == NumberType::Integer && by_zero {
                 if aligned.is_literal {
                     return Err(Error::invalid_argument(format!("integers have no {sign} by 0")));
                 }
@@ -234,10 +234,10 @@ pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Resu
 
 /// `^` is a power in TTree formulas: between numbers it has no meaning that is not a mistake of somebody.
 fn check_caret(operator: Binary, operands: &[Operand]) -> Result<()> {
-    let number = operands.iter().find(|operand| !matches!(kind(operand), Kind::Truth | Kind::Text | Kind::Other));
+    let number = operands.iter().find(|operand| !matches!(kind(operand), Kind::Boolean | Kind::Text | Kind::Other));
     match number {
         Some(_) if operator == Binary::BitXor => {
-            let what = "^ stands between truths only: write ** for a power, and xor(a, b) for the bits of integers";
+            let what = "^ takes booleans only: write ** for a power, and xor(a, b) for the bits of integers";
             Err(Error::invalid_argument(what))
         }
         _ => Ok(()),

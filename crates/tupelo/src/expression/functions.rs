@@ -1,4 +1,4 @@
-//! What operators and functions do with leaves: numbers in one of three lanes, truths and texts.
+//! What operators and functions do with leaves: numbers in one of three number types, booleans and strings.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::{Error, Result};
 
 /// What numbers are computed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum NumberType {
     Integer,
     Single,
     Double,
 }
 
-impl Lane {
+impl NumberType {
     /// The one for operands together: literals follow the others.
     pub(super) fn of(operands: &[Operand], what: &str) -> Result<Self> {
         let (mut integer, mut single, mut double, mut real_literal) = (false, false, false, false);
@@ -32,18 +32,18 @@ impl Lane {
                     real_literal = true;
                     continue;
                 }
-                Operand::Literal(Literal::Integer(_) | Literal::Unsigned(_) | Literal::Truth(_)) => continue,
+                Operand::Literal(Literal::Integer(_) | Literal::Unsigned(_) | Literal::Boolean(_)) => continue,
                 Operand::Literal(Literal::Text(_)) => Kind::Text,
                 Operand::Value(value) => value.kind(),
             };
             match kind {
-                Kind::Truth | Kind::Integer => integer = true,
+                Kind::Boolean | Kind::Integer => integer = true,
                 Kind::Single => single = true,
                 Kind::Double => double = true,
                 Kind::Text | Kind::Other => {
                     let found = match operand {
                         Operand::Value(value) => describe(value.leaf.data_type()),
-                        Operand::Literal(_) => "a text".to_owned(),
+                        Operand::Literal(_) => "a string".to_owned(),
                     };
                     return Err(Error::invalid_argument(format!("{what} takes numbers, not {found}")));
                 }
@@ -79,9 +79,9 @@ impl Lane {
 macro_rules! in_lane {
     ($lane:expr, $function:ident($($argument:expr),*)) => {
         match $lane {
-            Lane::Integer => $function::<Int64Type>($($argument),*),
-            Lane::Single => $function::<Float32Type>($($argument),*),
-            Lane::Double => $function::<Float64Type>($($argument),*),
+            NumberType::Integer => $function::<Int64Type>($($argument),*),
+            NumberType::Single => $function::<Float32Type>($($argument),*),
+            NumberType::Double => $function::<Float64Type>($($argument),*),
         }
     };
 }
@@ -140,7 +140,8 @@ macro_rules! real {
                     Binary::Subtract => a - b,
                     Binary::Multiply => a * b,
                     Binary::Divide => a / b,
-                    // As NumPy and Python: the exact rest first, for `a / b` may be rounded up to the next whole number.
+                    // As NumPy and Python: the exact rest first, for `a / b` may be rounded up to the next whole
+                    // number.
                     Binary::FloorDivide if b == 0.0 => a / b,
                     Binary::FloorDivide => {
                         let rest = a % b;
@@ -180,12 +181,12 @@ macro_rules! real {
 real!(f32);
 real!(f64);
 
-/// Where the value at an index is: the one of a literal stands beside all.
+/// Position of the value at an index. A literal has a single value, which is broadcast.
 fn place(len: usize, count: usize, index: usize) -> usize {
     if len == count { index } else { 0 }
 }
 
-/// `f` of pairs, of which the one of a literal stands beside all.
+/// Applies `f` to pairs of values. The single value of a literal is broadcast.
 fn pairs<A: Copy, B: Copy, R>(a: &[A], b: &[B], count: usize, mut f: impl FnMut(A, B) -> R) -> Vec<R> {
     match (a, b) {
         (a, b) if a.len() == count && b.len() == count => a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect(),
@@ -195,30 +196,30 @@ fn pairs<A: Copy, B: Copy, R>(a: &[A], b: &[B], count: usize, mut f: impl FnMut(
     }
 }
 
-/// Truths as bits.
-fn packed(truths: &[bool]) -> BooleanBuffer {
-    // Arrow's own way takes as long as ten comparisons. The product moves the lowest bits of eight bytes into its highest
-    // byte, the first one lowest.
+/// Booleans as bits.
+fn packed(booleans: &[bool]) -> BooleanBuffer {
+    // Arrow's own way takes as long as ten comparisons. The product moves the lowest bits of eight bytes into its
+    // highest byte, the first one lowest.
     let eight = |bytes: &[u8]| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         (u64::from_le_bytes(word).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
     };
-    let bits: Vec<u8> = bytemuck::cast_slice(truths).chunks(8).map(eight).collect();
-    BooleanBuffer::new(bits.into(), 0, truths.len())
+    let bits: Vec<u8> = bytemuck::cast_slice(booleans).chunks(8).map(eight).collect();
+    BooleanBuffer::new(bits.into(), 0, booleans.len())
 }
 
-/// What of two is missing, of which the one of a literal stands beside all.
+/// The union of the nulls of two arrays. The single value of a literal is never null.
 fn nulls_of(a: &dyn Array, b: &dyn Array, count: usize) -> Option<NullBuffer> {
     let nulls = |array: &dyn Array| array.nulls().filter(|nulls| nulls.len() == count).cloned();
     NullBuffer::union(nulls(a).as_ref(), nulls(b).as_ref())
 }
 
-/// `+ - * / // % **`, of which `//` and `%` of integers by zero are missing.
+/// Computes `+ - * / // % **`. `//` and `%` of integers by zero are null.
 pub(super) fn arithmetic(
     operator: Binary,
     sign: &str,
-    lane: Lane,
+    lane: NumberType,
     leaves: &[ArrayRef],
     count: usize,
 ) -> Result<ArrayRef> {
@@ -226,9 +227,9 @@ pub(super) fn arithmetic(
     where
         T::Native: Number,
     {
-        let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
+        let (a, b) = (NumberType::cast::<T>(&leaves[0])?, NumberType::cast::<T>(&leaves[1])?);
         let mut is_whole = true;
-        // A loop for each, of which the compiler knows what it does.
+        // One specialized loop for each operator.
         macro_rules! each {
             ($($known:ident)*) => {
                 match operator {
@@ -248,13 +249,13 @@ pub(super) fn arithmetic(
             let divided: BooleanBuffer = (0..count).map(is_there).collect();
             nulls = NullBuffer::union(nulls.as_ref(), Some(&divided.into()));
         }
-        // What is missing holds anything.
+        // Null slots may hold any value.
         let is_there = |index: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
         if !is_whole {
             let pair = |index| (a.value(place(a.len(), count, index)), b.value(place(b.len(), count, index)));
             let mut known = (0..count).filter(|&index| is_there(index)).map(pair);
             if let Some((a, b)) = known.find(|&(a, b)| <T::Native as Number>::arithmetic(operator, a, b).is_none()) {
-                return Err(Error::invalid_argument(format!("{a:?} {sign} {b:?} is no integer of 64 bits")));
+                return Err(Error::invalid_argument(format!("{a:?} {sign} {b:?} is not a 64-bit integer")));
             }
         }
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
@@ -264,13 +265,13 @@ pub(super) fn arithmetic(
 
 /// Whether an integer may be zero: all but literals may.
 pub(super) fn may_be_zero(divisor: &Operand) -> bool {
-    !matches!(divisor, Operand::Literal(Literal::Integer(1.. | ..=-1) | Literal::Truth(true)))
+    !matches!(divisor, Operand::Literal(Literal::Integer(1.. | ..=-1) | Literal::Boolean(true)))
 }
 
-/// Whether numbers, truths or texts compare so.
+/// Whether numbers, booleans or strings compare so.
 pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
     fn run<T: ArrowPrimitiveType>(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<Vec<bool>> {
-        let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
+        let (a, b) = (NumberType::cast::<T>(&leaves[0])?, NumberType::cast::<T>(&leaves[1])?);
         Ok(holds(operator, a.values(), b.values(), count))
     }
     let is_text = leaves.iter().filter(|leaf| Kind::of(leaf.data_type()) == Kind::Text).count();
@@ -291,12 +292,12 @@ pub(super) fn compare(operator: Binary, operands: &[Operand], leaves: &[ArrayRef
         let compared = (0..count).map(both).map(|(a, b)| Some(fits(a?.cmp(b?))));
         return Ok(Arc::new(compared.collect::<BooleanArray>()));
     }
-    let lane = Lane::of(operands, "a comparison")?;
-    let truths = match leaves.iter().any(|leaf| leaf.data_type() == &DataType::UInt64) {
-        true if lane == Lane::Integer => holds(operator, &wide(&leaves[0])?, &wide(&leaves[1])?, count),
+    let lane = NumberType::of(operands, "a comparison")?;
+    let booleans = match leaves.iter().any(|leaf| leaf.data_type() == &DataType::UInt64) {
+        true if lane == NumberType::Integer => holds(operator, &wide(&leaves[0])?, &wide(&leaves[1])?, count),
         _ => in_lane!(lane, run(operator, leaves, count))?,
     };
-    Ok(Arc::new(BooleanArray::new(packed(&truths), nulls_of(&leaves[0], &leaves[1], count))))
+    Ok(Arc::new(BooleanArray::new(packed(&booleans), nulls_of(&leaves[0], &leaves[1], count))))
 }
 
 /// Whether pairs compare so: a loop for each operator, of which the compiler knows what it does.
@@ -315,23 +316,23 @@ fn holds<T: Copy + PartialOrd>(operator: Binary, a: &[T], b: &[T], count: usize)
 pub(super) fn wide(leaf: &ArrayRef) -> Result<Vec<i128>> {
     match leaf.as_primitive_opt::<UInt64Type>() {
         Some(unsigned) => Ok(unsigned.values().iter().map(|&value| value.into()).collect()),
-        None => Ok(Lane::cast::<Int64Type>(leaf)?.values().iter().map(|&value| value.into()).collect()),
+        None => Ok(NumberType::cast::<Int64Type>(leaf)?.values().iter().map(|&value| value.into()).collect()),
     }
 }
 
-/// Truths, together with what is missing.
-pub(super) fn truths(leaf: &ArrayRef, what: &str) -> Result<BooleanArray> {
+/// Booleans, together with what is missing.
+pub(super) fn booleans(leaf: &ArrayRef, what: &str) -> Result<BooleanArray> {
     leaf.as_boolean_opt().cloned().ok_or_else(|| {
         let found = describe(leaf.data_type());
         Error::invalid_argument(format!(
-            "{what} takes truths, not {found}; comparisons stand in parentheses beside & and |"
+            "{what} takes booleans, not {found}; put comparisons beside & and | in parentheses"
         ))
     })
 }
 
-/// `and`, `or`, `&`, `|` and `^` of truths: false and what is missing is false, true or what is missing is true.
+/// `and`, `or`, `&`, `|` and `^` of booleans: false and what is missing is false, true or what is missing is true.
 pub(super) fn logic(operator: Binary, sign: &str, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
-    let (a, b) = (truths(&leaves[0], sign)?, truths(&leaves[1], sign)?);
+    let (a, b) = (booleans(&leaves[0], sign)?, booleans(&leaves[1], sign)?);
     let at = |array: &BooleanArray, index: usize| {
         let index = place(array.len(), count, index);
         (!array.is_null(index)).then(|| array.value(index))
@@ -358,7 +359,7 @@ pub(super) fn logic(operator: Binary, sign: &str, leaves: &[ArrayRef], count: us
 
 /// `&`, `|` and `^` of the bits of integers.
 pub(super) fn bits(operator: Binary, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
-    let (a, b) = (Lane::cast::<Int64Type>(&leaves[0])?, Lane::cast::<Int64Type>(&leaves[1])?);
+    let (a, b) = (NumberType::cast::<Int64Type>(&leaves[0])?, NumberType::cast::<Int64Type>(&leaves[1])?);
     let values = pairs(a.values(), b.values(), count, |a, b| match operator {
         Binary::BitAnd => a & b,
         Binary::BitOr => a | b,
@@ -368,12 +369,12 @@ pub(super) fn bits(operator: Binary, leaves: &[ArrayRef], count: usize) -> Resul
 }
 
 /// `-x` and `abs(x)`.
-pub(super) fn signed(is_absolute: bool, lane: Lane, leaf: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn signed(is_absolute: bool, lane: NumberType, leaf: &ArrayRef) -> Result<ArrayRef> {
     fn run<T: ArrowPrimitiveType>(is_absolute: bool, leaf: &ArrayRef) -> Result<ArrayRef>
     where
         T::Native: Number,
     {
-        let array = Lane::cast::<T>(leaf)?;
+        let array = NumberType::cast::<T>(leaf)?;
         let changed = array.iter().map(|value| match (value, is_absolute) {
             (None, _) => Ok(None),
             (Some(value), true) => value.absolute().map(Some).ok_or(()),
@@ -386,50 +387,55 @@ pub(super) fn signed(is_absolute: bool, lane: Lane, leaf: &ArrayRef) -> Result<A
 }
 
 /// A function of one number for all.
-pub(super) fn apply(f: fn(f64) -> f64, lane: Lane, leaf: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn apply(f: fn(f64) -> f64, lane: NumberType, leaf: &ArrayRef) -> Result<ArrayRef> {
     fn run<T: ArrowPrimitiveType>(f: fn(f64) -> f64, leaf: &ArrayRef) -> Result<ArrayRef>
     where
         T::Native: Number,
     {
-        let applied = Lane::cast::<T>(leaf)?.unary::<_, T>(|value| T::Native::from_f64(f(value.to_f64())));
+        let applied = NumberType::cast::<T>(leaf)?.unary::<_, T>(|value| T::Native::from_f64(f(value.to_f64())));
         Ok(Arc::new(applied))
     }
     in_lane!(lane, run(f, leaf))
 }
 
 /// A function of two numbers for all pairs.
-pub(super) fn apply_two(f: fn(f64, f64) -> f64, lane: Lane, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+pub(super) fn apply_two(
+    f: fn(f64, f64) -> f64,
+    lane: NumberType,
+    leaves: &[ArrayRef],
+    count: usize,
+) -> Result<ArrayRef> {
     fn run<T: ArrowPrimitiveType>(f: fn(f64, f64) -> f64, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef>
     where
         T::Native: Number,
     {
-        let (a, b) = (Lane::cast::<T>(&leaves[0])?, Lane::cast::<T>(&leaves[1])?);
+        let (a, b) = (NumberType::cast::<T>(&leaves[0])?, NumberType::cast::<T>(&leaves[1])?);
         let values = pairs(a.values(), b.values(), count, |a, b| T::Native::from_f64(f(a.to_f64(), b.to_f64())));
         Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls_of(&a, &b, count))))
     }
     in_lane!(lane, run(f, leaves, count))
 }
 
-/// A truth for each number.
+/// A boolean for each number.
 pub(super) fn test(f: fn(f64) -> bool, leaf: &ArrayRef) -> Result<ArrayRef> {
-    let array = Lane::cast::<Float64Type>(leaf)?;
-    let truths: Vec<bool> = array.values().iter().map(|&value| f(value)).collect();
-    Ok(Arc::new(BooleanArray::new(truths.into(), array.nulls().cloned())))
+    let array = NumberType::cast::<Float64Type>(leaf)?;
+    let booleans: Vec<bool> = array.values().iter().map(|&value| f(value)).collect();
+    Ok(Arc::new(BooleanArray::new(booleans.into(), array.nulls().cloned())))
 }
 
-/// One of two numbers for each truth.
-pub(super) fn choose(lane: Lane, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
+/// One of two numbers for each boolean.
+pub(super) fn choose(lane: NumberType, leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
     fn run<T: ArrowPrimitiveType>(leaves: &[ArrayRef], count: usize) -> Result<ArrayRef> {
-        let which = truths(&leaves[0], "where")?;
-        let (a, b) = (Lane::cast::<T>(&leaves[1])?, Lane::cast::<T>(&leaves[2])?);
+        let which = booleans(&leaves[0], "where")?;
+        let (a, b) = (NumberType::cast::<T>(&leaves[1])?, NumberType::cast::<T>(&leaves[2])?);
         let at = |array: &PrimitiveArray<T>, index: usize| {
             let index = place(array.len(), count, index);
             (!array.is_null(index)).then(|| array.value(index))
         };
-        let truth = |index: usize| place(which.len(), count, index);
-        let chosen = (0..count).map(|index| match which.is_null(truth(index)) {
+        let boolean = |index: usize| place(which.len(), count, index);
+        let chosen = (0..count).map(|index| match which.is_null(boolean(index)) {
             true => None,
-            false if which.value(truth(index)) => at(&a, index),
+            false if which.value(boolean(index)) => at(&a, index),
             false => at(&b, index),
         });
         Ok(Arc::new(chosen.collect::<PrimitiveArray<T>>()))
@@ -445,8 +451,8 @@ mod tests {
     fn bits_are_truths_in_order() {
         for count in 0..70 {
             for step in 1..9 {
-                let truths: Vec<bool> = (0..count).map(|index| index % step == 0).collect();
-                assert_eq!(packed(&truths), BooleanBuffer::from(truths.as_slice()));
+                let booleans: Vec<bool> = (0..count).map(|index| index % step == 0).collect();
+                assert_eq!(packed(&booleans), BooleanBuffer::from(booleans.as_slice()));
             }
         }
     }

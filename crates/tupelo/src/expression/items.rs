@@ -7,7 +7,7 @@ use arrow_select::filter::filter;
 use arrow_select::take::take;
 
 use super::evaluate::kind;
-use super::functions::{Lane, truths};
+use super::functions::{NumberType, booleans};
 use super::program::{Literal, Slice};
 use super::value::{Kind, Lists, Operand, Value, agree, describe, known};
 use crate::{Error, Result};
@@ -43,7 +43,7 @@ pub(super) fn slice(value: &Value, level: usize, slice: Slice) -> Result<Value> 
 pub(super) fn index(value: &Value, by: &Operand, level: usize) -> Result<Value> {
     check_level(value, level)?;
     match (by, kind(by)) {
-        (Operand::Value(mask), Kind::Truth) => select(value, mask),
+        (Operand::Value(mask), Kind::Boolean) => select(value, mask),
         (Operand::Literal(Literal::Integer(place)), _) => item(value, level, |_| Some(*place)),
         (Operand::Literal(Literal::Unsigned(_)), _) => item(value, level, |_| None),
         (Operand::Value(places), Kind::Integer) => {
@@ -52,10 +52,10 @@ pub(super) fn index(value: &Value, by: &Operand, level: usize) -> Result<Value> 
             if value.lists.len() <= depth || agree(&mut [&mut value, &mut places]).is_err() {
                 return Err(Error::invalid_argument("an index stands for one item of each list"));
             }
-            let places = Lane::cast::<Int64Type>(&places.leaf)?;
+            let places = NumberType::cast::<Int64Type>(&places.leaf)?;
             item(&value, depth, |list| (!places.is_null(list)).then(|| places.value(list)))
         }
-        _ => Err(Error::invalid_argument("between brackets stands an integer, or a list of truths")),
+        _ => Err(Error::invalid_argument("an index is an integer or a list of booleans")),
     }
 }
 
@@ -64,12 +64,12 @@ fn select(value: &Value, mask: &Value) -> Result<Value> {
     let (mut value, mut mask) = (value.clone(), mask.clone());
     let depth = mask.lists.len();
     if depth == 0 {
-        return Err(Error::invalid_argument("a mask is a list of truths, one for each item; a cut keeps entries"));
+        return Err(Error::invalid_argument("a mask is a list of booleans, one for each item; a cut keeps entries"));
     }
     if value.lists.len() < depth || agree(&mut [&mut value, &mut mask]).is_err() {
-        return Err(Error::invalid_argument("a mask has one truth for each item of a list"));
+        return Err(Error::invalid_argument("a mask has one boolean for each item of a list"));
     }
-    let kept = known(&truths(&mask.leaf, "a mask")?, false);
+    let kept = known(&booleans(&mask.leaf, "a mask")?, false);
     let below = value.below(depth);
     let is_optional = below.is_nullable();
     let below = Value::of(&filter(&below.into_array(), &kept)?, is_optional)?;

@@ -90,8 +90,8 @@ fn token<'t>(text: &'t str, rest: &'t str, start: usize) -> Result<(Token<'t>, u
 
 fn word(text: &str) -> Token<'_> {
     match text {
-        "True" | "true" => Token::Literal(Literal::Truth(true)),
-        "False" | "false" => Token::Literal(Literal::Truth(false)),
+        "True" | "true" => Token::Literal(Literal::Boolean(true)),
+        "False" | "false" => Token::Literal(Literal::Boolean(false)),
         _ => Token::Word(text),
     }
 }
@@ -162,7 +162,7 @@ fn number<'t>(text: &'t str, rest: &'t str, start: usize) -> Result<(Token<'t>, 
         true => Literal::Real(digits.parse().map_err(|_| wrong(len))?),
         false => match digits.parse() {
             Ok(integer) => Literal::of(integer),
-            Err(_) => return Err(error(&format!("{digits} is no integer of 64 bits"), text, start)),
+            Err(_) => return Err(error(&format!("{digits} does not fit in a 64-bit integer"), text, start)),
         },
     };
     Ok((Token::Literal(literal), len))

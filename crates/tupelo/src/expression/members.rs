@@ -34,16 +34,16 @@ struct Table {
 #[derive(Debug)]
 enum Codes {
     Numbers(HashMap<i128, u32>),
-    Texts(HashMap<Vec<u8>, u32>),
+    Strings(HashMap<Vec<u8>, u32>),
 }
 
 impl Members {
     /// # Errors
-    /// What is wrong, where texts and numbers are mixed.
+    /// What is wrong, where strings and numbers are mixed.
     pub(super) fn new(columns: Vec<Vec<Literal>>) -> Result<Self, &'static str> {
         let is_text = |literal: &Literal| matches!(literal, Literal::Text(_));
         if columns.iter().any(|column| column.iter().any(is_text) && !column.iter().all(is_text)) {
-            return Err("a list behind 'in' has both texts and numbers; it ends");
+            return Err("the list after 'in' has both strings and numbers; it ends");
         }
         Ok(Self { columns, tables: Mutex::new(Vec::new()) })
     }
@@ -53,10 +53,10 @@ impl Members {
         self.columns.len()
     }
 
-    /// Whether values are members; missing where one of them is.
+    /// Whether values are members of the list; null where one of the values is null.
     ///
     /// # Errors
-    /// Invalid argument where numbers are looked up among texts, or the other way around.
+    /// Invalid argument if numbers are looked up among strings or strings among numbers.
     pub(super) fn holds(&self, leaves: &[ArrayRef], count: usize, is_negated: bool) -> Result<BooleanArray> {
         let table = self.table(leaves)?;
         let (mut found, mut nulls) = (Vec::new(), None);
@@ -64,7 +64,7 @@ impl Members {
             let mut own = codes.of(leaf)?;
             let mut own_nulls = leaf.nulls().cloned();
             if own.len() != count {
-                // The one of a literal stands beside all.
+                // Broadcast the single value of a literal.
                 (own, own_nulls) = (vec![own.first().copied().flatten(); count], None);
             }
             nulls = NullBuffer::union(nulls.as_ref(), own_nulls.as_ref());
@@ -75,8 +75,8 @@ impl Members {
                 }),
             }
         }
-        let truths: Vec<bool> = found.iter().map(|code| code.is_some() != is_negated).collect();
-        Ok(BooleanArray::new(truths.into(), nulls))
+        let booleans: Vec<bool> = found.iter().map(|code| code.is_some() != is_negated).collect();
+        Ok(BooleanArray::new(booleans.into(), nulls))
     }
 
     /// What finds values of the kinds of these leaves.
@@ -84,7 +84,7 @@ impl Members {
         let kinds: Vec<Kind> = leaves.iter().map(|leaf| Kind::of(leaf.data_type())).collect();
         for ((kind, leaf), literals) in kinds.iter().zip(leaves).zip(&self.columns) {
             let wanted = match literals.first() {
-                Some(Literal::Text(_)) if *kind != Kind::Text => "texts",
+                Some(Literal::Text(_)) if *kind != Kind::Text => "strings",
                 Some(Literal::Text(_)) | None => continue,
                 Some(_) if matches!(kind, Kind::Text | Kind::Other) => "numbers",
                 Some(_) => continue,
@@ -127,13 +127,13 @@ impl Codes {
     /// Codes of literals, as far as values of this kind can equal them.
     fn new(literals: &[Literal], kind: Kind) -> (Self, Vec<Option<u32>>) {
         if kind == Kind::Text {
-            let mut texts = HashMap::with_capacity(literals.len());
+            let mut strings = HashMap::with_capacity(literals.len());
             let codes = literals.iter().map(|literal| match literal {
-                Literal::Text(text) => Some(code(&mut texts, text.as_bytes().to_vec())),
+                Literal::Text(text) => Some(code(&mut strings, text.as_bytes().to_vec())),
                 _ => None,
             });
             let codes = codes.collect();
-            return (Self::Texts(texts), codes);
+            return (Self::Strings(strings), codes);
         }
         let mut numbers = HashMap::with_capacity(literals.len());
         let codes = literals.iter().map(|literal| Some(code(&mut numbers, key(literal, kind)?))).collect();
@@ -143,7 +143,7 @@ impl Codes {
     /// The code of each value; none where it is no member.
     fn of(&self, leaf: &ArrayRef) -> Result<Vec<Option<u32>>> {
         Ok(match (self, Kind::of(leaf.data_type())) {
-            (Self::Texts(codes), _) => {
+            (Self::Strings(codes), _) => {
                 as_bytes(leaf)?.iter().map(|text| codes.get(text.unwrap_or_default()).copied()).collect()
             }
             (Self::Numbers(codes), _) if codes.is_empty() => vec![None; leaf.len()],
@@ -170,7 +170,7 @@ fn code<K: Hash + Eq>(codes: &mut HashMap<K, u32>, key: K) -> u32 {
 /// comparison.
 fn key(literal: &Literal, kind: Kind) -> Option<i128> {
     let (integer, real) = match literal {
-        Literal::Truth(truth) => (Some(i128::from(*truth)), f64::from(u8::from(*truth))),
+        Literal::Boolean(boolean) => (Some(i128::from(*boolean)), f64::from(u8::from(*boolean))),
         Literal::Integer(integer) => (Some(i128::from(*integer)), *integer as f64),
         Literal::Unsigned(integer) => (Some(i128::from(*integer)), *integer as f64),
         Literal::Real(real) => ((real.fract() == 0.0).then_some(*real as i128), *real),

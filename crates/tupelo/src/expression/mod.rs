@@ -1,50 +1,50 @@
-//! Expressions over the fields of an entry: what to keep, and what to compute.
+//! Expressions over the fields of an entry, for filters and computed columns.
 //!
-//! An expression is written as in Python. Its names are fields by their dotted paths; others, as
-//! `` `ElectronsAuxDyn:pt` ``, stand in backticks. Numbers in collections are computed item by item; what has one value
-//! for each entry stands beside every item of a collection.
+//! Expressions use Python syntax. Names are dotted field paths; a path that is not a Python name, such as
+//! `` `ElectronsAuxDyn:pt` ``, is quoted with backticks. Collections are computed item by item, and a value that an
+//! entry has once is broadcast to every item of its collections.
 //!
 //! | precedence, low to high | |
 //! |---|---|
-//! | `or`, `\|\|` | of truths |
+//! | `or`, `\|\|` | of booleans |
 //! | `and`, `&&` | |
 //! | `not` | |
 //! | `<` `<=` `>` `>=` `==` `!=` | in chains too: `80 < m < 100` |
 //! | `in` `not in` | a list of literals, which is hashed: `run in [1, 2]`, `(run, event) in [(1, 2), (1, 3)]` |
-//! | `\|`, then `^`, then `&` | of truths; `\|` and `&` of the bits of integers too |
+//! | `\|`, then `^`, then `&` | of booleans; `\|` and `&` of the bits of integers too |
 //! | `+` `-`, then `*` `/` `//` `%` | |
 //! | `+x` `-x` `~x` `!x` | |
 //! | `**` | |
 //! | `x[0]` `x[-1]` `x[i]` `x[:, 0]` | the item at an index, missing where there is none |
 //! | `x[:, :2]` `x[:2]` | the items of a slice of each list |
-//! | `x[mask]` | the items where a list of truths is true |
+//! | `x[mask]` | the items where a list of booleans is true |
 //! | `x.pt` | a member |
 //!
-//! Functions have the names of NumPy and Awkward Array, with `np.`, `ak.` or `math.` in front or without; all are listed in
-//! `docs/guide/expressions.md`. Functions of a collection go over its innermost lists, which `axis=-1` may say; `len` is the
-//! number of items of the outermost. `min` and `max` of nothing are missing. `is_missing(x)` is true where `x` is missing,
-//! and never missing itself.
+//! Functions are named as in NumPy and Awkward Array, with or without the prefix `np.`, `ak.` or `math.`; they are
+//! listed in `docs/guide/expressions.md`. Reductions apply to the innermost lists, which is also the meaning of
+//! `axis=-1`; `len` is the number of items of the outermost list. `min` and `max` of an empty list are missing.
+//! `is_missing(x)` is true where `x` is missing, and is never missing itself.
 //!
-//! Chains of operators may have any length; parentheses, calls, indexes and signs may be 128 deep.
+//! Chains of operators may have any length; parentheses, calls, indexes and signs may be nested 128 levels deep.
 //!
 //! # Types
-//! Integers are computed with 64 bits, and it is an error where they do not hold a result. Single precision stays single
-//! with itself and with literals; all else that has a fraction, and `/`, is double. `//` and `%` of reals are those of
-//! NumPy. Nothing is a truth that is not one: `&`, `|` or `^` between two comparisons, as in `a > 1 & b < 3`, asks for
-//! parentheses, since they bind more strongly. Comparisons with NaN are false, but `!=`, as everywhere; `min`, `max`,
-//! `argmin` and `argmax` of lists with NaN give it, as in NumPy. Unsigned integers of 2⁶³ and more, in fields and in the
-//! text, are compared, and are an error where they are computed with. Arrays of a fixed length keep it where they are
-//! computed with numbers and with each other.
+//! Integers are computed in 64 bits; overflow is an error. Single precision values are computed in single precision
+//! with each other and with literals; all other operations with fractions, and `/` of integers, use double precision.
+//! `//` and `%` of floating-point numbers follow NumPy. Other types are not converted to booleans. `&`, `|` and `^`
+//! bind more strongly than comparisons, so `a > 1 & b < 3` is rejected and needs parentheses. Comparisons with NaN are
+//! false, except `!=`; `min`, `max`, `argmin` and `argmax` propagate NaN as NumPy does. Unsigned integers of 2⁶³ and
+//! more can be compared; arithmetic on them is an error. Fixed-length arrays keep their length in operations with
+//! numbers and with each other.
 //!
-//! # What is missing
-//! It makes missing what is computed with it, and is not kept by a cut. What is known decides: `x and False` is false and
-//! `x or True` is true where `x` is missing, and `where` asks only for the side that it takes. `//` and `%` of integers by
-//! zero are missing, so that `n > 0 and 10 // n > 2` and `where(n > 0, 10 // n, 0)` need no more than in Python.
+//! # Missing values
+//! An operation on a missing value is missing, and a cut drops entries for which it is missing. `x and False` is false
+//! and `x or True` is true even where `x` is missing, and `where` evaluates only the side that it selects. `//` and `%`
+//! of integers by zero are missing, so `n > 0 and 10 // n > 2` and `where(n > 0, 10 // n, 0)` work as in Python.
 //!
-//! Lists may be missing as a whole, and so are their `len` and `sum` then, and all that is computed of their items: `where` of
-//! items too is a missing list where one of its lists is. Missing items of a list that is there count for nothing in
-//! functions of it. `is_missing(x)` asks of the outermost that may be missing by its type: of an optional list once for
-//! each entry, of a list of optional items for each item.
+//! If a list is missing, its `len`, its `sum` and everything computed from its items are missing; `where` of items is a
+//! missing list where one of its lists is missing. Functions of a list skip its missing items. `is_missing(x)` tests
+//! the outermost level that is nullable by its type: once per entry for an optional list, once per item for a list of
+//! optional items.
 
 mod call;
 mod evaluate;
@@ -121,7 +121,7 @@ impl Expression {
         self.fields.iter().map(String::as_str)
     }
 
-    /// Its value for each entry of a batch that has these fields: numbers, truths or texts, or lists of them.
+    /// Its value for each entry of a batch that has these fields: numbers, booleans or strings, or lists of them.
     ///
     /// # Errors
     /// Not found, with near names, for a field that is not in the batch; invalid argument, with the part of the
@@ -139,7 +139,7 @@ impl Expression {
     /// The same block by block, where that makes a difference.
     fn blocks(&self, batch: &RecordBatch) -> Result<(Field, ArrayRef)> {
         let entries = batch.num_rows();
-        // A field is there already, and of texts there is a limit for all entries together.
+        // A field is there already, and of strings there is a limit for all entries together.
         let is_there = matches!(self.steps.last(), Some(Step { op: Op::Field(_) | Op::Member(_), .. }));
         let has_texts = || batch.schema().fields().iter().any(|field| value::holds_texts(field.data_type()));
         if entries <= BLOCK_ENTRIES || is_there || has_texts() {
@@ -163,14 +163,14 @@ impl Expression {
     /// Whether to keep each entry of a batch.
     ///
     /// # Errors
-    /// As of [`Expression::evaluate`], and invalid argument where it has not one truth for each entry.
+    /// As of [`Expression::evaluate`], and invalid argument where it has not one boolean for each entry.
     pub fn mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
-        self.truths(&self.evaluate(batch)?)
+        self.booleans(&self.evaluate(batch)?)
     }
 
     /// A value of the expression as what to keep.
-    pub(crate) fn truths(&self, value: &ArrayRef) -> Result<BooleanArray> {
-        truths(value, &self.text)
+    pub(crate) fn booleans(&self, value: &ArrayRef) -> Result<BooleanArray> {
+        booleans(value, &self.text)
     }
 
     /// Whether it is a name and nothing else.
@@ -180,11 +180,11 @@ impl Expression {
 }
 
 /// The value of what is called so as what to keep.
-pub(crate) fn truths(value: &ArrayRef, text: &str) -> Result<BooleanArray> {
-    let truths = value.as_any().downcast_ref::<BooleanArray>().cloned();
-    truths.ok_or_else(|| {
+pub(crate) fn booleans(value: &ArrayRef, text: &str) -> Result<BooleanArray> {
+    let booleans = value.as_any().downcast_ref::<BooleanArray>().cloned();
+    booleans.ok_or_else(|| {
         let (text, found) = (shorten(text), value::describe(value.data_type()));
-        Error::invalid_argument(format!("expression '{text}': a cut is one truth for each entry, not {found}"))
+        Error::invalid_argument(format!("expression '{text}': a cut is one boolean for each entry, not {found}"))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Tokens to steps.
 //!
-//! Operators are parsed by precedence climbing: a chain of operators of the same strength is a loop, and only what really
-//! nests (parentheses, arguments, indexes, signs) recurses, up to [`MAX_DEPTH`].
+//! Operators are parsed by precedence climbing: a chain of operators of the same strength is a loop, and only what
+//! really nests (parentheses, arguments, indexes, signs) recurses, up to [`MAX_DEPTH`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ struct Part {
     at: Range<usize>,
     /// The first of its steps.
     from: usize,
-    /// Number of values of a tuple, which stands in front of `in` only.
+    /// Number of values of a tuple. Tuples are allowed only before `in`.
     tuple: Option<usize>,
 }
 
@@ -52,7 +52,7 @@ struct Parser<'t> {
     steps: Vec<Step>,
 }
 
-/// The steps of a text.
+/// The steps of a string.
 pub(super) fn parse(text: &str) -> Result<Vec<Step>> {
     let mut parser = Parser { text, next: None, end: 0, depth: 0, steps: Vec::new() };
     parser.advance()?;
@@ -90,7 +90,7 @@ impl<'t> Parser<'t> {
             let infix = self.infix().filter(|infix| infix.strength() > strength);
             if left.tuple.is_some() && !matches!(infix, Some(Infix::In { .. })) {
                 return Err(error(
-                    "a tuple stands in front of 'in' only; ',' is not expected",
+                    "a tuple is allowed only before 'in'; ',' is not expected",
                     self.text,
                     left.at.start,
                 ));
@@ -131,8 +131,8 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
-    /// `a > 1 & b < 3` is a chain through `1 & b`, as in Python, and never what is meant. `compared` is the step behind the
-    /// middle.
+    /// `a > 1 & b < 3` is a chain through `1 & b`, as in Python, and never what is meant. `compared` is the step behind
+    /// the middle.
     fn check_middle(&self, middle: &Part, compared: usize) -> Result<()> {
         let Op::Binary(Binary::BitAnd | Binary::BitOr | Binary::BitXor, _) = self.steps[compared - 1].op else {
             return Ok(());
@@ -209,13 +209,13 @@ impl<'t> Parser<'t> {
 
     /// A list of literals, or of tuples of as many literals.
     fn members(&mut self, width: usize) -> Result<Members> {
-        let close = self.open_list("a list of literals, as [1, 2, 3], stands behind 'in'")?;
+        let close = self.open_list("expected a list of literals such as [1, 2, 3] after 'in'")?;
         let mut columns = vec![Vec::new(); width];
         while !self.is_next(close) {
             if width == 1 {
                 columns[0].push(self.literal()?);
             } else {
-                let what = format!("a tuple of {width} literals is a member of this list");
+                let what = format!("expected a tuple of {width} literals in this list");
                 let inner = self.open_list(&what)?;
                 for (index, column) in columns.iter_mut().enumerate() {
                     if index > 0 {
@@ -246,7 +246,7 @@ impl<'t> Parser<'t> {
 
     /// A literal, with its sign.
     fn literal(&mut self) -> Result<Literal> {
-        let missing = |text: &str, at| error("behind 'in' a literal (a number, text or truth) is missing", text, at);
+        let missing = |text: &str, at| error("after 'in' a literal (a number, string or boolean) is missing", text, at);
         let Some((token, at)) = self.advance()? else { return Err(missing(self.text, self.text.len())) };
         match token {
             Token::Literal(literal) => Ok(literal),

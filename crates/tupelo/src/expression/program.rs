@@ -25,7 +25,7 @@ pub(super) enum Op {
     /// A comparison of a chain as `a < b < c`.
     Compare {
         operator: Binary,
-        /// Whether the truth of the comparisons before lies below the two values.
+        /// Whether the boolean of the comparisons before lies below the two values.
         is_chained: bool,
         /// Whether another comparison goes on with the right value.
         goes_on: bool,
@@ -58,7 +58,7 @@ pub(super) enum Op {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
-    Truth(bool),
+    Boolean(bool),
     Integer(i64),
     /// One that is too large for 64 bits with a sign.
     Unsigned(u64),
@@ -71,14 +71,14 @@ impl Literal {
         i64::try_from(integer).map_or(Self::Unsigned(integer), Self::Integer)
     }
 
-    /// The literal behind a minus; none where that is no literal of its own.
+    /// The negated literal, or `None` if it cannot be represented.
     pub(super) fn negated(&self) -> Option<Self> {
         match self {
             Self::Integer(integer) => integer.checked_neg().map(Self::Integer),
-            // The least integer has no opposite that has a sign.
+            // `-i64::MIN` does not fit in an `i64`.
             Self::Unsigned(unsigned) if *unsigned == 1 << 63 => Some(Self::Integer(i64::MIN)),
             Self::Real(real) => Some(Self::Real(-real)),
-            Self::Unsigned(_) | Self::Truth(_) | Self::Text(_) => None,
+            Self::Unsigned(_) | Self::Boolean(_) | Self::Text(_) => None,
         }
     }
 }

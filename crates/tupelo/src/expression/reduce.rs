@@ -6,7 +6,7 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::DataType;
 
-use super::functions::{Lane, Number, in_lane};
+use super::functions::{Number, NumberType, in_lane};
 use super::program::Binary;
 use super::value::{Lists, with_nulls};
 use crate::{Error, Result};
@@ -24,7 +24,7 @@ pub(super) enum Reduction {
 }
 
 /// A number for each list that is not missing; what is missing in it does not count.
-pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &Lists, leaf: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn reduce(reduction: Reduction, lane: NumberType, lists: &Lists, leaf: &ArrayRef) -> Result<ArrayRef> {
     fn best<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, from: usize, to: usize, is_max: bool) -> Option<usize>
     where
         T::Native: Number,
@@ -49,7 +49,7 @@ pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &Lists, leaf: &Arr
     where
         T::Native: Number,
     {
-        let array = Lane::cast::<T>(leaf)?;
+        let array = NumberType::cast::<T>(leaf)?;
         let windows = || lists.bounds().map(|(from, to)| (from as usize, to as usize));
         let is_max = matches!(reduction, Reduction::Max | Reduction::ArgMax);
         if let Reduction::ArgMin | Reduction::ArgMax = reduction {
@@ -68,7 +68,7 @@ pub(super) fn reduce(reduction: Reduction, lane: Lane, lists: &Lists, leaf: &Arr
                 there(from, to).try_fold(start, |sum, value| Number::arithmetic(operator, sum, value))
             });
             let all: Option<Vec<T::Native>> = all.collect();
-            let all = all.ok_or_else(|| Error::invalid_argument("a sum or product that is no integer of 64 bits"))?;
+            let all = all.ok_or_else(|| Error::invalid_argument("a sum or product overflows a 64-bit integer"))?;
             return Ok(Arc::new(PrimitiveArray::<T>::new(all.into(), None)));
         }
         // In double precision whatever the lane is.

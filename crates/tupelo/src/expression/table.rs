@@ -35,7 +35,7 @@ pub(super) enum Kind {
     Sign(fn(f64) -> f64),
     Absolute,
     Square,
-    /// A truth of one number.
+    /// A boolean of one number.
     Test(fn(f64) -> bool),
     /// A number with a fraction of two numbers.
     RealTwo(fn(f64, f64) -> f64),
@@ -65,7 +65,7 @@ impl Function {
     /// What it takes, in words.
     pub(super) fn takes(&self) -> &'static str {
         match (self.has_axis(), &self.arity, self.kind) {
-            (_, _, Kind::Where) => "a truth and two values",
+            (_, _, Kind::Where) => "a boolean and two values",
             (true, arity, _) if *arity.end() == 2 => "a collection or two values",
             (true, ..) => "one collection",
             (false, arity, _) if *arity.end() == 2 => "two values",
@@ -74,7 +74,7 @@ impl Function {
     }
 }
 
-/// Numbers that may stand behind the name of a module, as `np.pi`.
+/// Constants that follow a module name, such as `np.pi`.
 const CONSTANTS: [(&str, f64); 4] =
     [("pi", std::f64::consts::PI), ("e", std::f64::consts::E), ("inf", f64::INFINITY), ("nan", f64::NAN)];
 
@@ -200,7 +200,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "xor",
         &["logical_xor", "bitwise_xor"],
         Kind::Operator(Binary::BitXor),
-        "whether one of two truths is true; of integers their bits",
+        "whether one of two booleans is true; of integers their bits",
         "xor(n, 1)",
     ),
     one("invert", &["bitwise_not"], Kind::Signed(Unary::Invert), "`~x`", "invert(n)"),

@@ -16,7 +16,7 @@ use arrow_select::take::take;
 use super::program::Literal;
 use crate::{Error, Result};
 
-/// Texts that are repeated beside items take at most so many bytes: 256 MiB.
+/// Limit in bytes for strings that are broadcast to the items of lists: 256 MiB.
 const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 /// Lists of one level.
@@ -52,7 +52,7 @@ pub(super) struct Value {
 /// What leaves are, as far as expressions care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Truth,
+    Boolean,
     Integer,
     Single,
     Double,
@@ -63,10 +63,10 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) fn of(data_type: &DataType) -> Self {
         match data_type {
-            DataType::Boolean => Self::Truth,
+            DataType::Boolean => Self::Boolean,
             DataType::Float32 => Self::Single,
             DataType::Float64 => Self::Double,
-            // Texts come as bytes where some are not UTF-8.
+            // Strings come as bytes where some are not UTF-8.
             DataType::LargeUtf8 | DataType::LargeBinary => Self::Text,
             integer if integer.is_integer() => Self::Integer,
             _ => Self::Other,
@@ -91,16 +91,16 @@ pub(super) fn describe(data_type: &DataType) -> String {
             format!("a variant of {}", types.join(", "))
         }
         other => match Kind::of(other) {
-            Kind::Truth => "a truth".to_owned(),
+            Kind::Boolean => "a boolean".to_owned(),
             Kind::Integer => "an integer".to_owned(),
             Kind::Single | Kind::Double => "a real number".to_owned(),
-            Kind::Text => "a text".to_owned(),
+            Kind::Text => "a string".to_owned(),
             Kind::Other => format!("a value of Arrow's type {other}"),
         },
     }
 }
 
-/// Whether there are texts at the bottom.
+/// Whether there are strings at the bottom.
 pub(super) fn holds_texts(data_type: &DataType) -> bool {
     match data_type {
         DataType::LargeList(item) | DataType::List(item) | DataType::FixedSizeList(item, _) => {
@@ -185,9 +185,9 @@ impl Value {
             Some(level) => (self.lists[level].nulls.as_ref(), self.lists[level].bounds().len()),
             None => (self.leaf.nulls(), self.leaf.len()),
         };
-        let truths = nulls.map_or_else(|| BooleanBuffer::new_unset(count), |nulls| !nulls.inner());
+        let booleans = nulls.map_or_else(|| BooleanBuffer::new_unset(count), |nulls| !nulls.inner());
         let lists = self.lists[..level.unwrap_or(self.lists.len())].to_vec();
-        Self { lists, leaf: Arc::new(BooleanArray::new(truths, None)), is_optional: false }
+        Self { lists, leaf: Arc::new(BooleanArray::new(booleans, None)), is_optional: false }
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -245,12 +245,12 @@ fn emptied(
     })
 }
 
-/// Truths in which what is missing counts as `missing`.
-pub(super) fn known(truths: &BooleanArray, missing: bool) -> BooleanArray {
-    match (truths.nulls(), missing) {
-        (None, _) => truths.clone(),
-        (Some(_), false) => prep_null_mask_filter(truths),
-        (Some(nulls), true) => BooleanArray::new(truths.values() | &!nulls.inner(), None),
+/// Booleans in which what is missing counts as `missing`.
+pub(super) fn known(booleans: &BooleanArray, missing: bool) -> BooleanArray {
+    match (booleans.nulls(), missing) {
+        (None, _) => booleans.clone(),
+        (Some(_), false) => prep_null_mask_filter(booleans),
+        (Some(nulls), true) => BooleanArray::new(booleans.values() | &!nulls.inner(), None),
     }
 }
 
@@ -270,22 +270,22 @@ impl Operand {
     }
 }
 
-/// Leaves that stand beside each other. Those of literals are one for all.
+/// Operands aligned to common lists. Literals keep a single value.
 pub(super) struct Aligned {
     pub(super) lists: Vec<Lists>,
     pub(super) leaves: Vec<ArrayRef>,
-    /// How many there are of each, but of literals.
+    /// Number of leaves of each operand other than a literal.
     pub(super) count: usize,
-    /// Whether all are literals.
+    /// Whether all operands are literals.
     pub(super) is_literal: bool,
-    /// Whether some may be missing.
+    /// Whether leaves may be null.
     pub(super) is_optional: bool,
 }
 
 impl Literal {
     pub(super) fn array(&self) -> ArrayRef {
         match self {
-            Self::Truth(truth) => Arc::new(BooleanArray::from(vec![*truth])),
+            Self::Boolean(boolean) => Arc::new(BooleanArray::from(vec![*boolean])),
             Self::Integer(integer) => Arc::new(Int64Array::from(vec![*integer])),
             Self::Unsigned(integer) => Arc::new(UInt64Array::from(vec![*integer])),
             Self::Real(real) => Arc::new(Float64Array::from(vec![*real])),
@@ -332,7 +332,7 @@ pub(super) fn agree(values: &mut [&mut Value]) -> Result<()> {
     Ok(())
 }
 
-/// Brings operands to the lists of the deepest: what has one value for a list stands beside each of its items.
+/// Aligns operands to the lists of the most deeply nested one: a value of a list is broadcast to the items of the list.
 pub(super) fn align(operands: &[Operand]) -> Result<Aligned> {
     let mut operands = operands.to_vec();
     let mut values: Vec<&mut Value> = operands.iter_mut().filter_map(Operand::value_mut).collect();
@@ -356,22 +356,25 @@ pub(super) fn align(operands: &[Operand]) -> Result<Aligned> {
     Ok(Aligned { lists, leaves, count, is_literal, is_optional })
 }
 
-/// Texts as the bytes that they are anyway.
-pub(super) fn as_bytes(texts: &ArrayRef) -> Result<LargeBinaryArray> {
-    Ok(cast(texts, &DataType::LargeBinary)?.as_binary().clone())
+/// Strings as the bytes that they are anyway.
+pub(super) fn as_bytes(strings: &ArrayRef) -> Result<LargeBinaryArray> {
+    Ok(cast(strings, &DataType::LargeBinary)?.as_binary().clone())
 }
 
-/// Texts may be long, and stand beside many items.
+/// Checks the size of broadcast strings before they are copied.
+///
+/// # Errors
+/// A limit error if they take more than [`MAX_TEXT_BYTES`].
 fn check_texts(leaf: &ArrayRef, owners: &UInt64Array) -> Result<()> {
     if Kind::of(leaf.data_type()) != Kind::Text {
         return Ok(());
     }
-    let texts = as_bytes(leaf)?;
-    let length = |owner: u64| texts.value_length(owner as usize).unsigned_abs();
+    let strings = as_bytes(leaf)?;
+    let length = |owner: u64| strings.value_length(owner as usize).unsigned_abs();
     let bytes = owners.values().iter().fold(0, |sum: u64, &owner| sum.saturating_add(length(owner)));
     match bytes <= MAX_TEXT_BYTES {
         true => Ok(()),
-        false => Err(Error::limit(format!("texts beside each item of lists would take {bytes} bytes"))),
+        false => Err(Error::limit(format!("strings beside each item of lists would take {bytes} bytes"))),
     }
 }
 
@@ -383,7 +386,7 @@ fn differ(one: &OffsetBuffer<i64>, other: &OffsetBuffer<i64>) -> Error {
     Error::invalid_argument(format!("lists of different lengths, first {one} and {other}, have no common items"))
 }
 
-/// Which value stands beside each item of the innermost of these lists.
+/// For each item of the innermost of these lists, the index of the value that is broadcast to it.
 fn repeated(lists: &[Lists]) -> UInt64Array {
     let mut owners: Option<Vec<u64>> = None;
     for level in lists {

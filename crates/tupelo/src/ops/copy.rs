@@ -15,8 +15,9 @@ use crate::{Error, Result};
 /// Memory of the entries that are decoded at once, in bytes: 16 MiB.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// Copies what is chosen of an ntuple into a new one: see [`Copier`]. `progress` is told how many of the chosen entries
-/// are done, and may break off: then there is no answer, and the file can only be given up.
+/// Copies the selected fields and entries of an ntuple into a new one: see [`Copier`]. `progress` receives the number
+/// of selected entries that are done, and may cancel the copy: the result is then `None`, and the file can only be
+/// dropped.
 ///
 /// # Errors
 /// Those of reading and of writing.
@@ -77,12 +78,12 @@ impl<'f> Copier<'f> {
         Self { file, writer, sets: HashMap::new(), warnings: Vec::new() }
     }
 
-    /// Adds the chosen entries behind those that are there. Fields are found by name and must be the same in name and
-    /// type. `progress` is told how many of the chosen entries are done, and may break off.
+    /// Appends the selected entries. Fields are matched by name and must have the same type. `progress` receives the
+    /// number of selected entries that are done, and may cancel the copy.
     ///
     /// # Errors
-    /// Invalid argument where the fields are not those of the ntuple, before anything of it is written; those of reading
-    /// and of writing.
+    /// Invalid argument where the fields are not those of the ntuple, before anything of it is written; those of
+    /// reading and of writing.
     pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
         let read = read.with_projected_sources();
         let (ntuple, first) = (read.ntuple().clone(), read.range().start);

@@ -289,7 +289,7 @@ mod tests {
         std::fs::copy(&one, &other).unwrap();
         let reopen = |path: &Path| crate::open(path.to_str().unwrap()).open().unwrap().identity().unwrap();
         assert_eq!((reopen(&one), reopen(&other)), (identity.clone(), identity.clone()));
-        // The same values, written anew.
+        // The same values, written again.
         assert_ne!(write(&one, 0).identity().unwrap(), identity);
         let file = crate::update(&other).unwrap();
         let mut ntuple = file.append("Events", WriteOptions::default()).unwrap();

@@ -161,7 +161,7 @@ pub fn fields(ntuple: &Ntuple) -> Result<Vec<FieldInfo>> {
     let dropped = descriptor.dropped().iter().map(|dropped| (dropped.field.as_str(), dropped.reason.as_str()));
     let dropped: HashMap<&str, &str> = dropped.collect();
     for (index, field) in descriptor.fields().iter().enumerate() {
-        // Parents may stand behind their children in the file.
+        // Parents may follow their children in the file.
         if field.parent.is_some() || hidden.contains(&index) {
             continue;
         }

@@ -39,7 +39,7 @@ pub struct Repaired {
     pub from: Option<PathBuf>,
     /// Whether bytes of the file were overwritten.
     pub is_changed: bool,
-    /// What was cut off or damaged and is written anew at the end.
+    /// Parts that were cut off or damaged and are rewritten at the end.
     pub renewed: Vec<&'static str>,
     /// Bytes at the end that belong to nothing that can be read.
     pub lost_bytes: u64,
@@ -49,23 +49,23 @@ pub struct Repaired {
     pub report: Report,
 }
 
-/// Brings a file to the newest state whose every page is whole: its present one, or a checkpoint whose last step was
-/// torn. Where there is no such file but a temporary one of a writer that was interrupted, that is repaired and takes
-/// the name. A link is followed.
+/// Restores a file to the newest state in which every page is intact: its present one, or a checkpoint whose last step
+/// was torn. If the file does not exist but an interrupted writer left a temporary file, that one is repaired and
+/// renamed. Links are followed.
 ///
-/// Only the header, the records of directories and the file's name are changed. Where the end of the file was cut off
-/// and nothing but the list of free segments and the streamer info is gone, these are written anew; of the streamer info
-/// what ntuples need. Doing it again does nothing.
+/// Only the header, the records of directories and the file's name are changed. If the end of the file was cut off and
+/// only the list of free segments and the streamer info are lost, both are rewritten; of the streamer info, only what
+/// ntuples need. Repairing a repaired file changes nothing.
 ///
 /// # Errors
 /// Not found where there is neither, and for a temporary file without a checkpoint; invalid argument where there are
-/// several temporary files; corrupt where no state can be read; storage errors, `Busy` in particular while a writer has the
-/// file.
+/// several temporary files; corrupt where no state can be read; storage errors, `Busy` in particular while a writer has
+/// the file.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     repair_within(path, DEFAULT_MEMORY_BUDGET_BYTES)
 }
 
-/// As [`repair`], where reading may take so many bytes of memory
+/// As [`repair`], with a limit for the memory that reading takes, in bytes
 /// (see [`with_memory_budget`](crate::reader::OpenOptions::with_memory_budget)).
 ///
 /// # Errors
@@ -122,7 +122,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         File::new(source, DEFAULT_PAGE_CHECKSUMS).map(|file| file.with_memory_budget(memory_budget))
     };
     let present = open(source.clone()).and_then(|file| Ok((check(&file)?, end(&file)?, entries(&file)?)));
-    // What can be read now is not given up, damaged or not: only what the last step tore is to be mended.
+    // What can be read now is kept, damaged or not: only what the last step tore is repaired.
     let (present_end, present_entries) = match &present {
         // An end behind that of the file may be a torn number: nothing is known by it.
         Ok((_, end, entries)) => (if *end <= size { *end } else { 0 }, entries.as_slice()),
@@ -137,7 +137,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         let overlay = Overlay::new(source.clone(), state.patches.clone())?;
         let Ok(file) = open(Arc::new(overlay)) else { continue };
         let Ok(report) = check(&file) else { continue };
-        // What lies behind the end of a whole file may as well be older.
+        // Bytes past the end of an intact file may belong to an older state.
         let found = entries(&file)?;
         if !are_kept(present_entries, &found) {
             continue;
@@ -164,7 +164,7 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         (_, Ok((report, end, ntuples))) => {
             let is_damaged = verify::around(&open(source.clone())?)?.is_some_and(|error| error.is_corrupt());
             let renewal = if is_damaged { renewal(&source, open)? } else { None };
-            // What is written anew must not cost anything.
+            // Rewriting must not lose entries that can be read.
             let better = renewal.filter(|new| new.report.num_damages < damages && are_kept(&ntuples, &new.ntuples));
             match better {
                 Some(Renewal { appended, patches, parts: renewed, ntuples, report }) => {

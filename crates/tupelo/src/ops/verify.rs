@@ -23,10 +23,10 @@ const FETCH_BYTES: u64 = 16 << 20;
 /// Most bytes of text in the listed damages of a file, about 100 000 of them. Those beyond are only counted.
 const MAX_LISTED_BYTES: usize = 16 << 20;
 
-/// One place that is damaged, as exactly as it can be told.
+/// One damaged place, located as precisely as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The ntuple; behind `@` the attribute set. Empty for the file around the ntuples.
+    /// The ntuple; after `@` the attribute set. Empty for the file around the ntuples.
     pub ntuple: String,
     /// Dotted path of the field, items of collections being called `_0`.
     pub field: Option<String>,
@@ -116,13 +116,14 @@ impl Report {
 }
 
 /// Checks one ntuple, or all that a file holds, older cycles and attribute sets included: the checksums of anchor,
-/// header, footer, page lists and pages, and that everything decodes. Of a whole file also that a writer can go on with
-/// it: that it is as long as it says, and that directories, free list and streamer info can be read. `progress` is told the stored bytes of the pages
-/// that are done, which is at most the size of the file unless columns share pages.
+/// header, footer, page lists and pages, and that everything decodes. For a file, also checks that a writer can update
+/// it: that it has the length given in its header, and that directories, free list and streamer info can be read.
+/// `progress` receives the stored bytes of the pages that are done, at most the size of the file unless columns share
+/// pages.
 ///
 /// # Errors
 /// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; storage errors.
-/// Damage of the ntuples themselves is no error but part of the report.
+/// Damage of the ntuples themselves is not an error but part of the report.
 pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) -> Result<Report> {
     // Pages are compared here, one by one; the decoder need not do it again.
     let file = file.clone().with_page_checksums(false);
@@ -147,8 +148,8 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
     Ok(report)
 }
 
-/// As [`verify`], and the file around the ntuples: that its records follow each other without a break from the first byte
-/// to the last, and that no byte belongs to two things.
+/// As [`verify`], and the file around the ntuples: that its records follow each other without a break from the first
+/// byte to the last, and that no byte belongs to two things.
 ///
 /// # Errors
 /// As [`verify`].
@@ -163,8 +164,8 @@ pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report>
     Ok(report)
 }
 
-/// Why a writer cannot go on with the file, where that is damage or takes more memory than the budget has. A file that was
-/// never closed is not damaged for that: it has no free list, which nobody needs to read it.
+/// Why a writer cannot update the file, if it is damaged or the update exceeds the memory budget. A file that was never
+/// closed is not damaged: it has no free list, which readers do not need.
 pub(super) fn around(file: &File) -> Result<Option<Error>> {
     let header = file.source().attempt(container::read_header)?;
     let is_closed = header.seek_free != 0 || header.end > file.size();

@@ -12,10 +12,10 @@ use crate::source::Cluster;
 /// Columns whose pages are looked at to find out where pages end.
 const SAMPLED_COLUMNS: usize = 32;
 
-/// The entry after which reading best ends, so that few pages have to be decoded again by what goes on from there. It is
-/// in the window, near its middle, if most columns have a page that ends there; else the first one after the window where
-/// they have, before the limit; else that in the window where at least some have. `place` moves an entry back to one that
-/// is allowed.
+/// The entry after which reading best ends, so that few pages have to be decoded again by what goes on from there. It
+/// is in the window, near its middle, if most columns have a page that ends there; else the first one after the window
+/// where they have, before the limit; else that in the window where at least some have. `place` moves an entry back to
+/// one that is allowed.
 pub(crate) fn batch_end(
     table: &mut ColumnTable<'_>,
     clusters: &[Cluster],
@@ -39,7 +39,7 @@ pub(crate) fn batch_end(
                 }
             }
         }
-        // All that is asked for is known.
+        // All page ends of the window are known, and one has enough votes.
         if cluster.entry_range().end >= window.end && votes.values().any(|&votes| votes >= most) {
             break;
         }

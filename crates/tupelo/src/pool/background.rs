@@ -3,11 +3,11 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Stop, check, nothing_came, over, pool, wait};
+use super::{CancelToken, check, pool, thread_failed, wait, with_token};
 use crate::Result;
 
-/// Whether [`Background::start`] can leave work to other threads. It cannot with one thread, nor in a thread of the pool:
-/// all of them could wait for each other.
+/// Whether [`Background::start`] can leave work to other threads. It cannot with one thread, nor in a thread of the
+/// pool: all of them could wait for each other.
 pub(crate) fn is_concurrent() -> bool {
     pool().is_some_and(|pool| pool.current_thread_index().is_none())
 }
@@ -52,8 +52,10 @@ impl<R: Send + 'static> Background<Result<R>> {
     /// caller is cancelled does nothing.
     pub(crate) fn start(&self, task: impl FnOnce() -> Result<R> + Send + 'static) {
         let reply = Reply { sender: self.sender.clone(), result: None };
-        let is_stopped = Stop::current().map(|stop| stop.is_stopped);
-        let run = move || reply.send(over(Stop::elsewhere(is_stopped.as_ref()), || check().and_then(|()| task())));
+        let is_cancelled = CancelToken::current().map(|token| token.is_cancelled);
+        let run = move || {
+            reply.send(with_token(CancelToken::elsewhere(is_cancelled.as_ref()), || check().and_then(|()| task())))
+        };
         match pool().filter(|pool| pool.current_thread_index().is_none()) {
             Some(pool) => pool.spawn(run),
             None => run(),
@@ -63,10 +65,10 @@ impl<R: Send + 'static> Background<Result<R>> {
     /// Waits for the next task to end, in any order. The caller counts the tasks: without any it would wait forever.
     pub(crate) fn next(&mut self) -> Result<R> {
         if self.process != std::process::id() {
-            return Err(nothing_came());
+            return Err(thread_failed());
         }
         let results = self.results.get_mut().unwrap_or_else(PoisonError::into_inner);
-        wait(results).flatten().unwrap_or_else(|| Err(nothing_came()))
+        wait(results).flatten().unwrap_or_else(|| Err(thread_failed()))
     }
 }
 
@@ -78,7 +80,7 @@ mod tests {
     use std::{panic, thread};
 
     use super::*;
-    use crate::{ErrorKind, stoppable};
+    use crate::{ErrorKind, cancellable};
 
     #[test]
     fn results_of_all_tasks_arrive() {
@@ -94,7 +96,7 @@ mod tests {
             return;
         }
         let mut background = Background::default();
-        background.start(|| -> Result<()> { panic!("as it should") });
+        background.start(|| -> Result<()> { panic!("on purpose") });
         let error = background.next().unwrap_err();
         assert!(error.to_string().contains("a thread is gone"), "{error}");
     }
@@ -107,7 +109,7 @@ mod tests {
         }
         let (is_begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (asked, counted) = (is_begun.clone(), ended.clone());
-        let result = stoppable(
+        let result = cancellable(
             move || asked.load(Ordering::Relaxed),
             || {
                 let mut background = Background::default();

@@ -1,4 +1,4 @@
-//! What attribute sets say of entries (format specification, "Linked Attribute Sets").
+//! Attribute sets: attributes of ranges of entries (format specification, "Linked Attribute Sets").
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,22 +11,22 @@ use super::Ntuple;
 use crate::schema::{Field, Kind, Schema};
 use crate::{Error, ErrorKind, Result};
 
-/// The attribute set that holds an application's metadata: a row of `key` and `value`, both `std::string`, for each.
+/// The attribute set that holds an application's metadata, one row of `key` and `value` (both `std::string`) per item.
 pub const METADATA_SET: &str = "metadata";
-/// The fields of [`METADATA_SET`]. A set of that name with any others is not ours to read or to write.
+/// The fields of [`METADATA_SET`]. A set of that name with other fields belongs to another program.
 pub(crate) fn metadata_schema() -> Schema {
     let text = |name: &str| Field::new(name, "std::string", Kind::String);
     Schema { fields: vec![text("key"), text("value")] }
 }
 
-/// Field of a set with the first entry of which a row speaks.
+/// Field of a set with the first entry of the range of a row.
 pub(crate) const RANGE_START: &str = "_rangeStart";
-/// Field with the number of entries.
+/// Field with the number of entries of the range.
 pub(crate) const RANGE_LENGTH: &str = "_rangeLen";
-/// Field with what the row says.
+/// Field with the attributes of the range.
 pub(crate) const USER_DATA: &str = "_userData";
 
-/// Rows of an attribute set: ranges of entries, and what is said of them.
+/// Rows of an attribute set: ranges of entries and their attributes.
 #[derive(Debug, Clone)]
 pub struct Attributes {
     ranges: Vec<Range<u64>>,
@@ -34,25 +34,25 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// For each row the entries of which it speaks.
+    /// The range of entries of each row.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// For each row what is said, a column for each field of the set.
+    /// The attributes of each row, with one column per field of the set.
     pub fn values(&self) -> &RecordBatch {
         &self.values
     }
 
-    /// The rows that speak of an entry.
+    /// The rows whose range contains an entry.
     ///
     /// # Errors
-    /// None that a set which was read can cause.
+    /// Errors of the Arrow filter kernel, which do not occur for a set that was read from a file.
     pub fn of_entry(&self, entry: u64) -> Result<Self> {
         self.filter(|range| range.contains(&entry))
     }
 
-    /// The rows that speak of at least all entries of a range.
+    /// The rows whose range contains all entries of `entries`.
     ///
     /// # Errors
     /// As [`Attributes::of_entry`].
@@ -60,7 +60,7 @@ impl Attributes {
         self.filter(|range| range.start <= entries.start && entries.end <= range.end)
     }
 
-    /// The rows that speak of some entries of a range.
+    /// The rows whose range overlaps `entries`.
     ///
     /// # Errors
     /// As [`Attributes::of_entry`].
@@ -68,7 +68,7 @@ impl Attributes {
         self.filter(|range| range.start.max(entries.start) < range.end.min(entries.end))
     }
 
-    /// The rows that speak of nothing but entries of a range.
+    /// The rows whose range lies within `entries`.
     ///
     /// # Errors
     /// As [`Attributes::of_entry`].
@@ -76,7 +76,8 @@ impl Attributes {
         self.filter(|range| entries.start <= range.start && range.end <= entries.end)
     }
 
-    /// The rows of which entries are left, where an entry comes to stand at another place.
+    /// The rows with their ranges mapped by `place`, which returns the new number of an entry. Rows whose range becomes
+    /// empty are dropped.
     pub(crate) fn moved(&self, place: impl Fn(u64) -> u64) -> Result<Self> {
         let moved = |range: &Range<u64>| place(range.start)..place(range.end);
         let mut left = self.filter(|range| !moved(range).is_empty())?;
@@ -84,7 +85,7 @@ impl Attributes {
         Ok(left)
     }
 
-    /// The texts of `key` and `value` of a set that has no other columns.
+    /// The key-value pairs of a set whose only columns are `key` and `value`.
     fn pairs(&self) -> Option<BTreeMap<String, String>> {
         let text = |field: &str| self.values.column_by_name(field)?.as_string_opt::<i64>();
         let pairs = text("key")?.iter().flatten().zip(text("value")?.iter().flatten());
@@ -129,11 +130,11 @@ impl Ntuple {
         Ok(Attributes { ranges, values: RecordBatch::try_new_with_options(schema.into(), columns, &options)? })
     }
 
-    /// The metadata of the application that wrote the ntuple, [`METADATA_SET`]; empty where there are none.
+    /// The metadata of the application that wrote the ntuple ([`METADATA_SET`]); empty if there is none.
     ///
     /// # Errors
-    /// Corrupt if they cannot be read; unsupported for a set of that name with other fields than two `std::string`
-    /// called `key` and `value`: that is another program's, and [`Ntuple::attributes`] reads it.
+    /// Corrupt if the metadata cannot be read; unsupported if the set has fields other than the `std::string` fields
+    /// `key` and `value`: such a set belongs to another program and can be read with [`Ntuple::attributes`].
     pub fn metadata(&self) -> Result<BTreeMap<String, String>> {
         match self.metadata_set()? {
             None => Ok(BTreeMap::new()),
@@ -145,14 +146,14 @@ impl Ntuple {
         }
     }
 
-    /// The metadata where they are nothing else: a set of our fields, each key once, and said of all entries. `None`
-    /// where there are some that another program means otherwise.
+    /// The metadata, if the set has exactly the fields of [`metadata_schema`], unique keys, and ranges that cover all
+    /// entries. `None` for a set that another program uses differently.
     pub(crate) fn own_metadata(&self) -> Result<Option<BTreeMap<String, String>>> {
         let set = match self.metadata_set() {
             Ok(None) => return Ok(Some(BTreeMap::new())),
             Ok(Some(set)) if set.is_metadata() => set,
             Ok(Some(_)) => return Ok(None),
-            // What this version does not even understand is another program's.
+            // A set that this version does not support belongs to another program.
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
             Err(error) => return Err(error),
         };

@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::Read;
 use crate::error::Remedy;
-use crate::pool::{self, Ahead};
+use crate::pool::{self, Spawned};
 use crate::{Error, ErrorKind, Result};
 
 /// Batches are cut from larger pieces that are decoded at once, of about this many bytes in memory.
@@ -32,7 +32,7 @@ pub struct Batches {
     /// What was decoded last.
     chunk: Option<Chunk>,
     /// What another thread decodes meanwhile: what comes next.
-    ahead: Option<Ahead<Result<Chunk>>>,
+    ahead: Option<Spawned<Result<Chunk>>>,
 }
 
 /// Entries that were decoded at once.
@@ -91,26 +91,26 @@ impl Chunk {
     }
 }
 
-/// How many entries are decoded and handed out at once.
+/// Sizes of batches and of the chunks from which they are cut.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     batch_entries: u64,
-    /// Whether batches have exactly as many, but the last one.
+    /// Whether all batches but the last one have exactly `batch_entries` entries.
     is_exact: bool,
-    /// About as many are decoded at once next.
+    /// Approximate number of entries of the next chunk.
     chunk_entries: u64,
-    /// As many are decoded at once in the long run.
+    /// Maximum of `chunk_entries`, which grows with each chunk.
     most_entries: u64,
 }
 
 impl Size {
-    /// Where to stop for a while.
+    /// The end of the chunk that begins at `start`.
     fn end(self, read: &Read, start: u64) -> u64 {
         let (last, half) = (read.range().end, self.chunk_entries / 2);
         let behind = |entries: u64| start.saturating_add(entries);
         let window = behind(half.saturating_add(1))..behind(self.chunk_entries.saturating_add(half).saturating_add(1));
         if last < window.end {
-            // No batch is much larger than was asked for because it is the last one.
+            // The last batch must not be much larger than requested.
             let rest = last.saturating_sub(start);
             let is_too_much = !self.is_exact && self.most_entries == self.batch_entries && rest > self.batch_entries;
             return if is_too_much { start + rest / 2 } else { last };
@@ -120,12 +120,12 @@ impl Size {
             true => start + end.saturating_sub(start) / self.batch_entries * self.batch_entries,
             false => end,
         };
-        // Nothing is known where page lists are damaged: who reads the entries is told.
+        // A damaged page list is reported when its entries are read.
         let end = read.batch_end(&window, limit, place).ok().flatten();
         end.unwrap_or(behind(self.chunk_entries)).min(last)
     }
 
-    /// Sets how many entries fit into a chunk, if each takes so many bytes.
+    /// Sets the maximum number of entries of a chunk from the size of an entry.
     fn fit(&mut self, bytes_per_entry: f64) {
         let at_once = (CHUNK_BYTES as f64 / bytes_per_entry.max(1.0)) as u64;
         let batches = (at_once / self.batch_entries).max(1);
@@ -166,7 +166,7 @@ impl Batches {
 
     /// The next entries; another thread then begins with those behind them.
     fn next_chunk(&mut self) -> Result<Chunk> {
-        let ahead = self.ahead.take().and_then(Ahead::wait);
+        let ahead = self.ahead.take().and_then(Spawned::wait);
         let chunk = ahead.unwrap_or_else(|| Chunk::decode(&self.read, self.position, self.size))?;
         let (bytes, entries) = (chunk.batch.get_array_memory_size(), chunk.end - chunk.start);
         match (chunk.is_too_much, self.read.computes()) {
@@ -179,7 +179,7 @@ impl Batches {
         self.size.grow();
         if bytes as u64 <= 2 * CHUNK_BYTES && chunk.end < self.read.range().end && !self.read.calls_back() {
             let (read, start, size) = (Arc::clone(&self.read), chunk.end, self.size);
-            self.ahead = pool::ahead(move || Chunk::decode(&read, start, size));
+            self.ahead = pool::spawn(move || Chunk::decode(&read, start, size));
         }
         Ok(chunk)
     }

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 
 use super::decoded::Decoded;
 use super::{Ntuple, Read};
-use crate::expression::{Expression, shorten, truths};
+use crate::expression::{Expression, booleans, shorten};
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
@@ -77,7 +77,7 @@ impl Named {
         if let ([alias], true) = (&aliases[..], expression.is_name()) {
             let alias = &known.list[*alias];
             if expression.fields().eq([alias.name.as_str()]) {
-                // Not computed, so that all of its type stays.
+                // Not evaluated, to preserve the complete type.
                 let field = alias.field.clone().with_name(name);
                 return Ok(Self { name: name.to_owned(), source: Source::Alias, aliases, field });
             }
@@ -85,14 +85,14 @@ impl Named {
         let field = ArrowField::new(name, DataType::Null, true);
         let source = Source::Expression(Box::new((expression.clone(), fields)));
         let mut named = Self { name: name.to_owned(), source, aliases, field };
-        // Types are told before anything is read.
+        // Evaluate on empty arrays to find the type before any data is read.
         let empty = |alias: &Named| new_empty_array(alias.field.data_type());
         let decoded = &mut Decoded::new(ntuple, Vec::new(), false, true);
         (named.field, _) = named.column(known, decoded, |alias, _| Some(empty(alias)))?;
         Ok(named)
     }
 
-    /// The value for each entry, and its type; `value` gives those of aliases.
+    /// The type and the values; `value` returns the values of aliases.
     fn column(
         &self,
         known: &Aliases,
@@ -248,10 +248,10 @@ impl Computed {
     }
 
     /// Its values as which entries to keep.
-    fn truths(&self, values: &ArrayRef) -> Result<BooleanArray> {
+    fn booleans(&self, values: &ArrayRef) -> Result<BooleanArray> {
         match &self.named.source {
-            Source::Expression(expression) => expression.0.truths(values),
-            Source::Alias | Source::Given(_) => truths(values, &self.known.list[self.needed[0]].name),
+            Source::Expression(expression) => expression.0.booleans(values),
+            Source::Alias | Source::Given(_) => booleans(values, &self.known.list[self.needed[0]].name),
         }
     }
 
@@ -265,7 +265,7 @@ impl Computed {
         &self.read_fields
     }
 
-    /// The value for each entry, and its type. Aliases are computed once, whoever names them.
+    /// The type and the values. Each alias is computed once, even if several expressions use it.
     pub(super) fn column(&self, decoded: &mut Decoded<'_>) -> Result<(ArrowField, ArrayRef)> {
         for alias in self.needed.iter().map(|&alias| &self.known.list[alias]) {
             if !decoded.aliases.contains_key(&alias.name) {
@@ -303,7 +303,7 @@ impl fmt::Debug for Cut {
 impl Cut {
     /// By an expression.
     pub(super) fn of(computed: Computed) -> Result<Self> {
-        computed.truths(&new_empty_array(computed.field().data_type()))?;
+        computed.booleans(&new_empty_array(computed.field().data_type()))?;
         Ok(Self::Where(Box::new(computed)))
     }
 
@@ -321,7 +321,7 @@ impl Cut {
             Self::Function { fields, keep } => keep(&fields.batch(decoded)?)?,
             Self::Where(computed) => {
                 let (_, array) = computed.column(decoded)?;
-                computed.truths(&array)?
+                computed.booleans(&array)?
             }
         };
         if kept.len() != decoded.len() {

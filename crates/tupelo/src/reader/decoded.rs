@@ -1,4 +1,4 @@
-//! Fields of some entries, each decoded once, whoever asks for it.
+//! Decoded fields of a set of entries. Each field is decoded once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::{Result, plan, pool};
 /// Entries to keep that are no further apart are read together with those between them: most pages hold more, and are
 /// decoded whole.
 const GAP_ENTRIES: usize = 1024;
-/// Many entries begin and end at multiples of [`ALIGNED_ENTRIES`], so that values lie in memory as in their pages, in whole
-/// lines of caches. Of few the next page would not be worth it.
+/// Many entries begin and end at multiples of [`ALIGNED_ENTRIES`], so that values lie in memory as in their pages, in
+/// whole lines of caches. Of few the next page would not be worth it.
 const MANY_ENTRIES: usize = 1 << 16;
 const ALIGNED_ENTRIES: usize = 64;
 
-/// What is known of the entries of one request.
+/// Values of the entries of one request.
 pub(super) struct Decoded<'n> {
     ntuple: &'n Ntuple,
     segments: Vec<Segment>,
@@ -32,11 +32,11 @@ pub(super) struct Decoded<'n> {
     wanted: Option<BooleanArray>,
     /// Whether values have to stay within the memory budget.
     strict: bool,
-    /// Whether fields may be asked for twice.
+    /// Whether fields may be requested several times.
     is_shared: bool,
     /// Top-level fields, whether their strings are bytes, and their values.
     fields: HashMap<Option<FieldId>, Vec<(Field, bool, ArrayRef)>>,
-    /// What was computed of aliases, by name.
+    /// Computed values of aliases, by name.
     pub(super) aliases: HashMap<String, ArrayRef>,
 }
 
@@ -86,7 +86,7 @@ impl<'n> Decoded<'n> {
         }
     }
 
-    /// From now on only the entries where a truth is true.
+    /// From now on only the entries where the mask is true.
     pub(super) fn keep(&mut self, kept: &BooleanArray) -> Result<()> {
         let fields = self.fields.values_mut().flatten().map(|(_, _, array)| array);
         let arrays: Vec<&mut ArrayRef> = fields.chain(self.aliases.values_mut()).collect();
@@ -136,7 +136,7 @@ impl<'n> Decoded<'n> {
     }
 }
 
-/// Only the values where a truth is true.
+/// Only the values where the mask is true.
 fn filtered(arrays: Vec<ArrayRef>, kept: &BooleanArray) -> Result<Vec<ArrayRef>> {
     let filter = FilterBuilder::new(kept).optimize().build();
     let bytes = arrays.iter().map(|array| array.get_array_memory_size() as u64).sum();
@@ -172,9 +172,9 @@ mod tests {
     fn what_is_near_is_read_together() {
         let count = 4 * MANY_ENTRIES + 7;
         let of = |kept: &[usize]| {
-            let mut truths = vec![false; count];
-            kept.iter().for_each(|&at| truths[at] = true);
-            runs(&truths.into())
+            let mut mask = vec![false; count];
+            kept.iter().for_each(|&at| mask[at] = true);
+            runs(&mask.into())
         };
         assert_eq!(of(&[]), []);
         assert_eq!(of(&[3, 4, 9]), [(3, 10)]);

@@ -60,18 +60,18 @@ impl OpenOptions {
         self
     }
 
-    /// Memory in bytes that the file may make its reader take ([`DEFAULT_MEMORY_BUDGET_BYTES`] unless told otherwise),
-    /// beyond what the caller asks for: metadata of all that is opened, counted together, and what every reading request
-    /// has in flight. Where a request needs more it is fetched in parts. Values are the caller's own wish and may be
-    /// more, up to [`MAX_BUDGET_EXPANSION`] times the stored bytes that they come from; what goes beyond that is refused.
+    /// Memory budget in bytes, by default [`DEFAULT_MEMORY_BUDGET_BYTES`]. It limits the metadata of everything that is
+    /// opened, in total, and the data in flight of each read request; larger requests are fetched in parts. Returned
+    /// values may exceed the budget, up to [`MAX_BUDGET_EXPANSION`] times the stored bytes that they are decoded from;
+    /// beyond that, reading fails.
     #[must_use]
     pub fn with_memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = bytes;
         self
     }
 
-    /// Whether to count what reading costs, for [`Ntuple::metrics`]; not unless told so. The clocks cost about a
-    /// microsecond a page.
+    /// Whether to collect read statistics for [`Ntuple::metrics`]. Off by default: the timers add about a microsecond
+    /// per page.
     #[must_use]
     pub fn with_metrics(mut self, metrics: bool) -> Self {
         self.metrics = metrics;
@@ -81,8 +81,8 @@ impl OpenOptions {
     /// Opens the file.
     ///
     /// # Errors
-    /// Not found, with what an interrupted writer may have left, or storage errors of the system; unsupported for URLs;
-    /// corrupt if it is no ROOT file.
+    /// Not found, with the temporary files that an interrupted writer may have left; storage errors of the system;
+    /// unsupported for URLs; corrupt if the file is not a ROOT file.
     pub fn open_file(self) -> Result<File> {
         check_local(&self.location.path)?;
         let source = FileSource::open(&self.location.path).map_err(|error| missing(&self.location.path, error))?;
@@ -101,7 +101,7 @@ impl OpenOptions {
     }
 }
 
-/// The error of a file that cannot be opened, with what there is instead of one that does not exist.
+/// The error of a file that cannot be opened. If it does not exist, the temporary files of its writers are listed.
 #[cold]
 fn missing(path: &Path, error: tupelo_storage::Error) -> Error {
     let left = match error.kind() {
@@ -117,18 +117,18 @@ fn missing(path: &Path, error: tupelo_storage::Error) -> Error {
             format!("`tupelo verify --repair {}` repairs the newest under its own name", newest.display())
         }
         ([_], []) => {
-            "it has no checkpoint, so there is nothing to restore; delete it when no writer is at work".to_owned()
+            "it has no checkpoint, so there is nothing to restore; delete it if no writer is running".to_owned()
         }
         (_, []) => {
-            "they have no checkpoint, so there is nothing to restore; delete them when no writer is at work".to_owned()
+            "they have no checkpoint, so there is nothing to restore; delete them if no writer is running".to_owned()
         }
     };
-    let left = format!("a writer that was stopped, or is still at work, has left {}", names.join(", "));
+    let left = format!("a writer that was stopped or is still running has left {}", names.join(", "));
     Error::not_found(format!("{error}; {left}: {advice}")).caused_by(error)
 }
 
-/// Whether a checkpoint may be found in the temporary file of a writer that was stopped, by its size alone. Writers keep the
-/// first bytes in memory, so one that was killed early has left less than the header of a file.
+/// Whether the temporary file of a stopped writer is large enough to hold a checkpoint. Writers keep the first bytes in
+/// memory, so a writer that was killed early leaves less than a file header.
 pub(crate) fn may_be_repaired(temporary: &Path) -> bool {
     FileSource::open(temporary).and_then(|source| source.size()).map_or(true, |size| size >= container::BEGIN)
 }
@@ -151,8 +151,8 @@ pub struct Object {
 }
 
 impl Object {
-    /// The shortest name by which the object can be opened: the path, with the cycle (`Events;1`) where there is a newer
-    /// one.
+    /// The shortest name by which the object can be opened: the path, with the cycle (`Events;1`) where there is a
+    /// newer one.
     pub fn name(&self) -> String {
         match self.is_newest {
             true => self.path.clone(),
@@ -212,22 +212,22 @@ impl File {
         self
     }
 
-    /// What reading from the file cost so far; none unless [`File::with_metrics`] asked for it.
+    /// The read statistics so far, or `None` if they are not enabled with [`File::with_metrics`].
     pub fn metrics(&self) -> Option<Metrics> {
         self.file.counters().read(pool::threads())
     }
 
-    /// Counts what reading costs from now on, for [`File::metrics`] and [`Ntuple::metrics`].
+    /// Collects read statistics from now on, for [`File::metrics`] and [`Ntuple::metrics`].
     #[must_use]
     pub fn with_metrics(mut self) -> Self {
         self.file = self.file.with_metrics();
         self
     }
 
-    /// Memory in bytes that the ntuples which are opened from now on may make their reader take ([`DEFAULT_MEMORY_BUDGET_BYTES`] unless told otherwise),
-    /// beyond what the caller asks for: their metadata, counted together, and what every reading request
-    /// has in flight. Where a request needs more it is fetched in parts. Values are the caller's own wish and may be
-    /// more, up to [`MAX_BUDGET_EXPANSION`] times the stored bytes that they come from; what goes beyond that is refused.
+    /// Memory budget in bytes of the ntuples that are opened from now on, by default [`DEFAULT_MEMORY_BUDGET_BYTES`].
+    /// It limits their metadata, in total, and the data in flight of each read request; larger requests are fetched in
+    /// parts. Returned values may exceed the budget, up to [`MAX_BUDGET_EXPANSION`] times the stored bytes that they
+    /// are decoded from; beyond that, reading fails.
     #[must_use]
     pub fn with_memory_budget(mut self, bytes: u64) -> Self {
         self.file = self.file.with_memory_budget(bytes);

@@ -47,7 +47,7 @@ struct Inner {
     source: Metadata,
     path: String,
     schema: Arc<Schema>,
-    /// Made when a field is first asked for by its name.
+    /// Created when a field is first looked up by name.
     names: OnceLock<Names>,
     warnings: Vec<String>,
     compressed: bool,
@@ -60,7 +60,7 @@ impl Ntuple {
             format!("field '{}' is left out: {}", dropped.field.escape_debug(), dropped.reason)
         };
         let warnings = source.descriptor().dropped().iter().map(dropped).collect();
-        // A damaged page list is told to whoever reads entries of it; it does not keep the ntuple from being opened.
+        // A damaged page list is reported when its entries are read; the ntuple can still be opened.
         let compressed = is_compressed(&source, &schema).unwrap_or(true);
         let (path, schema, names) = (path.to_owned(), Arc::new(schema), OnceLock::new());
         let inner = Inner { source, path, schema, names, warnings, compressed };
@@ -117,9 +117,9 @@ impl Ntuple {
         self.descriptor().clusters()
     }
 
-    /// What tells this state of the file from any other: 16 hexadecimal digits that are different after the file was
-    /// written anew or something was added to it, and the same for a copy. They come from the file's header, its size,
-    /// the ntuple's anchor and its footer; no page is read.
+    /// An identifier of this state of the file: 16 hexadecimal digits that change when the file is rewritten or
+    /// appended to, and are the same for a copy. It is computed from the file header and size and the anchor and footer
+    /// of the ntuple; no page is read.
     ///
     /// # Errors
     /// Storage errors.
@@ -186,7 +186,8 @@ impl Ntuple {
     /// this ntuple of which each of its entries speaks, and `_userData` what it says.
     ///
     /// # Errors
-    /// Not found, with near names; corrupt if it cannot be read, or has attribute sets itself, which the format forbids.
+    /// Not found, with near names; corrupt if it cannot be read, or has attribute sets itself, which the format
+    /// forbids.
     pub fn attribute_set(&self, name: &str) -> Result<Self> {
         match self.descriptor().attribute_sets().iter().find(|set| set.name == name) {
             Some(set) => self.open_attribute_set(set),
@@ -262,8 +263,8 @@ impl Ntuple {
         Objects::new(self.clone(), path).map_err(|e| self.context(e))
     }
 
-    /// What reading from the file cost so far, its other ntuples and attribute sets included; none unless
-    /// [`with_metrics`](crate::OpenOptions::with_metrics) asked for it.
+    /// The read statistics of the file so far, including its other ntuples and attribute sets, or `None` if they are
+    /// not enabled with [`with_metrics`](crate::OpenOptions::with_metrics).
     pub fn metrics(&self) -> Option<Metrics> {
         self.source().counters().read(pool::threads())
     }

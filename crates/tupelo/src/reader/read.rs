@@ -16,17 +16,17 @@ use crate::plan::{ColumnOf, ColumnTable, Segment};
 use crate::schema::{Field, Schema};
 use crate::{Error, Result, plan};
 
-/// Memory of a batch for those who do not say how large they want it, in bytes: 8 MiB.
+/// Default memory of a batch in bytes: 8 MiB.
 pub const DEFAULT_BATCH_BYTES: u64 = 8 << 20;
-/// Clusters that are looked at to guess how many bytes an entry has.
+/// Clusters sampled to estimate the size of an entry.
 const SAMPLED_CLUSTERS: usize = 16;
 
-/// Single entries are read together with those between them, if these take no more than this in each column, in bytes:
-/// that is sooner done than to begin anew.
+/// Single entries are read in one range if the entries between them take at most this many bytes in each column,
+/// because a separate range costs more.
 const NEAR_BYTES: u64 = 16 << 10;
-/// As many entries are near in any case.
+/// Single entries at most this far apart are always read in one range.
 const NEAR_ENTRIES: u64 = 64;
-/// Single entries, with those between them, are decoded in parts of about this many bytes in memory.
+/// Single entries and the entries between them are decoded in parts of about this many bytes in memory.
 const TAKEN_BYTES: u64 = 64 << 20;
 
 /// Which fields and entries to read, and how.
@@ -57,9 +57,10 @@ impl Read {
     }
 
     /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules stand
-    /// [here](crate::schema#reading-as-another-schema). It takes the place of what was chosen. Its top-level fields are found
-    /// by name, and so are the members of records; what it leaves out is not read, and members that are not on disk
-    /// are zero, empty or null. Names, order, types, nullability and metadata of what is read are those of the schema.
+    /// [here](crate::schema#reading-as-another-schema). It takes the place of what was chosen. Its top-level fields are
+    /// found by name, and so are the members of records; what it leaves out is not read, and members that are not on
+    /// disk are zero, empty or null. Names, order, types, nullability and metadata of what is read are those of the
+    /// schema.
     ///
     /// Values that do not fit their new type are errors when they are read, of the kind
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), with field and entry.
@@ -83,8 +84,8 @@ impl Read {
     }
 
     /// The same without the fields that dotted paths or globs name, and without all below them: of the patterns of
-    /// [`Ntuple::read`] those that are not wanted. A record of which nothing is left goes, too. Fields that are not chosen
-    /// anyway may be named.
+    /// [`Ntuple::read`] those that are not wanted. A record of which nothing is left goes, too. Fields that are not
+    /// chosen anyway may be named.
     /// ```no_run
     /// let ntuple = tupelo::open("events.root:Events").open()?;
     /// let batch = ntuple.read(["Muon_*"])?.without(["Muon_genPart*"])?.to_batch()?;
@@ -135,7 +136,7 @@ impl Read {
         ArrowSchema::new(fields).with_metadata(schema.metadata().clone()).into()
     }
 
-    /// Only these entries; a range that reaches behind the last entry ends there.
+    /// Restricts reading to a range of entries. A range that extends past the end of the ntuple is truncated.
     #[must_use]
     pub fn entries(mut self, range: impl RangeBounds<u64>) -> Self {
         let last = self.ntuple.entries();
@@ -163,10 +164,10 @@ impl Read {
         self
     }
 
-    /// Only the entries for which `cut` is true, of those chosen otherwise; null counts as false. It takes the place of an
-    /// earlier cut. It is shown the fields that the patterns choose, which need not be among those that are read, in
-    /// batches of any size. Those fields are read first; of the others, pages that hold no entry to keep are neither read
-    /// nor decoded, unless two such entries are within 1024 of each other.
+    /// Only the entries for which `cut` is true, of those chosen otherwise; null counts as false. It takes the place of
+    /// an earlier cut. It is shown the fields that the patterns choose, which need not be among those that are read, in
+    /// batches of any size. Those fields are read first; of the others, pages that hold no entry to keep are neither
+    /// read nor decoded, unless two such entries are within 1024 of each other.
     /// ```no_run
     /// use arrow_array::{BooleanArray, cast::AsArray, types::Float32Type};
     ///
@@ -180,8 +181,8 @@ impl Read {
     /// ```
     ///
     /// # Errors
-    /// Not found, with near names, for a pattern that fits no field. Reading then gives the errors of `cut`, and invalid
-    /// argument where its answer is not as long as the batch.
+    /// Not found, with near names, for a pattern that fits no field. Reading then gives the errors of `cut`, and
+    /// invalid argument where its answer is not as long as the batch.
     pub fn with_cut<S: AsRef<str>>(
         mut self,
         patterns: impl AsRef<[S]>,
@@ -192,7 +193,8 @@ impl Read {
         Ok(self)
     }
 
-    /// Only the entries for which an expression is true: as [`Read::with_cut`], with the fields and aliases that it names.
+    /// Only the entries for which an expression is true: as [`Read::with_cut`], with the fields and aliases that it
+    /// names.
     /// ```no_run
     /// let ntuple = tupelo::open("events.root:Events").open()?;
     /// let dimuons = ntuple.read(["Muon_*"])?.with_where(&"len(Muon_pt) == 2 and sum(Muon_charge) == 0".parse()?)?;
@@ -212,11 +214,12 @@ impl Read {
         Computed::new(name, expression, &self.ntuple, &self.aliases).map_err(|e| self.ntuple.context(e))
     }
 
-    /// Names for expressions, which those of [`Read::with_computed`] and [`Read::with_where`] that come after may use as if
-    /// they were fields, before fields of the same name. They may name each other, in any order.
+    /// Names for expressions, which those of [`Read::with_computed`] and [`Read::with_where`] that come after may use
+    /// as if they were fields, before fields of the same name. They may name each other, in any order.
     ///
     /// # Errors
-    /// Invalid argument for aliases that need each other, and for two of the same name; those of [`Read::with_computed`].
+    /// Invalid argument for aliases that need each other, and for two of the same name; those of
+    /// [`Read::with_computed`].
     pub fn with_aliases(mut self, aliases: impl IntoIterator<Item = (String, Expression)>) -> Result<Self> {
         let added = Arc::make_mut(&mut self.aliases).add(aliases.into_iter().collect(), &self.ntuple);
         added.map_err(|e| self.ntuple.context(e))?;
@@ -252,8 +255,8 @@ impl Read {
         self.with_aliases([(name.to_owned(), expression.clone())])?.with_alias_column(name)
     }
 
-    /// Values for all entries of the ntuple, which later expressions and [`Read::with_computed`] find by the name of the
-    /// field, as an alias. Of them those of the entries are taken that are read.
+    /// Values for all entries of the ntuple, which later expressions and [`Read::with_computed`] find by the name of
+    /// the field, as an alias. Of them those of the entries are taken that are read.
     /// ```no_run
     /// # use std::sync::Arc;
     /// use arrow_array::Float32Array;
@@ -267,8 +270,8 @@ impl Read {
     /// ```
     ///
     /// # Errors
-    /// Invalid argument for the name of a field or an alias that is there already, and for fewer or more values than the
-    /// ntuple has entries.
+    /// Invalid argument for the name of a field or an alias that is there already, and for fewer or more values than
+    /// the ntuple has entries.
     pub fn with_values(mut self, field: ArrowField, values: ArrayRef) -> Result<Self> {
         self.check_new(field.name())?;
         let given = Arc::make_mut(&mut self.aliases).give(field, values, &self.ntuple);
@@ -316,11 +319,11 @@ impl Read {
         self
     }
 
-    /// Single entries, in the order given, which may repeat them; the range of [`Read::entries`] and a cut do not count.
-    /// Only the pages that hold them are read, in one request of many ranges where the source is far.
+    /// Reads single entries in the given order, which may contain duplicates; the range of [`Read::entries`] and cuts
+    /// are ignored. Only the pages that hold these entries are read, in one request of many ranges for remote sources.
     ///
     /// # Errors
-    /// Invalid argument for an entry behind the last one, and those of [`Read::to_batch`].
+    /// Invalid argument for an entry past the end of the ntuple, and those of [`Read::to_batch`].
     pub fn take(&self, entries: &[u64]) -> Result<RecordBatch> {
         let take = || {
             let count = self.ntuple.entries();
@@ -369,18 +372,18 @@ impl Read {
         take_places(&batch, places)
     }
 
-    /// How far entries are apart that are read together, and how many are decoded at once.
+    /// The maximum distance of entries that are read in one range, and the number of entries that are decoded at once.
     fn near_entries(&self) -> (u64, u64) {
         let columns: usize = self.read_fields().into_iter().map(|field| plan::columns(field).len()).sum();
-        // Where page lists are damaged, reading says so.
+        // A damaged page list is reported when its entries are read.
         let bytes = self.bytes_per_entry().unwrap_or(f64::MAX).max(1.0);
         let near = (NEAR_BYTES.saturating_mul(columns as u64) as f64 / bytes) as u64;
         let near = near.max(NEAR_ENTRIES);
         (near, ((TAKEN_BYTES as f64 / bytes) as u64).max(near))
     }
 
-    /// The same with the hidden sources of projected fields, so that these can be written as projected fields. A source of
-    /// which some projected fields are not chosen stays away.
+    /// The same with the hidden sources of projected fields, so that these can be written as projected fields. A source
+    /// of which some projected fields are not chosen stays away.
     pub(crate) fn with_projected_sources(mut self) -> Self {
         if self.sources.is_some() {
             return self;
@@ -430,8 +433,8 @@ impl Read {
         self.decode(self.entries.clone())
     }
 
-    /// Batches of `count` entries, the last one perhaps of fewer. With a cut they hold what it keeps of so many, which may
-    /// be nothing.
+    /// Batches of `count` entries, the last one perhaps of fewer. With a cut they hold what it keeps of so many, which
+    /// may be nothing.
     ///
     /// # Errors
     /// Invalid argument for 0.
@@ -443,8 +446,8 @@ impl Read {
         Ok(Batches::new(self, count, true, bytes_per_entry))
     }
 
-    /// Batches of about `bytes` bytes in memory, with what a cut looks at before it keeps some. They end where pages end
-    /// as far as that can be, so that no page is decoded twice.
+    /// Batches of about `bytes` bytes in memory, with what a cut looks at before it keeps some. They end where pages
+    /// end as far as that can be, so that no page is decoded twice.
     ///
     /// # Errors
     /// Corrupt where the page lists are damaged.
@@ -454,8 +457,8 @@ impl Read {
         Ok(Batches::new(self, entries.max(1), false, bytes_per_entry))
     }
 
-    /// What an entry takes in memory on average while it is read, with what a cut looks at, in bytes, judged by the first
-    /// clusters.
+    /// What an entry takes in memory on average while it is read, with what a cut looks at, in bytes, judged by the
+    /// first clusters.
     ///
     /// # Errors
     /// Corrupt where the page lists are damaged.
@@ -555,12 +558,12 @@ impl Read {
     }
 }
 
-/// Entries, which ascend, in runs of those that are near to each other.
+/// Splits ascending entries into ranges of entries that are at most `near` apart.
 fn runs(entries: &[u64], near: u64) -> Vec<Range<u64>> {
     entries.chunk_by(|a, b| b - a <= near).map(|run| run[0]..run[run.len() - 1] + 1).collect()
 }
 
-/// Entries, which ascend, in parts of which about so many are decoded with those between them; at least one part.
+/// Splits ascending entries into parts that decode about `most` entries, including those in between; at least one part.
 fn parts(entries: &[u64], near: u64, most: u64) -> impl Iterator<Item = &[u64]> {
     let mut decoded = 0;
     let mut is_same = move |a: &u64, b: &u64| {
@@ -583,7 +586,7 @@ fn parts(entries: &[u64], near: u64, most: u64) -> impl Iterator<Item = &[u64]> 
 fn take_places(batch: &RecordBatch, places: Vec<u64>) -> Result<RecordBatch> {
     let places = UInt64Array::from(places);
     let columns = arrow_select::take::take_arrays(batch.columns(), &places, None)?;
-    // Without columns, too, there are as many entries.
+    // The number of rows must be set for batches without columns.
     let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }

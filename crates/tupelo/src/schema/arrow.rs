@@ -236,7 +236,7 @@ impl Primitive {
     }
 }
 
-/// The column encoding that a field's first column has unless something else is asked for: ROOT's choice.
+/// The default encoding of the first column of a field, as in ROOT.
 pub(crate) fn default_column_type(field: &Field, compressed: bool) -> Option<ColumnType> {
     let plain = match &field.kind {
         // ROOT stores Double32_t in split encoding even where nothing is compressed.
@@ -519,8 +519,8 @@ fn pair(field: &FieldRef) -> Result<Box<Field>> {
     Ok(Box::new(Field::new("_0", type_name, Kind::Tuple(items))))
 }
 
-/// The type name of an optional. One of an untyped record has none: it is stored as an untyped collection of no or one
-/// item, and ROOT reads it as that.
+/// The type name of an optional. An optional of an untyped record has no type name: it is stored, and read by ROOT, as
+/// an untyped collection of at most one item.
 fn optional_type_name(item: &Field) -> Result<String> {
     match item.type_name.is_empty() {
         true => Ok(String::new()),
@@ -528,7 +528,7 @@ fn optional_type_name(item: &Field) -> Result<String> {
     }
 }
 
-/// `base<T, …>`, which needs all its arguments to have names.
+/// `base<T, …>`. All arguments must have type names.
 fn typed(base: &str, arguments: &[Field]) -> Result<String> {
     let Some(untyped) = arguments.iter().find(|argument| argument.type_name.is_empty()) else {
         let names: Vec<_> = arguments.iter().map(|argument| argument.type_name.as_str()).collect();

@@ -79,8 +79,8 @@ pub enum Kind {
     Collection(Box<Field>),
     /// A collection of key–value pairs.
     Map(Box<Field>),
-    /// No or one value: `std::optional`, `std::unique_ptr`. An optional of an untyped record has no type name, and is
-    /// an untyped collection when it is read again.
+    /// At most one value: `std::optional`, `std::unique_ptr`. An optional of an untyped record has no type name and is
+    /// read back as an untyped collection.
     Optional(Box<Field>),
     /// Named members; base classes are called `:_0`, `:_1`, ….
     Record(Vec<Field>),

@@ -12,10 +12,10 @@ use crate::{Error, Result};
 
 /// Memory that a file may make its reader take by default: 1 GiB.
 pub const DEFAULT_MEMORY_BUDGET_BYTES: u64 = 1 << 30;
-/// Values may be more than the memory budget if they are at most so many times the stored bytes that they come from.
+/// Values may exceed the memory budget if they take at most this multiple of the stored bytes that they come from.
 pub const MAX_BUDGET_EXPANSION: u64 = 1024;
 
-/// Sealed pages that are fetched at once, in bytes, where the memory budget has so much left.
+/// Sealed pages that are fetched at once, in bytes, if the memory budget allows it.
 const FETCH_BYTES: u64 = 64 << 20;
 
 /// The memory that one open file may take; clones count together.

@@ -16,8 +16,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// The header of a ROOT file in its longer layout, with the UUID after it, in bytes.
 const FILE_HEADER_BYTES: u64 = 93;
-/// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names not
-/// counted, in bytes.
+/// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names
+/// not counted, in bytes.
 const FIELD_MEMORY: u64 = 4096;
 /// Copies of a field's texts in these.
 const TEXT_COPIES: u64 = 6;
@@ -163,7 +163,7 @@ impl Metadata {
         self.verifies
     }
 
-    /// XXH3 of what is different when the ntuple or the file around it is written anew: the file's header with its
+    /// XXH3 of what changes when the ntuple or the file around it is rewritten: the file's header with its
     /// UUID, its size, the anchor, and the footer as it is stored. Page lists and pages are not read.
     pub(crate) fn identity(&self) -> Result<u64> {
         let (size, anchor) = (self.file.size(), &self.anchor);
@@ -215,8 +215,8 @@ impl Metadata {
         Ok(())
     }
 
-    /// Reads the page lists of several groups with few requests, as far as that works: what fails is read again by itself
-    /// when it is needed.
+    /// Reads the page lists of several groups with few requests, as far as that works: what fails is read again by
+    /// itself when it is needed.
     fn prefetch_page_lists(&self, groups: Range<usize>) {
         let records = self.descriptor.cluster_groups();
         let missing: Vec<usize> = {
@@ -243,7 +243,7 @@ impl Metadata {
         self.first_clusters(entries, usize::MAX)
     }
 
-    /// The first clusters that hold entries of a range, at most so many. Page lists after them are not read.
+    /// The first clusters that hold entries of a range, at most `most`. Page lists after them are not read.
     pub(crate) fn first_clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
         let mut clusters = Vec::new();
         let groups = self.descriptor.cluster_groups();

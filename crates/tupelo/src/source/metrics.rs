@@ -1,4 +1,4 @@
-//! What reading cost.
+//! Read statistics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tupelo_storage::adapter::{Clock, Meter, Time};
 
-/// What reading from a file cost since it was opened: asked for by `with_metrics`, given by `metrics()`.
+/// Read statistics of a file since it was opened. Enabled by `with_metrics`, returned by `metrics()`.
 ///
 /// The names in brackets are those of the counters of ROOT's `RPageSourceFile` (`RNTupleReader::GetMetrics`) that count
 /// the same. Times are summed over threads, so that with several threads they may be more than `elapsed`.
@@ -18,7 +18,8 @@ pub struct Metrics {
     pub requests: u64,
     /// Bytes that those read (`szReadPayload` + `szReadOverhead`).
     pub read_bytes: u64,
-    /// Bytes of the sealed pages that were decoded, checksums included (`szReadPayload`); metadata are in `read_bytes` only.
+    /// Bytes of the sealed pages that were decoded, checksums included (`szReadPayload`); metadata are in `read_bytes`
+    /// only.
     pub page_bytes: u64,
     /// Pages decoded (`nPageUnsealed`).
     pub pages: u64,
@@ -37,7 +38,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Bytes read that were no part of a decoded page, as a share of those that were (`fracReadOverhead`).
+    /// Bytes read outside of decoded pages, relative to the bytes of decoded pages (`fracReadOverhead`).
     pub fn read_overhead(&self) -> f64 {
         ratio(self.read_bytes.saturating_sub(self.page_bytes) as f64, self.page_bytes as f64)
     }
@@ -62,8 +63,8 @@ impl Metrics {
         ratio(self.unpacked_bytes as f64, self.elapsed.as_secs_f64())
     }
 
-    /// Time in which threads neither read, nor decompressed, nor decoded: they planned, put arrays together, or had nothing
-    /// to do.
+    /// Time in which threads neither read, nor decompressed, nor decoded: they planned, put arrays together, or had
+    /// nothing to do.
     pub fn idle(&self) -> Duration {
         let all = self.elapsed.saturating_mul(u32::try_from(self.threads).unwrap_or(u32::MAX));
         all.saturating_sub(self.read.wall + self.decompress.wall + self.decode.wall)

@@ -79,7 +79,7 @@ impl File {
         self.work.as_ref().map_or(Ok(()), |work| work.take(metadata))
     }
 
-    /// Counts what reading costs from now on.
+    /// Enables read statistics.
     pub(crate) fn with_metrics(self) -> Self {
         let (counters, meter) = Counters::metered();
         Self { source: Arc::new(MeteredSource::new(self.source, &meter)), counters, ..self }

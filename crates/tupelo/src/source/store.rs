@@ -39,7 +39,8 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
     /// The bytes of a sealed page, checksum included. The range is within its blob.
     fn page_range(&self, page: &PageInfo) -> Result<BlobRange>;
 
-    /// Whether the decoding thread reads this range itself, with [`PageStore::read_into`], and nothing is fetched ahead.
+    /// Whether the decoding thread reads this range itself, with [`PageStore::read_into`], and nothing is fetched
+    /// ahead.
     fn is_read_in_place(&self, range: &BlobRange) -> bool;
 
     /// Fetches ranges with as few requests as the hints allow; gives the bytes of each.
@@ -81,7 +82,7 @@ impl PageStore for FileStore {
         match offset.checked_add(bytes).and_then(|end| end.checked_add(checksum)) {
             Some(end) if end <= size => Ok(BlobRange { blob: FILE, start: offset, end }),
             _ => {
-                let what = format!("{bytes} bytes at offset {offset} lie behind the end of the file ({size} bytes)");
+                let what = format!("{bytes} bytes at offset {offset} lie past the end of the file ({size} bytes)");
                 Err(Error::corrupt(what))
             }
         }

@@ -343,7 +343,7 @@ impl ClusterBuilder {
         // Pages that are not compressed would only move to the cache of another core.
         if !self.is_compressed || bytes < pool::SMALL_BYTES || !pool::is_concurrent() {
             // A page may take its codec a second: a caller who is cancelled does not wait for it.
-            let sealed = pool::apart(bytes, move || pool::map(pages, bytes, |page| Ok(page.seal())))?;
+            let sealed = pool::run_detached(bytes, move || pool::map(pages, bytes, |page| Ok(page.seal())))?;
             return sealed.into_iter().try_for_each(|page| self.put_sealed(page));
         }
         self.sealing_bytes += pages.iter().map(|page| page.page.max_sealed_bytes()).sum::<u64>();

@@ -542,7 +542,7 @@ fn check_readable(header: &Header, checksum: u64, footer: &Footer) -> Result<()>
 
 fn put_envelope(sink: &dyn PageSink, options: &WriteOptions, envelope: Vec<u8>) -> Result<EnvelopeLink> {
     let (length, compression) = (envelope.len() as u64, options.compression);
-    let stored = pool::apart(length, move || {
+    let stored = pool::run_detached(length, move || {
         let mut stored = Vec::new();
         compression::compress(compression, &envelope, &mut stored)?;
         Ok(stored)

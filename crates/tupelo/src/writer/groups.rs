@@ -1,13 +1,13 @@
-//! Merging of cluster groups: each checkpoint adds a group, and groups of similar size are merged by writing a common page
-//! list. Footers list O(log n) groups, and each cluster is listed anew O(log n) times. Pages are not moved.
+//! Merging of cluster groups: each checkpoint adds a group, and groups of similar size are merged by writing a common
+//! page list. Footers list O(log n) groups, and each cluster is listed O(log n) times. Pages are not moved.
 
 use tupelo_format::envelope::{ClusterGroupRecord, ClusterSummary, ColumnPages, PageList};
 
 use crate::Result;
 use crate::reader::Ntuple;
 
-/// Groups are merged when together they have this many times the clusters of the largest of them, rounded up to a power of
-/// it.
+/// Groups are merged when together they have this many times the clusters of the largest of them, rounded up to a power
+/// of it.
 const FAN_IN: u64 = 8;
 /// Limit of a merged page list, in bytes before compression: 1 MiB. A reader fetches and parses a page list as a whole.
 const MAX_MERGED_BYTES: u64 = 1 << 20;
@@ -40,8 +40,8 @@ impl Groups {
         Self { lists: (0..groups).map(|_| List::Stored).collect(), existing: Some(ntuple.clone()) }
     }
 
-    /// Merges new clusters, whose page list has so many bytes, with the newest groups if these are due. Returns the number
-    /// of groups that stay, and the clusters of the group after them.
+    /// Merges new clusters, whose page list takes `list_bytes`, with the newest groups if these are due. Returns the
+    /// number of groups that stay, and the clusters of the group after them.
     pub(super) fn merge(
         &mut self,
         records: &[ClusterGroupRecord],
@@ -74,7 +74,8 @@ impl Groups {
         self.lists.push(if is_long { List::Sealed } else { List::Known(clusters) });
     }
 
-    /// Reads the page lists from a group on that are not in memory yet. Returns false if one of them must not be merged.
+    /// Reads the page lists from a group on that are not in memory yet. Returns false if one of them must not be
+    /// merged.
     fn load(&mut self, records: &[ClusterGroupRecord], from: usize) -> Result<bool> {
         for group in from..self.lists.len() {
             if let (Some(List::Stored), Some(record)) = (self.lists.get(group), records.get(group)) {
@@ -118,8 +119,8 @@ pub(super) fn write(header_checksum: u64, clusters: &[Listed]) -> Vec<u8> {
 /// The index from which groups are merged with a new one; each has a number of clusters and a page list size in bytes.
 ///
 /// A group of at least `FAN_IN^level` clusters is of that level. The newest groups up to a level are merged as soon as
-/// together they are of a higher one. So each level has fewer than `FAN_IN` groups, and each cluster is merged at most once
-/// per level.
+/// together they are of a higher one. So each level has fewer than `FAN_IN` groups, and each cluster is merged at most
+/// once per level.
 fn first_merged(groups: &[(u64, u64)], new: (u64, u64)) -> usize {
     let level = |clusters: u64| clusters.max(1).ilog(FAN_IN);
     let highest = groups.iter().map(|group| level(group.0)).max().unwrap_or(0);

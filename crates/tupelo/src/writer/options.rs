@@ -12,8 +12,8 @@ use crate::{Error, Result};
 
 /// Compressed size at which a cluster is complete, in bytes: 128 MiB.
 pub const DEFAULT_CLUSTER_BYTES: u64 = 128 << 20;
-/// Uncompressed size at which a cluster is complete even if it compresses better than expected, in bytes: 1280 MiB, or ten
-/// times the compressed size where that is more.
+/// Uncompressed size at which a cluster is complete even if it compresses better than expected, in bytes: 1280 MiB, or
+/// ten times the compressed size where that is more.
 const MAX_UNPACKED_CLUSTER_BYTES: u64 = 1280 << 20;
 /// Default of the largest page, in uncompressed bytes: 1 MiB.
 pub const DEFAULT_PAGE_BYTES: u64 = 1 << 20;
@@ -90,9 +90,9 @@ impl WriteOptions {
 
     /// Column encoding of one field, by dotted path: `Real16`, `Real32` (for doubles), `Real32Trunc(BITS)` of 10 to 31
     /// bits, `Real32Quant(BITS,MIN,MAX)` of 1 to 32 bits, `Index32`, or any other that fits the field's type. For a
-    /// collection of numbers it applies to the numbers, unless it is an index type. ROOT 6.40 cannot read `SplitReal16`.
-    /// Writing values that the encoding cannot hold is an error: values outside a range, and finite values that would
-    /// become infinite.
+    /// collection of numbers it applies to the numbers, unless it is an index type. ROOT 6.40 cannot read
+    /// `SplitReal16`. Writing values that the encoding cannot hold is an error: values outside a range, and finite
+    /// values that would become infinite.
     ///
     /// # Errors
     /// Invalid argument for an encoding that does not exist. Whether it fits the field is checked when writing begins.
@@ -108,26 +108,26 @@ impl WriteOptions {
         self
     }
 
-    /// Compressed size at which a cluster is complete, in bytes; the default is [`DEFAULT_CLUSTER_BYTES`]. A cluster that
-    /// compresses well is complete at 1280 MiB uncompressed, or at ten times this size where that is more.
+    /// Compressed size at which a cluster is complete, in bytes; the default is [`DEFAULT_CLUSTER_BYTES`]. A cluster
+    /// that compresses well is complete at 1280 MiB uncompressed, or at ten times this size where that is more.
     #[must_use]
     pub fn with_cluster_bytes(mut self, bytes: u64) -> Self {
         self.cluster_bytes = bytes;
         self
     }
 
-    /// Makes a checkpoint after so many clusters; 0, the default, disables that. See
+    /// Makes a checkpoint every `clusters` clusters; 0, the default, disables that. See
     /// [`NtupleWriter::checkpoint`](super::NtupleWriter::checkpoint).
     ///
-    /// Automatic checkpoints are delayed until the records of all checkpoints together take no more bytes than the data,
-    /// except for the first 64 KiB of records.
+    /// Automatic checkpoints are delayed until the records of all checkpoints together take no more bytes than the
+    /// data, except for the first 64 KiB of records.
     #[must_use]
     pub fn with_checkpoint_clusters(mut self, clusters: u64) -> Self {
         self.checkpoint.clusters = (clusters > 0).then_some(clusters);
         self
     }
 
-    /// Makes a checkpoint after so many stored bytes, at the end of a cluster; 0 disables that. The default is
+    /// Makes a checkpoint every `bytes` stored bytes, at the end of a cluster; 0 disables that. The default is
     /// [`DEFAULT_CHECKPOINT_BYTES`].
     #[must_use]
     pub fn with_checkpoint_bytes(mut self, bytes: u64) -> Self {
@@ -135,7 +135,7 @@ impl WriteOptions {
         self
     }
 
-    /// Makes a checkpoint after so much time, when the next batch is written and if there is enough data; that ends the
+    /// Makes a checkpoint every `time`, when the next batch is written and if there is enough data; this closes the
     /// open cluster. Zero disables that. The default is [`DEFAULT_CHECKPOINT_TIME`].
     #[must_use]
     pub fn with_checkpoint_time(mut self, time: Duration) -> Self {

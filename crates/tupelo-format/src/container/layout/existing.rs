@@ -53,7 +53,7 @@ impl Layout {
         if header.end > fetched.size() {
             return Err(header.cut_off(fetched.size()).into());
         }
-        // First, for this may take some rounds, and what comes before is done again in each.
+        // Read first: this may need several fetches, and each one repeats all preceding steps.
         let tree = directory::read_tree(fetched)?;
         let (mut free, free_place) = FreeList::read(fetched, &header)?;
         let info = StreamerInfo::read(fetched, &header)?;
@@ -62,12 +62,12 @@ impl Layout {
         Self::existing(fetched, datime, header, tree, (free, free_place), info)
     }
 
-    /// A file of which the directories can be read, but perhaps not what else [`Layout::update`] needs: that will be
-    /// written anew. Says what that is: the header, where the file is shorter than that says; the list of free segments,
-    /// so that no byte is known to be free; the streamer info, with the layouts that ntuples need.
+    /// Like [`Layout::update`], but only the directories must be readable: damaged parts are rewritten. Also returns
+    /// the names of these parts: the header, if the file is shorter than the header states; the list of free segments,
+    /// which is replaced by an empty one; the streamer info, which is replaced by the layouts that ntuples need.
     ///
     /// # Errors
-    /// Corrupt where a directory is damaged, or what one lists lies behind the end.
+    /// Corrupt if a directory is damaged or lists an object past the end of the file.
     pub fn repair(fetched: &FetchedRanges, datime: u32) -> Attempt<(Self, Vec<&'static str>)> {
         let (mut header, size) = (read_header(fetched)?, fetched.size());
         let tree = directory::read_tree(fetched)?;
@@ -80,7 +80,7 @@ impl Layout {
             (info_is_lost, "the streamer info"),
         ];
         let lost = parts.into_iter().filter_map(|(is_lost, part)| is_lost.then_some(part)).collect();
-        // Where the header may be wrong, nothing is called free but the rest of what is written anew.
+        // The header may be wrong, so only the remains of a rewritten record are freed.
         let cut = [
             (free_is_lost, behind(header.seek_free, header.nbytes_free)),
             (info_is_lost, behind(header.seek_info, header.nbytes_info)),
@@ -114,13 +114,13 @@ impl Layout {
             return Err(Error::corrupt("no top directory").into());
         };
         let head = fetched.get(0, record_at.saturating_add(room.min(RECORD_BYTES as u64)))?.to_vec();
-        // Leftovers behind the end, as of a crashed writer, become a free segment.
+        // Leftover bytes past the end, for example from a crashed writer, become a free segment.
         let mut start = header.end;
         if fetched.size() > header.end {
             start = fetched.size().max(header.end.saturating_add(MIN_SEGMENT_BYTES));
             free.release_bytes(header.end..start);
         }
-        // What is empty was not there.
+        // An empty range means that there was no readable free list.
         let superseded = Some(free_place).filter(|place| !place.is_empty()).into_iter().collect();
         let mut layout = Self::over(header, head, datime, directories);
         (layout.start, layout.info, layout.free, layout.superseded) = (start, info, free, superseded);

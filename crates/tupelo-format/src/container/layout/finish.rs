@@ -18,10 +18,10 @@ const INFO_TITLE: &str = "Doubly linked list";
 /// What to write to close a file, or to leave it readable at a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
-    /// To be appended where [`Layout::finish`] was told that the blobs end.
+    /// Bytes to append at the `end` that was passed to [`Layout::finish`].
     pub append: Bytes,
-    /// To be written then, in this order, once `append` is safely stored: first the file's header and top directory, in
-    /// one write, then the records of other directories. After each of them all directories lead to whole lists.
+    /// Writes to perform in this order once `append` is durable: first the file's header and top directory in one
+    /// write, then the records of other directories. After each write, all directories point to complete key lists.
     pub patches: Vec<(u64, Vec<u8>)>,
 }
 

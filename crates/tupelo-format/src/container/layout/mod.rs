@@ -1,9 +1,9 @@
-//! What a file holds while it is written: which bytes to append, and which to overwrite when it is closed.
+//! The layout of a file while it is written: which bytes to append, and which to overwrite when it is closed.
 //!
-//! Records are only ever appended; what they supersede becomes a free segment, one state later. Overwritten are the
-//! file's header with the top directory, and then the records of other directories, each of which points to a whole key
-//! list before and after. So a crash between any two writes leaves a file that can be read, by those too who look for
-//! nothing behind the end that the header names.
+//! Records are only appended; superseded records become free segments one state later. Only the file's header with the
+//! top directory and the records of other directories are overwritten, in this order, and each directory points to a
+//! complete key list before and after. A crash between any two writes therefore leaves a readable file, even for
+//! readers that ignore bytes past the end offset in the header.
 
 mod check;
 mod entries;
@@ -243,7 +243,7 @@ impl Layout {
         let mut parts: Vec<&str> = if above.is_empty() { Vec::new() } else { above.split('/').collect() };
         let is_text = |text: &str| !text.contains('\0');
         if name.is_empty() || parts.iter().any(|part| part.is_empty()) || !is_text(path) || !is_text(class_name) {
-            return Err(Error::unsupported(format!("'{}' is no path of an object", path.escape_debug())));
+            return Err(Error::unsupported(format!("'{}' is not a valid object path", path.escape_debug())));
         }
         // A key that is surely not shorter than the one to come.
         Key::place(u64::MAX, u64::MAX, [class_name, name, title], payload_bytes, self.datime)?;

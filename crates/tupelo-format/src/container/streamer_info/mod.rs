@@ -53,11 +53,11 @@ pub struct StreamerInfos {
 pub struct ClassInfo {
     /// C++ name.
     pub name: String,
-    /// Free text, in whatever encoding.
+    /// Free text of unspecified encoding.
     pub title: Vec<u8>,
-    /// Bits that ROOT keeps with it.
+    /// ROOT's object bits.
     pub bits: u32,
-    /// Version that the class gives itself; classes without one are told apart by their checksums.
+    /// Class version; classes without one are identified by their checksums.
     pub version: i32,
     /// ROOT's checksum over bases and members.
     pub checksum: u32,
@@ -70,9 +70,9 @@ pub struct ClassInfo {
 pub struct Element {
     /// Name of the member, or of the base class.
     pub name: String,
-    /// The comment behind the member, in whatever encoding: counters and ranges stand there in brackets.
+    /// The comment of the member, of unspecified encoding; contains counters and ranges in brackets.
     pub title: Vec<u8>,
-    /// Bits that ROOT keeps with it.
+    /// ROOT's object bits.
     pub bits: u32,
     /// ROOT's code of the type (`TVirtualStreamerInfo::EReadWrite`).
     pub code: i32,
@@ -128,18 +128,18 @@ pub enum ElementKind {
         /// ROOT's code of the type.
         item: i32,
     },
-    /// A kind that came after this version: kept as it stands.
+    /// An unknown kind of element, kept unchanged.
     Other {
         /// Class of the element.
         class_name: String,
         /// Its version.
         version: u16,
-        /// What stands behind the part that all elements have.
+        /// The bytes after the part common to all elements.
         rest: Vec<u8>,
     },
 }
 
-/// The member that says how many values stand behind a pointer.
+/// The member that holds the number of values that a pointer refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
     /// Version of the class that has the member.

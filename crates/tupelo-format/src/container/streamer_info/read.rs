@@ -8,14 +8,14 @@ use crate::{Error, Result};
 pub(super) const RULES: &str = "listOfRules";
 
 impl StreamerInfos {
-    /// Reads a streamed `TList` of `TStreamerInfo`: the payload of a file's record behind a key of `key_bytes`, or,
-    /// with 0, what an ntuple has as extra type information (which names the list's class first).
+    /// Reads a streamed `TList` of `TStreamerInfo`: the payload of a file's record after a key of `key_bytes`, or, if
+    /// that is 0, the extra type information of an ntuple (which starts with the class name of the list).
     ///
     /// # Errors
-    /// Corrupt where lengths contradict each other or the bytes end too soon, unsupported for lists from before ROOT 3.
+    /// Corrupt if lengths contradict each other or the bytes are truncated, unsupported for lists older than ROOT 3.
     pub fn read(bytes: &[u8], key_bytes: u16) -> Result<Self> {
         let mut stream = Streamed::new(bytes, key_bytes);
-        // Behind the byte count stands the version of the list, or, where the class is named, a reference to it.
+        // The byte count is followed by the version of the list or, if the class is named, by a class reference.
         if bytes.get(4..8) == Some(&[0xff; 4]) {
             match stream.pointer()? {
                 Pointer::Object { class_name: "TList", .. } => {}
@@ -43,7 +43,7 @@ fn text(stream: &mut Streamed<'_>) -> Result<String> {
     Ok(String::from_utf8_lossy(stream.cursor.text_be()?).into_owned())
 }
 
-/// A `TList`; gives its name. `each` is told class and end of every object.
+/// Reads a `TList` and returns its name. Calls `each` with the class name and the end of every object.
 fn list<'a>(
     stream: &mut Streamed<'a>,
     mut each: impl FnMut(&mut Streamed<'a>, &str, usize) -> Result<()>,
@@ -55,7 +55,7 @@ fn list<'a>(
     stream.object()?;
     let name = text(stream)?;
     for _ in 0..stream.count()? {
-        // Whoever is referred to stands in the list already.
+        // A referenced object is already in the list.
         if let Pointer::Object { class_name, end, .. } = stream.pointer()? {
             each(stream, class_name, end)?;
         }

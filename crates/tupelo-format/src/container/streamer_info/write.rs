@@ -5,7 +5,7 @@ use super::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 use crate::container::streamed::Streaming;
 
 impl StreamerInfos {
-    /// The payload of a file's streamer info record, to stand behind a key of `key_bytes`.
+    /// Returns the payload of a file's streamer info record, to be stored after a key of `key_bytes`.
     pub fn write(&self, key_bytes: u16) -> Vec<u8> {
         let mut out = Streaming::new(key_bytes);
         list(&mut out, "", self.classes.len() + usize::from(!self.rules.is_empty()), |out| {

@@ -1,11 +1,10 @@
-//! Stores that go past the caches. An ordinary one fetches the line of the cache that it changes, and drives out another:
-//! for values that nobody looks at soon that is twice the way to memory, and nothing is gained.
+//! Non-temporal stores, which bypass the caches. An ordinary store loads the cache line that it changes and evicts
+//! another one. For values that are not read soon, this doubles the memory traffic without benefit.
 
 use super::LANES;
 
-/// Fills the front of `out` with what `next` gives for one index after the other, until it gives nothing or there is no
-/// room for another; gives how many times. That is 0 where it cannot be done: on other processors, and where `out` is not
-/// aligned.
+/// Fills the front of `out` with the blocks that `next` returns for consecutive indexes, until it returns `None` or
+/// `out` is full. Returns the number of indexes stored, which is 0 on other processors and if `out` is not aligned.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[expect(unsafe_code, reason = "no safe code asks for such a store: a sixth of all time of large reads")]
 #[inline(always)]
@@ -28,7 +27,7 @@ pub(in super::super) fn stream<const N: usize>(
         }
         done += 1;
     }
-    // SAFETY: SSE is part of x86-64; before the fence nobody else has a reference to `out`.
+    // SAFETY: SSE is part of x86-64; no other reference to `out` exists before the fence.
     unsafe { _mm_sfence() };
     done
 }

@@ -114,7 +114,7 @@ fn slices_take_items_of_lists() {
 /// `x ^ 2`, which is a power in TTree formulas, was 2 with other bits.
 #[test]
 fn carets_between_numbers_ask_what_is_meant() {
-    let asks = "^ stands between truths only: write ** for a power, and xor(a, b) for the bits of integers";
+    let asks = "^ takes booleans only: write ** for a power, and xor(a, b) for the bits of integers";
     for text in ["run ^ 2", "pt ^ 2", "2 ^ met", "good ^ 2"] {
         assert_eq!(error(text), asks, "{text}");
     }

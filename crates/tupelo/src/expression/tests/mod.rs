@@ -26,7 +26,7 @@ fn list<T: Copy>(lists: &[&[T]], items: impl Fn(Vec<T>) -> ArrayRef) -> ArrayRef
     Arc::new(LargeListArray::new(Arc::new(field), offsets, items, None))
 }
 
-/// Four events: muons, jets with constituents, numbers of every kind, and a text.
+/// Four events: muons, jets with constituents, numbers of every kind, and a string.
 fn events() -> RecordBatch {
     let pt: ArrayRef = list(&[&[30.0, 20.0], &[], &[50.0], &[5.0, 45.0, 10.0]], |v| Arc::new(Float32Array::from(v)));
     let eta = list(&[&[0.5, -2.5], &[], &[1.0], &[2.0, -1.0, 3.0]], |v| Arc::new(Float32Array::from(v)));
@@ -232,7 +232,7 @@ fn what_is_no_expression_says_where() {
         ("pt ? 1", "'?' means nothing at character 4"),
         ("1.5.2", "'.2' is not expected at character 4"),
         ("12ab", "'12ab' is no number at character 1"),
-        ("99999999999999999999", "99999999999999999999 is no integer of 64 bits at character 1"),
+        ("99999999999999999999", "99999999999999999999 does not fit in a 64-bit integer at character 1"),
         ("0x10000000000000000", "'0x10000000000000000' is no number at character 1"),
         ("and 1", "a value is missing in front of 'and' at character 1"),
     ] {
@@ -246,25 +246,25 @@ fn what_is_no_expression_says_where() {
 #[test]
 fn what_does_not_go_together_says_what() {
     for (text, wanted) in [
-        ("met + name", "+ takes numbers, not a text"),
-        ("1 < name", "a comparison takes numbers, not a text"),
-        ("run > 1 & met", "'1 & met': & takes truths, not an integer; comparisons stand in parentheses beside & and |"),
-        ("met and good", "and takes truths, not a real number; comparisons stand in parentheses beside & and |"),
+        ("met + name", "+ takes numbers, not a string"),
+        ("1 < name", "a comparison takes numbers, not a string"),
+        ("run > 1 & met", "'1 & met': & takes booleans, not an integer; put comparisons beside & and | in parentheses"),
+        ("met and good", "and takes booleans, not a real number; put comparisons beside & and | in parentheses"),
         ("pt + pair", "lists of different lengths, first 0 and 2, have no common items"),
         ("sum(met)", "sum() takes a collection, not a real number for each entry"),
         ("len(1)", "len() takes a collection, not an integer for each entry"),
         ("met[0]", "a real number for each entry has no items"),
-        ("pt[1.5]", "between brackets stands an integer, or a list of truths"),
-        ("pt[good]", "a mask is a list of truths, one for each item; a cut keeps entries"),
-        ("pt[pair > 1]", "a mask has one truth for each item of a list"),
+        ("pt[1.5]", "an index is an integer or a list of booleans"),
+        ("pt[good]", "a mask is a list of booleans, one for each item; a cut keeps entries"),
+        ("pt[pair > 1]", "a mask has one boolean for each item of a list"),
         ("pt.x", "field 'pt.x': there is no member 'x' in a real number"),
         ("jets.part", "field 'jets.part': no member is called 'part' (all of 1: 'parts')"),
         ("sqrt(met, met)", "sqrt() takes one value, and was given 2"),
-        ("where(good)", "where() takes a truth and two values, and was given 1"),
-        ("~met", "~ takes truths and integers, not a real number"),
+        ("where(good)", "where() takes a boolean and two values, and was given 1"),
+        ("~met", "~ takes booleans and integers, not a real number"),
         ("7 // 0", "integers have no // by 0"),
         ("run + 7 % 0", "'7 % 0': integers have no % by 0"),
-        ("run * 9223372036854775807", "2 * 9223372036854775807 is no integer of 64 bits"),
+        ("run * 9223372036854775807", "2 * 9223372036854775807 is not a 64-bit integer"),
         ("jets + 1", "+ takes numbers, not a record of parts"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
@@ -276,7 +276,7 @@ fn what_does_not_go_together_says_what() {
     let cut = |text: &str| text.parse::<Expression>().unwrap().mask(&events()).unwrap_err().to_string();
     assert_eq!(
         cut("pt > 5"),
-        "expression 'pt > 5': a cut is one truth for each entry, not a list of which an item is a truth"
+        "expression 'pt > 5': a cut is one boolean for each entry, not a list of which an item is a boolean"
     );
 }
 
@@ -413,7 +413,7 @@ fn blocks_make_no_difference() {
     assert_eq!(error.to_string(), format!("expression 'pt + pair': {}", self::error("pt + pair")));
 }
 
-/// Texts that are not UTF-8 come as bytes, and could not be compared.
+/// Strings that are not UTF-8 come as bytes, and could not be compared.
 #[test]
 fn texts_are_compared_whatever_their_bytes_are() {
     let names = LargeBinaryArray::from_vec(vec![b"a", b"\xff", b"b"]);
@@ -426,11 +426,11 @@ fn texts_are_compared_whatever_their_bytes_are() {
         ("name != other", [false, true, true]),
         ("other <= name", [true, true, false]),
     ] {
-        let truths = text.parse::<Expression>().and_then(|e| e.mask(&batch)).unwrap();
-        assert_eq!(truths, BooleanArray::from(wanted.to_vec()), "{text}");
+        let booleans = text.parse::<Expression>().and_then(|e| e.mask(&batch)).unwrap();
+        assert_eq!(booleans, BooleanArray::from(wanted.to_vec()), "{text}");
     }
     let error = "name + 1".parse::<Expression>().unwrap().evaluate(&batch).unwrap_err().to_string();
-    assert_eq!(error, "expression 'name + 1': + takes numbers, not a text");
+    assert_eq!(error, "expression 'name + 1': + takes numbers, not a string");
 }
 
 /// `a > 1 & b < 3` was a chain of comparisons through `1 & b`, and kept the wrong entries.
@@ -449,10 +449,10 @@ fn bits_between_comparisons_ask_for_parentheses() {
 #[test]
 fn large_unsigned_integers_compare() {
     assert_eq!(shown("big > 5"), shown("big >= 6"));
-    let truths = |text: &str| evaluate(text).as_boolean().iter().collect::<Vec<_>>();
-    assert_eq!(truths("big > 5"), [Some(false), Some(false), Some(true), Some(true)]);
-    assert_eq!(truths("big > run"), [Some(false), Some(false), Some(true), Some(true)]);
-    assert_eq!(truths("-1 < big"), [Some(true); 4]);
+    let booleans = |text: &str| evaluate(text).as_boolean().iter().collect::<Vec<_>>();
+    assert_eq!(booleans("big > 5"), [Some(false), Some(false), Some(true), Some(true)]);
+    assert_eq!(booleans("big > run"), [Some(false), Some(false), Some(true), Some(true)]);
+    assert_eq!(booleans("-1 < big"), [Some(true); 4]);
 }
 
 /// `1.0 // 0.1` was 10: quotients were rounded before they were made whole.
@@ -480,12 +480,12 @@ fn quotients_of_reals_are_those_of_python() {
 /// Integers from 2⁶³ on were no numbers in the text, so that there was nothing to compare large fields with.
 #[test]
 fn large_unsigned_integers_are_written_too() {
-    let truths = |text: &str| evaluate(text).as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>();
-    assert_eq!(truths("big == 18446744073709551615"), [false, false, true, false]);
-    assert_eq!(truths("big == 0xFFFFFFFFFFFFFFFF"), [false, false, true, false]);
-    assert_eq!(truths("9_223_372_036_854_775_808 <= big"), [false, false, true, true]);
-    assert_eq!(truths("run < 0x8000000000000000"), [true; 4]);
-    assert_eq!(truths("met < 18446744073709551615"), [true, false, true, true]);
+    let booleans = |text: &str| evaluate(text).as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>();
+    assert_eq!(booleans("big == 18446744073709551615"), [false, false, true, false]);
+    assert_eq!(booleans("big == 0xFFFFFFFFFFFFFFFF"), [false, false, true, false]);
+    assert_eq!(booleans("9_223_372_036_854_775_808 <= big"), [false, false, true, true]);
+    assert_eq!(booleans("run < 0x8000000000000000"), [true; 4]);
+    assert_eq!(booleans("met < 18446744073709551615"), [true, false, true, true]);
     assert_eq!(shown("-9223372036854775808 // 2"), ["-4611686018427387904"; 4].join(" "));
     let refused = "is compared only: integers are computed with 64 bits, of which one is a sign";
     assert_eq!(error("run + 9223372036854775808"), format!("9223372036854775808 {refused}"));
@@ -559,7 +559,7 @@ fn guards_guard() {
     let kept = "10 // n < 99".parse::<Expression>().unwrap().mask(&batch).unwrap();
     assert_eq!(kept.iter().collect::<Vec<_>>(), [None, Some(true), Some(true), Some(true), Some(true)]);
     let error = "low // -1".parse::<Expression>().unwrap().evaluate(&batch).unwrap_err().to_string();
-    assert!(error.ends_with("is no integer of 64 bits"), "{error}");
+    assert!(error.ends_with("is not a 64-bit integer"), "{error}");
 }
 
 /// Four entries with lists, items and records that may be missing, and arrays of a fixed length.
@@ -640,7 +640,7 @@ fn missing_lists_stay_missing() {
         ("ov[ov > 1]", "- [2.0] [] [3.0]", true),
         ("ov[n]", "- 2.0 - -", true),
         ("n + ov", "- [2.0, 3.0] [] [6.0]", true),
-        // A list that is there and one that is not are no lists of different lengths.
+        // A list and a null list do not count as lists of different lengths.
         ("ov + pt", "- [4.0, 6.0] [] [8.0]", true),
         ("pt * ow", "[7, 16] [3, 8] [] -", true),
         ("ov + ow", "- [2.0, 4.0] [] -", true),

@@ -187,7 +187,7 @@ impl Transformer<'_> {
             Kind::Record(members) | Kind::Tuple(members) => {
                 self.default_members(members, members.iter().map(|member| member.name.as_str()), count)?
             }
-            // As in C++: a variant that nobody has set holds its first alternative.
+            // As in C++, a default-constructed variant holds its first alternative.
             Kind::Variant(alternatives) => {
                 let mut children: Vec<ArrayRef> = vec![Arc::new(NullArray::new(0))];
                 let mut fields = Vec::with_capacity(alternatives.len());

@@ -44,10 +44,10 @@ pub(crate) fn normalised(name: &str) -> String {
     }
 }
 
-/// Whether a field can be there without anything on disk.
+/// Checks that a field that is not on disk has a default value.
 ///
 /// # Errors
-/// Invalid argument for streamed classes: nobody knows the bytes of an empty one.
+/// Invalid argument for streamed classes, whose default bytes are unknown.
 pub(super) fn check_default(field: &Field) -> Result<()> {
     if matches!(field.kind, Kind::Streamer) {
         let name = &field.type_name;

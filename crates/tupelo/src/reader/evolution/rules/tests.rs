@@ -174,7 +174,7 @@ fn a_target_takes_the_place_of_a_member() {
             true => assert_eq!(keys.as_binary::<i64>().value(49), b"n49"),
         }
     }
-    // Rules add to those that are there, and what one has computed is no source of another.
+    // Rules are added to the existing ones; a computed field is not a source for other rules.
     let twice = ntuple.with_rules([resolving().with_hidden_sources(true)]).unwrap();
     let batch = twice.read(["one.is_null", "one.index"]).unwrap().to_batch().unwrap();
     assert_eq!(batch.column(0).as_struct().column(0).as_boolean().true_count(), 13);

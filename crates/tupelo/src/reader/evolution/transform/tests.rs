@@ -180,7 +180,7 @@ fn members_that_are_not_there_are_zero_empty_or_null() {
     let (field, array) = numbered();
     let ntuple = written(&folder, field, array);
     let mut members = every_kind();
-    // Nobody knows the bytes of a streamed class, and a cardinality is one of a collection that is there.
+    // A streamed class has no default bytes, and a cardinality needs an existing collection.
     members.retain(|member| member.kind != Kind::Streamer);
     members.push(Field::new("j", "std::int64_t", Kind::Primitive(Primitive::Int64)));
     let wanted = Schema { fields: vec![Field::new("x", "A", Kind::Record(members))] };
