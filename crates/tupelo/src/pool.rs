@@ -37,7 +37,8 @@ struct State {
 
 /// Sets the number of threads that decode and encode pages, in all of this process; 0 stands for as many as the process
 /// has cores, which is the default unless the environment variable [`TUPELO_THREADS`](THREADS_VARIABLE) says otherwise.
-/// With 1, the calling thread does all the work, except that another thread compresses pages in [`cancellable`] calls.
+/// With 1, the calling thread does all the work, except that another thread compresses pages in
+/// [`cancellable`] calls, and fetches pages ahead from storage that is not read in place.
 /// Running work keeps the threads that it began with.
 pub fn set_threads(threads: usize) {
     let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);

@@ -34,7 +34,7 @@ fn a_read_is_explained_without_reading() {
 
     let table = tupelo(&["explain", &file, "--fields", "Muon_pt", "--entries", "100:200"]).ok();
     let lines: Vec<&str> = table.lines().collect();
-    assert_eq!(lines[0], "100 entries in 1 clusters");
+    assert_eq!(lines[0], "100 entries in 1 cluster");
     assert!(lines[1].starts_with("FIELD") && lines[1].ends_with("REQUESTS"), "{table}");
     assert!(lines[3].contains("Muon_pt._0") && lines[3].contains('≤'), "{table}");
     assert!(lines[4].starts_with("total") && lines.len() == 5, "{table}");

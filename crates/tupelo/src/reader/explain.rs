@@ -156,7 +156,10 @@ impl fmt::Display for Explanation {
         let rows: Vec<[String; 7]> = [header].into_iter().chain(self.columns.iter().map(row)).chain([total]).collect();
         let widths: Vec<usize> =
             (0..7).map(|k| rows.iter().map(|row| row[k].chars().count()).max().unwrap_or(0)).collect();
-        writeln!(f, "{} entries in {} clusters", self.entries, self.clusters)?;
+        let (entries, clusters) = (self.entries, self.clusters);
+        let plural = |count: u64, one, many| if count == 1 { one } else { many };
+        let (entry_noun, cluster_noun) = (plural(entries, "entry", "entries"), plural(clusters, "cluster", "clusters"));
+        writeln!(f, "{entries} {entry_noun} in {clusters} {cluster_noun}")?;
         for row in &rows {
             let cell = |(k, text): (usize, &String)| {
                 let width = widths[k];
