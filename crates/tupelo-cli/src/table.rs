@@ -5,7 +5,7 @@ use tupelo::printable;
 
 use crate::text::{BOLD, Text};
 
-/// Maximum width of a column, in characters. A longer cell only shifts the rest of its own line; otherwise a name of
+/// Maximum width of a column, in characters. A longer cell only shifts the rest of the line; otherwise a name of
 /// 64 KiB would widen every line.
 const MAX_ALIGNED: usize = 120;
 

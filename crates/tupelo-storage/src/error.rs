@@ -10,7 +10,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no object of this name.
+    /// The object does not exist.
     NotFound,
     /// The system refuses access: permissions, credentials, a read-only medium.
     Denied,

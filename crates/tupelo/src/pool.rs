@@ -194,7 +194,7 @@ pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) 
     let Some(pool) = pool else { return tasks.into_iter().map(|task| check().and_then(|()| work(task))).collect() };
     let token = CancelToken::current();
     let is_cancelled = token.as_ref().map(|token| &token.is_cancelled);
-    // A waiting thread steals tasks of other callers: each task has the token of its own.
+    // A waiting thread steals tasks of other callers: each task runs with the token of its caller.
     let work = |task| {
         with_token(CancelToken::elsewhere(is_cancelled), || {
             check()?;

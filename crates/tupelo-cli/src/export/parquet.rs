@@ -25,7 +25,7 @@ use crate::table::count;
 /// Maximum number of entries in a row group, as in other writers of Parquet.
 const MAX_GROUP_ENTRIES: usize = 1 << 20;
 /// A row group takes at most this fraction of the memory budget. More row groups would be inefficient: each has
-/// dictionaries of its own, and half a kilobyte of metadata for each column.
+/// its own dictionaries, and half a kilobyte of metadata for each column.
 const GROUP_PART_OF_BUDGET: u64 = 4;
 /// Maximum number of omitted fields in a warning.
 const MAX_NAMED: usize = 50;

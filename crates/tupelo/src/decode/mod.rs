@@ -149,8 +149,7 @@ impl<'m> Decoder<'m> {
                 if field.children().is_empty() {
                     self.check_unstored(field, node.count as u64)?;
                 }
-                node.children = field.children().iter().map(|child| Node::new(child, Arc::clone(&below))).collect();
-                node.children.iter_mut().try_for_each(|child| self.expand(child, jobs))?;
+                node.add_children(&below).try_for_each(|child| self.expand(child, jobs))?;
             }
             Kind::Variant(_) => jobs.push(self.switch(node, &segments)?),
             _ => jobs.push(self.index(node)?),
@@ -221,11 +220,8 @@ impl<'m> Decoder<'m> {
                             at_most_one(&buffer).map_err(|e| self.table.named(field, e))?;
                         }
                         node.columns = Columns::Offsets(buffer);
-                        let items: Arc<[Segment]> = items.into();
-                        // Of a cardinality the items are not read.
-                        let below = field.children().iter();
-                        node.children = below.map(|child| Node::new(child, Arc::clone(&items))).collect();
-                        steps.extend(node.children.iter_mut().map(Step::Field));
+                        // The items of a cardinality are not read: it has no children.
+                        steps.extend(node.add_children(&items.into()).map(Step::Field));
                     }
                 },
                 (Target::Switch(switch), _) => {

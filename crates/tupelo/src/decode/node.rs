@@ -50,6 +50,12 @@ impl<'f> Node<'f> {
     pub(super) fn new(field: &'f Field, segments: Arc<[Segment]>) -> Self {
         Self { field, segments, count: 0, columns: Columns::Nothing, children: Vec::new() }
     }
+
+    /// Adds nodes for the fields below, which all have the same segments; returns them.
+    pub(super) fn add_children(&mut self, segments: &Arc<[Segment]>) -> std::slice::IterMut<'_, Self> {
+        self.children = self.field.children().iter().map(|child| Self::new(child, Arc::clone(segments))).collect();
+        self.children.iter_mut()
+    }
 }
 
 /// Makes arrays of decoded columns.

@@ -18,7 +18,7 @@ use crate::{Compression, ErrorKind, Ntuple, Result, WriteOptions};
 const CLUSTERS: u64 = 4;
 const CLUSTER_ENTRIES: u64 = 1000;
 
-/// Every page is an object of its own, numbered by where it is in the file.
+/// Stores every page as a separate object, numbered by its offset in the file.
 #[derive(Debug)]
 struct PagesAsObjects {
     file: Box<dyn PageStore>,

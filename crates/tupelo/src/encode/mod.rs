@@ -37,7 +37,7 @@ impl FieldWriter {
         Self::columns_of_kind(&field.kind)
     }
 
-    /// The number of its own columns.
+    /// Number of columns of the field itself, without subfields.
     pub(crate) fn columns(&self) -> usize {
         Self::columns_of_kind(&self.kind).len()
     }
@@ -104,7 +104,7 @@ impl FieldWriter {
         }
     }
 
-    /// Gives values to one of its own columns.
+    /// Stages values in a column of the field itself.
     fn put(&self, columns: &mut [ColumnWriter], own: usize, values: Values) -> Result<()> {
         let index = self.column + own;
         let column = columns.get_mut(index).ok_or_else(|| self.error(format!("no column {index}")))?;

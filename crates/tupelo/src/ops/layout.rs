@@ -43,7 +43,7 @@ pub enum Content {
         /// Bytes of the key in front of the object.
         key_bytes: u64,
     },
-    /// The key in front of a blob. The content of the blob is a region of its own.
+    /// The key in front of a blob. The content of the blob is a separate region.
     BlobKey,
     /// Bytes that nothing uses any more.
     Gap,

@@ -31,7 +31,12 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// A count that means all elements.
-    pub(crate) const ALL: u64 = u64::MAX / 2;
+    const ALL: u64 = u64::MAX / 2;
+
+    /// All elements of a column in the cluster, however many there are.
+    fn whole(self) -> Self {
+        Self { start: 0, count: Self::ALL, total: None, per_entry: None, ..self }
+    }
 
     /// All entries of a cluster, as elements of top-level fields.
     pub(crate) fn of_cluster(cluster: &Cluster) -> Self {

@@ -94,7 +94,7 @@ impl<'f> PlannedColumn<'f> {
         let (mut pages, mut unresolved): (Vec<(PageId, BlobRange)>, _) = (Vec::new(), Vec::new());
         for segment in segments {
             let of_column = if segment.count == segment.cluster.entries {
-                Segment { start: 0, count: Segment::ALL, total: None, per_entry: None, ..*segment }
+                segment.whole()
             } else if let Some(times) = column.per_entry {
                 let [start, count] = [segment.start, segment.count].map(|n| n.saturating_mul(times));
                 let total = segment.total.and_then(|total| total.checked_mul(times));
@@ -116,8 +116,7 @@ impl<'f> PlannedColumn<'f> {
         let mut pages = self.pages.clone();
         let mut seen: HashSet<PageId> = pages.iter().map(|(id, _)| *id).collect();
         for segment in &self.unresolved {
-            let whole = Segment { start: 0, count: Segment::ALL, total: None, per_entry: None, ..*segment };
-            let touched = table.pages(self.column.field, self.column.k, &whole)?;
+            let touched = table.pages(self.column.field, self.column.k, &segment.whole())?;
             pages.extend(touched.into_iter().filter(|(id, _)| seen.insert(*id)));
         }
         Ok((pages, !self.unresolved.is_empty()))

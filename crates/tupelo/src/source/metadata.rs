@@ -298,7 +298,7 @@ impl Metadata {
         let most = list.listed_bytes(cluster.index, column.index()) / MIN_LISTED_PAGE_BYTES;
         let _reserved = self.file.budget.reserve(most * PAGE_MEMORY, "the pages of a column")?;
         let group = self.descriptor.cluster_groups().get(cluster.group);
-        let place = group.and_then(|group| group.page_list.locator.in_file().ok()).map_or(0, |(offset, _)| offset);
+        let place = group.map_or(0, |group| group.page_list.locator.offset());
         Ok(list.pages(cluster.index, column.index()).map_err(|e| e.in_envelope(place))?)
     }
 }

@@ -103,7 +103,7 @@ struct LastCheckpoint {
     clusters: u64,
     stored_bytes: u64,
     at: Instant,
-    /// Bytes of its own records: page list, footer, directories.
+    /// Bytes of its records: page list, footer, directories.
     own_bytes: u64,
     /// The same for all checkpoints of this writer.
     all_bytes: u64,

@@ -137,7 +137,7 @@ impl NtupleWriter {
         Ok(())
     }
 
-    /// Creates a context that fills clusters of its own, for another thread. Its entries stay in order; clusters of several
+    /// Creates a context that fills separate clusters, for another thread. Its entries stay in order; clusters of several
     /// contexts follow each other in the order in which they become complete. The open cluster of this writer is flushed
     /// first.
     ///

@@ -76,7 +76,7 @@ fn an_ntuple_is_written_as_objects() {
     assert!(sink.open().is_empty());
 }
 
-/// A builder over a sink of its own, and what its clusters hold.
+/// A builder with a separate sink, and the contents of its clusters.
 struct Built {
     sink: Arc<MemorySink>,
     committer: Committer,

@@ -128,7 +128,7 @@ fn a_change_of_directory_moves_no_output() {
     for name in ["x.root", "new.root"] {
         fs::write(elsewhere.join(name), b"other").unwrap();
     }
-    // The directory is a property of the whole process, so the test needs a process of its own.
+    // The working directory belongs to the process, so the test runs in a separate process.
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "local::sink::tests::a_change_of_directory_moves_no_output"]);
     let output = child.env(WANDERER, directory.path()).output().unwrap();
