@@ -25,6 +25,7 @@ fn text(error: &Error) -> String {
     match error.remedy() {
         Some(Remedy::MemoryBudget | Remedy::FewerEntries) => format!("{error} (memory_budget)"),
         Some(Remedy::BinaryStrings) => format!("{error} (binary_strings)"),
+        Some(Remedy::UnionFields) => format!("{error} (fields='union')"),
         _ => error.to_string(),
     }
 }

@@ -6,6 +6,7 @@
 
 mod arrow;
 mod attributes;
+mod dataset;
 mod error;
 mod file;
 mod ntuple;
@@ -27,6 +28,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::attributes::{AttributeSetWriter, Attributes};
+    #[pymodule_export]
+    use super::dataset::{CommonFields, UnionFields, matching_paths};
     #[pymodule_export]
     use super::file::{File, parse_location};
     #[pymodule_export]

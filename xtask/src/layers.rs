@@ -18,7 +18,7 @@ use crate::rust::{RustPath, Source};
 use crate::tree;
 
 /// Maximum number of modules in one folder.
-const MAX_MODULES: usize = 12;
+const MAX_MODULES: usize = 14;
 
 /// This file, which findings about the lists name.
 const LISTS: &str = "xtask/src/layers.rs";
@@ -50,8 +50,9 @@ const CRATES: &[Crate] = &[
             "locator",
             "envelope",
             "descriptor",
-            "container",
+            "streamer",
             "object",
+            "container",
             "open",
         ],
     },
@@ -70,6 +71,7 @@ const CRATES: &[Crate] = &[
             "pool",
             "expression",
             "schema",
+            "evolution",
             "source",
             "sink",
             "plan",
@@ -77,6 +79,7 @@ const CRATES: &[Crate] = &[
             "encode",
             "reader",
             "writer",
+            "dataset",
             "ops",
         ],
     },
@@ -99,8 +102,7 @@ const CRATES: &[Crate] = &[
 
 /// Rooms that may have import cycles for now, each as crate, room and reason. A room without a cycle must not be
 /// listed.
-const CYCLES_ALLOWED: &[(&str, &str, &str)] =
-    &[("tupelo", "expression", "to be rewritten"), ("tupelo", "reader", "being rewritten")];
+const CYCLES_ALLOWED: &[(&str, &str, &str)] = &[("tupelo", "expression", "to be rewritten")];
 
 /// A file of a crate.
 struct Module<'a> {

@@ -1,7 +1,7 @@
 //! What streamed objects and the layouts of their classes refuse: bytes that are made by hand.
 
-use tupelo_format::container::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 use tupelo_format::object::{self, Value};
+use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
 
 /// Set in byte counts.
 const BYTE_COUNT: u32 = 0x4000_0000;

@@ -2,8 +2,8 @@
 
 mod output;
 
-use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstream::stream::RawStream;
@@ -50,7 +50,7 @@ impl Color {
 pub(crate) struct Console {
     quiet: bool,
     /// Files whose read statistics are printed at the end; `None` without `--metrics`.
-    watched: Option<RefCell<Vec<tupelo::File>>>,
+    watched: Option<Mutex<Vec<tupelo::File>>>,
     color_out: bool,
     color_err: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Console {
 impl Console {
     pub(crate) fn new(quiet: bool, color: Color, metrics: bool) -> Self {
         let (color_out, color_err) = (color.applies_to(&io::stdout()), color.applies_to(&io::stderr()));
-        Self { quiet, watched: metrics.then(RefCell::default), color_out, color_err }
+        Self { quiet, watched: metrics.then(Mutex::default), color_out, color_err }
     }
 
     /// Whether to collect read statistics.
@@ -69,14 +69,15 @@ impl Console {
     /// Adds a file to the read statistics.
     pub(crate) fn watch(&self, file: tupelo::File) -> tupelo::File {
         if let Some(watched) = &self.watched {
-            watched.borrow_mut().push(file.clone());
+            watched.lock().unwrap_or_else(PoisonError::into_inner).push(file.clone());
         }
         file
     }
 
     /// Prints read statistics with `--metrics`.
     pub(crate) fn print_metrics(&self) {
-        for file in self.watched.iter().flat_map(|watched| watched.take()) {
+        let Some(watched) = &self.watched else { return };
+        for file in watched.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             if let Some(metrics) = file.metrics() {
                 eprint!("{metrics}");
             }

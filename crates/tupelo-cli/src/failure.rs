@@ -67,6 +67,7 @@ fn damaged(error: &tupelo::Error) -> Failure {
 impl From<tupelo::Error> for Failure {
     fn from(error: tupelo::Error) -> Self {
         match (error.kind(), error.remedy()) {
+            (_, Some(Remedy::UnionFields)) => Self::usage(error).with_hint("--union reads the fields of all files"),
             (tupelo::ErrorKind::InvalidArgument, _) => Self::usage(error),
             (tupelo::ErrorKind::Corrupt, _) => damaged(&error),
             (_, Some(Remedy::MemoryBudget | Remedy::FewerEntries)) => {

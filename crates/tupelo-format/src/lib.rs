@@ -16,8 +16,9 @@
 //! | [`locator`] | where a page or an envelope lies |
 //! | [`envelope`] | header, footer and page list, as the format lists them |
 //! | [`descriptor`] | the validated, immutable view of one ntuple |
-//! | [`container`] | the ROOT file: keys, directories, free list, streamer info, anchor |
+//! | [`streamer`] | what ROOT's streamers write: framing, and layouts of classes |
 //! | [`object`] | what ROOT's streamers wrote, as values |
+//! | [`container`] | the ROOT file: keys, directories, free list, streamer info, anchor |
 //! | [`open`] | opening without I/O: which bytes are needed next, until the descriptor is there |
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
@@ -31,6 +32,7 @@ pub mod error;
 pub mod locator;
 pub mod object;
 pub mod open;
+pub mod streamer;
 pub mod wire;
 
 pub use error::{Error, ErrorKind, Result};

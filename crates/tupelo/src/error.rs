@@ -51,6 +51,8 @@ pub enum Remedy {
     FewerEntries,
     /// Read strings as bytes (`Read::with_binary_strings`).
     BinaryStrings,
+    /// Read the union of the fields of several files (`FieldPolicy::Union`).
+    UnionFields,
 }
 
 impl fmt::Display for Remedy {
@@ -59,6 +61,7 @@ impl fmt::Display for Remedy {
             Self::MemoryBudget => "allow a larger memory budget",
             Self::FewerEntries => "read fewer entries at a time, or allow a larger memory budget",
             Self::BinaryStrings => "read them with binary strings",
+            Self::UnionFields => "read the union of the fields, with missing values",
         })
     }
 }

@@ -98,6 +98,7 @@
 //! | `pool` | threads and cancellation |
 //! | `expression` | [`Expression`]: expressions over the fields of an entry |
 //! | [`schema`] | the field tree: conversion from descriptors, to and from Arrow; projections |
+//! | `evolution` | fields as they are wanted from fields as they are stored: schema evolution and read rules |
 //! | `source` | ROOT files, metadata of ntuples, page storage |
 //! | `sink` | destinations of pages and envelopes: the trait and ROOT files |
 //! | `plan` | which pages a request reads |
@@ -105,11 +106,14 @@
 //! | `encode` | encodes Arrow arrays to sealed pages |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |
+//! | [`dataset`] | many files: patterns, common fields, one request for all |
 //! | [`ops`] | copy, verify, inspect, layout, index |
 
+pub mod dataset;
 mod decode;
 mod encode;
 mod error;
+mod evolution;
 mod expression;
 pub mod ops;
 mod plan;
@@ -127,8 +131,8 @@ pub use expression::Expression;
 pub use pool::{THREADS_VARIABLE, cancellable, set_threads, threads};
 pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};
 pub use tupelo_format::compression::{Algorithm, Compression};
-pub use tupelo_format::container::StreamerInfos;
 pub use tupelo_format::object;
+pub use tupelo_format::streamer::StreamerInfos;
 pub use writer::{FileWriter, NtupleWriter, WriteOptions};
 
 /// Names a file, `FILE`, or an object in it, `FILE:NAME`; nothing is opened yet. See [`reader::Location::parse`].

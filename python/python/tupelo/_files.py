@@ -1,6 +1,5 @@
 """Resolution of file arguments to files and ntuples."""
 
-import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -47,8 +46,8 @@ class InputNtuple(NamedTuple):
 def resolve(files: Files) -> list[InputNtuple]:
     """The files in order, each with its ntuple and ranges of entries.
 
-    In strings ``*``, ``?``, ``[…]`` and ``**`` (any directories) are wildcards, unless a file of that name exists;
-    matches are sorted. A `pathlib.Path` is always a file name. ``~`` is the home directory.
+    In strings ``*``, ``?``, ``[…]``, ``{…,…}`` and ``**`` (any directories) are wildcards, unless a file of that name
+    exists; matches are sorted. A `pathlib.Path` is always a file name. ``~`` is the home directory.
 
     Raises `MissingFileError` for a pattern without matches and `InvalidArgumentError` for other arguments.
     """
@@ -93,9 +92,9 @@ def _resolve_one(where: str | os.PathLike[str], inside: NtupleSpec = None) -> li
         check_name(name)
     elif isinstance(where, str):
         path, name = _core.parse_location(path)
-    if not isinstance(where, str) or not glob.has_magic(path) or os.path.exists(path):
+    found = _core.matching_paths(path) if isinstance(where, str) else None
+    if found is None:
         return [InputNtuple(path, absolute_path(path), name, steps)]
-    found = sorted(glob.glob(path, recursive=True))
     if not found:
         raise MissingFileError(f"no file matches {path!r} in {os.getcwd()}")
     return [InputNtuple(each, absolute_path(each), name, steps) for each in found]

@@ -359,7 +359,7 @@ class FileSequence:
         common = _field_sets.Common()
         for ntuple, _, _ in self:
             common.add(ntuple._fields, wanted.chosen(ntuple))
-        self._check_not_empty(common.size)
+        self._check_not_empty(not common.is_empty())
         if (paths := common.paths()) is not None:
             self._patterns = [_select.escape_glob(path) for path in paths]
         return self
@@ -376,7 +376,7 @@ class FileSequence:
         for ntuple, _, _ in self:
             union.add(self._schema(ntuple), f"{ntuple.file_path}: ntuple '{ntuple.object_path}'")
         self.union = union.schema()
-        self._check_not_empty(len(self.union))
+        self._check_not_empty(bool(len(self.union)))
         if self._names is not None and listed is not None:
             self.union = pa.schema([self.union.field(name) for name in self._order(listed, self._names)])
 
@@ -412,8 +412,8 @@ class FileSequence:
             return [*(name for name in self.union.names if name not in computed), *computed]
         return list(dict.fromkeys(names.get(text) or text for text in listed))
 
-    def _check_not_empty(self, fields: int) -> None:
-        if fields == 0 and self._wanted.is_filtered:
+    def _check_not_empty(self, has_fields: bool) -> None:
+        if not has_fields and self._wanted.is_filtered:
             raise NotFoundError(f"no field in any of {len(self.places)} files matches the filters")
 
     def __iter__(self) -> Iterator[tuple[Ntuple, int, list[tuple[int, int]]]]:

@@ -2,6 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
+use tupelo::dataset::find;
 use tupelo::ops::copy::{Copier, check_alike};
 use tupelo::reader::{Location, Read};
 use tupelo::writer::WriteProgress;
@@ -11,7 +12,7 @@ use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::target::{Onto, Storage, Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
-use crate::inputs::{Inputs, expand, repeated};
+use crate::inputs::{Inputs, repeated};
 use crate::interrupt::Interrupt;
 use crate::parse::Entries;
 use crate::table::cut;
@@ -71,7 +72,7 @@ struct Part {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = expand(&args.inputs)?;
+    let locations = find(&args.inputs)?;
     let source = if let [only] = args.inputs.as_slice() { Some(only.as_str()) } else { None };
     let to = args.target.locate(&args.output, source)?;
     if let Some(repeated) = repeated(&locations) {

@@ -3,10 +3,13 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use tupelo::Ntuple;
+use tupelo::dataset::find;
+
 use crate::console::{Console, Output, Pending};
 use crate::export::{self, Format};
 use crate::failure::Failure;
-use crate::inputs::{Inputs, one};
+use crate::inputs::Inputs;
 use crate::parse::Entries;
 
 /// Write entries as JSON lines, CSV, Arrow or Parquet
@@ -19,11 +22,11 @@ use crate::parse::Entries;
   tupelo dump events.root --fields MET_pt,'Muon_*' --entries :100
   tupelo dump events.root --fields 'Muon_*' --cut 'len(Muon_pt) >= 2 and max(Muon_pt) > 25'
   tupelo dump events.root:Events -o events.parquet
+  tupelo dump 'run*.root:Events' --fields MET_pt -o met.csv
   tupelo dump events.root --format arrow | python -c 'import pyarrow, sys; print(pyarrow.ipc.open_stream(sys.stdin.buffer).read_all())'")]
 pub(crate) struct Args {
-    /// The ntuple, as FILE or FILE:NAME
-    #[arg(value_name = "FILE[:NAME]")]
-    input: String,
+    #[command(flatten)]
+    files: super::Files,
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
@@ -38,8 +41,6 @@ pub(crate) struct Args {
     /// With arrow and parquet: write strings as binary, for data that are not UTF-8
     #[arg(long)]
     binary_strings: bool,
-    #[command(flatten)]
-    reading: super::Reading,
 }
 
 /// Fields and entries to read.
@@ -50,14 +51,11 @@ struct Choice {
     /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
     entries: Entries,
-    /// Read the attribute set of this name that is linked to the ntuple
-    #[arg(long, value_name = "SET")]
-    attributes: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let location = one(&args.input)?;
-    let inputs = Inputs::of(std::slice::from_ref(&location));
+    let locations = find(&args.files.inputs)?;
+    let inputs = Inputs::of(&locations);
     let target = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     target.map_or(Ok(()), |path| inputs.check_output(path))?;
     let (format, container) = Format::choose(args.format, target)?;
@@ -66,27 +64,31 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let refused = Failure::usage("refusing to write binary data to the terminal");
         return Err(refused.with_hint("write to a file with -o OUT, or to a pipe"));
     }
-    let ntuple = args.reading.open_ntuple(&location, args.choice.attributes.as_deref(), console)?;
-    let entries = args.choice.entries.of(ntuple.entries());
-    let chosen = args.choice.fields.read(&ntuple, Some(&args.condition))?.entries(entries);
-    let count = chosen.count();
-    let read = args.condition.apply(chosen)?;
+    let is_text = matches!(format, Format::Jsonl | Format::Csv);
+    let select = |ntuple: &Ntuple| {
+        // As binary, strings that are not UTF-8 are no error in text, but written as base64.
+        let binary = is_text || args.binary_strings;
+        let read = args.choice.fields.read(ntuple, Some(&args.condition))?.with_binary_strings(binary);
+        args.condition.apply(read)
+    };
+    let chain = args.files.chain(&locations, console, select)?;
+    let entries = args.choice.entries.of(chain.all_entries());
+    let chain = chain.entries(entries);
+    let count = chain.count();
     let (output, pending) = Output::open(target, &inputs)?;
     // A progress bar and lines of text would overwrite each other. With a cut, the total is unknown.
     let shown = !to_terminal && !args.condition.has_cut();
-    let mut progress = console.progress("dump", if shown { read.count() } else { 0 }, "entries");
-    let binary = args.binary_strings;
+    let mut progress = console.progress("dump", if shown { count } else { 0 }, "entries");
     match (format, container) {
         (Format::Jsonl | Format::Csv, _) => {
-            let schema = read.schema_with_computed()?;
-            // As binary, strings that are not UTF-8 are no error, but written as base64.
-            let batches = read.with_binary_strings(true).batches_of_bytes(export::BATCH_BYTES)?;
+            let schema = chain.schema().clone();
+            let batches = chain.batches_of_bytes(export::BATCH_BYTES);
             export::text(format, &schema, batches, output, console, &mut progress)
         }
-        (Format::Arrow, container) => export::arrow(read.with_binary_strings(binary), container, output, &mut progress),
+        (Format::Arrow, container) => export::arrow(chain, container, output, &mut progress),
         (Format::Parquet, _) => {
-            let budget = args.reading.memory_budget.0;
-            export::parquet(read.with_binary_strings(binary), budget, output, console, &mut progress)
+            let budget = args.files.reading.memory_budget.0;
+            export::parquet(chain, budget, output, console, &mut progress)
         }
     }?;
     pending.map_or(Ok(()), Pending::publish)?;

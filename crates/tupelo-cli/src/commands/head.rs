@@ -3,6 +3,9 @@
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
+use arrow_select::concat::concat_batches;
+use tupelo::Ntuple;
+use tupelo::dataset::find;
 use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
 
@@ -28,11 +31,11 @@ const GAP: usize = 2;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo head -n 5 events.root --fields MET_pt,Muon_pt
-  tupelo head events.root --cut 'any(Muon_pt > 100)'")]
+  tupelo head events.root --cut 'any(Muon_pt > 100)'
+  tupelo head run1.root run2.root --fields MET_pt --entries -5:")]
 pub(crate) struct Args {
-    /// The ntuple, as FILE or FILE:NAME
-    #[arg(value_name = "FILE[:NAME]")]
-    input: String,
+    #[command(flatten)]
+    files: super::Files,
     /// Number of entries [default: 10, or all of --entries]
     #[arg(short = 'n', long, value_name = "N")]
     number: Option<u64>,
@@ -43,14 +46,9 @@ pub(crate) struct Args {
     entries: Option<Entries>,
     #[command(flatten)]
     condition: super::Condition,
-    /// Read the attribute set of this name that is linked to the ntuple
-    #[arg(long, value_name = "SET")]
-    attributes: Option<String>,
     /// Write complete values as JSON lines or CSV instead of the table
     #[arg(long, value_parser = text_format)]
     format: Option<Format>,
-    #[command(flatten)]
-    reading: super::Reading,
 }
 
 fn text_format(name: &str) -> Result<Format, String> {
@@ -62,35 +60,52 @@ fn text_format(name: &str) -> Result<Format, String> {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
-    let range = args.entries.unwrap_or_default().of(ntuple.entries());
+    let locations = find(&args.files.inputs)?;
+    let select = |ntuple: &Ntuple| {
+        let read = args.fields.read(ntuple, Some(&args.condition))?.with_binary_strings(true);
+        args.condition.apply(read)
+    };
+    let chain = args.files.chain(&locations, console, select)?;
+    let range = args.entries.unwrap_or_default().of(chain.all_entries());
     let count = args.number.unwrap_or(if args.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
-    let chosen = args.fields.read(&ntuple, Some(&args.condition))?.entries(range.clone()).with_binary_strings(true);
-    let read = args.condition.apply(chosen)?;
-    let first_entries = range.start..range.end.min(range.start.saturating_add(count));
-    let schema = read.schema_with_computed()?;
+    let range = match args.condition.has_cut() {
+        true => range,
+        false => range.start..range.end.min(range.start.saturating_add(count)),
+    };
+    let chain = chain.entries(range);
+    let schema = chain.schema().clone();
     if let Some(format) = args.format {
         let mut progress = console.progress("head", 0, "entries");
-        let read = if args.condition.has_cut() { read } else { read.entries(first_entries) };
-        let batches = read.batches_of_bytes(export::BATCH_BYTES)?;
+        let batches = chain.batches_of_bytes(export::BATCH_BYTES);
         export::text(format, &schema, first(batches, count), Output::stdout(), console, &mut progress)?;
         args.condition.note_if_empty(count, progress.done(), console);
         return Ok(());
     }
-    let numbers = match args.condition.has_cut() {
-        true => numbers(read.clone(), count)?,
-        false => first_entries.collect(),
-    };
-    table(&schema, &read.take(&numbers)?, &numbers, ntuple.entries(), console)?;
+    let (mut numbers, mut batches) = (Vec::new(), vec![RecordBatch::new_empty(chain.arrow_schema().clone())]);
+    for read in chain.reads() {
+        let (offset, read) = read?;
+        let left = count - numbers.len() as u64;
+        let own = match args.condition.has_cut() {
+            true => kept(read.clone(), left)?,
+            false => read.range().collect(),
+        };
+        batches.push(chain.conform(read.take(&own)?)?);
+        numbers.extend(own.iter().map(|entry| offset + entry));
+        if numbers.len() as u64 >= count {
+            break;
+        }
+    }
+    let batch = concat_batches(chain.arrow_schema(), &batches).map_err(Failure::new)?;
+    table(&schema, &batch, &numbers, chain.all_entries(), console)?;
     args.condition.note_if_empty(count, numbers.len() as u64, console);
     Ok(())
 }
 
 /// The first entries of batches.
 fn first(
-    mut batches: impl Iterator<Item = tupelo::Result<RecordBatch>>,
+    mut batches: impl Iterator<Item = Result<RecordBatch, Failure>>,
     count: u64,
-) -> impl Iterator<Item = tupelo::Result<RecordBatch>> {
+) -> impl Iterator<Item = Result<RecordBatch, Failure>> {
     let mut left = usize::try_from(count).unwrap_or(usize::MAX);
     std::iter::from_fn(move || {
         let next = if left > 0 { batches.next()? } else { return None };
@@ -103,7 +118,7 @@ fn first(
 }
 
 /// The numbers of the first entries that the cut keeps.
-fn numbers(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
+fn kept(read: Read, count: u64) -> Result<Vec<u64>, Failure> {
     let mut numbers: Vec<u64> = Vec::new();
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     for batch in read.without_fields().with_entry_numbers("entry").batches_of_bytes(DEFAULT_BATCH_BYTES)? {

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use tupelo::dataset::find;
 use tupelo::ops::index::Manifest;
 
 use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
-use crate::inputs::{Inputs, expand};
+use crate::inputs::Inputs;
 
 /// Write a manifest of ntuples, so that reads can be planned without opening the files
 ///
@@ -31,7 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = expand(&args.inputs)?;
+    let locations = find(&args.inputs)?;
     let mut progress = console.progress("index", locations.len() as u64, "files");
     let mut manifest = Manifest::new();
     for (done, location) in (1..).zip(&locations) {

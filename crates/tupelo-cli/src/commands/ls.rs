@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
+use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, Found};
 use tupelo::reader::Object;
@@ -10,7 +11,6 @@ use tupelo::{File, Ntuple};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::inputs::expand;
 use crate::table::{Table, bytes, count, things};
 use crate::text::{BOLD, Text};
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut is_first = true;
-    super::for_each(&expand(&args.inputs)?, console, |location| {
+    super::for_each(&find(&args.inputs)?, console, |location| {
         let mut text = console.text();
         if !std::mem::take(&mut is_first) {
             text.end_line();

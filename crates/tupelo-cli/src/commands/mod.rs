@@ -12,10 +12,13 @@ mod target;
 mod verify;
 mod write;
 
+use std::collections::HashSet;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
+use tupelo::dataset::{Chain, FieldPolicy};
 use tupelo::reader::{Location, Read};
 use tupelo::schema::Schema;
 use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions};
@@ -103,21 +106,76 @@ impl Reading {
         })
     }
 
-    /// Opens the ntuple of an argument `FILE[:NAME]`, or one of its attribute sets.
+    /// Opens the ntuple of an argument `FILE[:NAME]`, or one of its attribute sets, and prints its warnings.
     fn open(&self, argument: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
         self.open_ntuple(&one(argument)?, attributes, console)
     }
 
     /// Opens an ntuple, or one of its attribute sets, and prints its warnings.
     fn open_ntuple(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
-        let file = self.open_file(location, console)?;
-        let ntuple = file.ntuple(location.object.as_deref()).map_err(|error| no_ntuple(error, location))?;
-        let ntuple = match attributes {
-            Some(set) => ntuple.attribute_set(set)?,
-            None => ntuple,
-        };
+        let ntuple = self.open_silently(location, attributes, console)?;
         warn(&ntuple, console);
         Ok(ntuple)
+    }
+
+    /// Opens an ntuple, or one of its attribute sets.
+    fn open_silently(
+        &self,
+        location: &Location,
+        attributes: Option<&str>,
+        console: &Console,
+    ) -> Result<Ntuple, Failure> {
+        let file = self.open_file(location, console)?;
+        let ntuple = file.ntuple(location.object.as_deref()).map_err(|error| no_ntuple(error, location))?;
+        match attributes {
+            Some(set) => Ok(ntuple.attribute_set(set)?),
+            None => Ok(ntuple),
+        }
+    }
+}
+
+/// One request for several files.
+#[derive(Debug, clap::Args)]
+struct Files {
+    /// Ntuples, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'). The entries of several files follow
+    /// each other
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    inputs: Vec<String>,
+    /// With several files: also read the fields that some files lack, with missing values
+    #[arg(long)]
+    union: bool,
+    /// Read the attribute set of this name that is linked to the ntuple
+    #[arg(long, value_name = "SET")]
+    attributes: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Files {
+    /// The request that `select` makes of each ntuple, for all files one after the other.
+    fn chain<'a>(
+        &'a self,
+        locations: &'a [Location],
+        console: &'a Console,
+        select: impl Fn(&Ntuple) -> Result<Read, Failure> + Send + 'a,
+    ) -> Result<Chain<'a, Failure>, Failure> {
+        let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
+        let known = Mutex::new(HashSet::new());
+        let open = move |file: usize| {
+            let ntuple = self.reading.open_silently(&locations[file], self.attributes.as_deref(), console)?;
+            // A file is opened for its fields, and again for its entries.
+            if known.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
+                warn(&ntuple, console);
+            }
+            select(&ntuple).map(Some)
+        };
+        let chain = Chain::new(locations.len(), policy, open)?;
+        if let Some(fields) = chain.skipped_fields() {
+            console.warn(&format!(
+                "skipped the fields that some files lack: {fields}; --union reads them with missing values"
+            ));
+        }
+        Ok(chain)
     }
 }
 

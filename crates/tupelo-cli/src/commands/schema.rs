@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
+use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, ColumnInfo};
 use tupelo::schema::{Field, Schema};
 use tupelo::{Ntuple, printable};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::inputs::expand;
 use crate::table::{bytes, pad, things, width};
 use crate::text::{BOLD, CYAN, DIM, Text};
 
@@ -50,7 +50,7 @@ const MAX_ALIGNED_NAME: usize = 32;
 type Columns = HashMap<String, Vec<ColumnInfo>>;
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = expand(&args.inputs)?;
+    let locations = find(&args.inputs)?;
     let mut is_first = true;
     super::for_each(&locations, console, |location| {
         let ntuple = args.reading.open_ntuple(location, args.attributes.as_deref(), console)?;

@@ -1,13 +1,13 @@
 //! `tupelo verify`: verification and repair of files.
 
 use serde_json::{Value, json};
+use tupelo::dataset::find;
 use tupelo::ops::repair::{Repaired, leftovers, may_be_repaired, repair_within};
 use tupelo::ops::verify::{Damage, Report, verify, verify_deep};
 use tupelo::reader::Location;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::inputs::expand;
 use crate::table::{bytes, count, things};
 use crate::text::Text;
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = expand(&args.inputs)?;
+    let locations = find(&args.inputs)?;
     let mut without_ntuple = 0;
     super::for_each(&locations, console, |location| {
         let done = match args.repair {

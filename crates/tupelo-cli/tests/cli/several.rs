@@ -21,13 +21,53 @@ fn several_files_are_listed() {
     let schemas = tupelo(&["schema", &format!("{}:Events", place.path("n*.root")), &decays]).ok();
     assert!(schemas.contains("Events: 500 entries") && schemas.contains("DecayTree: 3 000 entries"), "{schemas}");
     assert!(tupelo(&["ls", &place.path("x*.root")]).fails(1).contains("no file matches"));
-    assert!(tupelo(&["head", &place.path("*.root")]).fails(2).contains("2 files match"));
+    let differ = tupelo(&["head", &place.path("*.root")]).fails(2);
+    assert!(differ.contains("no field in common") && differ.contains("--union"), "{differ}");
+    assert!(tupelo(&["explain", &place.path("*.root")]).fails(2).contains("2 files match"));
     assert_eq!(tupelo(&["head", "-n1", &place.path("n*.root")]).ok(), tupelo(&["head", "-n1", &events]).ok());
     // Other files are listed after an error.
     let run = tupelo(&["ls", &place.path("none.root"), &decays]);
     assert!(run.stdout.contains("DecayTree"), "{}", run.stdout);
     let error = run.fails(1);
     assert!(error.contains("none.root") && error.contains("1 of 2 files failed"), "{error}");
+}
+
+#[test]
+fn several_files_are_one_sequence_of_entries() {
+    let place = Place::new();
+    let (all, first, second) = (place.nanoaod(), place.path("part1.root"), place.path("part2.root"));
+    tupelo(&["copy", &all, &first, "--entries", ":200"]).ok();
+    tupelo(&["copy", &all, &second, "--entries", "200:", "--exclude", "MET_pt"]).ok();
+    let both = format!("{}:Events", place.path("part?.root"));
+    for options in [&["--entries", "150:250"][..], &["--entries", "-5:"], &["--cut", "len(Muon_pt) == 2"], &[]] {
+        for command in [&["dump"][..], &["dump", "--format", "csv"], &["head"], &["head", "-n", "3"]] {
+            let run = |input: &str| {
+                let fields = ["--fields", "event,Muon_*", input];
+                tupelo(&[command, options, &fields[..]].concat()).ok()
+            };
+            assert_eq!(run(&both), run(&all), "{command:?} {options:?}");
+        }
+    }
+    // Fields that some files lack are skipped, or missing values.
+    let run = tupelo(&["dump", &first, &second, "--entries", "199:201", "--fields", "event,MET_*"]);
+    assert!(run.stderr.contains("skipped the fields that some files lack: MET_pt; --union"), "{}", run.stderr);
+    assert!(!run.ok().contains("MET_pt"));
+    let union = tupelo(&["dump", &first, &second, "--union", "--entries", "199:201", "--fields", "MET_pt"]).ok();
+    let values: Vec<serde_json::Value> = union
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["MET_pt"].clone())
+        .collect();
+    assert!(values[0].is_number() && values[1].is_null(), "{union}");
+    let columns = |name: &str| {
+        let out = place.path(name);
+        tupelo(&["dump", &both, "--union", "--fields", "event,MET_pt", "-o", &out]).ok();
+        std::fs::metadata(out).expect("a file").len()
+    };
+    assert!(columns("all.parquet") > 0 && columns("all.arrow") > 0);
+    let error = tupelo(&["dump", &first, &second, "-o", &second]).fails(2);
+    assert!(error.contains("both input and output"), "{error}");
+    let error = tupelo(&["head", &first, &place.path("none.root")]).fails(1);
+    assert!(error.contains("none.root"), "{error}");
 }
 
 #[test]

@@ -16,7 +16,6 @@ mod header;
 mod key;
 mod layout;
 mod recover;
-mod streamed;
 mod streamer_info;
 mod walk;
 
@@ -34,10 +33,7 @@ pub use header::{BEGIN, FileHeader, read_header, read_uuid};
 pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};
 pub use layout::{Layout, Tail};
 pub use recover::{State, find_key, states};
-#[cfg(test)]
-pub(crate) use streamed::Streaming;
-pub(crate) use streamed::{Pointer, Streamed, Version};
-pub use streamer_info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, streamer_infos};
+pub use streamer_info::streamer_infos;
 pub use walk::{Record, RecordKind, Walk, walk_keys};
 
 /// Offsets above this need the 64-bit layouts (`TFile::kStartBigFile`).

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::anchor::tests::example;
 use super::*;
+use crate::streamer::StreamerInfos;
 
 const DATIME: u32 = 0x7eea_050b;
 const CLASS: &str = "ROOT::RNTuple";

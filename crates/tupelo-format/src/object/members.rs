@@ -6,7 +6,7 @@
 use super::cpp::{Basic, Type};
 use super::reader::Reader;
 use super::value::{Numbers, Object, Value};
-use crate::container::{ClassInfo, Counter, Element, ElementKind};
+use crate::streamer::{ClassInfo, Counter, Element, ElementKind};
 use crate::{Error, Result};
 
 /// Added to a type's code for fixed arrays …

@@ -20,7 +20,7 @@ mod value;
 
 pub use value::{Numbers, Object, Opaque, Value};
 
-use crate::container::StreamerInfos;
+use crate::streamer::StreamerInfos;
 use crate::{Error, Result};
 
 /// Objects nested deeper than this are refused.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cpp::{self, Basic, Type, comparable};
 use super::value::{Numbers, Object, Opaque, Value};
 use super::{FREE_BYTES, MAX_DEPTH, MAX_EXPANSION};
-use crate::container::{ClassInfo, Element, ElementKind, Pointer, Streamed, StreamerInfos, Version};
+use crate::streamer::{ClassInfo, Element, ElementKind, Pointer, Streamed, StreamerInfos, Version};
 use crate::{Error, ErrorKind, Result};
 
 /// Reads objects out of one buffer.

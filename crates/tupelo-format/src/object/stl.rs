@@ -6,7 +6,7 @@ use super::cpp::{self, Basic, Type};
 use super::members::{each, type_of};
 use super::reader::{Reader, pair};
 use super::value::Value;
-use crate::container::{ClassInfo, Element, ElementKind, Version};
+use crate::streamer::{ClassInfo, Element, ElementKind, Version};
 use crate::{Error, Result};
 
 /// Since this version of `TStreamerInfo` the class version of the items stands in front of them.

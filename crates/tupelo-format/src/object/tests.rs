@@ -4,8 +4,8 @@
 use super::*;
 use crate::ErrorKind;
 use crate::container::tests::{real_files, run};
-use crate::container::{ClassInfo, Counter, Element, ElementKind, Streaming};
 use crate::container::{list_objects, object_bytes, streamer_infos};
+use crate::streamer::{ClassInfo, Counter, Element, ElementKind, Streaming};
 
 fn element(name: &str, code: i32, type_name: &str, kind: ElementKind) -> Element {
     Element::new(name, type_name, code, kind)

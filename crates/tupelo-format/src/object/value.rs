@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::container::{ClassInfo, ElementKind};
+use crate::streamer::{ClassInfo, ElementKind};
 
 /// Any value of C++.
 #[derive(Debug, Clone, PartialEq)]

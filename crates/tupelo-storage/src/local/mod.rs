@@ -1,11 +1,13 @@
 //! Memory and local files. The only room that uses `std::fs`.
 
 mod disk;
+mod folder;
 pub mod memory;
 mod positioned;
 mod sink;
 mod source;
 
 pub use disk::Disk;
+pub use folder::names_in;
 pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES, is_temporary, publish_temporary, temporaries_of};
 pub use source::{FileSource, LOCAL_CONCURRENCY, LOCAL_GAP_BYTES, LOCAL_HINTS, LOCAL_MAX_REQUEST_BYTES};

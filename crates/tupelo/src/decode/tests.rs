@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use arrow_array::builder::{Float32Builder, LargeListBuilder, LargeStringBuilder};
 use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, RecordBatch};
 use bytes::Bytes;
-use tupelo_format::container::{AnchorLinks, StreamerInfos};
+use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::AttributeSet;
 use tupelo_format::envelope::{EnvelopeType, PageInfo};
 use tupelo_format::locator::{EnvelopeLink, Locator};
 use tupelo_format::open;
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{FileSource, Hints};
 
 use super::{DecodeOptions, decode};

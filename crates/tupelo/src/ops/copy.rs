@@ -1,7 +1,8 @@
 //! Decode and write again: other fields, entries, codec, page and cluster size.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{RecordBatch, UInt64Array};
@@ -56,12 +57,14 @@ impl<'f> Copier<'f> {
     /// # Errors
     /// As [`FileWriter::ntuple`].
     pub fn create(like: &Read, file: &'f FileWriter, path: &str, options: WriteOptions) -> Result<Self> {
-        let ntuple = like.ntuple();
-        let options = match options.description().is_empty() {
-            true => options.with_description(ntuple.description()),
-            false => options,
+        let options = match like.source().as_ntuple() {
+            Some(ntuple) if options.description().is_empty() => options.with_description(ntuple.description()),
+            _ => options,
         };
-        let options = options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec());
+        let options = match like.source().as_ntuple() {
+            Some(ntuple) => options.with_extra_type_info(ntuple.descriptor().extra_type_info().to_vec()),
+            None => options,
+        };
         Ok(Self::over(file, file.ntuple(path, &schema(&like.clone().with_projected_sources())?, options)?))
     }
 
@@ -85,12 +88,19 @@ impl<'f> Copier<'f> {
     /// reading and of writing.
     pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
         let read = read.with_projected_sources();
-        let (ntuple, first) = (read.ntuple().clone(), read.range().start);
-        let order = self.writer.schema().order_of(&schema(&read)?).map_err(|e| ntuple.context(e))?;
-        let infos = ntuple.source().store().streamer_infos();
-        self.file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
-        let metadata = ntuple.own_metadata()?;
-        let sets = attribute_sets(&ntuple, metadata.is_some())?;
+        let first = read.range().start;
+        let source = Arc::clone(read.source());
+        let order = self.writer.schema().order_of(&schema(&read)?).map_err(|e| source.context(e))?;
+        let (metadata, sets) = match source.as_ntuple() {
+            Some(ntuple) => {
+                let infos = ntuple.source().store().streamer_infos();
+                self.file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
+                let metadata = ntuple.own_metadata()?;
+                let sets = attribute_sets(ntuple, metadata.is_some())?;
+                (metadata.unwrap_or_default(), sets)
+            }
+            None => (BTreeMap::new(), Vec::new()),
+        };
         let before = self.writer.entries();
         let mut places = Places::of(&sets);
         // The numbers of the entries are the last column.
@@ -105,7 +115,7 @@ impl<'f> Copier<'f> {
             }
         }
         for (name, set, rows) in &sets {
-            let moves = before > 0 || places.copied < ntuple.entries();
+            let moves = before > 0 || places.copied < source.entries();
             let moved = moves.then(|| rows.moved(|bound| before + places.place(bound))).transpose()?;
             let rows = moved.as_ref().unwrap_or(rows);
             if !self.sets.contains_key(*name) {
@@ -117,12 +127,12 @@ impl<'f> Copier<'f> {
             }
         }
         let known = self.writer.metadata();
-        for (key, value) in metadata.unwrap_or_default() {
+        for (key, value) in metadata {
             match known.get(&key) {
                 None => self.writer.set_metadata(&key, &value)?,
                 Some(kept) if *kept != value => {
                     let what = format!("metadata '{key}': the value '{kept}' is kept, '{value}' is not copied");
-                    self.warnings.push(ntuple.context(Error::invalid_argument(what)).to_string());
+                    self.warnings.push(source.context(Error::invalid_argument(what)).to_string());
                 }
                 Some(_) => {}
             }
@@ -152,7 +162,7 @@ pub fn check_alike(first: &Read, other: &Read) -> Result<()> {
     let order = schema(first)?.order_of(&schema(other)?);
     order
         .map(|_| ())
-        .map_err(|e| other.ntuple().context(e.within(format!("other fields than in {}", first.ntuple().file_name()))))
+        .map_err(|e| other.context(e.within(format!("other fields than in {}", first.source().file_name()))))
 }
 
 /// Names, fields and rows of the attribute sets, without that of metadata where it is nothing else.
@@ -168,7 +178,7 @@ fn attribute_sets(ntuple: &Ntuple, has_own_metadata: bool) -> Result<Vec<(&str, 
 
 /// What is written.
 fn schema(read: &Read) -> Result<Schema> {
-    Ok(read.ntuple().explicit_encodings(&read.schema_with_computed()?))
+    Ok(read.source().schema().explicit_encodings(&read.schema_with_computed()?))
 }
 
 /// Where entries go of which attributes speak.

@@ -35,7 +35,8 @@ use serde_json::{Value, json};
 use tupelo_format::descriptor::FieldId;
 
 use super::inspect::{each_column, top_level};
-use crate::reader::{Ntuple, binary_type};
+use crate::evolution::binary_type;
+use crate::reader::Ntuple;
 use crate::schema::Schema;
 use crate::{Error, Result};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::Read;
+use super::read::Read;
 use crate::error::Remedy;
 use crate::pool::{self, Spawned};
 use crate::{Error, ErrorKind, Result};
@@ -50,6 +50,32 @@ struct Chunk {
     given: usize,
 }
 
+impl Read {
+    /// Batches of `count` entries, the last one perhaps of fewer. With a cut they hold what it keeps of so many, which
+    /// may be nothing.
+    ///
+    /// # Errors
+    /// Invalid argument for 0.
+    pub fn batches(self, count: u64) -> Result<Batches> {
+        if count == 0 {
+            return Err(Error::invalid_argument("a batch must have at least one entry"));
+        }
+        let bytes_per_entry = self.bytes_per_entry()?;
+        Ok(Batches::new(self, count, true, bytes_per_entry))
+    }
+
+    /// Batches of about `bytes` bytes in memory, with what a cut looks at before it keeps some. They end where pages
+    /// end as far as that can be, so that no page is decoded twice.
+    ///
+    /// # Errors
+    /// Corrupt where the page lists are damaged.
+    pub fn batches_of_bytes(self, bytes: u64) -> Result<Batches> {
+        let bytes_per_entry = self.bytes_per_entry()?;
+        let entries = (bytes as f64 / bytes_per_entry.max(1.0)) as u64;
+        Ok(Batches::new(self, entries.max(1), false, bytes_per_entry))
+    }
+}
+
 impl Chunk {
     /// Some entries from `start` on, and no more than the memory budget allows unless one batch alone is more.
     fn decode(read: &Read, start: u64, size: Size) -> Result<Self> {
@@ -64,7 +90,7 @@ impl Chunk {
             }
             decoded => (end, decoded),
         };
-        let (batch, kept) = decoded.map_err(|e| read.ntuple().context(e))?;
+        let (batch, kept) = decoded.map_err(|e| read.context(e))?;
         Ok(Self { batch, kept, start, end, is_too_much, given: 0 })
     }
 
@@ -121,7 +147,7 @@ impl Size {
             false => end,
         };
         // A damaged page list is reported when its entries are read.
-        let end = read.batch_end(&window, limit, place).ok().flatten();
+        let end = read.batch_end(&window, limit, &place).ok().flatten();
         end.unwrap_or(behind(self.chunk_entries)).min(last)
     }
 
@@ -135,7 +161,7 @@ impl Size {
     /// Entries of the first chunk. Where page lists are damaged, reading the entries reports it.
     fn first_chunk(&self, read: &Read, bytes_per_entry: f64) -> u64 {
         let range = read.range();
-        let clusters = read.ntuple().source().first_clusters(range.clone(), FIRST_CHUNK_CLUSTERS).unwrap_or_default();
+        let clusters = read.source().clusters(range.clone(), FIRST_CHUNK_CLUSTERS).unwrap_or_default();
         let in_clusters = clusters.last().map_or(0, |last| last.entry_range().end.saturating_sub(range.start));
         let in_bytes = (FIRST_CHUNK_BYTES as f64 / bytes_per_entry.max(1.0)) as u64;
         let entries = in_clusters.min(in_bytes).min(self.most_entries).max(self.batch_entries);
@@ -151,7 +177,7 @@ impl Size {
 
 impl Batches {
     /// `bytes_per_entry` is [`Read::bytes_per_entry`].
-    pub(super) fn new(read: Read, batch_entries: u64, is_exact: bool, bytes_per_entry: f64) -> Self {
+    fn new(read: Read, batch_entries: u64, is_exact: bool, bytes_per_entry: f64) -> Self {
         let mut size = Size { batch_entries, is_exact, chunk_entries: batch_entries, most_entries: batch_entries };
         size.fit(bytes_per_entry);
         size.chunk_entries = size.first_chunk(&read, bytes_per_entry);
@@ -195,7 +221,7 @@ impl Batches {
         };
         if chunk.batch.schema() != self.schema {
             let what = format!("strings of the entries {}..{} are not UTF-8", chunk.start, chunk.end);
-            return Err(self.read.ntuple().context(Error::unsupported(what).with_remedy(Remedy::BinaryStrings)));
+            return Err(self.read.context(Error::unsupported(what).with_remedy(Remedy::BinaryStrings)));
         }
         let end = chunk.batch_end(self.position, self.size);
         let batch = chunk.take(self.position, end);

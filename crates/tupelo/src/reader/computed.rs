@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array};
-use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_empty_array};
+use arrow_schema::{DataType, Field as ArrowField};
 
 use super::decoded::Decoded;
-use super::{Ntuple, Read};
+use super::entries::EntrySource;
+use crate::evolution::Selection;
 use crate::expression::{Expression, booleans, shorten};
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
@@ -28,7 +29,7 @@ struct Named {
 #[derive(Debug)]
 enum Source {
     /// An expression, and the fields that it names.
-    Expression(Box<(Expression, Read)>),
+    Expression(Box<(Expression, Selection)>),
     /// The same as the only alias that is named.
     Alias,
     /// Values for all entries of the ntuple.
@@ -56,7 +57,7 @@ pub(super) struct Computed {
 impl Named {
     /// # Errors
     /// Not found for a name that is neither a field nor an alias; invalid argument for types that do not go together.
-    fn new(name: &str, expression: &Expression, ntuple: &Ntuple, known: &Aliases) -> Result<Self> {
+    fn new(name: &str, expression: &Expression, source: &dyn EntrySource, known: &Aliases) -> Result<Self> {
         let (mut fields, mut aliases) = (Vec::new(), Vec::new());
         for path in expression.fields() {
             match place(&known.places, path) {
@@ -67,10 +68,10 @@ impl Named {
         }
         let within = |e: Error| e.within(format!("expression '{}'", shorten(&expression.to_string())));
         let fields = match fields.is_empty() {
-            true => Read::new(ntuple.clone(), Arc::default(), None),
-            false => ntuple.select(fields).map_err(within)?,
+            true => Selection::default(),
+            false => source.schema().select(&fields).map_err(within)?,
         };
-        if let Some(field) = fields.disk_fields().iter().find(|field| holds_objects(field)) {
+        if let Some(field) = fields.stored_fields().iter().find(|field| holds_objects(field)) {
             let what = format!("field '{}' has an object of a ROOT streamer, which is no value", field.name);
             return Err(within(Error::invalid_argument(what)));
         }
@@ -83,11 +84,11 @@ impl Named {
             }
         }
         let field = ArrowField::new(name, DataType::Null, true);
-        let source = Source::Expression(Box::new((expression.clone(), fields)));
-        let mut named = Self { name: name.to_owned(), source, aliases, field };
+        let values = Source::Expression(Box::new((expression.clone(), fields)));
+        let mut named = Self { name: name.to_owned(), source: values, aliases, field };
         // Evaluate on empty arrays to find the type before any data is read.
         let empty = |alias: &Named| new_empty_array(alias.field.data_type());
-        let decoded = &mut Decoded::new(ntuple, Vec::new(), false, true);
+        let decoded = &mut Decoded::new(source, Vec::new(), false, true);
         (named.field, _) = named.column(known, decoded, |alias, _| Some(empty(alias)))?;
         Ok(named)
     }
@@ -109,18 +110,17 @@ impl Named {
             fields.push(Arc::new(alias.field.clone().with_data_type(array.data_type().clone())));
             arrays.push(array);
         }
-        let (expression, seen) = match &self.source {
+        let (expression, (own_fields, own_arrays)) = match &self.source {
             Source::Given(values) => return Ok((self.field.clone(), decoded.of_all(values)?)),
             Source::Alias => {
                 let array = arrays.swap_remove(0);
                 return Ok((self.field.clone().with_data_type(array.data_type().clone()), array));
             }
-            Source::Expression(expression) => (&expression.0, expression.1.batch(decoded)?),
+            Source::Expression(expression) => (&expression.0, decoded.columns(&expression.1, false)?),
         };
-        fields.extend(seen.schema().fields().iter().cloned());
-        arrays.extend(seen.columns().iter().cloned());
-        let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
-        let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?;
+        fields.extend(own_fields.into_iter().map(Arc::new));
+        arrays.extend(own_arrays);
+        let batch = decoded.batch(fields, arrays)?;
         let (field, array) = expression.column(&batch)?;
         Ok((field.with_name(&self.name), array))
     }
@@ -128,7 +128,7 @@ impl Named {
     /// The fields of its expression.
     fn read_fields(&self) -> &[Field] {
         match &self.source {
-            Source::Expression(expression) => expression.1.disk_fields(),
+            Source::Expression(expression) => expression.1.stored_fields(),
             Source::Alias | Source::Given(_) => &[],
         }
     }
@@ -144,7 +144,7 @@ impl Aliases {
     ///
     /// # Errors
     /// Invalid argument for those that need each other, and for two of the same name; those of expressions.
-    pub(super) fn add(&mut self, aliases: Vec<(String, Expression)>, ntuple: &Ntuple) -> Result<()> {
+    pub(super) fn add(&mut self, aliases: Vec<(String, Expression)>, source: &dyn EntrySource) -> Result<()> {
         let fails = |name: &str, what: &str| Err(Error::invalid_argument(what).within(format!("alias '{name}'")));
         let mut open = HashMap::new();
         for (index, (name, _)) in aliases.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Aliases {
         let mut ready: BTreeSet<usize> = (0..aliases.len()).filter(|&index| counts[index] == 0).collect();
         while let Some(index) = ready.pop_first() {
             let (name, expression) = &aliases[index];
-            let named = Named::new(name, expression, ntuple, self).map_err(|e| e.within(format!("alias '{name}'")))?;
+            let named = Named::new(name, expression, source, self).map_err(|e| e.within(format!("alias '{name}'")))?;
             self.places.insert(name.clone(), self.list.len());
             self.list.push(Arc::new(named));
             for &other in &waiting[index] {
@@ -183,14 +183,14 @@ impl Aliases {
     ///
     /// # Errors
     /// Invalid argument for a name that is used already, and where there are not as many values as entries.
-    pub(super) fn give(&mut self, field: ArrowField, values: ArrayRef, ntuple: &Ntuple) -> Result<()> {
+    pub(super) fn give(&mut self, field: ArrowField, values: ArrayRef, entries: u64) -> Result<()> {
         let name = field.name().clone();
         let within = |e: Error| e.within(format!("column '{name}'"));
         if self.places.contains_key(&name) {
             return Err(within(Error::invalid_argument("there is another of that name")));
         }
-        if values.len() as u64 != ntuple.entries() {
-            let (values, entries) = (values.len(), ntuple.entries());
+        if values.len() as u64 != entries {
+            let values = values.len();
             let what = format!("{values} values for an ntuple of {entries} entries; give one value for each entry");
             return Err(within(Error::invalid_argument(what)));
         }
@@ -222,8 +222,13 @@ fn place(places: &HashMap<String, usize>, path: &str) -> Option<usize> {
 impl Computed {
     /// # Errors
     /// Not found for a name that is neither a field nor an alias; invalid argument for types that do not go together.
-    pub(super) fn new(name: &str, expression: &Expression, ntuple: &Ntuple, known: &Arc<Aliases>) -> Result<Self> {
-        Ok(Self::of(Named::new(name, expression, ntuple, known)?, Arc::clone(known)))
+    pub(super) fn new(
+        name: &str,
+        expression: &Expression,
+        source: &dyn EntrySource,
+        known: &Arc<Aliases>,
+    ) -> Result<Self> {
+        Ok(Self::of(Named::new(name, expression, source, known)?, Arc::clone(known)))
     }
 
     /// The values of an alias.
@@ -287,7 +292,7 @@ type Keep = dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync;
 
 /// Entries to keep, decided by some fields before the others are read.
 pub(super) enum Cut {
-    Function { fields: Read, keep: Box<Keep> },
+    Function { fields: Selection, binary_strings: bool, keep: Box<Keep> },
     Where(Box<Computed>),
 }
 
@@ -310,7 +315,7 @@ impl Cut {
     /// All that is read for it.
     pub(super) fn read_fields(&self) -> &[Field] {
         match self {
-            Self::Function { fields, .. } => fields.disk_fields(),
+            Self::Function { fields, .. } => fields.stored_fields(),
             Self::Where(computed) => computed.read_fields(),
         }
     }
@@ -318,7 +323,10 @@ impl Cut {
     /// Which of the entries to keep, and leaves only these.
     pub(super) fn decide(&self, decoded: &mut Decoded<'_>) -> Result<BooleanArray> {
         let kept = match self {
-            Self::Function { fields, keep } => keep(&fields.batch(decoded)?)?,
+            Self::Function { fields, binary_strings, keep } => {
+                let (fields, arrays) = decoded.columns(fields, *binary_strings)?;
+                keep(&decoded.batch(fields, arrays)?)?
+            }
             Self::Where(computed) => {
                 let (_, array) = computed.column(decoded)?;
                 computed.booleans(&array)?

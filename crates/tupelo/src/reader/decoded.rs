@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_buffer::bit_iterator::BitSliceIterator;
+use arrow_schema::{Field as ArrowField, Fields, Schema as ArrowSchema};
 use arrow_select::filter::{FilterBuilder, filter};
 use arrow_select::take::take;
 use tupelo_format::descriptor::FieldId;
 
-use super::Ntuple;
-use crate::decode::{DecodeOptions, decode};
+use super::entries::EntrySource;
+use crate::evolution::Selection;
 use crate::plan::Segment;
 use crate::schema::{Field, Kind};
 use crate::{Result, plan, pool};
@@ -26,7 +27,7 @@ const ALIGNED_ENTRIES: usize = 64;
 
 /// Values of the entries of one request.
 pub(super) struct Decoded<'n> {
-    ntuple: &'n Ntuple,
+    source: &'n dyn EntrySource,
     segments: Vec<Segment>,
     /// Which entries of the segments are wanted, where these are not all.
     wanted: Option<BooleanArray>,
@@ -41,9 +42,9 @@ pub(super) struct Decoded<'n> {
 }
 
 impl<'n> Decoded<'n> {
-    pub(super) fn new(ntuple: &'n Ntuple, segments: Vec<Segment>, strict: bool, is_shared: bool) -> Self {
+    pub(super) fn new(source: &'n dyn EntrySource, segments: Vec<Segment>, strict: bool, is_shared: bool) -> Self {
         let (fields, aliases) = (HashMap::new(), HashMap::new());
-        Self { ntuple, segments, wanted: None, strict, is_shared, fields, aliases }
+        Self { source, segments, wanted: None, strict, is_shared, fields, aliases }
     }
 
     /// Number of entries.
@@ -54,8 +55,34 @@ impl<'n> Decoded<'n> {
         }
     }
 
-    /// Values of top-level fields as they are on disk.
-    pub(super) fn fields(&mut self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
+    /// The types and values of a selection of fields.
+    pub(super) fn columns(
+        &mut self,
+        selection: &Selection,
+        binary_strings: bool,
+    ) -> Result<(Vec<ArrowField>, Vec<ArrayRef>)> {
+        let stored = self.fields(selection.stored_fields(), binary_strings)?;
+        let schema = self.source.schema();
+        let arrays = schema.evolve(selection, stored, binary_strings, |entry| self.number(entry))?;
+        let of_array = |(field, array): (&Arc<ArrowField>, &ArrayRef)| {
+            field.as_ref().clone().with_data_type(array.data_type().clone())
+        };
+        let fields = schema.to_arrow(&selection.schema).fields().iter().zip(&arrays).map(of_array).collect();
+        Ok((fields, arrays))
+    }
+
+    /// A batch of columns of these entries, with the metadata of the source.
+    pub(super) fn batch<F: Into<Arc<ArrowField>>>(&self, fields: Vec<F>, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
+        let metadata = self.source.schema().metadata().clone();
+        let fields: Fields = fields.into_iter().map(Into::into).collect();
+        // The number of entries must be set for batches without columns.
+        let options = RecordBatchOptions::new().with_row_count(Some(self.len()));
+        let schema = Arc::new(ArrowSchema::new(fields).with_metadata(metadata));
+        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
+    }
+
+    /// Values of top-level fields as they are stored.
+    fn fields(&mut self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
         if !self.is_shared {
             return self.decode(fields, binary_strings);
         }
@@ -75,12 +102,7 @@ impl<'n> Decoded<'n> {
     }
 
     fn decode(&self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
-        let source = self.ntuple.source();
-        let memory = source.request_memory();
-        let memory = if self.strict { memory.strict() } else { memory };
-        let options = DecodeOptions { compressed: self.ntuple.is_compressed(), binary_strings };
-        let arrays =
-            source.session().counters().elapsed(|| decode(source, &memory, fields, &self.segments, options))?;
+        let arrays = self.source.decode(fields, &self.segments, binary_strings, self.strict)?;
         match &self.wanted {
             None => Ok(arrays),
             Some(wanted) => filtered(arrays, wanted),
@@ -128,7 +150,7 @@ impl<'n> Decoded<'n> {
     }
 
     /// The number in the ntuple of one entry.
-    pub(super) fn number(&self, index: usize) -> u64 {
+    fn number(&self, index: usize) -> u64 {
         let index = match &self.wanted {
             None => index,
             Some(wanted) => wanted.values().set_indices().nth(index).unwrap_or(index),

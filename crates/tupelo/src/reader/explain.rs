@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::Read;
 use crate::Result;
 use crate::error::printable;
-use crate::plan::{self, ColumnTable, ReadPlan};
+use crate::plan::{self, ColumnTable, ReadPlan, Segment};
 use crate::schema::Field;
-use crate::source::BlobRange;
+use crate::source::{BlobRange, Metadata};
 
-/// What a read would do: the pages, bytes and requests of each column. Made by [`Read::explain`] from metadata alone.
+/// What a read would do: the pages, bytes and requests of each column. Made by [`Read::explain`](super::Read::explain)
+/// from metadata alone.
 ///
 /// Its `Display` is a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,65 +71,39 @@ impl Explanation {
     }
 }
 
-impl Read {
-    /// What reading would do: which pages it reads of each column, how many bytes these are, and in how many requests. No
-    /// page is read for it.
-    /// ```no_run
-    /// let ntuple = tupelo::open("events.root:Events").open()?;
-    /// println!("{}", ntuple.read(["Muon_*"])?.entries(0..10_000).explain()?);
-    /// # Ok::<(), tupelo::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Corrupt where page lists are damaged; storage errors.
-    pub fn explain(&self) -> Result<Explanation> {
-        self.try_explain().map_err(|e| self.ntuple().context(e))
-    }
-
-    fn try_explain(&self) -> Result<Explanation> {
-        let (source, range) = (self.ntuple().source(), self.range());
-        let segments = plan::segments(&source.clusters(range.clone())?, &range);
-        let (cut, others) = self.fields_in_order();
-        let hints = source.store().hints();
-        let memory = source.request_memory();
-        let mut table = ColumnTable::new(source, &memory);
-        let mut seen = HashSet::new();
-        let (mut columns, mut all) = (Vec::new(), Vec::new());
-        for (fields, is_cut) in [(&cut, true), (&others, false)] {
-            let plan = ReadPlan::new(&mut table, fields, &segments)?;
-            for planned in &plan.columns {
-                // Every page counts once, whatever fields share it.
-                let (pages, is_unresolved) = planned.at_most(&mut table)?;
-                let pages: Vec<_> = pages.into_iter().filter(|(id, _)| seen.insert(*id)).collect();
-                let Some(&(first, _)) = pages.first() else { continue };
-                let ranges: Vec<BlobRange> = pages.iter().map(|(_, range)| *range).collect();
-                let unpacked = |&(id, _): &(plan::PageId, BlobRange)| table.column(id).unpacked_bytes(id.page);
-                columns.push(ExplainedColumn {
-                    field: planned.column.path(source.descriptor()),
-                    column_type: table.column(first).encoding.column_type().name(),
-                    is_cut,
-                    is_upper_bound: is_unresolved || !cut.is_empty() && !is_cut,
-                    pages: pages.len() as u64,
-                    stored_bytes: ranges.iter().map(BlobRange::bytes).sum(),
-                    unpacked_bytes: pages.iter().map(unpacked).sum(),
-                    requests: plan::requests(hints, &ranges),
-                });
-                all.extend(ranges);
-            }
+/// What reading segments of an ntuple would do: first the fields that a cut needs, then the others.
+pub(super) fn explain(source: &Metadata, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation> {
+    let hints = source.store().hints();
+    let memory = source.request_memory();
+    let mut table = ColumnTable::new(source, &memory);
+    let mut seen = HashSet::new();
+    let (mut columns, mut all) = (Vec::new(), Vec::new());
+    for (fields, is_cut) in [(cut, true), (others, false)] {
+        let plan = ReadPlan::new(&mut table, fields, segments)?;
+        for planned in &plan.columns {
+            // Every page counts once, whatever fields share it.
+            let (pages, is_unresolved) = planned.at_most(&mut table)?;
+            let pages: Vec<_> = pages.into_iter().filter(|(id, _)| seen.insert(*id)).collect();
+            let Some(&(first, _)) = pages.first() else { continue };
+            let ranges: Vec<BlobRange> = pages.iter().map(|(_, range)| *range).collect();
+            let unpacked = |&(id, _): &(plan::PageId, BlobRange)| table.column(id).unpacked_bytes(id.page);
+            columns.push(ExplainedColumn {
+                field: planned.column.path(source.descriptor()),
+                column_type: table.column(first).encoding.column_type().name(),
+                is_cut,
+                is_upper_bound: is_unresolved || !cut.is_empty() && !is_cut,
+                pages: pages.len() as u64,
+                stored_bytes: ranges.iter().map(BlobRange::bytes).sum(),
+                unpacked_bytes: pages.iter().map(unpacked).sum(),
+                requests: plan::requests(hints, &ranges),
+            });
+            all.extend(ranges);
         }
-        let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
-        let requests = plan::requests(hints, &all);
-        Ok(Explanation { entries: self.count(), clusters, columns, requests })
     }
-
-    /// The fields that are read to decide the cut, and the others, each once.
-    fn fields_in_order(&self) -> (Vec<Field>, Vec<Field>) {
-        let mut seen = HashSet::new();
-        let mut new = |fields: Vec<&Field>| -> Vec<Field> {
-            fields.into_iter().filter(|field| seen.insert(field.id)).cloned().collect()
-        };
-        (new(self.cut_fields()), new(self.read_fields()))
-    }
+    let entries = segments.iter().map(|segment| segment.count).sum();
+    let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
+    let requests = plan::requests(hints, &all);
+    Ok(Explanation { entries, clusters, columns, requests })
 }
 
 impl fmt::Display for Explanation {

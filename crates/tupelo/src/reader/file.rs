@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tupelo_format::container::{FileHeader, StreamerInfos};
+use tupelo_format::container::FileHeader;
 use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::{container, open};
 use tupelo_storage::ByteSource;
 use tupelo_storage::local::memory::MemorySource;

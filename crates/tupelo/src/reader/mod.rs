@@ -4,20 +4,21 @@ mod attributes;
 mod batches;
 mod computed;
 mod decoded;
-mod evolution;
+mod entries;
 mod explain;
 mod file;
 mod location;
 mod ntuple;
 mod objects;
 mod read;
+#[cfg(test)]
+mod tests;
 
+pub use crate::evolution::ReadRule;
 pub use crate::source::Metrics;
 pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches};
-pub use evolution::ReadRule;
-pub(crate) use evolution::binary_type;
 pub use explain::{ExplainedColumn, Explanation};
 pub(crate) use file::may_be_repaired;
 pub use file::{
@@ -27,5 +28,6 @@ pub use file::{
 pub use location::{Location, check_local};
 pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
+pub(crate) use read::truncated;
 pub use read::{DEFAULT_BATCH_BYTES, Read};
 pub use tupelo_storage::adapter::Time;

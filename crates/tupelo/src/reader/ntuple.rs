@@ -1,20 +1,16 @@
 //! One open ntuple.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use arrow_schema::{Schema as ArrowSchema, SchemaRef};
-use tupelo_format::container::StreamerInfos;
+use arrow_schema::SchemaRef;
 use tupelo_format::descriptor::{AttributeSet, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
+use tupelo_format::streamer::StreamerInfos;
 
-use super::evolution::EvolvedFields;
-use super::evolution::ReadRules;
-use super::{Objects, Read, ReadRule};
+use crate::evolution::{ReadRule, SourceSchema};
 use crate::plan::ColumnTable;
-use crate::schema::arrow::default_column_type;
-use crate::schema::evolution::Rules as Evolution;
-use crate::schema::{Field, Names, Schema, metadata};
+use crate::schema::{Schema, metadata};
 use crate::source::{Metadata, Metrics};
 use crate::{Error, Result, plan, pool};
 
@@ -38,18 +34,14 @@ impl fmt::Display for FormatVersion {
 #[derive(Debug, Clone)]
 pub struct Ntuple {
     inner: Arc<Inner>,
-    rules: Option<Arc<ReadRules>>,
+    schema: SourceSchema,
 }
 
 #[derive(Debug)]
 struct Inner {
     source: Metadata,
     path: String,
-    schema: Arc<Schema>,
-    /// Created when a field is first looked up by name.
-    names: OnceLock<Names>,
     warnings: Vec<String>,
-    compressed: bool,
 }
 
 impl Ntuple {
@@ -61,18 +53,12 @@ impl Ntuple {
         let warnings = source.descriptor().dropped().iter().map(dropped).collect();
         // A damaged page list is reported when its entries are read; the ntuple can still be opened.
         let compressed = is_compressed(&source, &schema).unwrap_or(true);
-        let (path, schema, names) = (path.to_owned(), Arc::new(schema), OnceLock::new());
-        let inner = Inner { source, path, schema, names, warnings, compressed };
-        Ok(Self { inner: Arc::new(inner), rules: None })
-    }
-
-    pub(super) fn ruled(self, rules: ReadRules) -> Self {
-        Self { rules: Some(Arc::new(rules)), ..self }
-    }
-
-    /// The rules by which it is read.
-    pub(super) fn rules(&self) -> &[ReadRule] {
-        self.rules.as_ref().map_or(&[], |rules| &rules.rules)
+        let (name, description) = (source.descriptor().name(), source.descriptor().description());
+        let texts = [(metadata::NAME, name), (metadata::DESCRIPTION, description)];
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let texts = texts.map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
+        let schema = SourceSchema::new(schema, compressed, texts);
+        Ok(Self { inner: Arc::new(Inner { source, path: path.to_owned(), warnings }), schema })
     }
 
     /// Name of the ntuple, without directories.
@@ -128,28 +114,23 @@ impl Ntuple {
 
     /// The fields, with what read rules compute.
     pub fn schema(&self) -> &Schema {
-        self.shared_schema()
+        self.schema.schema()
     }
 
-    fn shared_schema(&self) -> &Arc<Schema> {
-        self.rules.as_ref().map_or(&self.inner.schema, |rules| &rules.schema)
+    pub(super) fn source_schema(&self) -> &SourceSchema {
+        &self.schema
     }
 
-    /// Where the fields of [`Ntuple::schema`] are, by dotted path.
-    pub(super) fn names(&self) -> &Names {
-        let names = self.rules.as_ref().map_or(&self.inner.names, |rules| &rules.names);
-        names.get_or_init(|| Names::of(self.schema()))
-    }
-
-    /// The fields as they are on disk.
-    pub(super) fn disk_schema(&self) -> &Schema {
-        &self.inner.schema
-    }
-
-    /// By what fields evolve when they are read.
-    pub(super) fn evolution(&self) -> Evolution<'_> {
-        let recipes = self.rules.as_ref().map_or(&[][..], |rules| &rules.recipes);
-        Evolution { recipes, compressed: self.inner.compressed }
+    /// The same ntuple, whose schema shows the members that rules compute wherever a record of their class stands. They
+    /// are chosen and read as all others; to read one reads the sources of its rule and nothing else. Rules that the
+    /// ntuple has already stay. A rule for another version or checksum of a class than those on disk does nothing.
+    ///
+    /// # Errors
+    /// Not found, with near names, for a class that is nowhere on disk, and for a source that a record of the class does
+    /// not have; invalid argument for rules that are not complete, and for two that compute the same member of a record.
+    pub fn with_rules(&self, rules: impl IntoIterator<Item = ReadRule>) -> Result<Self> {
+        let schema = self.schema.with_rules(rules).map_err(|e| self.context(e))?;
+        Ok(Self { schema, ..self.clone() })
     }
 
     /// What this version cannot read of the ntuple: one sentence for each field that is left out.
@@ -159,21 +140,12 @@ impl Ntuple {
 
     /// The Arrow schema of what [`Ntuple::read`] gives for all fields.
     pub fn arrow_schema(&self) -> SchemaRef {
-        Arc::new(self.to_arrow(&self.schema().listed()))
-    }
-
-    pub(crate) fn to_arrow(&self, schema: &Schema) -> ArrowSchema {
-        let arrow = schema.to_arrow(self.inner.compressed);
-        let entries = [(metadata::NAME, self.name()), (metadata::DESCRIPTION, self.description())];
-        let entries = entries.into_iter().filter(|(_, text)| !text.is_empty());
-        arrow.with_metadata(entries.map(|(key, text)| (key.to_owned(), text.to_owned())).collect())
+        Arc::new(self.schema.to_arrow(&self.schema().listed()))
     }
 
     /// The schema with only those encodings that the writer chose, not those that follow from compression.
     pub(crate) fn explicit_encodings(&self, schema: &Schema) -> Schema {
-        let mut schema = schema.clone();
-        schema.fields.iter_mut().for_each(|field| forget_defaults(field, self.inner.compressed));
-        schema
+        self.schema.explicit_encodings(schema)
     }
 
     /// Names of the linked attribute sets.
@@ -210,26 +182,6 @@ impl Ntuple {
         open().map_err(|e: Error| self.context(e.within(format!("attribute set '{}'", set.name))))
     }
 
-    /// Chooses fields to read, by dotted paths or globs (`jets.pt`, `Muon_*`); no pattern means all.
-    ///
-    /// # Errors
-    /// Not found, with near names, for a pattern that fits no field.
-    pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
-        self.select(patterns).map_err(|e| self.context(e))
-    }
-
-    pub(super) fn select<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
-        if patterns.as_ref().is_empty() {
-            return Ok(self.read_all());
-        }
-        let schema = self.schema().select_by(self.names(), patterns.as_ref())?;
-        let sources = match self.rules {
-            None => None,
-            Some(_) => Some(Arc::new(EvolvedFields::of(self.disk_schema(), &self.evolution(), &schema)?)),
-        };
-        Ok(Read::new(self.clone(), Arc::new(schema), sources))
-    }
-
     /// The layouts of classes with which streamer fields are decoded: those of the ntuple itself, and those of the
     /// file around it.
     ///
@@ -248,31 +200,10 @@ impl Ntuple {
         read().map_err(|e: Error| self.context(e.within("streamer info")))
     }
 
-    /// The objects of a streamer field, by its dotted path; a field below collections too.
-    ///
-    /// # Errors
-    /// Not found, with near names; invalid argument if it is no streamer field. Streamer info that cannot be read is
-    /// no error here: objects that would need it come as bytes.
-    pub fn objects(&self, path: &str) -> Result<Objects> {
-        Objects::new(self.clone(), path).map_err(|e| self.context(e))
-    }
-
     /// The read statistics of the file so far, including its other ntuples and attribute sets, or `None` if they are
     /// not enabled with [`with_metrics`](crate::OpenOptions::with_metrics).
     pub fn metrics(&self) -> Option<Metrics> {
         self.source().session().counters().read(pool::threads())
-    }
-
-    /// Chooses all fields that are [listed](Schema::listed).
-    pub fn read_all(&self) -> Read {
-        let sources = self.rules.as_ref().map(|rules| rules.sources.clone());
-        let hides = self.schema().fields.iter().any(|field| field.hidden);
-        // The sources of rules are those of all fields.
-        let schema = match hides && sources.is_none() {
-            true => Arc::new(self.schema().listed()),
-            false => Arc::clone(self.shared_schema()),
-        };
-        Read::new(self.clone(), schema, sources)
     }
 
     pub(crate) fn source(&self) -> &Metadata {
@@ -284,7 +215,7 @@ impl Ntuple {
     }
 
     pub(crate) fn is_compressed(&self) -> bool {
-        self.inner.compressed
+        self.schema.is_compressed()
     }
 
     /// Puts file and ntuple in front of an error.
@@ -306,10 +237,4 @@ fn is_compressed(source: &Metadata, schema: &Schema) -> Result<bool> {
         }
         _ => Ok(true),
     }
-}
-
-fn forget_defaults(field: &mut Field, compressed: bool) {
-    let default = default_column_type(field, compressed);
-    field.encoding = field.encoding.filter(|encoding| Some(encoding.column_type()) != default);
-    field.children_mut().iter_mut().for_each(|child| forget_defaults(child, compressed));
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
-use tupelo_format::container::StreamerInfos;
 use tupelo_format::object::{self, Opaque, Value};
+use tupelo_format::streamer::StreamerInfos;
 
 use super::Ntuple;
 use crate::schema::{Field, Kind};
@@ -24,8 +24,19 @@ pub struct Objects {
     problem: Option<String>,
 }
 
+impl Ntuple {
+    /// The objects of a streamer field, by its dotted path; a field below collections too.
+    ///
+    /// # Errors
+    /// Not found, with near names; invalid argument if it is no streamer field. Streamer info that cannot be read is
+    /// no error here: objects that would need it come as bytes.
+    pub fn objects(&self, path: &str) -> Result<Objects> {
+        Objects::new(self.clone(), path).map_err(|e| self.context(e))
+    }
+}
+
 impl Objects {
-    pub(super) fn new(ntuple: Ntuple, path: &str) -> Result<Self> {
+    fn new(ntuple: Ntuple, path: &str) -> Result<Self> {
         let paths = ntuple.schema().paths();
         let Some((_, field)) = paths.iter().find(|(known, _)| known == path) else {
             return Err(Error::no_such("field", path, paths.iter().map(|(known, _)| known.as_str())));

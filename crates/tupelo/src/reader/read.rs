@@ -9,10 +9,12 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaR
 
 use super::computed::{Aliases, Computed, Cut};
 use super::decoded::Decoded;
-use super::evolution::EvolvedFields;
-use super::{Batches, Ntuple};
+use super::entries::EntrySource;
+use super::explain::Explanation;
+use super::ntuple::Ntuple;
+use crate::evolution::Selection;
 use crate::expression::Expression;
-use crate::plan::{ColumnOf, ColumnTable, Segment};
+use crate::plan::Segment;
 use crate::schema::{Field, Schema};
 use crate::{Error, Result, plan};
 
@@ -32,10 +34,8 @@ const TAKEN_BYTES: u64 = 64 << 20;
 /// Which fields and entries to read, and how.
 #[derive(Debug, Clone)]
 pub struct Read {
-    ntuple: Ntuple,
-    schema: Arc<Schema>,
-    /// What is read instead of the schema's fields, and what is made of it.
-    sources: Option<Arc<EvolvedFields>>,
+    source: Arc<dyn EntrySource>,
+    fields: Selection,
     entries: Range<u64>,
     binary_strings: bool,
     /// What expressions may name besides fields.
@@ -48,12 +48,27 @@ pub struct Read {
     cut: Option<Arc<Cut>>,
 }
 
+impl Ntuple {
+    /// Selects fields to read, by dotted paths or globs (`jets.pt`, `Muon_*`); no pattern means all.
+    ///
+    /// # Errors
+    /// Not found, with near names, for a pattern that matches no field.
+    pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
+        let fields = self.source_schema().select(patterns.as_ref()).map_err(|e| self.context(e))?;
+        Ok(Read::new(Arc::new(self.clone()), fields))
+    }
+
+    /// Selects all fields that are [listed](Schema::listed).
+    pub fn read_all(&self) -> Read {
+        Read::new(Arc::new(self.clone()), self.source_schema().listed())
+    }
+}
+
 impl Read {
-    /// Reads a schema; where that is not a part of what is on disk, from those sources.
-    pub(super) fn new(ntuple: Ntuple, schema: Arc<Schema>, sources: Option<Arc<EvolvedFields>>) -> Self {
-        let entries = 0..ntuple.entries();
+    pub(super) fn new(source: Arc<dyn EntrySource>, fields: Selection) -> Self {
+        let entries = 0..source.entries();
         let (aliases, computed) = (Arc::default(), Vec::new());
-        Self { ntuple, schema, sources, entries, binary_strings: false, aliases, computed, numbers: None, cut: None }
+        Self { source, fields, entries, binary_strings: false, aliases, computed, numbers: None, cut: None }
     }
 
     /// Reads the data as another schema than the one on disk: ROOT's schema evolution, whose rules stand
@@ -77,9 +92,17 @@ impl Read {
     /// Not found, with near names, for a top-level field that is not there; invalid argument, with field, types and
     /// rule, for one that cannot be read as what is wanted.
     pub fn with_schema(mut self, wanted: &Schema) -> Result<Self> {
-        let sources = EvolvedFields::of(self.ntuple.disk_schema(), &self.ntuple.evolution(), wanted);
-        self.sources = Some(Arc::new(sources.map_err(|e| self.ntuple.context(e))?));
-        self.schema = Arc::new(wanted.clone());
+        self.fields = self.source.schema().read_as(wanted).map_err(|e| self.context(e))?;
+        Ok(self)
+    }
+
+    /// The same request for other fields, by dotted paths or globs, instead of those selected before. The cut, computed
+    /// columns and the range of entries stay.
+    ///
+    /// # Errors
+    /// Not found, with near names, for a pattern that matches no field.
+    pub fn with_fields<S: AsRef<str>>(mut self, patterns: impl AsRef<[S]>) -> Result<Self> {
+        self.fields = self.source.schema().select(patterns.as_ref()).map_err(|e| self.context(e))?;
         Ok(self)
     }
 
@@ -95,34 +118,21 @@ impl Read {
     /// # Errors
     /// Not found, with near names, for a pattern that fits no field of the ntuple.
     pub fn without<S: AsRef<str>>(mut self, patterns: impl AsRef<[S]>) -> Result<Self> {
-        if patterns.as_ref().is_empty() {
-            return Ok(self);
+        if !patterns.as_ref().is_empty() {
+            let fields = self.source.schema().exclude(&self.fields, patterns.as_ref());
+            self.fields = fields.map_err(|e| self.context(e))?;
         }
-        let ntuple = self.ntuple.clone();
-        let exclude = || {
-            let (unwanted, _) = ntuple.schema().matching(ntuple.names(), patterns.as_ref())?;
-            let schema = self.schema.without(&unwanted);
-            let sources = || EvolvedFields::of(ntuple.disk_schema(), &ntuple.evolution(), &schema).map(Arc::new);
-            let sources = self.sources.as_ref().map(|_| sources()).transpose()?;
-            Ok::<_, Error>((Arc::new(schema), sources))
-        };
-        (self.schema, self.sources) = exclude().map_err(|e| self.ntuple.context(e))?;
         Ok(self)
-    }
-
-    /// What is read from disk.
-    pub(super) fn disk_fields(&self) -> &[Field] {
-        self.sources.as_ref().map_or(&self.schema.fields, |sources| &sources.fields)
     }
 
     /// The chosen fields, without what is computed.
     pub fn schema(&self) -> &Schema {
-        &self.schema
+        &self.fields.schema
     }
 
     /// The Arrow schema of the batches.
     pub fn arrow_schema(&self) -> SchemaRef {
-        let mut schema = self.ntuple.to_arrow(&self.schema);
+        let mut schema = self.source.schema().to_arrow(&self.fields.schema);
         if self.binary_strings {
             // The types then come from the decoder: nested strings change all types above them.
             let alone = Self { cut: None, computed: Vec::new(), numbers: None, ..self.clone() };
@@ -139,19 +149,7 @@ impl Read {
     /// Restricts reading to a range of entries. A range that extends past the end of the ntuple is truncated.
     #[must_use]
     pub fn entries(mut self, range: impl RangeBounds<u64>) -> Self {
-        let last = self.ntuple.entries();
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => last,
-        };
-        let end = end.min(last);
-        self.entries = start.min(end)..end;
+        self.entries = truncated(range, self.source.entries());
         self
     }
 
@@ -188,8 +186,9 @@ impl Read {
         patterns: impl AsRef<[S]>,
         cut: impl Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync + 'static,
     ) -> Result<Self> {
-        let fields = self.ntuple.read(patterns)?.with_binary_strings(self.binary_strings);
-        self.cut = Some(Arc::new(Cut::Function { fields, keep: Box::new(cut) }));
+        let fields = self.source.schema().select(patterns.as_ref()).map_err(|e| self.context(e))?;
+        let binary_strings = self.binary_strings;
+        self.cut = Some(Arc::new(Cut::Function { fields, binary_strings, keep: Box::new(cut) }));
         Ok(self)
     }
 
@@ -205,13 +204,13 @@ impl Read {
     /// Not found, with near names, for what is neither a field nor an alias, and those of [`Expression::mask`] that are
     /// about types. Reading then gives the others.
     pub fn with_where(mut self, expression: &Expression) -> Result<Self> {
-        let cut = Cut::of(self.compute("", expression)?).map_err(|e| self.ntuple.context(e))?;
+        let cut = Cut::of(self.compute("", expression)?).map_err(|e| self.context(e))?;
         self.cut = Some(Arc::new(cut));
         Ok(self)
     }
 
     fn compute(&self, name: &str, expression: &Expression) -> Result<Computed> {
-        Computed::new(name, expression, &self.ntuple, &self.aliases).map_err(|e| self.ntuple.context(e))
+        Computed::new(name, expression, &*self.source, &self.aliases).map_err(|e| self.context(e))
     }
 
     /// Names for expressions, which those of [`Read::with_computed`] and [`Read::with_where`] that come after may use
@@ -221,8 +220,8 @@ impl Read {
     /// Invalid argument for aliases that need each other, and for two of the same name; those of
     /// [`Read::with_computed`].
     pub fn with_aliases(mut self, aliases: impl IntoIterator<Item = (String, Expression)>) -> Result<Self> {
-        let added = Arc::make_mut(&mut self.aliases).add(aliases.into_iter().collect(), &self.ntuple);
-        added.map_err(|e| self.ntuple.context(e))?;
+        let added = Arc::make_mut(&mut self.aliases).add(aliases.into_iter().collect(), &*self.source);
+        added.map_err(|e| self.context(e))?;
         Ok(self)
     }
 
@@ -251,7 +250,7 @@ impl Read {
     /// # Errors
     /// Invalid argument for the name of a field or an alias that is there already; those of [`Read::with_computed`].
     pub fn with_defined(self, name: &str, expression: &Expression) -> Result<Self> {
-        self.check_new(name)?;
+        self.source.schema().check_new(name).map_err(|e| self.context(e))?;
         self.with_aliases([(name.to_owned(), expression.clone())])?.with_alias_column(name)
     }
 
@@ -273,9 +272,9 @@ impl Read {
     /// Invalid argument for the name of a field or an alias that is there already, and for fewer or more values than
     /// the ntuple has entries.
     pub fn with_values(mut self, field: ArrowField, values: ArrayRef) -> Result<Self> {
-        self.check_new(field.name())?;
-        let given = Arc::make_mut(&mut self.aliases).give(field, values, &self.ntuple);
-        given.map_err(|e| self.ntuple.context(e))?;
+        self.source.schema().check_new(field.name()).map_err(|e| self.context(e))?;
+        let given = Arc::make_mut(&mut self.aliases).give(field, values, self.source.entries());
+        given.map_err(|e| self.context(e))?;
         Ok(self)
     }
 
@@ -285,22 +284,13 @@ impl Read {
         Ok(self)
     }
 
-    /// That there is no field of a name.
-    fn check_new(&self, name: &str) -> Result<()> {
-        if !self.ntuple.schema().fields.iter().any(|field| field.name == name) {
-            return Ok(());
-        }
-        let what = format!("there is a field '{name}' already; give the new column another name");
-        Err(self.ntuple.context(Error::invalid_argument(what)))
-    }
-
     /// The chosen fields, and behind them what is computed.
     ///
     /// # Errors
     /// Unsupported for what is computed and has no C++ type.
     pub fn schema_with_computed(&self) -> Result<Schema> {
         let fields: Vec<ArrowField> = self.computed.iter().map(|computed| computed.field().clone()).collect();
-        let mut schema = Schema::clone(&self.schema);
+        let mut schema = Schema::clone(&self.fields.schema);
         schema.fields.extend(Schema::from_arrow(&ArrowSchema::new(fields))?.fields);
         Ok(schema)
     }
@@ -315,7 +305,7 @@ impl Read {
     /// Only what is computed: no field is handed out for itself.
     #[must_use]
     pub fn without_fields(mut self) -> Self {
-        (self.schema, self.sources) = (Arc::default(), None);
+        self.fields = Selection::default();
         self
     }
 
@@ -326,7 +316,7 @@ impl Read {
     /// Invalid argument for an entry past the end of the ntuple, and those of [`Read::to_batch`].
     pub fn take(&self, entries: &[u64]) -> Result<RecordBatch> {
         let take = || {
-            let count = self.ntuple.entries();
+            let count = self.source.entries();
             if let Some(beyond) = entries.iter().find(|&&entry| entry >= count) {
                 return Err(Error::invalid_argument(format!("entry {beyond} of an ntuple with {count} entries")));
             }
@@ -348,14 +338,14 @@ impl Read {
             let place = |entry: &u64| sorted.partition_point(|other| other < entry) as u64;
             take_places(&batch, entries.iter().map(place).collect())
         };
-        take().map_err(|e| self.ntuple.context(e))
+        take().map_err(|e| self.context(e))
     }
 
     /// Entries that ascend, and of those between them the near ones, which are left out again.
     fn take_sorted(&self, entries: &[u64], near: u64) -> Result<RecordBatch> {
         let runs = runs(entries, near);
         let range = entries.first().copied().unwrap_or(0)..entries.last().map_or(0, |last| last + 1);
-        let segments = plan::runs_of_entries(&self.ntuple.source().clusters(range)?, &runs);
+        let segments = plan::runs_of_entries(&self.source.clusters(range, usize::MAX)?, &runs);
         let batch = self.batch(&mut self.decoded(segments, false))?;
         if batch.num_rows() == entries.len() {
             return Ok(batch);
@@ -385,11 +375,11 @@ impl Read {
     /// The same with the hidden sources of projected fields, so that these can be written as projected fields. A source
     /// of which some projected fields are not chosen stays away.
     pub(crate) fn with_projected_sources(mut self) -> Self {
-        if self.sources.is_some() {
+        if self.fields.is_evolved() {
             return self;
         }
-        let all = &self.ntuple.schema().fields;
-        let is_chosen = |field: &Field| self.schema.fields.contains(field);
+        let all = &self.source.schema().schema().fields;
+        let is_chosen = |field: &Field| self.fields.schema.fields.contains(field);
         let needs = |field: &Field, hidden: &Field| {
             let is_source = |path: &String| path.split('.').next() == Some(&hidden.name);
             field.projected_from.as_ref().is_some_and(is_source)
@@ -399,25 +389,30 @@ impl Read {
         };
         let mut fields: Vec<Field> = all.iter().filter(is_shown).cloned().collect();
         if !fields.is_empty() {
-            fields.extend(self.schema.fields.iter().cloned());
-            self.schema = Arc::new(Schema { fields });
+            fields.extend(self.fields.schema.fields.iter().cloned());
+            self.fields.schema = Arc::new(Schema { fields });
         }
         self
     }
 
     /// What is read.
-    pub(crate) fn ntuple(&self) -> &Ntuple {
-        &self.ntuple
+    pub(crate) fn source(&self) -> &Arc<dyn EntrySource> {
+        &self.source
+    }
+
+    /// Adds the names of the source to an error.
+    pub(crate) fn context(&self, error: Error) -> Error {
+        self.source.context(error)
     }
 
     /// The chosen entries, before a cut.
-    pub(crate) fn range(&self) -> Range<u64> {
+    pub fn range(&self) -> Range<u64> {
         self.entries.clone()
     }
 
     /// Whether a cut or rule calls a function of the user's, who may not expect to be called by another thread.
     pub(super) fn calls_back(&self) -> bool {
-        matches!(self.cut.as_deref(), Some(Cut::Function { .. })) || self.sources.is_some()
+        matches!(self.cut.as_deref(), Some(Cut::Function { .. })) || self.fields.is_evolved()
     }
 
     /// Number of chosen entries, before a cut.
@@ -433,66 +428,58 @@ impl Read {
         self.decode(self.entries.clone())
     }
 
-    /// Batches of `count` entries, the last one perhaps of fewer. With a cut they hold what it keeps of so many, which
-    /// may be nothing.
-    ///
-    /// # Errors
-    /// Invalid argument for 0.
-    pub fn batches(self, count: u64) -> Result<Batches> {
-        if count == 0 {
-            return Err(Error::invalid_argument("a batch must have at least one entry"));
-        }
-        let bytes_per_entry = self.bytes_per_entry()?;
-        Ok(Batches::new(self, count, true, bytes_per_entry))
-    }
-
-    /// Batches of about `bytes` bytes in memory, with what a cut looks at before it keeps some. They end where pages
-    /// end as far as that can be, so that no page is decoded twice.
-    ///
-    /// # Errors
-    /// Corrupt where the page lists are damaged.
-    pub fn batches_of_bytes(self, bytes: u64) -> Result<Batches> {
-        let bytes_per_entry = self.bytes_per_entry()?;
-        let entries = (bytes as f64 / bytes_per_entry.max(1.0)) as u64;
-        Ok(Batches::new(self, entries.max(1), false, bytes_per_entry))
-    }
-
     /// What an entry takes in memory on average while it is read, with what a cut looks at, in bytes, judged by the
     /// first clusters.
     ///
     /// # Errors
     /// Corrupt where the page lists are damaged.
     pub fn bytes_per_entry(&self) -> Result<f64> {
-        let source = self.ntuple.source();
         let estimate = || {
-            let clusters = source.first_clusters(self.entries.clone(), SAMPLED_CLUSTERS)?;
-            let memory = source.request_memory();
-            let mut table = ColumnTable::new(source, &memory);
-            let mut known = HashSet::new();
-            let mut columns: Vec<ColumnOf<'_>> = self.read_fields().into_iter().flat_map(plan::columns).collect();
-            columns.retain(|column| known.insert((column.field.id, column.k)));
-            let (mut bytes, mut entries) = (0.0, 0u64);
-            for cluster in &clusters {
-                entries += cluster.entries;
-                for column in &columns {
-                    bytes += table.decoded_bytes(column.field, column.k, cluster)?;
-                }
-            }
+            let clusters = self.source.clusters(self.entries.clone(), SAMPLED_CLUSTERS)?;
+            let entries: u64 = clusters.iter().map(|cluster| cluster.entries).sum();
+            let bytes = self.source.decoded_bytes(&self.read_fields(), &clusters)?;
             let numbers = if self.numbers.is_some() { size_of::<u64>() } else { 0 };
             Ok(bytes / entries.max(1) as f64 + numbers as f64)
         };
-        estimate().map_err(|e| self.ntuple.context(e))
+        estimate().map_err(|e| self.context(e))
+    }
+
+    /// What reading would do: which pages it reads of each column, how many bytes these are, and in how many requests. No
+    /// page is read for it.
+    /// ```no_run
+    /// let ntuple = tupelo::open("events.root:Events").open()?;
+    /// println!("{}", ntuple.read(["Muon_*"])?.entries(0..10_000).explain()?);
+    /// # Ok::<(), tupelo::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Corrupt where page lists are damaged; storage errors.
+    pub fn explain(&self) -> Result<Explanation> {
+        let explain = || {
+            let (cut, others) = self.fields_in_order();
+            self.source.explain(&cut, &others, &self.segments(&self.entries)?)
+        };
+        explain().map_err(|e| self.context(e))
+    }
+
+    /// The fields that are read to decide the cut, and the others, each once.
+    fn fields_in_order(&self) -> (Vec<Field>, Vec<Field>) {
+        let mut seen = HashSet::new();
+        let mut new = |fields: Vec<&Field>| -> Vec<Field> {
+            fields.into_iter().filter(|field| seen.insert(field.id)).cloned().collect()
+        };
+        (new(self.cut_fields()), new(self.read_fields()))
     }
 
     /// What is read to decide the cut, some of it perhaps twice.
-    pub(super) fn cut_fields(&self) -> Vec<&Field> {
+    fn cut_fields(&self) -> Vec<&Field> {
         self.cut.iter().flat_map(|cut| cut.read_fields()).collect()
     }
 
     /// All that is read, some of it perhaps twice.
-    pub(super) fn read_fields(&self) -> Vec<&Field> {
+    fn read_fields(&self) -> Vec<&Field> {
         let computed = self.computed.iter().flat_map(|computed| computed.read_fields());
-        self.disk_fields().iter().chain(computed).chain(self.cut_fields()).collect()
+        self.fields.stored_fields().iter().chain(computed).chain(self.cut_fields()).collect()
     }
 
     /// Whether more is read than is handed out.
@@ -501,20 +488,20 @@ impl Read {
     }
 
     /// Where a chunk of batches best ends: see [`plan::batch_end`].
-    pub(super) fn batch_end(&self, window: &Range<u64>, limit: u64, place: impl Fn(u64) -> u64) -> Result<Option<u64>> {
-        let source = self.ntuple.source();
-        let memory = source.request_memory();
-        let clusters = source.clusters(window.start..limit)?;
-        let fields = self.read_fields();
-        plan::batch_end(&mut ColumnTable::new(source, &memory), &clusters, &fields, window, limit, place)
+    pub(super) fn batch_end(&self, window: &Range<u64>, limit: u64, place: &dyn Fn(u64) -> u64) -> Result<Option<u64>> {
+        self.source.batch_end(&self.read_fields(), window, limit, place)
     }
 
     fn decode(&self, entries: Range<u64>) -> Result<RecordBatch> {
-        self.decode_columns(&entries, false).map(|(batch, _)| batch).map_err(|e| self.ntuple.context(e))
+        self.decode_columns(&entries, false).map(|(batch, _)| batch).map_err(|e| self.context(e))
+    }
+
+    fn segments(&self, entries: &Range<u64>) -> Result<Vec<Segment>> {
+        Ok(plan::segments(&self.source.clusters(entries.clone(), usize::MAX)?, entries))
     }
 
     fn decoded(&self, segments: Vec<Segment>, strict: bool) -> Decoded<'_> {
-        Decoded::new(&self.ntuple, segments, strict, self.computes())
+        Decoded::new(&*self.source, segments, strict, self.computes())
     }
 
     /// The entries that the cut keeps, and which they are; `strict` keeps the values within the memory budget too.
@@ -523,26 +510,14 @@ impl Read {
         entries: &Range<u64>,
         strict: bool,
     ) -> Result<(RecordBatch, Option<BooleanArray>)> {
-        let segments = plan::segments(&self.ntuple.source().clusters(entries.clone())?, entries);
-        let mut decoded = self.decoded(segments, strict);
+        let mut decoded = self.decoded(self.segments(entries)?, strict);
         let kept = self.cut.as_ref().map(|cut| cut.decide(&mut decoded)).transpose()?;
         Ok((self.batch(&mut decoded)?, kept))
     }
 
     /// Columns of decoded entries, which are cut already.
-    pub(super) fn batch(&self, decoded: &mut Decoded<'_>) -> Result<RecordBatch> {
-        let mut arrays = decoded.fields(self.disk_fields(), self.binary_strings)?;
-        if let Some(sources) = &self.sources {
-            for (index, array) in arrays.iter_mut().enumerate() {
-                let (stored, number) = (Arc::clone(array), |entry| decoded.number(entry));
-                *array = sources.evolve(&self.ntuple, index, stored, self.binary_strings, number)?;
-            }
-        }
-        let promised = self.ntuple.to_arrow(&self.schema);
-        let of_array = |(field, array): (&Arc<ArrowField>, &ArrayRef)| {
-            field.as_ref().clone().with_data_type(array.data_type().clone())
-        };
-        let mut fields: Vec<_> = promised.fields().iter().zip(&arrays).map(of_array).collect();
+    fn batch(&self, decoded: &mut Decoded<'_>) -> Result<RecordBatch> {
+        let (mut fields, mut arrays) = decoded.columns(&self.fields, self.binary_strings)?;
         for computed in &self.computed {
             let (field, array) = computed.column(decoded)?;
             fields.push(field);
@@ -552,10 +527,24 @@ impl Read {
             fields.push(ArrowField::new(name, DataType::UInt64, false));
             arrays.push(decoded.numbers()?);
         }
-        let schema = ArrowSchema::new(fields).with_metadata(promised.metadata().clone());
-        let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
-        Ok(RecordBatch::try_new_with_options(schema.into(), arrays, &options)?)
+        decoded.batch(fields, arrays)
     }
+}
+
+/// The part of a range that is within the first `entries` entries.
+pub(crate) fn truncated(range: impl RangeBounds<u64>, entries: u64) -> Range<u64> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => entries,
+    };
+    let end = end.min(entries);
+    start.min(end)..end
 }
 
 /// Splits ascending entries into ranges of entries that are at most `near` apart.

@@ -203,7 +203,7 @@ fn natural(column: ColumnType) -> Option<Primitive> {
 
 impl Primitive {
     /// The primitive of a standard type name (see [`fundamental`]).
-    pub(super) fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "bool" => Self::Bool,
             "char" => Self::Char,

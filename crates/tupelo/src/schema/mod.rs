@@ -7,12 +7,11 @@
 //! # Reading as another schema
 //! [`Read::with_schema`](crate::reader::Read::with_schema) follows ROOT's automatic schema evolution
 //! (`tree/ntuple/doc/SchemaEvolution.md`, and what ROOT 6.40 does where that is not the same).
-#![doc = include_str!("evolution.md")]
+#![doc = include_str!("../evolution/evolution.md")]
 
 mod alike;
 pub(crate) mod arrow;
 mod disk;
-pub(crate) mod evolution;
 mod glob;
 mod imported;
 mod project;

@@ -5,11 +5,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tupelo_format::checksum::CHECKSUM_BYTES;
-use tupelo_format::container::{
-    ANCHOR_BYTES, Anchor, AnchorLinks, BLOB_KEY_BYTES, Layout, StreamerInfos, blob_key, unlisted_key,
-};
+use tupelo_format::container::{ANCHOR_BYTES, Anchor, AnchorLinks, BLOB_KEY_BYTES, Layout, blob_key, unlisted_key};
 use tupelo_format::locator::Locator;
 use tupelo_format::open::ANCHOR_CLASS;
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::ByteSink;
 
 use super::paths::Paths;

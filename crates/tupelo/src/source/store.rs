@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
-use tupelo_format::container::{self, Anchor, AnchorLinks, FetchedRanges, StreamerInfos};
+use tupelo_format::container::{self, Anchor, AnchorLinks, FetchedRanges};
 use tupelo_format::descriptor::AttributeSet;
 use tupelo_format::envelope::{EnvelopeType, PageInfo};
 use tupelo_format::locator::EnvelopeLink;
 use tupelo_format::open;
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::Hints;
 
 use super::{File, MAX_PAGE_BYTES};

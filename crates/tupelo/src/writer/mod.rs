@@ -15,7 +15,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use tupelo_format::container::StreamerInfos;
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
 
 pub use self::attributes::AttributeSetWriter;

@@ -98,7 +98,7 @@ def common_paths(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> list[str
         mine = [field.core_path for field in ntuple.values(**filters)] if is_filtered else None
         common.add(ntuple.core._fields, mine)
         chosen = chosen or mine
-    if common.size == 0:
+    if common.is_empty():
         raise NotFoundError(f"none of {len(ntuples[0].keys())} fields of {ntuples[0].file_path} matches the filters")
     return common.paths() or chosen
 

@@ -9,7 +9,8 @@ use crate::container::directory::{self, ListedKey, RECORD_BYTES};
 use crate::container::fetched::{readable, together};
 use crate::container::free::FreeList;
 use crate::container::key::{Key, parse_key, read_key};
-use crate::container::{Attempt, FetchedRanges, FileHeader, StreamerInfos, read_header, streamer_infos};
+use crate::container::{Attempt, FetchedRanges, FileHeader, read_header, streamer_infos};
+use crate::streamer::StreamerInfos;
 use crate::{Error, Result};
 
 /// A free segment cannot be shorter than the mark at its start.

@@ -25,7 +25,8 @@ use super::directory::{
 use super::free::FreeList;
 use super::header::{COMPRESSION, ROOT_VERSION};
 use super::key::Key;
-use super::{BEGIN, FileHeader, StreamerInfos};
+use super::{BEGIN, FileHeader};
+use crate::streamer::StreamerInfos;
 use crate::wire::Buffer;
 use crate::{Error, Result};
 

@@ -24,8 +24,9 @@ const IS_REFERENCED: u32 = 1 << 4;
 
 /// A cursor over one buffer of streamed objects.
 #[derive(Debug)]
-pub(crate) struct Streamed<'a> {
-    pub(crate) cursor: Cursor<'a>,
+pub struct Streamed<'a> {
+    /// The unread bytes.
+    pub cursor: Cursor<'a>,
     bytes: &'a [u8],
     key_bytes: usize,
     classes: HashMap<usize, &'a str>,
@@ -33,23 +34,27 @@ pub(crate) struct Streamed<'a> {
 
 /// The head of an object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Version {
+pub struct Version {
     /// Class version; 0 for classes that are identified by checksum.
-    pub(crate) number: u16,
+    pub number: u16,
     /// Whether the members of a collection's items follow one member after the other.
-    pub(crate) is_member_wise: bool,
+    pub is_member_wise: bool,
     /// End position of the object, if it has a byte count.
-    pub(crate) end: Option<usize>,
+    pub end: Option<usize>,
 }
 
 /// What stands for an object behind a pointer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Pointer<'a> {
+pub enum Pointer<'a> {
+    /// No object.
     Null,
-    /// An object follows. `id` is what references to it will say.
+    /// An object follows.
     Object {
+        /// C++ class.
         class_name: &'a str,
+        /// What references to it will say.
         id: usize,
+        /// End position of the object.
         end: usize,
     },
     /// An object that was streamed before, or one around this place.
@@ -58,7 +63,7 @@ pub(crate) enum Pointer<'a> {
 
 impl<'a> Streamed<'a> {
     /// A buffer whose references count from `key_bytes` before it.
-    pub(crate) fn new(bytes: &'a [u8], key_bytes: u16) -> Self {
+    pub fn new(bytes: &'a [u8], key_bytes: u16) -> Self {
         Self { cursor: Cursor::new(bytes, 0), bytes, key_bytes: key_bytes.into(), classes: HashMap::new() }
     }
 
@@ -79,7 +84,7 @@ impl<'a> Streamed<'a> {
     }
 
     /// The head of an object.
-    pub(crate) fn version(&mut self) -> Result<Version> {
+    pub fn version(&mut self) -> Result<Version> {
         let first = self.cursor.clone().u16_be()?;
         let end = match first & HIGH_BIT {
             0 => None,
@@ -94,7 +99,7 @@ impl<'a> Streamed<'a> {
     }
 
     /// Goes to the end of an object of which the rest is of no interest.
-    pub(crate) fn skip_to(&mut self, end: usize) -> Result<()> {
+    pub fn skip_to(&mut self, end: usize) -> Result<()> {
         match end.checked_sub(self.cursor.position()) {
             Some(rest) => self.cursor.take(rest).map(|_| ()),
             None => Err(Error::corrupt("an object reaches behind its own end").at(self.cursor.offset())),
@@ -102,13 +107,13 @@ impl<'a> Streamed<'a> {
     }
 
     /// Goes to a position, forwards or backwards.
-    pub(crate) fn go_to(&mut self, position: usize) -> Result<()> {
+    pub fn go_to(&mut self, position: usize) -> Result<()> {
         self.cursor = Cursor::new(self.bytes, 0);
         self.skip_to(position)
     }
 
     /// Checks that an object ends where its head says.
-    pub(crate) fn check_end(&self, end: Option<usize>) -> Result<()> {
+    pub fn check_end(&self, end: Option<usize>) -> Result<()> {
         match end {
             Some(end) if end != self.cursor.position() => {
                 let what = format!("an object ends at byte {} and not at byte {end}", self.cursor.position());
@@ -119,7 +124,7 @@ impl<'a> Streamed<'a> {
     }
 
     /// What stands for an object behind a pointer.
-    pub(crate) fn pointer(&mut self) -> Result<Pointer<'a>> {
+    pub fn pointer(&mut self) -> Result<Pointer<'a>> {
         let start = self.cursor.position();
         let word = self.cursor.u32_be()?;
         if word == NEW_CLASS || word & CLASS != 0 {
@@ -165,7 +170,7 @@ impl<'a> Streamed<'a> {
     }
 
     /// The `TObject` part of an object: its number and its bits.
-    pub(crate) fn object(&mut self) -> Result<(u32, u32)> {
+    pub fn object(&mut self) -> Result<(u32, u32)> {
         self.version()?;
         let number = self.cursor.u32_be()?;
         let bits = self.cursor.u32_be()?;
@@ -176,7 +181,7 @@ impl<'a> Streamed<'a> {
     }
 
     /// Number of objects in a collection; each takes at least four bytes.
-    pub(crate) fn count(&mut self) -> Result<usize> {
+    pub fn count(&mut self) -> Result<usize> {
         let count = self.cursor.u32_be()? as usize;
         match count <= self.cursor.remaining() / 4 {
             true => Ok(count),
@@ -188,7 +193,7 @@ impl<'a> Streamed<'a> {
     }
 
     /// The options that `TList` keeps behind every object, for drawing.
-    pub(crate) fn option(&mut self, list_version: u16) -> Result<()> {
+    pub fn option(&mut self, list_version: u16) -> Result<()> {
         let length = match (self.cursor.u8()?, list_version) {
             (255, 5..) => self.cursor.u32_be()? as usize,
             (short, _) => usize::from(short),
@@ -197,7 +202,7 @@ impl<'a> Streamed<'a> {
     }
 
     /// The bytes between two positions.
-    pub(crate) fn bytes(&self, start: usize, end: usize) -> &'a [u8] {
+    pub fn bytes(&self, start: usize, end: usize) -> &'a [u8] {
         self.bytes.get(start..end).unwrap_or_default()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use super::{Place, Rules, Ways, normalised};
+use super::{Evolution, Place, Ways, normalised};
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
@@ -51,7 +51,7 @@ pub(super) struct Target<'r> {
     pub(super) output: usize,
 }
 
-impl<'r> Rules<'r> {
+impl<'r> Evolution<'r> {
     /// The members of a record that recipes compute.
     pub(super) fn computed(&self, at: Place<'_>, record: &Field) -> Result<Vec<Target<'r>>> {
         let mut targets: Vec<Target<'_>> = Vec::new();

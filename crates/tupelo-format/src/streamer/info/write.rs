@@ -2,7 +2,7 @@
 
 use super::read::RULES;
 use super::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
-use crate::container::streamed::Streaming;
+use crate::streamer::streamed::Streaming;
 
 impl StreamerInfos {
     /// Returns the payload of a file's streamer info record, to be stored after a key of `key_bytes`.

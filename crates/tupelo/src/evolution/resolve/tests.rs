@@ -61,7 +61,7 @@ fn field(name: &str, type_name: &str) -> Field {
     Field::new(name, normalised(&type_name), kind)
 }
 
-const RULES: Rules<'_> = Rules { recipes: &[], compressed: true };
+const RULES: Evolution<'_> = Evolution { recipes: &[], compressed: true };
 
 fn evolve(disk: &Field, wanted: &Field) -> Result<Evolved> {
     RULES.evolve(disk, wanted)
@@ -188,7 +188,7 @@ fn recipes_read_their_sources_and_nothing_else() {
         targets: vec![float("twice")],
         hides_sources: true,
     };
-    let rules = Rules { recipes: &[recipe], compressed: true };
+    let rules = Evolution { recipes: &[recipe], compressed: true };
     let shape = rules.shape(&disk).unwrap();
     let paths = |field: &Field| {
         let schema = Schema { fields: vec![field.clone()] };

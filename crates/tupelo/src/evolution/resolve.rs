@@ -1,7 +1,7 @@
 //! Which fields can be read as which others, and how: ROOT's automatic schema evolution (`tree/ntuple/doc/
 //! SchemaEvolution.md`), on Arrow arrays.
 //!
-//! [`Rules::evolve`] compares a field on disk with a wanted one, outside in, and gives what must be read and the
+//! [`Evolution::evolve`] compares a field on disk with a wanted one, outside in, and gives what must be read and the
 //! [`Transform`] that makes one of the other. Where the document and ROOT 6.40 differ, this does what ROOT 6.40 does.
 //!
 #![doc = include_str!("evolution.md")]
@@ -19,7 +19,7 @@ pub(crate) use recipes::Recipe;
 use recipes::{names, only, way_to};
 use tables::{Family, Rule, collections, numbers};
 
-use super::{Field, Kind, arrow};
+use crate::schema::{Field, Kind, Primitive, arrow};
 use crate::{Error, Result};
 
 /// How an Arrow array of what was read becomes one of what is wanted.
@@ -89,7 +89,7 @@ impl Evolved {
 
 /// By what rules fields evolve: the automatic ones, and recipes for the computed members of records.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules<'r> {
+pub(crate) struct Evolution<'r> {
     pub(crate) recipes: &'r [Recipe],
     /// Whether the source is compressed, which decides what encodings need no mention in the metadata.
     pub(crate) compressed: bool,
@@ -114,7 +114,7 @@ impl<'p> Place<'p> {
     }
 }
 
-impl Rules<'_> {
+impl Evolution<'_> {
     /// What to read for a wanted field, and what to make of it.
     ///
     /// # Errors
@@ -191,14 +191,7 @@ impl Rules<'_> {
         Ok(Evolved { source: disk.with_item(source), transform })
     }
 
-    fn number(
-        &self,
-        at: Place<'_>,
-        disk: &Field,
-        from: super::Primitive,
-        wanted: &Field,
-        to: super::Primitive,
-    ) -> Result<Evolved> {
+    fn number(&self, at: Place<'_>, disk: &Field, from: Primitive, wanted: &Field, to: Primitive) -> Result<Evolved> {
         numbers(from, to).map_err(|rule| at.refuse(disk, wanted, rule))?;
         // Column types that are made for the wanted type too are decoded as it at once, as in ROOT.
         let in_range = |(min, max): (f64, f64)| (min as f32).is_finite() && (max as f32).is_finite();
@@ -311,8 +304,8 @@ impl Rules<'_> {
                     let call = calls.iter().position(|call| call.rule == target.rule).unwrap_or_default();
                     let output = &self.recipes[target.rule].targets[target.output];
                     let place = Place::new(&path, false);
-                    // Rules see what is on disk, not what other rules have computed.
-                    let transform = Rules { recipes: &[], ..*self }.step(place, output, member, &[])?.transform;
+                    // Evolution see what is on disk, not what other rules have computed.
+                    let transform = Evolution { recipes: &[], ..*self }.step(place, output, member, &[])?.transform;
                     Origin::Computed { call, output: target.output, transform }
                 }
                 (None, Some(origin)) => origin,

@@ -12,8 +12,6 @@ mod write;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Attempt, FetchedRanges, object_bytes, read_header, read_key};
-
 /// Bit of an element whose range of values stands in its title: `[min,max,bits]` (`TStreamerElement::kHasRange`).
 const HAS_RANGE: u32 = 1 << 6;
 /// Bits of a `TObject` of its own.
@@ -266,20 +264,4 @@ impl StreamerInfos {
     pub fn find_by_checksum(&self, name: &str, checksum: u32) -> Option<&Arc<ClassInfo>> {
         self.named(name).find(|info| info.checksum == checksum)
     }
-}
-
-/// The file's streamer info; empty where it has none.
-///
-/// # Errors
-/// Corrupt where the record is damaged, unsupported where it is older than ROOT 3.
-pub fn streamer_infos(fetched: &FetchedRanges) -> Attempt<StreamerInfos> {
-    let header = read_header(fetched)?;
-    if header.seek_info == 0 || header.nbytes_info == 0 {
-        return Ok(StreamerInfos::default());
-    }
-    let mut key = read_key(fetched, header.seek_info)?;
-    key.seek_key = header.seek_info;
-    let list = object_bytes(fetched, &key)?;
-    let infos = StreamerInfos::read(&list, key.key_bytes);
-    Ok(infos.map_err(|error| error.within("streamer info"))?)
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::container::tests::{real_files, run};
-use crate::container::{read_header, read_key};
+use crate::container::{object_bytes, read_header, read_key};
 
 /// The lists of the real files, with the lengths of their keys and whether ROOT wrote them compressed or not.
 fn real_lists() -> Vec<(String, Vec<u8>, u16)> {

@@ -19,18 +19,19 @@ use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_cast::display::ArrayFormatter;
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Field as ArrowField, Fields};
+use arrow_schema::{ArrowError, DataType, Fields};
 
-use super::ReadRule;
+use super::relabel::binary;
+use super::resolve::{Call, Layout, Member, Origin, Transform};
+use super::rules::ReadRule;
 use crate::schema::arrow as arrow_type;
-use crate::schema::evolution::{Call, Layout, Member, Origin, Transform};
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
 
 /// What went wrong, and at which value of the array that was being transformed, where it is one value's fault.
-pub(in crate::reader) struct Fault {
-    pub(in crate::reader) element: Option<usize>,
-    pub(in crate::reader) error: Error,
+pub(super) struct Fault {
+    pub(super) element: Option<usize>,
+    pub(super) error: Error,
 }
 
 impl From<Error> for Fault {
@@ -56,14 +57,14 @@ impl Fault {
 type Outcome = Result<ArrayRef, Fault>;
 
 /// Applies transforms of one reading request.
-pub(in crate::reader) struct Transformer<'r> {
-    pub(in crate::reader) rules: &'r [ReadRule],
-    pub(in crate::reader) compressed: bool,
-    pub(in crate::reader) binary_strings: bool,
+pub(super) struct Transformer<'r> {
+    pub(super) rules: &'r [ReadRule],
+    pub(super) compressed: bool,
+    pub(super) binary_strings: bool,
 }
 
 impl Transformer<'_> {
-    pub(in crate::reader) fn apply(&self, transform: &Transform, array: ArrayRef) -> Outcome {
+    pub(super) fn apply(&self, transform: &Transform, array: ArrayRef) -> Outcome {
         match transform {
             Transform::Same => Ok(array),
             Transform::Number { to, path, type_name } => number(&array, to).map_err(|fault| {
@@ -382,42 +383,4 @@ fn fixed_size(size: u64, count: usize) -> Result<(i32, usize)> {
         (Ok(size), Some(items)) => Ok((size, items)),
         _ => Err(Error::limit(format!("{count} fixed arrays of {size} items"))),
     }
-}
-
-/// The same array with its strings as bytes, at whatever depth.
-fn binary(array: ArrayRef) -> Result<ArrayRef> {
-    let data_type = binary_type(array.data_type());
-    match &data_type == array.data_type() {
-        true => Ok(array),
-        false => relabel(&array.to_data(), &data_type).map(make_array),
-    }
-}
-
-/// The type with strings as bytes.
-pub(crate) fn binary_type(data_type: &DataType) -> DataType {
-    let field =
-        |field: &Arc<ArrowField>| Arc::new(field.as_ref().clone().with_data_type(binary_type(field.data_type())));
-    match data_type {
-        DataType::LargeUtf8 => DataType::LargeBinary,
-        DataType::LargeList(item) => DataType::LargeList(field(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
-        DataType::Struct(members) => DataType::Struct(members.iter().map(field).collect()),
-        DataType::Union(members, mode) => {
-            DataType::Union(members.iter().map(|(id, member)| (id, field(member))).collect(), *mode)
-        }
-        other => other.clone(),
-    }
-}
-
-/// The same buffers under another type that lies in memory alike.
-pub(in crate::reader) fn relabel(data: &ArrayData, data_type: &DataType) -> Result<ArrayData> {
-    let types: Vec<&DataType> = match data_type {
-        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => vec![item.data_type()],
-        DataType::Struct(members) => members.iter().map(|member| member.data_type()).collect(),
-        DataType::Union(members, _) => members.iter().map(|(_, member)| member.data_type()).collect(),
-        _ => Vec::new(),
-    };
-    let children = data.child_data().iter().zip(types).map(|(child, data_type)| relabel(child, data_type));
-    let children = children.collect::<Result<Vec<_>>>()?;
-    Ok(data.clone().into_builder().data_type(data_type.clone()).child_data(children).build()?)
 }

@@ -11,8 +11,8 @@ use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 use tempfile::TempDir;
 
 use super::*;
-use crate::ErrorKind;
 use crate::schema::metadata;
+use crate::{ErrorKind, Ntuple};
 
 fn plain(name: &str, data_type: DataType) -> ArrowField {
     ArrowField::new(name, data_type, false)

@@ -1,7 +1,7 @@
 //! From bytes to layouts (`TList::Streamer`, `TStreamerInfo::Streamer`, `TStreamerElement::Streamer` and its heirs).
 
 use super::{ClassInfo, Counter, Element, ElementKind, HAS_RANGE, StreamerInfos};
-use crate::container::streamed::{Pointer, Streamed};
+use crate::streamer::streamed::{Pointer, Streamed};
 use crate::{Error, Result};
 
 /// Name of the list of rules in the list of layouts.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow_array::builder::{Int32Builder, LargeListBuilder};
 use arrow_array::types::{Int32Type, UInt8Type};
 use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, UInt8Array};
-use arrow_schema::Schema as ArrowSchema;
+use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 use tempfile::TempDir;
 
 use super::*;

@@ -6,17 +6,15 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_cast::cast;
 use arrow_schema::DataType;
 
-use super::EvolvedFields;
-use super::Ntuple;
-use super::transform::relabel;
-use crate::schema::evolution::{Recipe, Rules as Evolution, normalised};
-use crate::schema::{Field, Kind, Names, Schema, arrow};
+use super::relabel::relabel;
+use super::resolve::{Recipe, normalised};
+use crate::schema::{Field, Kind, Schema, arrow};
 use crate::{Error, Result};
 
 /// What a rule calls: the arrays of its sources, all of the same length, and that length, to the arrays of its targets.
@@ -117,12 +115,7 @@ impl ReadRule {
     }
 
     /// Computes the targets for `count` records.
-    pub(in crate::reader) fn call(
-        &self,
-        sources: &[ArrayRef],
-        count: usize,
-        compressed: bool,
-    ) -> Result<Vec<ArrayRef>> {
+    pub(super) fn call(&self, sources: &[ArrayRef], count: usize, compressed: bool) -> Result<Vec<ArrayRef>> {
         let outputs = || {
             let function = self.function.as_ref().ok_or_else(|| Error::invalid_argument("it has no function"))?;
             let outputs = function(sources, count)?;
@@ -168,43 +161,15 @@ impl fmt::Debug for ReadRule {
     }
 }
 
-/// The rules of an ntuple and the schema that they make.
-#[derive(Debug, Default)]
-pub(in crate::reader) struct Rules {
-    pub(in crate::reader) rules: Vec<ReadRule>,
-    pub(in crate::reader) recipes: Vec<Recipe>,
-    pub(in crate::reader) schema: Arc<Schema>,
-    /// Made when a field is first asked for by its name.
-    pub(in crate::reader) names: OnceLock<Names>,
-    /// What is read for all of it.
-    pub(in crate::reader) sources: Arc<EvolvedFields>,
-}
-
-impl Ntuple {
-    /// The same ntuple, whose schema shows the members that rules compute wherever a record of their class stands. They
-    /// are chosen and read as all others; to read one reads the sources of its rule and nothing else. Rules that the
-    /// ntuple has already stay. A rule for another version or checksum of a class than those on disk does nothing.
-    ///
-    /// # Errors
-    /// Not found, with near names, for a class that is nowhere on disk, and for a source that a record of the class does
-    /// not have; invalid argument for rules that are not complete, and for two that compute the same member of a record.
-    pub fn with_rules(&self, rules: impl IntoIterator<Item = ReadRule>) -> Result<Self> {
-        let apply = || {
-            let mut all = self.rules().to_vec();
-            all.extend(rules);
-            all.iter().try_for_each(ReadRule::check)?;
-            let classes = classes(self.disk_schema());
-            all.iter().try_for_each(|rule| rule.check_class(&classes))?;
-            let recipes: Vec<Recipe> = all.iter().map(|rule| rule.recipe.clone()).collect();
-            let evolution = Evolution { recipes: &recipes, compressed: self.is_compressed() };
-            let fields = self.disk_schema().fields.iter().map(|field| evolution.shape(field));
-            let schema = Schema { fields: fields.collect::<Result<_>>()? };
-            let sources = Arc::new(EvolvedFields::of(self.disk_schema(), &evolution, &schema)?);
-            let (schema, names) = (Arc::new(schema), OnceLock::new());
-            Ok(self.clone().ruled(Rules { rules: all, recipes, schema, names, sources }))
-        };
-        apply().map_err(|e| self.context(e))
-    }
+/// The recipes of rules, after all checks that a stored schema allows.
+///
+/// # Errors
+/// Not found, with near names, for a class that is not stored; invalid argument for incomplete rules.
+pub(super) fn recipes(rules: &[ReadRule], stored: &Schema) -> Result<Vec<Recipe>> {
+    rules.iter().try_for_each(ReadRule::check)?;
+    let classes = classes(stored);
+    rules.iter().try_for_each(|rule| rule.check_class(&classes))?;
+    Ok(rules.iter().map(|rule| rule.recipe.clone()).collect())
 }
 
 /// The normalised names of the classes whose records stand anywhere in a schema.

@@ -1,0 +1,282 @@
+//! Fields that files have in common, and unions of the fields of files.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::{Field as ArrowField, Schema as ArrowSchema, SchemaRef};
+
+use crate::error::Remedy;
+use crate::schema::{Field, Schema};
+use crate::{Error, Result};
+
+/// Fields that an error names.
+const MAX_SHOWN_NAMES: usize = 10;
+
+/// Which fields to read where files differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldPolicy {
+    /// Those that all files have.
+    #[default]
+    Common,
+    /// Those that any file has, with nulls for files that lack them.
+    Union,
+}
+
+/// Collects the fields that all files have, file by file. A record of which files have different members is read with
+/// the members that all have.
+#[derive(Debug, Default)]
+pub struct CommonFields {
+    /// Top-level fields in order, each with the paths of its leaves that all files have so far.
+    tops: Vec<(String, Vec<String>)>,
+    /// Paths that some files lack, in the order in which they were found.
+    skipped: Vec<String>,
+    /// Top-level fields of which a part is skipped.
+    pruned: HashSet<String>,
+    files: usize,
+}
+
+impl CommonFields {
+    /// Adds the selected fields of a file.
+    pub fn add(&mut self, schema: &Schema) {
+        let of_top = |field: &Field| {
+            let alone = Schema { fields: vec![field.clone()] };
+            alone.paths().into_iter().map(|(path, _)| (field.name.clone(), path)).collect::<Vec<_>>()
+        };
+        self.add_paths(&schema.fields.iter().flat_map(of_top).collect::<Vec<_>>());
+    }
+
+    /// The same from the dotted paths of the fields, parents first, each with the name of its top-level field.
+    pub fn add_paths(&mut self, paths: &[(String, String)]) {
+        let own = leaves(paths);
+        self.files += 1;
+        if self.files == 1 {
+            self.tops = own;
+            return;
+        }
+        let mut by_name: HashMap<String, Vec<String>> = own.iter().cloned().collect();
+        let mut tops = Vec::with_capacity(self.tops.len());
+        for (top, ours) in std::mem::take(&mut self.tops) {
+            let theirs = by_name.remove(&top).unwrap_or_default();
+            if ours == theirs {
+                tops.push((top, ours));
+                continue;
+            }
+            let known: HashSet<&String> = theirs.iter().collect();
+            let (both, missing): (Vec<String>, Vec<String>) = ours.into_iter().partition(|leaf| known.contains(leaf));
+            let common: HashSet<&String> = both.iter().collect();
+            let added = theirs.iter().filter(|leaf| !common.contains(leaf)).cloned();
+            let differing: BTreeSet<String> = missing.into_iter().chain(added).collect();
+            match both.is_empty() {
+                true => self.skip([top]),
+                // Only in another order.
+                false if differing.is_empty() => tops.push((top, both)),
+                false => {
+                    self.skip(differing);
+                    self.pruned.insert(top.clone());
+                    tops.push((top, both));
+                }
+            }
+        }
+        self.tops = tops;
+        let new = own.into_iter().map(|(top, _)| top).filter(|top| by_name.contains_key(top)).collect::<Vec<_>>();
+        self.skip(new);
+    }
+
+    fn skip(&mut self, paths: impl IntoIterator<Item = String>) {
+        for path in paths {
+            if !self.skipped.contains(&path) {
+                self.skipped.push(path);
+            }
+        }
+    }
+
+    /// Whether no file has a selected field.
+    pub fn is_empty(&self) -> bool {
+        self.tops.is_empty() && self.skipped.is_empty()
+    }
+
+    /// The dotted paths of fields that some files lack, which are not read.
+    pub fn skipped(&self) -> &[String] {
+        &self.skipped
+    }
+
+    /// The same as a list for a message; `None` if there are none.
+    pub fn skipped_text(&self) -> Option<String> {
+        Some(shown(&self.skipped)).filter(|_| !self.skipped.is_empty())
+    }
+
+    /// The dotted paths to read of every file; `None` if all files have the same fields.
+    ///
+    /// # Errors
+    /// Invalid argument where the files have no field in common.
+    pub fn paths(&self) -> Result<Option<Vec<String>>> {
+        if self.skipped.is_empty() {
+            return Ok(None);
+        }
+        if self.tops.is_empty() {
+            let what = format!("the files have no field in common ({})", shown(&self.skipped));
+            return Err(Error::invalid_argument(what).with_remedy(Remedy::UnionFields));
+        }
+        let of_top = |(top, leaves): &(String, Vec<String>)| match self.pruned.contains(top) {
+            true => leaves.clone(),
+            false => vec![top.clone()],
+        };
+        Ok(Some(self.tops.iter().flat_map(of_top).collect()))
+    }
+}
+
+/// A list of names that ends with the number of those that are too many.
+fn shown(names: &[String]) -> String {
+    let listed = names.iter().take(MAX_SHOWN_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_SHOWN_NAMES) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
+}
+
+/// The top-level fields, each with its paths that have no subfields. Subfields directly follow their parents.
+fn leaves(paths: &[(String, String)]) -> Vec<(String, Vec<String>)> {
+    let mut tops: Vec<(String, Vec<String>)> = Vec::new();
+    for (index, (top, path)) in paths.iter().enumerate() {
+        let next = paths.get(index + 1).filter(|(next, _)| next == top).and_then(|(_, next)| next.strip_prefix(path));
+        if next.is_some_and(|rest| rest.starts_with('.')) {
+            continue;
+        }
+        match tops.last_mut().filter(|(last, _)| last == top) {
+            Some((_, leaves)) => leaves.push(path.clone()),
+            None => tops.push((top.clone(), vec![path.clone()])),
+        }
+    }
+    tops
+}
+
+/// Collects the fields that any file has, file by file.
+#[derive(Debug, Default)]
+pub struct UnionFields {
+    /// Fields in order, each with the first file that has it and the number of files that have it.
+    fields: Vec<(Arc<ArrowField>, String, usize)>,
+    places: HashMap<String, usize>,
+    files: usize,
+}
+
+impl UnionFields {
+    /// Adds the columns that are read of a file; `name` names the file in errors.
+    ///
+    /// # Errors
+    /// Invalid argument for a field that has another type in an earlier file.
+    pub fn add(&mut self, schema: &ArrowSchema, name: &str) -> Result<()> {
+        self.files += 1;
+        for field in schema.fields() {
+            let Some(&place) = self.places.get(field.name()) else {
+                self.places.insert(field.name().clone(), self.fields.len());
+                self.fields.push((Arc::clone(field), name.to_owned(), 1));
+                continue;
+            };
+            let (known, first, files) = &mut self.fields[place];
+            if known.data_type() != field.data_type() {
+                let (own, other) = (type_name(field), type_name(known));
+                return Err(Error::invalid_argument(format!(
+                    "{name}: field '{}' has the type {own}, but {other} in {first}; select other fields, or read the \
+                     files separately",
+                    field.name()
+                )));
+            }
+            if field.is_nullable() && !known.is_nullable() {
+                *known = Arc::clone(field);
+            }
+            *files += 1;
+        }
+        Ok(())
+    }
+
+    /// The columns of all files. Those that some files lack are nullable.
+    pub fn schema(&self) -> ArrowSchema {
+        let field = |(field, _, files): &(Arc<ArrowField>, String, usize)| match *files == self.files {
+            true => Arc::clone(field),
+            false => Arc::new(field.as_ref().clone().with_nullable(true)),
+        };
+        ArrowSchema::new(self.fields.iter().map(field).collect::<Vec<_>>())
+    }
+}
+
+/// The C++ type of a column, or its Arrow type where it has none.
+fn type_name(field: &ArrowField) -> String {
+    let cpp = Field::try_from(field).ok().map(|field| field.display_type().to_owned()).filter(|name| !name.is_empty());
+    cpp.unwrap_or_else(|| field.data_type().to_string())
+}
+
+/// A batch with the columns of a union; those that it lacks are null.
+///
+/// # Errors
+/// Invalid argument for a column that has another type than in the union.
+pub fn add_missing_columns(batch: &RecordBatch, union: &SchemaRef) -> Result<RecordBatch> {
+    let column = |field: &Arc<ArrowField>| match batch.column_by_name(field.name()) {
+        Some(array) => Arc::clone(array),
+        None => new_null_array(field.data_type(), batch.num_rows()),
+    };
+    let columns: Vec<ArrayRef> = union.fields().iter().map(column).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(union), columns, &options)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int32Array;
+    use arrow_schema::DataType;
+
+    use super::*;
+    use crate::ErrorKind;
+
+    fn int(name: &str) -> ArrowField {
+        ArrowField::new(name, DataType::Int32, false)
+    }
+
+    fn record(name: &str, members: &[&str]) -> ArrowField {
+        ArrowField::new_struct(name, members.iter().map(|name| int(name)).collect::<Vec<_>>(), false)
+    }
+
+    fn common(files: &[Vec<ArrowField>]) -> CommonFields {
+        let mut common = CommonFields::default();
+        for fields in files {
+            common.add(&Schema::from_arrow(&ArrowSchema::new(fields.clone())).unwrap());
+        }
+        common
+    }
+
+    #[test]
+    fn fields_that_some_files_lack_are_skipped() {
+        let same = common(&[vec![int("x"), int("y")], vec![int("y"), int("x")]]);
+        assert_eq!((same.paths().unwrap(), same.skipped()), (None, &[][..]));
+        let some = common(&[
+            vec![int("a"), record("r", &["p", "q"]), int("x")],
+            vec![record("r", &["q", "s"]), int("x"), int("z")],
+            vec![int("x"), record("r", &["q"])],
+        ]);
+        assert_eq!(some.paths().unwrap().unwrap(), ["r.q", "x"]);
+        assert_eq!(some.skipped(), ["a", "r.p", "r.s", "z"]);
+        let none = common(&[vec![int("a")], vec![int("b")]]);
+        let error = none.paths().unwrap_err();
+        assert_eq!((error.kind(), error.remedy()), (ErrorKind::InvalidArgument, Some(Remedy::UnionFields)));
+        assert!(error.to_string().starts_with("the files have no field in common (a, b)"), "{error}");
+        assert!(common(&[vec![]]).is_empty() && !none.is_empty());
+    }
+
+    #[test]
+    fn a_union_has_nulls_where_files_lack_a_field() {
+        let mut union = UnionFields::default();
+        union.add(&ArrowSchema::new(vec![int("x"), int("y")]), "one").unwrap();
+        union.add(&ArrowSchema::new(vec![int("z"), int("x")]), "two").unwrap();
+        let schema = Arc::new(union.schema());
+        let nullable: Vec<_> =
+            schema.fields().iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
+        assert_eq!(nullable, [("x", false), ("y", true), ("z", true)]);
+        let x: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+        let batch = RecordBatch::try_from_iter([("x", x)]).unwrap();
+        let whole = add_missing_columns(&batch, &schema).unwrap();
+        assert_eq!((whole.column(0), whole.column(1).null_count()), (batch.column(0), 2));
+        let error = union.add(&ArrowSchema::new(vec![ArrowField::new("x", DataType::Float32, false)]), "three");
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("three: field 'x' has the type float, but std::int32_t in one"), "{error}");
+    }
+}

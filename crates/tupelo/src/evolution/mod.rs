@@ -1,0 +1,13 @@
+//! Fields as they are wanted, made from fields as they are stored: ROOT's automatic schema evolution, and read rules.
+
+mod relabel;
+mod resolve;
+mod rules;
+mod selection;
+mod source_schema;
+mod transform;
+
+pub(crate) use relabel::binary_type;
+pub use rules::ReadRule;
+pub(crate) use selection::Selection;
+pub(crate) use source_schema::SourceSchema;

@@ -1,0 +1,134 @@
+//! What entries are read from.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+
+use arrow_array::ArrayRef;
+
+use super::explain::{Explanation, explain};
+use super::ntuple::Ntuple;
+use crate::decode::{DecodeOptions, decode};
+use crate::evolution::SourceSchema;
+use crate::plan::{self, ColumnOf, ColumnTable, Segment};
+use crate::schema::Field;
+use crate::source::Cluster;
+use crate::{Error, Result};
+
+/// A source of entries: an ntuple, or anything else with a schema whose fields can be decoded for ranges of entries.
+/// [`Read`](super::Read), expressions, cuts and batches use nothing else of it.
+pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
+    /// Adds the names of the source to an error.
+    fn context(&self, error: Error) -> Error;
+
+    /// Path or URI of the file.
+    fn file_name(&self) -> String;
+
+    /// The fields.
+    fn schema(&self) -> &SourceSchema;
+
+    /// Number of entries.
+    fn entries(&self) -> u64;
+
+    /// The first clusters that hold entries of a range, at most `most`, in order.
+    fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>>;
+
+    /// Decodes stored fields for segments of clusters; one array per field. With `is_strict`, values must not exceed
+    /// the memory budget, however many bytes are stored for them.
+    fn decode(
+        &self,
+        fields: &[Field],
+        segments: &[Segment],
+        binary_strings: bool,
+        is_strict: bool,
+    ) -> Result<Vec<ArrayRef>>;
+
+    /// Bytes in memory that stored fields take in some clusters; a field that is listed twice counts once.
+    fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64>;
+
+    /// Where a chunk of entries best ends; see [`plan::batch_end`].
+    fn batch_end(
+        &self,
+        fields: &[&Field],
+        window: &Range<u64>,
+        limit: u64,
+        place: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>>;
+
+    /// What reading segments would do: first the fields that a cut needs, then the others.
+    fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation>;
+
+    /// The ntuple, if this is one.
+    fn as_ntuple(&self) -> Option<&Ntuple>;
+}
+
+impl EntrySource for Ntuple {
+    fn context(&self, error: Error) -> Error {
+        self.context(error)
+    }
+
+    fn file_name(&self) -> String {
+        self.file_name()
+    }
+
+    fn schema(&self) -> &SourceSchema {
+        self.source_schema()
+    }
+
+    fn entries(&self) -> u64 {
+        self.entries()
+    }
+
+    fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
+        self.source().first_clusters(entries, most)
+    }
+
+    fn decode(
+        &self,
+        fields: &[Field],
+        segments: &[Segment],
+        binary_strings: bool,
+        is_strict: bool,
+    ) -> Result<Vec<ArrayRef>> {
+        let source = self.source();
+        let memory = source.request_memory();
+        let memory = if is_strict { memory.strict() } else { memory };
+        let options = DecodeOptions { compressed: self.is_compressed(), binary_strings };
+        source.session().counters().elapsed(|| decode(source, &memory, fields, segments, options))
+    }
+
+    fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64> {
+        let memory = self.source().request_memory();
+        let mut table = ColumnTable::new(self.source(), &memory);
+        let mut known = HashSet::new();
+        let mut columns: Vec<ColumnOf<'_>> = fields.iter().copied().flat_map(plan::columns).collect();
+        columns.retain(|column| known.insert((column.field.id, column.k)));
+        let mut bytes = 0.0;
+        for cluster in clusters {
+            for column in &columns {
+                bytes += table.decoded_bytes(column.field, column.k, cluster)?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn batch_end(
+        &self,
+        fields: &[&Field],
+        window: &Range<u64>,
+        limit: u64,
+        place: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>> {
+        let memory = self.source().request_memory();
+        let clusters = self.source().clusters(window.start..limit)?;
+        plan::batch_end(&mut ColumnTable::new(self.source(), &memory), &clusters, fields, window, limit, place)
+    }
+
+    fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation> {
+        explain(self.source(), cut, others, segments)
+    }
+
+    fn as_ntuple(&self) -> Option<&Ntuple> {
+        Some(self)
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading from a source that is not an ntuple: reads, cuts, expressions and batches use nothing but its trait.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::builder::{Float32Builder, LargeListBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type, UInt64Type};
+use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
+use arrow_select::concat::concat;
+
+use super::entries::EntrySource;
+use super::explain::Explanation;
+use super::read::Read;
+use crate::evolution::SourceSchema;
+use crate::plan::Segment;
+use crate::schema::{Field, Schema, tighten};
+use crate::source::Cluster;
+use crate::{Error, ErrorKind, Ntuple, Result};
+
+const ENTRIES: u64 = 1000;
+const CLUSTER_ENTRIES: u64 = 300;
+
+/// Entries in memory.
+#[derive(Debug)]
+struct Arrays {
+    schema: SourceSchema,
+    columns: RecordBatch,
+}
+
+impl Arrays {
+    fn new() -> Arc<Self> {
+        let mut lists = LargeListBuilder::new(Float32Builder::new());
+        for entry in 0..ENTRIES {
+            (0..entry % 3).for_each(|item| lists.values().append_value((entry + item) as f32));
+            lists.append(true);
+        }
+        let x: ArrayRef = Arc::new(Int32Array::from_iter_values(0..ENTRIES as i32));
+        let columns = RecordBatch::try_from_iter([("x", x), ("v", Arc::new(lists.finish()))]).unwrap();
+        let schema = Schema::from_arrow(&tighten(&columns)).unwrap();
+        let schema = SourceSchema::new(schema, true, HashMap::new());
+        let promised = Arc::new(schema.to_arrow(schema.schema()));
+        let cast = |(field, column): (&Arc<ArrowField>, &ArrayRef)| cast(column, field.data_type()).unwrap();
+        let arrays = promised.fields().iter().zip(columns.columns()).map(cast).collect();
+        Arc::new(Self { schema, columns: RecordBatch::try_new(promised, arrays).unwrap() })
+    }
+
+    fn read(self: &Arc<Self>, patterns: &[&str]) -> Read {
+        Read::new(Arc::clone(self) as Arc<dyn EntrySource>, self.schema.select(patterns).unwrap())
+    }
+}
+
+impl EntrySource for Arrays {
+    fn context(&self, error: Error) -> Error {
+        error.within("arrays")
+    }
+
+    fn file_name(&self) -> String {
+        "arrays".to_owned()
+    }
+
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn entries(&self) -> u64 {
+        ENTRIES
+    }
+
+    fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
+        let first = (0..ENTRIES).step_by(CLUSTER_ENTRIES as usize).enumerate();
+        let cluster = |(number, first): (usize, u64)| {
+            Cluster::for_tests(number as u64, first, CLUSTER_ENTRIES.min(ENTRIES - first))
+        };
+        let overlaps = |it: &Cluster| it.first_entry < entries.end && entries.start < it.entry_range().end;
+        Ok(first.map(cluster).filter(overlaps).take(most).collect())
+    }
+
+    fn decode(&self, fields: &[Field], segments: &[Segment], _: bool, _: bool) -> Result<Vec<ArrayRef>> {
+        let decode = |field: &Field| {
+            let column = self.columns.column_by_name(&field.name).unwrap();
+            let part = |segment: &Segment| {
+                column.slice((segment.cluster.first_entry + segment.start) as usize, segment.count as usize)
+            };
+            let parts: Vec<ArrayRef> = segments.iter().map(part).collect();
+            match parts.is_empty() {
+                true => Ok(column.slice(0, 0)),
+                false => Ok(concat(&parts.iter().map(AsRef::as_ref).collect::<Vec<_>>())?),
+            }
+        };
+        fields.iter().map(decode).collect()
+    }
+
+    fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64> {
+        Ok(clusters.iter().map(|cluster| cluster.entries as f64 * 8.0 * fields.len() as f64).sum())
+    }
+
+    fn batch_end(&self, _: &[&Field], window: &Range<u64>, _: u64, place: &dyn Fn(u64) -> u64) -> Result<Option<u64>> {
+        Ok(Some(place(window.end - 1)))
+    }
+
+    fn explain(&self, _: &[Field], _: &[Field], _: &[Segment]) -> Result<Explanation> {
+        Err(Error::unsupported("arrays have no pages"))
+    }
+
+    fn as_ntuple(&self) -> Option<&Ntuple> {
+        None
+    }
+}
+
+#[test]
+fn any_source_is_read_by_entries() {
+    let arrays = Arrays::new();
+    assert_eq!(arrays.read(&[]).to_batch().unwrap().columns(), arrays.columns.columns());
+    let some = arrays.read(&["x"]).entries(290..310).with_entry_numbers("n").to_batch().unwrap();
+    assert_eq!(some.column(0).as_primitive::<Int32Type>().values(), &(290..310).collect::<Vec<i32>>()[..]);
+    assert_eq!(some.column(1).as_primitive::<UInt64Type>().values(), &(290..310).collect::<Vec<u64>>()[..]);
+    let taken = arrays.read(&["x"]).take(&[999, 0, 300, 299, 0]).unwrap();
+    assert_eq!(taken.column(0).as_primitive::<Int32Type>().values(), &[999, 0, 300, 299, 0]);
+}
+
+#[test]
+fn any_source_has_cuts_and_expressions() {
+    let read = arrays_where("len(v) == 2 and x > 900").with_computed("s", &"sum(v) - 2 * x".parse().unwrap()).unwrap();
+    let batch = read.to_batch().unwrap();
+    let expected: Vec<i32> = (901..1000).filter(|x| x % 3 == 2).collect();
+    assert_eq!(batch.column_by_name("x").unwrap().as_primitive::<Int32Type>().values(), &expected[..]);
+    let sums = cast(batch.column_by_name("s").unwrap(), &DataType::Int32).unwrap();
+    assert!(sums.as_primitive::<Int32Type>().values().iter().all(|&sum| sum == 1), "{sums:?}");
+    let counts: Vec<usize> = read.batches(100).unwrap().map(|batch| batch.unwrap().num_rows()).collect();
+    assert_eq!((counts.len(), counts.iter().sum::<usize>()), (10, expected.len()));
+    let error = Arrays::new().read(&[]).with_where(&"y > 1".parse().unwrap()).unwrap_err();
+    assert!(error.kind() == ErrorKind::NotFound && error.to_string().starts_with("arrays: "), "{error}");
+}
+
+fn arrays_where(condition: &str) -> Read {
+    Arrays::new().read(&["x", "v"]).with_where(&condition.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn any_source_is_read_as_another_schema() {
+    let wanted = ArrowSchema::new(vec![ArrowField::new("x", DataType::Int64, false)]);
+    let read = Arrays::new().read(&[]).with_schema(&Schema::from_arrow(&wanted).unwrap()).unwrap();
+    let batch = read.entries(..3).to_batch().unwrap();
+    assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), &[0, 1, 2]);
+}
