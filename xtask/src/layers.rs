@@ -43,6 +43,7 @@ const CRATES: &[Crate] = &[
         uses: &[],
         rooms: &[
             "error",
+            "type_name",
             "wire",
             "checksum",
             "compression",
