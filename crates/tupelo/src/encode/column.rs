@@ -140,8 +140,6 @@ pub(crate) struct ColumnWriter {
 
 impl ColumnWriter {
     pub(crate) fn new(kind: ColumnKind, options: PageOptions) -> Self {
-        let page_bits = options.page_bytes.saturating_mul(8);
-        let page_elements = (page_bits / u64::from(options.encoding.bits())).clamp(1, i32::MAX as u64) as usize;
         let (pending, ends) = match kind {
             ColumnKind::Bits => (Pending::Bits(BooleanBufferBuilder::new(0)), 0),
             ColumnKind::Fixed(width) => (Pending::Fixed { width, bytes: Vec::new() }, 0),
@@ -154,7 +152,7 @@ impl ColumnWriter {
         };
         Self {
             options,
-            page_elements,
+            page_elements: options.max_elements(),
             staged: None,
             pending,
             stored: Vec::new(),
