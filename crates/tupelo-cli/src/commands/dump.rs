@@ -7,7 +7,6 @@ use crate::console::{Console, Output, Pending};
 use crate::export::{self, Format};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, one};
-use crate::parse::Entries;
 
 /// Write entries as JSON lines, CSV, Arrow or Parquet
 ///
@@ -47,9 +46,8 @@ pub(crate) struct Args {
 struct Choice {
     #[command(flatten)]
     fields: super::Fields,
-    /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
-    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
-    entries: Entries,
+    #[command(flatten)]
+    range: super::EntryRange,
     /// Read the attribute set of this name that is linked to the ntuple
     #[arg(long, value_name = "SET")]
     attributes: Option<String>,
@@ -67,7 +65,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return Err(refused.with_hint("write to a file with -o OUT, or to a pipe"));
     }
     let ntuple = args.reading.open_ntuple(&location, args.choice.attributes.as_deref(), console)?;
-    let entries = args.choice.entries.of(ntuple.entries());
+    let entries = args.choice.range.of(ntuple.entries());
     let chosen = args.choice.fields.read(&ntuple, Some(&args.condition))?.entries(entries);
     let count = chosen.count();
     let read = args.condition.apply(chosen)?;

@@ -10,7 +10,6 @@ use crate::console::{Console, Output, terminal_width};
 use crate::export::{self, Format};
 use crate::failure::Failure;
 use crate::json::{Entries as JsonEntries, Text};
-use crate::parse::Entries;
 use crate::table::{cut, pad, things, width};
 use crate::text::BOLD;
 
@@ -38,9 +37,8 @@ pub(crate) struct Args {
     number: Option<u64>,
     #[command(flatten)]
     fields: super::Fields,
-    /// Entry range, as in Python: 10:20, :100, -10: or 5 [default: all]
-    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
-    entries: Option<Entries>,
+    #[command(flatten)]
+    range: super::EntryRange,
     #[command(flatten)]
     condition: super::Condition,
     /// Read the attribute set of this name that is linked to the ntuple
@@ -63,8 +61,8 @@ fn text_format(name: &str) -> Result<Format, String> {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&args.input, args.attributes.as_deref(), console)?;
-    let range = args.entries.unwrap_or_default().of(ntuple.entries());
-    let count = args.number.unwrap_or(if args.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
+    let range = args.range.of(ntuple.entries());
+    let count = args.number.unwrap_or(if args.range.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
     let chosen = args.fields.read(&ntuple, Some(&args.condition))?.entries(range.clone()).with_binary_strings(true);
     let read = args.condition.apply(chosen)?;
     let first_entries = range.start..range.end.min(range.start.saturating_add(count));

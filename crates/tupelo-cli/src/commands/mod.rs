@@ -12,6 +12,7 @@ mod target;
 mod verify;
 mod write;
 
+use std::ops::Range;
 use std::str::FromStr;
 
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
@@ -25,7 +26,7 @@ pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::inputs::{check_not_standard_output, one};
-use crate::parse::{Bytes, Patterns, patterns};
+use crate::parse::{Bytes, Entries, Patterns, patterns};
 use crate::table::things;
 
 /// Options of all commands.
@@ -183,6 +184,21 @@ impl Fields {
             false => ntuple.read(wanted)?,
         };
         Ok(read.without(patterns(&self.exclude))?)
+    }
+}
+
+/// The option for a range of entries.
+#[derive(Debug, clap::Args)]
+struct EntryRange {
+    /// Entry range, as in Python: 10:20, :100, -10: or 5; several inputs are numbered consecutively [default: all]
+    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
+    entries: Option<Entries>,
+}
+
+impl EntryRange {
+    /// The range in `count` entries, limited to them.
+    fn of(&self, count: u64) -> Range<u64> {
+        self.entries.unwrap_or_default().of(count)
     }
 }
 

@@ -400,7 +400,7 @@ impl ColumnWriter {
     }
 
     /// The sealed pages that are not stored yet.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = sink::SealedPage<'_>> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = sink::PageBytes<'_>> {
         self.pages.iter().flatten().map(SealedPage::as_stored)
     }
 

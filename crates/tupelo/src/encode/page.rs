@@ -89,8 +89,8 @@ impl SealedPage {
     }
 
     /// The page as a sink takes it.
-    pub(crate) fn as_stored(&self) -> sink::SealedPage<'_> {
-        sink::SealedPage { bytes: &self.bytes, checksum_bytes: self.checksum_bytes() }
+    pub(crate) fn as_stored(&self) -> sink::PageBytes<'_> {
+        sink::PageBytes { bytes: &self.bytes, checksum_bytes: self.checksum_bytes() }
     }
 
     /// The page list's record of the page.

@@ -11,7 +11,7 @@ use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_storage::ByteSink;
 
 use super::paths::Paths;
-use super::{Links, PageSink, SealedPage, Stored};
+use super::{Links, PageBytes, PageSink, Stored};
 use crate::source::File;
 use crate::{Error, Result};
 
@@ -225,9 +225,9 @@ impl PageSink for FileSink {
         Ok(())
     }
 
-    fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>> {
+    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
         let pieces: Vec<&[u8]> = pages.iter().map(|page| page.bytes).collect();
-        let place = |(offset, page): (u64, &SealedPage<'_>)| Locator::File { offset, bytes: page.stored_bytes() };
+        let place = |(offset, page): (u64, &PageBytes<'_>)| Locator::File { offset, bytes: page.stored_bytes() };
         Ok(self.blobs(&pieces)?.into_iter().zip(pages).map(place).collect())
     }
 
