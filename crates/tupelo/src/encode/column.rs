@@ -215,6 +215,13 @@ impl ColumnWriter {
         Ok(())
     }
 
+    /// Whether the cluster should end because indexes of a piece may not fit after those of the open cluster. Half of the
+    /// range is left for it: no piece has that many items, except of entries that fit no cluster.
+    pub(crate) fn is_index_full(&self) -> bool {
+        self.options.encoding.column_type().unsplit() == ColumnType::Index32
+            && self.ends.first().is_some_and(|end| *end > u64::from(u32::MAX / 2))
+    }
+
     fn check_index(&self, items: u64) -> Result<()> {
         let column_type = self.options.encoding.column_type();
         let end = self.ends.first().copied().unwrap_or(0).saturating_add(items);
