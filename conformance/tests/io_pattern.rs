@@ -12,7 +12,8 @@ use conformance::{memory, summary};
 use tupelo::schema::{Schema, tighten};
 use tupelo::{Compression, File, Ntuple, WriteOptions};
 use tupelo_format::container::{FetchedRanges, Interrupt};
-use tupelo_format::envelope::PageInfo;
+use tupelo_format::envelope::{EnvelopeType, PageInfo};
+use tupelo_format::locator::EnvelopeLink;
 use tupelo_format::open;
 use tupelo_storage::MemorySource;
 use tupelo_storage::adapter::{IoEvent, IoLog, RecordingSource};
@@ -51,10 +52,16 @@ fn pages(file: &Bytes, cluster: u64, column: usize) -> Vec<(Range<u64>, Range<u6
     fetched.provide(0, file.clone());
     let object = done(open::ntuples(&fetched)).remove(0);
     let anchor = done(open::anchor(&fetched, &object));
-    let descriptor = done(open::descriptor(&fetched, &anchor));
+    let links = anchor.links();
+    let envelopes = |links: &[(EnvelopeType, EnvelopeLink)]| {
+        done(open::stored_envelopes(&fetched, links.iter().copied(), anchor.max_key_size))
+    };
+    let stored = envelopes(&[(EnvelopeType::Header, links.header), (EnvelopeType::Footer, links.footer)]);
+    let (size, memory) = (fetched.size(), fetched.memory());
+    let descriptor = open::descriptor([&stored[0], &stored[1]], &links, size, memory).expect("a descriptor");
     let group = &descriptor.cluster_groups()[0];
-    let stored = done(open::stored_page_lists(&fetched, &anchor, std::iter::once(&group.page_list))).remove(0);
-    let list = open::page_list(&stored, &descriptor, group, fetched.memory()).expect("a page list");
+    let stored = envelopes(&[(EnvelopeType::PageList, group.page_list)]).remove(0);
+    let list = open::page_list(&stored, &descriptor, group, memory).expect("a page list");
     let pages = list.pages(cluster as usize, column).expect("pages").expect("a column").pages;
     let mut first = 0;
     let place = |page: PageInfo| {

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use tupelo_format::container::{self, Anchor, Attempt, Chunks, FetchedRanges, Interrupt};
+use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::open;
 
 /// Files above this are cut: what takes long here takes long everywhere.
@@ -52,6 +53,11 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(anchor) = Anchor::read(&file, 0) {
         let _valid = anchor.validate(file.len() as u64);
-        run("descriptor", || open::descriptor(&fetched, &anchor));
+        let links = anchor.links();
+        let envelopes = [(EnvelopeType::Header, links.header), (EnvelopeType::Footer, links.footer)];
+        let stored = || open::stored_envelopes(&fetched, envelopes.into_iter(), anchor.max_key_size);
+        if let Some(stored) = run("envelopes", stored) {
+            let _read = open::descriptor([&stored[0], &stored[1]], &links, fetched.size(), fetched.memory());
+        }
     }
 });

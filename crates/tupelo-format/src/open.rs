@@ -1,5 +1,6 @@
-//! Opening an ntuple without I/O. Every function takes the bytes fetched so far and either finishes or returns the byte
-//! ranges that it needs next; the caller fetches them and calls again.
+//! Opening an ntuple without I/O. Functions over a ROOT file take the bytes fetched so far and either finish or return the
+//! byte ranges that they need next; the caller fetches them and calls again. [`descriptor`] and [`page_list`] parse the
+//! stored bytes of envelopes, wherever these come from.
 //!
 //! A file with the usual layout opens with one request (head and tail, [`first_guess`]) and at most two more.
 
@@ -9,10 +10,10 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::compression;
-use crate::container::{self, Anchor, Attempt, FetchedRanges, Interrupt, Object};
+use crate::container::{self, Anchor, AnchorLinks, Attempt, FetchedRanges, Interrupt, Object};
 use crate::descriptor::{AttributeSet, ClusterGroup, Descriptor};
-use crate::envelope::{Footer, Header, MIN_ENVELOPE_BYTES, PageList};
-use crate::locator::EnvelopeLink;
+use crate::envelope::{EnvelopeType, Footer, Header, MIN_ENVELOPE_BYTES, PageList};
+use crate::locator::{EnvelopeLink, Locator};
 use crate::wire::Memory;
 use crate::{Error, Result};
 
@@ -94,77 +95,86 @@ fn check_anchor_size(bytes: u64, offset: u64) -> Result<()> {
     }
 }
 
-/// Header and footer, joined and checked.
-pub fn descriptor(fetched: &FetchedRanges, anchor: &Anchor) -> Attempt<Descriptor> {
-    let (header, checksum, footer) = envelopes(fetched, anchor)?;
+/// Stored bytes of envelopes in a ROOT file. The missing ranges of all are requested together.
+pub fn stored_envelopes(
+    fetched: &FetchedRanges,
+    envelopes: impl Iterator<Item = (EnvelopeType, EnvelopeLink)>,
+    max_key_size: u64,
+) -> Attempt<Vec<Bytes>> {
+    let one = |(kind, link): (EnvelopeType, EnvelopeLink)| {
+        let (offset, nbytes) = link.locator.in_file().map_err(|e| e.within(kind.name()))?;
+        check_envelope_size(kind, &link)?;
+        container::payload(fetched, offset, nbytes, max_key_size).map_err(|interrupt| match interrupt {
+            Interrupt::Failed(error) => Interrupt::Failed(error.within(kind.name())),
+            missing => missing,
+        })
+    };
+    container::together(envelopes.map(one))
+}
+
+/// Header and footer, joined and checked. `size` is the size of everything stored, in bytes.
+///
+/// # Errors
+/// Corrupt where they are damaged or contradict each other, limit where they take more than `memory`.
+pub fn descriptor(stored: [&[u8]; 2], links: &AnchorLinks, size: u64, memory: &Memory) -> Result<Descriptor> {
+    let (header, checksum, footer) = envelopes(stored, links, memory)?;
     for schema in [&header.schema, &footer.extension] {
         let names = schema.fields.iter().map(|field| field.name.len() as u64).sum::<u64>();
         let count = |count: usize, bytes: u64| (count as u64).saturating_mul(bytes);
         let fields = count(schema.fields.len(), FIELD_MEMORY).saturating_add(names);
         let columns = count(schema.columns.len() + schema.alias_columns.len(), COLUMN_MEMORY);
         let others = count(schema.extra_type_info.len(), GROUP_MEMORY);
-        fetched.memory().take(fields.saturating_add(columns).saturating_add(others), "schema")?;
+        memory.take(fields.saturating_add(columns).saturating_add(others), "schema")?;
     }
     let groups = footer.cluster_groups.len() + footer.attribute_sets.len();
-    fetched.memory().take((groups as u64).saturating_mul(GROUP_MEMORY), "cluster groups")?;
+    memory.take((groups as u64).saturating_mul(GROUP_MEMORY), "cluster groups")?;
     // A schema begins in the header, wherever it ends.
-    let descriptor = Descriptor::with_footer_at(header, checksum, footer, anchor.seek_footer);
-    let descriptor = descriptor.map_err(|e| e.at(anchor.seek_header))?;
-    check_page_lists(&descriptor, fetched.size()).map_err(|e| e.within("footer").at(anchor.seek_footer))?;
+    let footer_offset = links.footer.locator.offset();
+    let descriptor = Descriptor::with_footer_at(header, checksum, footer, footer_offset);
+    let descriptor = descriptor.map_err(|e| e.at(links.header.locator.offset()))?;
+    check_page_lists(&descriptor, size).map_err(|e| e.within("footer").at(footer_offset))?;
     Ok(descriptor)
 }
 
 /// Limits the total size of the page lists, because a list shared by many cluster groups is read once per group.
 /// Unreadable lists are not counted: they are an error only when their entries are read.
-fn check_page_lists(descriptor: &Descriptor, file_size: u64) -> Result<()> {
+fn check_page_lists(descriptor: &Descriptor, size: u64) -> Result<()> {
     let (mut stored, mut unpacked) = (0u64, 0u64);
-    for EnvelopeLink { length, locator } in descriptor.cluster_groups().iter().map(|group| group.page_list) {
-        let Ok((offset, bytes)) = locator.in_file() else { continue };
-        let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= file_size);
-        if is_inside && check_envelope_size("page list", bytes, length, offset).is_ok() {
+    for link in descriptor.cluster_groups().iter().map(|group| group.page_list) {
+        let bytes = link.locator.stored_bytes();
+        let is_readable = match link.locator {
+            Locator::File { offset, .. } => offset.checked_add(bytes).is_some_and(|end| end <= size),
+            Locator::Unknown { .. } => false,
+            _ => true,
+        };
+        if is_readable && check_envelope_size(EnvelopeType::PageList, &link).is_ok() {
             stored = stored.saturating_add(bytes);
-            unpacked = unpacked.saturating_add(length);
+            unpacked = unpacked.saturating_add(link.length);
         }
     }
-    if stored > file_size {
-        let what = format!("page lists of {stored} bytes in a file of {file_size} bytes: they overlap");
+    if stored > size {
+        let what = format!("page lists of {stored} bytes in a file of {size} bytes: they overlap");
         return Err(Error::corrupt(what));
     }
-    let most = file_size.saturating_mul(MAX_LIST_EXPANSION).max(MAX_ENVELOPE_BYTES);
+    let most = size.saturating_mul(MAX_LIST_EXPANSION).max(MAX_ENVELOPE_BYTES);
     match unpacked <= most {
         true => Ok(()),
         false => Err(Error::limit(format!("page lists of {unpacked} bytes, at most {most} are read"))),
     }
 }
 
-/// Header with its checksum and footer, as they are stored.
-pub fn envelopes(fetched: &FetchedRanges, anchor: &Anchor) -> Attempt<(Header, u64, Footer)> {
-    check_envelope_size("header", anchor.nbytes_header, anchor.len_header, anchor.seek_header)?;
-    check_envelope_size("footer", anchor.nbytes_footer, anchor.len_footer, anchor.seek_footer)?;
-    // Request both together: one request instead of two.
-    let header = stored(fetched, anchor.seek_header, anchor.nbytes_header, anchor, "header");
-    let footer = stored(fetched, anchor.seek_footer, anchor.nbytes_footer, anchor, "footer");
-    let (header, footer) = both(header, footer)?;
-    let header = envelope(fetched, &header, anchor.len_header, "header", anchor.seek_header)?;
-    let (header, checksum) =
-        Header::read_within(&header, fetched.memory()).map_err(|e| e.in_envelope(anchor.seek_header))?;
-    let footer = envelope(fetched, &footer, anchor.len_footer, "footer", anchor.seek_footer)?;
-    let footer = Footer::read_within(&footer, fetched.memory()).map_err(|e| e.in_envelope(anchor.seek_footer))?;
+/// Header with its checksum and footer, from their stored bytes.
+///
+/// # Errors
+/// As [`descriptor`].
+pub fn envelopes(stored: [&[u8]; 2], links: &AnchorLinks, memory: &Memory) -> Result<(Header, u64, Footer)> {
+    let [header, footer] = stored;
+    let header = envelope(header, EnvelopeType::Header, &links.header, memory)?;
+    let at = links.header.locator.offset();
+    let (header, checksum) = Header::read_within(&header, memory).map_err(|e| e.in_envelope(at))?;
+    let footer = envelope(footer, EnvelopeType::Footer, &links.footer, memory)?;
+    let footer = Footer::read_within(&footer, memory).map_err(|e| e.in_envelope(links.footer.locator.offset()))?;
     Ok((header, checksum, footer))
-}
-
-/// The page lists that links lead to, as they are stored; what is missing of all is requested together.
-pub fn stored_page_lists<'l>(
-    fetched: &FetchedRanges,
-    anchor: &Anchor,
-    links: impl Iterator<Item = &'l EnvelopeLink>,
-) -> Attempt<Vec<Bytes>> {
-    let one = |&EnvelopeLink { length, locator }: &EnvelopeLink| {
-        let (offset, nbytes) = locator.in_file().map_err(|e| e.within("page list"))?;
-        check_envelope_size("page list", nbytes, length, offset)?;
-        stored(fetched, offset, nbytes, anchor, "page list")
-    };
-    container::together(links.map(one))
 }
 
 /// The page list of a cluster group from its stored bytes.
@@ -172,10 +182,8 @@ pub fn stored_page_lists<'l>(
 /// # Errors
 /// Corrupt where it is damaged or contradicts the descriptor, limit where it takes more than `memory`.
 pub fn page_list(stored: &[u8], descriptor: &Descriptor, group: &ClusterGroup, memory: &Memory) -> Result<PageList> {
-    let EnvelopeLink { length, locator } = group.page_list;
-    let offset = locator.offset();
-    let bytes = compression::decompress_within(stored, length, MAX_ENVELOPE_BYTES, memory)
-        .map_err(|e| e.within("page list").at(offset))?;
+    let offset = group.page_list.locator.offset();
+    let bytes = envelope(stored, EnvelopeType::PageList, &group.page_list, memory)?;
     let list =
         PageList::read_within(bytes.into(), descriptor.header_checksum(), memory).map_err(|e| e.in_envelope(offset))?;
     memory.take((list.clusters().len() as u64).saturating_mul(CLUSTER_MEMORY), "clusters")?;
@@ -183,15 +191,10 @@ pub fn page_list(stored: &[u8], descriptor: &Descriptor, group: &ClusterGroup, m
     Ok(list)
 }
 
-fn stored(fetched: &FetchedRanges, offset: u64, nbytes: u64, anchor: &Anchor, name: &str) -> Attempt<Bytes> {
-    container::payload(fetched, offset, nbytes, anchor.max_key_size).map_err(|interrupt| match interrupt {
-        Interrupt::Failed(error) => Interrupt::Failed(error.within(name)),
-        need => need,
-    })
-}
-
-/// Before it is fetched: what is stored may not be more than what comes of it.
-fn check_envelope_size(name: &str, stored: u64, length: u64, offset: u64) -> Result<()> {
+/// Checks the size of an envelope before it is fetched: compression does not make it larger.
+fn check_envelope_size(kind: EnvelopeType, link: &EnvelopeLink) -> Result<()> {
+    let (name, length) = (kind.name(), link.length);
+    let (stored, offset) = (link.locator.stored_bytes(), link.locator.offset());
     if length < MIN_ENVELOPE_BYTES || stored > length {
         let what = format!("{name}: an envelope of {length} bytes cannot have {stored} bytes on disk");
         return Err(Error::corrupt(what).at(offset));
@@ -205,19 +208,7 @@ fn check_envelope_size(name: &str, stored: u64, length: u64, offset: u64) -> Res
     }
 }
 
-fn envelope(fetched: &FetchedRanges, stored: &[u8], length: u64, name: &str, offset: u64) -> Result<Vec<u8>> {
-    compression::decompress_within(stored, length, MAX_ENVELOPE_BYTES, fetched.memory())
-        .map_err(|e| e.within(name).at(offset))
-}
-
-/// Combines two attempts so that the missing ranges of both are requested together.
-fn both<A, B>(first: Attempt<A>, second: Attempt<B>) -> Attempt<(A, B)> {
-    match (first, second) {
-        (Ok(a), Ok(b)) => Ok((a, b)),
-        (Err(Interrupt::Missing(mut first)), Err(Interrupt::Missing(second))) => {
-            first.extend(second);
-            Err(Interrupt::Missing(first))
-        }
-        (Err(interrupt), _) | (_, Err(interrupt)) => Err(interrupt),
-    }
+fn envelope(stored: &[u8], kind: EnvelopeType, link: &EnvelopeLink, memory: &Memory) -> Result<Vec<u8>> {
+    compression::decompress_within(stored, link.length, MAX_ENVELOPE_BYTES, memory)
+        .map_err(|e| e.within(kind.name()).at(link.locator.offset()))
 }

@@ -2,6 +2,7 @@
 //! RNTuple in a ROOT file").
 
 use crate::checksum::{CHECKSUM_BYTES, xxh3};
+use crate::locator::{EnvelopeLink, Locator};
 use crate::wire::{Buffer, Cursor};
 use crate::{Error, Result};
 
@@ -45,7 +46,51 @@ pub struct Anchor {
     pub max_key_size: u64,
 }
 
+/// The content of an anchor, wherever header and footer are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnchorLinks {
+    /// Epoch, major, minor and patch version of the format.
+    pub version: [u16; 4],
+    /// The header envelope.
+    pub header: EnvelopeLink,
+    /// The footer envelope.
+    pub footer: EnvelopeLink,
+}
+
 impl Anchor {
+    /// The anchor in a ROOT file of an ntuple whose envelopes are in the same file.
+    ///
+    /// # Errors
+    /// Unsupported for envelopes that are not byte ranges of a file.
+    pub fn new(links: &AnchorLinks, max_key_size: u64) -> Result<Self> {
+        let [epoch, major, minor, patch] = links.version;
+        let (seek_header, nbytes_header) = links.header.locator.in_file()?;
+        let (seek_footer, nbytes_footer) = links.footer.locator.in_file()?;
+        Ok(Self {
+            epoch,
+            major,
+            minor,
+            patch,
+            seek_header,
+            nbytes_header,
+            len_header: links.header.length,
+            seek_footer,
+            nbytes_footer,
+            len_footer: links.footer.length,
+            max_key_size,
+        })
+    }
+
+    /// The links to header and footer.
+    pub fn links(&self) -> AnchorLinks {
+        let link = |length, offset, bytes| EnvelopeLink { length, locator: Locator::File { offset, bytes } };
+        AnchorLinks {
+            version: [self.epoch, self.major, self.minor, self.patch],
+            header: link(self.len_header, self.seek_header, self.nbytes_header),
+            footer: link(self.len_footer, self.seek_footer, self.nbytes_footer),
+        }
+    }
+
     /// Reads an anchor (of this or a later class version) from its decompressed payload, which lies at `offset`.
     ///
     /// # Errors

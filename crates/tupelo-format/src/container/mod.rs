@@ -23,7 +23,7 @@ mod walk;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use anchor::{ANCHOR_BYTES, Anchor};
+pub use anchor::{ANCHOR_BYTES, Anchor, AnchorLinks};
 pub use chunks::{Chunks, payload};
 pub use directory::{
     Directory, Level, MAX_DIRECTORY_DEPTH, MAX_PATH_BYTES, Object, Tree, find_object, find_object_in, list_objects,

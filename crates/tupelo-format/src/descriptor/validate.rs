@@ -9,6 +9,7 @@ use crate::envelope::{
     AliasColumnRecord, AttributeSetRecord, ClusterGroupRecord, ColumnRecord, FieldRecord, Footer, Header, MAX_COLUMNS,
     MAX_FIELDS, MIN_ENVELOPE_BYTES, PageList, role,
 };
+use crate::locator::Locator;
 use crate::{Error, Result};
 
 /// Deeper schemas are refused; real ones stay below 20.
@@ -387,7 +388,10 @@ fn attribute_sets(records: Vec<AttributeSetRecord>) -> Result<Vec<AttributeSet>>
     if let Some(set) = sets.iter().find(|set| !names.insert(set.name.as_str())) {
         return Err(wrong(&set.name, &set.name, "name"));
     }
-    let place = |set: &'_ AttributeSet| set.anchor.in_file().ok();
+    let place = |set: &'_ AttributeSet| match set.anchor {
+        Locator::File { offset, bytes } => Some((offset, bytes)),
+        _ => None,
+    };
     let mut anchors: Vec<(u64, u64, &str)> = Vec::with_capacity(sets.len());
     anchors.extend(sets.iter().filter_map(|set| place(set).map(|(offset, bytes)| (offset, bytes, set.name.as_str()))));
     anchors.sort_unstable();

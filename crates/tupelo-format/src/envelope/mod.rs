@@ -54,7 +54,8 @@ pub enum EnvelopeType {
 }
 
 impl EnvelopeType {
-    fn name(self) -> &'static str {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Header => "header",
             Self::Footer => "footer",

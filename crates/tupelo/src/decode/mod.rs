@@ -68,7 +68,7 @@ pub(crate) fn decode(
     let mut decoder = Decoder { metadata, memory, table, offsets, options, nested_deferred, is_large };
     let segments: Arc<[Segment]> = segments.into();
     let mut arrays = Vec::with_capacity(fields.len());
-    let groups = plan.groups(store, memory.fetch_bytes()).into_iter();
+    let groups = plan.groups(|range| !store.is_read_in_place(range), memory.fetch_bytes()).into_iter();
     let groups = groups.map(|group| (group.pages.into_iter().collect(), group.fields));
     Fetcher::new(store, memory).each(groups, |fetcher, group| {
         arrays.extend(decoder.fields(fetcher, &fields[group], &segments)?);

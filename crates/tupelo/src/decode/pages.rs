@@ -110,7 +110,7 @@ impl PageReader<'_> {
                     };
                     let elements = info.elements as usize;
                     let packed_len = column.encoding.packed_bytes(elements as u64).unwrap_or(u64::MAX);
-                    let counters = self.metadata.counters();
+                    let counters = self.metadata.session().counters();
                     let packed = counters.decompress(sealed.len(), packed_len, || {
                         let stored = checked(info, sealed, self.metadata.verifies())?;
                         let packed_len = packed_bytes(info, stored.len() as u64, &column.encoding)?;
@@ -168,7 +168,7 @@ impl PageReader<'_> {
             rest = others;
             let checksum = page(slice).has_checksum.then_some(&checksum);
             let sealed_bytes = own.len() + if checksum.is_some() { CHECKSUM_BYTES } else { 0 };
-            let compared = self.metadata.counters().decompress(sealed_bytes, own.len() as u64, || {
+            let compared = self.metadata.session().counters().decompress(sealed_bytes, own.len() as u64, || {
                 if self.metadata.verifies() { compare(page(slice), own, checksum) } else { Ok(()) }
             });
             compared.map_err(|e| within(slice, e))?;

@@ -1,4 +1,4 @@
-//! Decoding from a store whose pages are objects: nothing above the store knows of files.
+//! Decoding from a store of objects: nothing above the store knows about files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,28 +6,83 @@ use std::sync::{Arc, Mutex};
 use arrow_array::builder::{Float32Builder, LargeListBuilder, LargeStringBuilder};
 use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, RecordBatch};
 use bytes::Bytes;
-use tupelo_format::envelope::PageInfo;
-use tupelo_storage::Hints;
+use tupelo_format::container::{AnchorLinks, StreamerInfos};
+use tupelo_format::descriptor::AttributeSet;
+use tupelo_format::envelope::{EnvelopeType, PageInfo};
+use tupelo_format::locator::{EnvelopeLink, Locator};
+use tupelo_format::open;
+use tupelo_storage::{FileSource, Hints};
 
 use super::{DecodeOptions, decode};
 use crate::plan;
 use crate::schema::{Field, Schema};
-use crate::source::{BlobRange, MemoryBudget, Metadata, PageStore};
+use crate::source::{BlobRange, File, FileStore, MemoryBudget, Metadata, PageStore, Session};
 use crate::{Compression, ErrorKind, Ntuple, Result, WriteOptions};
 
 const CLUSTERS: u64 = 4;
 const CLUSTER_ENTRIES: u64 = 1000;
 
-/// Stores every page as a separate object, numbered by its offset in the file.
+/// Stores header, footer and every page as separate objects, numbered by their offsets in the file.
 #[derive(Debug)]
-struct PagesAsObjects {
+struct Objects {
     file: Box<dyn PageStore>,
+    anchor: AnchorLinks,
     calls: Arc<AtomicU64>,
     fails: bool,
     fetched: Arc<Mutex<Vec<u64>>>,
 }
 
-impl PageStore for PagesAsObjects {
+impl Objects {
+    fn of(file: Box<dyn PageStore>, fails: bool) -> Self {
+        let object = |link: EnvelopeLink| {
+            let Locator::File { offset, bytes } = link.locator else { panic!("{link:?}") };
+            EnvelopeLink { locator: Locator::Object { location: offset, bytes }, ..link }
+        };
+        let AnchorLinks { version, header, footer } = *file.anchor();
+        let anchor = AnchorLinks { version, header: object(header), footer: object(footer) };
+        Self { file, anchor, calls: Arc::default(), fails, fetched: Arc::default() }
+    }
+}
+
+impl PageStore for Objects {
+    fn name(&self) -> String {
+        "objects".to_owned()
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn max_blob_bytes(&self) -> u64 {
+        0
+    }
+
+    fn anchor(&self) -> &AnchorLinks {
+        &self.anchor
+    }
+
+    fn identity(&self) -> Result<u64> {
+        self.file.identity()
+    }
+
+    fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {
+        let in_file = |&(kind, link): &(EnvelopeType, EnvelopeLink)| match link.locator {
+            Locator::Object { location, bytes } => {
+                (kind, EnvelopeLink { locator: Locator::File { offset: location, bytes }, ..link })
+            }
+            _ => (kind, link),
+        };
+        self.file.envelopes(&envelopes.iter().map(in_file).collect::<Vec<_>>())
+    }
+
+    fn attribute_set(&self, set: &AttributeSet) -> Result<Box<dyn PageStore>> {
+        self.file.attribute_set(set)
+    }
+
+    fn streamer_infos(&self) -> Result<StreamerInfos> {
+        self.file.streamer_infos()
+    }
+
     fn hints(&self) -> Hints {
         Hints { is_near: false, ..self.file.hints() }
     }
@@ -108,17 +163,17 @@ fn sample() -> Sample {
 
 /// The same ntuple in a store of objects, the calls that fetch, and the objects that were fetched.
 fn objects(ntuple: &Ntuple, fails: bool) -> (Metadata, Arc<AtomicU64>, Arc<Mutex<Vec<u64>>>) {
-    let source = ntuple.source();
-    let (calls, fetched) = (Arc::default(), Arc::default());
-    let metadata = Metadata::open(source.file().clone(), source.anchor().clone(), true).unwrap();
-    let (counted, list) = (Arc::clone(&calls), Arc::clone(&fetched));
-    let store = |file| Box::new(PagesAsObjects { file, calls: counted, fails, fetched: list }) as Box<dyn PageStore>;
-    (metadata.with_store(store), calls, fetched)
+    let file = File::open(Arc::new(FileSource::open(ntuple.file_name()).unwrap())).unwrap();
+    let object = file.find_object(ntuple.path()).unwrap().unwrap();
+    let anchor = file.attempt(|fetched| open::anchor(fetched, &object)).unwrap();
+    let store = Objects::of(Box::new(FileStore::new(file, anchor)), fails);
+    let (calls, fetched) = (Arc::clone(&store.calls), Arc::clone(&store.fetched));
+    (Metadata::open(Session::default(), Box::new(store), true).unwrap(), calls, fetched)
 }
 
 fn read(metadata: &Metadata, fields: &[Field], entries: std::ops::Range<u64>, bytes: u64) -> Result<Vec<ArrayRef>> {
     let segments = plan::segments(&metadata.clusters(entries.clone())?, &entries);
-    let memory = MemoryBudget::new(bytes).request(metadata.file().size());
+    let memory = MemoryBudget::new(bytes).request(metadata.store().size());
     let options = DecodeOptions { compressed: false, binary_strings: false };
     decode(metadata, &memory, fields, &segments, options)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
 use tupelo_format::envelope::PageInfo;
 
+use crate::source::BlobRange;
 use crate::{Error, Result};
 
 /// Pages by the bytes where they lie. Columns and clusters may list the same page, and a small file may list one a million
@@ -14,11 +15,10 @@ use crate::{Error, Result};
 pub(super) struct Compared {
     /// Stored bytes that may be compared without being remembered.
     left: u64,
-    pages: BTreeMap<u64, Page>,
+    pages: BTreeMap<BlobRange, Page>,
 }
 
 struct Page {
-    end: u64,
     /// XXH3 of the stored bytes without the checksum.
     digest: u64,
     has_checksum: bool,
@@ -31,11 +31,10 @@ impl Compared {
     }
 
     /// What is known of a page: that it is whole, or what is wrong with it; `None` where it has to be compared.
-    pub(super) fn outcome(&self, page: &PageInfo) -> Option<Result<()>> {
-        let (offset, bytes) = page.locator.in_file().ok()?;
-        let end = offset.saturating_add(bytes);
-        let (&start, known) = self.pages.range(..end).next_back()?;
-        if start == offset && known.end == end && known.has_checksum == page.has_checksum {
+    pub(super) fn outcome(&self, page: &PageInfo, range: BlobRange) -> Option<Result<()>> {
+        let beyond = BlobRange { start: range.end, end: 0, ..range };
+        let (found, known) = self.pages.range(..beyond).next_back().filter(|(found, _)| found.blob == range.blob)?;
+        if *found == range && known.has_checksum == page.has_checksum {
             let is_meant = page.digest.is_none_or(|digest| digest == known.digest);
             return Some(match known.is_whole && is_meant {
                 true => Ok(()),
@@ -45,23 +44,20 @@ impl Compared {
             });
         }
         // Format specification, "Page Locations": byte ranges may be identical, but must not overlap otherwise.
-        let what =
-            || format!("the page overlaps another page, which has {} bytes at offset {start}", known.end - start);
-        (known.end > offset).then(|| Err(Error::corrupt(what())))
+        let (bytes, offset) = (found.bytes(), found.start);
+        let what = || format!("the page overlaps another page, which has {bytes} bytes at offset {offset}");
+        (found.end > range.start).then(|| Err(Error::corrupt(what())))
     }
 
     /// Remembers a page that was compared, where that is needed.
-    pub(super) fn add(&mut self, page: &PageInfo, sealed: &[u8], is_whole: bool) {
-        let bytes = sealed.len() as u64;
-        if let Some(left) = self.left.checked_sub(bytes) {
+    pub(super) fn add(&mut self, page: &PageInfo, range: BlobRange, sealed: &[u8], is_whole: bool) {
+        if let Some(left) = self.left.checked_sub(range.bytes()) {
             self.left = left;
             return;
         }
         self.left = 0;
-        let Ok((offset, bytes)) = page.locator.in_file() else { return };
         let checksum = if page.has_checksum { CHECKSUM_BYTES } else { 0 };
         let digest = xxh3(&sealed[..sealed.len().saturating_sub(checksum)]);
-        let (end, has_checksum) = (offset.saturating_add(bytes), page.has_checksum);
-        self.pages.insert(offset, Page { end, digest, has_checksum, is_whole });
+        self.pages.insert(range, Page { digest, has_checksum: page.has_checksum, is_whole });
     }
 }

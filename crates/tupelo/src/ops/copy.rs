@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{RecordBatch, UInt64Array};
-use tupelo_format::container;
 
 use crate::reader::{Attributes, METADATA_SET, Ntuple, Read};
 use crate::schema::Schema;
@@ -88,7 +87,7 @@ impl<'f> Copier<'f> {
         let read = read.with_projected_sources();
         let (ntuple, first) = (read.ntuple().clone(), read.range().start);
         let order = self.writer.schema().order_of(&schema(&read)?).map_err(|e| ntuple.context(e))?;
-        let infos = ntuple.source().file().attempt(container::streamer_infos);
+        let infos = ntuple.source().store().streamer_infos();
         self.file.add_streamer_info(&infos.map_err(|e| ntuple.context(e))?)?;
         let metadata = ntuple.own_metadata()?;
         let sets = attribute_sets(&ntuple, metadata.is_some())?;

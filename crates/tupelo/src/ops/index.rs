@@ -135,7 +135,7 @@ impl Manifest {
         let file = json!({
             "uri": uri(&ntuple.file_name())?,
             "ntuple": ntuple.path(),
-            "size_bytes": ntuple.source().file().size(),
+            "size_bytes": ntuple.source().store().size(),
             "identity": ntuple.identity()?,
             "entries": ntuple.entries(),
             "schema": self.schemas.iter().position(|known| *known == schema).unwrap_or(self.schemas.len()),

@@ -124,9 +124,10 @@ pub struct Summary {
 /// Corrupt if a page list is damaged.
 pub fn summary(ntuple: &Ntuple) -> Result<Summary> {
     let descriptor = ntuple.descriptor();
-    let anchor = ntuple.source().anchor();
-    let lists = descriptor.cluster_groups().iter().filter_map(|group| group.page_list.locator.in_file().ok());
-    let lists: u64 = lists.map(|(_, bytes)| bytes).sum();
+    let anchor = ntuple.source().store().anchor();
+    let page_lists = descriptor.cluster_groups().iter().map(|group| &group.page_list);
+    let envelopes = [&anchor.header, &anchor.footer].into_iter().chain(page_lists);
+    let envelope_bytes: u64 = envelopes.map(|link| link.locator.stored_bytes()).sum();
     let mut sizes = Sizes::default();
     for column in column_sizes(ntuple)? {
         sizes += &column;
@@ -139,10 +140,7 @@ pub fn summary(ntuple: &Ntuple) -> Result<Summary> {
         cluster_groups: descriptor.cluster_groups().len() as u64,
         fields: top_level as u64,
         columns: descriptor.columns().len() as u64,
-        metadata_bytes: tupelo_format::container::ANCHOR_BYTES as u64
-            + anchor.nbytes_header
-            + anchor.nbytes_footer
-            + lists,
+        metadata_bytes: tupelo_format::container::ANCHOR_BYTES as u64 + envelope_bytes,
         sizes,
     })
 }

@@ -210,15 +210,15 @@ impl Map<'_> {
 
     fn ntuple(&mut self, name: &str, ntuple: &Ntuple) -> Result<()> {
         let source = ntuple.source();
-        let (anchor, descriptor) = (source.anchor(), source.descriptor());
+        let (anchor, descriptor) = (source.store().anchor(), source.descriptor());
         // Pages of hidden fields have the names of those that show them.
         let shown = shown_fields(ntuple)?;
         let shown = shown.into_iter().map(|(hidden, field)| (hidden, ntuple.descriptor().path(field).into()));
         let names = Names { ntuple: name.into(), fields: shown.collect() };
         let envelope =
             |envelope, cluster_group| Content::Envelope { ntuple: names.ntuple.clone(), envelope, cluster_group };
-        self.payload(&names.ntuple, ntuple, anchor.seek_header, anchor.nbytes_header, envelope("header", None))?;
-        self.payload(&names.ntuple, ntuple, anchor.seek_footer, anchor.nbytes_footer, envelope("footer", None))?;
+        self.payload(&names.ntuple, ntuple, anchor.header.locator.in_file()?, envelope("header", None))?;
+        self.payload(&names.ntuple, ntuple, anchor.footer.locator.in_file()?, envelope("footer", None))?;
         for set in descriptor.attribute_sets() {
             if let Locator::File { offset, bytes } = set.anchor {
                 let ntuple = format!("{name}@{}", set.name).into();
@@ -228,10 +228,9 @@ impl Map<'_> {
         }
         let mut names = names;
         for (group, record) in descriptor.cluster_groups().iter().enumerate() {
-            let (offset, bytes) = record.page_list.locator.in_file()?;
             let (ntuple_name, cluster_group) = (names.ntuple.clone(), Some(group as u64));
             let content = Content::Envelope { ntuple: ntuple_name, envelope: "page list", cluster_group };
-            self.payload(&names.ntuple, ntuple, offset, bytes, content)?;
+            self.payload(&names.ntuple, ntuple, record.page_list.locator.in_file()?, content)?;
             if let Err(error) = self.group(&mut names, ntuple, group) {
                 self.remarks.push(Remark::of_ntuple(name, format_args!("cluster group {group}: {error}")));
             }
@@ -241,7 +240,7 @@ impl Map<'_> {
 
     fn group(&mut self, names: &mut Names, ntuple: &Ntuple, group: usize) -> Result<()> {
         let source = ntuple.source();
-        let max_key = source.anchor().max_key_size;
+        let max_key = source.store().max_blob_bytes();
         for cluster in source.group_clusters(group)? {
             self.count(MIN_COUNTED_PIECES)?;
             let listed = source.listed_columns(&cluster)?;
@@ -263,7 +262,7 @@ impl Map<'_> {
                 for (page, info) in stored.pages.iter().enumerate() {
                     let range = source.store().page_range(info)?;
                     if max_key > 0 && range.bytes() > max_key {
-                        self.payload(&names.ntuple, ntuple, range.start, range.bytes(), content(page, 1))?;
+                        self.payload(&names.ntuple, ntuple, (range.start, range.bytes()), content(page, 1))?;
                         continue;
                     }
                     run = match run {
@@ -291,15 +290,21 @@ impl Map<'_> {
         let added = self.pieces.len() - self.counted;
         if added >= least {
             let bytes = added as u64 * PIECE_MEMORY;
-            self.shares.push(self.file.source().budget().reserve(bytes, "the map of the file")?);
+            self.shares.push(self.file.source().session().budget().reserve(bytes, "the map of the file")?);
             self.counted = self.pieces.len();
         }
         Ok(())
     }
 
-    /// A payload that may be spread over several keys.
-    fn payload(&mut self, name: &Arc<str>, ntuple: &Ntuple, offset: u64, bytes: u64, content: Content) -> Result<()> {
-        let max_key = ntuple.source().anchor().max_key_size;
+    /// A payload, given by its offset and bytes, that may be spread over several keys.
+    fn payload(
+        &mut self,
+        name: &Arc<str>,
+        ntuple: &Ntuple,
+        (offset, bytes): (u64, u64),
+        content: Content,
+    ) -> Result<()> {
+        let max_key = ntuple.source().store().max_blob_bytes();
         let Some(chunks) = Chunks::split(offset, bytes, max_key)? else {
             self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
             return Ok(());

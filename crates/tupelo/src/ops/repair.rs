@@ -51,7 +51,7 @@ pub struct Repaired {
 
 /// Restores a file to the newest state in which every page is intact: its present one, or a checkpoint whose last step
 /// was torn. If the file does not exist but an interrupted writer left a temporary file, that one is repaired and
-/// renamed. Links are followed.
+/// renamed. AnchorLinks are followed.
 ///
 /// Only the header, the records of directories and the file's name are changed. If the end of the file was cut off and
 /// only the list of free segments and the streamer info are lost, both are rewritten; of the streamer info, only what

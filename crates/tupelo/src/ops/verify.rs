@@ -6,6 +6,7 @@ use std::fmt;
 use tupelo_format::container;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{ColumnPages, PageInfo};
+use tupelo_format::locator::Locator;
 
 use super::compared::Compared;
 use super::layout::layout;
@@ -242,7 +243,7 @@ impl Check<'_> {
                 self.report.pages += 1;
                 self.report.pages_without_checksum += u64::from(!info.has_checksum);
                 let range = self.source().store().page_range(&info).and_then(|range| {
-                    let _fits = self.source().file().budget().reserve(range.bytes(), "a page")?;
+                    let _fits = self.source().session().budget().reserve(range.bytes(), "a page")?;
                     Ok(range)
                 });
                 match range {
@@ -270,7 +271,7 @@ impl Check<'_> {
     fn pages(&mut self, cluster: &Cluster, places: &[Place], damaged: &mut HashSet<ColumnId>) {
         let mut unknown = Vec::new();
         for place in places {
-            match self.compared.outcome(&place.info) {
+            match self.compared.outcome(&place.info, place.range) {
                 None => unknown.push(place),
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
@@ -291,7 +292,7 @@ impl Check<'_> {
             let outcome = sealed.and_then(|sealed| {
                 self.report.bytes += sealed.len() as u64;
                 let outcome = checked(&place.info, &sealed, true).map(drop);
-                self.compared.add(&place.info, &sealed, outcome.is_ok());
+                self.compared.add(&place.info, place.range, &sealed, outcome.is_ok());
                 outcome
             });
             if let Err(error) = outcome {
@@ -345,7 +346,10 @@ impl Check<'_> {
             column_type: column.and_then(|column| column.encoding).map(|encoding| encoding.column_type().name()),
             cluster: Some(cluster.number),
             page: page.map(|(page, _)| page as u64),
-            offset: page.and_then(|(_, info)| info.locator.in_file().ok()).map(|(offset, _)| offset),
+            offset: page.and_then(|(_, info)| match info.locator {
+                Locator::File { offset, .. } => Some(offset),
+                _ => None,
+            }),
             what: error.to_string(),
         };
         self.report.add(damage, error.kind());

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use tupelo_storage::Hints;
 use tupelo_storage::range::coalesce;
 
 use super::{ColumnOf, ColumnTable, PageId, Segment, columns, fraction};
 use crate::Result;
 use crate::schema::Field;
-use crate::source::{BlobRange, PageStore};
+use crate::source::BlobRange;
 
 /// The pages to read for some fields and segments.
 ///
@@ -57,13 +58,13 @@ impl<'f> ReadPlan<'f> {
     }
 
     /// Consecutive fields whose known pages take at most `max_bytes` together. The pages of a field that takes more alone
-    /// are not fetched as a whole, nor are those that are read in place.
-    pub(crate) fn groups(&self, store: &dyn PageStore, max_bytes: u64) -> Vec<FetchGroup> {
+    /// are not fetched as a whole, nor are pages for which `is_fetched` is false.
+    pub(crate) fn groups(&self, is_fetched: impl Fn(&BlobRange) -> bool, max_bytes: u64) -> Vec<FetchGroup> {
         let mut groups: Vec<FetchGroup> = Vec::new();
         let (mut known, mut bytes) = (HashSet::new(), 0);
         for (index, columns) in self.fields.iter().enumerate() {
             let pages = self.columns[columns.clone()].iter().flat_map(|column| &column.pages);
-            let fetched = pages.filter(|(id, range)| !known.contains(id) && !store.is_read_in_place(range));
+            let fetched = pages.filter(|(id, range)| !known.contains(id) && is_fetched(range));
             let mut pages: Vec<(PageId, BlobRange)> = fetched.copied().collect();
             let own_bytes: u64 = pages.iter().map(|(_, range)| range.bytes()).sum();
             let is_too_large = own_bytes > max_bytes;
@@ -124,10 +125,9 @@ impl<'f> PlannedColumn<'f> {
 }
 
 /// The number of requests that read these pages.
-pub(crate) fn requests(store: &dyn PageStore, pages: &[BlobRange]) -> u64 {
+pub(crate) fn requests(hints: Hints, pages: &[BlobRange]) -> u64 {
     let mut by_blob = pages.to_vec();
     by_blob.sort_unstable();
-    let hints = store.hints();
     let of_blob = |ranges: &[BlobRange]| {
         let ranges: Vec<Range<u64>> = ranges.iter().map(|range| range.start..range.end).collect();
         coalesce(&ranges, hints.gap_bytes, hints.max_request_bytes).requests().len() as u64
@@ -137,40 +137,8 @@ pub(crate) fn requests(store: &dyn PageStore, pages: &[BlobRange]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use tupelo_format::envelope::PageInfo;
-    use tupelo_storage::Hints;
-
     use super::*;
     use crate::schema::{Kind, Primitive};
-
-    /// A store without pages, of which only the hints are used.
-    #[derive(Debug)]
-    struct Hinted {
-        is_near: bool,
-    }
-
-    impl PageStore for Hinted {
-        fn hints(&self) -> Hints {
-            Hints { gap_bytes: 10, max_request_bytes: 1000, concurrency: 1, is_near: self.is_near }
-        }
-
-        fn page_range(&self, _: &PageInfo) -> Result<BlobRange> {
-            unreachable!("the ranges are known")
-        }
-
-        fn is_read_in_place(&self, _: &BlobRange) -> bool {
-            self.is_near
-        }
-
-        fn fetch(&self, _: &[BlobRange]) -> Result<Vec<Bytes>> {
-            unreachable!("planning fetches nothing")
-        }
-
-        fn read_into(&self, _: u64, _: u64, _: &mut [&mut [u8]]) -> Result<()> {
-            unreachable!("planning reads nothing")
-        }
-    }
 
     fn range(blob: u64, start: u64, end: u64) -> BlobRange {
         BlobRange { blob, start, end }
@@ -190,7 +158,7 @@ mod tests {
 
     fn groups(pages: &[&[u32]], is_near: bool, max_bytes: u64) -> Vec<(Range<usize>, Vec<u32>)> {
         let fields = vec![Field::new("x", "", Kind::Primitive(Primitive::Float)); pages.len()];
-        let groups = plan(&fields, pages).groups(&Hinted { is_near }, max_bytes);
+        let groups = plan(&fields, pages).groups(|_| !is_near, max_bytes);
         let numbers = |group: FetchGroup| group.pages.iter().map(|(id, _)| id.page).collect();
         groups.into_iter().map(|group| (group.fields.clone(), numbers(group))).collect()
     }
@@ -211,10 +179,10 @@ mod tests {
 
     #[test]
     fn requests_are_merged_within_a_blob() {
-        let store = Hinted { is_near: false };
-        assert_eq!(requests(&store, &[]), 0);
-        assert_eq!(requests(&store, &[range(0, 110, 200), range(0, 0, 100), range(0, 300, 400)]), 2);
-        assert_eq!(requests(&store, &[range(0, 0, 100), range(1, 100, 200), range(1, 200, 300)]), 2);
-        assert_eq!(requests(&store, &[range(0, 0, 900), range(0, 900, 1800)]), 2);
+        let hints = Hints { gap_bytes: 10, max_request_bytes: 1000, concurrency: 1, is_near: false };
+        assert_eq!(requests(hints, &[]), 0);
+        assert_eq!(requests(hints, &[range(0, 110, 200), range(0, 0, 100), range(0, 300, 400)]), 2);
+        assert_eq!(requests(hints, &[range(0, 0, 100), range(1, 100, 200), range(1, 200, 300)]), 2);
+        assert_eq!(requests(hints, &[range(0, 0, 900), range(0, 900, 1800)]), 2);
     }
 }

@@ -79,7 +79,8 @@ impl<'n> Decoded<'n> {
         let memory = source.request_memory();
         let memory = if self.strict { memory.strict() } else { memory };
         let options = DecodeOptions { compressed: self.ntuple.is_compressed(), binary_strings };
-        let arrays = source.counters().elapsed(|| decode(source, &memory, fields, &self.segments, options))?;
+        let arrays =
+            source.session().counters().elapsed(|| decode(source, &memory, fields, &self.segments, options))?;
         match &self.wanted {
             None => Ok(arrays),
             Some(wanted) => filtered(arrays, wanted),

@@ -90,6 +90,7 @@ impl Read {
         let (source, range) = (self.ntuple().source(), self.range());
         let segments = plan::segments(&source.clusters(range.clone())?, &range);
         let (cut, others) = self.fields_in_order();
+        let hints = source.store().hints();
         let memory = source.request_memory();
         let mut table = ColumnTable::new(source, &memory);
         let mut seen = HashSet::new();
@@ -111,13 +112,13 @@ impl Read {
                     pages: pages.len() as u64,
                     stored_bytes: ranges.iter().map(BlobRange::bytes).sum(),
                     unpacked_bytes: pages.iter().map(unpacked).sum(),
-                    requests: plan::requests(source.store(), &ranges),
+                    requests: plan::requests(hints, &ranges),
                 });
                 all.extend(ranges);
             }
         }
         let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
-        let requests = plan::requests(source.store(), &all);
+        let requests = plan::requests(hints, &all);
         Ok(Explanation { entries: self.count(), clusters, columns, requests })
     }
 

@@ -15,7 +15,7 @@ use tupelo_storage::local::{FileSource, temporaries_of};
 
 use super::{Location, Ntuple, check_local};
 use crate::source::Metrics;
-use crate::source::{self, Metadata};
+use crate::source::{self, FileStore, Metadata};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result, pool};
 
@@ -214,7 +214,7 @@ impl File {
 
     /// The read statistics so far, or `None` if they are not enabled with [`File::with_metrics`].
     pub fn metrics(&self) -> Option<Metrics> {
-        self.file.counters().read(pool::threads())
+        self.file.session().counters().read(pool::threads())
     }
 
     /// Collects read statistics from now on, for [`File::metrics`] and [`Ntuple::metrics`].
@@ -328,7 +328,9 @@ impl File {
         }
         let context = |e: Error| e.within(format!("ntuple '{}'", object.path)).within(self.name());
         let anchor = self.file.attempt(|fetched| open::anchor(fetched, object)).map_err(context)?;
-        let source = Metadata::open(self.file.clone(), anchor, self.page_checksums).map_err(context)?;
+        let store = Box::new(FileStore::new(self.file.clone(), anchor));
+        let session = self.file.session().clone();
+        let source = Metadata::open(session, store, self.page_checksums).map_err(context)?;
         Ntuple::new(source, &object.path).map_err(context)
     }
 

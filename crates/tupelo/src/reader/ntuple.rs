@@ -7,7 +7,6 @@ use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use tupelo_format::container::StreamerInfos;
 use tupelo_format::descriptor::{AttributeSet, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
-use tupelo_format::{container, open};
 
 use super::evolution::EvolvedFields;
 use super::evolution::ReadRules;
@@ -88,7 +87,7 @@ impl Ntuple {
 
     /// Name of the file.
     pub fn file_name(&self) -> String {
-        self.source().file().source().to_string()
+        self.source().store().name()
     }
 
     /// Free text.
@@ -103,8 +102,8 @@ impl Ntuple {
 
     /// Format version that the writer claims.
     pub fn format_version(&self) -> FormatVersion {
-        let anchor = self.source().anchor();
-        FormatVersion { epoch: anchor.epoch, major: anchor.major, minor: anchor.minor, patch: anchor.patch }
+        let [epoch, major, minor, patch] = self.source().store().anchor().version;
+        FormatVersion { epoch, major, minor, patch }
     }
 
     /// Number of entries.
@@ -124,7 +123,7 @@ impl Ntuple {
     /// # Errors
     /// Storage errors.
     pub fn identity(&self) -> Result<String> {
-        self.source().identity().map(|identity| format!("{identity:016x}")).map_err(|e| self.context(e))
+        self.source().store().identity().map(|identity| format!("{identity:016x}")).map_err(|e| self.context(e))
     }
 
     /// The fields, with what read rules compute.
@@ -199,12 +198,7 @@ impl Ntuple {
     /// Attribute Sets"): so nothing that a file says can make a chain of them.
     pub(crate) fn open_attribute_set(&self, set: &AttributeSet) -> Result<Self> {
         let open = || {
-            let file = self.source().file();
-            let anchor = file.attempt(|fetched| open::attribute_set_anchor(fetched, set))?;
-            if anchor == *self.source().anchor() {
-                return Err(Error::corrupt("it is linked to the anchor of the ntuple itself"));
-            }
-            let source = Metadata::open(file.clone(), anchor, self.source().verifies())?;
+            let source = self.source().attribute_set(set)?;
             if let Some(nested) = source.descriptor().attribute_sets().first() {
                 let nested = nested.name.escape_debug();
                 return Err(Error::corrupt(format!(
@@ -248,7 +242,7 @@ impl Ntuple {
             for info in own.filter(|info| info.content_id == ExtraTypeInfo::STREAMER_INFO) {
                 infos.merge(&StreamerInfos::read(&info.content, 0)?);
             }
-            infos.merge(&self.source().file().attempt(container::streamer_infos)?);
+            infos.merge(&self.source().store().streamer_infos()?);
             Ok(infos)
         };
         read().map_err(|e: Error| self.context(e.within("streamer info")))
@@ -266,7 +260,7 @@ impl Ntuple {
     /// The read statistics of the file so far, including its other ntuples and attribute sets, or `None` if they are
     /// not enabled with [`with_metrics`](crate::OpenOptions::with_metrics).
     pub fn metrics(&self) -> Option<Metrics> {
-        self.source().counters().read(pool::threads())
+        self.source().session().counters().read(pool::threads())
     }
 
     /// Chooses all fields that are [listed](Schema::listed).

@@ -5,13 +5,15 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tupelo_format::checksum::CHECKSUM_BYTES;
-use tupelo_format::container::{ANCHOR_BYTES, Anchor, BLOB_KEY_BYTES, Layout, StreamerInfos, blob_key, unlisted_key};
+use tupelo_format::container::{
+    ANCHOR_BYTES, Anchor, AnchorLinks, BLOB_KEY_BYTES, Layout, StreamerInfos, blob_key, unlisted_key,
+};
 use tupelo_format::locator::Locator;
 use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_storage::ByteSink;
 
 use super::paths::Paths;
-use super::{Links, PageBytes, PageSink, Stored};
+use super::{PageBytes, PageSink, Stored};
 use crate::source::File;
 use crate::{Error, Result};
 
@@ -235,10 +237,10 @@ impl PageSink for FileSink {
         Ok(Locator::File { offset: self.blob(&[envelope])?, bytes: envelope.len() as u64 })
     }
 
-    fn put_anchor(&self, name: &str, links: &Links) -> Result<(Locator, u32)> {
+    fn put_anchor(&self, name: &str, links: &AnchorLinks) -> Result<(Locator, u32)> {
         let mut state = self.lock()?;
         let datime = state.datime;
-        let payload = anchor(links)?.write();
+        let payload = Anchor::new(links, MAX_KEY_BYTES)?.write();
         let sink = state.change()?;
         let key = unlisted_key(sink.position(), [ANCHOR_CLASS, name, ""], payload.len(), datime)?;
         let (start, offset) = (sink.position(), sink.position() + key.len() as u64);
@@ -249,10 +251,10 @@ impl PageSink for FileSink {
         Ok((Locator::File { offset, bytes: payload.len() as u64 }, ANCHOR_BYTES as u32))
     }
 
-    fn publish(&self, path: &str, title: &str, links: &Links) -> Result<()> {
+    fn publish(&self, path: &str, title: &str, links: &AnchorLinks) -> Result<()> {
         let mut guard = self.lock()?;
         let state = &mut *guard;
-        let payload = anchor(links)?.write();
+        let payload = Anchor::new(links, MAX_KEY_BYTES)?.write();
         debug_assert_eq!(payload.len(), ANCHOR_BYTES);
         state.change()?;
         let Some(open) = state.paths.get_mut(path) else {
@@ -311,26 +313,6 @@ impl PageSink for FileSink {
             state.is_reported = true;
         }
     }
-}
-
-/// The anchor for envelopes in this file.
-fn anchor(links: &Links) -> Result<Anchor> {
-    let [epoch, major, minor, patch] = links.version;
-    let (seek_header, nbytes_header) = links.header.locator.in_file()?;
-    let (seek_footer, nbytes_footer) = links.footer.locator.in_file()?;
-    Ok(Anchor {
-        epoch,
-        major,
-        minor,
-        patch,
-        seek_header,
-        nbytes_header,
-        len_header: links.header.length,
-        seek_footer,
-        nbytes_footer,
-        len_footer: links.footer.length,
-        max_key_size: MAX_KEY_BYTES,
-    })
 }
 
 /// The record of a blob, including its key: from its first piece to its last one and the bytes after that.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tupelo_format::container::AnchorLinks;
 use tupelo_format::locator::Locator;
 
-use super::{Links, PageBytes, PageSink, Stored};
+use super::{PageBytes, PageSink, Stored};
 use crate::{Error, Result};
 
 /// Stores each page and envelope as an object with a number.
@@ -18,7 +19,7 @@ struct State {
     next: u64,
     stored_bytes: u64,
     open: Vec<String>,
-    published: BTreeMap<String, Links>,
+    published: BTreeMap<String, AnchorLinks>,
     checkpoints: usize,
 }
 
@@ -48,7 +49,7 @@ impl MemorySink {
     }
 
     /// The links that were published last under a path.
-    pub(crate) fn published(&self, path: &str) -> Links {
+    pub(crate) fn published(&self, path: &str) -> AnchorLinks {
         self.state().published[path]
     }
 
@@ -83,11 +84,11 @@ impl PageSink for MemorySink {
     fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
         Ok(self.put(envelope, envelope.len() as u64))
     }
-    fn put_anchor(&self, name: &str, links: &Links) -> Result<(Locator, u32)> {
+    fn put_anchor(&self, name: &str, links: &AnchorLinks) -> Result<(Locator, u32)> {
         let text = format!("{name}: {links:?}");
         Ok((self.put(text.as_bytes(), text.len() as u64), text.len() as u32))
     }
-    fn publish(&self, path: &str, _: &str, links: &Links) -> Result<()> {
+    fn publish(&self, path: &str, _: &str, links: &AnchorLinks) -> Result<()> {
         self.state().published.insert(path.to_owned(), *links);
         Ok(())
     }

@@ -8,8 +8,9 @@ mod paths;
 
 use std::fmt;
 
+use tupelo_format::container::AnchorLinks;
 use tupelo_format::envelope::PageInfo;
-use tupelo_format::locator::{EnvelopeLink, Locator};
+use tupelo_format::locator::Locator;
 
 pub(crate) use self::file::{FileSink, MAX_KEY_BYTES, datime};
 #[cfg(test)]
@@ -30,15 +31,6 @@ impl PageBytes<'_> {
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.bytes.len().saturating_sub(self.checksum_bytes) as u64
     }
-}
-
-/// The content of an anchor.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Links {
-    /// Epoch, major, minor and patch version of the format.
-    pub(crate) version: [u16; 4],
-    pub(crate) header: EnvelopeLink,
-    pub(crate) footer: EnvelopeLink,
 }
 
 /// What a [`PageSink`] has stored.
@@ -72,10 +64,10 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     fn put_envelope(&self, envelope: &[u8]) -> Result<Locator>;
 
     /// Stores the anchor of an attribute set, for the footer of its ntuple; returns its locator and its length.
-    fn put_anchor(&self, name: &str, links: &Links) -> Result<(Locator, u32)>;
+    fn put_anchor(&self, name: &str, links: &AnchorLinks) -> Result<(Locator, u32)>;
 
     /// Makes the path of an ntuple refer to these envelopes from the next checkpoint on.
-    fn publish(&self, path: &str, title: &str, links: &Links) -> Result<()>;
+    fn publish(&self, path: &str, title: &str, links: &AnchorLinks) -> Result<()>;
 
     /// Marks what was stored as unused once the next state is complete.
     fn release(&self, stored: Stored);

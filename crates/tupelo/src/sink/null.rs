@@ -2,9 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use tupelo_format::container::AnchorLinks;
 use tupelo_format::locator::Locator;
 
-use super::{Links, PageBytes, PageSink, Stored};
+use super::{PageBytes, PageSink, Stored};
 use crate::Result;
 
 /// Counts bytes and drops them: what remains is the cost of encoding and compression.
@@ -42,10 +43,10 @@ impl PageSink for NullSink {
         let bytes = envelope.len() as u64;
         Ok(self.put(bytes, bytes))
     }
-    fn put_anchor(&self, _: &str, _: &Links) -> Result<(Locator, u32)> {
+    fn put_anchor(&self, _: &str, _: &AnchorLinks) -> Result<(Locator, u32)> {
         Ok((self.put(0, 0), 0))
     }
-    fn publish(&self, _: &str, _: &str, _: &Links) -> Result<()> {
+    fn publish(&self, _: &str, _: &str, _: &AnchorLinks) -> Result<()> {
         Ok(())
     }
     fn release(&self, _: Stored) {}

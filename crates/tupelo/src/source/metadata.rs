@@ -4,18 +4,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tupelo_format::checksum::xxh3;
-use tupelo_format::container::{Anchor, FetchedRanges};
-use tupelo_format::descriptor::{ColumnId, Descriptor};
-use tupelo_format::envelope::{ClusterSummary, ColumnPages, PageList};
+use bytes::Bytes;
+use tupelo_format::descriptor::{AttributeSet, ColumnId, Descriptor};
+use tupelo_format::envelope::{ClusterSummary, ColumnPages, EnvelopeType, Footer, Header, PageList};
 use tupelo_format::open;
 
 use super::work::MetadataBytes;
-use super::{Counters, File, FileStore, PageStore, RequestMemory, Reservation};
+use super::{PageStore, RequestMemory, Reservation, Session};
 use crate::{Error, ErrorKind, Result};
 
-/// The header of a ROOT file in its longer layout, with the UUID after it, in bytes.
-const FILE_HEADER_BYTES: u64 = 93;
 /// Memory of a field in the schema, in its copy that a reading request makes and in the Arrow schemas of both, names
 /// not counted, in bytes.
 const FIELD_MEMORY: u64 = 4096;
@@ -54,12 +51,11 @@ impl Cluster {
     }
 }
 
-/// One ntuple's metadata, and the store of its pages.
+/// One ntuple's metadata, and where it is stored.
 #[derive(Debug)]
 pub(crate) struct Metadata {
-    file: File,
+    session: Session,
     store: Box<dyn PageStore>,
-    anchor: Anchor,
     descriptor: Descriptor,
     page_lists: Mutex<PageLists>,
     verifies: bool,
@@ -109,14 +105,16 @@ impl PageLists {
 }
 
 impl Metadata {
-    pub(crate) fn open(file: File, anchor: Anchor, verifies: bool) -> Result<Self> {
-        file.take_work(MetadataBytes::of_anchor(&anchor))?;
-        let (descriptor, records) = file.attempt_reserved(|fetched| open::descriptor(fetched, &anchor))?;
-        file.take_work(MetadataBytes::of_page_lists(&descriptor))?;
-        let reserved = [records, file.budget.reserve(schema_bytes(&descriptor), "the schema")?];
-        let store = Box::new(FileStore { file: file.clone(), max_key_bytes: anchor.max_key_size });
-        let page_lists = Mutex::default();
-        let metadata = Self { file, store, anchor, descriptor, page_lists, verifies, _reserved: reserved };
+    pub(crate) fn open(session: Session, store: Box<dyn PageStore>, verifies: bool) -> Result<Self> {
+        let links = store.anchor();
+        session.take_work(MetadataBytes::of_envelopes([&links.header, &links.footer]))?;
+        let stored = header_and_footer(&*store)?;
+        let (descriptor, records) = session
+            .parse(|memory| open::descriptor(stored.each_ref().map(|bytes| &bytes[..]), links, store.size(), memory))?;
+        let page_lists = descriptor.cluster_groups().iter().map(|group| &group.page_list);
+        session.take_work(MetadataBytes::of_envelopes(page_lists))?;
+        let reserved = [records, session.budget().reserve(schema_bytes(&descriptor), "the schema")?];
+        let metadata = Self { session, store, descriptor, page_lists: Mutex::default(), verifies, _reserved: reserved };
         // No entry range leads to a group without entries; but its clusters may have some.
         for (index, group) in metadata.descriptor.cluster_groups().iter().enumerate() {
             if group.entries == 0 && group.clusters > 0 {
@@ -126,53 +124,45 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// The same metadata with the pages elsewhere.
-    #[cfg(test)]
-    pub(crate) fn with_store(self, store: impl FnOnce(Box<dyn PageStore>) -> Box<dyn PageStore>) -> Self {
-        Self { store: store(self.store), ..self }
+    /// What is shared with the other ntuples of the file.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
     }
 
-    pub(crate) fn file(&self) -> &File {
-        &self.file
+    /// Opens a linked attribute set.
+    pub(crate) fn attribute_set(&self, set: &AttributeSet) -> Result<Self> {
+        let store = self.store.attribute_set(set)?;
+        if store.anchor() == self.store.anchor() {
+            return Err(Error::corrupt("it is linked to the anchor of the ntuple itself"));
+        }
+        Self::open(self.session.clone(), store, self.verifies)
     }
 
-    pub(crate) fn anchor(&self) -> &Anchor {
-        &self.anchor
+    /// Header and footer as they are stored.
+    pub(crate) fn envelopes(&self) -> Result<(Header, Footer)> {
+        let stored = header_and_footer(&*self.store)?;
+        let stored = stored.each_ref().map(|bytes| &bytes[..]);
+        let parsed = self.session.parse(|memory| open::envelopes(stored, self.store.anchor(), memory));
+        parsed.map(|((header, _, footer), _)| (header, footer))
     }
 
     pub(crate) fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
-    /// Where the pages are.
+    /// Where the ntuple is stored.
     pub(crate) fn store(&self) -> &dyn PageStore {
         &*self.store
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.file.counters
-    }
-
     /// The memory of a reading request.
     pub(crate) fn request_memory(&self) -> RequestMemory {
-        self.file.budget.request(self.file.size())
+        self.session.budget().request(self.store.size())
     }
 
     /// Whether page checksums are compared.
     pub(crate) fn verifies(&self) -> bool {
         self.verifies
-    }
-
-    /// XXH3 of what changes when the ntuple or the file around it is rewritten: the file's header with its
-    /// UUID, its size, the anchor, and the footer as it is stored. Page lists and pages are not read.
-    pub(crate) fn identity(&self) -> Result<u64> {
-        let (size, anchor) = (self.file.size(), &self.anchor);
-        let footer_bytes = anchor.nbytes_footer.min(size.saturating_sub(anchor.seek_footer));
-        let parts = |fetched: &FetchedRanges| {
-            Ok((fetched.get(0, FILE_HEADER_BYTES.min(size))?, fetched.get(anchor.seek_footer, footer_bytes)?))
-        };
-        let (head, footer) = self.file.attempt(parts)?;
-        Ok(xxh3(&[&head[..], &size.to_le_bytes(), &anchor.write(), &footer[..]].concat()))
     }
 
     fn page_lists(&self) -> std::sync::MutexGuard<'_, PageLists> {
@@ -200,16 +190,16 @@ impl Metadata {
     fn read_page_lists(&self, groups: &[usize]) -> Result<()> {
         let records = self.descriptor.cluster_groups();
         let wanted: Vec<_> = groups.iter().filter_map(|&group| Some((group, records.get(group)?))).collect();
-        let links = wanted.iter().map(|(_, record)| &record.page_list);
-        let stored = self.file.attempt(|fetched| open::stored_page_lists(fetched, &self.anchor, links.clone()))?;
+        let links: Vec<_> = wanted.iter().map(|(_, record)| (EnvelopeType::PageList, record.page_list)).collect();
+        let stored = self.store.envelopes(&links)?;
         for ((group, record), stored) in wanted.into_iter().zip(stored) {
-            let read = self.file.parse(|memory| open::page_list(&stored, &self.descriptor, record, memory));
+            let read = self.session.parse(|memory| open::page_list(&stored, &self.descriptor, record, memory));
             // A damaged list of several is an error only for those who read its entries.
             let (list, reserved) = match read {
                 Err(_) if groups.len() > 1 => continue,
                 read => read?,
             };
-            let max_bytes = self.file.budget.limit_bytes() / LIST_BUDGET_PART;
+            let max_bytes = self.session.budget().limit_bytes() / LIST_BUDGET_PART;
             self.page_lists().insert(group, Arc::new(list), reserved, max_bytes);
         }
         Ok(())
@@ -225,7 +215,7 @@ impl Metadata {
         };
         let stored = |group: usize| records.get(group).map_or(0, |record| record.page_list.locator.stored_bytes());
         let (mut batch, mut bytes) = (Vec::new(), 0u64);
-        let max_bytes = LIST_BATCH_BYTES.min(self.file.budget.left() / LIST_BUDGET_PART);
+        let max_bytes = LIST_BATCH_BYTES.min(self.session.budget().left() / LIST_BUDGET_PART);
         for group in missing {
             bytes = bytes.saturating_add(stored(group));
             if bytes > max_bytes {
@@ -296,11 +286,19 @@ impl Metadata {
         let list = self.page_list(cluster.group)?;
         // As many pages as there can be: their number is known once they are parsed.
         let most = list.listed_bytes(cluster.index, column.index()) / MIN_LISTED_PAGE_BYTES;
-        let _reserved = self.file.budget.reserve(most * PAGE_MEMORY, "the pages of a column")?;
+        let _reserved = self.session.budget().reserve(most * PAGE_MEMORY, "the pages of a column")?;
         let group = self.descriptor.cluster_groups().get(cluster.group);
         let place = group.map_or(0, |group| group.page_list.locator.offset());
         Ok(list.pages(cluster.index, column.index()).map_err(|e| e.in_envelope(place))?)
     }
+}
+
+/// The stored bytes of header and footer, fetched together.
+fn header_and_footer(store: &dyn PageStore) -> Result<[Bytes; 2]> {
+    let links = store.anchor();
+    let envelopes = [(EnvelopeType::Header, links.header), (EnvelopeType::Footer, links.footer)];
+    let fetched = <[Bytes; 2]>::try_from(store.envelopes(&envelopes)?);
+    fetched.map_err(|_| Error::corrupt("the store returned fewer envelopes than were requested"))
 }
 
 /// Memory of the schema that is made of the fields that can be read.

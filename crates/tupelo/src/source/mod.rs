@@ -5,6 +5,7 @@ mod memory;
 mod metadata;
 mod metrics;
 mod seal;
+mod session;
 mod store;
 mod work;
 
@@ -13,7 +14,6 @@ use std::sync::Arc;
 
 use tupelo_format::container::{Attempt, FetchedRanges, Interrupt};
 use tupelo_format::open;
-use tupelo_format::wire::Memory;
 use tupelo_storage::ByteSource;
 use tupelo_storage::adapter::MeteredSource;
 
@@ -24,9 +24,9 @@ pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
 pub(crate) use seal::{checked, compare, packed_bytes};
+pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};
 pub use tupelo_format::encoding::MAX_PAGE_BYTES;
-use work::{MetadataBytes, Work};
 
 use crate::error::Remedy;
 use crate::{Error, Result};
@@ -39,18 +39,15 @@ const MAX_ROUNDS: usize = 10_000;
 pub(crate) struct File {
     source: Arc<dyn ByteSource>,
     fetched: FetchedRanges,
-    budget: MemoryBudget,
-    counters: Counters,
+    session: Session,
     directories: Arc<Directories>,
-    work: Option<Arc<Work>>,
 }
 
 impl File {
     pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self> {
         let size = source.size()?;
-        let budget = MemoryBudget::new(DEFAULT_MEMORY_BUDGET_BYTES);
-        let (fetched, counters) = (FetchedRanges::new(size), Counters::default());
-        let mut file = Self { source, fetched, budget, counters, directories: Arc::default(), work: None };
+        let (fetched, session) = (FetchedRanges::new(size), Session::default());
+        let mut file = Self { source, fetched, session, directories: Arc::default() };
         file.fetched = file.provide(file.fetched.clone(), &open::first_guess(size))?;
         Ok(file)
     }
@@ -65,31 +62,26 @@ impl File {
 
     pub(crate) fn with_memory_budget(self, bytes: u64) -> Self {
         // What was kept so far counts in the budget before.
-        Self { budget: MemoryBudget::new(bytes), directories: Arc::default(), ..self }
+        Self { session: self.session.with_memory_budget(bytes), directories: Arc::default(), ..self }
     }
 
     /// The same file for one operation on all of its ntuples: how much metadata is read is limited by the size of the
     /// file, even where ntuples share it.
     pub(crate) fn with_work_limit(self) -> Self {
-        Self { work: Some(Arc::new(Work::of_file(self.size()))), ..self }
-    }
-
-    fn take_work(&self, metadata: MetadataBytes) -> Result<()> {
-        self.work.as_ref().map_or(Ok(()), |work| work.take(metadata))
+        let session = self.session.clone().with_work_limit(self.size());
+        Self { session, ..self }
     }
 
     /// Enables read statistics.
     pub(crate) fn with_metrics(self) -> Self {
         let (counters, meter) = Counters::metered();
-        Self { source: Arc::new(MeteredSource::new(self.source, &meter)), counters, ..self }
+        let session = self.session.with_counters(counters);
+        Self { source: Arc::new(MeteredSource::new(self.source, &meter)), session, ..self }
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    pub(crate) fn budget(&self) -> &MemoryBudget {
-        &self.budget
+    /// What is shared with the ntuples of the file.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
     }
 
     fn provide(&self, mut fetched: FetchedRanges, ranges: &[Range<u64>]) -> Result<FetchedRanges> {
@@ -109,20 +101,14 @@ impl File {
         self.attempt_from(self.fetched.clone(), step).map(|(done, share, _)| (done, share))
     }
 
-    /// Parses bytes within the memory budget; gives the reservation of the memory that the result takes.
-    fn parse<T>(&self, step: impl FnOnce(&Memory) -> tupelo_format::Result<T>) -> Result<(T, Reservation)> {
-        let memory = Memory::new(self.budget.left());
-        let done = step(&memory)?;
-        Ok((done, self.budget.reserve(memory.used(), "metadata")?))
-    }
-
     /// As [`File::attempt_reserved`], from bytes that were fetched before; gives those that were fetched in the end.
     fn attempt_from<T>(
         &self,
         fetched: FetchedRanges,
         step: impl Fn(&FetchedRanges) -> Attempt<T>,
     ) -> Result<(T, Reservation, FetchedRanges)> {
-        let limit = self.budget.left();
+        let budget = self.session.budget();
+        let limit = budget.left();
         let mut fetched = fetched.with_memory_limit(limit);
         let mut fetched_bytes = 0u64;
         for _ in 0..MAX_ROUNDS {
@@ -131,7 +117,7 @@ impl File {
             match step(&fetched) {
                 Ok(done) => {
                     let kept = fetched.memory().used().saturating_sub(fetched_bytes);
-                    return Ok((done, self.budget.reserve(kept, "metadata")?, fetched));
+                    return Ok((done, budget.reserve(kept, "metadata")?, fetched));
                 }
                 Err(Interrupt::Failed(error)) => return Err(error.into()),
                 Err(Interrupt::Missing(ranges)) => {

@@ -1,12 +1,15 @@
-//! Where pages are stored: the one place where locators become byte ranges.
+//! Where an ntuple is stored: the one place where locators become byte ranges.
 
 use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
-use tupelo_format::checksum::CHECKSUM_BYTES;
-use tupelo_format::container;
-use tupelo_format::envelope::PageInfo;
+use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
+use tupelo_format::container::{self, Anchor, AnchorLinks, FetchedRanges, StreamerInfos};
+use tupelo_format::descriptor::AttributeSet;
+use tupelo_format::envelope::{EnvelopeType, PageInfo};
+use tupelo_format::locator::EnvelopeLink;
+use tupelo_format::open;
 use tupelo_storage::Hints;
 
 use super::{File, MAX_PAGE_BYTES};
@@ -31,10 +34,34 @@ impl BlobRange {
     }
 }
 
-/// Stores the pages of an ntuple. Nothing above it knows whether they are in a ROOT file.
+/// Stores the envelopes and pages of one ntuple. Nothing above it knows whether they are in a ROOT file.
 pub(crate) trait PageStore: fmt::Debug + Send + Sync {
+    /// Path or URI, for messages.
+    fn name(&self) -> String;
+
+    /// Size of everything stored, other ntuples in the same file included, in bytes.
+    fn size(&self) -> u64;
+
     /// What the back end is good at.
     fn hints(&self) -> Hints;
+
+    /// Payloads with more stored bytes are split into several blobs; 0 for never.
+    fn max_blob_bytes(&self) -> u64;
+
+    /// The version of the format, and the links to header and footer.
+    fn anchor(&self) -> &AnchorLinks;
+
+    /// XXH3 of what changes when the ntuple, or the file around it, is rewritten. Page lists and pages are not read.
+    fn identity(&self) -> Result<u64>;
+
+    /// Fetches envelopes as they are stored, with as few requests as the hints allow.
+    fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>>;
+
+    /// The store of a linked attribute set.
+    fn attribute_set(&self, set: &AttributeSet) -> Result<Box<dyn PageStore>>;
+
+    /// The layouts of classes that are stored beside the ntuple.
+    fn streamer_infos(&self) -> Result<StreamerInfos>;
 
     /// The bytes of a sealed page, checksum included. The range is within its blob.
     fn page_range(&self, page: &PageInfo) -> Result<BlobRange>;
@@ -52,24 +79,72 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
 
 /// The number of the only blob.
 const FILE: u64 = 0;
+/// The header of a ROOT file in its longer layout, with the UUID after it, in bytes.
+const FILE_HEADER_BYTES: u64 = 93;
 
-/// Pages in a ROOT file.
+/// An ntuple in a ROOT file.
 #[derive(Debug, Clone)]
 pub(crate) struct FileStore {
-    pub(super) file: File,
-    /// Payloads with more stored bytes are split into several keys; 0 for never.
-    pub(super) max_key_bytes: u64,
+    file: File,
+    anchor: Anchor,
+    links: AnchorLinks,
 }
 
 impl FileStore {
+    pub(crate) fn new(file: File, anchor: Anchor) -> Self {
+        let links = anchor.links();
+        Self { file, anchor, links }
+    }
+
     fn is_split(&self, range: &BlobRange) -> bool {
-        self.max_key_bytes > 0 && range.bytes() > self.max_key_bytes
+        self.anchor.max_key_size > 0 && range.bytes() > self.anchor.max_key_size
     }
 }
 
 impl PageStore for FileStore {
+    fn name(&self) -> String {
+        self.file.source.to_string()
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
     fn hints(&self) -> Hints {
         self.file.source.hints()
+    }
+
+    fn max_blob_bytes(&self) -> u64 {
+        self.anchor.max_key_size
+    }
+
+    fn anchor(&self) -> &AnchorLinks {
+        &self.links
+    }
+
+    /// Of the file's header with its UUID, its size, the anchor, and the footer as it is stored.
+    fn identity(&self) -> Result<u64> {
+        let (size, anchor) = (self.size(), &self.anchor);
+        let footer_bytes = anchor.nbytes_footer.min(size.saturating_sub(anchor.seek_footer));
+        let parts = |fetched: &FetchedRanges| {
+            Ok((fetched.get(0, FILE_HEADER_BYTES.min(size))?, fetched.get(anchor.seek_footer, footer_bytes)?))
+        };
+        let (head, footer) = self.file.attempt(parts)?;
+        Ok(xxh3(&[&head[..], &size.to_le_bytes(), &anchor.write(), &footer[..]].concat()))
+    }
+
+    fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {
+        let max_key = self.anchor.max_key_size;
+        self.file.attempt(|fetched| open::stored_envelopes(fetched, envelopes.iter().copied(), max_key))
+    }
+
+    fn attribute_set(&self, set: &AttributeSet) -> Result<Box<dyn PageStore>> {
+        let anchor = self.file.attempt(|fetched| open::attribute_set_anchor(fetched, set))?;
+        Ok(Box::new(Self::new(self.file.clone(), anchor)))
+    }
+
+    fn streamer_infos(&self) -> Result<StreamerInfos> {
+        self.file.attempt(container::streamer_infos)
     }
 
     fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {
@@ -98,7 +173,7 @@ impl PageStore for FileStore {
             return Ok(self.file.source.read_ranges(&ranges)?);
         }
         let gather = |range: &BlobRange| {
-            let max_key = self.max_key_bytes;
+            let max_key = self.anchor.max_key_size;
             self.file.attempt(|fetched| container::payload(fetched, range.start, range.bytes(), max_key))
         };
         ranges.iter().map(gather).collect()

@@ -3,8 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tupelo_format::container::Anchor;
-use tupelo_format::descriptor::Descriptor;
+use tupelo_format::locator::EnvelopeLink;
 
 use crate::{Error, Result};
 
@@ -30,20 +29,10 @@ pub(super) struct MetadataBytes {
 }
 
 impl MetadataBytes {
-    pub(super) fn of_anchor(anchor: &Anchor) -> Self {
-        Self {
-            stored: anchor.nbytes_header.saturating_add(anchor.nbytes_footer),
-            unpacked: anchor.len_header.saturating_add(anchor.len_footer),
-        }
-    }
-
-    pub(super) fn of_page_lists(descriptor: &Descriptor) -> Self {
-        descriptor.cluster_groups().iter().fold(Self::default(), |sum, group| {
-            let stored = group.page_list.locator.in_file().map_or(0, |(_, bytes)| bytes);
-            Self {
-                stored: sum.stored.saturating_add(stored),
-                unpacked: sum.unpacked.saturating_add(group.page_list.length),
-            }
+    pub(super) fn of_envelopes<'l>(links: impl IntoIterator<Item = &'l EnvelopeLink>) -> Self {
+        links.into_iter().fold(Self::default(), |sum, link| Self {
+            stored: sum.stored.saturating_add(link.locator.stored_bytes()),
+            unpacked: sum.unpacked.saturating_add(link.length),
         })
     }
 }

@@ -6,13 +6,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, StructArray, UInt64Array};
+use tupelo_format::container::AnchorLinks;
 
 use super::WriteOptions;
 use super::cluster_builder::ClusterBuilder;
 use super::committer::{Committer, LinkedSet, Place};
 use crate::reader::{METADATA_SET, Ntuple, RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 use crate::schema::{Field, Kind, Primitive, Schema};
-use crate::sink::{Links, PageSink, Stored};
+use crate::sink::{PageSink, Stored};
 use crate::{Error, Result};
 
 /// One attribute set being written.
@@ -55,7 +56,12 @@ impl Set {
 }
 
 impl LinkedSet for Set {
-    fn write(&mut self, _: &Arc<dyn PageSink>, _: u64, old: &mut Vec<Stored>) -> Result<Option<(Links, Vec<Stored>)>> {
+    fn write(
+        &mut self,
+        _: &Arc<dyn PageSink>,
+        _: u64,
+        old: &mut Vec<Stored>,
+    ) -> Result<Option<(AnchorLinks, Vec<Stored>)>> {
         let Self { committer, builder, is_changed } = self;
         if !std::mem::take(is_changed) {
             return Ok(None);
@@ -184,7 +190,7 @@ impl LinkedSet for Metadata {
         sink: &Arc<dyn PageSink>,
         entries: u64,
         _: &mut Vec<Stored>,
-    ) -> Result<Option<(Links, Vec<Stored>)>> {
+    ) -> Result<Option<(AnchorLinks, Vec<Stored>)>> {
         let is_new = std::mem::take(&mut self.is_changed) || self.written_for != Some(entries);
         // If all pairs of a file were removed, an empty set is written.
         if !is_new || self.values.is_empty() && self.written_for.is_none() {

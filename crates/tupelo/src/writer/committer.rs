@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tupelo_format::compression;
+use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::Descriptor;
 use tupelo_format::envelope::{
     AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, FeatureFlags, Footer, Header, SchemaRecords,
@@ -19,7 +20,7 @@ use super::{WriteOptions, reopen};
 use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
-use crate::sink::{Links, PageSink, Stored};
+use crate::sink::{PageSink, Stored};
 use crate::{Error, Result, pool};
 
 /// Pages after which a cluster group is closed, which limits the size of page lists.
@@ -50,7 +51,7 @@ pub(super) trait LinkedSet: fmt::Debug + Send {
         sink: &Arc<dyn PageSink>,
         entries: u64,
         old: &mut Vec<Stored>,
-    ) -> Result<Option<(Links, Vec<Stored>)>>;
+    ) -> Result<Option<(AnchorLinks, Vec<Stored>)>>;
 
     /// Ends the set together with its ntuple.
     fn end(&mut self);
@@ -465,7 +466,13 @@ impl Committer {
 
     /// Writes the anchor of an attribute set and replaces the link to it. `stored` are the records that only this state of
     /// the set uses.
-    fn put_set(&mut self, name: &str, links: &Links, mut stored: Vec<Stored>, old: &mut Vec<Stored>) -> Result<()> {
+    fn put_set(
+        &mut self,
+        name: &str,
+        links: &AnchorLinks,
+        mut stored: Vec<Stored>,
+        old: &mut Vec<Stored>,
+    ) -> Result<()> {
         let (anchor, anchor_length) = self.sink.put_anchor(name, links)?;
         stored.push(Stored::Anchor(anchor));
         old.extend(self.set_records.insert(name.to_owned(), stored).unwrap_or_default());
@@ -490,11 +497,11 @@ impl Committer {
     }
 
     /// Writes page list and footer, and returns the links to them.
-    pub(super) fn put_footer(&mut self) -> Result<Links> {
+    pub(super) fn put_footer(&mut self) -> Result<AnchorLinks> {
         self.commit_group()?;
         let footer = put_envelope(&*self.sink, &self.options, self.footer.write())?;
         self.superseded.push(Stored::Envelope(footer.locator));
-        Ok(Links { version: self.format_version, header: self.header_link, footer })
+        Ok(AnchorLinks { version: self.format_version, header: self.header_link, footer })
     }
 
     /// Returns an error if data could never become visible.

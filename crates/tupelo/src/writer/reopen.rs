@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::envelope::{Footer, Header};
 use tupelo_format::locator::{EnvelopeLink, Locator};
-use tupelo_format::open;
 
 use super::WriteOptions;
 use super::records::{FieldIds, Model};
@@ -50,14 +49,14 @@ pub(super) fn reopen(ntuple: &Ntuple, options: &WriteOptions) -> Result<Reopened
         )));
     }
     let (source, descriptor) = (ntuple.source(), ntuple.descriptor());
-    let anchor = source.anchor();
-    if anchor.max_key_size != 0 && anchor.max_key_size < MAX_KEY_BYTES {
-        let bytes = anchor.max_key_size;
+    let max_blob_bytes = source.store().max_blob_bytes();
+    if max_blob_bytes != 0 && max_blob_bytes < MAX_KEY_BYTES {
         return Err(Error::unsupported(format!(
-            "its blobs are split at {bytes} bytes, which this writer does not support"
+            "its blobs are split at {max_blob_bytes} bytes, which this writer does not support"
         )));
     }
-    let (header, _, footer) = source.file().attempt(|fetched| open::envelopes(fetched, anchor))?;
+    let (header, footer) = source.envelopes()?;
+    let anchor = source.store().anchor();
     let last_group = descriptor.cluster_groups().iter().rposition(|group| group.clusters > 0);
     let last = last_group.map(|group| source.group_clusters(group)).transpose()?;
     let mut columns = Columns {
@@ -82,17 +81,14 @@ pub(super) fn reopen(ntuple: &Ntuple, options: &WriteOptions) -> Result<Reopened
         let own = own.map(|column| column.index() as u32).collect();
         ids.insert(descriptor.path(id), FieldIds { id: id.index() as u32, columns: own });
     }
-    let blob = |offset, bytes| Locator::File { offset, bytes };
-    let header_link =
-        EnvelopeLink { length: anchor.len_header, locator: blob(anchor.seek_header, anchor.nbytes_header) };
     Ok(Reopened {
         model: Model::existing(ntuple.schema().clone(), ids, columns.physical, descriptor.fields().len()),
         fields,
         columns: columns.writers,
         next_elements: columns.next_elements,
-        header: (header, header_link),
+        header: (header, anchor.header),
         footer,
-        footer_blob: blob(anchor.seek_footer, anchor.nbytes_footer),
+        footer_blob: anchor.footer.locator,
     })
 }
 

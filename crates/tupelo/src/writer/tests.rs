@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, LargeListArray, LargeStringArray, RecordBatch};
+use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{Footer, Header, PageInfo, PageList};
 use tupelo_format::locator::Locator;
@@ -15,7 +16,7 @@ use super::sealed::{SealedCluster, SealedColumn};
 use super::{FileWriter, NtupleWriter, WriteOptions};
 use crate::reader::{File, Ntuple};
 use crate::schema::{Schema, tighten};
-use crate::sink::{Links, MemorySink};
+use crate::sink::MemorySink;
 use crate::{Result, encode, source};
 
 fn numbers(range: std::ops::Range<i32>) -> RecordBatch {
@@ -24,7 +25,7 @@ fn numbers(range: std::ops::Range<i32>) -> RecordBatch {
 }
 
 /// The values of the only column, in the order of its clusters and pages.
-fn values(sink: &MemorySink, links: &Links) -> Vec<i32> {
+fn values(sink: &MemorySink, links: &AnchorLinks) -> Vec<i32> {
     let (header, checksum) = Header::read(&sink.object(&links.header.locator)).unwrap();
     assert_eq!(header.schema.fields.len(), 1);
     let footer = Footer::read(&sink.object(&links.footer.locator)).unwrap();

@@ -1,0 +1,59 @@
+//! What everything that is opened through one file shares.
+
+use std::sync::Arc;
+
+use tupelo_format::wire::Memory;
+
+use super::work::{MetadataBytes, Work};
+use super::{Counters, DEFAULT_MEMORY_BUDGET_BYTES, MemoryBudget, Reservation};
+use crate::Result;
+
+/// The memory budget, the read statistics and the work limit of a file and its ntuples.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    budget: MemoryBudget,
+    counters: Counters,
+    work: Option<Arc<Work>>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        let budget = MemoryBudget::new(DEFAULT_MEMORY_BUDGET_BYTES);
+        Self { budget, counters: Counters::default(), work: None }
+    }
+}
+
+impl Session {
+    pub(super) fn with_memory_budget(self, bytes: u64) -> Self {
+        Self { budget: MemoryBudget::new(bytes), ..self }
+    }
+
+    pub(super) fn with_counters(self, counters: Counters) -> Self {
+        Self { counters, ..self }
+    }
+
+    /// Limits how much metadata is read, by the size of the file.
+    pub(super) fn with_work_limit(self, file_bytes: u64) -> Self {
+        Self { work: Some(Arc::new(Work::of_file(file_bytes))), ..self }
+    }
+
+    pub(crate) fn budget(&self) -> &MemoryBudget {
+        &self.budget
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Counts metadata that are about to be read.
+    pub(super) fn take_work(&self, metadata: MetadataBytes) -> Result<()> {
+        self.work.as_ref().map_or(Ok(()), |work| work.take(metadata))
+    }
+
+    /// Parses bytes within the memory budget; returns the reservation of the memory that the result takes.
+    pub(super) fn parse<T>(&self, step: impl FnOnce(&Memory) -> tupelo_format::Result<T>) -> Result<(T, Reservation)> {
+        let memory = Memory::new(self.budget.left());
+        let done = step(&memory)?;
+        Ok((done, self.budget.reserve(memory.used(), "metadata")?))
+    }
+}
