@@ -87,7 +87,7 @@ scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster th
 .PHONY: test lint format fuzz mutants sanitize big clean help
 test: announce-test begin lint test-rust build stubs reference test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
-lint: check-format layers tidy clippy types docs ## All that needs no tests: format, layers, tidy, clippy, mypy, rustdoc
+lint: check-format layers imports tidy clippy types docs ## All that needs no tests: format, layers, imports, tidy, clippy, mypy, rustdoc
 
 format: $(VENV)/.stamp-requirements ## Format Rust and Python
 	$(CARGO) fmt --all
@@ -126,7 +126,7 @@ help: ## This list
 
 ##@ Single steps of test
 
-.PHONY: announce-demo announce-test begin check-format layers tidy clippy types docs test-rust stubs reference test-python summary
+.PHONY: announce-demo announce-test begin check-format layers imports tidy clippy types docs test-rust stubs reference test-python summary
 announce-demo:
 	@echo 'make demo: on two cores the first run takes about 6 minutes and 1.5 GiB of disk, later ones less than a minute'
 
@@ -146,6 +146,10 @@ check-format: tools $(VENV)/.stamp-requirements ## rustfmt, ruff
 layers: tools ## Crates and rooms use only what stands above them
 	$(say) 'layers'
 	$(run) 'cargo xtask layers' $(CARGO) run --quiet --locked --package xtask -- layers
+
+imports: $(VENV)/.stamp-requirements ## Modules of the Python package import only those below them
+	$(say) 'imports: import-linter'
+	@cd python/python && ../../.ci/progress import-linter '$(CURDIR)/$(VENV)/bin/lint-imports' --config ../pyproject.toml --no-cache --no-logo
 
 tidy: tools ## The house rules that no compiler knows
 	$(say) 'tidy'

@@ -65,6 +65,13 @@ mod _core {
         py.detach(|| tupelo_cli::run(args))
     }
 
+    /// The standard spelling of a fundamental C++ type, or of a template that is a type of fields, without arguments;
+    /// `None` for other names.
+    #[pyfunction]
+    fn standard_type_name(name: &str) -> Option<&'static str> {
+        tupelo::schema::standard_type_name(name)
+    }
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("ERROR_KINDS", error::kinds(module.py())?)?;

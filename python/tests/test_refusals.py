@@ -108,7 +108,7 @@ def test_invalid_options(options: Any, text: str) -> None:
         ({"compression": "zstd:10"}, "levels go from 1 to 9"),
         ({"compression": 999}, "999"),
         ({"page_bytes": 0}, "page size of 0 bytes"),
-        ({"page_bytes": "1 GiB"}, "page size of 1073741824 bytes"),
+        ({"page_bytes": "1025 MiB"}, "page size of 1074790400 bytes"),
         ({"cluster_bytes": 0}, "cluster size of 0 bytes"),
         ({"checkpoint_seconds": -1}, "checkpoint interval of -1 seconds"),
         ({"checkpoint_seconds": float("nan")}, "checkpoint interval of NaN seconds"),

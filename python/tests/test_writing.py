@@ -198,6 +198,13 @@ TYPES: dict[str, tuple[str, list[Any]]] = {
     "unsigned int": ("std::uint32_t", [1, 2**32 - 1]),
     "long long": ("std::int64_t", [-(2**63), 2**63 - 1]),
     "std::uint64_t": ("std::uint64_t", [0, 2**64 - 1]),
+    # Regression: these spellings were known to some parts of Tupelo and not to others.
+    "short int": ("std::int16_t", [-1, 2**15 - 1]),
+    "unsigned short int": ("std::uint16_t", [0, 2**16 - 1]),
+    "long int": ("std::int64_t", [-(2**63), 2**63 - 1]),
+    "Long_t": ("std::int64_t", [-1, 1]),
+    "ULong_t": ("std::uint64_t", [0, 2**64 - 1]),
+    "::std::vector<Byte_t>": ("std::vector<std::uint8_t>", [[0, 255], []]),
     "float": ("float", [0.5, -1.5]),
     "Double32_t": ("Double32_t", [0.5, 1.25]),
     "string": ("std::string", ["a", ""]),

@@ -153,7 +153,7 @@ fn a_file_that_lacks_its_last_bytes_is_damaged_for_all_or_for_none() {
         let ends = format!("ends at byte {}, but it ends at byte {length}; the last", whole.len());
         assert!(first.what.contains(&ends) && first.what.contains("the free list"), "{first}");
         let repaired = repair(&path).unwrap();
-        assert!(repaired.is_changed && repaired.renewed.contains(&"the header"), "{repaired:?}");
+        assert!(repaired.is_changed && repaired.rewritten.contains(&"the header"), "{repaired:?}");
         assert!(repaired.report.damages.is_empty(), "{:?}", repaired.report);
         assert_eq!(entries(&path), [30, 30]);
         let again = repair(&path).unwrap();

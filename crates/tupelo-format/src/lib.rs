@@ -9,6 +9,7 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`error`] | [`Error`]: corrupt, unsupported or over a limit; what and at which offset |
+//! | [`type_name`] | C++ type names: templates, fundamental types and all their spellings |
 //! | [`wire`] | the only place where bytes become integers |
 //! | [`checksum`] | XXH3-64 |
 //! | [`compression`] | ROOT's block framing over zlib, lzma, lz4 and zstd |
@@ -33,6 +34,7 @@ pub mod locator;
 pub mod object;
 pub mod open;
 pub mod streamer;
+pub mod type_name;
 pub mod wire;
 
 pub use error::{Error, ErrorKind, Result};

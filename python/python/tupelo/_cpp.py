@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from . import _core
 from ._arrow import CHECKSUM, TYPE, VERSION
 from ._checks import check_name, check_text
 from ._messages import short_repr
@@ -18,28 +19,36 @@ _MAX_DIGITS = 20
 MAX_DEPTH = 64
 """Maximum nesting of fields in an ntuple."""
 
-# C++ spelling without `std::` → standard name and Arrow type. Where C++ leaves widths open, those of Linux apply.
-_FUNDAMENTAL: dict[str, tuple[str, Any]] = {
-    **dict.fromkeys(["bool", "Bool_t"], ("bool", pa.bool_())),
-    **dict.fromkeys(["char", "Char_t"], ("char", pa.int8())),
-    **dict.fromkeys(["byte"], ("std::byte", pa.uint8())),
-    **dict.fromkeys(["int8_t", "signed char"], ("std::int8_t", pa.int8())),
-    **dict.fromkeys(["uint8_t", "unsigned char", "UChar_t"], ("std::uint8_t", pa.uint8())),
-    **dict.fromkeys(["int16_t", "short", "Short_t"], ("std::int16_t", pa.int16())),
-    **dict.fromkeys(["uint16_t", "unsigned short", "UShort_t"], ("std::uint16_t", pa.uint16())),
-    **dict.fromkeys(["int32_t", "int", "Int_t"], ("std::int32_t", pa.int32())),
-    **dict.fromkeys(["uint32_t", "unsigned int", "unsigned", "UInt_t"], ("std::uint32_t", pa.uint32())),
-    **dict.fromkeys(["int64_t", "long", "long long", "Long64_t"], ("std::int64_t", pa.int64())),
-    **dict.fromkeys(
-        ["uint64_t", "unsigned long", "unsigned long long", "ULong64_t", "size_t"], ("std::uint64_t", pa.uint64())
-    ),
-    **dict.fromkeys(["float", "Float_t"], ("float", pa.float32())),
-    **dict.fromkeys(["double", "Double_t", "Double32_t"], ("double", pa.float64())),
-    **dict.fromkeys(["string"], ("std::string", pa.large_string())),
+_ALIASES = ("Double32_t",)
+"""Spellings that say how values are stored."""
+_FUNDAMENTAL: dict[str, Any] = {
+    "bool": pa.bool_(),
+    "char": pa.int8(),
+    "std::byte": pa.uint8(),
+    "std::int8_t": pa.int8(),
+    "std::uint8_t": pa.uint8(),
+    "std::int16_t": pa.int16(),
+    "std::uint16_t": pa.uint16(),
+    "std::int32_t": pa.int32(),
+    "std::uint32_t": pa.uint32(),
+    "std::int64_t": pa.int64(),
+    "std::uint64_t": pa.uint64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "std::string": pa.large_string(),
 }
+"""Standard names, as `_core.standard_type_name` gives them, and Arrow types."""
 _MAX_DEPTH = 64
-_SEQUENCES = ("vector", "set", "unordered_set", "multiset", "unordered_multiset")
-_MAPS = ("map", "unordered_map", "multimap", "unordered_multimap")
+_LISTS = (
+    "std::vector",
+    "std::set",
+    "std::unordered_set",
+    "std::multiset",
+    "std::unordered_multiset",
+    "ROOT::VecOps::RVec",
+)
+_OPTIONALS = ("std::optional", "std::unique_ptr")
+_MAPS = ("std::map", "std::unordered_map", "std::multimap", "std::unordered_multimap")
 _KNOWN = (
     "fundamental types, std::string, and std::vector, set, map (and their unordered_ and multi kinds), array, "
     "optional, unique_ptr, atomic, pair, tuple, variant, bitset and ROOT::RVec of them"
@@ -176,49 +185,45 @@ def _parse(text: str) -> _Type:
 
 
 def _parse_type(text: str) -> _Type:
-    base, arguments = _split(re.sub(r"\s+", " ", text.strip()))
-    plain = base.removeprefix("std::")
+    spelled, arguments = _split(re.sub(r"\s+", " ", text.strip()))
+    base = _core.standard_type_name(spelled)
     if not arguments:
-        if plain not in _FUNDAMENTAL:
+        if base not in _FUNDAMENTAL:
             raise _Unknown(f"unknown type {short_repr(text)}; supported are {_KNOWN}")
-        name, arrow = _FUNDAMENTAL[plain]
-        return _Type(arrow, name, metadata=((_ALIAS, plain),) if plain == "Double32_t" else ())
-    if plain in ("bitset", "array"):
-        return _parse_sized(plain, arguments, text)
-    inner = [_parse_type(argument) for argument in arguments]
-    names = ",".join(one.name for one in inner)
-    one_of = {"vector": 1, "optional": 1, "unique_ptr": 1, "atomic": 1, "pair": 2}.get(plain)
-    if plain in _MAPS:
-        one_of = 2
-    elif plain in _SEQUENCES or base in ("ROOT::RVec", "ROOT::VecOps::RVec", "RVec"):
-        one_of = 1
-    elif plain in ("tuple", "variant"):
-        one_of = len(inner)
-    if one_of is None:
+        return _Type(_FUNDAMENTAL[base], base, metadata=((_ALIAS, spelled),) if spelled in _ALIASES else ())
+    if base in ("std::bitset", "std::array"):
+        return _parse_sized(base, arguments, text)
+    if base in _LISTS or base in _OPTIONALS or base == "std::atomic":
+        expected = 1
+    elif base in _MAPS or base == "std::pair":
+        expected = 2
+    elif base in ("std::tuple", "std::variant"):
+        expected = len(arguments)
+    else:
         raise _Unknown(f"unknown type {short_repr(text)}; supported are {_KNOWN}")
-    if one_of != len(inner):
-        raise _Unknown(f"{short_repr(text)} has {len(inner)} arguments in <…>, expected {one_of}")
-    if plain in ("pair", "tuple"):
-        members = pa.struct([one.field(f"_{i}") for i, one in enumerate(inner)])
-        return _Type(members, f"std::{plain}<{names}>")
-    if plain == "variant":
+    inner = [_parse_type(argument) for argument in arguments]
+    if expected != len(inner):
+        raise _Unknown(f"{short_repr(text)} has {len(inner)} arguments in <…>, expected {expected}")
+    names = ",".join(one.name for one in inner)
+    name = f"{base}<{names}>"
+    if base in ("std::pair", "std::tuple"):
+        return _Type(pa.struct([one.field(f"_{i}") for i, one in enumerate(inner)]), name)
+    if base == "std::variant":
         alternatives = [one.field(f"_{i}") for i, one in enumerate(inner)]
         # Its nulls are values of a separate alternative.
-        return _Type(pa.dense_union([pa.field("valueless", pa.null()), *alternatives]), f"std::variant<{names}>", True)
-    if plain in _MAPS:
+        return _Type(pa.dense_union([pa.field("valueless", pa.null()), *alternatives]), name, True)
+    if base in _MAPS:
         key, value = inner
         pair = _Type(pa.struct([key.field("key"), value.field("value")]), f"std::pair<{names}>")
-        return _Type(pa.large_list(pair.field("item")), f"std::{plain}<{names}>")
-    if plain in ("optional", "unique_ptr"):
-        return _optional(plain, inner[0])
-    if plain == "atomic":
-        return _Type(inner[0].arrow, f"std::atomic<{names}>", inner[0].nullable, _below(inner[0]))
-    container = f"std::{plain}" if plain in _SEQUENCES else "ROOT::VecOps::RVec"
-    return _Type(pa.large_list(inner[0].field("item")), f"{container}<{names}>")
+        return _Type(pa.large_list(pair.field("item")), name)
+    if base in _OPTIONALS:
+        return _optional(name, inner[0])
+    if base == "std::atomic":
+        return _Type(inner[0].arrow, name, inner[0].nullable, _below(inner[0]))
+    return _Type(pa.large_list(inner[0].field("item")), name)
 
 
-def _optional(plain: str, inner: _Type) -> _Type:
-    name = f"std::{plain}<{inner.name}>"
+def _optional(name: str, inner: _Type) -> _Type:
     if inner.nullable or inner.name.startswith(("std::optional<", "std::unique_ptr<")):
         # Arrow cannot nest nulls: an optional of an optional is a list of at most one item.
         return _Type(pa.large_list(inner.field("item")), name)
@@ -230,11 +235,11 @@ def _below(inner: _Type) -> tuple[tuple[str, str], ...]:
     return tuple((f"{key}/0", value) for key, value in {TYPE: inner.name, **dict(inner.metadata)}.items())
 
 
-def _parse_sized(plain: str, arguments: list[str], text: str) -> _Type:
+def _parse_sized(base: str, arguments: list[str], text: str) -> _Type:
     size = arguments[-1]
-    if len(arguments) != (1 if plain == "bitset" else 2) or not _is_size(size):
+    if len(arguments) != (1 if base == "std::bitset" else 2) or not _is_size(size):
         raise _Unknown(f"{short_repr(text)} needs a size from 1 to 2³¹−1 as its last argument")
-    if plain == "bitset":
+    if base == "std::bitset":
         bits = pa.list_(pa.field("item", pa.bool_(), nullable=False), int(size))
         return _Type(bits, f"std::bitset<{int(size)}>")
     inner = _parse_type(arguments[0])

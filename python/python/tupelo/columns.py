@@ -159,12 +159,10 @@ class NtupleWithColumns:
     """
 
     def __init__(self, ntuple: "Ntuple", columns: Columns) -> None:
-        from .ntuple import Ntuple
-
         self._plain = ntuple
         self._columns = columns
         # The same ntuple with the columns in its requests.
-        self._ntuple = Ntuple.__new__(Ntuple)
+        self._ntuple = object.__new__(type(ntuple))
         self._ntuple.__dict__.update(ntuple.__dict__)
         self._ntuple._columns = columns
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{CYCLES_ALLOWED, Crate, Module};
+use super::Module;
 use crate::report::Report;
 use crate::rust::Role;
 
@@ -15,36 +15,19 @@ const MAX_RE_EXPORTS: usize = 8;
 type Graph = Vec<BTreeMap<usize, usize>>;
 
 /// Reports one cycle of each group of modules that import each other.
-pub(super) fn check(member: &Crate, modules: &[Module<'_>], report: &mut Report) {
+pub(super) fn check(modules: &[Module<'_>], report: &mut Report) {
     let graph = graph(modules);
     let mut reported = BTreeSet::new();
-    let mut rooms_with_cycles: BTreeSet<&str> = BTreeSet::new();
     for start in 0..modules.len() {
         let Some(cycle) = shortest_cycle(&graph, start) else { continue };
-        let rooms: BTreeSet<&str> = cycle.iter().filter_map(|&index| room(&modules[index])).collect();
-        rooms_with_cycles.extend(&rooms);
         if cycle.iter().any(|index| !reported.insert(*index)) {
             continue;
         }
         let names: Vec<String> = cycle.iter().chain([&start]).map(|&index| title(&modules[index])).collect();
         let what = format!("import cycle: {}", names.join(" → "));
         let line = graph[start][cycle.get(1).unwrap_or(&start)];
-        let allowed = |(package, room, _): &&(&str, &str, &str)| *package == member.name && rooms.contains(room);
-        match CYCLES_ALLOWED.iter().find(allowed) {
-            Some((_, _, reason)) => report.warn(modules[start].path, line, format!("{what} (allowed: {reason})")),
-            None => report.fault(modules[start].path, line, what),
-        }
+        report.fault(modules[start].path, line, what);
     }
-    for (package, room, _) in CYCLES_ALLOWED {
-        if *package == member.name && !rooms_with_cycles.contains(room) {
-            let what = format!("room `{room}` of {package} has no import cycle: remove it from CYCLES_ALLOWED");
-            report.warn(super::LISTS, 0, what);
-        }
-    }
-}
-
-fn room<'a>(module: &'a Module<'_>) -> Option<&'a str> {
-    module.name.first().map(String::as_str)
 }
 
 fn title(module: &Module<'_>) -> String {
@@ -165,8 +148,6 @@ mod tests {
     use super::*;
     use crate::rust::Source;
 
-    const EXAMPLE: Crate = Crate { name: "example", path: "example", uses: &[], rooms: &[] };
-
     fn faults(files: &[(&str, &str)]) -> Vec<String> {
         let modules: Vec<Module<'_>> = files
             .iter()
@@ -177,7 +158,7 @@ mod tests {
             })
             .collect();
         let mut report = Report::default();
-        check(&EXAMPLE, &modules, &mut report);
+        check(&modules, &mut report);
         report.faults.iter().map(ToString::to_string).collect()
     }
 

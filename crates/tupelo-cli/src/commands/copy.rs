@@ -8,13 +8,13 @@ use tupelo::reader::{Location, Read};
 use tupelo::writer::WriteProgress;
 use tupelo::{File, FileWriter};
 
+use super::EntryRange;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::target::{Onto, Storage, Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
 use crate::interrupt::Interrupt;
-use crate::parse::Entries;
 use crate::table::cut;
 
 /// Maximum number of objects in the warning about objects that are not copied.
@@ -46,9 +46,8 @@ pub(crate) struct Args {
     output: String,
     #[command(flatten)]
     fields: super::Fields,
-    /// Entry range, as in Python: 10:20, :100, -10: or 5; several IN are numbered consecutively [default: all]
-    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
-    entries: Entries,
+    #[command(flatten)]
+    range: EntryRange,
     #[command(flatten)]
     condition: super::Condition,
     #[command(flatten)]
@@ -145,7 +144,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
             return Err(Failure::usage(missing).with_hint(MERGE_HINT));
         }
     }
-    Ok(jobs.into_iter().map(|(job, _)| chosen(job, args.entries)).collect())
+    Ok(jobs.into_iter().map(|(job, _)| chosen(job, &args.range)).collect())
 }
 
 const MERGE_HINT: &str = "select one ntuple of each file as IN:NAME, or copy the files one by one with --append";
@@ -171,9 +170,9 @@ fn without_cycle(path: &str) -> &str {
 }
 
 /// Limits the inputs to a range of all entries together.
-fn chosen(mut job: Job, entries: Entries) -> Job {
+fn chosen(mut job: Job, range: &EntryRange) -> Job {
     let all = job.parts.iter().map(|part| part.entries.end).sum();
-    let wanted = entries.of(all);
+    let wanted = range.of(all);
     let mut before = 0;
     for part in &mut job.parts {
         let count = part.entries.end;

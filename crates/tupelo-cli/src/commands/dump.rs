@@ -3,14 +3,12 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use tupelo::Ntuple;
 use tupelo::dataset::find;
 
 use crate::console::{Console, Output, Pending};
 use crate::export::{self, Format};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
-use crate::parse::Entries;
 
 /// Write entries as JSON lines, CSV, Arrow or Parquet
 ///
@@ -48,9 +46,8 @@ pub(crate) struct Args {
 struct Choice {
     #[command(flatten)]
     fields: super::Fields,
-    /// Entries, as in Python: 10:20, :100, -10: or 5 [default: all]
-    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true, default_value = ":", hide_default_value = true)]
-    entries: Entries,
+    #[command(flatten)]
+    range: super::EntryRange,
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
@@ -65,14 +62,10 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return Err(refused.with_hint("write to a file with -o OUT, or to a pipe"));
     }
     let is_text = matches!(format, Format::Jsonl | Format::Csv);
-    let select = |ntuple: &Ntuple| {
-        // As binary, strings that are not UTF-8 are no error in text, but written as base64.
-        let binary = is_text || args.binary_strings;
-        let read = args.choice.fields.read(ntuple, Some(&args.condition))?.with_binary_strings(binary);
-        args.condition.apply(read)
-    };
-    let chain = args.files.chain(&locations, console, select)?;
-    let entries = args.choice.entries.of(chain.all_entries());
+    // As binary, strings that are not UTF-8 are no error in text, but written as base64.
+    let binary = is_text || args.binary_strings;
+    let chain = args.files.chain(&locations, &args.choice.fields, &args.condition, binary, console)?;
+    let entries = args.choice.range.of(chain.all_entries());
     let chain = chain.entries(entries);
     let count = chain.count();
     let (output, pending) = Output::open(target, &inputs)?;

@@ -5,7 +5,6 @@ use tupelo::reader::ExplainedColumn;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::parse::Entries;
 
 /// Show which pages a read needs, without reading them
 ///
@@ -21,9 +20,8 @@ pub(crate) struct Args {
     input: String,
     #[command(flatten)]
     fields: super::Fields,
-    /// Entries to read, as in Python: 10:20, :100, -10: or 5 [default: all]
-    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
-    entries: Option<Entries>,
+    #[command(flatten)]
+    range: super::EntryRange,
     #[command(flatten)]
     condition: super::Condition,
     /// One JSON document instead of the table
@@ -35,7 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let ntuple = args.reading.open(&args.input, None, console)?;
-    let range = args.entries.unwrap_or_default().of(ntuple.entries());
+    let range = args.range.of(ntuple.entries());
     let read = args.fields.read(&ntuple, Some(&args.condition))?.entries(range);
     let explanation = args.condition.apply(read)?.explain()?;
     if !args.json {

@@ -4,7 +4,6 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_select::concat::concat_batches;
-use tupelo::Ntuple;
 use tupelo::dataset::find;
 use tupelo::reader::{DEFAULT_BATCH_BYTES, Read};
 use tupelo::schema::Schema;
@@ -13,7 +12,6 @@ use crate::console::{Console, Output, terminal_width};
 use crate::export::{self, Format};
 use crate::failure::Failure;
 use crate::json::{Entries as JsonEntries, Text};
-use crate::parse::Entries;
 use crate::table::{cut, pad, things, width};
 use crate::text::BOLD;
 
@@ -41,9 +39,8 @@ pub(crate) struct Args {
     number: Option<u64>,
     #[command(flatten)]
     fields: super::Fields,
-    /// Entry range, as in Python: 10:20, :100, -10: or 5 [default: all]
-    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
-    entries: Option<Entries>,
+    #[command(flatten)]
+    range: super::EntryRange,
     #[command(flatten)]
     condition: super::Condition,
     /// Write complete values as JSON lines or CSV instead of the table
@@ -61,13 +58,9 @@ fn text_format(name: &str) -> Result<Format, String> {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.files.inputs)?;
-    let select = |ntuple: &Ntuple| {
-        let read = args.fields.read(ntuple, Some(&args.condition))?.with_binary_strings(true);
-        args.condition.apply(read)
-    };
-    let chain = args.files.chain(&locations, console, select)?;
-    let range = args.entries.unwrap_or_default().of(chain.all_entries());
-    let count = args.number.unwrap_or(if args.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
+    let chain = args.files.chain(&locations, &args.fields, &args.condition, true, console)?;
+    let range = args.range.of(chain.all_entries());
+    let count = args.number.unwrap_or(if args.range.entries.is_some() { u64::MAX } else { DEFAULT_NUMBER });
     let range = match args.condition.has_cut() {
         true => range,
         false => range.start..range.end.min(range.start.saturating_add(count)),

@@ -13,8 +13,9 @@ mod verify;
 mod write;
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
@@ -28,7 +29,7 @@ pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console};
 use crate::failure::Failure;
 use crate::inputs::{check_not_standard_output, one};
-use crate::parse::{Bytes, Patterns, patterns};
+use crate::parse::{Bytes, Entries, Patterns, patterns};
 use crate::table::things;
 
 /// Options of all commands.
@@ -152,24 +153,42 @@ struct Files {
 }
 
 impl Files {
-    /// The request that `select` makes of each ntuple, for all files one after the other.
+    /// The same request for all files one after the other. With `--union`, fields must be in one of them only.
     fn chain<'a>(
         &'a self,
         locations: &'a [Location],
+        fields: &'a Fields,
+        condition: &'a Condition,
+        binary_strings: bool,
         console: &'a Console,
-        select: impl Fn(&Ntuple) -> Result<Read, Failure> + Send + 'a,
     ) -> Result<Chain<'a, Failure>, Failure> {
         let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
-        let known = Mutex::new(HashSet::new());
+        let open_ntuple =
+            |file: usize| self.reading.open_silently(&locations[file], self.attributes.as_deref(), console);
+        let (known, found) = (Mutex::new(HashSet::new()), Arc::new(Mutex::new(HashSet::new())));
+        let matched = Arc::clone(&found);
         let open = move |file: usize| {
-            let ntuple = self.reading.open_silently(&locations[file], self.attributes.as_deref(), console)?;
+            let ntuple = open_ntuple(file)?;
             // A file is opened for its fields, and again for its entries.
             if known.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
                 warn(&ntuple, console);
             }
-            select(&ntuple).map(Some)
+            let read = match self.union {
+                true => fields.read_matching(&ntuple, condition, &matched)?,
+                false => fields.read(&ntuple, Some(condition))?,
+            };
+            condition.apply(read.with_binary_strings(binary_strings)).map(Some)
         };
         let chain = Chain::new(locations.len(), policy, open)?;
+        if self.union {
+            let mut wanted = patterns(&fields.fields);
+            let first = open_ntuple(0)?;
+            condition.remove_defined(&first, &mut wanted);
+            let found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            wanted.retain(|pattern| !found.contains(pattern));
+            // The error names near fields.
+            first.read(&wanted)?;
+        }
         if let Some(fields) = chain.skipped_fields() {
             console.warn(&format!(
                 "skipped the fields that some files lack: {fields}; --union reads them with missing values"
@@ -241,6 +260,42 @@ impl Fields {
             false => ntuple.read(wanted)?,
         };
         Ok(read.without(patterns(&self.exclude))?)
+    }
+
+    /// The same with only those patterns that match fields of the ntuple; adds them to `matched`.
+    fn read_matching(
+        &self,
+        ntuple: &Ntuple,
+        condition: &Condition,
+        matched: &Mutex<HashSet<String>>,
+    ) -> Result<Read, Failure> {
+        let matches = |pattern: &String| ntuple.schema().select(&[pattern]).is_ok();
+        let mut wanted = patterns(&self.fields);
+        condition.remove_defined(ntuple, &mut wanted);
+        wanted.retain(matches);
+        matched.lock().unwrap_or_else(PoisonError::into_inner).extend(wanted.iter().cloned());
+        let read = match wanted.is_empty() && !self.fields.is_empty() {
+            true => ntuple.read_all().without_fields(),
+            false => ntuple.read(wanted)?,
+        };
+        let mut unwanted = patterns(&self.exclude);
+        unwanted.retain(matches);
+        Ok(read.without(unwanted)?)
+    }
+}
+
+/// The option for a range of entries.
+#[derive(Debug, clap::Args)]
+struct EntryRange {
+    /// Entry range, as in Python: 10:20, :100, -10: or 5; several inputs are numbered consecutively [default: all]
+    #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
+    entries: Option<Entries>,
+}
+
+impl EntryRange {
+    /// The range in `count` entries, limited to them.
+    fn of(&self, count: u64) -> Range<u64> {
+        self.entries.unwrap_or_default().of(count)
     }
 }
 

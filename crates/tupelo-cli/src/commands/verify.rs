@@ -148,7 +148,7 @@ fn report(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Fai
         let Value::Object(mut all) = to_json(&path, &repaired.report) else { return Ok(()) };
         all.insert("changed".into(), repaired.is_changed.into());
         all.insert("from".into(), repaired.from.as_ref().map(|from| from.display().to_string()).into());
-        all.insert("renewed".into(), repaired.renewed.clone().into());
+        all.insert("rewritten".into(), repaired.rewritten.clone().into());
         all.insert("lost_bytes".into(), repaired.lost_bytes.into());
         all.insert("entries".into(), repaired.ntuples.iter().map(entries).collect());
         console.print_json(&Value::Object(all))?;
@@ -165,9 +165,9 @@ fn report(args: &Args, console: &Console, repaired: &Repaired) -> Result<(), Fai
         (None, true) => "repaired".to_owned(),
         (None, false) => "nothing to repair".to_owned(),
     };
-    let done = match repaired.renewed.as_slice() {
+    let done = match repaired.rewritten.as_slice() {
         [] => done,
-        renewed => format!("{done}; rewritten: {}", renewed.join(", ")),
+        parts => format!("{done}; rewritten: {}", parts.join(", ")),
     };
     let lost = match repaired.lost_bytes {
         0 => String::new(),

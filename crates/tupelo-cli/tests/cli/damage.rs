@@ -200,6 +200,11 @@ fn truncated_files_are_repaired() {
     let run = tupelo(&["verify", "--repair", &file]);
     assert!(run.stderr.contains("rewritten: the header, the list of free segments"), "{}", run.stderr);
     run.ok();
+    std::fs::write(&file, &whole[..whole.len() - 3]).expect("a file");
+    let run = tupelo(&["verify", "--repair", "--json", &file]);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(json["rewritten"][0], "the header");
+    run.ok();
     tupelo(&["verify", &file]).ok();
     tupelo(&["copy", "--append", &file, &format!("{file}:again")]).ok();
 }

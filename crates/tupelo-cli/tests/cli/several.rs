@@ -58,6 +58,8 @@ fn several_files_are_one_sequence_of_entries() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["MET_pt"].clone())
         .collect();
     assert!(values[0].is_number() && values[1].is_null(), "{union}");
+    let unknown = tupelo(&["dump", &first, &second, "--union", "--fields", "MET_pt,MET_tp"]).fails(1);
+    assert!(unknown.contains("no field is called 'MET_tp'"), "{unknown}");
     let columns = |name: &str| {
         let out = place.path(name);
         tupelo(&["dump", &both, "--union", "--fields", "event,MET_pt", "-o", &out]).ok();

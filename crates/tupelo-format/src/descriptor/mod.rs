@@ -6,10 +6,8 @@
 
 #[cfg(test)]
 mod tests;
-mod type_name;
 mod validate;
 
-pub use type_name::{TypeName, fundamental};
 pub use validate::MAX_FIELD_DEPTH;
 
 use crate::encoding::Encoding;

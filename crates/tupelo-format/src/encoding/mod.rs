@@ -35,6 +35,10 @@ use std::ops::Range;
 
 use crate::{Error, Result};
 
+/// Limit of a page, as it is stored and as it is decompressed, in bytes: 1 GiB, which is also ROOT's limit of the key
+/// that holds it. By default ROOT's pages have at most 1 MiB.
+pub const MAX_PAGE_BYTES: u64 = 1 << 30;
+
 /// How the elements of one column lie in its pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Encoding {

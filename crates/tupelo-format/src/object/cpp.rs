@@ -1,5 +1,6 @@
 //! What the names of C++ types say about how their values are stored.
 
+use crate::type_name::{TypeName, fundamental};
 use crate::{Error, Result};
 
 /// Names nested deeper than this are refused.
@@ -86,20 +87,22 @@ impl Basic {
 
     fn from_name(name: &str) -> Option<Self> {
         Some(match name {
-            "bool" | "Bool_t" => Self::Bool,
-            "char" | "signed char" | "int8_t" | "Char_t" => Self::I8,
-            "unsigned char" | "uint8_t" | "byte" | "UChar_t" => Self::U8,
-            "short" | "short int" | "int16_t" | "Short_t" => Self::I16,
-            "unsigned short" | "unsigned short int" | "uint16_t" | "UShort_t" => Self::U16,
-            "int" | "int32_t" | "Int_t" => Self::I32,
-            "unsigned int" | "unsigned" | "uint32_t" | "UInt_t" => Self::U32,
-            "long" | "long int" | "long long" | "int64_t" | "Long_t" | "Long64_t" => Self::I64,
-            "unsigned long" | "unsigned long long" | "uint64_t" | "size_t" | "ULong_t" | "ULong64_t" => Self::U64,
-            "float" | "Float_t" => Self::F32,
-            "double" | "Double_t" => Self::F64,
             "Double32_t" => Self::Double32,
             "Float16_t" => Self::Float16,
-            _ => return None,
+            _ => match fundamental(name)? {
+                "bool" => Self::Bool,
+                "char" | "std::int8_t" => Self::I8,
+                "std::byte" | "std::uint8_t" => Self::U8,
+                "std::int16_t" => Self::I16,
+                "std::uint16_t" => Self::U16,
+                "std::int32_t" => Self::I32,
+                "std::uint32_t" => Self::U32,
+                "std::int64_t" => Self::I64,
+                "std::uint64_t" => Self::U64,
+                "float" => Self::F32,
+                "double" => Self::F64,
+                _ => return None,
+            },
         })
     }
 }
@@ -163,58 +166,41 @@ fn bare(name: &str) -> &str {
 
 /// Template and arguments.
 fn split(name: &str) -> Option<(&str, Vec<&str>)> {
-    let (template, rest) = name.split_once('<')?;
-    let inside = rest.strip_suffix('>')?;
-    let (mut arguments, mut depth, mut start) = (Vec::new(), 0_usize, 0);
-    for (at, letter) in inside.char_indices() {
-        match letter {
-            '<' | '(' => depth = depth.saturating_add(1),
-            '>' | ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                arguments.push(inside.get(start..at)?);
-                start = at.saturating_add(1);
-            }
-            _ => {}
-        }
-    }
-    arguments.push(inside.get(start..)?);
-    Some((template.trim(), arguments))
+    let TypeName { base, arguments } = TypeName::parse(name)?;
+    (!arguments.is_empty()).then_some((base, arguments))
 }
 
 /// A spelling in which RNTuple's names of types and those of streamer info agree: `Box<std::int32_t>`, `Box<int>`.
 pub(super) fn comparable(name: &str) -> String {
+    let is_outside = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '_' | ':' | ' '));
     let mut out = String::with_capacity(name.len());
-    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
-    let mut rest = name;
-    while let Some(first) = rest.chars().next() {
-        let end = match is_word(first) {
-            true => rest.find(|letter| !is_word(letter)).unwrap_or(rest.len()),
-            false => first.len_utf8(),
+    for piece in name.split_inclusive(is_outside) {
+        let (words, mark) = match piece.char_indices().next_back() {
+            Some((at, last)) if is_outside(last) => piece.split_at(at),
+            _ => (piece, ""),
         };
-        let (word, tail) = rest.split_at(end);
-        rest = tail;
-        out.push_str(match word.strip_prefix("std::").unwrap_or(word) {
-            " " => "",
-            "int8_t" | "Char_t" => "char",
-            "uint8_t" | "UChar_t" => "unsignedchar",
-            "int16_t" | "Short_t" => "short",
-            "uint16_t" | "UShort_t" => "unsignedshort",
-            "int32_t" | "Int_t" => "int",
-            "uint32_t" | "UInt_t" => "unsignedint",
-            "int64_t" | "Long64_t" | "Long_t" => "long",
-            "uint64_t" | "ULong64_t" | "ULong_t" | "size_t" => "unsignedlong",
-            "Float_t" => "float",
-            "Double_t" => "double",
-            "Bool_t" => "bool",
-            other => other,
-        });
+        let words = match words.trim_start().strip_prefix("const ") {
+            Some(rest) => {
+                out.push_str("const ");
+                rest
+            }
+            None => words,
+        };
+        match fundamental(words) {
+            // ROOT does not tell apart the two that are integers of 8 bits with a sign.
+            Some("std::int8_t") => out.push_str("char"),
+            Some(standard) => out.push_str(standard),
+            None => words.split(' ').for_each(|word| out.push_str(word.strip_prefix("std::").unwrap_or(word))),
+        }
+        out.push_str(mark);
     }
-    out.replace("longlong", "long")
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::type_name::FUNDAMENTAL;
 
     #[test]
     fn names_say_how_values_are_stored() {
@@ -241,6 +227,20 @@ mod tests {
             let _ = Type::parse(broken);
             let _ = pair(broken);
         }
+    }
+
+    #[test]
+    fn all_spellings_are_stored_alike() {
+        for (standard, others) in FUNDAMENTAL {
+            for name in others.iter().filter(|name| **name != "Double32_t") {
+                assert_eq!(Type::parse(name), Type::parse(standard), "{name}");
+                assert_eq!(
+                    comparable(&format!("Box<{name}*,const {name} >")),
+                    comparable(&format!("Box<{standard}*,const {standard}>"))
+                );
+            }
+        }
+        assert_eq!(comparable("Box<signed char>"), comparable("Box<char>"));
     }
 
     #[test]

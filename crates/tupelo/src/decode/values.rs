@@ -2,6 +2,11 @@
 //!
 //! Large arrays are allocated directly from the system, in huge pages where available. Released memory is kept for
 //! later arrays: the system clears fresh memory first, which costs as much as decompressing into it.
+//!
+//! The allocator alone does less: it clears what it hands out again, and its pages are small. With all arrays from mimalloc,
+//! reading a million flat entries on one thread took 34 % longer uncompressed and 12 % longer with zstd, jagged columns
+//! 9 %, and a stream of batches 13 %; with fresh huge pages for each array 55, 41, 22 and 34 % (medians of nine processes
+//! each, in turn, November 2026, two cores). Two threads show larger differences.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -21,7 +26,7 @@ const STEP_BYTES: usize = 256 << 10;
 
 static KEPT: Mutex<Vec<MmapMut>> = Mutex::new(Vec::new());
 
-/// ValueBuffer of one array in the making. What they are before they are set is unspecified.
+/// The values of one array in the making. Before they are set they are unspecified.
 pub(super) struct ValueBuffer {
     memory: Memory,
     len_bytes: usize,

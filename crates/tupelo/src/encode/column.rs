@@ -140,8 +140,6 @@ pub(crate) struct ColumnWriter {
 
 impl ColumnWriter {
     pub(crate) fn new(kind: ColumnKind, options: PageOptions) -> Self {
-        let page_bits = options.page_bytes.saturating_mul(8);
-        let page_elements = (page_bits / u64::from(options.encoding.bits())).clamp(1, i32::MAX as u64) as usize;
         let (pending, ends) = match kind {
             ColumnKind::Bits => (Pending::Bits(BooleanBufferBuilder::new(0)), 0),
             ColumnKind::Fixed(width) => (Pending::Fixed { width, bytes: Vec::new() }, 0),
@@ -154,7 +152,7 @@ impl ColumnWriter {
         };
         Self {
             options,
-            page_elements,
+            page_elements: options.max_elements(),
             staged: None,
             pending,
             stored: Vec::new(),
@@ -215,6 +213,13 @@ impl ColumnWriter {
         debug_assert!(self.staged.is_none(), "a column is staged once for each piece");
         self.staged = Some(values);
         Ok(())
+    }
+
+    /// Whether the cluster should end because indexes of a piece may not fit after those of the open cluster. Half of the
+    /// range is left for it: no piece has that many items, except of entries that fit no cluster.
+    pub(crate) fn is_index_full(&self) -> bool {
+        self.options.encoding.column_type().unsplit() == ColumnType::Index32
+            && self.ends.first().is_some_and(|end| *end > u64::from(u32::MAX / 2))
     }
 
     fn check_index(&self, items: u64) -> Result<()> {
@@ -402,7 +407,7 @@ impl ColumnWriter {
     }
 
     /// The sealed pages that are not stored yet.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = sink::SealedPage<'_>> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = sink::PageBytes<'_>> {
         self.pages.iter().flatten().map(SealedPage::as_stored)
     }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
 use tupelo_format::compression::{self, Compression};
-use tupelo_format::encoding::Encoding;
+use tupelo_format::encoding::{Encoding, MAX_PAGE_BYTES};
 use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::Locator;
 
@@ -23,6 +23,14 @@ pub(crate) struct PageOptions {
     pub(crate) has_checksum: bool,
     /// Largest page, in bytes of packed elements.
     pub(crate) page_bytes: u64,
+}
+
+impl PageOptions {
+    /// Elements of the largest page. With its checksum it is no larger than a sink can store.
+    pub(crate) fn max_elements(&self) -> usize {
+        let page_bytes = self.page_bytes.min(MAX_PAGE_BYTES - CHECKSUM_BYTES as u64);
+        (page_bytes * 8 / u64::from(self.encoding.bits())).clamp(1, i32::MAX as u64) as usize
+    }
 }
 
 /// An encoded page that is not compressed yet.
@@ -81,8 +89,8 @@ impl SealedPage {
     }
 
     /// The page as a sink takes it.
-    pub(crate) fn as_stored(&self) -> sink::SealedPage<'_> {
-        sink::SealedPage { bytes: &self.bytes, checksum_bytes: self.checksum_bytes() }
+    pub(crate) fn as_stored(&self) -> sink::PageBytes<'_> {
+        sink::PageBytes { bytes: &self.bytes, checksum_bytes: self.checksum_bytes() }
     }
 
     /// The page list's record of the page.
@@ -97,4 +105,39 @@ pub(crate) struct StoredColumn {
     pub(crate) pages: Vec<PageInfo>,
     /// Compression setting.
     pub(crate) compression: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use tupelo_format::encoding::ColumnType;
+
+    use super::*;
+    use crate::sink::MAX_KEY_BYTES;
+    use crate::source;
+
+    /// Regression: readers accepted pages of 1 GiB, and writers refused to make more than 512 MiB.
+    #[test]
+    fn the_largest_pages_can_be_stored_and_read() {
+        for column_type in [ColumnType::Bit, ColumnType::Int8, ColumnType::SplitReal64, ColumnType::Switch] {
+            let encoding = Encoding::of(column_type).unwrap();
+            let compression = Compression::NONE;
+            let options = |page_bytes| PageOptions { encoding, compression, has_checksum: true, page_bytes };
+            let elements = options(MAX_PAGE_BYTES).max_elements() as u64;
+            let bytes = encoding.packed_bytes(elements).unwrap();
+            assert!(bytes + CHECKSUM_BYTES as u64 <= MAX_KEY_BYTES);
+            assert!(elements == i32::MAX as u64 || bytes + 24 > MAX_KEY_BYTES, "{bytes}");
+            let page = |elements: u64| {
+                let locator = Locator::File { offset: 0, bytes };
+                PageInfo { elements: elements as u32, has_checksum: true, locator, digest: None }
+            };
+            assert_eq!(source::packed_bytes(&page(elements), bytes, &encoding).unwrap(), bytes);
+            assert_eq!(options(1).max_elements(), if encoding.bits() == 1 { 8 } else { 1 });
+        }
+        let doubles = Encoding::of(ColumnType::Real64).unwrap();
+        let locator = Locator::File { offset: 0, bytes: MAX_PAGE_BYTES };
+        let largest = PageInfo { elements: 1 << 27, has_checksum: true, locator, digest: None };
+        assert_eq!(source::packed_bytes(&largest, MAX_PAGE_BYTES, &doubles).unwrap(), MAX_PAGE_BYTES);
+        let larger = PageInfo { elements: largest.elements + 1, ..largest };
+        assert!(source::packed_bytes(&larger, MAX_PAGE_BYTES, &doubles).is_err());
+    }
 }

@@ -135,6 +135,31 @@ fn values_that_a_column_cannot_hold_are_refused() {
     assert!(text.contains("index 4294967296 does not fit the SplitIndex32 column"), "{text}");
 }
 
+/// Regression: the pieces of a batch fitted one by one, but not all in one cluster, and the writer was poisoned.
+#[test]
+fn clusters_end_before_short_indexes_overflow() {
+    let half = || Values::Lengths(Lengths::Wide(OffsetBuffer::new(vec![0, 1 << 31].into())));
+    let mut short = ColumnWriter::new(ColumnKind::Indexes, options(ColumnType::SplitIndex32, 64));
+    assert!(!short.is_index_full());
+    append(&mut short, half());
+    assert!(short.is_index_full());
+    assert!(short.stage(half()).is_err());
+    short.pack_pending().unwrap();
+    let numbered: Vec<_> = short.take_packed().collect();
+    for (number, page) in numbered {
+        let page = page.seal(&short.options()).unwrap();
+        short.put_sealed(number, page);
+    }
+    short.set_stored(&mut (0..).map(|location| Locator::Object { location, bytes: 0 }));
+    short.take_cluster();
+    assert!(!short.is_index_full());
+    append(&mut short, half());
+    let mut long = ColumnWriter::new(ColumnKind::Indexes, options(ColumnType::SplitIndex64, 64));
+    append(&mut long, half());
+    append(&mut long, half());
+    assert!(!long.is_index_full());
+}
+
 #[test]
 fn lengths_of_slices_are_relative() {
     let offsets = OffsetBuffer::new(vec![0, 3, 3, 10, 11].into()).slice(1, 2);

@@ -13,8 +13,9 @@ mod tables;
 mod tests;
 
 use arrow_schema::DataType;
+pub(crate) use tupelo_format::type_name::normalised;
 
-pub(crate) use layers::{Layout, normalised};
+pub(crate) use layers::Layout;
 pub(crate) use recipes::Recipe;
 use recipes::{names, only, way_to};
 use tables::{Family, Rule, collections, numbers};

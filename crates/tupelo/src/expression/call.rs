@@ -1,16 +1,82 @@
-//! Calls of functions.
+//! Operators and functions of whole operands, lists included.
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array};
 
-use super::evaluate::{binary, joined, unary};
 use super::functions::{self, NumberType, booleans};
-use super::program::{Binary, Literal};
 use super::reduce::{self, Reduction};
+use super::syntax::{Binary, Literal, Unary};
 use super::table::{Function, Kind};
-use super::value::{Aligned, Lists, Operand, Value, align, describe, known, with_nulls};
+use super::value::{self, Aligned, Lists, Operand, Value, align, describe, known, with_nulls};
 use crate::{Error, Result};
+
+/// The value of an operator before its operand.
+pub(super) fn unary(sign: Unary, operand: &Operand) -> Result<Operand> {
+    let operands = std::slice::from_ref(operand);
+    let aligned = align(operands)?;
+    let leaf = &aligned.leaves[0];
+    let leaf: ArrayRef = match sign {
+        Unary::Not => Arc::new(inverted(&booleans(leaf, "not")?)),
+        Unary::Invert if operand.kind() == value::Kind::Boolean => Arc::new(inverted(leaf.as_boolean())),
+        Unary::Invert if operand.kind() == value::Kind::Integer => {
+            functions::bits(Binary::BitXor, &[Arc::clone(leaf), Literal::Integer(-1).array()], aligned.count)?
+        }
+        Unary::Invert => {
+            let found = describe(leaf.data_type());
+            return Err(Error::invalid_argument(format!("~ takes booleans and integers, not {found}")));
+        }
+        Unary::Plus | Unary::Minus => {
+            let lane = NumberType::of(operands, "a sign")?;
+            match sign {
+                Unary::Plus => return Ok(operand.clone()),
+                _ => functions::signed(false, lane, leaf)?,
+            }
+        }
+    };
+    Ok(aligned.operand(leaf))
+}
+
+fn inverted(booleans: &BooleanArray) -> BooleanArray {
+    BooleanArray::new(!booleans.values(), booleans.nulls().cloned())
+}
+
+/// The value of an operator between its operands.
+pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand> {
+    use Binary::*;
+    let mut aligned = align(operands)?;
+    let (leaves, count) = (&aligned.leaves, aligned.count);
+    let leaf = match operator {
+        Or | And => functions::logic(operator, sign, leaves, count),
+        BitOr | BitXor | BitAnd if operands.iter().all(|operand| operand.kind() == value::Kind::Integer) => {
+            functions::bits(operator, leaves, count)
+        }
+        BitOr | BitXor | BitAnd => functions::logic(operator, sign, leaves, count),
+        Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual => {
+            functions::compare(operator, operands, leaves, count)
+        }
+        Add | Subtract | Multiply | Divide | FloorDivide | Remainder | Power => {
+            let lane = NumberType::of(operands, sign)?;
+            let lane = match (operator, &operands[1]) {
+                (Divide, _) => lane.real(),
+                // Integers have no fractions: only what is known to be a natural number stays one.
+                (Power, Operand::Literal(Literal::Integer(0..))) => lane,
+                (Power, _) => lane.real(),
+                _ => lane,
+            };
+            let by_zero = matches!(operator, FloorDivide | Remainder) && functions::may_be_zero(&operands[1]);
+            if lane == NumberType::Integer && by_zero {
+                if aligned.is_literal {
+                    return Err(Error::invalid_argument(format!("integers have no {sign} by 0")));
+                }
+                aligned.is_optional = true;
+            }
+            functions::arithmetic(operator, sign, lane, leaves, count)
+        }
+    }?;
+    Ok(aligned.operand(leaf))
+}
 
 /// The value of a function that is spelled so, and whose number of arguments fits.
 pub(super) fn call(name: &str, function: &Function, operands: &[Operand], axis: Option<i64>) -> Result<Operand> {
@@ -26,7 +92,7 @@ pub(super) fn call(name: &str, function: &Function, operands: &[Operand], axis: 
             let lane = NumberType::of(&[a.clone(), b.clone()], what)?;
             let aligned = align(operands)?;
             let leaf = functions::choose(lane, &aligned.leaves, aligned.count)?;
-            Ok(joined(aligned, leaf))
+            Ok(aligned.operand(leaf))
         }
         (Kind::IsMissing, [Operand::Value(value)]) => Ok(Operand::Value(value.is_missing())),
         (Kind::IsMissing, _) => Ok(Operand::Literal(Literal::Boolean(false))),
@@ -37,7 +103,7 @@ pub(super) fn call(name: &str, function: &Function, operands: &[Operand], axis: 
             let lane = NumberType::of(operands, what)?.real();
             let aligned = align(operands)?;
             let leaf = functions::apply_two(f, lane, &aligned.leaves, aligned.count)?;
-            Ok(joined(aligned, leaf))
+            Ok(aligned.operand(leaf))
         }
         (_, [Operand::Value(value)]) if !value.lists.is_empty() => {
             lists(function.kind, what, value, axis).map(Operand::Value)
@@ -61,7 +127,7 @@ fn number(kind: Kind, what: &str, operand: &Operand) -> Result<Operand> {
         (Kind::Test(f), _) => functions::test(f, leaf)?,
         _ => functions::signed(true, lane, leaf)?,
     };
-    Ok(joined(aligned, leaf))
+    Ok(aligned.operand(leaf))
 }
 
 /// The smaller or the larger of two numbers. NaN goes through, as in NumPy.
@@ -76,7 +142,7 @@ fn extreme(what: &str, is_max: bool, operands: &[Operand]) -> Result<Operand> {
         NumberType::Integer => extreme_integers(is_max, &aligned)?,
         lane => functions::apply_two(f, lane, &aligned.leaves, aligned.count)?,
     };
-    Ok(joined(aligned, leaf))
+    Ok(aligned.operand(leaf))
 }
 
 /// The smaller or the larger of two integers: doubles do not hold all of them.

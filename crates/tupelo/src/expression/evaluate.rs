@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+use arrow_array::{RecordBatch, UInt64Array};
 use arrow_select::take::take;
 
-use super::functions::{self, NumberType, booleans};
+use super::call::{self, binary, unary};
 use super::members::Members;
-use super::program::{Binary, Literal, Op, Step, Unary};
-use super::value::{Aligned, Kind, Operand, Value, align, describe};
-use super::{call, items, shorten};
+use super::program::{Op, Step};
+use super::syntax::Binary;
+use super::value::{Kind, Operand, Value, align};
+use super::{items, shorten};
 use crate::{Error, Result, pool};
 
 /// The value for each entry of a batch.
@@ -147,94 +146,9 @@ impl<'e> Evaluator<'e> {
     }
 }
 
-/// A leaf for all of what was aligned; a literal where all were.
-pub(super) fn joined(aligned: Aligned, leaf: ArrayRef) -> Operand {
-    if !aligned.is_literal {
-        return Operand::Value(Value { lists: aligned.lists, leaf, is_optional: aligned.is_optional });
-    }
-    Operand::Literal(match leaf.as_boolean_opt() {
-        Some(booleans) => Literal::Boolean(booleans.value(0)),
-        None => match leaf.as_primitive_opt::<Int64Type>() {
-            Some(integers) => Literal::Integer(integers.value(0)),
-            None => Literal::Real(leaf.as_primitive::<Float64Type>().value(0)),
-        },
-    })
-}
-
-pub(super) fn kind(operand: &Operand) -> Kind {
-    match operand {
-        Operand::Value(value) => value.kind(),
-        Operand::Literal(literal) => Kind::of(literal.array().data_type()),
-    }
-}
-
-pub(super) fn unary(sign: Unary, operand: &Operand) -> Result<Operand> {
-    let operands = std::slice::from_ref(operand);
-    let aligned = align(operands)?;
-    let leaf = &aligned.leaves[0];
-    let leaf: ArrayRef = match sign {
-        Unary::Not => Arc::new(inverted(&booleans(leaf, "not")?)),
-        Unary::Invert if kind(operand) == Kind::Boolean => Arc::new(inverted(leaf.as_boolean())),
-        Unary::Invert if kind(operand) == Kind::Integer => {
-            functions::bits(Binary::BitXor, &[Arc::clone(leaf), Literal::Integer(-1).array()], aligned.count)?
-        }
-        Unary::Invert => {
-            let found = describe(leaf.data_type());
-            return Err(Error::invalid_argument(format!("~ takes booleans and integers, not {found}")));
-        }
-        Unary::Plus | Unary::Minus => {
-            let lane = NumberType::of(operands, "a sign")?;
-            match sign {
-                Unary::Plus => return Ok(operand.clone()),
-                _ => functions::signed(false, lane, leaf)?,
-            }
-        }
-    };
-    Ok(joined(aligned, leaf))
-}
-
-fn inverted(booleans: &BooleanArray) -> BooleanArray {
-    BooleanArray::new(!booleans.values(), booleans.nulls().cloned())
-}
-
-pub(super) fn binary(operator: Binary, sign: &str, operands: &[Operand]) -> Result<Operand> {
-    use Binary::*;
-    let mut aligned = align(operands)?;
-    let (leaves, count) = (&aligned.leaves, aligned.count);
-    let leaf = match operator {
-        Or | And => functions::logic(operator, sign, leaves, count),
-        BitOr | BitXor | BitAnd if operands.iter().all(|operand| kind(operand) == Kind::Integer) => {
-            functions::bits(operator, leaves, count)
-        }
-        BitOr | BitXor | BitAnd => functions::logic(operator, sign, leaves, count),
-        Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual => {
-            functions::compare(operator, operands, leaves, count)
-        }
-        Add | Subtract | Multiply | Divide | FloorDivide | Remainder | Power => {
-            let lane = NumberType::of(operands, sign)?;
-            let lane = match (operator, &operands[1]) {
-                (Divide, _) => lane.real(),
-                // Integers have no fractions: only what is known to be a natural number stays one.
-                (Power, Operand::Literal(Literal::Integer(0..))) => lane,
-                (Power, _) => lane.real(),
-                _ => lane,
-            };
-            let by_zero = matches!(operator, FloorDivide | Remainder) && functions::may_be_zero(&operands[1]);
-            if lane == NumberType::Integer && by_zero {
-                if aligned.is_literal {
-                    return Err(Error::invalid_argument(format!("integers have no {sign} by 0")));
-                }
-                aligned.is_optional = true;
-            }
-            functions::arithmetic(operator, sign, lane, leaves, count)
-        }
-    }?;
-    Ok(joined(aligned, leaf))
-}
-
 /// `^` is a power in TTree formulas: between numbers it has no meaning that is not a mistake of somebody.
 fn check_caret(operator: Binary, operands: &[Operand]) -> Result<()> {
-    let number = operands.iter().find(|operand| !matches!(kind(operand), Kind::Boolean | Kind::Text | Kind::Other));
+    let number = operands.iter().find(|operand| !matches!(operand.kind(), Kind::Boolean | Kind::Text | Kind::Other));
     match number {
         Some(_) if operator == Binary::BitXor => {
             let what = "^ takes booleans only: write ** for a power, and xor(a, b) for the bits of integers";
@@ -247,5 +161,5 @@ fn check_caret(operator: Binary, operands: &[Operand]) -> Result<()> {
 fn membership(members: &Members, is_negated: bool, operands: &[Operand]) -> Result<Operand> {
     let aligned = align(operands)?;
     let found = members.holds(&aligned.leaves, aligned.count, is_negated)?;
-    Ok(joined(aligned, Arc::new(found)))
+    Ok(aligned.operand(Arc::new(found)))
 }

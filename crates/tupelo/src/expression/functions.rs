@@ -10,7 +10,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
-use super::program::{Binary, Literal};
+use super::syntax::{Binary, Literal};
 use super::value::{Kind, Operand, as_bytes, describe};
 use crate::{Error, Result};
 
@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_truths_in_order() {
+    fn booleans_are_packed_in_order() {
         for count in 0..70 {
             for step in 1..9 {
                 let booleans: Vec<bool> = (0..count).map(|index| index % step == 0).collect();

@@ -6,9 +6,8 @@ use arrow_buffer::OffsetBuffer;
 use arrow_select::filter::filter;
 use arrow_select::take::take;
 
-use super::evaluate::kind;
 use super::functions::{NumberType, booleans};
-use super::program::{Literal, Slice};
+use super::syntax::{Literal, Slice};
 use super::value::{Kind, Lists, Operand, Value, agree, describe, known};
 use crate::{Error, Result};
 
@@ -42,7 +41,7 @@ pub(super) fn slice(value: &Value, level: usize, slice: Slice) -> Result<Value> 
 /// `value[by]`, of the lists of a level.
 pub(super) fn index(value: &Value, by: &Operand, level: usize) -> Result<Value> {
     check_level(value, level)?;
-    match (by, kind(by)) {
+    match (by, by.kind()) {
         (Operand::Value(mask), Kind::Boolean) => select(value, mask),
         (Operand::Literal(Literal::Integer(place)), _) => item(value, level, |_| Some(*place)),
         (Operand::Literal(Literal::Unsigned(_)), _) => item(value, level, |_| None),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::program::Literal;
+use super::syntax::Literal;
 use super::table;
 use crate::{Error, Result};
 

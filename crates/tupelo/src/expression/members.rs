@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::NullBuffer;
 
 use super::functions::wide;
-use super::program::Literal;
+use super::syntax::Literal;
 use super::value::{Kind, as_bytes, describe};
 use crate::{Error, Result};
 

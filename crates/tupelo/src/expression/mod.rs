@@ -55,6 +55,7 @@ mod members;
 mod parse;
 mod program;
 mod reduce;
+mod syntax;
 mod table;
 #[cfg(test)]
 mod tests;

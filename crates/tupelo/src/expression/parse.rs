@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::lexer::{Token, behind_word, error, next_token};
 use super::members::Members;
-use super::program::{Binary, COMPARISON_STRENGTH, Literal, NOT_STRENGTH, Op, SIGN_STRENGTH, Slice, Step, Unary};
+use super::program::{Op, Step};
+use super::syntax::{Binary, COMPARISON_STRENGTH, Literal, NOT_STRENGTH, SIGN_STRENGTH, Slice, Unary};
 use super::table::{self, Function};
 use crate::{Error, Result};
 

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::DataType;
 
 use super::functions::{Number, NumberType, in_lane};
-use super::program::Binary;
+use super::syntax::Binary;
 use super::value::{Lists, with_nulls};
 use crate::{Error, Result};
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-use super::program::{Binary, Unary};
 use super::reduce::Reduction;
+use super::syntax::{Binary, Unary};
 use crate::{Error, Result};
 
 /// A function, and what the reference says of it.

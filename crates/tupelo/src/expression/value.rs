@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int64Array, LargeBinaryArray, LargeListArray,
     LargeStringArray, UInt64Array,
@@ -13,7 +14,7 @@ use arrow_schema::{DataType, Field};
 use arrow_select::filter::{filter, prep_null_mask_filter};
 use arrow_select::take::take;
 
-use super::program::Literal;
+use super::syntax::Literal;
 use crate::{Error, Result};
 
 /// Limit in bytes for strings that are broadcast to the items of lists: 256 MiB.
@@ -262,6 +263,13 @@ pub(super) enum Operand {
 }
 
 impl Operand {
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Value(value) => value.kind(),
+            Self::Literal(literal) => Kind::of(literal.array().data_type()),
+        }
+    }
+
     fn value_mut(&mut self) -> Option<&mut Value> {
         match self {
             Self::Literal(_) => None,
@@ -280,6 +288,22 @@ pub(super) struct Aligned {
     pub(super) is_literal: bool,
     /// Whether leaves may be null.
     pub(super) is_optional: bool,
+}
+
+impl Aligned {
+    /// A leaf for all that was aligned; a literal where all were.
+    pub(super) fn operand(self, leaf: ArrayRef) -> Operand {
+        if !self.is_literal {
+            return Operand::Value(Value { lists: self.lists, leaf, is_optional: self.is_optional });
+        }
+        Operand::Literal(match leaf.as_boolean_opt() {
+            Some(booleans) => Literal::Boolean(booleans.value(0)),
+            None => match leaf.as_primitive_opt::<Int64Type>() {
+                Some(integers) => Literal::Integer(integers.value(0)),
+                None => Literal::Real(leaf.as_primitive::<Float64Type>().value(0)),
+            },
+        })
+    }
 }
 
 impl Literal {

@@ -40,7 +40,7 @@ pub struct Repaired {
     /// Whether bytes of the file were overwritten.
     pub is_changed: bool,
     /// Parts that were cut off or damaged and are rewritten at the end.
-    pub renewed: Vec<&'static str>,
+    pub rewritten: Vec<&'static str>,
     /// Bytes at the end that belong to nothing that can be read.
     pub lost_bytes: u64,
     /// Ntuples, by path, with the number of entries that they have.
@@ -159,22 +159,22 @@ fn in_place(path: &Path, memory_budget: u64) -> Result<Repaired> {
         (Some((state, report, ntuples)), _) if report.num_damages == 0 || report.num_damages < damages => {
             overwrite(sink, &state.patches)?;
             let lost_bytes = size.saturating_sub(state.end);
-            Ok(Repaired { path, from: None, is_changed: true, renewed: Vec::new(), lost_bytes, ntuples, report })
+            Ok(Repaired { path, from: None, is_changed: true, rewritten: Vec::new(), lost_bytes, ntuples, report })
         }
         (_, Ok((report, end, ntuples))) => {
             let is_damaged = verify::around(&open(source.clone())?)?.is_some_and(|error| error.is_corrupt());
-            let renewal = if is_damaged { renewal(&source, open)? } else { None };
+            let rewrite = if is_damaged { rewrite_around(&source, open)? } else { None };
             // Rewriting must not lose entries that can be read.
-            let better = renewal.filter(|new| new.report.num_damages < damages && are_kept(&ntuples, &new.ntuples));
+            let better = rewrite.filter(|new| new.report.num_damages < damages && are_kept(&ntuples, &new.ntuples));
             match better {
-                Some(Renewal { appended, patches, parts: renewed, ntuples, report }) => {
+                Some(Rewrite { appended, patches, parts: rewritten, ntuples, report }) => {
                     sink.append(&appended)?;
                     overwrite(sink, &patches)?;
-                    Ok(Repaired { path, from: None, is_changed: true, renewed, lost_bytes: 0, ntuples, report })
+                    Ok(Repaired { path, from: None, is_changed: true, rewritten, lost_bytes: 0, ntuples, report })
                 }
                 None => {
-                    let (renewed, lost_bytes) = (Vec::new(), size.saturating_sub(end));
-                    Ok(Repaired { path, from: None, is_changed: false, renewed, lost_bytes, ntuples, report })
+                    let (rewritten, lost_bytes) = (Vec::new(), size.saturating_sub(end));
+                    Ok(Repaired { path, from: None, is_changed: false, rewritten, lost_bytes, ntuples, report })
                 }
             }
         }
@@ -206,7 +206,7 @@ fn are_kept(ntuples: &[(String, u64)], found: &Entries) -> bool {
 }
 
 /// New records around the objects, for those that cannot be read.
-struct Renewal {
+struct Rewrite {
     /// What is appended, and then overwritten.
     appended: Vec<u8>,
     patches: Vec<(u64, Vec<u8>)>,
@@ -222,10 +222,10 @@ fn is_data(content: &Content) -> bool {
 }
 
 /// None where new records are not needed, or not enough.
-fn renewal(
+fn rewrite_around(
     source: &Arc<dyn ByteSource>,
     open: impl Fn(Arc<dyn ByteSource>) -> Result<File>,
-) -> Result<Option<Renewal>> {
+) -> Result<Option<Rewrite>> {
     let (size, file) = (source.size()?, open(source.clone())?);
     let mended = file.source().attempt(|fetched| container::Layout::repair(fetched, datime()));
     let Some((mut layout, parts)) = mended.ok().filter(|(_, parts)| !parts.is_empty()) else { return Ok(None) };
@@ -246,7 +246,7 @@ fn renewal(
     patches.push((size, appended.clone()));
     let file = open(Arc::new(Overlay::new(source.clone(), patches)?))?;
     let (ntuples, report) = (entries(&file)?, check(&file)?);
-    Ok(Some(Renewal { appended, patches: tail.patches, parts, ntuples, report }))
+    Ok(Some(Rewrite { appended, patches: tail.patches, parts, ntuples, report }))
 }
 
 /// Whether nothing would be changed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_empty_array};
 use arrow_schema::{DataType, Field as ArrowField};
 
-use super::decoded::Decoded;
+use super::decoded::DecodedFields;
 use super::entries::EntrySource;
 use crate::evolution::Selection;
 use crate::expression::{Expression, booleans, shorten};
@@ -45,7 +45,7 @@ pub(super) struct Aliases {
 
 /// A column that is computed.
 #[derive(Debug)]
-pub(super) struct Computed {
+pub(super) struct ComputedColumn {
     named: Named,
     known: Arc<Aliases>,
     /// The places of all aliases that it needs, also for others, in ascending order.
@@ -88,7 +88,7 @@ impl Named {
         let mut named = Self { name: name.to_owned(), source: values, aliases, field };
         // Evaluate on empty arrays to find the type before any data is read.
         let empty = |alias: &Named| new_empty_array(alias.field.data_type());
-        let decoded = &mut Decoded::new(source, Vec::new(), false, true);
+        let decoded = &mut DecodedFields::new(source, Vec::new(), false, true);
         (named.field, _) = named.column(known, decoded, |alias, _| Some(empty(alias)))?;
         Ok(named)
     }
@@ -97,8 +97,8 @@ impl Named {
     fn column(
         &self,
         known: &Aliases,
-        decoded: &mut Decoded<'_>,
-        value: impl Fn(&Named, &Decoded<'_>) -> Option<ArrayRef>,
+        decoded: &mut DecodedFields<'_>,
+        value: impl Fn(&Named, &DecodedFields<'_>) -> Option<ArrayRef>,
     ) -> Result<(ArrowField, ArrayRef)> {
         // Aliases first: they stand before fields of the same name.
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
@@ -134,7 +134,7 @@ impl Named {
     }
 
     /// The value for each entry, where those of the aliases are there.
-    fn known_column(&self, known: &Aliases, decoded: &mut Decoded<'_>) -> Result<(ArrowField, ArrayRef)> {
+    fn known_column(&self, known: &Aliases, decoded: &mut DecodedFields<'_>) -> Result<(ArrowField, ArrayRef)> {
         self.column(known, decoded, |alias, decoded| decoded.aliases.get(&alias.name).map(Arc::clone))
     }
 }
@@ -219,7 +219,7 @@ fn place(places: &HashMap<String, usize>, path: &str) -> Option<usize> {
     ends.filter_map(|end| places.get(&path[..end]).copied()).next()
 }
 
-impl Computed {
+impl ComputedColumn {
     /// # Errors
     /// Not found for a name that is neither a field nor an alias; invalid argument for types that do not go together.
     pub(super) fn new(
@@ -271,7 +271,7 @@ impl Computed {
     }
 
     /// The type and the values. Each alias is computed once, even if several expressions use it.
-    pub(super) fn column(&self, decoded: &mut Decoded<'_>) -> Result<(ArrowField, ArrayRef)> {
+    pub(super) fn column(&self, decoded: &mut DecodedFields<'_>) -> Result<(ArrowField, ArrayRef)> {
         for alias in self.needed.iter().map(|&alias| &self.known.list[alias]) {
             if !decoded.aliases.contains_key(&alias.name) {
                 let (_, array) = alias.known_column(&self.known, decoded)?;
@@ -293,7 +293,7 @@ type Keep = dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync;
 /// Entries to keep, decided by some fields before the others are read.
 pub(super) enum Cut {
     Function { fields: Selection, binary_strings: bool, keep: Box<Keep> },
-    Where(Box<Computed>),
+    Where(Box<ComputedColumn>),
 }
 
 impl fmt::Debug for Cut {
@@ -307,7 +307,7 @@ impl fmt::Debug for Cut {
 
 impl Cut {
     /// By an expression.
-    pub(super) fn of(computed: Computed) -> Result<Self> {
+    pub(super) fn of(computed: ComputedColumn) -> Result<Self> {
         computed.booleans(&new_empty_array(computed.field().data_type()))?;
         Ok(Self::Where(Box::new(computed)))
     }
@@ -321,7 +321,7 @@ impl Cut {
     }
 
     /// Which of the entries to keep, and leaves only these.
-    pub(super) fn decide(&self, decoded: &mut Decoded<'_>) -> Result<BooleanArray> {
+    pub(super) fn decide(&self, decoded: &mut DecodedFields<'_>) -> Result<BooleanArray> {
         let kept = match self {
             Self::Function { fields, binary_strings, keep } => {
                 let (fields, arrays) = decoded.columns(fields, *binary_strings)?;

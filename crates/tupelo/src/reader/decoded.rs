@@ -1,4 +1,4 @@
-//! Decoded fields of a set of entries. Each field is decoded once.
+//! DecodedFields fields of a set of entries. Each field is decoded once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const MANY_ENTRIES: usize = 1 << 16;
 const ALIGNED_ENTRIES: usize = 64;
 
 /// Values of the entries of one request.
-pub(super) struct Decoded<'n> {
+pub(super) struct DecodedFields<'n> {
     source: &'n dyn EntrySource,
     segments: Vec<Segment>,
     /// Which entries of the segments are wanted, where these are not all.
@@ -37,11 +37,11 @@ pub(super) struct Decoded<'n> {
     is_shared: bool,
     /// Top-level fields, whether their strings are bytes, and their values.
     fields: HashMap<Option<FieldId>, Vec<(Field, bool, ArrayRef)>>,
-    /// Computed values of aliases, by name.
+    /// ComputedColumn values of aliases, by name.
     pub(super) aliases: HashMap<String, ArrayRef>,
 }
 
-impl<'n> Decoded<'n> {
+impl<'n> DecodedFields<'n> {
     pub(super) fn new(source: &'n dyn EntrySource, segments: Vec<Segment>, strict: bool, is_shared: bool) -> Self {
         let (fields, aliases) = (HashMap::new(), HashMap::new());
         Self { source, segments, wanted: None, strict, is_shared, fields, aliases }

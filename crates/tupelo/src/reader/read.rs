@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 
-use super::computed::{Aliases, Computed, Cut};
-use super::decoded::Decoded;
+use super::computed::{Aliases, ComputedColumn, Cut};
+use super::decoded::DecodedFields;
 use super::entries::EntrySource;
 use super::explain::Explanation;
 use super::ntuple::Ntuple;
@@ -41,7 +41,7 @@ pub struct Read {
     /// What expressions may name besides fields.
     aliases: Arc<Aliases>,
     /// Columns behind those of the schema.
-    computed: Vec<Arc<Computed>>,
+    computed: Vec<Arc<ComputedColumn>>,
     /// The name of a last column with the numbers of the entries.
     numbers: Option<String>,
     /// Which of the entries to keep.
@@ -209,8 +209,8 @@ impl Read {
         Ok(self)
     }
 
-    fn compute(&self, name: &str, expression: &Expression) -> Result<Computed> {
-        Computed::new(name, expression, &*self.source, &self.aliases).map_err(|e| self.context(e))
+    fn compute(&self, name: &str, expression: &Expression) -> Result<ComputedColumn> {
+        ComputedColumn::new(name, expression, &*self.source, &self.aliases).map_err(|e| self.context(e))
     }
 
     /// Names for expressions, which those of [`Read::with_computed`] and [`Read::with_where`] that come after may use
@@ -279,7 +279,7 @@ impl Read {
     }
 
     fn with_alias_column(mut self, name: &str) -> Result<Self> {
-        let computed = Computed::of_alias(name, &self.aliases)?;
+        let computed = ComputedColumn::of_alias(name, &self.aliases)?;
         self.computed.push(Arc::new(computed));
         Ok(self)
     }
@@ -500,8 +500,8 @@ impl Read {
         Ok(plan::segments(&self.source.clusters(entries.clone(), usize::MAX)?, entries))
     }
 
-    fn decoded(&self, segments: Vec<Segment>, strict: bool) -> Decoded<'_> {
-        Decoded::new(&*self.source, segments, strict, self.computes())
+    fn decoded(&self, segments: Vec<Segment>, strict: bool) -> DecodedFields<'_> {
+        DecodedFields::new(&*self.source, segments, strict, self.computes())
     }
 
     /// The entries that the cut keeps, and which they are; `strict` keeps the values within the memory budget too.
@@ -516,7 +516,7 @@ impl Read {
     }
 
     /// Columns of decoded entries, which are cut already.
-    fn batch(&self, decoded: &mut Decoded<'_>) -> Result<RecordBatch> {
+    fn batch(&self, decoded: &mut DecodedFields<'_>) -> Result<RecordBatch> {
         let (mut fields, mut arrays) = decoded.columns(&self.fields, self.binary_strings)?;
         for computed in &self.computed {
             let (field, array) = computed.column(decoded)?;

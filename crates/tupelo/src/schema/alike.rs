@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::mem::discriminant;
 
 use tupelo_format::encoding::Encoding;
+use tupelo_format::type_name::normalised;
 
 use super::{Field, Kind, Primitive, Schema};
 use crate::{Error, Result};
@@ -45,7 +46,9 @@ fn same(field: &Field, other: &Field, path: &str) -> Result<()> {
     if field.name != other.name || field.children().len() != other.children().len() {
         return differ(format!("has other members: '{}', not '{}'", members(other), members(field)));
     }
-    if field.type_name != other.type_name || !is_same_kind || field.projected_from != other.projected_from {
+    let names = (&field.type_name, &other.type_name);
+    let is_same_type = names.0 == names.1 || normalised(names.0) == normalised(names.1);
+    if !is_same_type || !is_same_kind || field.projected_from != other.projected_from {
         return differ(format!("is {}, not {}", told(other), told(field)));
     }
     if let Some(encoding) = field.encoding.filter(|encoding| is_lossy(field, *encoding))

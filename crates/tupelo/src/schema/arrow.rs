@@ -10,11 +10,15 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, UnionFields, UnionMode};
-use tupelo_format::descriptor::{MAX_FIELD_DEPTH, TypeName, fundamental};
+use tupelo_format::descriptor::MAX_FIELD_DEPTH;
 use tupelo_format::encoding::{ColumnType, Encoding};
+use tupelo_format::type_name::{TypeName, fundamental, normalised, template};
 
 use super::{Field, Kind, Primitive, Schema};
 use crate::{Error, Result};
+
+/// A `double` that is stored as a `float`.
+const DOUBLE32: &str = "Double32_t";
 
 /// Keys of Arrow field metadata, and of schema metadata, that carry what RNTuple knows beyond Arrow.
 pub mod metadata {
@@ -84,7 +88,7 @@ pub fn tighten(batch: &RecordBatch) -> ArrowSchema {
 }
 
 fn tight(field: &FieldRef, array: &ArrayRef) -> FieldRef {
-    let base = field.metadata().get(metadata::TYPE).and_then(|name| TypeName::parse(name)).map_or("", |name| name.base);
+    let base = field.metadata().get(metadata::TYPE).map_or("", |name| standard_base(name));
     let is_optional = matches!(base, "std::optional" | "std::unique_ptr");
     let is_unknown = *field.data_type() == DataType::Null;
     let nullable = field.is_nullable() && (is_optional || is_unknown || array.null_count() > 0);
@@ -112,6 +116,17 @@ fn tight(field: &FieldRef, array: &ArrayRef) -> FieldRef {
         (other, _) => other.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(nullable))
+}
+
+/// The standard name of a fundamental C++ type, or of a template without its arguments: `std::int32_t` of `Int_t`,
+/// `std::vector` of `vector`. `None` for other names.
+pub fn standard_type_name(name: &str) -> Option<&'static str> {
+    fundamental(name).or_else(|| template(name))
+}
+
+/// The standard name of the outermost template.
+fn standard_base(type_name: &str) -> &str {
+    TypeName::parse(type_name).map_or("", |name| template(name.base).unwrap_or(name.base))
 }
 
 /// The members of the structs that are there: of those that are missing, the members are marked as missing too.
@@ -217,7 +232,7 @@ impl Primitive {
         }
     }
 
-    fn type_name(self) -> &'static str {
+    pub(super) fn type_name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
             Self::Char => "char",
@@ -240,7 +255,7 @@ impl Primitive {
 pub(crate) fn default_column_type(field: &Field, compressed: bool) -> Option<ColumnType> {
     let plain = match &field.kind {
         // ROOT stores Double32_t in split encoding even where nothing is compressed.
-        Kind::Primitive(Primitive::Double) if field.type_alias == "Double32_t" => return Some(ColumnType::SplitReal32),
+        Kind::Primitive(Primitive::Double) if field.type_alias == DOUBLE32 => return Some(ColumnType::SplitReal32),
         Kind::Primitive(primitive) => primitive.column_type(),
         Kind::String
         | Kind::Streamer
@@ -369,7 +384,7 @@ fn from_arrow(name: &str, arrow: &ArrowField) -> Result<Field> {
 
 fn from_layer(name: &str, data_type: &DataType, nullable: bool, layer: &Layer<'_>) -> Result<Field> {
     let type_name = layer.get(metadata::TYPE);
-    let base = type_name.and_then(TypeName::parse).map_or("", |parsed| parsed.base);
+    let base = type_name.map_or("", standard_base);
     let has_layer_below = layer.below().get(metadata::TYPE).is_some();
     // Wrappers always have a type name: what has a layer below it and no name is an optional of an untyped record.
     let is_untyped = type_name == Some("") && has_layer_below;
@@ -393,8 +408,12 @@ fn from_layer(name: &str, data_type: &DataType, nullable: bool, layer: &Layer<'_
         plain_kind(data_type, base, layer)?
     };
     let derived = match type_name {
-        Some(name) => name.to_owned(),
+        Some(name) => normalised(name),
         None => derive_type_name(&kind)?,
+    };
+    let type_alias = match layer.text(metadata::ALIAS) {
+        alias if alias.is_empty() && type_name == Some(DOUBLE32) => DOUBLE32.to_owned(),
+        alias => alias,
     };
     let encoding = layer
         .get(metadata::ENCODING)
@@ -402,7 +421,7 @@ fn from_layer(name: &str, data_type: &DataType, nullable: bool, layer: &Layer<'_
         .transpose()?
         .or_else(|| (*data_type == DataType::Float16).then(|| Encoding::of(ColumnType::Real16)).flatten());
     let field = Field {
-        type_alias: layer.text(metadata::ALIAS),
+        type_alias,
         description: layer.text(metadata::DESCRIPTION),
         type_version: layer.number(metadata::VERSION)?.unwrap_or(0),
         checksum: layer.number(metadata::CHECKSUM)?,
@@ -513,7 +532,7 @@ fn pair(field: &FieldRef) -> Result<Box<Field>> {
     };
     let items = members.iter().enumerate().map(|(i, f)| from_arrow(&format!("_{i}"), f)).collect::<Result<Vec<_>>>()?;
     let type_name = match field.metadata().get(metadata::TYPE) {
-        Some(name) => name.clone(),
+        Some(name) => normalised(name),
         None => typed("std::pair", &items)?,
     };
     Ok(Box::new(Field::new("_0", type_name, Kind::Tuple(items))))

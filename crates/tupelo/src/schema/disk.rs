@@ -1,8 +1,9 @@
 //! From the file's field and column records to the field tree.
 
-use tupelo_format::descriptor::{Descriptor, Field as DiskField, FieldId, TypeName, fundamental};
+use tupelo_format::descriptor::{Descriptor, Field as DiskField, FieldId};
 use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::envelope::role;
+use tupelo_format::type_name::{TypeName, fundamental};
 
 use super::{Field, Kind, Primitive, Schema};
 use crate::{Error, Result};
@@ -114,6 +115,7 @@ fn kind(disk: &DiskField, columns: &Columns, children: Vec<Field>) -> Result<Kin
             columns.describe()
         ))
     };
+    // Names in files are standard ones: a template `optional` outside `std` is a class of somebody else.
     let base = TypeName::parse(&record.type_name).map_or("", |name| name.base);
     let only = |children: Vec<Field>| match <[Field; 1]>::try_from(children) {
         Ok([child]) => Ok(Box::new(child)),
@@ -204,22 +206,7 @@ fn natural(column: ColumnType) -> Option<Primitive> {
 impl Primitive {
     /// The primitive of a standard type name (see [`fundamental`]).
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "bool" => Self::Bool,
-            "char" => Self::Char,
-            "std::byte" => Self::Byte,
-            "std::int8_t" => Self::Int8,
-            "std::uint8_t" => Self::UInt8,
-            "std::int16_t" => Self::Int16,
-            "std::uint16_t" => Self::UInt16,
-            "std::int32_t" => Self::Int32,
-            "std::uint32_t" => Self::UInt32,
-            "std::int64_t" => Self::Int64,
-            "std::uint64_t" => Self::UInt64,
-            "float" => Self::Float,
-            "double" => Self::Double,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|primitive| primitive.type_name() == name)
     }
 
     /// The column type without split encoding that holds the type exactly.

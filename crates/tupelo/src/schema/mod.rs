@@ -19,7 +19,7 @@ mod select;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use arrow::{metadata, tighten};
+pub use arrow::{metadata, standard_type_name, tighten};
 pub use glob::Glob;
 pub(crate) use select::Names;
 use tupelo_format::descriptor::FieldId;
@@ -44,6 +44,24 @@ pub enum Primitive {
     UInt64,
     Float,
     Double,
+}
+
+impl Primitive {
+    const ALL: [Self; 13] = [
+        Self::Bool,
+        Self::Char,
+        Self::Byte,
+        Self::Int8,
+        Self::UInt8,
+        Self::Int16,
+        Self::UInt16,
+        Self::Int32,
+        Self::UInt32,
+        Self::Int64,
+        Self::UInt64,
+        Self::Float,
+        Self::Double,
+    ];
 }
 
 /// What a field is.

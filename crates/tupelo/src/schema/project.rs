@@ -1,7 +1,7 @@
 //! Projected fields: other names and shapes for values that are stored once (format specification, "Projected fields";
 //! what may be the source of what is in its "Field Description").
 
-use tupelo_format::descriptor::{TypeName, fundamental};
+use tupelo_format::type_name::{TypeName, fundamental, normalised, template};
 
 use super::{Field, Kind, Schema};
 use crate::{Error, Result};
@@ -162,8 +162,8 @@ fn same(field: &Field, path: &str, wanted: Option<&str>) -> Result<Field> {
         Ok(Field { name: child.name.clone(), ..same })
     };
     let is_same = |text: &str| {
-        let standard = fundamental(text).unwrap_or(text.trim());
-        standard == field.type_name || !field.type_alias.is_empty() && text.trim() == field.type_alias
+        normalised(text) == normalised(&field.type_name)
+            || !field.type_alias.is_empty() && text.trim() == field.type_alias
     };
     let wanted = wanted.filter(|text| !is_same(text));
     let kind = match &field.kind {
@@ -185,7 +185,7 @@ fn same(field: &Field, path: &str, wanted: Option<&str>) -> Result<Field> {
             let parsed = wanted.map(parse).transpose()?;
             let base = parsed.as_ref().map(|name| standard_base(name.base));
             let arguments = parsed.iter().flat_map(|name| &name.arguments).map(|text| Some(*text));
-            let becomes_tuple = base.as_deref().map_or(is_tuple, |base| matches!(base, "std::pair" | "std::tuple"));
+            let becomes_tuple = base.map_or(is_tuple, |base| matches!(base, "std::pair" | "std::tuple"));
             if becomes_tuple != is_tuple || is_tuple && wanted.is_some() && arguments.clone().count() != members.len() {
                 return Err(unlike(path, field, wanted.unwrap_or_default()));
             }
@@ -198,7 +198,7 @@ fn same(field: &Field, path: &str, wanted: Option<&str>) -> Result<Field> {
                     return Ok(projected(format!("{base}<{}>", names.join(",")), Kind::Tuple(members), path));
                 }
                 (Some(_), false) => {
-                    let name = wanted.unwrap_or_default().trim().to_owned();
+                    let name = normalised(wanted.unwrap_or_default());
                     return Ok(projected(name, Kind::Record(members), path));
                 }
                 (None, true) => Kind::Tuple(members),
@@ -229,7 +229,7 @@ fn collection(
     let name = parse(text)?;
     let base = standard_base(name.base);
     let at_most_one = COLLECTIONS.iter().find(|(known, _)| *known == base).map(|(_, at_most_one)| *at_most_one);
-    let is_map = MAPS.contains(&base.as_str());
+    let is_map = MAPS.contains(&base);
     match (at_most_one, is_map, name.arguments.as_slice()) {
         (Some(true), ..) if !matches!(field.kind, Kind::Optional(_)) => Err(unlike(path, field, text)),
         (Some(at_most_one), _, [argument]) => {
@@ -243,8 +243,8 @@ fn collection(
             Ok(projected(format!("{base}{arguments}"), Kind::Map(Box::new(pair)), path))
         }
         // A class that is a collection by its proxy has the items that there are.
-        (None, false, _) if fundamental(text).is_none() && !is_other_shape(&base) => {
-            Ok(projected(text.trim().to_owned(), Kind::Collection(Box::new(item(None)?)), path))
+        (None, false, _) if fundamental(text).is_none() && !is_other_shape(base) => {
+            Ok(projected(normalised(text), Kind::Collection(Box::new(item(None)?)), path))
         }
         _ => Err(unlike(path, field, text)),
     }
@@ -286,16 +286,8 @@ fn parse(text: &str) -> Result<TypeName<'_>> {
 }
 
 /// The name of a template as the format spells it.
-fn standard_base(base: &str) -> String {
-    match base {
-        "RVec" | "ROOT::RVec" => "ROOT::VecOps::RVec".to_owned(),
-        "RNTupleCardinality" => CARDINALITY.to_owned(),
-        _ => {
-            let known = COLLECTIONS.iter().map(|(known, _)| *known).chain(MAPS).chain(["std::pair", "std::tuple"]);
-            let mut known = known.filter(|known| known.strip_prefix("std::") == Some(base));
-            known.next().unwrap_or(base).to_owned()
-        }
-    }
+fn standard_base(base: &str) -> &str {
+    template(base).unwrap_or(base)
 }
 
 /// Whether a template is something else than a collection.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, TimeUnit};
+use tupelo_format::type_name::FUNDAMENTAL;
 
 use super::arrow::{default_column_type, parse_encoding};
 use super::*;
@@ -179,4 +180,62 @@ fn uncompressed_columns_are_not_split_but_for_double32() {
     assert_eq!(default_column_type(&double, false).map(|c| c.name()), Some("Real64"));
     double.type_alias = "Double32_t".into();
     assert_eq!(default_column_type(&double, false).map(|c| c.name()), Some("SplitReal32"));
+}
+
+/// Regression: `long int` was unknown to schemas, `vector<int>` no vector, and class names that streamer info spells
+/// `Box<signed char>` were not found.
+#[test]
+fn all_spellings_of_a_type_are_accepted() {
+    for (standard, others) in FUNDAMENTAL {
+        let kind = Primitive::from_name(standard).map_or(Kind::String, Kind::Primitive);
+        let data_type = match kind {
+            Kind::Primitive(primitive) => primitive.data_type(),
+            _ => DataType::LargeUtf8,
+        };
+        assert_eq!(standard_type_name(standard), Some(standard));
+        for name in [standard].iter().chain(others) {
+            let read = Schema::from_arrow(&typed_schema(data_type.clone(), name)).unwrap();
+            assert_eq!((read.fields[0].type_name.as_str(), &read.fields[0].kind), (standard, &kind), "{name}");
+            assert_eq!(read.projection("y", "x", Some(name)).unwrap().type_name, standard);
+            assert_eq!(tupelo_format::type_name::normalised(&format!("Box<{name}>")), format!("Box<{standard}>"));
+        }
+    }
+    let alias = Schema::from_arrow(&typed_schema(DataType::Float64, "Double32_t")).unwrap();
+    assert_eq!(alias.fields[0].type_alias, "Double32_t");
+}
+
+#[test]
+fn templates_are_accepted_without_their_namespace() {
+    let item = Arc::new(ArrowField::new("item", DataType::Int32, false));
+    let pair = DataType::Struct(
+        [("_0", DataType::Int32), ("_1", DataType::Float32)]
+            .into_iter()
+            .map(|(name, data_type)| ArrowField::new(name, data_type, false))
+            .collect(),
+    );
+    let pairs = DataType::LargeList(Arc::new(ArrowField::new("item", pair.clone(), false)));
+    let list = DataType::LargeList(Arc::clone(&item));
+    for (data_type, name, standard) in [
+        (list.clone(), "vector<int>", "std::vector<std::int32_t>"),
+        (list.clone(), "RVec<int>", "ROOT::VecOps::RVec<std::int32_t>"),
+        (list, "optional<int>", "std::optional<std::int32_t>"),
+        (pairs, "map<int,Float_t>", "std::map<std::int32_t,float>"),
+        (pair, "pair<int, float>", "std::pair<std::int32_t,float>"),
+        (
+            DataType::FixedSizeList(Arc::new(ArrowField::new("item", DataType::Boolean, false)), 3),
+            "bitset<3>",
+            "std::bitset<3>",
+        ),
+        (DataType::UInt32, "RNTupleCardinality<unsigned>", "ROOT::RNTupleCardinality<std::uint32_t>"),
+    ] {
+        let [plain, spelled] =
+            [standard, name].map(|name| Schema::from_arrow(&typed_schema(data_type.clone(), name)).unwrap());
+        assert_eq!(plain, spelled);
+        assert_eq!(spelled.fields[0].type_name, standard);
+    }
+}
+
+fn typed_schema(data_type: DataType, type_name: &str) -> ArrowSchema {
+    let entries = [(metadata::TYPE.to_owned(), type_name.to_owned())];
+    ArrowSchema::new(vec![ArrowField::new("x", data_type, false).with_metadata(entries.into())])
 }

@@ -12,7 +12,7 @@ use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::ByteSink;
 
 use super::paths::Paths;
-use super::{PageSink, SealedPage, Stored};
+use super::{PageBytes, PageSink, Stored};
 use crate::source::File;
 use crate::{Error, Result};
 
@@ -226,9 +226,9 @@ impl PageSink for FileSink {
         Ok(())
     }
 
-    fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>> {
+    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
         let pieces: Vec<&[u8]> = pages.iter().map(|page| page.bytes).collect();
-        let place = |(offset, page): (u64, &SealedPage<'_>)| Locator::File { offset, bytes: page.stored_bytes() };
+        let place = |(offset, page): (u64, &PageBytes<'_>)| Locator::File { offset, bytes: page.stored_bytes() };
         Ok(self.blobs(&pieces)?.into_iter().zip(pages).map(place).collect())
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::locator::Locator;
 
-use super::{PageSink, SealedPage, Stored};
+use super::{PageBytes, PageSink, Stored};
 use crate::{Error, Result};
 
 /// Stores each page and envelope as an object with a number.
@@ -78,7 +78,7 @@ impl PageSink for MemorySink {
         self.state().open.push(path.to_owned());
         Ok(())
     }
-    fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>> {
+    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
         Ok(pages.iter().map(|page| self.put(page.bytes, page.stored_bytes())).collect())
     }
     fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {

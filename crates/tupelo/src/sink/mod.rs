@@ -18,15 +18,15 @@ pub(crate) use self::memory::MemorySink;
 pub(crate) use self::null::NullSink;
 use crate::Result;
 
-/// A compressed page, followed by its checksum if it has one.
+/// The bytes of a sealed page: compressed, and followed by its checksum if it has one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SealedPage<'a> {
+pub(crate) struct PageBytes<'a> {
     pub(crate) bytes: &'a [u8],
     /// Bytes of the checksum among `bytes`; locators do not count them.
     pub(crate) checksum_bytes: usize,
 }
 
-impl SealedPage<'_> {
+impl PageBytes<'_> {
     /// Bytes of the page without its checksum.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.bytes.len().saturating_sub(self.checksum_bytes) as u64
@@ -58,7 +58,7 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     fn begin(&self, path: &str, title: &str, cycle: Option<u16>) -> Result<()>;
 
     /// Stores pages and returns the locator of each.
-    fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>>;
+    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>>;
 
     /// Stores a compressed envelope and returns its locator.
     fn put_envelope(&self, envelope: &[u8]) -> Result<Locator>;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::locator::Locator;
 
-use super::{PageSink, SealedPage, Stored};
+use super::{PageBytes, PageSink, Stored};
 use crate::Result;
 
 /// Counts bytes and drops them: what remains is the cost of encoding and compression.
@@ -36,7 +36,7 @@ impl PageSink for NullSink {
     fn begin(&self, _: &str, _: &str, _: Option<u16>) -> Result<()> {
         Ok(())
     }
-    fn put_pages(&self, pages: &[SealedPage<'_>]) -> Result<Vec<Locator>> {
+    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
         Ok(pages.iter().map(|page| self.put(page.bytes.len() as u64, page.stored_bytes())).collect())
     }
     fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {

@@ -26,12 +26,11 @@ pub use metrics::Metrics;
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};
+pub use tupelo_format::encoding::MAX_PAGE_BYTES;
 
 use crate::error::Remedy;
 use crate::{Error, Result};
 
-/// Pages that are or would unpack to more are refused, in bytes; ROOT's are at most 1 MiB by default.
-pub const MAX_PAGE_BYTES: u64 = 1 << 30;
 /// Reading the structure of a file ends after this many rounds of requests.
 const MAX_ROUNDS: usize = 10_000;
 

@@ -386,7 +386,8 @@ impl ClusterBuilder {
     }
 
     fn is_full(&mut self) -> Result<bool> {
-        if self.unpacked_bytes() >= self.max_unpacked_cluster_bytes {
+        let is_too_large = self.unpacked_bytes() >= self.max_unpacked_cluster_bytes;
+        if is_too_large || self.columns.iter().any(ColumnWriter::is_index_full) {
             return Ok(true);
         }
         // With any number of threads a cluster ends after the same entry: if it cannot be full, whatever the pages in

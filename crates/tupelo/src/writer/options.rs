@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tupelo_format::compression::Compression;
 use tupelo_format::encoding::Encoding;
+pub use tupelo_format::encoding::MAX_PAGE_BYTES;
 
 use crate::encode::PageOptions;
 use crate::schema::arrow;
@@ -17,8 +18,6 @@ pub const DEFAULT_CLUSTER_BYTES: u64 = 128 << 20;
 const MAX_UNPACKED_CLUSTER_BYTES: u64 = 1280 << 20;
 /// Default of the largest page, in uncompressed bytes: 1 MiB.
 pub const DEFAULT_PAGE_BYTES: u64 = 1 << 20;
-/// Limit of the page size, in uncompressed bytes: 512 MiB.
-pub const MAX_PAGE_BYTES: u64 = 512 << 20;
 /// Pending values of all columns together, in bytes: 64 MiB. Beyond that, the largest pages are sealed early, so that
 /// ntuples with many columns have smaller pages.
 pub const PENDING_BYTES: u64 = 64 << 20;

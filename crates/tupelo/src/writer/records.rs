@@ -156,8 +156,8 @@ impl Model {
     /// Adds fields; after an error the model is unchanged.
     fn build(&mut self, schema: &Schema, options: &WriteOptions, entries: u64, place: &Place) -> Result<AddedFields> {
         let mark = self.mark();
-        // Sources first: a projected field may refer to a later field.
-        let sources = Sources { new: disk_paths(schema, &place.prefix), existing: &self.ids };
+        // ProjectionSources first: a projected field may refer to a later field.
+        let sources = ProjectionSources { new: disk_paths(schema, &place.prefix), existing: &self.ids };
         let fields: Vec<_> = schema.fields.iter().map(|field| resolve(field, &sources)).collect();
         let added = AddedFields {
             records: SchemaRecords::default(),
@@ -181,12 +181,12 @@ impl Model {
 }
 
 /// Paths that a projected field may refer to.
-struct Sources<'a> {
+struct ProjectionSources<'a> {
     new: BTreeSet<String>,
     existing: &'a HashMap<String, FieldIds>,
 }
 
-impl Sources<'_> {
+impl ProjectionSources<'_> {
     fn contains(&self, path: &str) -> bool {
         self.new.contains(path) || self.existing.contains_key(path)
     }
@@ -231,8 +231,8 @@ impl Context {
 }
 
 /// A projected field stays projected if its source is written too; otherwise it becomes a stored field.
-fn resolve(field: &Field, sources: &Sources<'_>) -> (Field, bool) {
-    fn all_there(field: &Field, sources: &Sources<'_>) -> bool {
+fn resolve(field: &Field, sources: &ProjectionSources<'_>) -> (Field, bool) {
+    fn all_there(field: &Field, sources: &ProjectionSources<'_>) -> bool {
         field.projected_from.as_ref().is_none_or(|source| sources.contains(source))
             && field.children().iter().all(|child| all_there(child, sources))
     }

@@ -2,6 +2,7 @@
 
 use super::{ClassInfo, Counter, Element, ElementKind, HAS_RANGE, StreamerInfos};
 use crate::streamer::streamed::{Pointer, Streamed};
+use crate::type_name::fundamental;
 use crate::{Error, Result};
 
 /// Name of the list of rules in the list of layouts.
@@ -190,7 +191,7 @@ fn base(stream: &mut Streamed<'_>) -> Result<Element> {
         *index = stream.cursor.i32_be()?;
     }
     let type_name = text(stream)?;
-    if code == 11 && matches!(type_name.as_str(), "bool" | "Bool_t") {
+    if code == 11 && fundamental(&type_name) == Some("bool") {
         // ROOT once called it an unsigned char.
         code = 18;
     }

@@ -1,6 +1,6 @@
 //! What evolution asks of fields: how their items lie in Arrow, whether they are base classes, what they are called.
 
-use tupelo_format::descriptor::{TypeName, fundamental};
+use tupelo_format::type_name::TypeName;
 
 use crate::schema::{Field, Kind};
 use crate::{Error, Result};
@@ -25,22 +25,6 @@ impl Layout {
             Kind::Array { size, .. } => Self::Fixed(*size),
             _ => Self::List,
         }
-    }
-}
-
-/// A type name in the spelling in which names are compared: without spaces that mean nothing, and with the standard
-/// names of fundamental types.
-pub(crate) fn normalised(name: &str) -> String {
-    let name = name.trim();
-    if let Some(standard) = fundamental(name) {
-        return standard.to_owned();
-    }
-    match TypeName::parse(name) {
-        Some(TypeName { base, arguments }) if !arguments.is_empty() => {
-            let arguments: Vec<_> = arguments.into_iter().map(normalised).collect();
-            format!("{}<{}>", base.trim_start_matches("::"), arguments.join(","))
-        }
-        _ => name.trim_start_matches("::").to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tables: which numbers and which collections can be read as which others.
 
-use tupelo_format::descriptor::TypeName;
+use tupelo_format::type_name::TypeName;
 
 use crate::schema::{Field, Kind, Primitive};
 

@@ -1,6 +1,6 @@
 //! The rules against what ROOT does, and what is read of a field on disk.
 
-use tupelo_format::descriptor::fundamental;
+use tupelo_format::type_name::{TypeName, fundamental};
 
 use super::*;
 use crate::ErrorKind;
@@ -26,7 +26,7 @@ fn field(name: &str, type_name: &str) -> Field {
         return Field::new(name, standard, kind);
     }
     let enumerated = |integer: &str| Kind::Wrapper(Box::new(field("_0", integer)));
-    let parsed = tupelo_format::descriptor::TypeName::parse(&type_name).unwrap();
+    let parsed = TypeName::parse(&type_name).unwrap();
     let item = || Box::new(field("_0", parsed.arguments[0]));
     let number = || parsed.arguments.last().unwrap().parse().unwrap();
     let numbered = |names: &[&str]| -> Vec<Field> {
