@@ -1,0 +1,180 @@
+//! Requests for a path: waits, redirects, and retries.
+
+use std::collections::hash_map::RandomState;
+use std::fmt::{self, Display};
+use std::future::Future;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::channel::Reply;
+use super::connection::{Connection, Terms, Trust};
+use super::failure::Failure;
+use super::message::Request;
+use super::options::Options;
+use super::secret::hide;
+use super::url::{Server, Url};
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime;
+
+/// Maximum number of redirects of a request, as in other clients.
+const MAX_REDIRECTS: usize = 16;
+/// Time before the first retry; it doubles with each one.
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+/// Maximum time between two retries.
+const MAX_BACKOFF: Duration = Duration::from_secs(15);
+/// Minimum time to wait where a server asks for it, so that a server cannot keep the client busy.
+const MIN_WAIT: Duration = Duration::from_millis(20);
+
+/// A URL and how to reach it. `Display` gives the URL as the caller wrote it, without credentials.
+#[derive(Debug)]
+pub(super) struct Client {
+    uri: String,
+    pub(super) url: Url,
+    pub(super) options: Options,
+    trust: Trust,
+    /// The server that failed last, where a redirect had led.
+    failed: Mutex<Option<String>>,
+}
+
+/// Where a request was answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) connection: Connection,
+    /// The URL after redirects.
+    pub(super) url: Url,
+    pub(super) body: Bytes,
+}
+
+impl Client {
+    /// `action` is what the URL is for, for errors.
+    pub(super) fn new(url: &str, options: &Options, action: &'static str) -> Result<Self> {
+        let uri = hide(url);
+        match Url::parse(url) {
+            Ok(url) => {
+                Ok(Self { uri, url, options: options.clone(), trust: Trust::default(), failed: Mutex::new(None) })
+            }
+            Err(failure) => Err(failure.into_error(action, uri)),
+        }
+    }
+
+    /// The next requests ask redirectors for another server than this one.
+    pub(super) fn avoid(&self, server: &Server) {
+        if *server != self.url.server {
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.host.clone());
+        }
+    }
+
+    /// Sends a request for a path to the server of the URL, and to where that redirects it.
+    pub(super) async fn perform(
+        &self,
+        url: &Url,
+        request: impl Fn(&Url) -> Request,
+        limit: usize,
+    ) -> Result<Answer, Failure> {
+        let mut url = url.clone();
+        if let Some(host) = &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
+            let tried = format!("tried={host}");
+            url.opaque = Some(url.opaque.map_or(tried.clone(), |opaque| format!("{opaque}&{tried}")));
+        }
+        let mut terms = Terms { tls: url.tls, is_trusted: true, user: url.user.clone(), login_token: None };
+        for _ in 0..=MAX_REDIRECTS {
+            let connection = Connection::open(&url.server, &terms, &self.options, &self.trust).await;
+            let connection = connection.inspect_err(|_| self.avoid(&url.server))?;
+            match settle(&connection, &request(&url), limit).await.inspect_err(|_| self.avoid(&url.server))? {
+                Reply::Done(body) => return Ok(Answer { connection, url, body }),
+                Reply::Redirect(redirect) => {
+                    let next = url.redirected(&redirect, connection.is_encrypted && url.tls)?;
+                    let is_trusted =
+                        connection.is_trusted && (connection.is_encrypted || next.server == connection.server);
+                    terms = Terms { tls: next.tls, is_trusted, user: next.user.clone(), login_token: redirect.token };
+                    url = next;
+                }
+                other => return Err(unexpected(&other)),
+            }
+        }
+        let reason = format!("more than {MAX_REDIRECTS} redirects, the last one to {}", url.server);
+        Err(Failure::new(ErrorKind::Unavailable, reason))
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.uri)
+    }
+}
+
+/// Sends a request until the server no longer asks to wait. The caller limits the time.
+pub(super) async fn settle(connection: &Connection, request: &Request, limit: usize) -> Result<Reply, Failure> {
+    loop {
+        match connection.channel.call(request, limit).await? {
+            Reply::Wait(time) => sleep(time.max(MIN_WAIT)).await,
+            reply => return Ok(reply),
+        }
+    }
+}
+
+#[cold]
+pub(super) fn unexpected(reply: &Reply) -> Failure {
+    let what = match reply {
+        Reply::Done(_) => "data",
+        Reply::Pages(_) => "pages",
+        Reply::AuthMore => "a request for credentials",
+        Reply::Redirect(_) => "a redirect",
+        Reply::Wait(_) => "a wait",
+    };
+    Failure::transient(ErrorKind::Other, format!("the server unexpectedly sent {what}"))
+}
+
+/// Repeats an attempt until it succeeds, fails finally, or the retries are used up.
+pub(super) async fn retry<T, F: Future<Output = Result<T, Failure>>>(
+    retries: u32,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, Failure> {
+    let start = Instant::now();
+    let mut count = 0;
+    loop {
+        match attempt().await {
+            Err(failure) if failure.is_retryable && count < retries => {
+                sleep(backoff(count)).await;
+                count += 1;
+            }
+            Err(failure) if count > 0 => {
+                let attempts = count + 1;
+                return Err(failure.remark(format_args!("{attempts} attempts in {:.1?}", start.elapsed())));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// The time before a retry: doubled with each one, and between half and all of it at random, so that the clients of a
+/// server that restarts do not come back at once.
+fn backoff(count: u32) -> Duration {
+    let full = FIRST_BACKOFF.saturating_mul(1 << count.min(16)).min(MAX_BACKOFF);
+    // The keys of each state are random.
+    let random = RandomState::new().hash_one(count) % 512;
+    full / 2 + full.mul_f64(random as f64 / 1024.0)
+}
+
+/// Runs a call on the runtime, within the total time of the options.
+pub(super) fn run<T: Send + 'static>(
+    options: &Options,
+    action: impl Into<String>,
+    uri: impl Display,
+    call: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T> {
+    let total = options.total_timeout;
+    let limited = async move {
+        let late = || Failure::new(ErrorKind::Timeout, format!("not finished within {total:?}"));
+        timeout_at(Instant::now() + total, call).await.unwrap_or_else(|_| Err(late()))
+    };
+    match runtime::block_on(limited) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(failure)) => Err(failure.into_error(action, uri)),
+        Err(error) => Err(Error::from_io(action.into(), uri, error)),
+    }
+}

@@ -1,0 +1,95 @@
+//! Pages with checksums: the responses to `kXR_pgread`.
+
+use std::ops::Range;
+
+use super::{Chunk, Malformed};
+
+/// Size of a page. Pages are aligned in the file: the first and the last one of a request may be shorter.
+pub const PAGE_BYTES: u64 = 4096;
+/// Size of the checksum before each page.
+const CHECKSUM_BYTES: usize = 4;
+
+/// Maximum size of all data of the response to a read of pages. Servers may respond in several parts, each with a
+/// shorter first page where the read is not aligned.
+pub fn max_page_response_bytes(chunk: Chunk) -> usize {
+    chunk.len as usize + (chunk.len as usize / PAGE_BYTES as usize + 2) * CHECKSUM_BYTES
+}
+
+/// Collects the pages of a range, in any order.
+#[derive(Debug)]
+pub struct PageBuffer {
+    start: u64,
+    bytes: Vec<u8>,
+    /// What was not received yet, by ascending start.
+    missing: Vec<Range<u64>>,
+    /// Pages with wrong checksums.
+    damaged: Vec<Range<u64>>,
+}
+
+impl PageBuffer {
+    /// A buffer for the range of a request.
+    pub fn new(chunk: Chunk) -> Self {
+        let range = chunk.offset..chunk.offset.saturating_add(chunk.len.into());
+        Self { start: chunk.offset, bytes: vec![0; chunk.len as usize], missing: vec![range], damaged: Vec::new() }
+    }
+
+    /// Adds pages that begin at `offset` of the file, each after its checksum.
+    ///
+    /// # Errors
+    /// [`Malformed`] for pages that were not requested or were already received.
+    pub fn add(&mut self, offset: u64, mut wire: &[u8]) -> Result<(), Malformed> {
+        let mut at = offset;
+        while let Some((checksum, rest)) = wire.split_first_chunk::<CHECKSUM_BYTES>() {
+            let len = rest.len().min((PAGE_BYTES - at % PAGE_BYTES) as usize);
+            let (page, rest) = rest.split_at(len);
+            let index = at.checked_sub(self.start).and_then(|index| usize::try_from(index).ok());
+            let place = index.and_then(|index| self.bytes.get_mut(index..index.checked_add(len)?));
+            let Some(place) = place.filter(|_| len > 0) else { return Err(unexpected(at)) };
+            place.copy_from_slice(page);
+            if crc32c::crc32c(page) != u32::from_be_bytes(*checksum) {
+                self.damaged.push(at..at + len as u64);
+            }
+            at += len as u64;
+            wire = rest;
+        }
+        if !wire.is_empty() {
+            return Err(Malformed::new("the server sent a page without its checksum"));
+        }
+        self.received(offset..at)
+    }
+
+    /// Takes a range out of what is missing, which must have all of it.
+    fn received(&mut self, range: Range<u64>) -> Result<(), Malformed> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let contains = |gap: &Range<u64>| gap.start <= range.start && range.end <= gap.end;
+        let Some(index) = self.missing.iter().position(contains) else { return Err(unexpected(range.start)) };
+        let gap = self.missing.remove(index);
+        let parts = [range.end..gap.end, gap.start..range.start];
+        parts.into_iter().filter(|part| !part.is_empty()).for_each(|part| self.missing.insert(index, part));
+        Ok(())
+    }
+
+    /// The ranges to read again, because their checksums are wrong.
+    pub fn take_damaged(&mut self) -> Vec<Range<u64>> {
+        let damaged = std::mem::take(&mut self.damaged);
+        self.missing.extend(damaged.iter().cloned());
+        damaged
+    }
+
+    /// Number of bytes that were received.
+    pub fn received_bytes(&self) -> u64 {
+        self.bytes.len() as u64 - self.missing.iter().map(|gap| gap.end - gap.start).sum::<u64>()
+    }
+
+    /// The bytes of the range, if all were received.
+    pub fn finish(self) -> Option<Vec<u8>> {
+        (self.missing.is_empty() && self.damaged.is_empty()).then_some(self.bytes)
+    }
+}
+
+#[cold]
+fn unexpected(at: u64) -> Malformed {
+    Malformed::new(format!("the server sent a page at {at} that was not requested"))
+}

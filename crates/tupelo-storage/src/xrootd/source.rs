@@ -1,0 +1,257 @@
+//! Files on XRootD servers as sources.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::task::JoinSet;
+
+use super::client::{Client, retry, run};
+use super::failure::Failure;
+use super::file::{Identity, OpenFile};
+use super::message::{Chunk, ReadLimits};
+use crate::error::{ErrorKind, Result};
+use crate::source::{ByteSource, Hints, checked_len, plan_requests};
+
+/// Ranges at most this many bytes apart (128 KiB) are merged: less than the round trip to a server would cost.
+pub const GAP_BYTES: u64 = 128 << 10;
+/// Maximum size of a request (8 MiB). A vector read requests as much at once.
+pub const MAX_REQUEST_BYTES: u64 = 8 << 20;
+/// Number of concurrent requests on a connection that give the best throughput.
+pub const CONCURRENCY: usize = 8;
+/// Hints for files on XRootD servers.
+pub const HINTS: Hints =
+    Hints { gap_bytes: GAP_BYTES, max_request_bytes: MAX_REQUEST_BYTES, concurrency: CONCURRENCY, is_near: false };
+
+/// A file on an XRootD server as a source.
+///
+/// Size and modification time are those when the file was opened. A lost connection is replaced by another one; if the
+/// file then has another size or time, reads are errors of kind [`ErrorKind::Changed`]. After a fork, the child uses a
+/// connection of its own.
+#[derive(Debug)]
+pub struct XrootdSource {
+    inner: Arc<Inner>,
+    identity: Identity,
+}
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    session: Mutex<Arc<Session>>,
+}
+
+/// What belongs to one process: a child cannot use the connections of its parent.
+#[derive(Debug)]
+struct Session {
+    process: u32,
+    /// Locked while the file is opened, so that it is opened once.
+    file: AsyncMutex<Option<Arc<OpenFile>>>,
+}
+
+impl Session {
+    fn new(file: Option<OpenFile>) -> Arc<Self> {
+        Arc::new(Self { process: std::process::id(), file: AsyncMutex::new(file.map(Arc::new)) })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // Closing the connections of the parent would disturb it.
+            std::mem::forget(std::mem::take(self.file.get_mut()));
+        }
+    }
+}
+
+impl XrootdSource {
+    pub(super) fn open(client: Client) -> Result<Self> {
+        let (uri, options) = (client.to_string(), client.options.clone());
+        let opening = async move {
+            let file = retry(client.options.retries, || OpenFile::open(&client)).await?;
+            Ok((client, file))
+        };
+        let (client, file) = run(&options, "open", uri, opening)?;
+        let identity = file.identity.clone();
+        let session = Session::new(Some(file));
+        Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session) }), identity })
+    }
+
+    /// Reads consecutive and separate ranges, none of them empty, within the size of the file.
+    fn fetch(&self, action: String, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+        let reading = fetch(Arc::clone(&self.inner), self.identity.clone(), ranges);
+        run(&self.inner.client.options, action, self, reading)
+    }
+}
+
+impl Inner {
+    fn session(&self) -> Arc<Session> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if session.process != std::process::id() {
+            *session = Session::new(None);
+        }
+        Arc::clone(&session)
+    }
+
+    /// The open file; it is opened again if the connection was lost.
+    async fn file(&self, identity: &Identity) -> Result<Arc<OpenFile>, Failure> {
+        let session = self.session();
+        let mut current = session.file.lock().await;
+        if let Some(file) = current.as_ref().filter(|file| file.is_usable()) {
+            return Ok(Arc::clone(file));
+        }
+        if let Some(lost) = current.take() {
+            self.client.avoid(lost.server());
+        }
+        // All attempts are made here: those of other requests would only repeat them.
+        let file = retry(self.client.options.retries, || OpenFile::open(&self.client)).await;
+        let file = file.map_err(|failure| Failure { is_retryable: false, ..failure })?;
+        identity.check(&file.identity)?;
+        Ok(Arc::clone(current.insert(Arc::new(file))))
+    }
+
+    /// Forgets a file that a request failed on, unless another request has already replaced it.
+    async fn forget(&self, file: &Arc<OpenFile>) {
+        let session = self.session();
+        let mut current = session.file.lock().await;
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, file)) {
+            self.client.avoid(file.server());
+            *current = None;
+        }
+    }
+}
+
+/// What one request reads, as indices of ranges and as chunks of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Job {
+    /// A part of a range.
+    Read { range: usize, chunk: Chunk },
+    /// Whole ranges.
+    Vector { ranges: Vec<usize>, chunks: Vec<Chunk> },
+}
+
+/// Divides ranges into requests: small ranges into vectors, large ones into parts.
+fn jobs(ranges: &[Range<u64>], limits: ReadLimits) -> Vec<Job> {
+    let chunk = |range: Range<u64>| Chunk { offset: range.start, len: (range.end - range.start) as u32 };
+    let mut jobs = Vec::new();
+    let (mut indices, mut chunks, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for (index, range) in ranges.iter().enumerate() {
+        let len = range.end - range.start;
+        if len > limits.chunk_bytes.into() {
+            // The parts are as large as the requests of other ranges, and end at pages.
+            let end = |at: u64| range.end.min((at + MAX_REQUEST_BYTES) / MAX_REQUEST_BYTES * MAX_REQUEST_BYTES);
+            let mut at = range.start;
+            while at < range.end {
+                jobs.push(Job::Read { range: index, chunk: chunk(at..end(at)) });
+                at = end(at);
+            }
+            continue;
+        }
+        if chunks.len() >= limits.chunks || bytes + len > MAX_REQUEST_BYTES {
+            jobs.push(vector(std::mem::take(&mut indices), std::mem::take(&mut chunks)));
+            bytes = 0;
+        }
+        indices.push(index);
+        chunks.push(chunk(range.clone()));
+        bytes += len;
+    }
+    if !chunks.is_empty() {
+        jobs.push(vector(indices, chunks));
+    }
+    jobs
+}
+
+/// A vector of one range is a plain read, which may have checksums.
+fn vector(ranges: Vec<usize>, chunks: Vec<Chunk>) -> Job {
+    match (&ranges[..], &chunks[..]) {
+        (&[range], &[chunk]) => Job::Read { range, chunk },
+        _ => Job::Vector { ranges, chunks },
+    }
+}
+
+/// The bytes of each range.
+async fn fetch(inner: Arc<Inner>, identity: Identity, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, Failure> {
+    let retries = inner.client.options.retries;
+    let limits = inner.file(&identity).await?.limits;
+    let running = Arc::new(Semaphore::new(CONCURRENCY));
+    let mut requests = JoinSet::new();
+    for (position, job) in jobs(&ranges, limits).into_iter().enumerate() {
+        let (inner, identity, running) = (Arc::clone(&inner), identity.clone(), Arc::clone(&running));
+        requests.spawn(async move {
+            // Never closed.
+            let _permit = running.acquire().await;
+            let answers = retry(retries, || attempt(&inner, &identity, &job)).await?;
+            Ok::<_, Failure>((position, job, answers))
+        });
+    }
+    let mut pieces: Vec<Vec<(usize, Bytes)>> = vec![Vec::new(); ranges.len()];
+    while let Some(finished) = requests.join_next().await {
+        let finished = finished.map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))?;
+        let (position, job, answers) = finished?;
+        let places = match job {
+            Job::Read { range, .. } => vec![range],
+            Job::Vector { ranges, .. } => ranges,
+        };
+        places.into_iter().zip(answers).for_each(|(range, bytes)| pieces[range].push((position, bytes)));
+    }
+    Ok(pieces.into_iter().map(join).collect())
+}
+
+/// The parts of a range as one piece.
+fn join(mut parts: Vec<(usize, Bytes)>) -> Bytes {
+    if parts.len() == 1 {
+        return parts.remove(0).1;
+    }
+    parts.sort_unstable_by_key(|(position, _)| *position);
+    let mut whole = Vec::with_capacity(parts.iter().map(|(_, bytes)| bytes.len()).sum());
+    parts.iter().for_each(|(_, bytes)| whole.extend_from_slice(bytes));
+    whole.into()
+}
+
+async fn attempt(inner: &Inner, identity: &Identity, job: &Job) -> Result<Vec<Bytes>, Failure> {
+    let file = inner.file(identity).await?;
+    let result = match job {
+        Job::Read { chunk, .. } => file.read(*chunk).await.map(|bytes| vec![bytes]),
+        Job::Vector { chunks, .. } => file.read_vector(chunks.clone()).await,
+    };
+    if result.as_ref().is_err_and(|failure| failure.is_retryable) {
+        inner.forget(&file).await;
+    }
+    result
+}
+
+impl fmt::Display for XrootdSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.client.fmt(f)
+    }
+}
+
+impl ByteSource for XrootdSource {
+    fn size(&self) -> Result<u64> {
+        Ok(self.identity.size_bytes)
+    }
+
+    fn hints(&self) -> Hints {
+        HINTS
+    }
+
+    fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
+        if checked_len(&range, self, self.identity.size_bytes)? == 0 {
+            return Ok(Bytes::new());
+        }
+        let action = format!("read bytes {}..{} of", range.start, range.end);
+        let mut answers = self.fetch(action, vec![range])?;
+        Ok(answers.pop().unwrap_or_default())
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        ranges.iter().try_for_each(|range| checked_len(range, self, self.identity.size_bytes).map(|_| ()))?;
+        let plan = plan_requests(self, ranges)?;
+        if plan.requests().is_empty() {
+            return Ok(plan.cut(&[]));
+        }
+        let answers = self.fetch(format!("read {} ranges of", ranges.len()), plan.requests().to_vec())?;
+        Ok(plan.cut(&answers))
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests against the `xrootd` server, and against servers that follow a script.
+
+mod real;
+mod server;
