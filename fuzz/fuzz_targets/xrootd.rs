@@ -1,7 +1,7 @@
 //! Any bytes as the responses of an XRootD server.
 #![no_main]
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use tupelo_storage::xrootd::message::{
     AsyncHeader, Chunk, Handle, Header, Login, Opened, PageBuffer, PageStatus, ProtocolInfo, ReadLimits, Redirect,
@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
 
     // Pages of a range, in two parts; what the first pass finds damaged is sent again.
     let range = Chunk { offset: u64::from(a) << 8, len: u32::from_be_bytes([0, b, c, d]) % MAX_RANGE_BYTES };
-    let mut pages = PageBuffer::new(range);
+    let mut pages = PageBuffer::new(range, BytesMut::new());
     let (front, back) = body.split_at(body.len().min(usize::from(b) << 4));
     let _front = pages.add(range.offset + u64::from(c), front);
     let _back = pages.add(range.offset, back);

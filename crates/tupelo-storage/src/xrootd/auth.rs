@@ -7,8 +7,8 @@ use crate::error::ErrorKind;
 use crate::local::FileSource;
 use crate::source::ByteSource;
 
-/// Maximum size of a token that is read from a file (64 KiB).
-const MAX_TOKEN_BYTES: u64 = 64 << 10;
+/// Maximum size of a token (60 KiB): its length has 16 bits.
+const MAX_TOKEN_BYTES: u64 = 60 << 10;
 
 /// What this client can prove to one server.
 pub(super) struct Identity<'a> {
@@ -35,7 +35,7 @@ impl Identity<'_> {
     /// The token of the options or of the environment.
     fn token(&self) -> Result<Option<String>, Failure> {
         match &self.options.token {
-            Some(token) => Ok(Some(token.trim().to_owned()).filter(|token| !token.is_empty())),
+            Some(token) => check_token(token.trim().to_owned()),
             None => discover(&|name| std::env::var(name).ok(), user_id()),
         }
     }
@@ -67,11 +67,19 @@ impl Identity<'_> {
     }
 }
 
+/// Refuses a token that the protocol cannot carry.
+fn check_token(token: String) -> Result<Option<String>, Failure> {
+    if token.len() as u64 > MAX_TOKEN_BYTES {
+        return Err(Failure::new(ErrorKind::NotSupported, format!("the token has {} bytes", token.len())));
+    }
+    Ok((!token.is_empty()).then_some(token))
+}
+
 /// The token in the environment, as the WLCG bearer token discovery finds it.
 fn discover(variable: &dyn Fn(&str) -> Option<String>, user_id: Option<u32>) -> Result<Option<String>, Failure> {
     let set = |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
     if let Some(token) = set("BEARER_TOKEN") {
-        return Ok(Some(token));
+        return check_token(token);
     }
     if let Some(path) = set("BEARER_TOKEN_FILE") {
         // The user has named this file: that it is missing must not be silent.
@@ -128,4 +136,44 @@ pub(super) fn user_name() -> String {
 fn token_message(token: &str) -> Vec<u8> {
     let len = u16::try_from(token.len() + 1).unwrap_or(u16::MAX);
     [b"ztn\0\0T\0\0", &len.to_be_bytes()[..], token.as_bytes(), b"\0"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn tokens_are_found_in_the_order_of_wlcg() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        fs::write(path("file"), " from-file\n").unwrap();
+        fs::write(path("bt_u4294967295"), "from-runtime").unwrap();
+        let mut variables = vec![("XDG_RUNTIME_DIR", path(""))];
+        let found = |variables: &[(&str, String)]| {
+            let variable =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+            discover(&variable, Some(u32::MAX))
+        };
+        assert_eq!(found(&[]).unwrap(), None);
+        assert_eq!(found(&variables).unwrap().as_deref(), Some("from-runtime"));
+        variables.push(("BEARER_TOKEN_FILE", path("file")));
+        assert_eq!(found(&variables).unwrap().as_deref(), Some("from-file"));
+        variables.push(("BEARER_TOKEN", " from-variable ".to_owned()));
+        assert_eq!(found(&variables).unwrap().as_deref(), Some("from-variable"));
+        variables[2].1 = " ".to_owned();
+        assert_eq!(found(&variables).unwrap().as_deref(), Some("from-file"));
+
+        let missing = found(&[("BEARER_TOKEN_FILE", path("missing"))]).unwrap_err();
+        assert_eq!(missing.kind, ErrorKind::NotFound);
+        assert!(missing.reason.starts_with("BEARER_TOKEN_FILE: cannot open"), "{missing:?}");
+        fs::write(path("file"), vec![b'x'; 100_000]).unwrap();
+        assert_eq!(found(&variables).unwrap_err().kind, ErrorKind::NotSupported);
+    }
+
+    #[test]
+    fn tokens_have_the_layout_of_ztn() {
+        assert_eq!(token_message("abc"), b"ztn\0\0T\0\0\0\x04abc\0");
+    }
 }

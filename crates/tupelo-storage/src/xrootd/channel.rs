@@ -14,16 +14,16 @@ use tokio::time::{Instant, timeout_at};
 
 use super::failure::Failure;
 use super::message::{
-    AsyncHeader, Header, MAX_CONTROL_BYTES, Malformed, PageStatus, Redirect, Request, ServerError, Status, StreamId,
-    parse_wait,
+    AsyncHeader, Header, MAX_CONTROL_BYTES, Malformed, PAGE_BYTES, PageBuffer, PageStatus, Redirect, Request,
+    ServerError, Status, StreamId, parse_wait,
 };
 use crate::error::ErrorKind;
 
 /// Requests that wait to be written.
 const QUEUED_REQUESTS: usize = 32;
 /// Buffer for headers and small responses.
-const READ_BUFFER_BYTES: usize = 64 << 10;
-/// A response whose first part is at least this large (64 KiB) gets all of its buffer at once.
+const READ_BUFFER_BYTES: usize = 128 << 10;
+/// A response of which one part is at least this large (64 KiB) gets all of its buffer at once.
 const LARGE_PART_BYTES: usize = 64 << 10;
 /// Maximum time that a server may postpone a response: a day, so that sums of times do not overflow.
 const MAX_POSTPONE: Duration = Duration::from_secs(86_400);
@@ -33,13 +33,29 @@ const MAX_PENDING: usize = 8192;
 /// The other end of a connection, for reading and for writing.
 pub(super) type Ends = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
+/// Where the response to a request goes, and how large it may be.
+#[derive(Debug)]
+pub(super) enum Room {
+    /// Bytes, and how many there may be.
+    Bytes(BytesMut, usize),
+    /// The pages of a range.
+    Pages(PageBuffer),
+}
+
+impl Room {
+    /// For a response without data of a file.
+    pub(super) fn control() -> Self {
+        Self::Bytes(BytesMut::new(), MAX_CONTROL_BYTES)
+    }
+}
+
 /// The response to a request.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// `kXR_ok` and all parts before it.
-    Done(Bytes),
-    /// Parts of a response of pages, with their offsets.
-    Pages(Vec<(u64, Bytes)>),
+    Done(BytesMut),
+    /// What was received of the pages of a range.
+    Pages(PageBuffer),
     /// The authentication continues.
     AuthMore,
     Redirect(Redirect),
@@ -49,10 +65,8 @@ pub(super) enum Reply {
 
 /// A request without a response.
 struct Pending {
-    /// Bytes that the response may still have.
-    left: usize,
-    bytes: BytesMut,
-    pages: Vec<(u64, Bytes)>,
+    /// Absent while a part of the response is read.
+    room: Option<Room>,
     reply: oneshot::Sender<Result<Reply, Failure>>,
 }
 
@@ -98,10 +112,10 @@ impl Channel {
         Self { shared, outgoing, tasks: [reading.abort_handle(), writing.abort_handle()], patience }
     }
 
-    /// Sends a request and waits for its response, of which at most `limit` bytes are data.
-    pub(super) async fn call(&self, request: &Request, limit: usize) -> Result<Reply, Failure> {
+    /// Sends a request and waits for its response.
+    pub(super) async fn call(&self, request: &Request, room: Room) -> Result<Reply, Failure> {
         let (sender, mut reply) = oneshot::channel();
-        let stream = self.shared.register(limit, sender)?;
+        let stream = self.shared.register(room, sender)?;
         let bytes = request.encode(stream).inspect_err(|_| self.shared.forget(stream))?;
         let sent = Instant::now();
         let exchange = async {
@@ -154,7 +168,7 @@ impl Shared {
         self.heard.fetch_max(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    fn register(&self, limit: usize, reply: oneshot::Sender<Result<Reply, Failure>>) -> Result<StreamId, Failure> {
+    fn register(&self, room: Room, reply: oneshot::Sender<Result<Reply, Failure>>) -> Result<StreamId, Failure> {
         let mut state = self.state();
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
@@ -168,7 +182,7 @@ impl Shared {
         }
         let stream = state.next;
         state.next = stream.wrapping_add(1);
-        state.pending.insert(stream, Pending { left: limit, bytes: BytesMut::new(), pages: Vec::new(), reply });
+        state.pending.insert(stream, Pending { room: Some(room), reply });
         Ok(stream)
     }
 
@@ -188,38 +202,28 @@ impl Shared {
         state.pending.clear();
     }
 
-    /// Takes `len` bytes from what a response may still have. Gives the buffer for them.
-    fn claim(&self, stream: StreamId, len: usize) -> Result<BytesMut, Malformed> {
-        let mut state = self.state();
-        let Some(pending) = state.pending.get_mut(&stream) else { return Err(unknown(stream)) };
-        let left = pending.left;
-        let rest = left.checked_sub(len);
-        pending.left =
-            rest.ok_or_else(|| Malformed(format!("the server sent {len} bytes instead of at most {left}")))?;
-        let mut bytes = std::mem::take(&mut pending.bytes);
-        bytes.reserve(if len >= LARGE_PART_BYTES { left } else { len });
-        Ok(bytes)
+    /// Takes the room of a response, to put a part into it.
+    fn take(&self, stream: StreamId) -> Result<Room, Malformed> {
+        self.state().pending.get_mut(&stream).and_then(|pending| pending.room.take()).ok_or_else(|| unknown(stream))
     }
 
-    /// Adds a part to a response; the last part completes it.
-    fn add(&self, stream: StreamId, is_last: bool, part: impl FnOnce(&mut Pending)) -> Result<(), Malformed> {
-        let mut state = self.state();
-        let pending = state.pending.get_mut(&stream).ok_or_else(|| unknown(stream))?;
-        part(pending);
+    /// Puts it back; the last part completes the response.
+    fn put(&self, stream: StreamId, room: Room, is_last: bool) -> Result<(), Malformed> {
         if !is_last {
+            let mut state = self.state();
+            state.pending.get_mut(&stream).ok_or_else(|| unknown(stream))?.room = Some(room);
             return Ok(());
         }
-        let pending = state.pending.remove(&stream).ok_or_else(|| unknown(stream))?;
-        drop(state);
-        let reply =
-            if pending.pages.is_empty() { Reply::Done(pending.bytes.freeze()) } else { Reply::Pages(pending.pages) };
-        // The caller may have timed out.
-        let _ = pending.reply.send(Ok(reply));
-        Ok(())
+        let reply = match room {
+            Room::Bytes(bytes, _) => Reply::Done(bytes),
+            Room::Pages(pages) => Reply::Pages(pages),
+        };
+        self.complete(stream, Ok(reply))
     }
 
     fn complete(&self, stream: StreamId, reply: Result<Reply, Failure>) -> Result<(), Malformed> {
         let pending = self.state().pending.remove(&stream).ok_or_else(|| unknown(stream))?;
+        // The caller may have timed out.
         let _ = pending.reply.send(reply);
         Ok(())
     }
@@ -286,20 +290,18 @@ impl Incoming<'_> {
         let len = len as usize;
         match status {
             Status::Ok | Status::OkSoFar => {
-                let mut bytes = self.shared.claim(stream, len)?;
-                self.read_into(&mut bytes, len).await?;
-                self.shared.add(stream, status == Status::Ok, |pending| pending.bytes = bytes)?;
+                let mut room = self.shared.take(stream)?;
+                self.part(&mut room, len).await?;
+                self.shared.put(stream, room, status == Status::Ok)?;
             }
             Status::Pages => {
                 let Some(0) = len.checked_sub(PageStatus::BYTES) else {
                     return Err(Malformed(format!("the server sent a status response of {len} bytes")).into());
                 };
                 let part = PageStatus::parse(self.array().await?, stream)?;
-                // Not empty only after parts without pages, which then end up in none.
-                let _ = self.shared.claim(stream, part.len as usize)?;
-                let mut bytes = BytesMut::with_capacity(part.len as usize);
-                self.read_into(&mut bytes, part.len as usize).await?;
-                self.shared.add(stream, part.last, |pending| pending.pages.push((part.offset, bytes.freeze())))?;
+                let mut room = self.shared.take(stream)?;
+                self.pages(&mut room, part).await?;
+                self.shared.put(stream, room, part.last)?;
             }
             Status::AuthMore => {
                 self.control(len).await?;
@@ -322,6 +324,39 @@ impl Incoming<'_> {
                 self.shared.hear(time);
             }
             Status::Attention => return Err(Malformed("the server sent a nested asynchronous message".into()).into()),
+        }
+        Ok(())
+    }
+
+    /// A part of a response of bytes.
+    async fn part(&mut self, room: &mut Room, len: usize) -> Result<(), Failure> {
+        let Room::Bytes(bytes, left) = room else {
+            return Err(Malformed("the server sent bytes instead of pages".to_owned()).into());
+        };
+        let Some(rest) = left.checked_sub(len) else {
+            return Err(Malformed(format!("the server sent {len} bytes instead of at most {left}")).into());
+        };
+        // All of the buffer at once where the response is large.
+        bytes.reserve(if len >= LARGE_PART_BYTES { *left } else { len });
+        *left = rest;
+        self.read_into(bytes, len).await
+    }
+
+    /// A part of a response of pages. They are checked in the buffer of the connection, which stays in the cache.
+    async fn pages(&mut self, room: &mut Room, part: PageStatus) -> Result<(), Failure> {
+        let Room::Pages(pages) = room else {
+            return Err(Malformed("the server sent pages instead of bytes".to_owned()).into());
+        };
+        let (mut at, mut left) = (part.offset, part.len as usize);
+        let mut unit = [0; PAGE_BYTES as usize + 4];
+        while left > 0 {
+            let len = PageBuffer::unit_bytes(at, left);
+            let (page, _) = unit.split_at_mut(len);
+            self.reader.read_exact(page).await?;
+            self.shared.hear(Duration::ZERO);
+            pages.add(at, page)?;
+            at = at.saturating_add(len.saturating_sub(4) as u64);
+            left -= len;
         }
         Ok(())
     }
@@ -354,5 +389,53 @@ impl Incoming<'_> {
             self.shared.hear(Duration::ZERO);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::runtime;
+    use crate::xrootd::message::{Chunk, Handle};
+
+    /// Bytes that are often the start of a response.
+    fn responses() -> impl Strategy<Value = Vec<u8>> {
+        let status = prop_oneof![Just(0_u16), 3999..4009_u16, any::<u16>()];
+        let response =
+            (0..3_u16, status, 0..40_u32, vec(any::<u8>(), 0..40)).prop_map(|(stream, status, len, body)| {
+                [&stream.to_be_bytes()[..], &status.to_be_bytes(), &len.to_be_bytes(), &body].concat()
+            });
+        vec(response, 0..6).prop_map(|responses| responses.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_responses_end_a_request(bytes in responses(), pages: bool) {
+            let reply = runtime::block_on(async move {
+                let (client, mut server) = tokio::io::duplex(1 << 16);
+                let (reader, writer) = tokio::io::split(client);
+                let channel = Channel::new((Box::new(reader), Box::new(writer)), Duration::from_secs(5));
+                let chunk = Chunk { offset: 0, len: 20 };
+                let read = Request::Read { handle: Handle([0; 4]), chunk };
+                let room = if pages {
+                    Room::Pages(PageBuffer::new(chunk, BytesMut::new()))
+                } else {
+                    Room::Bytes(BytesMut::new(), 20)
+                };
+                let respond = async move {
+                    server.read_exact(&mut [0; 24]).await.unwrap();
+                    server.write_all(&bytes).await.unwrap();
+                    drop(server);
+                };
+                tokio::spawn(respond);
+                channel.call(&read, room).await
+            });
+            if let Ok(Reply::Done(bytes)) = reply.unwrap() {
+                prop_assert!(bytes.len() <= 20);
+            }
+        }
     }
 }

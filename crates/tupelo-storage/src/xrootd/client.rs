@@ -7,10 +7,10 @@ use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::channel::Reply;
+use super::channel::{Reply, Room};
 use super::connection::{Connection, Terms, Trust};
 use super::failure::Failure;
 use super::message::Request;
@@ -46,7 +46,7 @@ pub(super) struct Answer {
     pub(super) connection: Connection,
     /// The URL after redirects.
     pub(super) url: Url,
-    pub(super) body: Bytes,
+    pub(super) body: BytesMut,
 }
 
 impl Client {
@@ -73,7 +73,7 @@ impl Client {
         &self,
         url: &Url,
         request: impl Fn(&Url) -> Request,
-        limit: usize,
+        room: impl Fn() -> Room + Copy,
     ) -> Result<Answer, Failure> {
         let mut url = url.clone();
         if let Some(host) = &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -84,7 +84,7 @@ impl Client {
         for _ in 0..=MAX_REDIRECTS {
             let connection = Connection::open(&url.server, &terms, &self.options, &self.trust).await;
             let connection = connection.inspect_err(|_| self.avoid(&url.server))?;
-            match settle(&connection, &request(&url), limit).await.inspect_err(|_| self.avoid(&url.server))? {
+            match settle(&connection, &request(&url), room).await.inspect_err(|_| self.avoid(&url.server))? {
                 Reply::Done(body) => return Ok(Answer { connection, url, body }),
                 Reply::Redirect(redirect) => {
                     let next = url.redirected(&redirect, connection.is_encrypted && url.tls)?;
@@ -108,9 +108,13 @@ impl fmt::Display for Client {
 }
 
 /// Sends a request until the server no longer asks to wait. The caller limits the time.
-pub(super) async fn settle(connection: &Connection, request: &Request, limit: usize) -> Result<Reply, Failure> {
+pub(super) async fn settle(
+    connection: &Connection,
+    request: &Request,
+    mut room: impl FnMut() -> Room,
+) -> Result<Reply, Failure> {
     loop {
-        match connection.channel.call(request, limit).await? {
+        match connection.channel.call(request, room()).await? {
             Reply::Wait(time) => sleep(time.max(MIN_WAIT)).await,
             reply => return Ok(reply),
         }

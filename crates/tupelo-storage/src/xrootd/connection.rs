@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto, pki_types::ServerName};
 
 use super::auth::{Identity, user_name};
-use super::channel::{Channel, Ends, Reply};
+use super::channel::{Channel, Ends, Reply, Room};
 use super::failure::Failure;
 use super::message::{
     HANDSHAKE, Header, Login, MAX_CONTROL_BYTES, ProtocolInfo, Request, ServerError, Status, Tls, flags,
@@ -126,7 +126,7 @@ impl Connection {
         let user = terms.user.clone().unwrap_or_else(user_name);
         let token = terms.login_token.clone().unwrap_or_default();
         let login = Request::Login { user: user.clone(), process: std::process::id(), parameters: token };
-        let Reply::Done(body) = self.channel.call(&login, MAX_CONTROL_BYTES).await? else {
+        let Reply::Done(body) = self.channel.call(&login, Room::control()).await? else {
             return Err(unexpected(&login));
         };
         let protocols = Login::parse(&body)?.protocols;
@@ -138,7 +138,7 @@ impl Connection {
         for (protocol, _) in &protocols {
             let Some(credentials) = identity.credentials(protocol)? else { continue };
             let request = Request::Auth { protocol: protocol.clone(), credentials };
-            match self.channel.call(&request, MAX_CONTROL_BYTES).await {
+            match self.channel.call(&request, Room::control()).await {
                 Ok(Reply::Done(_)) => return Ok(Attempt::Ready(self)),
                 Ok(_) => return Err(unexpected(&request)),
                 Err(failure) if failure.kind == ErrorKind::Denied => refused = Some(failure),

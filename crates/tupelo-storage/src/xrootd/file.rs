@@ -2,15 +2,14 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
-use super::channel::Reply;
+use super::channel::{Reply, Room};
 use super::client::{Client, settle, unexpected};
 use super::connection::Connection;
 use super::failure::Failure;
 use super::message::{
-    Chunk, Handle, MAX_CONTROL_BYTES, Opened, PageBuffer, ReadLimits, Request, Stat, flags, max_page_response_bytes,
-    parse_vector, vector_response_bytes,
+    Chunk, Handle, Opened, PageBuffer, ReadLimits, Request, Stat, flags, parse_vector, vector_response_bytes,
 };
 use super::url::{Server, Url};
 use crate::error::ErrorKind;
@@ -55,7 +54,7 @@ impl OpenFile {
     pub(super) async fn open(client: &Client) -> Result<Self, Failure> {
         let options = flags::OPEN_READ | flags::OPEN_STAT | flags::OPEN_ASYNC;
         let open = |url: &Url| Request::Open { path: url.request_path(), options, mode: 0 };
-        let answer = client.perform(&client.url, open, MAX_CONTROL_BYTES).await?;
+        let answer = client.perform(&client.url, open, Room::control).await?;
         let connection = answer.connection;
         let opened = Opened::parse(&answer.body)?;
         let stat = match opened.stat {
@@ -67,7 +66,7 @@ impl OpenFile {
             return Err(Failure::new(ErrorKind::NotSupported, what));
         }
         // What is not known has defaults.
-        let limits = match settle(&connection, &Request::Limits, MAX_CONTROL_BYTES).await {
+        let limits = match settle(&connection, &Request::Limits, Room::control).await {
             Ok(Reply::Done(body)) => ReadLimits::parse(&body),
             Err(failure) if connection.channel.is_closed() => return Err(failure),
             _ => ReadLimits::default(),
@@ -92,40 +91,48 @@ impl OpenFile {
         self.connection.has_pages && !self.connection.is_encrypted
     }
 
-    /// Reads one range, by `kXR_pgread` if the server has it.
-    pub(super) async fn read(&self, chunk: Chunk) -> Result<Bytes, Failure> {
+    /// Reads one range, by `kXR_pgread` if the server has it. `buffer` is memory for it, if there is any.
+    pub(super) async fn read(&self, chunk: Chunk, mut buffer: BytesMut) -> Result<BytesMut, Failure> {
         if self.has_pages() {
-            return self.read_pages(chunk).await;
+            return self.read_pages(chunk, buffer).await;
         }
+        let len = chunk.len as usize;
         let request = Request::Read { handle: self.handle, chunk };
-        let bytes = self.data(&request, chunk.len as usize).await?;
-        if bytes.len() < chunk.len as usize { Err(short(bytes.len() as u64, chunk)) } else { Ok(bytes) }
+        let room = || Room::Bytes(std::mem::take(&mut buffer), len);
+        let bytes = self.data(&request, room).await?;
+        if bytes.len() < len { Err(short(bytes.len() as u64, chunk)) } else { Ok(bytes) }
     }
 
-    async fn read_pages(&self, chunk: Chunk) -> Result<Bytes, Failure> {
-        let mut buffer = PageBuffer::new(chunk);
-        self.fetch_pages(chunk, false, &mut buffer).await?;
-        let mut damaged = buffer.take_damaged();
+    async fn read_pages(&self, chunk: Chunk, buffer: BytesMut) -> Result<BytesMut, Failure> {
+        let mut pages = self.fetch_pages(chunk, false, buffer).await?;
+        let mut damaged = pages.take_damaged();
         for _ in 0..PAGE_RETRIES {
             for Range { start, end } in std::mem::take(&mut damaged) {
                 // A page.
                 let chunk = Chunk { offset: start, len: (end - start) as u32 };
-                self.fetch_pages(chunk, true, &mut buffer).await?;
+                let mut again = self.fetch_pages(chunk, true, BytesMut::new()).await?;
+                if again.take_damaged().is_empty()
+                    && let Some(page) = again.finish()
+                {
+                    pages.replace(start, &page)?;
+                } else {
+                    damaged.push(start..end);
+                }
             }
-            damaged = buffer.take_damaged();
         }
         if let Some(page) = damaged.first() {
             let reason = format!("the page at {} has a wrong checksum", page.start);
             return Err(Failure::transient(ErrorKind::Other, reason));
         }
-        let received = buffer.received_bytes();
-        buffer.finish().map(Bytes::from).ok_or_else(|| short(received, chunk))
+        let received = pages.received_bytes();
+        pages.finish().ok_or_else(|| short(received, chunk))
     }
 
-    async fn fetch_pages(&self, chunk: Chunk, retry: bool, buffer: &mut PageBuffer) -> Result<(), Failure> {
+    async fn fetch_pages(&self, chunk: Chunk, retry: bool, mut buffer: BytesMut) -> Result<PageBuffer, Failure> {
         let request = Request::ReadPages { handle: self.handle, chunk, retry };
-        match settle(&self.connection, &request, max_page_response_bytes(chunk)).await? {
-            Reply::Pages(parts) => Ok(parts.iter().try_for_each(|(offset, wire)| buffer.add(*offset, wire))?),
+        let room = || Room::Pages(PageBuffer::new(chunk, std::mem::take(&mut buffer)));
+        match settle(&self.connection, &request, room).await? {
+            Reply::Pages(pages) => Ok(pages),
             other => Err(self.redirected(&other)),
         }
     }
@@ -134,13 +141,13 @@ impl OpenFile {
     pub(super) async fn read_vector(&self, chunks: Vec<Chunk>) -> Result<Vec<Bytes>, Failure> {
         let limit = vector_response_bytes(&chunks);
         let request = Request::ReadVector { handle: self.handle, chunks };
-        let body = self.data(&request, limit).await?;
+        let body = self.data(&request, || Room::Bytes(BytesMut::new(), limit)).await?;
         let Request::ReadVector { chunks, .. } = request else { return Ok(Vec::new()) };
-        Ok(parse_vector(body, self.handle, &chunks)?)
+        Ok(parse_vector(body.freeze(), self.handle, &chunks)?)
     }
 
-    async fn data(&self, request: &Request, limit: usize) -> Result<Bytes, Failure> {
-        match settle(&self.connection, request, limit).await? {
+    async fn data(&self, request: &Request, room: impl FnMut() -> Room) -> Result<BytesMut, Failure> {
+        match settle(&self.connection, request, room).await? {
             Reply::Done(bytes) => Ok(bytes),
             other => Err(self.redirected(&other)),
         }
@@ -157,7 +164,7 @@ impl OpenFile {
 
 /// The size and time of a path.
 pub(super) async fn stat(connection: &Connection, path: String) -> Result<Stat, Failure> {
-    match settle(connection, &Request::Stat { path }, MAX_CONTROL_BYTES).await? {
+    match settle(connection, &Request::Stat { path }, Room::control).await? {
         Reply::Done(body) => Ok(Stat::parse(&body)?),
         other => Err(unexpected(&other)),
     }

@@ -17,7 +17,7 @@ pub(super) fn with_opaque(path: &str, opaque: Option<&str>) -> String {
 
 /// Whether a parameter of opaque information is a credential.
 pub(super) fn is_secret(parameter: &str) -> bool {
-    let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+    let (name, value) = parameter.split_once('=').unwrap_or(("", parameter));
     let (name, value) = (name.to_ascii_lowercase(), value.to_ascii_lowercase());
     SECRET_NAMES.iter().any(|secret| name.contains(secret)) || SECRET_VALUES.iter().any(|s| value.starts_with(s))
 }
@@ -47,16 +47,39 @@ pub(super) fn hide(text: &str) -> String {
 
 /// A message of a server without the credentials that it may repeat.
 pub(super) fn hide_in_message(message: &str) -> String {
-    let word = |word: &str| {
-        let (before, parameters) = match word.find(['?', '&']) {
-            Some(at) => word.split_at(at + 1),
-            None => ("", word),
-        };
-        let jwt = parameters.to_ascii_lowercase().contains("eyj");
-        format!(
-            "{before}{}",
-            if jwt && !parameters.contains('=') { HIDDEN.to_owned() } else { hide_parameters(parameters) }
-        )
+    let hide_word = |word: &str| {
+        let (before, rest) = word.split_at(word.find(['?', '&']).map_or(0, |at| at + 1));
+        let lower = rest.to_ascii_lowercase();
+        if rest.contains('=') {
+            format!("{before}{}", hide_parameters(rest))
+        } else if SECRET_VALUES[1..].iter().any(|start| lower.contains(start)) {
+            format!("{before}{HIDDEN}")
+        } else {
+            word.to_owned()
+        }
     };
-    message.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    message.split(' ').map(hide_word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_hidden_wherever_they_are() {
+        for (shown, hidden) in [
+            ("root://h//x?authz=Bearer%20abc&svc=1", "root://h//x?authz=***&svc=1"),
+            ("root://user:pw@h:1//x", "root://h:1//x"),
+            ("root://h//x?a=Bearer%20abc", "root://h//x?a=***"),
+            ("root://h//x?xrd.wantprot=unix", "root://h//x?xrd.wantprot=unix"),
+            ("root://h//x?access_token=y&eyJhbGciOi", "root://h//x?access_token=***&***"),
+            ("/data/x@y/z", "/data/x@y/z"),
+        ] {
+            assert_eq!(hide(shown), hidden);
+        }
+        assert_eq!(
+            hide_in_message("the key of eyJhb.eyJz.s is unknown; /x?authz=Bearer eyJhb.eyJz.s"),
+            "the key of *** is unknown; /x?authz=*** ***"
+        );
+    }
 }

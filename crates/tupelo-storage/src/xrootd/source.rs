@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::JoinSet;
 
@@ -176,44 +176,64 @@ async fn fetch(inner: Arc<Inner>, identity: Identity, ranges: Vec<Range<u64>>) -
     let limits = inner.file(&identity).await?.limits;
     let running = Arc::new(Semaphore::new(CONCURRENCY));
     let mut requests = JoinSet::new();
-    for (position, job) in jobs(&ranges, limits).into_iter().enumerate() {
+    let mut memory: Vec<BytesMut> = vec![BytesMut::new(); ranges.len()];
+    for job in jobs(&ranges, limits) {
+        let mut buffer = BytesMut::new();
+        if let Job::Read { range, chunk } = &job {
+            let memory = &mut memory[*range];
+            if memory.capacity() == 0 {
+                memory.reserve((ranges[*range].end - ranges[*range].start) as usize);
+            }
+            let rest = memory.split_off(memory.capacity().min(chunk.len as usize));
+            buffer = std::mem::replace(memory, rest);
+        }
         let (inner, identity, running) = (Arc::clone(&inner), identity.clone(), Arc::clone(&running));
         requests.spawn(async move {
             // Never closed.
             let _permit = running.acquire().await;
-            let answers = retry(retries, || attempt(&inner, &identity, &job)).await?;
-            Ok::<_, Failure>((position, job, answers))
+            let answers = retry(retries, || attempt(&inner, &identity, &job, std::mem::take(&mut buffer))).await?;
+            Ok::<_, Failure>((job, answers))
         });
     }
-    let mut pieces: Vec<Vec<(usize, Bytes)>> = vec![Vec::new(); ranges.len()];
+    let mut answers = vec![Bytes::new(); ranges.len()];
+    let mut parts: Vec<Vec<(u64, BytesMut)>> = vec![Vec::new(); ranges.len()];
     while let Some(finished) = requests.join_next().await {
-        let finished = finished.map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))?;
-        let (position, job, answers) = finished?;
-        let places = match job {
-            Job::Read { range, .. } => vec![range],
-            Job::Vector { ranges, .. } => ranges,
-        };
-        places.into_iter().zip(answers).for_each(|(range, bytes)| pieces[range].push((position, bytes)));
+        match finished.map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))?? {
+            (Job::Read { range, chunk }, Found::Range(bytes)) => parts[range].push((chunk.offset, bytes)),
+            (Job::Vector { ranges, .. }, Found::Vector(found)) => {
+                ranges.into_iter().zip(found).for_each(|(range, bytes)| answers[range] = bytes);
+            }
+            // An attempt finds what its job is for.
+            _ => {}
+        }
     }
-    Ok(pieces.into_iter().map(join).collect())
+    for (answer, parts) in answers.iter_mut().zip(parts).filter(|(_, parts)| !parts.is_empty()) {
+        *answer = join(parts);
+    }
+    Ok(answers)
 }
 
-/// The parts of a range as one piece.
-fn join(mut parts: Vec<(usize, Bytes)>) -> Bytes {
-    if parts.len() == 1 {
-        return parts.remove(0).1;
-    }
-    parts.sort_unstable_by_key(|(position, _)| *position);
-    let mut whole = Vec::with_capacity(parts.iter().map(|(_, bytes)| bytes.len()).sum());
-    parts.iter().for_each(|(_, bytes)| whole.extend_from_slice(bytes));
-    whole.into()
+/// The parts of a range as one piece; without copying if they are in one piece of memory.
+fn join(mut parts: Vec<(u64, BytesMut)>) -> Bytes {
+    parts.sort_unstable_by_key(|(offset, _)| *offset);
+    let join = |mut whole: BytesMut, (_, part)| {
+        whole.unsplit(part);
+        whole
+    };
+    parts.into_iter().fold(BytesMut::new(), join).freeze()
 }
 
-async fn attempt(inner: &Inner, identity: &Identity, job: &Job) -> Result<Vec<Bytes>, Failure> {
+/// What a job found.
+enum Found {
+    Range(BytesMut),
+    Vector(Vec<Bytes>),
+}
+
+async fn attempt(inner: &Inner, identity: &Identity, job: &Job, buffer: BytesMut) -> Result<Found, Failure> {
     let file = inner.file(identity).await?;
     let result = match job {
-        Job::Read { chunk, .. } => file.read(*chunk).await.map(|bytes| vec![bytes]),
-        Job::Vector { chunks, .. } => file.read_vector(chunks.clone()).await,
+        Job::Read { chunk, .. } => file.read(*chunk, buffer).await.map(Found::Range),
+        Job::Vector { chunks, .. } => file.read_vector(chunks.clone()).await.map(Found::Vector),
     };
     if result.as_ref().is_err_and(|failure| failure.is_retryable) {
         inner.forget(&file).await;

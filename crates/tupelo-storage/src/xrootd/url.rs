@@ -140,3 +140,46 @@ impl fmt::Debug for Url {
         write!(f, "Url({self})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redirect(target: &str, port: i32, opaque: Option<&str>) -> Redirect {
+        Redirect { target: target.to_owned(), port, opaque: opaque.map(str::to_owned), token: None }
+    }
+
+    #[test]
+    fn urls_are_parsed_as_users_write_them() {
+        for (text, shown) in [
+            ("root://host//data/x.root", "root://host:1094//data/x.root"),
+            ("root://host/data/x.root", "root://host:1094//data/x.root"),
+            ("XROOTS://user@host:2000///x", "roots://host:2000//x"),
+            ("root://[::1]:1095//x?a=1?b", "root://[::1]:1095//x?a=1?b"),
+            ("xroot://host", "root://host:1094//"),
+            ("root://host//x?", "root://host:1094//x"),
+        ] {
+            assert_eq!(Url::parse(text).unwrap().to_string(), shown);
+        }
+        let url = Url::parse("root://me:secret@host//a b?authz=x").unwrap();
+        assert_eq!((url.user.as_deref(), url.request_path().as_str()), (Some("me"), "/a b?authz=x"));
+        assert_eq!(format!("{url:?}"), "Url(root://host:1094//a b?authz=***)");
+    }
+
+    #[test]
+    fn redirects_keep_path_parameters_and_encryption() {
+        let url = Url::parse("roots://host//x?a=1&authz=t").unwrap();
+        let to = url.redirected(&redirect("other", 0, Some("a=2&b=3")), true).unwrap();
+        assert_eq!(to.request_path(), "/x?a=2&b=3&authz=t");
+        assert_eq!(to.to_string(), "roots://other:1094//x?a=2&b=3&authz=***");
+        let to = url.redirected(&redirect("root://other:5//y", -1, None), false).unwrap();
+        assert_eq!((to.request_path().as_str(), to.tls), ("/y?a=1", true));
+        let to = url.redirected(&redirect("root://other", -1, None), false).unwrap();
+        assert_eq!(to.request_path(), "/x?a=1");
+        let to = url.redirected(&redirect("[::1]", 7, None), false).unwrap();
+        assert_eq!(to.server.to_string(), "[::1]:7");
+        // The same server has seen the credentials.
+        let to = url.redirected(&redirect("host", 1094, None), false).unwrap();
+        assert_eq!(to.request_path(), "/x?a=1&authz=t");
+    }
+}

@@ -13,7 +13,7 @@ mod tests;
 
 use std::fmt;
 
-pub use pages::{PAGE_BYTES, PageBuffer, max_page_response_bytes};
+pub use pages::{PAGE_BYTES, PageBuffer};
 pub use request::{Chunk, HANDSHAKE, Request, Tls, flags};
 pub use response::{
     AsyncHeader, Header, Listed, Login, Opened, PageStatus, ProtocolInfo, ReadLimits, Redirect, ServerError, Stat,

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use bytes::BytesMut;
+
 use super::{Chunk, Malformed};
 
 /// Size of a page. Pages are aligned in the file: the first and the last one of a request may be shorter.
@@ -9,17 +11,11 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Size of the checksum before each page.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Maximum size of all data of the response to a read of pages. Servers may respond in several parts, each with a
-/// shorter first page where the read is not aligned.
-pub fn max_page_response_bytes(chunk: Chunk) -> usize {
-    chunk.len as usize + (chunk.len as usize / PAGE_BYTES as usize + 2) * CHECKSUM_BYTES
-}
-
 /// Collects the pages of a range, in any order.
 #[derive(Debug)]
 pub struct PageBuffer {
     start: u64,
-    bytes: Vec<u8>,
+    bytes: BytesMut,
     /// What was not received yet, by ascending start.
     missing: Vec<Range<u64>>,
     /// Pages with wrong checksums.
@@ -27,10 +23,16 @@ pub struct PageBuffer {
 }
 
 impl PageBuffer {
-    /// A buffer for the range of a request.
-    pub fn new(chunk: Chunk) -> Self {
+    /// A buffer for the range of a request, in memory that may already be there.
+    pub fn new(chunk: Chunk, mut bytes: BytesMut) -> Self {
         let range = chunk.offset..chunk.offset.saturating_add(chunk.len.into());
-        Self { start: chunk.offset, bytes: vec![0; chunk.len as usize], missing: vec![range], damaged: Vec::new() }
+        bytes.resize(chunk.len as usize, 0);
+        Self { start: chunk.offset, bytes, missing: vec![range], damaged: Vec::new() }
+    }
+
+    /// The size of the page that begins at an offset, of which at most `left` bytes with its checksum follow.
+    pub fn unit_bytes(at: u64, left: usize) -> usize {
+        left.min((PAGE_BYTES - at % PAGE_BYTES) as usize + CHECKSUM_BYTES)
     }
 
     /// Adds pages that begin at `offset` of the file, each after its checksum.
@@ -40,22 +42,34 @@ impl PageBuffer {
     pub fn add(&mut self, offset: u64, mut wire: &[u8]) -> Result<(), Malformed> {
         let mut at = offset;
         while let Some((checksum, rest)) = wire.split_first_chunk::<CHECKSUM_BYTES>() {
-            let len = rest.len().min((PAGE_BYTES - at % PAGE_BYTES) as usize);
-            let (page, rest) = rest.split_at(len);
-            let index = at.checked_sub(self.start).and_then(|index| usize::try_from(index).ok());
-            let place = index.and_then(|index| self.bytes.get_mut(index..index.checked_add(len)?));
-            let Some(place) = place.filter(|_| len > 0) else { return Err(unexpected(at)) };
-            place.copy_from_slice(page);
+            let (page, rest) = rest.split_at(Self::unit_bytes(at, wire.len()) - CHECKSUM_BYTES);
+            self.place(at, page)?;
             if crc32c::crc32c(page) != u32::from_be_bytes(*checksum) {
-                self.damaged.push(at..at + len as u64);
+                self.damaged.push(at..at + page.len() as u64);
             }
-            at += len as u64;
+            at += page.len() as u64;
             wire = rest;
         }
         if !wire.is_empty() {
             return Err(Malformed::new("the server sent a page without its checksum"));
         }
         self.received(offset..at)
+    }
+
+    /// Puts a page that was read again where a damaged one was.
+    ///
+    /// # Errors
+    /// [`Malformed`] unless [`take_damaged`](Self::take_damaged) gave the range of this page.
+    pub fn replace(&mut self, offset: u64, page: &[u8]) -> Result<(), Malformed> {
+        self.place(offset, page)?;
+        self.received(offset..offset + page.len() as u64)
+    }
+
+    fn place(&mut self, at: u64, page: &[u8]) -> Result<(), Malformed> {
+        let index = at.checked_sub(self.start).and_then(|index| usize::try_from(index).ok());
+        let place = index.and_then(|index| self.bytes.get_mut(index..index.checked_add(page.len())?));
+        place.filter(|_| !page.is_empty()).ok_or_else(|| unexpected(at))?.copy_from_slice(page);
+        Ok(())
     }
 
     /// Takes a range out of what is missing, which must have all of it.
@@ -71,6 +85,12 @@ impl PageBuffer {
         Ok(())
     }
 
+    /// The range of the request.
+    pub fn chunk(&self) -> Chunk {
+        // As long as the request.
+        Chunk { offset: self.start, len: self.bytes.len() as u32 }
+    }
+
     /// The ranges to read again, because their checksums are wrong.
     pub fn take_damaged(&mut self) -> Vec<Range<u64>> {
         let damaged = std::mem::take(&mut self.damaged);
@@ -84,7 +104,7 @@ impl PageBuffer {
     }
 
     /// The bytes of the range, if all were received.
-    pub fn finish(self) -> Option<Vec<u8>> {
+    pub fn finish(self) -> Option<BytesMut> {
         (self.missing.is_empty() && self.damaged.is_empty()).then_some(self.bytes)
     }
 }
