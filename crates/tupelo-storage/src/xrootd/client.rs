@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::channel::{Reply, Room};
 use super::connection::{Connection, Terms, Trust};
+use super::connection::{Reply, Room};
 use super::failure::Failure;
 use super::message::Request;
 use super::options::Options;

@@ -71,18 +71,25 @@ impl From<io::Error> for Failure {
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         let (kind, is_retryable) = match error.code {
-            // Argument invalid, missing or too long; not a file; a directory.
+            // Locked, or opened by a writer.
             3003 | 3020 => (ErrorKind::Busy, false),
             // A handle that the server no longer knows.
             3004 => (ErrorKind::Unavailable, true),
-            // Errors of the disk: another server may have a copy.
-            3005 | 3007 | 3012 => (ErrorKind::Other, true),
+            // Errors of a disk or of the server: another one may have a copy.
+            3007 | 3012 => (ErrorKind::Other, true),
+            // Memory, no server, overloaded.
             3008 | 3014 | 3024 => (ErrorKind::Unavailable, true),
+            // A full disk, a quota.
             3009 | 3021 => (ErrorKind::NoSpace, false),
+            // Not authorized, a missing signature, read only, a demand for TLS, failed authentication.
             3010 | 3022 | 3025 | 3028 | 3030 => (ErrorKind::Denied, false),
+            // Not found, no copies left.
             3011 | 3029 => (ErrorKind::NotFound, false),
+            // Unsupported, not a file, a directory.
             3013 | 3015 | 3016 => (ErrorKind::NotSupported, false),
+            // Exists.
             3018 => (ErrorKind::Changed, false),
+            // Timeouts in the server.
             3034 | 3035 => (ErrorKind::Timeout, true),
             _ => (ErrorKind::Other, false),
         };

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::channel::{Reply, Room};
 use super::client::{Client, settle, unexpected};
 use super::connection::Connection;
+use super::connection::{Reply, Room};
 use super::failure::Failure;
 use super::message::{
     Chunk, Handle, Opened, PageBuffer, ReadLimits, Request, Stat, flags, parse_vector, vector_response_bytes,

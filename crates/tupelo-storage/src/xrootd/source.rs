@@ -235,10 +235,14 @@ async fn attempt(inner: &Inner, identity: &Identity, job: &Job, buffer: BytesMut
         Job::Read { chunk, .. } => file.read(*chunk, buffer).await.map(Found::Range),
         Job::Vector { chunks, .. } => file.read_vector(chunks.clone()).await.map(Found::Vector),
     };
-    if result.as_ref().is_err_and(|failure| failure.is_retryable) {
-        inner.forget(&file).await;
+    match result {
+        // A server reports a file that was truncated like a broken disk: opening it again shows which it is.
+        Err(failure) if failure.is_retryable || failure.kind == ErrorKind::Other => {
+            inner.forget(&file).await;
+            Err(Failure { is_retryable: true, ..failure })
+        }
+        result => result,
     }
-    result
 }
 
 impl fmt::Display for XrootdSource {

@@ -153,6 +153,13 @@ pub enum Request {
         /// What to write.
         bytes: Bytes,
     },
+    /// `kXR_truncate`.
+    Truncate {
+        /// The open file.
+        handle: Handle,
+        /// Its new size in bytes.
+        size_bytes: u64,
+    },
     /// `kXR_sync`.
     Sync {
         /// The open file.
@@ -195,6 +202,7 @@ impl Request {
             Self::List { .. } => "kXR_dirlist",
             Self::Close { .. } => "kXR_close",
             Self::Write { .. } => "kXR_write",
+            Self::Truncate { .. } => "kXR_truncate",
             Self::Sync { .. } => "kXR_sync",
             Self::Rename { .. } => "kXR_mv",
             Self::Remove { .. } => "kXR_rm",
@@ -217,6 +225,7 @@ impl Request {
             Self::Stat { .. } => 3017,
             Self::Write { .. } => 3019,
             Self::ReadVector { .. } => 3025,
+            Self::Truncate { .. } => 3028,
             Self::ReadPages { .. } => 3030,
         }
     }
@@ -286,6 +295,9 @@ impl Request {
             Self::Write { handle, offset: at, bytes } => {
                 body.put(&handle.0).put(&offset(*at)?);
                 payload = bytes.to_vec();
+            }
+            Self::Truncate { handle, size_bytes } => {
+                body.put(&handle.0).put(&offset(*size_bytes)?);
             }
             Self::Rename { from, to } => {
                 let from_len = i16::try_from(from.len()).map_err(|_| Malformed::new("the path is too long"))?;

@@ -4,3 +4,4 @@ mod fake;
 mod real;
 mod script;
 mod server;
+mod writing;

@@ -1,8 +1,8 @@
 //! Authentication: which protocol a server accepts that this client has credentials for.
 
-use super::failure::Failure;
-use super::options::Options;
-use super::url::Server;
+use super::super::failure::Failure;
+use super::super::options::Options;
+use super::super::url::Server;
 use crate::error::ErrorKind;
 use crate::local::FileSource;
 use crate::source::ByteSource;

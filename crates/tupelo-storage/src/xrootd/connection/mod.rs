@@ -1,5 +1,8 @@
 //! Connections: from a host name to a server that accepts requests.
 
+mod auth;
+mod channel;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,8 +13,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto, pki_types::ServerName};
 
-use super::auth::{Identity, user_name};
-use super::channel::{Channel, Ends, Reply, Room};
+pub(super) use channel::{Reply, Room};
+
 use super::failure::Failure;
 use super::message::{
     HANDSHAKE, Header, Login, MAX_CONTROL_BYTES, ProtocolInfo, Request, ServerError, Status, Tls, flags,
@@ -19,6 +22,8 @@ use super::message::{
 use super::options::Options;
 use super::url::Server;
 use crate::error::ErrorKind;
+use auth::{Identity, user_name};
+use channel::{Channel, Ends};
 
 /// Where grid sites keep the certificates of their authorities, unless `X509_CERT_DIR` names another folder.
 const GRID_CERTIFICATES: &str = "/etc/grid-security/certificates";

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::failure::Failure;
-use super::message::{
+use super::super::failure::Failure;
+use super::super::message::{
     AsyncHeader, Header, MAX_CONTROL_BYTES, Malformed, PAGE_BYTES, PageBuffer, PageStatus, Redirect, Request,
     ServerError, Status, StreamId, parse_wait,
 };
@@ -31,11 +31,11 @@ const MAX_POSTPONE: Duration = Duration::from_secs(86_400);
 const MAX_PENDING: usize = 8192;
 
 /// The other end of a connection, for reading and for writing.
-pub(super) type Ends = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+pub(in crate::xrootd) type Ends = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 /// Where the response to a request goes, and how large it may be.
 #[derive(Debug)]
-pub(super) enum Room {
+pub(in crate::xrootd) enum Room {
     /// Bytes, and how many there may be.
     Bytes(BytesMut, usize),
     /// The pages of a range.
@@ -44,14 +44,14 @@ pub(super) enum Room {
 
 impl Room {
     /// For a response without data of a file.
-    pub(super) fn control() -> Self {
+    pub(in crate::xrootd) fn control() -> Self {
         Self::Bytes(BytesMut::new(), MAX_CONTROL_BYTES)
     }
 }
 
 /// The response to a request.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(in crate::xrootd) enum Reply {
     /// `kXR_ok` and all parts before it.
     Done(BytesMut),
     /// What was received of the pages of a range.
@@ -87,7 +87,7 @@ struct State {
 }
 
 /// A connection. Dropping it closes it.
-pub(super) struct Channel {
+pub(in crate::xrootd) struct Channel {
     shared: Arc<Shared>,
     outgoing: mpsc::Sender<Vec<u8>>,
     tasks: [AbortHandle; 2],
@@ -103,7 +103,7 @@ impl fmt::Debug for Channel {
 
 impl Channel {
     /// Starts the tasks of a connection that is ready for requests.
-    pub(super) fn new((reader, writer): Ends, patience: Duration) -> Self {
+    pub(in crate::xrootd) fn new((reader, writer): Ends, patience: Duration) -> Self {
         let state = State { pending: HashMap::new(), next: 0, failure: None };
         let shared = Arc::new(Shared { state: Mutex::new(state), heard: AtomicU64::new(0), start: Instant::now() });
         let (outgoing, requests) = mpsc::channel(QUEUED_REQUESTS);
@@ -113,7 +113,7 @@ impl Channel {
     }
 
     /// Sends a request and waits for its response.
-    pub(super) async fn call(&self, request: &Request, room: Room) -> Result<Reply, Failure> {
+    pub(in crate::xrootd) async fn call(&self, request: &Request, room: Room) -> Result<Reply, Failure> {
         let (sender, mut reply) = oneshot::channel();
         let stream = self.shared.register(room, sender)?;
         let bytes = request.encode(stream).inspect_err(|_| self.shared.forget(stream))?;
@@ -142,7 +142,7 @@ impl Channel {
     }
 
     /// Whether no request can succeed any more.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::xrootd) fn is_closed(&self) -> bool {
         self.shared.state().failure.is_some()
     }
 }
