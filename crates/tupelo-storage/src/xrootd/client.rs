@@ -47,6 +47,8 @@ pub(super) struct Answer {
     /// The URL after redirects.
     pub(super) url: Url,
     pub(super) body: BytesMut,
+    /// The response to the second request, if there was one and it succeeded.
+    pub(super) second: Option<BytesMut>,
 }
 
 impl Client {
@@ -75,6 +77,17 @@ impl Client {
         request: impl Fn(&Url) -> Request,
         room: impl Fn() -> Room + Copy,
     ) -> Result<Answer, Failure> {
+        self.perform_both(url, request, room, None).await
+    }
+
+    /// As [`perform`](Self::perform), with a second request that does not wait for the response to the first one.
+    pub(super) async fn perform_both(
+        &self,
+        url: &Url,
+        request: impl Fn(&Url) -> Request,
+        room: impl Fn() -> Room + Copy,
+        second: Option<&Request>,
+    ) -> Result<Answer, Failure> {
         let mut url = url.clone();
         if let Some(host) = &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
             let tried = format!("tried={host}");
@@ -84,8 +97,16 @@ impl Client {
         for _ in 0..=MAX_REDIRECTS {
             let connection = Connection::open(&url.server, &terms, &self.options, &self.trust).await;
             let connection = connection.inspect_err(|_| self.avoid(&url.server))?;
-            match settle(&connection, &request(&url), room).await.inspect_err(|_| self.avoid(&url.server))? {
-                Reply::Done(body) => return Ok(Answer { connection, url, body }),
+            let first = request(&url);
+            let second = async {
+                match connection.channel.call(second?, Room::control()).await {
+                    Ok(Reply::Done(body)) => Some(body),
+                    _ => None,
+                }
+            };
+            let (reply, second) = tokio::join!(settle(&connection, &first, room), second);
+            match reply.inspect_err(|_| self.avoid(&url.server))? {
+                Reply::Done(body) => return Ok(Answer { connection, url, body, second }),
                 Reply::Redirect(redirect) => {
                     let next = url.redirected(&redirect, connection.is_encrypted && url.tls)?;
                     let is_trusted =

@@ -54,7 +54,7 @@ impl OpenFile {
     pub(super) async fn open(client: &Client) -> Result<Self, Failure> {
         let options = flags::OPEN_READ | flags::OPEN_STAT | flags::OPEN_ASYNC;
         let open = |url: &Url| Request::Open { path: url.request_path(), options, mode: 0 };
-        let answer = client.perform(&client.url, open, Room::control).await?;
+        let answer = client.perform_both(&client.url, open, Room::control, Some(&Request::Limits)).await?;
         let connection = answer.connection;
         let opened = Opened::parse(&answer.body)?;
         let stat = match opened.stat {
@@ -65,12 +65,7 @@ impl OpenFile {
             let what = if stat.is_directory() { "it is a directory" } else { "it is not a regular file" };
             return Err(Failure::new(ErrorKind::NotSupported, what));
         }
-        // What is not known has defaults.
-        let limits = match settle(&connection, &Request::Limits, Room::control).await {
-            Ok(Reply::Done(body)) => ReadLimits::parse(&body),
-            Err(failure) if connection.channel.is_closed() => return Err(failure),
-            _ => ReadLimits::default(),
-        };
+        let limits = answer.second.map_or_else(ReadLimits::default, |body| ReadLimits::parse(&body));
         let server = connection.server.to_string();
         let identity = Identity { size_bytes: stat.size_bytes, modified: stat.modified, server };
         Ok(Self { connection, handle: opened.handle, identity, limits })
