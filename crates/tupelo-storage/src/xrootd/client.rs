@@ -185,14 +185,13 @@ fn backoff(count: u32) -> Duration {
     full / 2 + full.mul_f64(random as f64 / 1024.0)
 }
 
-/// Runs a call on the runtime, within the total time of the options.
+/// Runs a call on the runtime, within a time.
 pub(super) fn run<T: Send + 'static>(
-    options: &Options,
+    total: Duration,
     action: impl Into<String>,
     uri: impl Display,
     call: impl Future<Output = Result<T, Failure>> + Send + 'static,
 ) -> Result<T> {
-    let total = options.total_timeout;
     let limited = async move {
         let late = || Failure::new(ErrorKind::Timeout, format!("not finished within {total:?}"));
         timeout_at(Instant::now() + total, call).await.unwrap_or_else(|_| Err(late()))

@@ -109,7 +109,7 @@ impl OpenFile {
                 if again.take_damaged().is_empty()
                     && let Some(page) = again.finish()
                 {
-                    pages.replace(start, &page)?;
+                    pages.put(start, &page)?;
                 } else {
                     damaged.push(start..end);
                 }

@@ -28,7 +28,7 @@ pub struct Entry {
 pub(super) fn list(client: Client) -> Result<Vec<Entry>> {
     let (uri, options) = (client.to_string(), client.options.clone());
     let listing = async move { retry(client.options.retries, || attempt(&client)).await };
-    run(&options, "list", uri, listing)
+    run(options.total_timeout, "list", uri, listing)
 }
 
 async fn attempt(client: &Client) -> Result<Vec<Entry>, Failure> {

@@ -10,6 +10,8 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Default of [`Options::with_total_timeout`]: 5 minutes.
 pub const DEFAULT_TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
+/// The slowest network on which reads of any size finish: 256 KiB in a second.
+pub const MIN_BYTES_PER_SECOND: u64 = 256 << 10;
 /// Default of [`Options::with_retries`]: 8, which take about 25 seconds if the server refuses connections.
 pub const DEFAULT_RETRIES: u32 = 8;
 
@@ -38,6 +40,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Maximum time of a call that transfers bytes.
+    pub(super) fn time_for(&self, bytes: u64) -> Duration {
+        self.total_timeout.saturating_add(Duration::from_secs(bytes / MIN_BYTES_PER_SECOND))
+    }
+
     /// Maximum time to connect to a server, until a request can be sent; [`DEFAULT_CONNECT_TIMEOUT`].
     #[must_use]
     pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
@@ -54,7 +61,7 @@ impl Options {
     }
 
     /// Maximum time of a call, with all retries and with the time that a server asks to wait;
-    /// [`DEFAULT_TOTAL_TIMEOUT`].
+    /// [`DEFAULT_TOTAL_TIMEOUT`]. Large reads have more: a second for each [`MIN_BYTES_PER_SECOND`].
     #[must_use]
     pub fn with_total_timeout(mut self, timeout: Duration) -> Self {
         self.total_timeout = timeout;

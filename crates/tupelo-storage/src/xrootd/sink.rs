@@ -21,8 +21,10 @@ use crate::sink::{ByteSink, check_patch, poisoned};
 
 /// Appended bytes that are collected before they are sent (4 MiB).
 pub const WRITE_BUFFER_BYTES: usize = 4 << 20;
-/// Number of concurrent write requests. The sink's memory is as many buffers, one more, and its patches.
+/// Number of concurrent write requests. Each has two buffers in memory: its own, and that of the connection.
 pub const WRITE_CONCURRENCY: usize = 4;
+/// Bytes of all requests that a call may wait for.
+const MAX_RUNNING_BYTES: u64 = (WRITE_BUFFER_BYTES * (WRITE_CONCURRENCY + 1)) as u64;
 
 /// Permissions of new files: read and write for the owner, read for all others.
 const MODE: u16 = 0o644;
@@ -84,7 +86,7 @@ impl XrootdSink {
             let (client, temporary) = (Arc::clone(&client), temporary.clone());
             async move { retry(client.options.retries, || open(&client, &temporary)).await }
         };
-        let file = run(&options, "create", &client, opening)?;
+        let file = run(options.total_timeout, "create", &client, opening)?;
         Ok(Self {
             client,
             temporary,
@@ -107,7 +109,7 @@ impl XrootdSink {
         call: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T> {
         self.poisoned = true;
-        let value = run(&self.client.options, action, &self.client, call)?;
+        let value = run(self.client.options.time_for(MAX_RUNNING_BYTES), action, &self.client, call)?;
         self.poisoned = false;
         Ok(value)
     }
@@ -171,7 +173,7 @@ impl XrootdSink {
             let remove = |url: &Url| Request::Remove { path: url.request_path() };
             client.perform(&temporary, remove, Room::control).await.map(|_| ())
         };
-        run(&self.client.options, "remove the temporary file of", &self.client, rolling_back)?;
+        run(self.client.options.total_timeout, "remove the temporary file of", &self.client, rolling_back)?;
         Ok(name)
     }
 }

@@ -72,7 +72,7 @@ impl XrootdSource {
             let file = retry(client.options.retries, || OpenFile::open(&client)).await?;
             Ok((client, file))
         };
-        let (client, file) = run(&options, "open", uri, opening)?;
+        let (client, file) = run(options.total_timeout, "open", uri, opening)?;
         let identity = file.identity.clone();
         let session = Session::new(Some(file));
         Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session) }), identity })
@@ -80,8 +80,10 @@ impl XrootdSource {
 
     /// Reads consecutive and separate ranges, none of them empty, within the size of the file.
     fn fetch(&self, action: String, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        let time = self.inner.client.options.time_for(bytes);
         let reading = fetch(Arc::clone(&self.inner), self.identity.clone(), ranges);
-        run(&self.inner.client.options, action, self, reading)
+        run(time, action, self, reading)
     }
 }
 

@@ -10,6 +10,9 @@ use crate::error::ErrorKind;
 /// The port of a server whose URL has none.
 pub const DEFAULT_PORT: u16 = 1094;
 
+/// Schemes up to this length are shown in errors.
+const MAX_SCHEME_BYTES: usize = 16;
+
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
@@ -45,7 +48,10 @@ impl Url {
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "root" | "xroot" => false,
             "roots" | "xroots" => true,
-            other => return Err(unsupported(&format!("{other}:// is not a scheme of XRootD"))),
+            other if other.len() <= MAX_SCHEME_BYTES => {
+                return Err(unsupported(&format!("{other}:// is not a scheme of XRootD")));
+            }
+            _ => return Err(unsupported("it is not a root:// URL")),
         };
         if rest.chars().any(char::is_control) {
             return Err(unsupported("the URL has a control character"));

@@ -10,6 +10,9 @@ use crate::source::ByteSource;
 /// Maximum size of a token (60 KiB): its length has 16 bits.
 const MAX_TOKEN_BYTES: u64 = 60 << 10;
 
+/// Authentication protocols that an error names.
+const MAX_SHOWN_PROTOCOLS: usize = 8;
+
 /// What this client can prove to one server.
 pub(super) struct Identity<'a> {
     pub(super) options: &'a Options,
@@ -47,7 +50,7 @@ impl Identity<'_> {
         protocols: &[(String, String)],
         refused: Option<Failure>,
     ) -> Failure {
-        let names: Vec<&str> = protocols.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = protocols.iter().map(|(name, _)| name.as_str()).take(MAX_SHOWN_PROTOCOLS).collect();
         let accepts = format!("the server {server} accepts only the authentication {}", names.join(", "));
         let mut reason = match refused {
             Some(refused) => format!("{accepts}, and refused it: {}", refused.reason),

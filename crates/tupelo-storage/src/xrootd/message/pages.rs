@@ -11,6 +11,9 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Size of the checksum before each page.
 const CHECKSUM_BYTES: usize = 4;
 
+/// Maximum number of gaps and of damaged pages: servers send pages almost in order, and damage few.
+const MAX_RANGES: usize = 1024;
+
 /// Collects the pages of a range, in any order.
 #[derive(Debug)]
 pub struct PageBuffer {
@@ -43,52 +46,42 @@ impl PageBuffer {
         let mut at = offset;
         while let Some((checksum, rest)) = wire.split_first_chunk::<CHECKSUM_BYTES>() {
             let (page, rest) = rest.split_at(Self::unit_bytes(at, wire.len()) - CHECKSUM_BYTES);
-            self.place(at, page)?;
+            self.put(at, page)?;
             if crc32c::crc32c(page) != u32::from_be_bytes(*checksum) {
+                if self.damaged.len() >= MAX_RANGES {
+                    return Err(Malformed::new("the server sent too many pages with wrong checksums"));
+                }
                 self.damaged.push(at..at + page.len() as u64);
             }
             at += page.len() as u64;
             wire = rest;
         }
-        if !wire.is_empty() {
-            return Err(Malformed::new("the server sent a page without its checksum"));
-        }
-        self.received(offset..at)
+        if wire.is_empty() { Ok(()) } else { Err(Malformed::new("the server sent a page without its checksum")) }
     }
 
-    /// Puts a page that was read again where a damaged one was.
+    /// Puts a page where one is missing, without a checksum.
     ///
     /// # Errors
-    /// [`Malformed`] unless [`take_damaged`](Self::take_damaged) gave the range of this page.
-    pub fn replace(&mut self, offset: u64, page: &[u8]) -> Result<(), Malformed> {
-        self.place(offset, page)?;
-        self.received(offset..offset + page.len() as u64)
-    }
-
-    fn place(&mut self, at: u64, page: &[u8]) -> Result<(), Malformed> {
-        let index = at.checked_sub(self.start).and_then(|index| usize::try_from(index).ok());
+    /// [`Malformed`] for a page that was not requested or was already received.
+    pub fn put(&mut self, offset: u64, page: &[u8]) -> Result<(), Malformed> {
+        let index = offset.checked_sub(self.start).and_then(|index| usize::try_from(index).ok());
         let place = index.and_then(|index| self.bytes.get_mut(index..index.checked_add(page.len())?));
-        place.filter(|_| !page.is_empty()).ok_or_else(|| unexpected(at))?.copy_from_slice(page);
-        Ok(())
+        let place = place.filter(|_| !page.is_empty()).ok_or_else(|| unexpected(offset))?;
+        place.copy_from_slice(page);
+        self.received(offset..offset + page.len() as u64)
     }
 
     /// Takes a range out of what is missing, which must have all of it.
     fn received(&mut self, range: Range<u64>) -> Result<(), Malformed> {
-        if range.is_empty() {
-            return Ok(());
-        }
         let contains = |gap: &Range<u64>| gap.start <= range.start && range.end <= gap.end;
         let Some(index) = self.missing.iter().position(contains) else { return Err(unexpected(range.start)) };
+        if self.missing.len() > MAX_RANGES {
+            return Err(Malformed::new("the server sent pages in too many parts"));
+        }
         let gap = self.missing.remove(index);
         let parts = [range.end..gap.end, gap.start..range.start];
         parts.into_iter().filter(|part| !part.is_empty()).for_each(|part| self.missing.insert(index, part));
         Ok(())
-    }
-
-    /// The range of the request.
-    pub fn chunk(&self) -> Chunk {
-        // As long as the request.
-        Chunk { offset: self.start, len: self.bytes.len() as u32 }
     }
 
     /// The ranges to read again, because their checksums are wrong.

@@ -11,6 +11,8 @@ use super::{Chunk, Fields, Handle, MAX_CONTROL_BYTES, Malformed, StreamId, flags
 const CHUNK_HEADER_BYTES: usize = 16;
 /// Characters of a server's error message that are shown.
 const MAX_SHOWN_CHARS: usize = 500;
+/// Maximum number of entries of a directory: they take ten times the memory of their names.
+const MAX_ENTRIES: usize = 1 << 20;
 /// Limits of vector reads where the server does not report its own: `maxRvecsz` and `maxRVdsz`.
 const DEFAULT_LIMITS: ReadLimits = ReadLimits { chunks: 1024, chunk_bytes: (2 << 20) - 16 };
 
@@ -419,6 +421,9 @@ pub fn parse_listing(body: &[u8]) -> Result<Vec<Listed>, Malformed> {
     while let Some(name) = lines.next() {
         if name.contains('/') || name == "." || name == ".." || name.len() > MAX_CONTROL_BYTES {
             return Err(Malformed::new("the server sent an invalid name of a directory entry"));
+        }
+        if entries.len() >= MAX_ENTRIES {
+            return Err(Malformed::new(format!("the directory has more than {MAX_ENTRIES} entries")));
         }
         let missing = || Malformed::new("the server sent a directory entry without its size");
         let stat = has_stats.then(|| lines.next().ok_or_else(missing).and_then(Stat::of_text)).transpose()?;

@@ -237,3 +237,24 @@ fn messages_of_servers_are_shortened_and_harmless() {
     assert_eq!(error.message.chars().count(), 501);
     assert!(!error.message.contains('\x1b'));
 }
+
+/// Found by fuzzing: a page that was damaged and not requested was counted as missing twice.
+#[test]
+fn a_damaged_page_that_was_not_requested_is_not_read_again() {
+    let mut buffer = PageBuffer::new(Chunk { offset: 0, len: 10 }, BytesMut::new());
+    buffer.add(0, &wire(0, b"0123456789")).unwrap();
+    assert!(buffer.add(3, b"\0\0\0\0x").is_err());
+    assert!(buffer.take_damaged().is_empty());
+    assert_eq!(buffer.received_bytes(), 10);
+}
+
+#[test]
+fn a_server_cannot_make_a_list_of_ranges_long() {
+    let mut buffer = PageBuffer::new(Chunk { offset: 0, len: 1 << 20 }, BytesMut::new());
+    let apart = (0..1 << 19).try_for_each(|i| buffer.add(2 * i, &wire(2 * i, b"x")));
+    assert_eq!(error(apart), "the server sent pages in too many parts");
+    let mut buffer = PageBuffer::new(Chunk { offset: 0, len: 1 << 20 }, BytesMut::new());
+    let damaged = (0..1 << 20).try_for_each(|i| buffer.add(i, b"\0\0\0\0x"));
+    assert_eq!(error(damaged), "the server sent too many pages with wrong checksums");
+    assert_eq!(error(parse_listing(&b"a\n".repeat(1 << 21))), "the directory has more than 1048576 entries");
+}

@@ -1,22 +1,16 @@
 //! Reading from the `xrootd` server.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use super::super::*;
 use super::server::Server;
+use super::{bytes, quick};
 use crate::laws::source_laws;
 use crate::{ByteSource, ErrorKind};
-
-pub(super) fn bytes(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
-}
-
-pub(super) fn quick() -> Options {
-    Options::default().with_total_timeout(Duration::from_secs(20)).with_retries(5)
-}
 
 /// Certificates of an authority, which is made for the test, and of a server. Gives the lines of configuration.
 pub(super) fn certify(folder: &Path) -> String {
@@ -29,11 +23,7 @@ pub(super) fn certify(folder: &Path) -> String {
     fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
     fs::write(folder.join("cert.pem"), certificate.pem()).unwrap();
     fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(folder.join("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
-    }
+    fs::set_permissions(folder.join("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
     format!("xrd.tls {0}/cert.pem {0}/key.pem\nxrd.tlsca certfile {0}/ca.pem\n", folder.display())
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::super::*;
+use super::bytes;
 use super::fake::{DATA_SERVER, Fake, Peer, WITH_PAGES, code, vector};
-use super::real::bytes;
 use crate::laws::source_laws;
 use crate::{ByteSource, ErrorKind};
 

@@ -4,8 +4,8 @@ use std::fs;
 
 use super::super::*;
 use super::fake::{DATA_SERVER, Fake, code};
-use super::real::{bytes, quick};
 use super::server::Server;
+use super::{bytes, quick};
 use crate::laws::{SinkCase, sink_laws};
 use crate::{ByteSink, ByteSource, ErrorKind};
 
