@@ -1,10 +1,10 @@
 //! Requests for a path: waits, redirects, and retries.
 
 use std::collections::hash_map::RandomState;
-use std::fmt::{self, Display};
+use std::fmt;
 use std::future::Future;
 use std::hash::BuildHasher;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -38,6 +38,8 @@ pub(super) struct Client {
     trust: Trust,
     /// The server that failed last, where a redirect had led.
     failed: Mutex<Option<String>>,
+    /// Why the last attempt failed that was repeated, for calls that end by their time.
+    last_failure: Mutex<Option<String>>,
 }
 
 /// Where a request was answered.
@@ -57,7 +59,8 @@ impl Client {
         let uri = hide(url);
         match Url::parse(url) {
             Ok(url) => {
-                Ok(Self { uri, url, options: options.clone(), trust: Trust::default(), failed: Mutex::new(None) })
+                let (failed, last_failure) = (Mutex::new(None), Mutex::new(None));
+                Ok(Self { uri, url, options: options.clone(), trust: Trust::default(), failed, last_failure })
             }
             Err(failure) => Err(failure.into_error(action, uri)),
         }
@@ -66,7 +69,7 @@ impl Client {
     /// The next requests ask redirectors for another server than this one.
     pub(super) fn avoid(&self, server: &Server) {
         if *server != self.url.server {
-            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.host.clone());
+            *lock(&self.failed) = Some(server.host.clone());
         }
     }
 
@@ -89,7 +92,7 @@ impl Client {
         second: Option<&Request>,
     ) -> Result<Answer, Failure> {
         let mut url = url.clone();
-        if let Some(host) = &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(host) = &*lock(&self.failed) {
             let tried = format!("tried={host}");
             url.opaque = Some(url.opaque.map_or(tried.clone(), |opaque| format!("{opaque}&{tried}")));
         }
@@ -120,6 +123,61 @@ impl Client {
         let reason = format!("more than {MAX_REDIRECTS} redirects, the last one to {}", url.server);
         Err(Failure::new(ErrorKind::Unavailable, reason))
     }
+}
+
+/// Calls.
+impl Client {
+    /// Repeats an attempt until it succeeds, fails finally, or the retries are used up.
+    pub(super) async fn retry<T, F: Future<Output = Result<T, Failure>>>(
+        &self,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, Failure> {
+        let start = Instant::now();
+        let mut count = 0;
+        loop {
+            match attempt().await {
+                Err(failure) if failure.is_retryable && count < self.options.retries => {
+                    *lock(&self.last_failure) = Some(failure.reason);
+                    sleep(backoff(count)).await;
+                    count += 1;
+                }
+                Err(failure) if count > 0 => {
+                    let attempts = count + 1;
+                    return Err(failure.remark(format_args!("{attempts} attempts in {:.1?}", start.elapsed())));
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Runs a call on the runtime, within a time.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        total: Duration,
+        action: impl Into<String>,
+        call: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> crate::Result<T> {
+        *lock(&self.last_failure) = None;
+        let limited = async move { timeout_at(Instant::now() + total, call).await };
+        match runtime::block_on(limited) {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(failure))) => Err(failure.into_error(action, self)),
+            Ok(Err(_)) => {
+                let late = Failure::new(ErrorKind::Timeout, format!("not finished within {total:?}"));
+                let last = lock(&self.last_failure).take();
+                let late = match last {
+                    Some(last) => late.remark(format_args!("the last failure: {last}")),
+                    None => late,
+                };
+                Err(late.into_error(action, self))
+            }
+            Err(error) => Err(Error::from_io(action.into(), self, error)),
+        }
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Display for Client {
@@ -154,28 +212,6 @@ pub(super) fn unexpected(reply: &Reply) -> Failure {
     Failure::transient(ErrorKind::Other, format!("the server unexpectedly sent {what}"))
 }
 
-/// Repeats an attempt until it succeeds, fails finally, or the retries are used up.
-pub(super) async fn retry<T, F: Future<Output = Result<T, Failure>>>(
-    retries: u32,
-    mut attempt: impl FnMut() -> F,
-) -> Result<T, Failure> {
-    let start = Instant::now();
-    let mut count = 0;
-    loop {
-        match attempt().await {
-            Err(failure) if failure.is_retryable && count < retries => {
-                sleep(backoff(count)).await;
-                count += 1;
-            }
-            Err(failure) if count > 0 => {
-                let attempts = count + 1;
-                return Err(failure.remark(format_args!("{attempts} attempts in {:.1?}", start.elapsed())));
-            }
-            result => return result,
-        }
-    }
-}
-
 /// The time before a retry: doubled with each one, and between half and all of it at random, so that the clients of a
 /// server that restarts do not come back at once.
 fn backoff(count: u32) -> Duration {
@@ -183,22 +219,4 @@ fn backoff(count: u32) -> Duration {
     // The keys of each state are random.
     let random = RandomState::new().hash_one(count) % 512;
     full / 2 + full.mul_f64(random as f64 / 1024.0)
-}
-
-/// Runs a call on the runtime, within a time.
-pub(super) fn run<T: Send + 'static>(
-    total: Duration,
-    action: impl Into<String>,
-    uri: impl Display,
-    call: impl Future<Output = Result<T, Failure>> + Send + 'static,
-) -> Result<T> {
-    let limited = async move {
-        let late = || Failure::new(ErrorKind::Timeout, format!("not finished within {total:?}"));
-        timeout_at(Instant::now() + total, call).await.unwrap_or_else(|_| Err(late()))
-    };
-    match runtime::block_on(limited) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(failure)) => Err(failure.into_error(action, uri)),
-        Err(error) => Err(Error::from_io(action.into(), uri, error)),
-    }
 }

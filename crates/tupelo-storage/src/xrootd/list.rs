@@ -1,13 +1,16 @@
 //! Directories.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 
-use super::client::{Client, retry, run};
+use super::client::Client;
 use super::connection::Room;
 use super::failure::Failure;
 use super::file::stat;
 use super::message::{Listed, Request, Stat, parse_listing};
 use super::secret::with_opaque;
+use super::url::Url;
 use crate::error::Result;
 
 /// Maximum size of the listing of a directory, in bytes (64 MiB): about half a million entries.
@@ -26,13 +29,13 @@ pub struct Entry {
 
 /// The entries of a directory, ordered by name.
 pub(super) fn list(client: Client) -> Result<Vec<Entry>> {
-    let (uri, options) = (client.to_string(), client.options.clone());
-    let listing = async move { retry(client.options.retries, || attempt(&client)).await };
-    run(options.total_timeout, "list", uri, listing)
+    let client = Arc::new(client);
+    let shared = Arc::clone(&client);
+    client.run(client.options.total_timeout, "list", async move { shared.retry(|| attempt(&shared)).await })
 }
 
 async fn attempt(client: &Client) -> Result<Vec<Entry>, Failure> {
-    let request = |url: &super::url::Url| Request::List { path: url.request_path() };
+    let request = |url: &Url| Request::List { path: url.request_path() };
     let answer = client.perform(&client.url, request, || Room::Bytes(BytesMut::new(), MAX_LISTING_BYTES)).await?;
     let mut entries = Vec::new();
     for Listed { name, stat: known } in parse_listing(&answer.body)? {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use tokio::task::JoinSet;
 
-use super::client::{Client, retry, run, settle, unexpected};
+use super::client::{Client, settle, unexpected};
 use super::connection::Connection;
 use super::connection::{Reply, Room};
 use super::failure::Failure;
@@ -77,16 +77,15 @@ impl OpenSink {
 
 impl XrootdSink {
     pub(super) fn create(client: Client) -> Result<Self> {
-        let options = client.options.clone();
         let client = Arc::new(client);
         // The keys of each state are random.
         let random = RandomState::new().hash_one(std::process::id()) >> 24;
         let temporary = Url { path: format!("{}.tmp-{random:010x}", client.url.path), ..client.url.clone() };
         let opening = {
             let (client, temporary) = (Arc::clone(&client), temporary.clone());
-            async move { retry(client.options.retries, || open(&client, &temporary)).await }
+            async move { client.retry(|| open(&client, &temporary)).await }
         };
-        let file = run(options.total_timeout, "create", &client, opening)?;
+        let file = client.run(client.options.total_timeout, "create", opening)?;
         Ok(Self {
             client,
             temporary,
@@ -109,7 +108,7 @@ impl XrootdSink {
         call: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T> {
         self.poisoned = true;
-        let value = run(self.client.options.time_for(MAX_RUNNING_BYTES), action, &self.client, call)?;
+        let value = self.client.run(self.client.options.time_for(MAX_RUNNING_BYTES), action, call)?;
         self.poisoned = false;
         Ok(value)
     }
@@ -173,7 +172,7 @@ impl XrootdSink {
             let remove = |url: &Url| Request::Remove { path: url.request_path() };
             client.perform(&temporary, remove, Room::control).await.map(|_| ())
         };
-        run(self.client.options.total_timeout, "remove the temporary file of", &self.client, rolling_back)?;
+        self.client.run(self.client.options.total_timeout, "remove the temporary file of", rolling_back)?;
         Ok(name)
     }
 }

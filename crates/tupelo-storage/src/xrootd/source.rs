@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::JoinSet;
 
-use super::client::{Client, retry, run};
+use super::client::Client;
 use super::failure::Failure;
 use super::file::{Identity, OpenFile};
 use super::message::{Chunk, ReadLimits};
@@ -28,7 +28,7 @@ pub const HINTS: Hints =
 /// A file on an XRootD server as a source.
 ///
 /// Size and modification time are those when the file was opened. A lost connection is replaced by another one; if the
-/// file then has another size or time, reads are errors of kind [`ErrorKind::Changed`]. After a fork, the child uses a
+/// file then has another size, or another time on the same server, reads are errors of kind [`ErrorKind::Changed`]. After a fork, the child uses a
 /// connection of its own.
 #[derive(Debug)]
 pub struct XrootdSource {
@@ -38,7 +38,7 @@ pub struct XrootdSource {
 
 #[derive(Debug)]
 struct Inner {
-    client: Client,
+    client: Arc<Client>,
     session: Mutex<Arc<Session>>,
 }
 
@@ -67,12 +67,10 @@ impl Drop for Session {
 
 impl XrootdSource {
     pub(super) fn open(client: Client) -> Result<Self> {
-        let (uri, options) = (client.to_string(), client.options.clone());
-        let opening = async move {
-            let file = retry(client.options.retries, || OpenFile::open(&client)).await?;
-            Ok((client, file))
-        };
-        let (client, file) = run(options.total_timeout, "open", uri, opening)?;
+        let client = Arc::new(client);
+        let shared = Arc::clone(&client);
+        let opening = async move { shared.retry(|| OpenFile::open(&shared)).await };
+        let file = client.run(client.options.total_timeout, "open", opening)?;
         let identity = file.identity.clone();
         let session = Session::new(Some(file));
         Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session) }), identity })
@@ -81,9 +79,9 @@ impl XrootdSource {
     /// Reads consecutive and separate ranges, none of them empty, within the size of the file.
     fn fetch(&self, action: String, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-        let time = self.inner.client.options.time_for(bytes);
+        let client = &self.inner.client;
         let reading = fetch(Arc::clone(&self.inner), self.identity.clone(), ranges);
-        run(time, action, self, reading)
+        client.run(client.options.time_for(bytes), action, reading)
     }
 }
 
@@ -107,7 +105,7 @@ impl Inner {
             self.client.avoid(lost.server());
         }
         // All attempts are made here: those of other requests would only repeat them.
-        let file = retry(self.client.options.retries, || OpenFile::open(&self.client)).await;
+        let file = self.client.retry(|| OpenFile::open(&self.client)).await;
         let file = file.map_err(|failure| Failure { is_retryable: false, ..failure })?;
         identity.check(&file.identity)?;
         Ok(Arc::clone(current.insert(Arc::new(file))))
@@ -174,7 +172,6 @@ fn vector(ranges: Vec<usize>, chunks: Vec<Chunk>) -> Job {
 
 /// The bytes of each range.
 async fn fetch(inner: Arc<Inner>, identity: Identity, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, Failure> {
-    let retries = inner.client.options.retries;
     let limits = inner.file(&identity).await?.limits;
     let running = Arc::new(Semaphore::new(CONCURRENCY));
     let mut requests = JoinSet::new();
@@ -193,7 +190,8 @@ async fn fetch(inner: Arc<Inner>, identity: Identity, ranges: Vec<Range<u64>>) -
         requests.spawn(async move {
             // Never closed.
             let _permit = running.acquire().await;
-            let answers = retry(retries, || attempt(&inner, &identity, &job, std::mem::take(&mut buffer))).await?;
+            let client = &inner.client;
+            let answers = client.retry(|| attempt(&inner, &identity, &job, std::mem::take(&mut buffer))).await?;
             Ok::<_, Failure>((job, answers))
         });
     }

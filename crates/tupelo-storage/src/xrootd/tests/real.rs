@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::super::*;
+use super::fake::{DATA_SERVER, Fake};
 use super::server::Server;
 use super::{bytes, quick};
 use crate::laws::source_laws;
@@ -196,4 +197,20 @@ fn tokens_are_accepted_over_tls_only() {
     let invalid = open(&url, &certified(&server).with_token("eyJhIjoxfQ.eyJhIjoxfQ.eyJhIjoxfQ")).unwrap_err();
     assert_eq!(invalid.kind(), ErrorKind::Denied);
     assert!(!invalid.to_string().contains("eyJ"), "{invalid}");
+}
+
+#[test]
+fn a_token_does_not_follow_a_redirect_without_tls() {
+    let Some((server, token)) = token_server() else { return };
+    server.put("x", b"content");
+    let port = i32::from(server.port());
+    let redirector = Fake::start(move |peer| {
+        peer.welcome(DATA_SERVER)?;
+        let request = peer.request()?;
+        peer.redirect(request.stream, port, "localhost")
+    });
+    let url = redirector.url().replace("folder/x.root", "x");
+    let error = open(&url, &certified(&server).with_token(&token)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Denied);
+    assert!(error.to_string().contains("the redirect to it was not encrypted"), "{error}");
 }

@@ -361,6 +361,14 @@ fn silence_is_a_timeout() {
         assert_eq!(error.kind(), ErrorKind::Timeout);
         assert!(error.to_string().contains("the server did not answer for 300ms; 3 attempts in"), "{error}");
     }
+    let always_silent = always(code::READ, |_, _| {
+        std::thread::sleep(Duration::from_secs(60));
+        None
+    });
+    let options = impatient().with_retries(100).with_total_timeout(Duration::from_secs(1));
+    let error = open(&always_silent.url(), &options).unwrap().read_range(0..1).unwrap_err();
+    let expected = "not finished within 1s; the last failure: the server did not answer for 300ms";
+    assert!(error.to_string().ends_with(expected), "{error}");
     let once = instead(code::READ, |_, _| {
         std::thread::sleep(Duration::from_secs(1));
         None

@@ -114,6 +114,10 @@ impl Server {
         format!("root://127.0.0.1:{}//{name}", self.port)
     }
 
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Its folder, with its configuration.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
