@@ -89,8 +89,10 @@ impl Fake {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let number = count.fetch_add(1, Ordering::Relaxed);
+                let stream = stream.unwrap();
+                stream.set_nodelay(true).unwrap();
                 let mut peer = Peer {
-                    stream: stream.unwrap(),
+                    stream,
                     number,
                     left: usize::MAX,
                     sent: Arc::clone(&total),
