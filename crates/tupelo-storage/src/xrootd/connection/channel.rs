@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
@@ -21,8 +21,8 @@ use crate::error::ErrorKind;
 
 /// Requests that wait to be written.
 const QUEUED_REQUESTS: usize = 32;
-/// Buffer for headers and small responses.
-const READ_BUFFER_BYTES: usize = 128 << 10;
+/// Buffer for headers, small responses, and pages that are checked (256 KiB).
+const READ_BUFFER_BYTES: usize = 256 << 10;
 /// A response of which one part is at least this large (64 KiB) gets all of its buffer at once.
 const LARGE_PART_BYTES: usize = 64 << 10;
 /// Maximum time that a server may postpone a response: a day, so that sums of times do not overflow.
@@ -351,10 +351,19 @@ impl Incoming<'_> {
         let mut unit = [0; PAGE_BYTES as usize + 4];
         while left > 0 {
             let len = PageBuffer::unit_bytes(at, left);
-            let (page, _) = unit.split_at_mut(len);
-            self.reader.read_exact(page).await?;
-            self.shared.hear(Duration::ZERO);
-            pages.add(at, page)?;
+            match self.reader.buffer().get(..len) {
+                Some(page) => {
+                    pages.add(at, page)?;
+                    self.reader.consume(len);
+                }
+                // It crosses the end of the buffer.
+                None => {
+                    let (page, _) = unit.split_at_mut(len);
+                    self.reader.read_exact(page).await?;
+                    self.shared.hear(Duration::ZERO);
+                    pages.add(at, page)?;
+                }
+            }
             at = at.saturating_add(len.saturating_sub(4) as u64);
             left -= len;
         }
