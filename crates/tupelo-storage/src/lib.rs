@@ -43,7 +43,9 @@
 //! | [`range`] | merges near ranges and splits large ones |
 //! | [`source`] | the trait [`ByteSource`] and the [`Hints`] of a back end |
 //! | [`sink`] | the trait [`ByteSink`] |
+//! | `runtime` | the threads that run requests to remote stores |
 //! | [`local`] | memory and local files; the only room that uses `std::fs` |
+//! | [`xrootd`] | files on XRootD servers |
 //! | [`adapter`] | wrappers: a meter, and with the feature `testing` an I/O log and injected faults |
 //! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
@@ -52,7 +54,11 @@ pub mod range;
 pub mod sink;
 pub mod source;
 
+mod runtime;
+
 pub mod local;
+
+pub mod xrootd;
 
 pub mod adapter;
 #[cfg(any(test, feature = "testing"))]

@@ -1,0 +1,450 @@
+//! One connection: requests of many callers, whose responses come in any order.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+use super::super::failure::Failure;
+use super::super::message::{
+    AsyncHeader, Header, MAX_CONTROL_BYTES, Malformed, PAGE_BYTES, PageBuffer, PageStatus, Redirect, Request,
+    ServerError, Status, StreamId, parse_wait,
+};
+use crate::error::ErrorKind;
+
+/// Requests that wait to be written.
+const QUEUED_REQUESTS: usize = 32;
+/// Buffer for headers, small responses, and pages that are checked (256 KiB).
+const READ_BUFFER_BYTES: usize = 256 << 10;
+/// A response of which one part is at least this large (64 KiB) gets all of its buffer at once.
+const LARGE_PART_BYTES: usize = 64 << 10;
+/// Maximum time that a server may postpone a response: a day, so that sums of times do not overflow.
+const MAX_POSTPONE: Duration = Duration::from_secs(86_400);
+/// Maximum number of unfinished requests on a connection.
+const MAX_PENDING: usize = 8192;
+
+/// The other end of a connection, for reading and for writing.
+pub(in crate::xrootd) type Ends = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+
+/// Where the response to a request goes, and how large it may be.
+#[derive(Debug)]
+pub(in crate::xrootd) enum Room {
+    /// Bytes, and how many there may be.
+    Bytes(BytesMut, usize),
+    /// The pages of a range.
+    Pages(PageBuffer),
+}
+
+impl Room {
+    /// For a response without data of a file.
+    pub(in crate::xrootd) fn control() -> Self {
+        Self::Bytes(BytesMut::new(), MAX_CONTROL_BYTES)
+    }
+}
+
+/// The response to a request.
+#[derive(Debug)]
+pub(in crate::xrootd) enum Reply {
+    /// `kXR_ok` and all parts before it.
+    Done(BytesMut),
+    /// What was received of the pages of a range.
+    Pages(PageBuffer),
+    /// The authentication continues.
+    AuthMore,
+    Redirect(Redirect),
+    /// Repeat the request after that time.
+    Wait(Duration),
+}
+
+/// A request without a response.
+struct Pending {
+    /// Absent while a part of the response is read.
+    room: Option<Room>,
+    reply: oneshot::Sender<Result<Reply, Failure>>,
+}
+
+/// What the tasks of a connection share with its callers.
+struct Shared {
+    state: Mutex<State>,
+    /// When the last byte arrived, in milliseconds since `start`. In the future if the server has said that it needs
+    /// more time for a response.
+    heard: AtomicU64,
+    start: Instant,
+}
+
+struct State {
+    pending: HashMap<StreamId, Pending>,
+    next: StreamId,
+    /// Why the connection ended.
+    failure: Option<Failure>,
+}
+
+/// A connection. Dropping it closes it.
+pub(in crate::xrootd) struct Channel {
+    shared: Arc<Shared>,
+    outgoing: mpsc::Sender<Vec<u8>>,
+    tasks: [AbortHandle; 2],
+    /// Maximum silence.
+    patience: Duration,
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel").field("failure", &self.shared.state().failure).finish_non_exhaustive()
+    }
+}
+
+impl Channel {
+    /// Starts the tasks of a connection that is ready for requests.
+    pub(in crate::xrootd) fn new((reader, writer): Ends, patience: Duration) -> Self {
+        let state = State { pending: HashMap::new(), next: 0, failure: None };
+        let shared = Arc::new(Shared { state: Mutex::new(state), heard: AtomicU64::new(0), start: Instant::now() });
+        let (outgoing, requests) = mpsc::channel(QUEUED_REQUESTS);
+        let reading = tokio::spawn(read_all(Arc::clone(&shared), reader));
+        let writing = tokio::spawn(write_all(Arc::clone(&shared), writer, requests));
+        Self { shared, outgoing, tasks: [reading.abort_handle(), writing.abort_handle()], patience }
+    }
+
+    /// Sends a request and waits for its response.
+    pub(in crate::xrootd) async fn call(&self, request: &Request, room: Room) -> Result<Reply, Failure> {
+        let (sender, mut reply) = oneshot::channel();
+        let stream = self.shared.register(room, sender)?;
+        let bytes = request.encode(stream).inspect_err(|_| self.shared.forget(stream))?;
+        let sent = Instant::now();
+        let exchange = async {
+            // An error means that the writing task has ended, which has failed all requests.
+            let _ = self.outgoing.send(bytes).await;
+            match (&mut reply).await {
+                Ok(reply) => reply,
+                Err(_) => Err(self.shared.failure()),
+            }
+        };
+        tokio::pin!(exchange);
+        loop {
+            let until = self.shared.heard().max(sent) + self.patience;
+            if let Ok(reply) = timeout_at(until, &mut exchange).await {
+                return reply;
+            }
+            if self.shared.heard().max(sent) + self.patience <= Instant::now() {
+                let reason = format!("the server did not answer for {:?}", self.patience);
+                let failure = Failure::transient(ErrorKind::Timeout, reason);
+                self.shared.fail(&failure);
+                return Err(failure);
+            }
+        }
+    }
+
+    /// Whether no request can succeed any more.
+    pub(in crate::xrootd) fn is_closed(&self) -> bool {
+        self.shared.state().failure.is_some()
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn heard(&self) -> Instant {
+        self.start + Duration::from_millis(self.heard.load(Ordering::Relaxed))
+    }
+
+    /// Something arrived, and there may be silence for a time.
+    fn hear(&self, silence: Duration) {
+        let until = self.start.elapsed() + silence.min(MAX_POSTPONE);
+        self.heard.fetch_max(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn register(&self, room: Room, reply: oneshot::Sender<Result<Reply, Failure>>) -> Result<StreamId, Failure> {
+        let mut state = self.state();
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+        if state.pending.len() >= MAX_PENDING {
+            return Err(Failure::transient(ErrorKind::Unavailable, "too many unfinished requests"));
+        }
+        // Zero is the id of asynchronous messages.
+        while state.next == 0 || state.pending.contains_key(&state.next) {
+            state.next = state.next.wrapping_add(1);
+        }
+        let stream = state.next;
+        state.next = stream.wrapping_add(1);
+        state.pending.insert(stream, Pending { room: Some(room), reply });
+        Ok(stream)
+    }
+
+    fn forget(&self, stream: StreamId) {
+        self.state().pending.remove(&stream);
+    }
+
+    fn failure(&self) -> Failure {
+        let lost = || Failure::transient(ErrorKind::Unavailable, "the connection was closed");
+        self.state().failure.clone().unwrap_or_else(lost)
+    }
+
+    /// Ends the connection and all its requests.
+    fn fail(&self, failure: &Failure) {
+        let mut state = self.state();
+        state.failure.get_or_insert_with(|| failure.clone());
+        state.pending.clear();
+    }
+
+    /// Takes the room of a response, to put a part into it.
+    fn take(&self, stream: StreamId) -> Result<Room, Malformed> {
+        self.state().pending.get_mut(&stream).and_then(|pending| pending.room.take()).ok_or_else(|| unknown(stream))
+    }
+
+    /// Puts it back; the last part completes the response.
+    fn put(&self, stream: StreamId, room: Room, is_last: bool) -> Result<(), Malformed> {
+        if !is_last {
+            let mut state = self.state();
+            state.pending.get_mut(&stream).ok_or_else(|| unknown(stream))?.room = Some(room);
+            return Ok(());
+        }
+        let reply = match room {
+            Room::Bytes(bytes, _) => Reply::Done(bytes),
+            Room::Pages(pages) => Reply::Pages(pages),
+        };
+        self.complete(stream, Ok(reply))
+    }
+
+    fn complete(&self, stream: StreamId, reply: Result<Reply, Failure>) -> Result<(), Malformed> {
+        let pending = self.state().pending.remove(&stream).ok_or_else(|| unknown(stream))?;
+        // The caller may have timed out.
+        let _ = pending.reply.send(reply);
+        Ok(())
+    }
+}
+
+#[cold]
+fn unknown(stream: StreamId) -> Malformed {
+    Malformed(format!("the server sent a response to the request {stream}, which is not open"))
+}
+
+async fn write_all(
+    shared: Arc<Shared>,
+    mut writer: Box<dyn AsyncWrite + Send + Unpin>,
+    mut requests: mpsc::Receiver<Vec<u8>>,
+) {
+    while let Some(request) = requests.recv().await {
+        let written = async {
+            writer.write_all(&request).await?;
+            // Only encrypted connections have a buffer.
+            writer.flush().await
+        };
+        if let Err(error) = written.await {
+            return shared.fail(&error.into());
+        }
+    }
+}
+
+async fn read_all(shared: Arc<Shared>, reader: Box<dyn AsyncRead + Send + Unpin>) {
+    let mut incoming = Incoming { reader: BufReader::with_capacity(READ_BUFFER_BYTES, reader), shared: &shared };
+    let failure = loop {
+        if let Err(failure) = incoming.response().await {
+            break failure;
+        }
+    };
+    shared.fail(&failure);
+}
+
+/// Reads responses and gives them to their requests.
+struct Incoming<'a> {
+    reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
+    shared: &'a Shared,
+}
+
+impl Incoming<'_> {
+    async fn response(&mut self) -> Result<(), Failure> {
+        let header = Header::parse(self.array().await?)?;
+        match header.status {
+            Status::Attention => {
+                let start = AsyncHeader::parse(self.array().await?, header.len)?;
+                match start.response {
+                    Some(response) => self.body(response).await,
+                    None => {
+                        let rest = (header.len as usize).saturating_sub(AsyncHeader::BYTES);
+                        self.control(rest).await.map(|_message| ())
+                    }
+                }
+            }
+            _ => self.body(header).await,
+        }
+    }
+
+    /// The body of a response to a request.
+    async fn body(&mut self, Header { stream, status, len }: Header) -> Result<(), Failure> {
+        let len = len as usize;
+        match status {
+            Status::Ok | Status::OkSoFar => {
+                let mut room = self.shared.take(stream)?;
+                self.part(&mut room, len).await?;
+                self.shared.put(stream, room, status == Status::Ok)?;
+            }
+            Status::Pages => {
+                let Some(0) = len.checked_sub(PageStatus::BYTES) else {
+                    return Err(Malformed(format!("the server sent a status response of {len} bytes")).into());
+                };
+                let part = PageStatus::parse(self.array().await?, stream)?;
+                let mut room = self.shared.take(stream)?;
+                self.pages(&mut room, part).await?;
+                self.shared.put(stream, room, part.last)?;
+            }
+            Status::AuthMore => {
+                self.control(len).await?;
+                self.shared.complete(stream, Ok(Reply::AuthMore))?;
+            }
+            Status::Error => {
+                let error = ServerError::parse(&self.control(len).await?)?;
+                self.shared.complete(stream, Err(error.into()))?;
+            }
+            Status::Redirect => {
+                let redirect = Redirect::parse(&self.control(len).await?)?;
+                self.shared.complete(stream, Ok(Reply::Redirect(redirect)))?;
+            }
+            Status::Wait => {
+                let time = parse_wait(&self.control(len).await?)?;
+                self.shared.complete(stream, Ok(Reply::Wait(time)))?;
+            }
+            Status::WaitResponse => {
+                let time = parse_wait(&self.control(len).await?)?;
+                self.shared.hear(time);
+            }
+            Status::Attention => return Err(Malformed("the server sent a nested asynchronous message".into()).into()),
+        }
+        Ok(())
+    }
+
+    /// A part of a response of bytes.
+    async fn part(&mut self, room: &mut Room, len: usize) -> Result<(), Failure> {
+        let Room::Bytes(bytes, left) = room else {
+            return Err(Malformed("the server sent bytes instead of pages".to_owned()).into());
+        };
+        let Some(rest) = left.checked_sub(len) else {
+            return Err(Malformed(format!("the server sent {len} bytes instead of at most {left}")).into());
+        };
+        // All of the buffer at once where the response is large.
+        bytes.reserve(if len >= LARGE_PART_BYTES { *left } else { len });
+        *left = rest;
+        self.read_into(bytes, len).await
+    }
+
+    /// A part of a response of pages. They are checked in the buffer of the connection, which stays in the cache.
+    async fn pages(&mut self, room: &mut Room, part: PageStatus) -> Result<(), Failure> {
+        let Room::Pages(pages) = room else {
+            return Err(Malformed("the server sent pages instead of bytes".to_owned()).into());
+        };
+        let (mut at, mut left) = (part.offset, part.len as usize);
+        let mut unit = [0; PAGE_BYTES as usize + 4];
+        while left > 0 {
+            let len = PageBuffer::unit_bytes(at, left);
+            match self.reader.buffer().get(..len) {
+                Some(page) => {
+                    pages.add(at, page)?;
+                    self.reader.consume(len);
+                }
+                // It crosses the end of the buffer.
+                None => {
+                    let (page, _) = unit.split_at_mut(len);
+                    self.reader.read_exact(page).await?;
+                    self.shared.hear(Duration::ZERO);
+                    pages.add(at, page)?;
+                }
+            }
+            at = at.saturating_add(len.saturating_sub(4) as u64);
+            left -= len;
+        }
+        Ok(())
+    }
+
+    async fn array<const N: usize>(&mut self) -> Result<[u8; N], Failure> {
+        let mut bytes = [0; N];
+        self.reader.read_exact(&mut bytes).await?;
+        self.shared.hear(Duration::ZERO);
+        Ok(bytes)
+    }
+
+    /// A body without data of a file.
+    async fn control(&mut self, len: usize) -> Result<Bytes, Failure> {
+        if len > MAX_CONTROL_BYTES {
+            return Err(Malformed(format!("the server sent a message of {len} bytes")).into());
+        }
+        let mut bytes = BytesMut::with_capacity(len);
+        self.read_into(&mut bytes, len).await?;
+        Ok(bytes.freeze())
+    }
+
+    /// Appends `len` bytes, for which the buffer has room.
+    async fn read_into(&mut self, bytes: &mut BytesMut, mut len: usize) -> Result<(), Failure> {
+        while len > 0 {
+            let read = (&mut self.reader).take(len as u64).read_buf(bytes).await?;
+            if read == 0 {
+                return Err(Failure::transient(ErrorKind::Unavailable, "the server closed the connection"));
+            }
+            len -= read;
+            self.shared.hear(Duration::ZERO);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::runtime;
+    use crate::xrootd::message::{Chunk, Handle};
+
+    /// Bytes that are often the start of a response.
+    fn responses() -> impl Strategy<Value = Vec<u8>> {
+        let status = prop_oneof![Just(0_u16), 3999..4009_u16, any::<u16>()];
+        let response =
+            (0..3_u16, status, 0..40_u32, vec(any::<u8>(), 0..40)).prop_map(|(stream, status, len, body)| {
+                [&stream.to_be_bytes()[..], &status.to_be_bytes(), &len.to_be_bytes(), &body].concat()
+            });
+        vec(response, 0..6).prop_map(|responses| responses.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_responses_end_a_request(bytes in responses(), pages: bool) {
+            let reply = runtime::block_on(async move {
+                let (client, mut server) = tokio::io::duplex(1 << 16);
+                let (reader, writer) = tokio::io::split(client);
+                let channel = Channel::new((Box::new(reader), Box::new(writer)), Duration::from_secs(5));
+                let chunk = Chunk { offset: 0, len: 20 };
+                let read = Request::Read { handle: Handle([0; 4]), chunk };
+                let room = if pages {
+                    Room::Pages(PageBuffer::new(chunk, BytesMut::new()))
+                } else {
+                    Room::Bytes(BytesMut::new(), 20)
+                };
+                let respond = async move {
+                    server.read_exact(&mut [0; 24]).await.unwrap();
+                    server.write_all(&bytes).await.unwrap();
+                    drop(server);
+                };
+                tokio::spawn(respond);
+                channel.call(&read, room).await
+            });
+            if let Ok(Reply::Done(bytes)) = reply.unwrap() {
+                prop_assert!(bytes.len() <= 20);
+            }
+        }
+    }
+}

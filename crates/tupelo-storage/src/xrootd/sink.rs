@@ -1,0 +1,287 @@
+//! Files on XRootD servers as sinks.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::future::Future;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use tokio::task::JoinSet;
+
+use super::client::{Client, settle, unexpected};
+use super::connection::Connection;
+use super::connection::{Reply, Room};
+use super::failure::Failure;
+use super::message::{Handle, Opened, Request, flags};
+use super::secret::with_opaque;
+use super::url::Url;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sink::{ByteSink, check_patch, poisoned};
+
+/// Appended bytes that are collected before they are sent (4 MiB).
+pub const WRITE_BUFFER_BYTES: usize = 4 << 20;
+/// Number of concurrent write requests. Each has two buffers in memory: its own, and that of the connection.
+pub const WRITE_CONCURRENCY: usize = 4;
+/// Bytes of all requests that a call may wait for.
+const MAX_RUNNING_BYTES: u64 = (WRITE_BUFFER_BYTES * (WRITE_CONCURRENCY + 1)) as u64;
+
+/// Permissions of new files: read and write for the owner, read for all others.
+const MODE: u16 = 0o644;
+
+/// A file on an XRootD server as a sink: a new one, or one that is replaced.
+///
+/// It is written under a temporary name in the same directory, and renamed at commit. Missing directories are created.
+/// A lost connection ends the upload: the server may have lost bytes that it has not yet stored durably.
+pub struct XrootdSink {
+    client: Arc<Client>,
+    /// Where the file is written, with the temporary path.
+    temporary: Url,
+    file: Arc<OpenSink>,
+    position: u64,
+    buffer: BytesMut,
+    running: JoinSet<Result<(), Failure>>,
+    patches: Vec<(u64, Bytes)>,
+    /// The size at the last checkpoint.
+    kept_bytes: Option<u64>,
+    poisoned: bool,
+    finished: bool,
+    /// The process that made it. A child of that process must not remove the file.
+    process: u32,
+}
+
+/// A file that is open for writing.
+#[derive(Debug)]
+struct OpenSink {
+    connection: Connection,
+    handle: Handle,
+}
+
+impl OpenSink {
+    /// A request whose response has no content.
+    async fn request(&self, request: Request) -> Result<(), Failure> {
+        match settle(&self.connection, &request, Room::control).await? {
+            Reply::Done(_) => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn write(&self, offset: u64, bytes: Bytes) -> Result<(), Failure> {
+        self.request(Request::Write { handle: self.handle, offset, bytes }).await
+    }
+
+    async fn sync(&self) -> Result<(), Failure> {
+        self.request(Request::Sync { handle: self.handle }).await
+    }
+}
+
+impl XrootdSink {
+    pub(super) fn create(client: Client) -> Result<Self> {
+        let client = Arc::new(client);
+        // The keys of each state are random.
+        let random = RandomState::new().hash_one(std::process::id()) >> 24;
+        let temporary = Url { path: format!("{}.tmp-{random:010x}", client.url.path), ..client.url.clone() };
+        let opening = {
+            let (client, temporary) = (Arc::clone(&client), temporary.clone());
+            async move { client.retry(|| open(&client, &temporary)).await }
+        };
+        let file = client.run(client.options.total_timeout, "create", opening)?;
+        Ok(Self {
+            client,
+            temporary,
+            file: Arc::new(file),
+            position: 0,
+            buffer: BytesMut::new(),
+            running: JoinSet::new(),
+            patches: Vec::new(),
+            kept_bytes: None,
+            poisoned: false,
+            finished: false,
+            process: std::process::id(),
+        })
+    }
+
+    /// Runs an action, and poisons the sink if it fails.
+    fn guarded<T: Send + 'static>(
+        &mut self,
+        action: &'static str,
+        call: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T> {
+        self.poisoned = true;
+        let value = self.client.run(self.client.options.time_for(MAX_RUNNING_BYTES), action, call)?;
+        self.poisoned = false;
+        Ok(value)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.poisoned { Err(poisoned(&self.client)) } else { Ok(()) }
+    }
+
+    /// Sends what is buffered, and waits until at most `left` requests are unfinished.
+    fn flush(&mut self, left: usize) -> Result<()> {
+        let bytes = self.buffer.split().freeze();
+        let offset = self.position - bytes.len() as u64;
+        let (file, mut running) = (Arc::clone(&self.file), std::mem::take(&mut self.running));
+        self.running = self.guarded("write", async move {
+            if !bytes.is_empty() {
+                running.spawn(async move { file.write(offset, bytes).await });
+            }
+            while running.len() > left {
+                let Some(finished) = running.join_next().await else { break };
+                finished.map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))??;
+            }
+            Ok(running)
+        })?;
+        Ok(())
+    }
+
+    /// Makes everything durable: appended bytes, then patches in their order.
+    fn settle(&mut self) -> Result<()> {
+        self.check()?;
+        self.flush(0)?;
+        let (file, patches) = (Arc::clone(&self.file), std::mem::take(&mut self.patches));
+        self.guarded("write", async move {
+            file.sync().await?;
+            if patches.is_empty() {
+                return Ok(());
+            }
+            for (offset, bytes) in patches {
+                file.write(offset, bytes).await?;
+            }
+            file.sync().await
+        })
+    }
+
+    /// Goes back to the last checkpoint, whose name it returns.
+    fn roll_back(&mut self) -> Result<Option<String>> {
+        self.finished = true;
+        let mut running = std::mem::take(&mut self.running);
+        let (client, file) = (Arc::clone(&self.client), Arc::clone(&self.file));
+        let (temporary, kept_bytes) = (self.temporary.clone(), self.kept_bytes);
+        let name = kept_bytes.map(|_| temporary.to_string());
+        let rolling_back = async move {
+            // Their writes would come after the truncation.
+            running.shutdown().await;
+            let handle = file.handle;
+            if let Some(size_bytes) = kept_bytes {
+                file.request(Request::Truncate { handle, size_bytes }).await?;
+                return file.request(Request::Close { handle }).await;
+            }
+            // A file that cannot be closed can still be removed.
+            let _ = file.request(Request::Close { handle }).await;
+            let remove = |url: &Url| Request::Remove { path: url.request_path() };
+            client.perform(&temporary, remove, Room::control).await.map(|_| ())
+        };
+        self.client.run(self.client.options.total_timeout, "remove the temporary file of", rolling_back)?;
+        Ok(name)
+    }
+}
+
+async fn open(client: &Client, temporary: &Url) -> Result<OpenSink, Failure> {
+    let options = flags::OPEN_UPDATE | flags::OPEN_NEW | flags::OPEN_MAKE_PATH;
+    let open = |url: &Url| Request::Open { path: url.request_path(), options, mode: MODE };
+    let answer = client.perform(temporary, open, Room::control).await?;
+    let handle = Opened::parse(&answer.body)?.handle;
+    Ok(OpenSink { connection: answer.connection, handle })
+}
+
+impl ByteSink for XrootdSink {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.check()?;
+        while !bytes.is_empty() {
+            if self.buffer.capacity() < WRITE_BUFFER_BYTES {
+                self.buffer.reserve(WRITE_BUFFER_BYTES - self.buffer.len());
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(WRITE_BUFFER_BYTES - self.buffer.len()));
+            self.buffer.extend_from_slice(now);
+            self.position += now.len() as u64;
+            if self.buffer.len() == WRITE_BUFFER_BYTES {
+                self.flush(WRITE_CONCURRENCY)?;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.check()?;
+        if let Err(error) = check_patch(offset, bytes.len(), self.position, &self.client) {
+            self.poisoned = true;
+            return Err(error);
+        }
+        if !bytes.is_empty() {
+            self.patches.push((offset, Bytes::copy_from_slice(bytes)));
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.settle()?;
+        self.kept_bytes = Some(self.position);
+        Ok(())
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.settle()?;
+        let (client, file) = (Arc::clone(&self.client), Arc::clone(&self.file));
+        let temporary = self.temporary.clone();
+        let aside = temporary.to_string();
+        let ending = async move {
+            file.request(Request::Close { handle: file.handle }).await?;
+            let path = client.url.path.clone();
+            let rename = move |url: &Url| Request::Rename {
+                from: url.request_path(),
+                to: with_opaque(&path, url.opaque.as_deref()),
+            };
+            client.perform(&temporary, rename, Room::control).await.map(|_| ())
+        };
+        self.guarded("finish", ending).map_err(|error| {
+            let advice = if error.kind() == ErrorKind::Changed { "the server does not replace files; " } else { "" };
+            // It may have been renamed, if only the response was lost.
+            let kept =
+                if self.kept_bytes.is_some() { format!("the content is kept in {aside}") } else { String::new() };
+            with_remark(error, &format!("{advice}{kept}"))
+        })?;
+        self.finished = true;
+        Ok(())
+    }
+
+    fn abort(mut self: Box<Self>) -> Result<Option<String>> {
+        self.roll_back()
+    }
+}
+
+/// An error with a remark, if there is one.
+fn with_remark(error: Error, remark: &str) -> Error {
+    let remark = remark.trim_end_matches("; ");
+    if remark.is_empty() { error } else { error.with_reason(remark) }
+}
+
+impl Drop for XrootdSink {
+    fn drop(&mut self) {
+        if !self.finished && self.process == std::process::id() {
+            // There is no other way to report it than the file that is left.
+            let _ = self.roll_back();
+        }
+    }
+}
+
+impl fmt::Debug for XrootdSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("XrootdSink")
+            .field("client", &self.client)
+            .field("position", &self.position)
+            .field("poisoned", &self.poisoned)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for XrootdSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.client.fmt(f)
+    }
+}

@@ -1,0 +1,281 @@
+//! Files on XRootD servers as sources.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::task::JoinSet;
+
+use super::client::Client;
+use super::failure::Failure;
+use super::file::{Identity, OpenFile};
+use super::message::{Chunk, ReadLimits};
+use crate::error::{ErrorKind, Result};
+use crate::source::{ByteSource, Hints, checked_len, plan_requests};
+
+/// Ranges at most this many bytes apart (128 KiB) are merged: less than the round trip to a server would cost.
+pub const GAP_BYTES: u64 = 128 << 10;
+/// Maximum size of a request (8 MiB). A vector read requests as much at once.
+pub const MAX_REQUEST_BYTES: u64 = 8 << 20;
+/// Number of concurrent requests on a connection that give the best throughput.
+pub const CONCURRENCY: usize = 8;
+/// Hints for files on XRootD servers.
+pub const HINTS: Hints =
+    Hints { gap_bytes: GAP_BYTES, max_request_bytes: MAX_REQUEST_BYTES, concurrency: CONCURRENCY, is_near: false };
+
+/// A file on an XRootD server as a source.
+///
+/// Size and modification time are those when the file was opened. A lost connection is replaced by another one; if the
+/// file then has another size, or another time on the same server, reads are errors of kind [`ErrorKind::Changed`]. After a fork, the child uses a
+/// connection of its own.
+#[derive(Debug)]
+pub struct XrootdSource {
+    inner: Arc<Inner>,
+    identity: Identity,
+}
+
+#[derive(Debug)]
+struct Inner {
+    client: Arc<Client>,
+    session: Mutex<Arc<Session>>,
+}
+
+/// What belongs to one process: a child cannot use the connections of its parent.
+#[derive(Debug)]
+struct Session {
+    process: u32,
+    /// Locked while the file is opened, so that it is opened once.
+    file: AsyncMutex<Option<Arc<OpenFile>>>,
+}
+
+impl Session {
+    fn new(file: Option<OpenFile>) -> Arc<Self> {
+        Arc::new(Self { process: std::process::id(), file: AsyncMutex::new(file.map(Arc::new)) })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // Closing the connections of the parent would disturb it.
+            std::mem::forget(std::mem::take(self.file.get_mut()));
+        }
+    }
+}
+
+impl XrootdSource {
+    pub(super) fn open(client: Client) -> Result<Self> {
+        let client = Arc::new(client);
+        let shared = Arc::clone(&client);
+        let opening = async move { shared.retry(|| OpenFile::open(&shared)).await };
+        let file = client.run(client.options.total_timeout, "open", opening)?;
+        let identity = file.identity.clone();
+        let session = Session::new(Some(file));
+        Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session) }), identity })
+    }
+
+    /// Reads consecutive and separate ranges, none of them empty, within the size of the file.
+    fn fetch(&self, action: String, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        let client = &self.inner.client;
+        let reading = fetch(Arc::clone(&self.inner), self.identity.clone(), ranges);
+        client.run(client.options.time_for(bytes), action, reading)
+    }
+}
+
+impl Inner {
+    fn session(&self) -> Arc<Session> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if session.process != std::process::id() {
+            *session = Session::new(None);
+        }
+        Arc::clone(&session)
+    }
+
+    /// The open file; it is opened again if the connection was lost.
+    async fn file(&self, identity: &Identity) -> Result<Arc<OpenFile>, Failure> {
+        let session = self.session();
+        let mut current = session.file.lock().await;
+        if let Some(file) = current.as_ref().filter(|file| file.is_usable()) {
+            return Ok(Arc::clone(file));
+        }
+        if let Some(lost) = current.take() {
+            self.client.avoid(lost.server());
+        }
+        // All attempts are made here: those of other requests would only repeat them.
+        let file = self.client.retry(|| OpenFile::open(&self.client)).await;
+        let file = file.map_err(|failure| Failure { is_retryable: false, ..failure })?;
+        identity.check(&file.identity)?;
+        Ok(Arc::clone(current.insert(Arc::new(file))))
+    }
+
+    /// Forgets a file that a request failed on, unless another request has already replaced it.
+    async fn forget(&self, file: &Arc<OpenFile>) {
+        let session = self.session();
+        let mut current = session.file.lock().await;
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, file)) {
+            self.client.avoid(file.server());
+            *current = None;
+        }
+    }
+}
+
+/// What one request reads, as indices of ranges and as chunks of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Job {
+    /// A part of a range.
+    Read { range: usize, chunk: Chunk },
+    /// Whole ranges.
+    Vector { ranges: Vec<usize>, chunks: Vec<Chunk> },
+}
+
+/// Divides ranges into requests: small ranges into vectors, large ones into parts.
+fn jobs(ranges: &[Range<u64>], limits: ReadLimits) -> Vec<Job> {
+    let chunk = |range: Range<u64>| Chunk { offset: range.start, len: (range.end - range.start) as u32 };
+    let mut jobs = Vec::new();
+    let (mut indices, mut chunks, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for (index, range) in ranges.iter().enumerate() {
+        let len = range.end - range.start;
+        if len > limits.chunk_bytes.into() {
+            // The parts are as large as the requests of other ranges, and end at pages.
+            let end = |at: u64| range.end.min((at + MAX_REQUEST_BYTES) / MAX_REQUEST_BYTES * MAX_REQUEST_BYTES);
+            let mut at = range.start;
+            while at < range.end {
+                jobs.push(Job::Read { range: index, chunk: chunk(at..end(at)) });
+                at = end(at);
+            }
+            continue;
+        }
+        if chunks.len() >= limits.chunks || bytes + len > MAX_REQUEST_BYTES {
+            jobs.push(vector(std::mem::take(&mut indices), std::mem::take(&mut chunks)));
+            bytes = 0;
+        }
+        indices.push(index);
+        chunks.push(chunk(range.clone()));
+        bytes += len;
+    }
+    if !chunks.is_empty() {
+        jobs.push(vector(indices, chunks));
+    }
+    jobs
+}
+
+/// A vector of one range is a plain read, which may have checksums.
+fn vector(ranges: Vec<usize>, chunks: Vec<Chunk>) -> Job {
+    match (&ranges[..], &chunks[..]) {
+        (&[range], &[chunk]) => Job::Read { range, chunk },
+        _ => Job::Vector { ranges, chunks },
+    }
+}
+
+/// The bytes of each range.
+async fn fetch(inner: Arc<Inner>, identity: Identity, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, Failure> {
+    let limits = inner.file(&identity).await?.limits;
+    let running = Arc::new(Semaphore::new(CONCURRENCY));
+    let mut requests = JoinSet::new();
+    let mut memory: Vec<BytesMut> = vec![BytesMut::new(); ranges.len()];
+    for job in jobs(&ranges, limits) {
+        let mut buffer = BytesMut::new();
+        if let Job::Read { range, chunk } = &job {
+            let memory = &mut memory[*range];
+            if memory.capacity() == 0 {
+                memory.reserve((ranges[*range].end - ranges[*range].start) as usize);
+            }
+            let rest = memory.split_off(memory.capacity().min(chunk.len as usize));
+            buffer = std::mem::replace(memory, rest);
+        }
+        let (inner, identity, running) = (Arc::clone(&inner), identity.clone(), Arc::clone(&running));
+        requests.spawn(async move {
+            // Never closed.
+            let _permit = running.acquire().await;
+            let client = &inner.client;
+            let answers = client.retry(|| attempt(&inner, &identity, &job, std::mem::take(&mut buffer))).await?;
+            Ok::<_, Failure>((job, answers))
+        });
+    }
+    let mut answers = vec![Bytes::new(); ranges.len()];
+    let mut parts: Vec<Vec<(u64, BytesMut)>> = vec![Vec::new(); ranges.len()];
+    while let Some(finished) = requests.join_next().await {
+        match finished.map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))?? {
+            (Job::Read { range, chunk }, Found::Range(bytes)) => parts[range].push((chunk.offset, bytes)),
+            (Job::Vector { ranges, .. }, Found::Vector(found)) => {
+                ranges.into_iter().zip(found).for_each(|(range, bytes)| answers[range] = bytes);
+            }
+            // An attempt finds what its job is for.
+            _ => {}
+        }
+    }
+    for (answer, parts) in answers.iter_mut().zip(parts).filter(|(_, parts)| !parts.is_empty()) {
+        *answer = join(parts);
+    }
+    Ok(answers)
+}
+
+/// The parts of a range as one piece; without copying if they are in one piece of memory.
+fn join(mut parts: Vec<(u64, BytesMut)>) -> Bytes {
+    parts.sort_unstable_by_key(|(offset, _)| *offset);
+    let join = |mut whole: BytesMut, (_, part)| {
+        whole.unsplit(part);
+        whole
+    };
+    parts.into_iter().fold(BytesMut::new(), join).freeze()
+}
+
+/// What a job found.
+enum Found {
+    Range(BytesMut),
+    Vector(Vec<Bytes>),
+}
+
+async fn attempt(inner: &Inner, identity: &Identity, job: &Job, buffer: BytesMut) -> Result<Found, Failure> {
+    let file = inner.file(identity).await?;
+    let result = match job {
+        Job::Read { chunk, .. } => file.read(*chunk, buffer).await.map(Found::Range),
+        Job::Vector { chunks, .. } => file.read_vector(chunks.clone()).await.map(Found::Vector),
+    };
+    match result {
+        // A server reports a file that was truncated like a broken disk: opening it again shows which it is.
+        Err(failure) if failure.is_retryable || failure.kind == ErrorKind::Other => {
+            inner.forget(&file).await;
+            Err(Failure { is_retryable: true, ..failure })
+        }
+        result => result,
+    }
+}
+
+impl fmt::Display for XrootdSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.client.fmt(f)
+    }
+}
+
+impl ByteSource for XrootdSource {
+    fn size(&self) -> Result<u64> {
+        Ok(self.identity.size_bytes)
+    }
+
+    fn hints(&self) -> Hints {
+        HINTS
+    }
+
+    fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
+        if checked_len(&range, self, self.identity.size_bytes)? == 0 {
+            return Ok(Bytes::new());
+        }
+        let action = format!("read bytes {}..{} of", range.start, range.end);
+        let mut answers = self.fetch(action, vec![range])?;
+        Ok(answers.pop().unwrap_or_default())
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        ranges.iter().try_for_each(|range| checked_len(range, self, self.identity.size_bytes).map(|_| ()))?;
+        let plan = plan_requests(self, ranges)?;
+        if plan.requests().is_empty() {
+            return Ok(plan.cut(&[]));
+        }
+        let answers = self.fetch(format!("read {} ranges of", ranges.len()), plan.requests().to_vec())?;
+        Ok(plan.cut(&answers))
+    }
+}
