@@ -59,7 +59,7 @@ const CRATES: &[Crate] = &[
         name: "tupelo-storage",
         path: "crates/tupelo-storage",
         uses: &[],
-        rooms: &["error", "range", "source", "sink", "local", "adapter", "laws"],
+        rooms: &["error", "range", "source", "sink", "runtime", "local", "remote", "adapter", "laws"],
     },
     Crate {
         name: "tupelo",
@@ -258,7 +258,7 @@ fn module_of(path: &str) -> Option<Vec<String>> {
     let path = path.trim_end_matches(".rs").trim_end_matches("/mod");
     match path {
         "lib" | "main" => Some(Vec::new()),
-        _ if path.starts_with("bin/") || path.ends_with("tests") => None,
+        _ if path.starts_with("bin/") || path.split('/').any(|part| part == "tests") => None,
         _ => Some(path.split('/').map(str::to_owned).collect()),
     }
 }

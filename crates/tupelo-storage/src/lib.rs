@@ -43,16 +43,20 @@
 //! | [`range`] | merges near ranges and splits large ones |
 //! | [`source`] | the trait [`ByteSource`] and the [`Hints`] of a back end |
 //! | [`sink`] | the trait [`ByteSink`] |
+//! | `runtime` | the threads that run requests to remote stores |
 //! | [`local`] | memory and local files; the only room that uses `std::fs` |
+//! | [`remote`] | objects on HTTP servers and in S3, GCS and Azure |
 //! | [`adapter`] | wrappers: a meter, and with the feature `testing` an I/O log and injected faults |
 //! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
 pub mod error;
 pub mod range;
+mod runtime;
 pub mod sink;
 pub mod source;
 
 pub mod local;
+pub mod remote;
 
 pub mod adapter;
 #[cfg(any(test, feature = "testing"))]

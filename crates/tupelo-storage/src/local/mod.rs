@@ -5,7 +5,9 @@ pub mod memory;
 mod positioned;
 mod sink;
 mod source;
+mod text;
 
 pub use disk::Disk;
 pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES, is_temporary, publish_temporary, temporaries_of};
 pub use source::{FileSource, LOCAL_CONCURRENCY, LOCAL_GAP_BYTES, LOCAL_HINTS, LOCAL_MAX_REQUEST_BYTES};
+pub(crate) use text::read_text;
