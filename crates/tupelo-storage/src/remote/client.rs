@@ -27,7 +27,7 @@ const MAX_ERROR_BYTES: usize = 16 << 10;
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 /// Characters of the server's explanation in messages.
 const MAX_EXPLANATION_CHARS: usize = 300;
-/// An upload may take the stall time, and as long as at this rate, in bytes per second.
+/// Rate of the slowest upload that is not taken for a stalled one, in bytes per second.
 const SLOWEST_UPLOAD: f64 = 64.0 * 1024.0;
 /// Hosts of instance metadata, which exist only inside a cloud.
 const METADATA_HOSTS: &[&str] = &["169.254.169.254", "169.254.170.2", "metadata.google.internal", "metadata"];
@@ -159,6 +159,11 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> F
     Failure { kind, reason, is_transient, wait: wait.filter(|_| is_transient) }
 }
 
+/// The time that a slow upload takes.
+pub(super) fn upload_time(len: u64) -> Duration {
+    Duration::from_secs_f64(len as f64 / SLOWEST_UPLOAD)
+}
+
 /// The text of a header.
 pub(super) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(|text| text.trim().to_owned())
@@ -213,7 +218,7 @@ impl Service {
         let mut request = Request::new(parts.method, parts.uri.to_string().parse().map_err(invalid)?);
         *request.headers_mut() = parts.headers;
         let is_metadata = request.url().host_str().is_some_and(|host| METADATA_HOSTS.contains(&host));
-        let upload = Duration::from_secs_f64(body.content_length() as f64 / SLOWEST_UPLOAD);
+        let upload = upload_time(body.content_length() as u64);
         *request.body_mut() = Some(match body.as_bytes() {
             Some(bytes) => Body::from(bytes.clone()),
             None => Body::wrap(body),

@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::BytesMut;
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, ETAG, HeaderValue, IF_MATCH, IF_UNMODIFIED_SINCE,
-    LAST_MODIFIED, RANGE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderValue, IF_MATCH,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
 };
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Response, Url};
 
 use super::answer::{Answer, Body, Identity, Part};
-use super::client::{Purpose, client, error_body, header, refusal, sending};
+use super::client::{Purpose, client, error_body, header, refusal, sending, upload_time};
 use super::credentials::bearer_token;
 use super::options::Options;
 use super::retry::{Failure, Limits, unless_stalled};
@@ -29,6 +29,9 @@ use crate::error::ErrorKind;
 
 /// Maximum size of an object on a server without range requests, which is read as a whole: 64 MiB.
 pub const MAX_WHOLE_BYTES: u64 = 64 << 20;
+
+/// What makes the body of an upload, and its length in bytes.
+type Upload<'a> = (&'a (dyn Fn() -> reqwest::Body + Sync), u64);
 
 /// An object on an HTTP server.
 pub(super) struct HttpObject {
@@ -89,7 +92,7 @@ impl HttpObject {
             Some((None, Some(modified))) => drop(headers.insert(IF_UNMODIFIED_SINCE, value(modified)?)),
             _ => {}
         }
-        let response = self.send(Method::GET, headers).await?;
+        let response = self.send(Method::GET, headers, None).await?;
         if let Some(encoding) = header(response.headers(), CONTENT_ENCODING.as_str())
             && !encoding.eq_ignore_ascii_case("identity")
         {
@@ -148,8 +151,24 @@ impl HttpObject {
         Ok(Answer { range: 0..identity.size, identity, body })
     }
 
+    /// Creates or replaces the object.
+    pub(super) async fn put(&self, body: &(dyn Fn() -> reqwest::Body + Sync), len: u64) -> Result<(), Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
+        self.send(Method::PUT, headers, Some((body, len))).await.map(drop)
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Whether a query string may be a part of the name.
+    pub(super) fn has_query(&self) -> bool {
+        self.url.query().is_some()
+    }
+
     /// Sends a request, with a token if the server requires one. Returns a successful response.
-    async fn send(&self, method: Method, headers: HeaderMap) -> Result<Response, Failure> {
+    async fn send(&self, method: Method, headers: HeaderMap, body: Option<Upload<'_>>) -> Result<Response, Failure> {
         loop {
             let was_refused = self.was_refused.load(Ordering::Relaxed);
             let mut headers = headers.clone();
@@ -157,9 +176,14 @@ impl HttpObject {
             if let Some(authorization) = self.authorization.as_ref().or(token) {
                 headers.insert(AUTHORIZATION, authorization.clone());
             }
-            let request =
-                client(&self.limits, Purpose::Web)?.request(method.clone(), self.url.clone()).headers(headers);
-            let sent = unless_stalled(self.limits.stall, async { request.send().await.map_err(sending) });
+            let client = client(&self.limits, Purpose::Web)?;
+            let mut request = client.request(method.clone(), self.url.clone()).headers(headers);
+            let mut limit = self.limits.stall;
+            if let Some((body, len)) = body {
+                request = request.body(body());
+                limit += upload_time(len);
+            }
+            let sent = unless_stalled(limit, async { request.send().await.map_err(sending) });
             let mut response = sent.await?;
             let status = response.status();
             if status.is_success() {

@@ -10,7 +10,7 @@
 //!
 //! # Writing
 //! [`create`] uploads parts of [`PART_BYTES`], a few at a time. The first part is held back, so that the header of a
-//! file can be patched until the end.
+//! file can be patched until the end. HTTP servers get the whole object by one `PUT`, from a temporary file.
 
 mod answer;
 mod client;
@@ -19,6 +19,7 @@ mod http;
 mod list;
 mod object;
 mod options;
+mod put;
 mod retry;
 mod source;
 mod store;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use self::http::HttpObject;
 use self::object::Object;
+use self::put::PutSink;
 use self::retry::Failure;
 use self::store::{Address, StoreObject};
 use self::upload::UploadSink;
@@ -75,10 +77,7 @@ pub fn create(url: &str, options: &Options) -> Result<Box<dyn ByteSink>> {
     let name = display_name(url);
     match object(url, options).map_err(|failure| failure.into_error("create", &name))? {
         Object::Store(object) => Ok(Box::new(UploadSink::new(object, name, options.limits(), PART_BYTES))),
-        Object::Http(_) => {
-            let reason = "writing to HTTP servers is not supported";
-            Err(Failure::lasting(ErrorKind::NotSupported, reason).into_error("create", &name))
-        }
+        Object::Http(object) => Ok(Box::new(PutSink::new(object, name)?)),
     }
 }
 

@@ -45,6 +45,15 @@ impl RemoteSource {
         Ok(Self { object, name, limits, identity, kept })
     }
 
+    /// The version that was opened, for keys of caches; `None` if the server does not say it.
+    pub(crate) fn version(&self) -> Option<String> {
+        // Two objects at one path that differ in the query string may have the same size and time.
+        let is_ambiguous = matches!(&*self.object, Object::Http(object) if object.has_query());
+        let modified = self.identity.modified.as_deref().filter(|_| !is_ambiguous);
+        let version = self.identity.strong_etag().or(modified)?;
+        Some(format!("{} {version}", self.identity.size))
+    }
+
     /// The bytes of a range, if they were read when the object was opened.
     fn kept(&self, range: &Range<u64>) -> Option<Bytes> {
         self.kept.iter().find_map(|(start, bytes)| {

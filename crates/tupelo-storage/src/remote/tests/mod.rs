@@ -4,9 +4,10 @@ mod server;
 mod stores;
 
 use self::server::{Fault, Seen, Server};
-use super::{MAX_WHOLE_BYTES, Options, open};
+use super::{MAX_WHOLE_BYTES, Options, create, open};
+use crate::adapter::{CACHE_BYTES, Cache};
 use crate::error::ErrorKind;
-use crate::laws::source_laws;
+use crate::laws::{SinkCase, sink_laws, source_laws};
 use crate::source::ByteSource;
 
 fn bytes(len: usize) -> Vec<u8> {
@@ -296,4 +297,61 @@ fn credentials_stay_with_their_host() {
         assert!(error.to_string().contains(expected), "{error}");
         assert!(!error.to_string().contains("hidden") && !error.to_string().contains("token"), "{error}");
     }
+}
+
+#[test]
+fn http_keeps_the_laws_of_a_sink() {
+    sink_laws(|old| {
+        let server = Server::start();
+        if let Some(old) = old {
+            server.put("/out", old, "\"old\"");
+        }
+        let sink = create(&server.url("/out"), &quick()).unwrap();
+        SinkCase::new(sink, move || server.object("/out")).streamed(u64::MAX)
+    });
+}
+
+#[test]
+fn an_upload_is_repeated_as_a_whole() {
+    let server = Server::start();
+    let faults = [Fault::Close, Fault::Status(503, String::new(), String::new())];
+    server.fault(move |_, count| faults.get(count).cloned());
+    let mut sink = create(&server.url("/out"), &quick()).unwrap();
+    sink.append(&bytes(1_000_000)).unwrap();
+    sink.patch(0, b"patched").unwrap();
+    sink.commit().unwrap();
+    let written = server.object("/out").unwrap();
+    assert_eq!((&written[..7], &written[7..]), (&b"patched"[..], &bytes(1_000_000)[7..]));
+    assert_eq!(server.seen().len(), 3);
+
+    server.fault(|_, _| Some(Fault::Status(403, String::new(), String::new())));
+    let error = create(&server.url("/out"), &quick()).unwrap().commit().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Denied);
+    assert_eq!(error.to_string(), format!("cannot write to {}: HTTP status 403 Forbidden", server.url("/out")));
+}
+
+#[test]
+fn a_cached_object_costs_one_request() {
+    let content = bytes(3_000_000);
+    let server = Server::with(content.clone());
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::open(directory.path(), CACHE_BYTES).unwrap();
+    let analysis = |content: &[u8]| {
+        let source = cache.open_object(&server.url("/x?token=1"), &quick()).unwrap();
+        for ranges in [vec![0..16_384, 2_900_000..3_000_000], vec![1_000_000..1_001_000, 2_000_000..2_001_000]] {
+            for (range, read) in ranges.iter().zip(source.read_ranges(&ranges).unwrap()) {
+                assert_eq!(read, content[range.start as usize..range.end as usize]);
+            }
+        }
+        server.seen().len()
+    };
+    assert_eq!(analysis(&content), 5);
+    assert_eq!(analysis(&content), 1, "only the request that says the version");
+    let other: Vec<u8> = content.iter().map(|byte| byte ^ 1).collect();
+    server.put("/x", other.clone(), "\"v2\"");
+    assert_eq!(analysis(&other), 5);
+    // Without a version, nothing is kept.
+    server.put("/x", content.clone(), "W/\"v3\"");
+    assert_eq!(analysis(&content), 5);
+    assert_eq!(analysis(&content), 5);
 }

@@ -102,6 +102,10 @@ impl Server {
         *self.state.decide.lock().unwrap() = Box::new(decide);
     }
 
+    pub(crate) fn object(&self, path: &str) -> Option<Vec<u8>> {
+        self.state.objects.lock().unwrap().get(path).map(|(bytes, _)| bytes.to_vec())
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -232,4 +236,35 @@ fn requested(text: &str, size: usize) -> Option<Range<usize>> {
         (first, last) => first.parse().unwrap()..size.min(last.parse::<usize>().unwrap() + 1),
     };
     (range.start < range.end).then_some(range)
+}
+
+/// A proxy on a free port of 127.0.0.1, which closes every third connection after some bytes from the client.
+pub(crate) fn cutting_proxy(target: u16, cut_after: usize) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for (count, client) in listener.incoming().enumerate() {
+            let client = client.unwrap();
+            let Ok(server) = TcpStream::connect(("127.0.0.1", target)) else { return };
+            let limit = if count % 3 == 0 { cut_after } else { usize::MAX };
+            let (to_client, from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            thread::spawn(move || forward(&client, &server, limit));
+            thread::spawn(move || forward(&from_server, &to_client, usize::MAX));
+        }
+    });
+    port
+}
+
+/// Copies bytes until the end, an error or the limit, then closes both.
+fn forward(mut from: &TcpStream, mut to: &TcpStream, limit: usize) {
+    let mut buffer = [0; 1 << 16];
+    let mut passed = 0;
+    while let Ok(len @ 1..) = from.read(&mut buffer) {
+        passed += len;
+        if passed > limit || to.write_all(&buffer[..len]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(std::net::Shutdown::Both);
+    let _ = to.shutdown(std::net::Shutdown::Both);
 }

@@ -14,6 +14,7 @@ use object_store::azure::{AzureAccessKey, AzureAuthorizer, AzureCredential};
 use object_store::client::{HttpConnector, HttpRequestBody};
 
 use super::bytes;
+use super::server::cutting_proxy;
 use crate::error::{Error, ErrorKind};
 use crate::laws::{SinkCase, sink_laws, source_laws};
 use crate::remote::client::{Connector, Purpose, client};
@@ -244,6 +245,27 @@ fn s3_keeps_the_laws() {
     let left = fs::read_dir(&uploads)
         .map_or(0, |folders| folders.filter_map(|folder| fs::read_dir(folder.ok()?.path()).ok()).flatten().count());
     assert_eq!(left, 0, "no upload is left behind in {}", uploads.display());
+}
+
+#[test]
+fn uploads_and_reads_survive_cut_connections() {
+    let Some(store) = s3() else { return };
+    let proxy = cutting_proxy(store.server.port, 1_000_000);
+    let options = Options::new([
+        ("aws_endpoint_url", format!("http://127.0.0.1:{proxy}").as_str()),
+        ("aws_access_key_id", "user"),
+        ("aws_secret_access_key", "hidden-secret"),
+    ]);
+    let options = options.unwrap();
+    let content = bytes(70_000_000);
+    let mut sink = create("s3://box/x", &options).unwrap();
+    for piece in content.chunks(3_000_000) {
+        sink.append(piece).unwrap();
+    }
+    sink.patch(7, &content[7..100]).unwrap();
+    sink.commit().unwrap();
+    let source = open("s3://box/x", &options).unwrap();
+    assert!(source.read_range(0..70_000_000).unwrap() == content);
 }
 
 #[test]
