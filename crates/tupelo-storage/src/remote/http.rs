@@ -11,6 +11,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
 use http::header::{
@@ -42,6 +43,10 @@ pub(super) struct HttpObject {
     /// Sent after a refusal.
     found_token: Option<HeaderValue>,
     was_refused: AtomicBool,
+    /// Where the last request was redirected to.
+    target: Mutex<Option<Url>>,
+    /// Whether a request to such a place failed: each request must be redirected then.
+    is_target_lost: AtomicBool,
 }
 
 impl fmt::Debug for HttpObject {
@@ -74,7 +79,15 @@ impl HttpObject {
         let found = if may_find { bearer_token() } else { None };
         let found_token = found.and_then(|token| bearer(&token).ok());
         let limits = options.limits();
-        Ok(Self { url, limits, authorization, found_token, was_refused: AtomicBool::new(false) })
+        Ok(Self {
+            url,
+            limits,
+            authorization,
+            found_token,
+            was_refused: AtomicBool::new(false),
+            target: Mutex::new(None),
+            is_target_lost: AtomicBool::new(false),
+        })
     }
 
     /// Requests a part, of the pinned version if there is one.
@@ -92,7 +105,7 @@ impl HttpObject {
             Some((None, Some(modified))) => drop(headers.insert(IF_UNMODIFIED_SINCE, value(modified)?)),
             _ => {}
         }
-        let response = self.send(Method::GET, headers, None).await?;
+        let response = self.get_redirected(headers).await?;
         if let Some(encoding) = header(response.headers(), CONTENT_ENCODING.as_str())
             && !encoding.eq_ignore_ascii_case("identity")
         {
@@ -167,6 +180,33 @@ impl HttpObject {
         self.url.query().is_some()
     }
 
+    /// Gets a part directly from where the request before was redirected to, which saves a round trip.
+    async fn get_redirected(&self, headers: HeaderMap) -> Result<Response, Failure> {
+        let target = self.target().clone();
+        if let Some(target) = target {
+            // Without credentials, which are for the host of the URL.
+            let request = client(&self.limits, Purpose::Web)?.get(target).headers(headers.clone());
+            let sent = unless_stalled(self.limits.stall, async { request.send().await.map_err(sending) });
+            match sent.await {
+                Ok(response) if response.status().is_success() => return Ok(response),
+                _ => {
+                    self.is_target_lost.store(true, Ordering::Relaxed);
+                    *self.target() = None;
+                }
+            }
+        }
+        let response = self.send(Method::GET, headers, None).await?;
+        let is_elsewhere = response.url().host() != self.url.host() || response.url().port() != self.url.port();
+        if is_elsewhere && !self.is_target_lost.load(Ordering::Relaxed) {
+            *self.target() = Some(response.url().clone());
+        }
+        Ok(response)
+    }
+
+    fn target(&self) -> MutexGuard<'_, Option<Url>> {
+        self.target.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sends a request, with a token if the server requires one. Returns a successful response.
     async fn send(&self, method: Method, headers: HeaderMap, body: Option<Upload<'_>>) -> Result<Response, Failure> {
         loop {
@@ -234,6 +274,8 @@ fn bearer(token: &str) -> Result<HeaderValue, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::source::run;
+    use crate::remote::tests::server::{Fault, Server};
 
     #[test]
     fn content_ranges_are_parsed_strictly() {
@@ -249,6 +291,25 @@ mod tests {
     fn secrets_of_urls_are_not_shown() {
         let object = HttpObject::new("http://ann:p%40ss@host/x?sig=abc#part", &Options::default()).unwrap();
         assert_eq!(format!("{object:?}"), "HttpObject(host/x)");
+    }
+
+    #[test]
+    fn a_found_token_is_sent_after_a_refusal_only() {
+        let server = Server::with(vec![1; 1000]);
+        let mut object = HttpObject::new(&server.url("/x"), &Options::default()).unwrap();
+        object.found_token = Some(bearer("token").unwrap());
+        server.fault(|seen, _| {
+            let is_authorized = seen.header("authorization") == Some("Bearer token");
+            (!is_authorized).then(|| Fault::Status(401, String::new(), String::new()))
+        });
+        let got = run(async move {
+            let part = Part::Range(0..10);
+            object.get(&part, None).await?;
+            object.get(&part, None).await
+        });
+        assert_eq!(got.unwrap().range, 0..10);
+        let sent: Vec<bool> = server.seen().iter().map(|seen| seen.header("authorization").is_some()).collect();
+        assert_eq!(sent, [false, true, true]);
     }
 
     #[test]

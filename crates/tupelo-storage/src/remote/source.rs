@@ -21,7 +21,7 @@ pub const HEAD_BYTES: u64 = 16 << 10;
 pub const TAIL_BYTES: u64 = 64 << 10;
 /// Hints for remote objects. A request costs as much time as a few hundred KiB.
 pub const REMOTE_HINTS: Hints =
-    Hints { gap_bytes: 512 << 10, max_request_bytes: 16 << 20, concurrency: 8, is_near: false };
+    Hints { gap_bytes: 512 << 10, max_request_bytes: 16 << 20, concurrency: 16, is_near: false };
 
 /// A remote object as a source.
 ///

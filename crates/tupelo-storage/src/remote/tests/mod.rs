@@ -1,10 +1,10 @@
 //! Reading over HTTP from servers that behave, and from servers that do not.
 
-mod server;
+pub(crate) mod server;
 mod stores;
 
 use self::server::{Fault, Seen, Server};
-use super::{MAX_WHOLE_BYTES, Options, create, open};
+use super::{MAX_WHOLE_BYTES, Options, create, display_name, is_remote, list, open};
 use crate::adapter::{CACHE_BYTES, Cache};
 use crate::error::ErrorKind;
 use crate::laws::{SinkCase, sink_laws, source_laws};
@@ -68,6 +68,14 @@ fn near_ranges_are_one_request_and_large_ones_are_split() {
     assert_eq!(server.seen().len(), 3, "at most 16 MiB each");
 }
 
+/// The object `/x` of a server by HTTP and by S3, with options for it.
+fn both(server: &Server) -> [(String, Options); 2] {
+    let settings = [("stall_timeout", "0.3"), ("total_timeout", "20"), ("max_attempts", "3"), ("anonymous", "1")];
+    let store = settings.into_iter().map(|(name, value)| (name, value.to_owned()));
+    let store = store.chain([("aws_endpoint_url", server.url(""))]);
+    [(server.url("/box/x"), Options::new(settings).unwrap()), ("s3://box/x".to_owned(), Options::new(store).unwrap())]
+}
+
 #[test]
 fn transient_faults_do_not_change_the_result() {
     let content = bytes(300_000);
@@ -81,13 +89,17 @@ fn transient_faults_do_not_change_the_result() {
         Fault::Stall(0),
         Fault::Stall(12_345),
     ] {
-        let server = Server::with(content.clone());
-        let shared = fault.clone();
-        // The first request of all, and the first two for data.
-        server.fault(move |_, count| (count == 0 || count == 3 || count == 4).then(|| shared.clone()));
-        let source = open(&server.url("/x"), &quick()).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
-        let read = source.read_range(1000..250_000).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
-        assert_eq!(read, content[1000..250_000], "{fault:?}");
+        let server = Server::start();
+        server.put("/box/x", content.clone(), "\"v1\"");
+        for (url, options) in both(&server) {
+            server.seen();
+            let shared = fault.clone();
+            // The first request of all, and the first two for data.
+            server.fault(move |_, count| (count == 0 || count == 3 || count == 4).then(|| shared.clone()));
+            let source = open(&url, &options).unwrap_or_else(|error| panic!("{url}: {fault:?}: {error}"));
+            let read = source.read_range(1000..250_000).unwrap_or_else(|error| panic!("{url}: {fault:?}: {error}"));
+            assert_eq!(read, content[1000..250_000], "{url}: {fault:?}");
+        }
     }
 }
 
@@ -107,23 +119,25 @@ fn a_truncated_answer_is_continued_where_it_ended() {
 
 #[test]
 fn the_last_error_says_how_often_and_why() {
-    let server = Server::with(bytes(300_000));
-    let options = Options::new([("max_attempts", "3")]).unwrap();
-    let source = open(&server.url("/x?secret=1"), &options).unwrap();
-    server.seen();
+    let server = Server::start();
+    server.put("/box/x", bytes(300_000), "\"v1\"");
     let busy = "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>";
-    server.fault(move |_, _| Some(Fault::Status(503, String::new(), busy.to_owned())));
-    let error = source.read_range(20_000..30_000).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    let expected = format!(
-        "cannot read bytes 20000..30000 of {}: HTTP status 503 Service Unavailable: SlowDown: Reduce your rate \
-         (3 attempts in ",
-        server.url("/x")
-    );
-    assert!(error.to_string().starts_with(&expected), "{error}");
-    assert_eq!(server.seen().len(), 3);
+    for (url, options) in both(&server) {
+        server.fault(|_, _| None);
+        let source = open(&url, &options).unwrap();
+        server.seen();
+        server.fault(move |_, _| Some(Fault::Status(503, String::new(), busy.to_owned())));
+        let error = source.read_range(20_000..30_000).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let expected = format!(
+            "cannot read bytes 20000..30000 of {url}: HTTP status 503 Service Unavailable: SlowDown: Reduce your rate \
+             (3 attempts in "
+        );
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        assert_eq!(server.seen().len(), 3, "retries do not multiply");
+    }
 
-    drop(server);
+    let options = Options::new([("max_attempts", "2")]).unwrap();
     let error = open("http://127.0.0.1:1/x", &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().starts_with("cannot open http://127.0.0.1:1/x: no connection: "), "{error}");
@@ -286,6 +300,19 @@ fn credentials_stay_with_their_host() {
     assert_eq!(source.to_string(), front.url("/x"));
     assert!(!format!("{source:?}").contains("hidden"));
 
+    // Further requests go to the other host at once, until that refuses them.
+    let large = Server::with(bytes(300_000));
+    let lines = format!("Location: {}\r\n", large.url("/x").replace("127.0.0.1", "localhost"));
+    front.fault(move |_, _| Some(Fault::Status(307, lines.clone(), String::new())));
+    let source = open(&url, &quick()).unwrap();
+    front.seen();
+    for (expected, refusals) in [(0, 0), (1, 1), (1, 0)] {
+        large.seen();
+        large.fault(move |_, count| (count < refusals).then(|| Fault::Status(403, String::new(), String::new())));
+        assert_eq!(source.read_range(20_000..30_000).unwrap(), bytes(300_000)[20_000..30_000]);
+        assert_eq!(front.seen().len(), expected);
+    }
+
     for (target, expected) in [
         ("ftp://127.0.0.1/x", "redirect"),
         ("file:///etc/passwd", "redirect"),
@@ -354,4 +381,26 @@ fn a_cached_object_costs_one_request() {
     server.put("/x", content.clone(), "W/\"v3\"");
     assert_eq!(analysis(&content), 5);
     assert_eq!(analysis(&content), 5);
+}
+
+#[test]
+fn names_for_messages_have_no_secrets() {
+    for (url, name) in [
+        ("https://ann:pass@host:80/a%20b/x.root?X-Amz-Signature=1#2", "https://host:80/a%20b/x.root"),
+        ("https://host?a=/b@c", "https://host"),
+        ("s3://key:secret@box/a?b/x", "s3://box/a?b/x"),
+        ("abfss://box@account.dfs.core.windows.net/x", "abfss://box@account.dfs.core.windows.net/x"),
+        ("x.root", "x.root"),
+    ] {
+        assert_eq!(display_name(url), name);
+    }
+}
+
+#[test]
+fn other_schemes_are_not_supported() {
+    for url in ["ftp://host/x", "root://host//x", "x.root"] {
+        assert!(!is_remote(url));
+        assert_eq!(open(url, &quick()).unwrap_err().kind(), ErrorKind::NotSupported);
+    }
+    assert_eq!(list("http://host/x/", &quick()).unwrap_err().kind(), ErrorKind::NotSupported);
 }

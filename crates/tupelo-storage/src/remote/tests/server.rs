@@ -24,6 +24,9 @@ impl Seen {
     }
 }
 
+/// When all objects were changed.
+const MODIFIED: &str = "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n";
+
 /// What the server does instead of answering correctly.
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
@@ -207,7 +210,7 @@ fn answer(state: &State, mut connection: &TcpStream, seen: &Seen, body: Vec<u8>,
         Some(Fault::WholeUntilClosed) => "Connection: close\r\n".to_owned(),
         _ => format!("Content-Length: {}\r\n", part.len()),
     };
-    let head = format!("HTTP/1.1 {status}\r\n{lines}{length}ETag: {etag}\r\nAccept-Ranges: bytes\r\n\r\n");
+    let head = format!("HTTP/1.1 {status}\r\n{lines}{length}ETag: {etag}\r\n{MODIFIED}\r\n");
     connection.write_all(head.as_bytes()).ok()?;
     let sent = match &fault {
         Some(Fault::Cut(bytes) | Fault::Stall(bytes)) => &part[..part.len().min(*bytes)],
