@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use twox_hash::XxHash3_64;
@@ -25,6 +25,8 @@ const CHECKSUM_BYTES: usize = 8;
 const KEY: &str = "key";
 /// The directory is measured after this part of its maximum size was written.
 const MEASURED_PART: u64 = 16;
+/// Age at which a folder without ranges is removed.
+const UNUSED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// What remains of the maximum size when files are deleted, in percent.
 const KEPT_PERCENT: u64 = 90;
 
@@ -73,6 +75,7 @@ impl RangeDirectory {
         self.unmeasured.store(0, Ordering::Relaxed);
         let mut files = Vec::new();
         for folder in fs::read_dir(&self.path)?.flatten() {
+            let before = files.len();
             for file in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
                 // Another process may delete it at the same time.
                 let Ok(metadata) = file.metadata() else { continue };
@@ -80,6 +83,9 @@ impl RangeDirectory {
                     let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                     files.push((used, metadata.len(), file.path()));
                 }
+            }
+            if files.len() == before {
+                remove_unused(&folder.path());
             }
         }
         let mut total: u64 = files.iter().map(|(_, len, _)| len).sum();
@@ -202,6 +208,16 @@ impl RangeFolder {
     }
 }
 
+/// Removes a folder without ranges, unless it may be new.
+fn remove_unused(folder: &Path) {
+    let key = folder.join(KEY);
+    let age = fs::metadata(&key).and_then(|metadata| metadata.modified()).ok().and_then(|made| made.elapsed().ok());
+    if age.is_some_and(|age| age > UNUSED_AFTER) {
+        // Another process that has it open does without the cache.
+        let _ = fs::remove_file(&key).and_then(|()| fs::remove_dir(folder));
+    }
+}
+
 /// The range in the name of a file.
 fn range_of(name: &str) -> Option<Range<u64>> {
     let (start, end) = name.split_once('-')?;
@@ -274,7 +290,7 @@ mod tests {
         let object = directory.object("key").unwrap();
         for i in 0..10 {
             object.keep(i * 10_000, &[1; 9_000]).unwrap();
-            let used = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(i);
+            let used = SystemTime::UNIX_EPOCH + Duration::from_secs(i);
             let file = File::options().write(true).open(object.file(i * 10_000, i * 10_000 + 9_000)).unwrap();
             file.set_modified(used).unwrap();
         }
@@ -287,5 +303,13 @@ mod tests {
         assert!(find(&left, 0..9_000).is_some());
         assert_eq!(find(&left, 10_000..19_000), None);
         assert!(find(&left, 200_000..218_000).is_some());
+
+        for (days, is_kept) in [(0, true), (2, false)] {
+            let unused = directory.object("unused").unwrap();
+            let made = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+            File::options().write(true).open(unused.path.join(KEY)).unwrap().set_modified(made).unwrap();
+            directory.wrote(100_000).unwrap();
+            assert_eq!(unused.path.exists(), is_kept);
+        }
     }
 }

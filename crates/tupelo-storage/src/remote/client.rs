@@ -244,13 +244,7 @@ impl Service {
         }
         let body = error_body(&mut response, self.0.stall).await;
         let failure = refusal(status, response.headers(), &body);
-        // object_store asks an older service after this status.
-        let is_handled = is_metadata && status == StatusCode::FORBIDDEN;
-        if !is_handled {
-            return Err(if is_metadata { no_credentials() } else { failure });
-        }
-        let response: http::Response<Body> = response.into();
-        Ok(HttpResponse::from_parts(response.into_parts().0, HttpResponseBody::from(body)))
+        Err(if is_metadata { no_credentials() } else { failure })
     }
 }
 
@@ -360,6 +354,18 @@ mod tests {
         assert_eq!(failure.wait, None);
         let failure = refusal(StatusCode::SERVICE_UNAVAILABLE, &headers, b"");
         assert_eq!(failure.wait, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn a_forked_child_makes_its_own_client() {
+        let limits = Limits { connect: Duration::from_millis(1234), ..Limits::default() };
+        client(&limits, Purpose::Web).unwrap();
+        // As it looks in a child.
+        CLIENTS.lock().unwrap().0 = 1;
+        client(&limits, Purpose::Web).unwrap();
+        let clients = CLIENTS.lock().unwrap();
+        assert_eq!(clients.0, std::process::id());
+        assert_eq!(clients.1.iter().filter(|(kind, _)| kind.connect == limits.connect).count(), 1);
     }
 
     #[test]

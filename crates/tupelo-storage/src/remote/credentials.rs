@@ -43,8 +43,6 @@ pub(super) fn variable(name: &str) -> Option<String> {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     settings: BTreeMap<String, String>,
-    /// Whether the caller chose it, by option or `AWS_PROFILE`.
-    pub(super) is_chosen: bool,
 }
 
 impl Profile {
@@ -67,7 +65,7 @@ impl Profile {
         }
         let mut settings = found.unwrap_or_default();
         settings.extend(secrets.unwrap_or_default());
-        Ok(Self { settings, is_chosen })
+        Ok(Self { settings })
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&str> {

@@ -14,6 +14,8 @@ use crate::error::ErrorKind;
 
 /// Maximum number of entries of a listing.
 const MAX_ENTRIES: usize = 1_000_000;
+/// Maximum number of requests for it: a server must not continue it indefinitely with empty pages.
+const MAX_PAGES: usize = 10_000;
 
 /// An object or a folder in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +62,7 @@ fn pages(address: &Address, base: &str, prefix: String, options: &Options) -> Re
     run(async move {
         let mut entries = Vec::new();
         let mut page_token = None;
-        loop {
+        for _ in 0..MAX_PAGES {
             let page = repeat(&limits, || {
                 let request = PaginatedListOptions {
                     delimiter: Some("/".into()),
@@ -87,5 +89,7 @@ fn pages(address: &Address, base: &str, prefix: String, options: &Options) -> Re
                 return Ok(entries);
             }
         }
+        let reason = format!("its listing does not end after {MAX_PAGES} requests");
+        Err(Failure::lasting(ErrorKind::Other, reason))
     })
 }

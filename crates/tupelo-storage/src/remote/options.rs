@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use object_store::ClientConfigKey;
 use object_store::aws::AmazonS3ConfigKey;
 use object_store::azure::AzureConfigKey;
 use object_store::gcp::GoogleConfigKey;
@@ -138,13 +139,19 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Whether any store knows the option.
+/// Whether any store uses the option. Those for the HTTP client of `object_store` would do nothing, because it has ours.
 fn is_known(name: &str) -> bool {
+    use AmazonS3ConfigKey::{Client, ImdsV1Fallback};
+    let is_used = |key: &ClientConfigKey| *key == ClientConfigKey::AllowHttp;
     COMMON.contains(&name)
         || LIMITS.contains(&name)
-        || name.parse::<AmazonS3ConfigKey>().is_ok()
-        || name.parse::<GoogleConfigKey>().is_ok()
-        || name.parse::<AzureConfigKey>().is_ok()
+        || match name.parse() {
+            Ok(Client(key)) => is_used(&key),
+            Ok(ImdsV1Fallback) | Err(_) => false,
+            Ok(_) => true,
+        }
+        || name.parse().is_ok_and(|key: GoogleConfigKey| !matches!(key, GoogleConfigKey::Client(_)))
+        || name.parse().is_ok_and(|key: AzureConfigKey| !matches!(key, AzureConfigKey::Client(_)))
 }
 
 /// A list of the most similar names.
@@ -182,6 +189,9 @@ mod tests {
         let text = error.to_string();
         assert!(text.starts_with("cannot use the storage option aws_acces_key_id: there is no option"), "{text}");
         assert!(text.contains("aws_access_key_id"), "{text}");
+        for unused in ["proxy_url", "allow_invalid_certificates", "aws_imdsv1_fallback", "timeout"] {
+            assert!(Options::new([(unused, "true")]).is_err(), "{unused}");
+        }
         let error = Options::new([("qqq", "x")]).unwrap_err();
         assert!(error.to_string().ends_with("there is no option of this name"), "{error}");
     }

@@ -4,19 +4,22 @@ pub(crate) mod server;
 mod stores;
 
 use self::server::{Fault, Seen, Server};
-use super::{MAX_WHOLE_BYTES, Options, create, display_name, is_remote, list, open};
+use super::object::Object;
+use super::upload::UploadSink;
+use super::{MAX_WHOLE_BYTES, Options, create, display_name, is_remote, list, object, open};
 use crate::adapter::{CACHE_BYTES, Cache};
 use crate::error::ErrorKind;
 use crate::laws::{SinkCase, sink_laws, source_laws};
+use crate::sink::ByteSink;
 use crate::source::ByteSource;
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31 % 251) as u8).collect()
 }
 
-/// Options with short times.
+/// Options with times that are short, and long enough for a machine that is busy.
 fn quick() -> Options {
-    Options::new([("stall_timeout", "0.3"), ("total_timeout", "20"), ("connect_timeout", "2")]).unwrap()
+    Options::new([("stall_timeout", "10"), ("total_timeout", "60")]).unwrap()
 }
 
 fn is_data(seen: &Seen) -> bool {
@@ -69,8 +72,8 @@ fn near_ranges_are_one_request_and_large_ones_are_split() {
 }
 
 /// The object `/x` of a server by HTTP and by S3, with options for it.
-fn both(server: &Server) -> [(String, Options); 2] {
-    let settings = [("stall_timeout", "0.3"), ("total_timeout", "20"), ("max_attempts", "3"), ("anonymous", "1")];
+fn both(server: &Server, attempts: &str) -> [(String, Options); 2] {
+    let settings = [("stall_timeout", "0.5"), ("total_timeout", "60"), ("max_attempts", attempts), ("anonymous", "1")];
     let store = settings.into_iter().map(|(name, value)| (name, value.to_owned()));
     let store = store.chain([("aws_endpoint_url", server.url(""))]);
     [(server.url("/box/x"), Options::new(settings).unwrap()), ("s3://box/x".to_owned(), Options::new(store).unwrap())]
@@ -91,7 +94,7 @@ fn transient_faults_do_not_change_the_result() {
     ] {
         let server = Server::start();
         server.put("/box/x", content.clone(), "\"v1\"");
-        for (url, options) in both(&server) {
+        for (url, options) in both(&server, "9") {
             server.seen();
             let shared = fault.clone();
             // The first request of all, and the first two for data.
@@ -122,7 +125,7 @@ fn the_last_error_says_how_often_and_why() {
     let server = Server::start();
     server.put("/box/x", bytes(300_000), "\"v1\"");
     let busy = "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>";
-    for (url, options) in both(&server) {
+    for (url, options) in both(&server, "3") {
         server.fault(|_, _| None);
         let source = open(&url, &options).unwrap();
         server.seen();
@@ -236,7 +239,7 @@ fn a_server_cannot_dictate_an_allocation() {
 
     // An error document without an end, and a whole object that is larger than announced.
     let server = Server::with(bytes(1000));
-    server.fault(|_, _| Some(Fault::Status(400, String::new(), "x".repeat(50_000_000))));
+    server.fault(|_, _| Some(Fault::Status(400, String::new(), "x".repeat(5_000_000))));
     let error = open(&server.url("/x"), &quick()).unwrap_err();
     assert!(error.to_string().ends_with("HTTP status 400 Bad Request"), "{error}");
 }
@@ -355,6 +358,84 @@ fn an_upload_is_repeated_as_a_whole() {
     let error = create(&server.url("/out"), &quick()).unwrap().commit().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert_eq!(error.to_string(), format!("cannot write to {}: HTTP status 403 Forbidden", server.url("/out")));
+}
+
+/// A new object of parts with 1000 bytes, on a server with the protocol of S3 that gives these answers to the request
+/// that completes an upload.
+fn upload(server: &Server, completions: Vec<Fault>) -> Box<UploadSink> {
+    let ok = |lines: &str, body: &str| Some(Fault::Status(200, lines.to_owned(), body.to_owned()));
+    let completed = std::sync::atomic::AtomicUsize::new(0);
+    server.fault(move |seen, _| match seen.method.as_str() {
+        "POST" if seen.target.ends_with("?uploads") || seen.target.ends_with("?uploads=") => {
+            let id = "<UploadId>u1</UploadId>";
+            ok("", &format!("<InitiateMultipartUploadResult>{id}</InitiateMultipartUploadResult>"))
+        }
+        "POST" => {
+            let count = completed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            completions.get(count).cloned().or_else(|| Some(Fault::Status(404, String::new(), String::new())))
+        }
+        "PUT" => ok("ETag: \"part\"\r\n", ""),
+        "HEAD" => ok("ETag: \"new\"\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", &"x".repeat(5500)),
+        _ => ok("", ""),
+    });
+    let [_, (url, options)] = both(server, "6");
+    let Ok(Object::Store(object)) = object(&url, &options) else { panic!("{url} is in a store") };
+    Box::new(UploadSink::new(object, url, options.limits(), 1000))
+}
+
+#[test]
+fn the_first_part_is_sent_last() {
+    let server = Server::start();
+    let done = "<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>";
+    let mut sink = upload(&server, vec![Fault::Status(200, String::new(), done.to_owned())]);
+    sink.append(&bytes(5500)).unwrap();
+    sink.patch(990, &[1; 10]).unwrap();
+    sink.patch(5490, &[1; 10]).unwrap();
+    sink.commit().unwrap();
+    let seen: Vec<String> = server.seen().into_iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect();
+    let part = |text: &String| text.split("partNumber=").nth(1).map(|rest| rest[..1].to_owned());
+    let mut parts: Vec<String> = seen.iter().filter_map(part).collect();
+    assert_eq!((seen.len(), parts.len()), (8, 6), "{seen:?}");
+    parts.sort();
+    assert_eq!(parts.concat(), "123456");
+}
+
+#[test]
+fn a_lost_answer_to_the_end_of_an_upload_is_cleared_up() {
+    let server = Server::start();
+    let failed = "<Error><Code>InternalError</Code></Error>";
+    let sink = upload(&server, vec![Fault::Status(200, String::new(), failed.to_owned()), Fault::Close]);
+    let mut sink: Box<dyn ByteSink> = sink;
+    sink.append(&bytes(5500)).unwrap();
+    sink.commit().unwrap();
+
+    // Without a lost answer, a missing upload is an error, and so is an object of another size.
+    for (completions, size) in [(vec![], 5500), (vec![Fault::Close], 5600)] {
+        let mut sink: Box<dyn ByteSink> = upload(&server, completions);
+        sink.append(&bytes(size)).unwrap();
+        assert_eq!(sink.commit().unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}
+
+#[test]
+fn unfinished_uploads_are_removed() {
+    let server = Server::start();
+    for ending in ["abort", "drop", "poisoned", "failed commit"] {
+        let mut sink: Box<dyn ByteSink> = upload(&server, Vec::new());
+        sink.append(&bytes(5500)).unwrap();
+        match ending {
+            "abort" => drop(sink.abort().unwrap()),
+            "drop" => drop(sink),
+            "poisoned" => {
+                assert_eq!(sink.patch(2000, b"x").unwrap_err().kind(), ErrorKind::NotSupported);
+                assert!(sink.append(b"x").is_err());
+                assert!(sink.commit().is_err());
+            }
+            _ => assert!(sink.commit().is_err()),
+        }
+        let removed = server.seen().into_iter().filter(|seen| seen.method == "DELETE").count();
+        assert_eq!(removed, 1, "{ending}");
+    }
 }
 
 #[test]
