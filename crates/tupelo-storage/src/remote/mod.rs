@@ -11,6 +11,17 @@
 //! # Writing
 //! [`create`] uploads parts of [`PART_BYTES`], a few at a time. The first part is held back, so that the header of a
 //! file can be patched until the end. HTTP servers get the whole object by one `PUT`, from a temporary file.
+//!
+//! # Credentials
+//! | store | where they come from, in this order |
+//! |---|---|
+//! | HTTP | option `bearer_token`; user name and password in the URL; WLCG token discovery, for `https` |
+//! | S3 | options `aws_…`; `AWS_…` variables; the profile of `~/.aws`; web identity, container and instance metadata |
+//! | GCS | options `google_…`; `GOOGLE_…` variables; application default credentials; instance metadata |
+//! | Azure | options `azure_…`; `AZURE_…` variables; managed identity |
+//!
+//! `anonymous=true` sends none. Proxies (`HTTPS_PROXY`) and certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`) come from the
+//! environment. Names in messages have no user name, password and query string ([`display_name`]).
 
 mod answer;
 mod client;

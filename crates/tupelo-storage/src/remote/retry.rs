@@ -97,7 +97,8 @@ impl Attempts {
     /// Runs one attempt within the total time.
     pub(crate) async fn run<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let left = self.limits.total.saturating_sub(self.started.elapsed());
-        let late = || Failure::lasting(ErrorKind::Timeout, "it took too long");
+        let seconds = self.limits.total.as_secs_f64();
+        let late = || Failure::lasting(ErrorKind::Timeout, format!("no complete answer within {seconds} s"));
         timeout(left, attempt).await.unwrap_or_else(|_| Err(late()))
     }
 

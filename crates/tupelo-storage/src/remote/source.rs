@@ -247,8 +247,7 @@ struct Transfer {
 impl Transfer {
     /// Requests what is missing and receives it.
     async fn attempt(&mut self, object: &Object, limits: &Limits) -> std::result::Result<Identity, Failure> {
-        let answer = object.get(&self.part, self.version.as_ref());
-        let mut answer = unless_stalled(limits.stall.saturating_mul(2), answer).await.map_err(|failure| {
+        let mut answer = object.get(&self.part, self.version.as_ref()).await.map_err(|failure| {
             // The range was within the version that was opened.
             let is_pinned = !self.is_open || self.version.is_some();
             if failure.kind == ErrorKind::OutOfRange && is_pinned { replaced() } else { failure }

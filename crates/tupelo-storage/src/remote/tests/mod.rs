@@ -158,6 +158,17 @@ fn a_stalled_server_is_left_within_the_limit() {
 }
 
 #[test]
+fn a_server_that_sends_a_byte_now_and_then_is_left_within_the_total_time() {
+    let server = Server::with(bytes(300_000));
+    let options = Options::new([("total_timeout", "1")]).unwrap();
+    let source = open(&server.url("/x"), &options).unwrap();
+    server.fault(|_, _| Some(Fault::Drip));
+    let error = source.read_range(20_000..30_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.to_string().ends_with(": no complete answer within 1 s"), "{error}");
+}
+
+#[test]
 fn refusals_are_not_repeated() {
     for (status, kind) in
         [(401, ErrorKind::Denied), (403, ErrorKind::Denied), (404, ErrorKind::NotFound), (405, ErrorKind::NotSupported)]

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// A request as the server saw it.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub(crate) enum Fault {
     Cut(usize),
     /// Sends this many bytes of the body, then nothing.
     Stall(usize),
+    /// Sends a byte now and then.
+    Drip,
     /// Sends a `Content-Range` of its own.
     ContentRange(String),
     /// Announces and sends another body.
@@ -212,6 +215,12 @@ fn answer(state: &State, mut connection: &TcpStream, seen: &Seen, body: Vec<u8>,
     };
     let head = format!("HTTP/1.1 {status}\r\n{lines}{length}ETag: {etag}\r\n{MODIFIED}\r\n");
     connection.write_all(head.as_bytes()).ok()?;
+    if let Some(Fault::Drip) = &fault {
+        for byte in part.chunks(1) {
+            connection.write_all(byte).ok()?;
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
     let sent = match &fault {
         Some(Fault::Cut(bytes) | Fault::Stall(bytes)) => &part[..part.len().min(*bytes)],
         _ => part,

@@ -52,7 +52,11 @@ fn program(name: &str) -> Option<PathBuf> {
     let folders = own.into_iter().chain(std::env::split_paths(&path)).chain(system);
     let found = folders.map(|folder| folder.join(name)).find(|program| program.is_file());
     if found.is_none() {
-        eprintln!("skipped: there is no {name}");
+        let line = "is not installed, so its tests did not run\n";
+        eprint!("{name} {line}");
+        if let Some(folder) = std::env::var_os("TUPELO_SUMMARY") {
+            let _ = fs::write(Path::new(&folder).join(format!("{name}.txt")), line);
+        }
     }
     found
 }
