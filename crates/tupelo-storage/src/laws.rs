@@ -75,12 +75,29 @@ fn some_ranges(size: u64) -> Vec<Range<u64>> {
 pub struct SinkCase {
     sink: Box<dyn ByteSink>,
     content: Box<dyn Fn() -> Option<Vec<u8>>>,
+    /// Bytes at the start that can be patched at any time, if not all.
+    patchable_bytes: Option<u64>,
 }
 
 impl SinkCase {
     /// A case of one sink; `content` returns what a reader would see now.
     pub fn new(sink: impl ByteSink + 'static, content: impl Fn() -> Option<Vec<u8>> + 'static) -> Self {
-        Self { sink: Box::new(sink), content: Box::new(content) }
+        Self { sink: Box::new(sink), content: Box::new(content), patchable_bytes: None }
+    }
+
+    /// A case of a sink that sends its bytes before commit: it has no checkpoints, and only its first bytes can be
+    /// patched at any time.
+    #[must_use]
+    pub fn streamed(self, patchable_bytes: u64) -> Self {
+        Self { patchable_bytes: Some(patchable_bytes), ..self }
+    }
+
+    /// A checkpoint, or its refusal.
+    fn checkpoint(&mut self) {
+        match self.patchable_bytes {
+            None => must(self.sink.checkpoint(), "checkpoint"),
+            Some(_) => refused(self.sink.checkpoint(), ErrorKind::NotSupported, "checkpoint"),
+        }
     }
 }
 
@@ -98,26 +115,28 @@ impl fmt::Debug for SinkCase {
 /// If a sink violates the contract.
 pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
     for old in [None, Some(&b"old content"[..])] {
-        let SinkCase { mut sink, content } = make(old);
-        assert!(!sink.to_string().is_empty(), "a sink has a name");
-        assert_eq!(sink.position(), 0, "a new object starts at 0");
+        let mut case = make(old);
+        assert!(!case.sink.to_string().is_empty(), "a sink has a name");
+        assert_eq!(case.sink.position(), 0, "a new object starts at 0");
         let mut model = Vec::new();
         for round in 0..3 {
-            work(&mut *sink, &mut model, round);
-            must(sink.checkpoint(), "checkpoint");
-            assert_eq!(content().as_deref(), old, "nothing is visible before commit");
+            work(&mut case, &mut model, round);
+            case.checkpoint();
+            assert_eq!((case.content)().as_deref(), old, "nothing is visible before commit");
         }
+        let SinkCase { sink, content, .. } = case;
         must(sink.commit(), "commit");
         assert!(content().is_some_and(|found| found == model), "commit makes all of it visible");
 
-        let SinkCase { sink, content } = make(old);
+        let SinkCase { sink, content, .. } = make(old);
         must(sink.commit(), "commit nothing");
         assert_eq!(content().as_deref(), Some(&[][..]), "an empty object can be committed");
 
         for abort in [true, false] {
-            let SinkCase { mut sink, content } = make(old);
-            work(&mut *sink, &mut Vec::new(), 0);
-            must(sink.checkpoint(), "checkpoint");
+            let mut case = make(old);
+            work(&mut case, &mut Vec::new(), 0);
+            case.checkpoint();
+            let SinkCase { sink, content, .. } = case;
             if abort {
                 drop(must(sink.abort(), "abort"))
             } else {
@@ -138,29 +157,31 @@ pub fn sink_laws(make: impl Fn(Option<&[u8]>) -> SinkCase) {
 /// If a sink violates the contract.
 pub fn update_laws(make: impl Fn(&[u8]) -> SinkCase) {
     for old in [&b""[..], b"0123456789"] {
-        let SinkCase { mut sink, content } = make(old);
-        assert_eq!(sink.position(), old.len() as u64, "an update starts at the end");
+        let mut case = make(old);
+        assert_eq!(case.sink.position(), old.len() as u64, "an update starts at the end");
         let mut model = old.to_vec();
         for round in 0..3 {
-            work(&mut *sink, &mut model, round);
-            assert!(content().is_some_and(|now| now.starts_with(old)), "no old byte changes before commit");
+            work(&mut case, &mut model, round);
+            assert!((case.content)().is_some_and(|now| now.starts_with(old)), "no old byte changes before commit");
         }
+        let SinkCase { sink, content, .. } = case;
         must(sink.commit(), "commit");
         assert!(content().is_some_and(|found| found == model), "commit makes all of it visible");
 
-        let SinkCase { sink, content } = make(old);
+        let SinkCase { sink, content, .. } = make(old);
         must(sink.commit(), "commit nothing");
         assert_eq!(content().as_deref(), Some(old), "an empty update changes nothing");
 
         for ending in [Some("abort"), Some("poisoned commit"), None] {
-            let SinkCase { mut sink, content } = make(old);
+            let mut case = make(old);
             let mut model = old.to_vec();
             for round in 0..2 {
-                work(&mut *sink, &mut model, round);
-                must(sink.checkpoint(), "checkpoint");
-                assert!(content().is_some_and(|found| found == model), "a checkpoint makes all of it visible");
+                work(&mut case, &mut model, round);
+                case.checkpoint();
+                assert!((case.content)().is_some_and(|found| found == model), "a checkpoint makes all of it visible");
             }
-            work(&mut *sink, &mut model.clone(), 3);
+            work(&mut case, &mut model.clone(), 3);
+            let SinkCase { mut sink, content, .. } = case;
             match ending {
                 Some("abort") => assert_eq!(must(sink.abort(), "abort"), None, "no temporary object is kept"),
                 Some(_) => {
@@ -180,8 +201,9 @@ pub fn update_laws(make: impl Fn(&[u8]) -> SinkCase) {
 /// Without a commit, or after a failed one, the old content is kept.
 fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>) {
     for abort in [true, false] {
-        let SinkCase { mut sink, content } = make();
-        work(&mut *sink, &mut old.unwrap_or_default()[..start].to_vec(), 1);
+        let mut case = make();
+        work(&mut case, &mut old.unwrap_or_default()[..start].to_vec(), 1);
+        let SinkCase { sink, content, .. } = case;
         if abort {
             assert_eq!(must(sink.abort(), "abort"), None, "nothing is kept")
         } else {
@@ -190,7 +212,7 @@ fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>
         assert_eq!(content().as_deref(), old, "without commit, the old content is kept");
     }
     for overreach in [0, 1, u64::MAX - 1] {
-        let SinkCase { mut sink, content } = make();
+        let SinkCase { mut sink, content, .. } = make();
         must(sink.append(b"abc"), "append");
         let offset = sink.position().saturating_add(overreach);
         refused(sink.patch(offset, b"x"), ErrorKind::OutOfRange, "patch beyond the end");
@@ -200,7 +222,8 @@ fn unfinished_laws(make: impl Fn() -> SinkCase, start: usize, old: Option<&[u8]>
 }
 
 /// Appends and patches of many sizes, the same in the model.
-fn work(sink: &mut dyn ByteSink, model: &mut Vec<u8>, round: u64) {
+fn work(case: &mut SinkCase, model: &mut Vec<u8>, round: u64) {
+    let (sink, patchable_bytes) = (&mut case.sink, case.patchable_bytes.unwrap_or(u64::MAX));
     let mut numbers = Numbers(round);
     for step in 0..60 {
         // Small ones, and one that is larger than any buffer.
@@ -217,7 +240,7 @@ fn work(sink: &mut dyn ByteSink, model: &mut Vec<u8>, round: u64) {
 
         // At the start, in the middle and at the end. Where patches overlap, the last one wins.
         let len = numbers.below(20).min(model.len() as u64);
-        let last = model.len() as u64 - len;
+        let last = (model.len() as u64).min(patchable_bytes) - len;
         for offset in [numbers.below(16).min(last), numbers.below(last + 1), last] {
             let patch = vec![numbers.below(256) as u8; len as usize];
             must(sink.patch(offset, &patch), format_args!("patch {len} bytes at {offset}"));

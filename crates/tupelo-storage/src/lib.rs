@@ -34,6 +34,16 @@
 //! ```
 //! [`FileSink::update`] continues an existing file in the same way.
 //!
+//! # Remote objects
+//! [`remote::open`], [`remote::create`] and [`remote::list`] take URLs of HTTP servers and of stores.
+//! ```no_run
+//! use tupelo_storage::remote::{self, Options};
+//!
+//! let options = Options::new([("aws_endpoint_url", "https://s3.example.org"), ("anonymous", "true")])?;
+//! let source = remote::open("s3://bucket/data.root", &options)?;
+//! # Ok::<(), tupelo_storage::Error>(())
+//! ```
+//!
 //! # Rooms
 //! A room uses only earlier ones.
 //!
@@ -45,19 +55,19 @@
 //! | [`sink`] | the trait [`ByteSink`] |
 //! | `runtime` | the threads that run requests to remote stores |
 //! | [`local`] | memory and local files; the only room that uses `std::fs` |
+//! | [`remote`] | objects on HTTP servers and in S3, GCS and Azure |
 //! | [`xrootd`] | files on XRootD servers |
-//! | [`adapter`] | wrappers: a meter, and with the feature `testing` an I/O log and injected faults |
+//! | [`adapter`] | wrappers: a meter and a cache, and with the feature `testing` an I/O log and injected faults |
 //! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
 pub mod error;
 pub mod range;
+mod runtime;
 pub mod sink;
 pub mod source;
 
-mod runtime;
-
 pub mod local;
-
+pub mod remote;
 pub mod xrootd;
 
 pub mod adapter;

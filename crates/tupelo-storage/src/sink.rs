@@ -34,8 +34,8 @@ pub trait ByteSink: Debug + Display + Send {
     /// checkpoint or commit, in the given order, after all appended bytes are durable.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfRange`] for a patch that reaches beyond [`position`](Self::position), and errors of the
-    /// back end.
+    /// [`ErrorKind::OutOfRange`] for a patch that reaches beyond [`position`](Self::position),
+    /// [`ErrorKind::NotSupported`] if the back end has already sent the bytes, and errors of the back end.
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// Makes the appended bytes durable, then the patches, one after the other. A crash, an error, `abort` and drop
@@ -43,7 +43,8 @@ pub trait ByteSink: Debug + Display + Send {
     /// temporary name, which [`abort`](Self::abort) returns.
     ///
     /// # Errors
-    /// [`ErrorKind::NotSupported`] if the back end has no checkpoints, and errors of the back end.
+    /// [`ErrorKind::NotSupported`] if the back end has no checkpoints, which does not poison the sink, and errors of the
+    /// back end.
     fn checkpoint(&mut self) -> Result<()>;
 
     /// Makes everything durable and visible under the final name.

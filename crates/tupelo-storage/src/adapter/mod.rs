@@ -1,5 +1,6 @@
 //! Sources and sinks that wrap others.
 
+mod cache;
 #[cfg(any(test, feature = "testing"))]
 mod disk;
 #[cfg(any(test, feature = "testing"))]
@@ -8,6 +9,7 @@ mod meter;
 #[cfg(any(test, feature = "testing"))]
 mod record;
 
+pub use cache::{CACHE_BYTES, Cache, CachedSource};
 #[cfg(any(test, feature = "testing"))]
 pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
 #[cfg(any(test, feature = "testing"))]

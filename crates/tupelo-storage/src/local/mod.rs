@@ -4,10 +4,16 @@ mod disk;
 mod folder;
 pub mod memory;
 mod positioned;
+mod ranges;
 mod sink;
 mod source;
+mod spool;
+mod text;
 
 pub use disk::Disk;
 pub use folder::names_in;
+pub(crate) use ranges::{RangeDirectory, RangeFolder};
 pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES, is_temporary, publish_temporary, temporaries_of};
 pub use source::{FileSource, LOCAL_CONCURRENCY, LOCAL_GAP_BYTES, LOCAL_HINTS, LOCAL_MAX_REQUEST_BYTES};
+pub(crate) use spool::Spool;
+pub(crate) use text::read_text;

@@ -6,7 +6,7 @@
 //! The allocator alone does less: it clears what it hands out again, and its pages are small. With all arrays from mimalloc,
 //! reading a million flat entries on one thread took 34 % longer uncompressed and 12 % longer with zstd, jagged columns
 //! 9 %, and a stream of batches 13 %; with fresh huge pages for each array 55, 41, 22 and 34 % (medians of nine processes
-//! each, in turn, November 2026, two cores). Two threads show larger differences.
+//! each, in turn, November 2026, two cores).
 
 use std::sync::{Mutex, PoisonError};
 

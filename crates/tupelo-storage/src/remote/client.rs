@@ -1,0 +1,376 @@
+//! The HTTP client, for our own requests and for those of `object_store`.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use object_store::ClientOptions;
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpService};
+use object_store::client::{HttpRequest, HttpResponse, HttpResponseBody};
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Body, Client, Request, Response};
+
+use super::retry::{Failure, Limits, unless_stalled};
+use crate::error::ErrorKind;
+
+/// Maximum number of redirects of one request.
+const MAX_REDIRECTS: usize = 10;
+/// Bytes of an error response that are read.
+const MAX_ERROR_BYTES: usize = 16 << 10;
+/// Maximum size of a response that is not a range of an object, such as one page of a listing.
+const MAX_DOCUMENT_BYTES: usize = 32 << 20;
+/// Characters of the server's explanation in messages.
+const MAX_EXPLANATION_CHARS: usize = 300;
+/// Rate of the slowest upload that is not taken for a stalled one, in bytes per second.
+const SLOWEST_UPLOAD: f64 = 64.0 * 1024.0;
+/// Hosts of instance metadata, which exist only inside a cloud.
+const METADATA_HOSTS: &[&str] = &["169.254.169.254", "169.254.170.2", "metadata.google.internal", "metadata"];
+/// Maximum time to connect to these.
+const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What requests with one client share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    connect: Duration,
+    purpose: Purpose,
+}
+
+/// What a client is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Web servers, which may redirect.
+    Web,
+    /// Stores: signatures are valid for one host.
+    Store,
+    /// Instance metadata, which no proxy can reach.
+    Metadata,
+}
+
+/// The clients and the process that they belong to: a forked child must not use connections of its parent.
+static CLIENTS: Mutex<(u32, Vec<(Kind, Client)>)> = Mutex::new((0, Vec::new()));
+
+/// The client of this process.
+pub(super) fn client(limits: &Limits, purpose: Purpose) -> Result<Client, Failure> {
+    let kind = Kind { connect: limits.connect, purpose };
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if clients.0 != process {
+        // Dropping them would close connections of the parent.
+        std::mem::forget(std::mem::replace(&mut *clients, (process, Vec::new())));
+    }
+    if let Some((_, client)) = clients.1.iter().find(|(other, _)| *other == kind) {
+        return Ok(client.clone());
+    }
+    // An error says that there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder()
+        .user_agent(concat!("tupelo/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(kind.connect)
+        // The address of the page before a redirect may have a token.
+        .referer(false)
+        .redirect(if purpose == Purpose::Web { Policy::custom(redirect) } else { Policy::none() });
+    let builder = if purpose == Purpose::Metadata { builder.no_proxy() } else { builder };
+    let client = builder.build().map_err(|error| failure_of(error, "the HTTP client cannot start"))?;
+    clients.1.push((kind, client.clone()));
+    Ok(client)
+}
+
+/// Redirects stay within HTTP, and do not leave HTTPS. The client removes credentials when the host changes.
+fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let was_secure = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+    if attempt.previous().len() > MAX_REDIRECTS {
+        return attempt.error("too many redirects");
+    }
+    match attempt.url().scheme() {
+        "https" => attempt.follow(),
+        "http" if !was_secure => attempt.follow(),
+        "http" => attempt.error("redirect from https to http"),
+        _ => attempt.error("redirect to another protocol"),
+    }
+}
+
+/// The failure of a request that got no response, or only a part of it.
+#[cold]
+pub(super) fn failure_of(error: reqwest::Error, what: &str) -> Failure {
+    let error = error.without_url();
+    let mut cause: &(dyn StdError + 'static) = &error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let reason = format!("{what}: {cause}");
+    let is_final = reason.contains("certificate") || reason.contains("not known") || error.is_builder();
+    if error.is_redirect() {
+        Failure::lasting(ErrorKind::NotSupported, reason)
+    } else if error.is_timeout() {
+        Failure::transient(ErrorKind::Timeout, reason)
+    } else if is_final {
+        Failure::lasting(ErrorKind::Other, reason)
+    } else {
+        Failure::transient(ErrorKind::Unavailable, reason)
+    }
+}
+
+/// What happened to a request without a response.
+pub(super) fn sending(error: reqwest::Error) -> Failure {
+    let what = if error.is_connect() { "no connection" } else { "no response" };
+    failure_of(error, what)
+}
+
+/// The failure of a response with a status that is not a success, from its header and the start of its body.
+#[cold]
+pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+    let body = String::from_utf8_lossy(body);
+    let code = element(&body, "Code").or_else(|| header(headers, "x-ms-error-code")).unwrap_or_default();
+    let mut reason = format!("HTTP status {}", status.as_u16());
+    if let Some(name) = status.canonical_reason() {
+        reason += &format!(" {name}");
+    }
+    if status.is_redirection() {
+        reason += ", a redirect that is not followed";
+    }
+    let message = element(&body, "Message").unwrap_or_default();
+    for explanation in [&code, &message].into_iter().filter(|text| !text.is_empty()) {
+        reason += &format!(": {explanation}");
+    }
+    if let Some(region) = header(headers, "x-amz-bucket-region").filter(|_| !status.is_server_error()) {
+        reason += &format!(" (the bucket is in region {region}: option aws_region)");
+    }
+    let (kind, is_transient) = match (status.as_u16(), code.as_str()) {
+        (_, "RequestTimeout") | (408, _) => (ErrorKind::Timeout, true),
+        (_, "SlowDown" | "InternalError" | "ServiceUnavailable") | (425 | 429, _) => (ErrorKind::Unavailable, true),
+        (_, "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired") | (401 | 403 | 407, _) => {
+            (ErrorKind::Denied, false)
+        }
+        (404 | 410, _) => (ErrorKind::NotFound, false),
+        (409 | 412, _) => (ErrorKind::Changed, false),
+        (416, _) => (ErrorKind::OutOfRange, false),
+        (413 | 507, _) => (ErrorKind::NoSpace, false),
+        (405 | 501 | 505, _) => (ErrorKind::NotSupported, false),
+        (500.., _) => (ErrorKind::Unavailable, true),
+        _ => (ErrorKind::Other, false),
+    };
+    let wait = header(headers, RETRY_AFTER.as_str()).and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    Failure { kind, reason, is_transient, wait: wait.filter(|_| is_transient) }
+}
+
+/// The time that a slow upload takes.
+pub(super) fn upload_time(len: u64) -> Duration {
+    Duration::from_secs_f64(len as f64 / SLOWEST_UPLOAD)
+}
+
+/// The text of a header.
+pub(super) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(|text| text.trim().to_owned())
+}
+
+/// The content of an element of an error document, without what could confuse a terminal.
+fn element(xml: &str, name: &str) -> Option<String> {
+    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once('<')?;
+    Some(text.chars().filter(|c| !c.is_control()).take(MAX_EXPLANATION_CHARS).collect())
+}
+
+/// The start of the body of an error response.
+pub(super) async fn error_body(response: &mut Response, stall: Duration) -> Bytes {
+    let mut body = BytesMut::new();
+    let next = async |response: &mut Response| {
+        unless_stalled(stall, async { response.chunk().await.map_err(sending) }).await.ok().flatten()
+    };
+    while let Some(chunk) = next(response).await {
+        body.extend_from_slice(&chunk[..chunk.len().min(MAX_ERROR_BYTES - body.len())]);
+        if body.len() >= MAX_ERROR_BYTES {
+            break;
+        }
+    }
+    body.freeze()
+}
+
+/// Gives `object_store` our client.
+#[derive(Debug)]
+pub(super) struct Connector(pub(super) Limits);
+
+impl HttpConnector for Connector {
+    fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(Service(self.0)))
+    }
+}
+
+#[derive(Debug)]
+struct Service(Limits);
+
+#[async_trait]
+impl HttpService for Service {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        self.send(request).await.map_err(|failure| HttpError::new(HttpErrorKind::Unknown, failure))
+    }
+}
+
+impl Service {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Failure> {
+        let (parts, body) = request.into_parts();
+        let invalid = |_| Failure::lasting(ErrorKind::Other, "the endpoint is not a valid URL");
+        let mut request = Request::new(parts.method, parts.uri.to_string().parse().map_err(invalid)?);
+        *request.headers_mut() = parts.headers;
+        let is_metadata = request.url().host_str().is_some_and(|host| METADATA_HOSTS.contains(&host));
+        let upload = upload_time(body.content_length() as u64);
+        *request.body_mut() = Some(match body.as_bytes() {
+            Some(bytes) => Body::from(bytes.clone()),
+            None => Body::wrap(body),
+        });
+        let client = client(&self.0, if is_metadata { Purpose::Metadata } else { Purpose::Store })?;
+        let limit = if is_metadata { METADATA_TIMEOUT } else { self.0.stall + upload };
+        let sent = unless_stalled(limit, async { client.execute(request).await.map_err(sending) }).await;
+        let mut response = match sent {
+            Err(_) if is_metadata => return Err(no_credentials()),
+            sent => sent?,
+        };
+        let status = response.status();
+        if status.is_success() {
+            let response: http::Response<Body> = response.into();
+            let (parts, body) = response.into_parts();
+            let is_range = status == StatusCode::PARTIAL_CONTENT;
+            let body = if is_range {
+                HttpResponseBody::new(body.map_err(interrupted))
+            } else {
+                HttpResponseBody::new(Limited::new(body, MAX_DOCUMENT_BYTES).map_err(too_large))
+            };
+            return Ok(HttpResponse::from_parts(parts, body));
+        }
+        let body = error_body(&mut response, self.0.stall).await;
+        let failure = refusal(status, response.headers(), &body);
+        Err(if is_metadata { no_credentials() } else { failure })
+    }
+}
+
+#[cold]
+fn no_credentials() -> Failure {
+    let reason = "there are no credentials in options, environment or profile, and no instance metadata; \
+                  for public objects use the option anonymous=true";
+    Failure::lasting(ErrorKind::Denied, reason)
+}
+
+fn interrupted(error: reqwest::Error) -> HttpError {
+    HttpError::new(HttpErrorKind::Interrupted, failure_of(error, "the connection broke"))
+}
+
+fn too_large(error: Box<dyn StdError + Send + Sync>) -> HttpError {
+    let failure = match error.downcast::<reqwest::Error>() {
+        Ok(error) => failure_of(*error, "the connection broke"),
+        Err(error) => Failure::lasting(ErrorKind::Other, format!("the response is too large: {error}")),
+    };
+    HttpError::new(HttpErrorKind::Interrupted, failure)
+}
+
+/// What an error of `object_store` means.
+#[cold]
+pub(super) fn store_failure(error: object_store::Error) -> Failure {
+    let mut cause: &(dyn StdError + 'static) = &error;
+    loop {
+        if let Some(failure) = cause.downcast_ref::<Failure>() {
+            return failure.clone();
+        }
+        match cause.source() {
+            Some(deeper) => cause = deeper,
+            None => break,
+        }
+    }
+    let kind = match &error {
+        object_store::Error::NotFound { .. } => ErrorKind::NotFound,
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => ErrorKind::Denied,
+        object_store::Error::Precondition { .. } | object_store::Error::AlreadyExists { .. } => ErrorKind::Changed,
+        object_store::Error::NotSupported { .. } | object_store::Error::NotImplemented { .. } => {
+            ErrorKind::NotSupported
+        }
+        _ => ErrorKind::Other,
+    };
+    let text = cause.to_string();
+    if text.contains("<Code>") {
+        // S3 may report a failure after the header of a success.
+        return refusal(StatusCode::OK, &HeaderMap::new(), text.as_bytes());
+    }
+    Failure::lasting(kind, Redacted(&text).to_string())
+}
+
+/// A text without the query strings of URLs in it, which may hold signatures and tokens.
+struct Redacted<'a>(&'a str);
+
+impl fmt::Display for Redacted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some((before, query)) = rest.split_once('?') {
+            let end = query.find(|c: char| c.is_whitespace() || "\"'`)>".contains(c)).unwrap_or(query.len());
+            let (query, after) = query.split_at(end);
+            f.write_str(before)?;
+            if !query.contains('=') {
+                write!(f, "?{query}")?;
+            }
+            rest = after;
+        }
+        f.write_str(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_and_codes_say_whether_to_try_again() {
+        let none = HeaderMap::new();
+        for (status, body, kind, is_transient) in [
+            (404, "", ErrorKind::NotFound, false),
+            (403, "<Error><Code>AccessDenied</Code></Error>", ErrorKind::Denied, false),
+            (400, "<Code>RequestTimeout</Code>", ErrorKind::Timeout, true),
+            (400, "<Code>ExpiredToken</Code>", ErrorKind::Denied, false),
+            (200, "<Code>SlowDown</Code>", ErrorKind::Unavailable, true),
+            (412, "", ErrorKind::Changed, false),
+            (429, "", ErrorKind::Unavailable, true),
+            (501, "", ErrorKind::NotSupported, false),
+            (503, "", ErrorKind::Unavailable, true),
+            (507, "", ErrorKind::NoSpace, false),
+        ] {
+            let failure = refusal(StatusCode::from_u16(status).unwrap(), &none, body.as_bytes());
+            assert_eq!((failure.kind, failure.is_transient), (kind, is_transient), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn explanations_are_bounded_and_printable() {
+        let body = format!("<Code>Odd\u{1b}[31m</Code><Message>{}</Message>", "x".repeat(10_000));
+        let failure = refusal(StatusCode::BAD_REQUEST, &HeaderMap::new(), body.as_bytes());
+        assert!(failure.reason.starts_with("HTTP status 400 Bad Request: Odd[31m: xxx"), "{failure}");
+        assert!(failure.reason.len() < 400);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-amz-bucket-region", "eu-west-3".parse().unwrap());
+        headers.insert("retry-after", "7".parse().unwrap());
+        let failure = refusal(StatusCode::MOVED_PERMANENTLY, &headers, b"");
+        assert!(failure.reason.ends_with("(the bucket is in region eu-west-3: option aws_region)"), "{failure}");
+        assert_eq!(failure.wait, None);
+        let failure = refusal(StatusCode::SERVICE_UNAVAILABLE, &headers, b"");
+        assert_eq!(failure.wait, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn a_forked_child_makes_its_own_client() {
+        let limits = Limits { connect: Duration::from_millis(1234), ..Limits::default() };
+        client(&limits, Purpose::Web).unwrap();
+        // As it looks in a child.
+        CLIENTS.lock().unwrap().0 = 1;
+        client(&limits, Purpose::Web).unwrap();
+        let clients = CLIENTS.lock().unwrap();
+        assert_eq!(clients.0, std::process::id());
+        assert_eq!(clients.1.iter().filter(|(kind, _)| kind.connect == limits.connect).count(), 1);
+    }
+
+    #[test]
+    fn query_strings_are_cut_from_messages() {
+        let text = "error for url (https://h/a?sig=s&t=1) and \"http://h/b?x=1\"? yes";
+        assert_eq!(Redacted(text).to_string(), "error for url (https://h/a) and \"http://h/b\"? yes");
+    }
+}

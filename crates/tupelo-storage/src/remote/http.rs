@@ -1,0 +1,323 @@
+//! Objects on HTTP servers, by range requests.
+//!
+//! The URL is sent as it is, with its query string, so pre-signed URLs and tokens in URLs work. There is no `HEAD`
+//! request, which such URLs often forbid: the size is in the first answer. Servers without range requests are read as a
+//! whole, up to [`MAX_WHOLE_BYTES`].
+//!
+//! Credentials are the user name and password of the URL, the option `bearer_token`, or a token that is found as WLCG
+//! defines it (`BEARER_TOKEN`, `BEARER_TOKEN_FILE`, `bt_u<UID>` in `XDG_RUNTIME_DIR` or `/tmp`). A token is sent to
+//! `https` only. A token that was found is sent only to a server that refused a request without it.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::BytesMut;
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderValue, IF_MATCH,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
+};
+use http::{HeaderMap, Method, StatusCode};
+use reqwest::{Response, Url};
+
+use super::answer::{Answer, Body, Identity, Part};
+use super::client::{Purpose, client, error_body, header, refusal, sending, upload_time};
+use super::credentials::bearer_token;
+use super::options::Options;
+use super::retry::{Failure, Limits, unless_stalled};
+use crate::error::ErrorKind;
+
+/// Maximum size of an object on a server without range requests, which is read as a whole: 64 MiB.
+pub const MAX_WHOLE_BYTES: u64 = 64 << 20;
+
+/// What makes the body of an upload, and its length in bytes.
+type Upload<'a> = (&'a (dyn Fn() -> reqwest::Body + Sync), u64);
+
+/// An object on an HTTP server.
+pub(super) struct HttpObject {
+    url: Url,
+    limits: Limits,
+    /// Sent with each request.
+    authorization: Option<HeaderValue>,
+    /// Sent after a refusal.
+    found_token: Option<HeaderValue>,
+    was_refused: AtomicBool,
+    /// Where the last request was redirected to.
+    target: Mutex<Option<Url>>,
+    /// Whether a request to such a place failed: each request must be redirected then.
+    is_target_lost: AtomicBool,
+}
+
+impl fmt::Debug for HttpObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HttpObject({}{})", self.url.host_str().unwrap_or_default(), self.url.path())
+    }
+}
+
+impl HttpObject {
+    /// The object at a URL.
+    pub(super) fn new(url: &str, options: &Options) -> Result<Self, Failure> {
+        let invalid = |error| Failure::lasting(ErrorKind::NotSupported, format!("the URL is invalid: {error}"));
+        let mut url = Url::parse(url).map_err(invalid)?;
+        url.set_fragment(None);
+        let is_secure = url.scheme() == "https";
+        // The client makes basic authorization of it.
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        let has_query = url.query().is_some();
+        let authorization = match options.get("bearer_token") {
+            _ if options.is_anonymous() => None,
+            Some(_) if !is_secure => {
+                let reason = "the option bearer_token needs https, because http would show the token to others";
+                return Err(Failure::lasting(ErrorKind::NotSupported, reason));
+            }
+            Some(token) => Some(bearer(token)?),
+            None => None,
+        };
+        // A query string may be an authorization, and servers refuse two of them.
+        let may_find = is_secure && authorization.is_none() && !has_user && !has_query && !options.is_anonymous();
+        let found = if may_find { bearer_token() } else { None };
+        let found_token = found.and_then(|token| bearer(&token).ok());
+        let limits = options.limits();
+        Ok(Self {
+            url,
+            limits,
+            authorization,
+            found_token,
+            was_refused: AtomicBool::new(false),
+            target: Mutex::new(None),
+            is_target_lost: AtomicBool::new(false),
+        })
+    }
+
+    /// Requests a part, of the pinned version if there is one.
+    pub(super) async fn get(&self, part: &Part, pinned: Option<&Identity>) -> Result<Answer, Failure> {
+        let range = match part {
+            Part::Range(range) => format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
+            Part::Last(len) => format!("bytes=-{len}"),
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(RANGE, value(&range)?);
+        // Ranges of compressed bytes would be of no use.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        match pinned.map(|pinned| (pinned.strong_etag(), pinned.modified.as_deref())) {
+            Some((Some(etag), _)) => drop(headers.insert(IF_MATCH, value(etag)?)),
+            Some((None, Some(modified))) => drop(headers.insert(IF_UNMODIFIED_SINCE, value(modified)?)),
+            _ => {}
+        }
+        let response = self.get_redirected(headers).await?;
+        if let Some(encoding) = header(response.headers(), CONTENT_ENCODING.as_str())
+            && !encoding.eq_ignore_ascii_case("identity")
+        {
+            let reason = format!("the server sends it with the encoding {encoding:.40}, which has no ranges");
+            return Err(Failure::lasting(ErrorKind::NotSupported, reason));
+        }
+        let version = |size| Identity {
+            size,
+            etag: header(response.headers(), ETAG.as_str()),
+            modified: header(response.headers(), LAST_MODIFIED.as_str()),
+        };
+        if response.status() != StatusCode::PARTIAL_CONTENT {
+            return self.whole(response).await;
+        }
+        let text = header(response.headers(), CONTENT_RANGE.as_str()).unwrap_or_default();
+        let Some((range, size)) = content_range(&text) else {
+            let reason = format!("the server answers with the invalid Content-Range '{text:.80}'");
+            return Err(Failure::lasting(ErrorKind::Other, reason));
+        };
+        // A server that does not know the size must be one that was asked before.
+        let Some(size) = size.or(pinned.map(|pinned| pinned.size)) else {
+            return Err(Failure::lasting(ErrorKind::NotSupported, "the server does not say how large the object is"));
+        };
+        Ok(Answer { range, identity: version(size), body: Body::Http(response) })
+    }
+
+    /// Reads a whole object, from a server that does not send a part of it.
+    async fn whole(&self, mut response: Response) -> Result<Answer, Failure> {
+        let too_large = |size: &str| {
+            let limit = MAX_WHOLE_BYTES >> 20;
+            let reason = format!(
+                "the server does not support range requests, and the object has {size} bytes: only {limit} MiB are \
+                 read as a whole; download it first"
+            );
+            Failure::lasting(ErrorKind::NotSupported, reason)
+        };
+        let announced = response.content_length();
+        if let Some(size) = announced.filter(|size| *size > MAX_WHOLE_BYTES) {
+            return Err(too_large(&size.to_string()));
+        }
+        let mut bytes = BytesMut::new();
+        while let Some(chunk) =
+            unless_stalled(self.limits.stall, async { response.chunk().await.map_err(sending) }).await?
+        {
+            if (bytes.len() + chunk.len()) as u64 > MAX_WHOLE_BYTES {
+                return Err(too_large("more"));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        let identity = Identity {
+            size: bytes.len() as u64,
+            etag: header(response.headers(), ETAG.as_str()),
+            modified: header(response.headers(), LAST_MODIFIED.as_str()),
+        };
+        let body = Body::Whole(Some(bytes.freeze()));
+        Ok(Answer { range: 0..identity.size, identity, body })
+    }
+
+    /// Creates or replaces the object.
+    pub(super) async fn put(&self, body: &(dyn Fn() -> reqwest::Body + Sync), len: u64) -> Result<(), Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
+        self.send(Method::PUT, headers, Some((body, len))).await.map(drop)
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Whether a query string may be a part of the name.
+    pub(super) fn has_query(&self) -> bool {
+        self.url.query().is_some()
+    }
+
+    /// Gets a part directly from where the request before was redirected to, which saves a round trip.
+    async fn get_redirected(&self, headers: HeaderMap) -> Result<Response, Failure> {
+        let target = self.target().clone();
+        if let Some(target) = target {
+            // Without credentials, which are for the host of the URL.
+            let request = client(&self.limits, Purpose::Web)?.get(target).headers(headers.clone());
+            let sent = unless_stalled(self.limits.stall, async { request.send().await.map_err(sending) });
+            match sent.await {
+                Ok(response) if response.status().is_success() => return Ok(response),
+                _ => {
+                    self.is_target_lost.store(true, Ordering::Relaxed);
+                    *self.target() = None;
+                }
+            }
+        }
+        let response = self.send(Method::GET, headers, None).await?;
+        let is_elsewhere = response.url().host() != self.url.host() || response.url().port() != self.url.port();
+        if is_elsewhere && !self.is_target_lost.load(Ordering::Relaxed) {
+            *self.target() = Some(response.url().clone());
+        }
+        Ok(response)
+    }
+
+    fn target(&self) -> MutexGuard<'_, Option<Url>> {
+        self.target.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request, with a token if the server requires one. Returns a successful response.
+    async fn send(&self, method: Method, headers: HeaderMap, body: Option<Upload<'_>>) -> Result<Response, Failure> {
+        loop {
+            let was_refused = self.was_refused.load(Ordering::Relaxed);
+            let mut headers = headers.clone();
+            let token = self.found_token.as_ref().filter(|_| was_refused);
+            if let Some(authorization) = self.authorization.as_ref().or(token) {
+                headers.insert(AUTHORIZATION, authorization.clone());
+            }
+            let client = client(&self.limits, Purpose::Web)?;
+            let mut request = client.request(method.clone(), self.url.clone()).headers(headers);
+            let mut limit = self.limits.stall;
+            if let Some((body, len)) = body {
+                request = request.body(body());
+                limit += upload_time(len);
+            }
+            let sent = unless_stalled(limit, async { request.send().await.map_err(sending) });
+            let mut response = sent.await?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(response);
+            }
+            let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            if is_denied && !was_refused && self.found_token.is_some() {
+                self.was_refused.store(true, Ordering::Relaxed);
+                continue;
+            }
+            let body = error_body(&mut response, self.limits.stall).await;
+            return Err(refusal(status, response.headers(), &body));
+        }
+    }
+}
+
+/// The range and the size in a `Content-Range`; the size may be unknown.
+fn content_range(text: &str) -> Option<(Range<u64>, Option<u64>)> {
+    let (unit, rest) = text.split_once(' ')?;
+    let (range, size) = rest.trim().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let range = first.trim().parse().ok()?..last.trim().parse::<u64>().ok()?.checked_add(1)?;
+    let size = match size.trim() {
+        "*" => None,
+        size => Some(size.parse().ok()?),
+    };
+    let fits =
+        unit.eq_ignore_ascii_case("bytes") && range.start < range.end && size.is_none_or(|size| range.end <= size);
+    fits.then_some((range, size))
+}
+
+fn value(text: &str) -> Result<HeaderValue, Failure> {
+    let invalid = |_| Failure::lasting(ErrorKind::Other, "a header would have an invalid character");
+    HeaderValue::from_str(text).map_err(invalid)
+}
+
+fn secret(text: &str, what: &str) -> Result<HeaderValue, Failure> {
+    let invalid = |_| Failure::lasting(ErrorKind::NotSupported, format!("the {what} has an invalid character"));
+    let mut value = HeaderValue::from_str(text).map_err(invalid)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn bearer(token: &str) -> Result<HeaderValue, Failure> {
+    secret(&format!("Bearer {}", token.trim()), "bearer token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::source::run;
+    use crate::remote::tests::server::{Fault, Server};
+
+    #[test]
+    fn content_ranges_are_parsed_strictly() {
+        assert_eq!(content_range("bytes 0-9/10"), Some((0..10, Some(10))));
+        assert_eq!(content_range("bytes 5-9/*"), Some((5..10, None)));
+        for bad in ["", "bytes", "bytes */10", "bytes 5-4/10", "bytes 0-10/10", "items 0-9/10", "bytes a-b/c"] {
+            assert_eq!(content_range(bad), None, "{bad}");
+        }
+        assert_eq!(content_range(&format!("bytes 0-{}/*", u64::MAX)), None);
+    }
+
+    #[test]
+    fn secrets_of_urls_are_not_shown() {
+        let object = HttpObject::new("http://ann:p%40ss@host/x?sig=abc#part", &Options::default()).unwrap();
+        assert_eq!(format!("{object:?}"), "HttpObject(host/x)");
+    }
+
+    #[test]
+    fn a_found_token_is_sent_after_a_refusal_only() {
+        let server = Server::with(vec![1; 1000]);
+        let mut object = HttpObject::new(&server.url("/x"), &Options::default()).unwrap();
+        object.found_token = Some(bearer("token").unwrap());
+        server.fault(|seen, _| {
+            let is_authorized = seen.header("authorization") == Some("Bearer token");
+            (!is_authorized).then(|| Fault::Status(401, String::new(), String::new()))
+        });
+        let got = run(async move {
+            let part = Part::Range(0..10);
+            object.get(&part, None).await?;
+            object.get(&part, None).await
+        });
+        assert_eq!(got.unwrap().range, 0..10);
+        let sent: Vec<bool> = server.seen().iter().map(|seen| seen.header("authorization").is_some()).collect();
+        assert_eq!(sent, [false, true, true]);
+    }
+
+    #[test]
+    fn tokens_need_https() {
+        let options = Options::new([("bearer_token", "hidden")]).unwrap();
+        assert!(HttpObject::new("https://host/x", &options).unwrap().authorization.is_some());
+        let failure = HttpObject::new("http://host/x", &options).unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::NotSupported);
+        assert!(!failure.reason.contains("hidden"));
+    }
+}

@@ -1,0 +1,139 @@
+//! Objects on HTTP servers and in S3, GCS and Azure.
+//!
+//! # Reading
+//! [`open`] costs one round trip of two parallel requests: for the last 64 KiB, whose answer says how large the object
+//! is and which version it has, and for the first 16 KiB. Both are kept, because files are opened by their two ends.
+//! Azure has no requests for the end of an object: there, one request for the first 64 KiB opens it.
+//!
+//! Reads merge near ranges and split large ones ([`REMOTE_HINTS`]), have several requests in flight, and continue
+//! truncated answers at the byte that was reached. No request asks for several ranges: S3 does not support that.
+//!
+//! # Writing
+//! [`create`] uploads parts of [`PART_BYTES`], a few at a time. The first part is held back, so that the header of a
+//! file can be patched until the end. HTTP servers get the whole object by one `PUT`, from a temporary file.
+//!
+//! # Credentials
+//! | store | where they come from, in this order |
+//! |---|---|
+//! | HTTP | option `bearer_token`; user name and password in the URL; WLCG token discovery, for `https` |
+//! | S3 | options `aws_…`; `AWS_…` variables; the profile of `~/.aws`; web identity, container and instance metadata |
+//! | GCS | options `google_…`; `GOOGLE_…` variables; application default credentials; instance metadata |
+//! | Azure | options `azure_…`; `AZURE_…` variables; managed identity |
+//!
+//! `anonymous=true` sends none. Proxies (`HTTPS_PROXY`) and certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`) come from the
+//! environment. Names in messages have no user name, password and query string ([`display_name`]).
+
+mod answer;
+mod client;
+mod credentials;
+mod http;
+mod list;
+mod object;
+mod options;
+mod put;
+mod retry;
+mod source;
+mod store;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use std::sync::Arc;
+
+use self::http::HttpObject;
+use self::object::Object;
+use self::put::PutSink;
+use self::retry::Failure;
+use self::store::{Address, StoreObject};
+use self::upload::UploadSink;
+use crate::error::{ErrorKind, Result};
+use crate::sink::ByteSink;
+use crate::source::ByteSource;
+
+pub use self::http::MAX_WHOLE_BYTES;
+pub use self::list::Entry;
+pub use self::options::Options;
+pub use self::retry::Limits;
+pub use self::source::{HEAD_BYTES, REMOTE_HINTS, RemoteSource, TAIL_BYTES};
+pub use self::upload::PART_BYTES;
+
+/// Whether [`open`] supports the scheme of a name: `http`, `https`, `s3`, `s3a`, `gs`, `gcs`, `az`, `azure`, `abfs` or
+/// `abfss`.
+pub fn is_remote(name: &str) -> bool {
+    is_http(name) || Address::parse(name).is_some()
+}
+
+/// Opens an object.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`], [`ErrorKind::Denied`], [`ErrorKind::NotSupported`] for URLs that name no object and servers
+/// that cannot send parts of a large one, and [`ErrorKind::Timeout`] or [`ErrorKind::Unavailable`] after the last
+/// attempt.
+pub fn open(url: &str, options: &Options) -> Result<Arc<dyn ByteSource>> {
+    Ok(Arc::new(open_source(url, options, true)?))
+}
+
+/// As [`open`], without the first bytes of the object unless `with_head`.
+pub(crate) fn open_source(url: &str, options: &Options, with_head: bool) -> Result<RemoteSource> {
+    let name = display_name(url);
+    let object = object(url, options).map_err(|failure| failure.into_error("open", &name))?;
+    RemoteSource::open(object, name, &options.limits(), with_head)
+}
+
+/// Creates an object, or replaces an existing one at commit.
+///
+/// # Errors
+/// [`ErrorKind::NotSupported`] for URLs that name no object; errors of the store come later.
+pub fn create(url: &str, options: &Options) -> Result<Box<dyn ByteSink>> {
+    let name = display_name(url);
+    match object(url, options).map_err(|failure| failure.into_error("create", &name))? {
+        Object::Store(object) => Ok(Box::new(UploadSink::new(object, name, options.limits(), PART_BYTES))),
+        Object::Http(object) => Ok(Box::new(PutSink::new(object, name)?)),
+    }
+}
+
+/// The objects and folders in a folder of a store, in order of their names; for the URL of an object, the object.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] if there is neither, [`ErrorKind::NotSupported`] for `http` and `https`, which have no
+/// listings, and errors of the store.
+pub fn list(url: &str, options: &Options) -> Result<Vec<Entry>> {
+    let name = display_name(url);
+    let listed = match Address::parse(url) {
+        Some(Ok(address)) => {
+            let base = url.strip_suffix(&address.key).unwrap_or(url).trim_end_matches('/');
+            list::list(&address, base, options)
+        }
+        Some(Err(failure)) => Err(failure),
+        None => Err(Failure::lasting(ErrorKind::NotSupported, "only stores have listings")),
+    };
+    listed.map_err(|failure| failure.into_error("list", &name))
+}
+
+fn object(url: &str, options: &Options) -> std::result::Result<Object, Failure> {
+    match Address::parse(url) {
+        Some(address) => Ok(Object::Store(StoreObject::new(address?, options)?)),
+        None if is_http(url) => Ok(Object::Http(HttpObject::new(url, options)?)),
+        None => Err(Failure::lasting(ErrorKind::NotSupported, "its scheme is not supported")),
+    }
+}
+
+fn is_http(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https"))
+}
+
+/// A URL without what may be secret: user name, password, query string and fragment.
+pub fn display_name(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    if !is_http(url) {
+        // Object names may have a question mark; a user name before the bucket is not supported.
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_azure = scheme.to_ascii_lowercase().starts_with('a');
+        let bucket = if is_azure { bucket } else { bucket.rsplit('@').next().unwrap_or_default() };
+        return format!("{scheme}://{bucket}{}{key}", if rest.contains('/') { "/" } else { "" });
+    }
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or_default())
+}

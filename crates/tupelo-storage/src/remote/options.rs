@@ -1,0 +1,217 @@
+//! Options of remote stores, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use object_store::ClientConfigKey;
+use object_store::aws::AmazonS3ConfigKey;
+use object_store::azure::AzureConfigKey;
+use object_store::gcp::GoogleConfigKey;
+
+use super::retry::Limits;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Options for all remote stores.
+const COMMON: &[&str] = &["anonymous", "bearer_token", "profile"];
+/// Limits of requests.
+const LIMITS: &[&str] = &["max_attempts", "total_timeout", "stall_timeout", "connect_timeout"];
+
+/// Names of `object_store` that users need, for suggestions. It also knows many synonyms.
+const SUGGESTED: &[&str] = &[
+    "account_key",
+    "account_name",
+    "aws_access_key_id",
+    "aws_endpoint_url",
+    "aws_region",
+    "aws_secret_access_key",
+    "aws_session_token",
+    "aws_skip_signature",
+    "aws_virtual_hosted_style_request",
+    "azure_storage_account_key",
+    "azure_storage_account_name",
+    "azure_storage_endpoint",
+    "azure_storage_sas_token",
+    "azure_storage_token",
+    "azure_storage_use_emulator",
+    "google_application_credentials",
+    "google_base_url",
+    "google_bearer_token",
+    "google_service_account",
+    "google_service_account_key",
+    "google_skip_signature",
+    "request_payer",
+];
+
+/// Options of remote stores: credentials, endpoints, and limits of requests.
+///
+/// | option | value |
+/// |---|---|
+/// | `anonymous` | `true`: send no credentials |
+/// | `bearer_token` | token for `https` and stores that take one |
+/// | `profile` | profile of `~/.aws/config` and `~/.aws/credentials`; default `AWS_PROFILE`, `default` |
+/// | `max_attempts`, `total_timeout`, `stall_timeout`, `connect_timeout` | see [`Limits`]; times in seconds |
+///
+/// All others are those of `object_store`, such as `aws_access_key_id` or `endpoint_url`. One map may have options for
+/// several kinds of stores; each store takes its own. Values are not shown by `Debug`.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    settings: BTreeMap<String, String>,
+}
+
+impl Options {
+    /// Options from names and values.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotSupported`] for an unknown name, which lists similar ones, and for an invalid value of our own
+    /// options.
+    pub fn new<K: AsRef<str>, V: Into<String>>(settings: impl IntoIterator<Item = (K, V)>) -> Result<Self> {
+        let settings = settings.into_iter().map(|(name, value)| (name.as_ref().to_ascii_lowercase(), value.into()));
+        let options = Self { settings: settings.collect() };
+        if let Some(unknown) = options.settings.keys().find(|name| !is_known(name)) {
+            return Err(refused(unknown, near(unknown)));
+        }
+        options.checked_limits()?;
+        options.flag("anonymous")?;
+        Ok(options)
+    }
+
+    /// The value of an option.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    /// All options, by name.
+    pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether requests have no credentials.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.flag("anonymous").unwrap_or_default()
+    }
+
+    /// The limits of requests.
+    pub fn limits(&self) -> Limits {
+        self.checked_limits().unwrap_or_default()
+    }
+
+    fn checked_limits(&self) -> Result<Limits> {
+        let default = Limits::default();
+        let attempts = match self.get("max_attempts") {
+            None => default.attempts,
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|attempts| *attempts > 0)
+                .ok_or_else(|| refused("max_attempts", "it must be a positive number".to_owned()))?,
+        };
+        Ok(Limits {
+            attempts,
+            total: self.seconds("total_timeout", default.total)?,
+            stall: self.seconds("stall_timeout", default.stall)?,
+            connect: self.seconds("connect_timeout", default.connect)?,
+        })
+    }
+
+    fn seconds(&self, name: &str, default: Duration) -> Result<Duration> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        // object_store takes `5s` too.
+        let seconds = text.trim().trim_end_matches('s').parse::<f64>().ok();
+        let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        time.filter(|time| !time.is_zero())
+            .ok_or_else(|| refused(name, "it must be a positive number of seconds".to_owned()))
+    }
+
+    fn flag(&self, name: &str) -> Result<bool> {
+        match self.get(name).map(str::to_ascii_lowercase).as_deref() {
+            Some("true" | "1" | "yes" | "on") => Ok(true),
+            None | Some("false" | "0" | "no" | "off") => Ok(false),
+            Some(_) => Err(refused(name, "it must be true or false".to_owned())),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Options")?;
+        f.debug_set().entries(self.settings.keys()).finish()
+    }
+}
+
+/// Whether any store uses the option. Those for the HTTP client of `object_store` would do nothing, because it has ours.
+fn is_known(name: &str) -> bool {
+    use AmazonS3ConfigKey::{Client, ImdsV1Fallback};
+    let is_used = |key: &ClientConfigKey| *key == ClientConfigKey::AllowHttp;
+    COMMON.contains(&name)
+        || LIMITS.contains(&name)
+        || match name.parse() {
+            Ok(Client(key)) => is_used(&key),
+            Ok(ImdsV1Fallback) | Err(_) => false,
+            Ok(_) => true,
+        }
+        || name.parse().is_ok_and(|key: GoogleConfigKey| !matches!(key, GoogleConfigKey::Client(_)))
+        || name.parse().is_ok_and(|key: AzureConfigKey| !matches!(key, AzureConfigKey::Client(_)))
+}
+
+/// A list of the most similar names.
+fn near(unknown: &str) -> String {
+    let known = COMMON.iter().chain(LIMITS).chain(SUGGESTED);
+    let mut scored: Vec<(f64, &str)> =
+        known.map(|name| (strsim::jaro_winkler(unknown, name), *name)).filter(|(score, _)| *score > 0.7).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let names: Vec<&str> = scored.iter().take(3).map(|(_, name)| *name).collect();
+    match names.as_slice() {
+        [] => "there is no option of this name".to_owned(),
+        names => format!("there is no option of this name; similar ones are {}", names.join(", ")),
+    }
+}
+
+#[cold]
+fn refused(name: &str, reason: String) -> Error {
+    Error::new(ErrorKind::NotSupported, "use the storage option", name, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_suggested_names_are_known() {
+        for name in SUGGESTED {
+            assert!(is_known(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_errors_with_similar_ones() {
+        let error = Options::new([("aws_acces_key_id", "x")]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("cannot use the storage option aws_acces_key_id: there is no option"), "{text}");
+        assert!(text.contains("aws_access_key_id"), "{text}");
+        for unused in ["proxy_url", "allow_invalid_certificates", "aws_imdsv1_fallback", "timeout"] {
+            assert!(Options::new([(unused, "true")]).is_err(), "{unused}");
+        }
+        let error = Options::new([("qqq", "x")]).unwrap_err();
+        assert!(error.to_string().ends_with("there is no option of this name"), "{error}");
+    }
+
+    #[test]
+    fn limits_are_numbers() {
+        let options = Options::new([("max_attempts", "3"), ("Stall_Timeout", "0.5"), ("total_timeout", "7s")]).unwrap();
+        let limits = options.limits();
+        assert_eq!((limits.attempts, limits.stall), (3, Duration::from_millis(500)));
+        assert_eq!((limits.total, limits.connect), (Duration::from_secs(7), Limits::default().connect));
+        for (name, value) in
+            [("max_attempts", "0"), ("stall_timeout", "-1"), ("total_timeout", "x"), ("anonymous", "?")]
+        {
+            assert_eq!(Options::new([(name, value)]).unwrap_err().kind(), ErrorKind::NotSupported, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn values_are_not_shown() {
+        let options = Options::new([("aws_secret_access_key", "hidden-value")]).unwrap();
+        assert_eq!(format!("{options:?}"), "Options{\"aws_secret_access_key\"}");
+    }
+}

@@ -1,0 +1,298 @@
+//! Objects on servers as sources: what to request, how many requests at once, and what to do when one fails.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::answer::{Body, Identity, Part, replaced};
+use super::object::Object;
+use super::retry::{Attempts, Failure, Limits, unless_stalled};
+use crate::error::{Error, ErrorKind, Result};
+use crate::range;
+use crate::runtime::block_on;
+use crate::source::{ByteSource, Hints, checked_len, plan_requests};
+
+/// Bytes at the start of an object that are read when it is opened: 16 KiB.
+pub const HEAD_BYTES: u64 = 16 << 10;
+/// Bytes at the end of an object that are read when it is opened: 64 KiB.
+pub const TAIL_BYTES: u64 = 64 << 10;
+/// Hints for remote objects. A request costs as much time as a few hundred KiB.
+pub const REMOTE_HINTS: Hints =
+    Hints { gap_bytes: 512 << 10, max_request_bytes: 16 << 20, concurrency: 16, is_near: false };
+
+/// A remote object as a source.
+///
+/// The version that was opened is pinned by its ETag, or its size and time of change: bytes of another version are
+/// never returned, and the error has the kind [`ErrorKind::Changed`]. The source may be used in a forked child.
+pub struct RemoteSource {
+    object: Arc<Object>,
+    name: String,
+    limits: Limits,
+    identity: Identity,
+    /// What was read when the object was opened, by offset.
+    kept: Vec<(u64, Bytes)>,
+}
+
+impl RemoteSource {
+    /// Opens an object by one round trip, of two requests if `with_head`.
+    pub(super) fn open(object: Object, name: String, limits: &Limits, with_head: bool) -> Result<Self> {
+        let (object, limits) = (Arc::new(object), *limits);
+        let opened = run(open(Arc::clone(&object), limits, with_head));
+        let (identity, kept) = opened.map_err(|failure| failure.into_error("open", &name))?;
+        Ok(Self { object, name, limits, identity, kept })
+    }
+
+    /// The version that was opened, for keys of caches; `None` if the server does not say it.
+    pub(crate) fn version(&self) -> Option<String> {
+        // Two objects at one path that differ in the query string may have the same size and time.
+        let is_ambiguous = matches!(&*self.object, Object::Http(object) if object.has_query());
+        let modified = self.identity.modified.as_deref().filter(|_| !is_ambiguous);
+        let version = self.identity.strong_etag().or(modified)?;
+        Some(format!("{} {version}", self.identity.size))
+    }
+
+    /// The bytes of a range, if they were read when the object was opened.
+    fn kept(&self, range: &Range<u64>) -> Option<Bytes> {
+        self.kept.iter().find_map(|(start, bytes)| {
+            let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
+            let to = from.checked_add(usize::try_from(range.end - range.start).ok()?)?;
+            (to <= bytes.len()).then(|| bytes.slice(from..to))
+        })
+    }
+
+    /// Fetches ranges that are not empty and within the object, several at once.
+    fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let mut pieces: Vec<(Range<u64>, BytesMut)> = Vec::with_capacity(ranges.len());
+        let mut counts = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let len = checked_len(range, self, self.identity.size)?;
+            // Failure is an error instead of an abort.
+            Vec::<u8>::new().try_reserve_exact(len).map_err(|_| self.failed(range, out_of_memory()))?;
+            let mut rest = BytesMut::with_capacity(len);
+            let before = pieces.len();
+            for piece in range::split(range.clone(), REMOTE_HINTS.max_request_bytes) {
+                // The cast is lossless: the whole range is in memory.
+                let after = rest.split_off((piece.end - piece.start) as usize);
+                pieces.push((piece, std::mem::replace(&mut rest, after)));
+            }
+            counts.push(pieces.len() - before);
+        }
+        let (object, identity, limits) = (Arc::clone(&self.object), self.identity.clone(), self.limits);
+        let fetched = run(async move {
+            let one = |(range, buffer)| {
+                let (object, identity) = (&object, &identity);
+                async move {
+                    let fetched = fetch(object, &limits, Part::Range(Range::clone(&range)), Some(identity), buffer);
+                    fetched.await.map(|fetched| fetched.bytes).map_err(|failure| (range, failure))
+                }
+            };
+            let all = stream::iter(pieces).map(one).buffered(REMOTE_HINTS.concurrency);
+            Ok(all.try_collect::<Vec<BytesMut>>().await)
+        });
+        let fetched = fetched.map_err(|failure| failure.into_error("read", self))?;
+        let mut fetched = fetched.map_err(|(range, failure)| self.failed(&range, failure))?.into_iter();
+        let joined = counts.into_iter().map(|count| {
+            let mut all = BytesMut::new();
+            // Adjacent parts of one buffer are joined without copying.
+            fetched.by_ref().take(count).for_each(|piece| all.unsplit(piece));
+            all.freeze()
+        });
+        Ok(joined.collect())
+    }
+
+    #[cold]
+    fn failed(&self, range: &Range<u64>, failure: Failure) -> Error {
+        failure.into_error(format!("read bytes {}..{} of", range.start, range.end), self)
+    }
+}
+
+impl fmt::Display for RemoteSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl fmt::Debug for RemoteSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteSource({self}, {} bytes)", self.identity.size)
+    }
+}
+
+impl ByteSource for RemoteSource {
+    fn size(&self) -> Result<u64> {
+        Ok(self.identity.size)
+    }
+
+    fn hints(&self) -> Hints {
+        REMOTE_HINTS
+    }
+
+    /// Ranges larger than [`Hints::max_request_bytes`] are read by several requests.
+    fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
+        checked_len(&range, self, self.identity.size)?;
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        match self.kept(&range) {
+            Some(bytes) => Ok(bytes),
+            None => Ok(self.fetch(&[range])?.pop().unwrap_or_default()),
+        }
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        for range in ranges {
+            checked_len(range, self, self.identity.size)?;
+        }
+        let kept: Vec<Option<Bytes>> = ranges.iter().map(|range| self.kept(range)).collect();
+        let missing = ranges.iter().zip(&kept).filter(|(_, kept)| kept.is_none()).map(|(range, _)| range.clone());
+        let plan = plan_requests(self, &missing.collect::<Vec<_>>())?;
+        let mut fetched = plan.cut(&self.fetch(plan.requests())?).into_iter();
+        Ok(kept.into_iter().map(|kept| kept.or_else(|| fetched.next()).unwrap_or_default()).collect())
+    }
+}
+
+/// Runs a future on the threads for remote stores; an error of these becomes a failure.
+pub(super) fn run<T: Send + 'static>(
+    future: impl Future<Output = std::result::Result<T, Failure>> + Send + 'static,
+) -> std::result::Result<T, Failure> {
+    let failed = |error: std::io::Error| Failure::lasting(error.kind().into(), error.to_string());
+    block_on(future).unwrap_or_else(|error| Err(failed(error)))
+}
+
+#[cold]
+fn out_of_memory() -> Failure {
+    Failure::lasting(ErrorKind::Other, "out of memory")
+}
+
+/// Gets the end of an object and, at the same time, its start. Each of both says how large the object is, so an object
+/// of which only one is available can be opened too.
+async fn open(
+    object: Arc<Object>,
+    limits: Limits,
+    with_head: bool,
+) -> std::result::Result<(Identity, Vec<(u64, Bytes)>), Failure> {
+    let first = |bytes| fetch(&object, &limits, Part::Range(0..bytes), None, BytesMut::new());
+    let last = fetch(&object, &limits, Part::Last(TAIL_BYTES), None, BytesMut::new());
+    let (tail, head) = if !object.has_last_part() {
+        (None, Some(first(TAIL_BYTES).await))
+    } else if with_head {
+        let (tail, head) = futures_util::join!(last, first(HEAD_BYTES));
+        (Some(tail), Some(head))
+    } else {
+        match last.await {
+            Err(failure) if failure.kind != ErrorKind::NotFound => (Some(Err(failure)), Some(first(HEAD_BYTES).await)),
+            tail => (Some(tail), None),
+        }
+    };
+    let is_empty = |failure: &Failure| failure.kind == ErrorKind::OutOfRange;
+    match (tail, head) {
+        (Some(Ok(tail)), head) => {
+            let identity = tail.identity;
+            let head = head.and_then(std::result::Result::ok).filter(|head| head.identity.is_same(&identity));
+            let kept = [Some(tail.start).zip(Some(tail.bytes)), head.map(|head| (head.start, head.bytes))];
+            let kept = kept.into_iter().flatten().map(|(start, bytes)| (start, bytes.freeze())).collect();
+            Ok((identity, kept))
+        }
+        (_, Some(Ok(head))) => Ok((head.identity, vec![(head.start, head.bytes.freeze())])),
+        (_, Some(Err(failure))) if is_empty(&failure) => {
+            Ok((Identity { size: 0, etag: None, modified: None }, Vec::new()))
+        }
+        (Some(Err(failure)), _) | (None, Some(Err(failure))) => Err(failure),
+        (None, None) => Err(Failure::lasting(ErrorKind::Other, "nothing was requested")),
+    }
+}
+
+/// A part of an object.
+struct Fetched {
+    identity: Identity,
+    start: u64,
+    bytes: BytesMut,
+}
+
+/// Gets a part into a buffer, by as many requests as are necessary. After a failure it continues at the byte that was
+/// reached.
+async fn fetch(
+    object: &Object,
+    limits: &Limits,
+    part: Part,
+    pinned: Option<&Identity>,
+    buffer: BytesMut,
+) -> std::result::Result<Fetched, Failure> {
+    let mut transfer = Transfer { part, version: pinned.cloned(), is_open: pinned.is_none(), start: 0, buffer };
+    let mut attempts = Attempts::new(limits);
+    loop {
+        let before = transfer.buffer.len();
+        match attempts.run(transfer.attempt(object, limits)).await {
+            Ok(identity) => return Ok(Fetched { identity, start: transfer.start, bytes: transfer.buffer }),
+            Err(failure) => attempts.again(failure, transfer.buffer.len() > before).await?,
+        }
+    }
+}
+
+/// What was received so far.
+struct Transfer {
+    /// What is still missing.
+    part: Part,
+    version: Option<Identity>,
+    /// Whether this opens the object: the end of the part is not known to be within it.
+    is_open: bool,
+    /// Offset of the buffer in the object.
+    start: u64,
+    buffer: BytesMut,
+}
+
+impl Transfer {
+    /// Requests what is missing and receives it.
+    async fn attempt(&mut self, object: &Object, limits: &Limits) -> std::result::Result<Identity, Failure> {
+        let mut answer = object.get(&self.part, self.version.as_ref()).await.map_err(|failure| {
+            // The range was within the version that was opened.
+            let is_pinned = !self.is_open || self.version.is_some();
+            if failure.kind == ErrorKind::OutOfRange && is_pinned { replaced() } else { failure }
+        })?;
+        let identity = answer.identity;
+        if self.version.as_ref().is_some_and(|version| !version.is_same(&identity)) {
+            return Err(replaced());
+        }
+        let announced = answer.range;
+        let is_whole = matches!(answer.body, Body::Whole(_));
+        let wanted = match &self.part {
+            // All of it is kept, because it cannot be requested in parts.
+            _ if is_whole && self.is_open && self.buffer.is_empty() => announced.clone(),
+            Part::Range(range) => range.start..range.end.min(identity.size),
+            Part::Last(len) => identity.size.saturating_sub(*len)..identity.size,
+        };
+        // A server may send less than requested.
+        if !is_whole && (announced.start != wanted.start || announced.end > wanted.end) {
+            let reason = format!(
+                "the server sends the bytes {}..{} where {}..{} were requested",
+                announced.start, announced.end, wanted.start, wanted.end
+            );
+            return Err(Failure::lasting(ErrorKind::Other, reason));
+        }
+        if self.buffer.is_empty() {
+            self.start = wanted.start;
+        }
+        self.version = Some(identity.clone());
+        self.part = Part::Range(wanted.clone());
+        let mut skip = wanted.start - announced.start;
+        let mut missing = wanted.end - wanted.start;
+        while missing > 0 {
+            let next = unless_stalled(limits.stall, answer.body.next()).await?;
+            let Some(chunk) = next else {
+                let reason = format!("the connection ended {missing} bytes too early");
+                return Err(Failure::transient(ErrorKind::Unavailable, reason));
+            };
+            let skipped = skip.min(chunk.len() as u64);
+            skip -= skipped;
+            let chunk = &chunk[skipped as usize..];
+            let taken = missing.min(chunk.len() as u64);
+            self.buffer.extend_from_slice(&chunk[..taken as usize]);
+            missing -= taken;
+            self.part = Part::Range(wanted.end - missing..wanted.end);
+        }
+        Ok(identity)
+    }
+}

@@ -1,0 +1,498 @@
+//! Reading over HTTP from servers that behave, and from servers that do not.
+
+pub(crate) mod server;
+mod stores;
+
+use self::server::{Fault, Seen, Server};
+use super::object::Object;
+use super::upload::UploadSink;
+use super::{MAX_WHOLE_BYTES, Options, create, display_name, is_remote, list, object, open};
+use crate::adapter::{CACHE_BYTES, Cache};
+use crate::error::ErrorKind;
+use crate::laws::{SinkCase, sink_laws, source_laws};
+use crate::sink::ByteSink;
+use crate::source::ByteSource;
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 % 251) as u8).collect()
+}
+
+/// Options with times that are short, and long enough for a machine that is busy.
+fn quick() -> Options {
+    Options::new([("stall_timeout", "10"), ("total_timeout", "60")]).unwrap()
+}
+
+fn is_data(seen: &Seen) -> bool {
+    // Not the two requests that open an object.
+    seen.header("if-match").is_some()
+}
+
+#[test]
+fn http_keeps_the_laws_of_a_source() {
+    for size in [0, 1, 1000, 65_536, 65_537, 1_000_000] {
+        let content = bytes(size);
+        let server = Server::with(content.clone());
+        source_laws(&open(&server.url("/x"), &quick()).unwrap(), &content);
+    }
+}
+
+#[test]
+fn opening_is_two_requests_and_their_bytes_are_kept() {
+    let content = bytes(10_000_000);
+    let server = Server::with(content.clone());
+    let source = open(&server.url("/x?token=a%2Fb+c"), &quick()).unwrap();
+    let mut ranges: Vec<String> = server.seen().iter().map(|seen| seen.header("range").unwrap().to_owned()).collect();
+    ranges.sort();
+    assert_eq!(ranges, ["bytes=-65536", "bytes=0-16383"]);
+    assert_eq!(source.size().unwrap(), 10_000_000);
+    let ends = source.read_ranges(&[0..16_384, 9_999_000..10_000_000, 9_934_464..9_934_465]).unwrap();
+    assert_eq!(ends[1], content[9_999_000..]);
+    assert_eq!(server.seen().len(), 0, "both ends were read when it was opened");
+    source.read_range(0..16_385).unwrap();
+    let seen = server.seen();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].target, "/x?token=a%2Fb+c", "the query string is sent as it is");
+    assert_eq!(seen[0].header("if-match"), Some("\"v1\""));
+    assert_eq!(source.to_string(), server.url("/x"), "the query string is not shown");
+}
+
+#[test]
+fn near_ranges_are_one_request_and_large_ones_are_split() {
+    let content = bytes(40 << 20);
+    let server = Server::with(content.clone());
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    server.seen();
+    let near: Vec<_> = (0..64).map(|i| (1 << 20) + i * 100_000..(1 << 20) + i * 100_000 + 5000).collect();
+    for (range, read) in near.iter().zip(source.read_ranges(&near).unwrap()) {
+        assert_eq!(read, content[range.start as usize..range.end as usize]);
+    }
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(source.read_range(0..40 << 20).unwrap(), content);
+    assert_eq!(server.seen().len(), 3, "at most 16 MiB each");
+}
+
+/// The object `/x` of a server by HTTP and by S3, with options for it.
+fn both(server: &Server, attempts: &str) -> [(String, Options); 2] {
+    let settings = [("stall_timeout", "0.5"), ("total_timeout", "60"), ("max_attempts", attempts), ("anonymous", "1")];
+    let store = settings.into_iter().map(|(name, value)| (name, value.to_owned()));
+    let store = store.chain([("aws_endpoint_url", server.url(""))]);
+    [(server.url("/box/x"), Options::new(settings).unwrap()), ("s3://box/x".to_owned(), Options::new(store).unwrap())]
+}
+
+#[test]
+fn transient_faults_do_not_change_the_result() {
+    let content = bytes(300_000);
+    for fault in [
+        Fault::Status(503, "Retry-After: 0\r\n".to_owned(), "<Code>SlowDown</Code>".to_owned()),
+        Fault::Status(429, String::new(), String::new()),
+        Fault::Status(500, String::new(), String::new()),
+        Fault::Close,
+        Fault::Cut(0),
+        Fault::Cut(70_000),
+        Fault::Stall(0),
+        Fault::Stall(12_345),
+    ] {
+        let server = Server::start();
+        server.put("/box/x", content.clone(), "\"v1\"");
+        for (url, options) in both(&server, "9") {
+            server.seen();
+            let shared = fault.clone();
+            // The first request of all, and the first two for data.
+            server.fault(move |_, count| (count == 0 || count == 3 || count == 4).then(|| shared.clone()));
+            let source = open(&url, &options).unwrap_or_else(|error| panic!("{url}: {fault:?}: {error}"));
+            let read = source.read_range(1000..250_000).unwrap_or_else(|error| panic!("{url}: {fault:?}: {error}"));
+            assert_eq!(read, content[1000..250_000], "{url}: {fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_truncated_answer_is_continued_where_it_ended() {
+    let content = bytes(300_000);
+    let server = Server::with(content.clone());
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    server.seen();
+    // Cut twenty times, which is more than the number of attempts without progress.
+    server.fault(|_, count| (count < 20).then_some(Fault::Cut(10_000)));
+    assert_eq!(source.read_range(20_000..230_000).unwrap(), content[20_000..230_000]);
+    let ranges: Vec<String> = server.seen().iter().map(|seen| seen.header("range").unwrap().to_owned()).collect();
+    assert_eq!(ranges.len(), 21);
+    assert_eq!(&ranges[..3], ["bytes=20000-229999", "bytes=30000-229999", "bytes=40000-229999"]);
+}
+
+#[test]
+fn the_last_error_says_how_often_and_why() {
+    let server = Server::start();
+    server.put("/box/x", bytes(300_000), "\"v1\"");
+    let busy = "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>";
+    for (url, options) in both(&server, "3") {
+        server.fault(|_, _| None);
+        let source = open(&url, &options).unwrap();
+        server.seen();
+        server.fault(move |_, _| Some(Fault::Status(503, String::new(), busy.to_owned())));
+        let error = source.read_range(20_000..30_000).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let expected = format!(
+            "cannot read bytes 20000..30000 of {url}: HTTP status 503 Service Unavailable: SlowDown: Reduce your rate \
+             (3 attempts in "
+        );
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        assert_eq!(server.seen().len(), 3, "retries do not multiply");
+    }
+
+    let options = Options::new([("max_attempts", "2")]).unwrap();
+    let error = open("http://127.0.0.1:1/x", &options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().starts_with("cannot open http://127.0.0.1:1/x: no connection: "), "{error}");
+}
+
+#[test]
+fn a_stalled_server_is_left_within_the_limit() {
+    let server = Server::with(bytes(300_000));
+    let options = Options::new([("stall_timeout", "0.2"), ("max_attempts", "2")]).unwrap();
+    let source = open(&server.url("/x"), &options).unwrap();
+    server.fault(|_, _| Some(Fault::Stall(0)));
+    let error = source.read_range(20_000..30_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.to_string().contains(": no data for 0.2 s (2 attempts in "), "{error}");
+}
+
+#[test]
+fn a_server_that_sends_a_byte_now_and_then_is_left_within_the_total_time() {
+    let server = Server::with(bytes(300_000));
+    let options = Options::new([("total_timeout", "1")]).unwrap();
+    let source = open(&server.url("/x"), &options).unwrap();
+    server.fault(|_, _| Some(Fault::Drip));
+    let error = source.read_range(20_000..30_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.to_string().ends_with(": no complete answer within 1 s"), "{error}");
+}
+
+#[test]
+fn refusals_are_not_repeated() {
+    for (status, kind) in
+        [(401, ErrorKind::Denied), (403, ErrorKind::Denied), (404, ErrorKind::NotFound), (405, ErrorKind::NotSupported)]
+    {
+        let server = Server::with(bytes(1000));
+        server.fault(move |_, _| Some(Fault::Status(status, String::new(), String::new())));
+        let error = open(&server.url("/x"), &quick()).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert_eq!(server.seen().len(), 2, "{status}");
+    }
+}
+
+#[test]
+fn a_replaced_object_is_an_error() {
+    let server = Server::with(bytes(300_000));
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    server.put("/x", bytes(300_000), "\"v2\"");
+    let error = source.read_range(20_000..30_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Changed, "{error}");
+
+    // Also on a server that ignores If-Match, and in the middle of an answer.
+    let server = Server::with(bytes(300_000));
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    server.fault(|seen, _| {
+        let lines = "Content-Range: bytes 20000-29999/300000\r\nETag: \"v2\"\r\n".to_owned();
+        is_data(seen).then(|| Fault::Status(206, lines, "x".repeat(10_000)))
+    });
+    let error = source.read_range(20_000..30_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Changed, "{error}");
+    server.fault(|_, _| Some(Fault::ContentRange("bytes 20000-29999/400000".to_owned())));
+    assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
+}
+
+#[test]
+fn lies_about_ranges_and_lengths_are_errors() {
+    for (fault, expected) in [
+        (Fault::ContentRange("bytes 0-9999/300000".to_owned()), "the server sends the bytes 0..10000 where"),
+        (Fault::ContentRange("bytes 20000-49999/300000".to_owned()), "the server sends the bytes 20000..50000 where"),
+        (Fault::ContentRange(format!("bytes 0-{0}/{0}", u64::MAX)), "invalid Content-Range"),
+        (Fault::ContentRange("bytes 5-4/300000".to_owned()), "invalid Content-Range"),
+        (Fault::ContentRange("lines 1-2/3".to_owned()), "invalid Content-Range"),
+        (Fault::Body(Vec::new()), "the connection ended 10000 bytes too early (2 attempts"),
+        (
+            Fault::Status(206, "Content-Encoding: gzip\r\n".to_owned(), "x".repeat(10_000)),
+            "the encoding gzip, which has no ranges",
+        ),
+    ] {
+        let server = Server::with(bytes(300_000));
+        let options = Options::new([("max_attempts", "2")]).unwrap();
+        let source = open(&server.url("/x"), &options).unwrap();
+        let shared = fault.clone();
+        server.fault(move |seen, _| is_data(seen).then(|| shared.clone()));
+        let error = source.read_range(20_000..30_000).map(drop).unwrap_err();
+        assert!(error.to_string().contains(expected), "{fault:?}: {error}");
+    }
+    // More bytes than announced are not read.
+    let server = Server::with(bytes(300_000));
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    server.fault(|seen, _| is_data(seen).then(|| Fault::Body(vec![7; 1 << 20])));
+    assert_eq!(source.read_range(20_000..30_000).unwrap(), vec![7; 10_000]);
+}
+
+#[test]
+fn a_server_cannot_dictate_an_allocation() {
+    let server = Server::with(bytes(300_000));
+    server.fault(|seen, _| {
+        let lines = "Content-Range: bytes 0-16383/9000000000000000000\r\nETag: \"v1\"\r\n".to_owned();
+        let is_head = seen.header("range") == Some("bytes=0-16383");
+        Some(if is_head {
+            Fault::Status(206, lines, "x".repeat(16_384))
+        } else {
+            Fault::Status(416, String::new(), String::new())
+        })
+    });
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    assert_eq!(source.size().unwrap(), 9_000_000_000_000_000_000);
+    let error = source.read_range(0..source.size().unwrap()).unwrap_err();
+    assert!(error.to_string().ends_with("out of memory"), "{error}");
+
+    // An error document without an end, and a whole object that is larger than announced.
+    let server = Server::with(bytes(1000));
+    server.fault(|_, _| Some(Fault::Status(400, String::new(), "x".repeat(5_000_000))));
+    let error = open(&server.url("/x"), &quick()).unwrap_err();
+    assert!(error.to_string().ends_with("HTTP status 400 Bad Request"), "{error}");
+}
+
+#[test]
+fn servers_without_ranges_are_read_as_a_whole_up_to_a_limit() {
+    for fault in [Fault::Whole, Fault::WholeUntilClosed] {
+        let content = bytes(300_000);
+        let server = Server::with(content.clone());
+        let shared = fault.clone();
+        server.fault(move |_, _| Some(shared.clone()));
+        let source = open(&server.url("/x"), &quick()).unwrap();
+        server.seen();
+        source_laws(&source, &content);
+        assert_eq!(server.seen().len(), 0, "everything was read when it was opened");
+
+        let server = Server::with(vec![1; MAX_WHOLE_BYTES as usize + 1]);
+        server.fault(move |_, _| Some(fault.clone()));
+        let error = open(&server.url("/x"), &quick()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+        assert!(error.to_string().contains("does not support range requests"), "{error}");
+    }
+}
+
+#[test]
+fn objects_open_where_the_end_cannot_be_requested() {
+    for status in [400, 416, 501] {
+        let content = bytes(300_000);
+        let server = Server::with(content.clone());
+        server.fault(move |seen, _| {
+            let is_tail = seen.header("range") == Some("bytes=-65536");
+            is_tail.then(|| Fault::Status(status, String::new(), String::new()))
+        });
+        source_laws(&open(&server.url("/x"), &quick()).unwrap(), &content);
+    }
+    // Some servers take the end for the start.
+    let content = bytes(300_000);
+    let server = Server::with(content.clone());
+    server.fault(|seen, _| {
+        let is_tail = seen.header("range") == Some("bytes=-65536");
+        is_tail.then(|| Fault::ContentRange("bytes 0-65535/300000".to_owned()))
+    });
+    source_laws(&open(&server.url("/x"), &quick()).unwrap(), &content);
+}
+
+#[test]
+fn credentials_stay_with_their_host() {
+    let (front, other) = (Server::start(), Server::with(bytes(1000)));
+    // The same address by another name is another host.
+    let target = other.url("/x?signature=s").replace("127.0.0.1", "localhost");
+    let lines = format!("Location: {target}\r\n");
+    front.fault(move |_, _| Some(Fault::Status(302, lines.clone(), String::new())));
+    let url = front.url("/x?token=t").replace("http://", "http://ann:hidden@");
+    let source = open(&url, &quick()).unwrap();
+    assert_eq!(source.read_range(10..20).unwrap(), bytes(1000)[10..20]);
+    assert!(front.seen().iter().all(|seen| seen.header("authorization").is_some()));
+    for seen in other.seen() {
+        assert_eq!(seen.target, "/x?signature=s");
+        assert_eq!((seen.header("authorization"), seen.header("referer")), (None, None));
+    }
+    assert_eq!(source.to_string(), front.url("/x"));
+    assert!(!format!("{source:?}").contains("hidden"));
+
+    // Further requests go to the other host at once, until that refuses them.
+    let large = Server::with(bytes(300_000));
+    let lines = format!("Location: {}\r\n", large.url("/x").replace("127.0.0.1", "localhost"));
+    front.fault(move |_, _| Some(Fault::Status(307, lines.clone(), String::new())));
+    let source = open(&url, &quick()).unwrap();
+    front.seen();
+    for (expected, refusals) in [(0, 0), (1, 1), (1, 0)] {
+        large.seen();
+        large.fault(move |_, count| (count < refusals).then(|| Fault::Status(403, String::new(), String::new())));
+        assert_eq!(source.read_range(20_000..30_000).unwrap(), bytes(300_000)[20_000..30_000]);
+        assert_eq!(front.seen().len(), expected);
+    }
+
+    for (target, expected) in [
+        ("ftp://127.0.0.1/x", "redirect"),
+        ("file:///etc/passwd", "redirect"),
+        (front.url("/x").as_str(), "too many redirects"),
+    ] {
+        let lines = format!("Location: {target}\r\n");
+        front.fault(move |_, _| Some(Fault::Status(302, lines.clone(), String::new())));
+        let error = open(&url, &quick()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(!error.to_string().contains("hidden") && !error.to_string().contains("token"), "{error}");
+    }
+}
+
+#[test]
+fn http_keeps_the_laws_of_a_sink() {
+    sink_laws(|old| {
+        let server = Server::start();
+        if let Some(old) = old {
+            server.put("/out", old, "\"old\"");
+        }
+        let sink = create(&server.url("/out"), &quick()).unwrap();
+        SinkCase::new(sink, move || server.object("/out")).streamed(u64::MAX)
+    });
+}
+
+#[test]
+fn an_upload_is_repeated_as_a_whole() {
+    let server = Server::start();
+    let faults = [Fault::Close, Fault::Status(503, String::new(), String::new())];
+    server.fault(move |_, count| faults.get(count).cloned());
+    let mut sink = create(&server.url("/out"), &quick()).unwrap();
+    sink.append(&bytes(1_000_000)).unwrap();
+    sink.patch(0, b"patched").unwrap();
+    sink.commit().unwrap();
+    let written = server.object("/out").unwrap();
+    assert_eq!((&written[..7], &written[7..]), (&b"patched"[..], &bytes(1_000_000)[7..]));
+    assert_eq!(server.seen().len(), 3);
+
+    server.fault(|_, _| Some(Fault::Status(403, String::new(), String::new())));
+    let error = create(&server.url("/out"), &quick()).unwrap().commit().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Denied);
+    assert_eq!(error.to_string(), format!("cannot write to {}: HTTP status 403 Forbidden", server.url("/out")));
+}
+
+/// A new object of parts with 1000 bytes, on a server with the protocol of S3 that gives these answers to the request
+/// that completes an upload.
+fn upload(server: &Server, completions: Vec<Fault>) -> Box<UploadSink> {
+    let ok = |lines: &str, body: &str| Some(Fault::Status(200, lines.to_owned(), body.to_owned()));
+    let completed = std::sync::atomic::AtomicUsize::new(0);
+    server.fault(move |seen, _| match seen.method.as_str() {
+        "POST" if seen.target.ends_with("?uploads") || seen.target.ends_with("?uploads=") => {
+            let id = "<UploadId>u1</UploadId>";
+            ok("", &format!("<InitiateMultipartUploadResult>{id}</InitiateMultipartUploadResult>"))
+        }
+        "POST" => {
+            let count = completed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            completions.get(count).cloned().or_else(|| Some(Fault::Status(404, String::new(), String::new())))
+        }
+        "PUT" => ok("ETag: \"part\"\r\n", ""),
+        "HEAD" => ok("ETag: \"new\"\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", &"x".repeat(5500)),
+        _ => ok("", ""),
+    });
+    let [_, (url, options)] = both(server, "6");
+    let Ok(Object::Store(object)) = object(&url, &options) else { panic!("{url} is in a store") };
+    Box::new(UploadSink::new(object, url, options.limits(), 1000))
+}
+
+#[test]
+fn the_first_part_is_sent_last() {
+    let server = Server::start();
+    let done = "<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>";
+    let mut sink = upload(&server, vec![Fault::Status(200, String::new(), done.to_owned())]);
+    sink.append(&bytes(5500)).unwrap();
+    sink.patch(990, &[1; 10]).unwrap();
+    sink.patch(5490, &[1; 10]).unwrap();
+    sink.commit().unwrap();
+    let seen: Vec<String> = server.seen().into_iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect();
+    let part = |text: &String| text.split("partNumber=").nth(1).map(|rest| rest[..1].to_owned());
+    let mut parts: Vec<String> = seen.iter().filter_map(part).collect();
+    assert_eq!((seen.len(), parts.len()), (8, 6), "{seen:?}");
+    parts.sort();
+    assert_eq!(parts.concat(), "123456");
+}
+
+#[test]
+fn a_lost_answer_to_the_end_of_an_upload_is_cleared_up() {
+    let server = Server::start();
+    let failed = "<Error><Code>InternalError</Code></Error>";
+    let sink = upload(&server, vec![Fault::Status(200, String::new(), failed.to_owned()), Fault::Close]);
+    let mut sink: Box<dyn ByteSink> = sink;
+    sink.append(&bytes(5500)).unwrap();
+    sink.commit().unwrap();
+
+    // Without a lost answer, a missing upload is an error, and so is an object of another size.
+    for (completions, size) in [(vec![], 5500), (vec![Fault::Close], 5600)] {
+        let mut sink: Box<dyn ByteSink> = upload(&server, completions);
+        sink.append(&bytes(size)).unwrap();
+        assert_eq!(sink.commit().unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}
+
+#[test]
+fn unfinished_uploads_are_removed() {
+    let server = Server::start();
+    for ending in ["abort", "drop", "poisoned", "failed commit"] {
+        let mut sink: Box<dyn ByteSink> = upload(&server, Vec::new());
+        sink.append(&bytes(5500)).unwrap();
+        match ending {
+            "abort" => drop(sink.abort().unwrap()),
+            "drop" => drop(sink),
+            "poisoned" => {
+                assert_eq!(sink.patch(2000, b"x").unwrap_err().kind(), ErrorKind::NotSupported);
+                assert!(sink.append(b"x").is_err());
+                assert!(sink.commit().is_err());
+            }
+            _ => assert!(sink.commit().is_err()),
+        }
+        let removed = server.seen().into_iter().filter(|seen| seen.method == "DELETE").count();
+        assert_eq!(removed, 1, "{ending}");
+    }
+}
+
+#[test]
+fn a_cached_object_costs_one_request() {
+    let content = bytes(3_000_000);
+    let server = Server::with(content.clone());
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::open(directory.path(), CACHE_BYTES).unwrap();
+    let analysis = |content: &[u8]| {
+        let source = cache.open_object(&server.url("/x?token=1"), &quick()).unwrap();
+        for ranges in [vec![0..16_384, 2_900_000..3_000_000], vec![1_000_000..1_001_000, 2_000_000..2_001_000]] {
+            for (range, read) in ranges.iter().zip(source.read_ranges(&ranges).unwrap()) {
+                assert_eq!(read, content[range.start as usize..range.end as usize]);
+            }
+        }
+        server.seen().len()
+    };
+    assert_eq!(analysis(&content), 5);
+    assert_eq!(analysis(&content), 1, "only the request that says the version");
+    let other: Vec<u8> = content.iter().map(|byte| byte ^ 1).collect();
+    server.put("/x", other.clone(), "\"v2\"");
+    assert_eq!(analysis(&other), 5);
+    // Without a version, nothing is kept.
+    server.put("/x", content.clone(), "W/\"v3\"");
+    assert_eq!(analysis(&content), 5);
+    assert_eq!(analysis(&content), 5);
+}
+
+#[test]
+fn names_for_messages_have_no_secrets() {
+    for (url, name) in [
+        ("https://ann:pass@host:80/a%20b/x.root?X-Amz-Signature=1#2", "https://host:80/a%20b/x.root"),
+        ("https://host?a=/b@c", "https://host"),
+        ("s3://key:secret@box/a?b/x", "s3://box/a?b/x"),
+        ("abfss://box@account.dfs.core.windows.net/x", "abfss://box@account.dfs.core.windows.net/x"),
+        ("x.root", "x.root"),
+    ] {
+        assert_eq!(display_name(url), name);
+    }
+}
+
+#[test]
+fn other_schemes_are_not_supported() {
+    for url in ["ftp://host/x", "root://host//x", "x.root"] {
+        assert!(!is_remote(url));
+        assert_eq!(open(url, &quick()).unwrap_err().kind(), ErrorKind::NotSupported);
+    }
+    assert_eq!(list("http://host/x/", &quick()).unwrap_err().kind(), ErrorKind::NotSupported);
+}
