@@ -15,10 +15,12 @@ ISSUER = "https://tokens.example"
 
 
 def encode(data: bytes) -> str:
+    """Base64 for URLs, without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def openssl(*arguments: str, data: bytes = b"") -> bytes:
+    """The output of a command of OpenSSL."""
     return subprocess.run(["openssl", *arguments], input=data, check=True, capture_output=True).stdout
 
 
