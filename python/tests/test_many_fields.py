@@ -57,6 +57,18 @@ def test_a_union_has_missing_values(files: str) -> None:
     assert only.tolist() == [{"old": True}, {"old": False}, {"old": None}, {"old": None}]
 
 
+def test_lists_of_different_cpp_types_are_one_column(tmp_path: Path) -> None:
+    # Regression: a union refused files of ROOT (RVec) and of Tupelo (std::vector) together.
+    for name, type_name in ("a", "std::vector<float>"), ("b", "ROOT::VecOps::RVec<float>"):
+        with tupelo.recreate(tmp_path / f"{name}.root") as file:
+            file.mkrntuple("Events", {"v": type_name, name: "int32_t"}).extend({"v": [[1.5], []], name: [1, 2]})
+    read = tupelo.concatenate(f"{tmp_path}/?.root", fields="union")
+    assert read.v.tolist() == [[1.5], [], [1.5], []]
+    assert read.b.tolist() == [None, None, 1, 2]
+    with pytest.warns(tupelo.TupeloWarning, match="some files lack: a, b"):
+        assert tupelo.concatenate(f"{tmp_path}/?.root").v.tolist() == [[1.5], [], [1.5], []]
+
+
 def test_members_of_some_files_are_skipped(tmp_path: Path) -> None:
     for name, jets in ("a", [{"pt": 1.0, "eta": 2.0}]), ("b", [{"pt": 3.0}]):
         with tupelo.recreate(tmp_path / f"{name}.root") as file:

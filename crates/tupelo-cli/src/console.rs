@@ -74,13 +74,16 @@ impl Console {
         file
     }
 
-    /// Prints read statistics with `--metrics`.
+    /// Prints the read statistics of all files together with `--metrics`.
     pub(crate) fn print_metrics(&self) {
         let Some(watched) = &self.watched else { return };
-        for file in watched.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            if let Some(metrics) = file.metrics() {
-                eprint!("{metrics}");
-            }
+        let files = std::mem::take(&mut *watched.lock().unwrap_or_else(PoisonError::into_inner));
+        let total = files.iter().filter_map(tupelo::File::metrics).reduce(|mut total, metrics| {
+            total += metrics;
+            total
+        });
+        if let Some(metrics) = total {
+            eprint!("{metrics}");
         }
     }
 

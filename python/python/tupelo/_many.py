@@ -43,8 +43,8 @@ def iterate(
 
     ``files`` are those of `partitions`, or open ntuples. A batch never spans two files. The `Report` of a batch and the
     index of data frames count entries through all files. ``allow_missing`` skips files without an ntuple of that name;
-    the file itself must exist. ``page_checksums`` and ``memory_budget`` are those of `open`; each file is opened when
-    it is reached. The other keywords are those of `Ntuple.iterate`.
+    the file itself must exist. ``page_checksums`` and ``memory_budget`` are those of `open`; one file is
+    open at a time. The other keywords are those of `Ntuple.iterate`.
 
     Files may have different fields. Without ``expressions``, ``fields="common"`` reads the fields that all files have
     and a warning lists the others; ``fields="union"`` reads the fields that any file has, with missing values for files

@@ -28,7 +28,7 @@ pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
 use crate::console::{Color, Console};
 use crate::failure::Failure;
-use crate::inputs::{check_not_standard_output, one};
+use crate::inputs::{check_not_standard_output, one, repeated};
 use crate::parse::{Bytes, Entries, Patterns, patterns};
 use crate::table::things;
 
@@ -138,11 +138,12 @@ impl Reading {
 /// One request for several files.
 #[derive(Debug, clap::Args)]
 struct Files {
-    /// Ntuples, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'). The entries of several files follow
-    /// each other
+    /// Ntuples, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'). The entries of several files are read
+    /// as one sequence, numbered consecutively
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
-    /// With several files: also read the fields that some files lack, with missing values
+    /// With several files: also read the fields that are missing in some files, with null for their entries. The fields
+    /// of --cut and --define must exist in every file
     #[arg(long)]
     union: bool,
     /// Read the attribute set of this name that is linked to the ntuple
@@ -162,6 +163,9 @@ impl Files {
         binary_strings: bool,
         console: &'a Console,
     ) -> Result<Chain<'a, Failure>, Failure> {
+        if let Some(repeated) = repeated(locations) {
+            console.warn(&format!("{repeated} is given more than once; its entries are read each time"));
+        }
         let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
         let open_ntuple =
             |file: usize| self.reading.open_silently(&locations[file], self.attributes.as_deref(), console);
@@ -191,7 +195,7 @@ impl Files {
         }
         if let Some(fields) = chain.skipped_fields() {
             console.warn(&format!(
-                "skipped the fields that some files lack: {fields}; --union reads them with missing values"
+                "skipped the fields that are missing in some files: {fields}; --union reads them with nulls"
             ));
         }
         Ok(chain)
@@ -287,7 +291,7 @@ impl Fields {
 /// The option for a range of entries.
 #[derive(Debug, clap::Args)]
 struct EntryRange {
-    /// Entry range, as in Python: 10:20, :100, -10: or 5; several inputs are numbered consecutively [default: all]
+    /// Entry range, as in Python: 10:20, :100, -10:, or 5 for a single entry [default: all]
     #[arg(long, value_name = "START:STOP", allow_hyphen_values = true)]
     entries: Option<Entries>,
 }
@@ -352,7 +356,7 @@ impl Condition {
     /// Prints a note if the cut keeps no entry.
     fn note_if_empty(&self, requested: u64, kept: u64, console: &Console) {
         if self.has_cut() && requested > 0 && kept == 0 {
-            console.note("0 entries: --cut is true for none");
+            console.note("no entry matches --cut");
         }
     }
 

@@ -50,7 +50,7 @@ fn several_files_are_one_sequence_of_entries() {
     }
     // Fields that some files lack are skipped, or missing values.
     let run = tupelo(&["dump", &first, &second, "--entries", "199:201", "--fields", "event,MET_*"]);
-    assert!(run.stderr.contains("skipped the fields that some files lack: MET_pt; --union"), "{}", run.stderr);
+    assert!(run.stderr.contains("skipped the fields that are missing in some files: MET_pt; --union"), "{}", run.stderr);
     assert!(!run.ok().contains("MET_pt"));
     let union = tupelo(&["dump", &first, &second, "--union", "--entries", "199:201", "--fields", "MET_pt"]).ok();
     let values: Vec<serde_json::Value> = union
@@ -66,6 +66,10 @@ fn several_files_are_one_sequence_of_entries() {
         std::fs::metadata(out).expect("a file").len()
     };
     assert!(columns("all.parquet") > 0 && columns("all.arrow") > 0);
+    let twice = tupelo(&["dump", &first, &first, "--metrics", "--fields", "event"]);
+    assert!(twice.stderr.contains("part1.root is given more than once"), "{}", twice.stderr);
+    assert_eq!(twice.stderr.matches("requests").count(), 1, "one total: {}", twice.stderr);
+    assert_eq!(twice.ok().lines().count(), 400);
     let error = tupelo(&["dump", &first, &second, "-o", &second]).fails(2);
     assert!(error.contains("both input and output"), "{error}");
     let error = tupelo(&["head", &first, &place.path("none.root")]).fails(1);

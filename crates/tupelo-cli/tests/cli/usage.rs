@@ -146,7 +146,7 @@ fn empty_results_of_cuts_are_reported() {
     let place = Place::new();
     let file = place.nanoaod();
     let cut = ["--where", "MET_pt < 0"];
-    let note = "0 entries: --cut is true for none";
+    let note = "no entry matches --cut";
     let out = place.path("out.parquet");
     for arguments in [
         &["dump", &file][..],

@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_schema::{Field as ArrowField, Schema as ArrowSchema, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array, new_null_array};
+use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
 
 use crate::error::Remedy;
+use crate::evolution::relabel;
 use crate::schema::{Field, Schema};
 use crate::{Error, Result};
 
@@ -174,7 +175,8 @@ impl UnionFields {
                 continue;
             };
             let (known, first, files) = &mut self.fields[place];
-            if known.data_type() != field.data_type() {
+            // The C++ types of items may differ: `std::vector` and `RVec` are the same list.
+            if plain(known.data_type()) != plain(field.data_type()) {
                 let (own, other) = (type_name(field), type_name(known));
                 return Err(Error::invalid_argument(format!(
                     "{name}: field '{}' has the type {own}, but {other} in {first}; select other fields, or read the \
@@ -200,6 +202,23 @@ impl UnionFields {
     }
 }
 
+/// A type without the metadata of the fields in it.
+fn plain(data_type: &DataType) -> DataType {
+    let field = |field: &Arc<ArrowField>| {
+        let own = field.as_ref().clone().with_data_type(plain(field.data_type()));
+        Arc::new(own.with_metadata(HashMap::new()))
+    };
+    match data_type {
+        DataType::LargeList(item) => DataType::LargeList(field(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
+        DataType::Struct(members) => DataType::Struct(members.iter().map(field).collect()),
+        DataType::Union(members, mode) => {
+            DataType::Union(members.iter().map(|(id, member)| (id, field(member))).collect(), *mode)
+        }
+        other => other.clone(),
+    }
+}
+
 /// The C++ type of a column, or its Arrow type where it has none.
 fn type_name(field: &ArrowField) -> String {
     let cpp = Field::try_from(field).ok().map(|field| field.display_type().to_owned()).filter(|name| !name.is_empty());
@@ -212,10 +231,17 @@ fn type_name(field: &ArrowField) -> String {
 /// Invalid argument for a column that has another type than in the union.
 pub fn add_missing_columns(batch: &RecordBatch, union: &SchemaRef) -> Result<RecordBatch> {
     let column = |field: &Arc<ArrowField>| match batch.column_by_name(field.name()) {
-        Some(array) => Arc::clone(array),
-        None => new_null_array(field.data_type(), batch.num_rows()),
+        Some(array) if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
+        Some(array) if plain(array.data_type()) == plain(field.data_type()) => {
+            Ok(make_array(relabel(&array.to_data(), field.data_type())?))
+        }
+        Some(array) => {
+            let (own, other) = (array.data_type(), field.data_type());
+            Err(Error::invalid_argument(format!("field '{}' has the type {own}, not {other}", field.name())))
+        }
+        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
     };
-    let columns: Vec<ArrayRef> = union.fields().iter().map(column).collect();
+    let columns: Vec<ArrayRef> = union.fields().iter().map(column).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(Arc::clone(union), columns, &options)?)
 }
@@ -223,7 +249,6 @@ pub fn add_missing_columns(batch: &RecordBatch, union: &SchemaRef) -> Result<Rec
 #[cfg(test)]
 mod tests {
     use arrow_array::Int32Array;
-    use arrow_schema::DataType;
 
     use super::*;
     use crate::ErrorKind;
@@ -275,6 +300,16 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("x", x)]).unwrap();
         let whole = add_missing_columns(&batch, &schema).unwrap();
         assert_eq!((whole.column(0), whole.column(1).null_count()), (batch.column(0), 2));
+        // Other metadata below is no other type.
+        let record = |class: &str| {
+            let member = int("p").with_metadata(HashMap::from([("note".to_owned(), class.to_owned())]));
+            ArrowField::new_struct("r", vec![member], false)
+        };
+        let mut classes = UnionFields::default();
+        ["A", "B"].iter().for_each(|name| classes.add(&ArrowSchema::new(vec![record(name)]), name).unwrap());
+        let schema = Arc::new(classes.schema());
+        let empty = RecordBatch::new_empty(Arc::new(ArrowSchema::new(vec![record("B")])));
+        assert_eq!(add_missing_columns(&empty, &schema).unwrap().schema(), schema);
         let error = union.add(&ArrowSchema::new(vec![ArrowField::new("x", DataType::Float32, false)]), "three");
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with("three: field 'x' has the type float, but std::int32_t in one"), "{error}");

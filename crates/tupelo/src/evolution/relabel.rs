@@ -34,7 +34,7 @@ pub(crate) fn binary_type(data_type: &DataType) -> DataType {
 }
 
 /// The same buffers under another type that lies in memory alike.
-pub(super) fn relabel(data: &ArrayData, data_type: &DataType) -> Result<ArrayData> {
+pub(crate) fn relabel(data: &ArrayData, data_type: &DataType) -> Result<ArrayData> {
     let types: Vec<&DataType> = match data_type {
         DataType::LargeList(item) | DataType::FixedSizeList(item, _) => vec![item.data_type()],
         DataType::Struct(members) => members.iter().map(|member| member.data_type()).collect(),

@@ -1,6 +1,7 @@
 //! Read statistics.
 
 use std::fmt;
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -68,6 +69,24 @@ impl Metrics {
     pub fn idle(&self) -> Duration {
         let all = self.elapsed.saturating_mul(u32::try_from(self.threads).unwrap_or(u32::MAX));
         all.saturating_sub(self.read.wall + self.decompress.wall + self.decode.wall)
+    }
+}
+
+/// Adds the statistics of another file that was read before or after.
+impl AddAssign for Metrics {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.read_bytes += other.read_bytes;
+        self.page_bytes += other.page_bytes;
+        self.pages += other.pages;
+        self.unpacked_bytes += other.unpacked_bytes;
+        let times = [&mut self.read, &mut self.decompress, &mut self.decode];
+        for (time, other) in times.into_iter().zip([other.read, other.decompress, other.decode]) {
+            time.wall += other.wall;
+            time.cpu += other.cpu;
+        }
+        self.elapsed += other.elapsed;
+        self.threads = self.threads.max(other.threads);
     }
 }
 
