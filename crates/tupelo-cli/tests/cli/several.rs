@@ -50,7 +50,11 @@ fn several_files_are_one_sequence_of_entries() {
     }
     // Fields that some files lack are skipped, or missing values.
     let run = tupelo(&["dump", &first, &second, "--entries", "199:201", "--fields", "event,MET_*"]);
-    assert!(run.stderr.contains("skipped the fields that are missing in some files: MET_pt; --union"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("skipped the fields that are missing in some files: MET_pt; --union"),
+        "{}",
+        run.stderr
+    );
     assert!(!run.ok().contains("MET_pt"));
     let union = tupelo(&["dump", &first, &second, "--union", "--entries", "199:201", "--fields", "MET_pt"]).ok();
     let values: Vec<serde_json::Value> = union
