@@ -11,7 +11,7 @@ use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use super::fields::{CommonFields, FieldPolicy, UnionFields, add_missing_columns};
 use crate::reader::{Batches, Read, truncated};
 use crate::schema::Schema;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Ntuple, Result};
 
 /// Opens the file of a number and selects what to read; `None` skips the file.
 type Open<'a, E> = Box<dyn Fn(usize) -> Result<Option<Read>, E> + Send + 'a>;
@@ -32,8 +32,8 @@ type Open<'a, E> = Box<dyn Fn(usize) -> Result<Option<Read>, E> + Send + 'a>;
 /// ```
 pub struct Chain<'a, E = Error> {
     open: Open<'a, E>,
-    /// The files that are not skipped, each with its first entry.
-    files: Vec<(usize, u64)>,
+    /// The files that are not skipped.
+    files: Vec<Part>,
     entries: u64,
     range: Range<u64>,
     /// The request for the only file, which stays open.
@@ -44,6 +44,17 @@ pub struct Chain<'a, E = Error> {
     excluded: Vec<String>,
     schema: Schema,
     arrow_schema: SchemaRef,
+}
+
+/// A file of a chain.
+#[derive(Debug)]
+struct Part {
+    /// Its number for [`Open`].
+    file: usize,
+    /// Its first entry, counted through all files.
+    first_entry: u64,
+    /// The state of the file that was compared.
+    identity: Option<String>,
 }
 
 impl<'a, E: From<Error>> Chain<'a, E> {
@@ -62,7 +73,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
         let (mut found, mut entries, mut last) = (Vec::new(), 0, None);
         for file in 0..files {
             let Some(read) = open(file)? else { continue };
-            found.push((file, entries));
+            found.push(Part { file, first_entry: entries, identity: identity(&read)? });
             entries += read.source().entries();
             common.add(read.schema());
             // Records of which some members are skipped have different types here.
@@ -168,8 +179,14 @@ impl<'a, E: From<Error>> Chain<'a, E> {
         let read = match &self.only {
             Some(read) => read.clone(),
             None => {
-                let opened = (self.open)(self.files[index].0)?;
-                opened.ok_or_else(|| Error::not_found("a file has no such ntuple any more"))?
+                let part = &self.files[index];
+                let opened = (self.open)(part.file)?;
+                let read = opened.ok_or_else(|| Error::not_found("a file has no such ntuple any more"))?;
+                if identity(&read)? != part.identity {
+                    let what = "the file has changed since its fields were compared; read the files again";
+                    return Err(read.context(Error::new(ErrorKind::Storage, what)).into());
+                }
+                read
             }
         };
         let read = match &self.paths {
@@ -188,8 +205,8 @@ impl<'a, E: From<Error>> Chain<'a, E> {
     /// The first entry of the file at an index of the list, and its selected entries, which may be none; `None` after the
     /// last file.
     fn selected(&self, index: usize) -> Option<(u64, Range<u64>)> {
-        let &(_, first) = self.files.get(index)?;
-        let end = self.files.get(index + 1).map_or(self.entries, |&(_, next)| next);
+        let first = self.files.get(index)?.first_entry;
+        let end = self.files.get(index + 1).map_or(self.entries, |next| next.first_entry);
         let within = |entry: u64| entry.clamp(first, end) - first;
         Some((first, within(self.range.start)..within(self.range.end)))
     }
@@ -277,6 +294,11 @@ impl<E: From<Error>> Iterator for ChainBatches<'_, E> {
         }
         next.transpose()
     }
+}
+
+/// The state of the file that a request reads, if it is an ntuple.
+fn identity(read: &Read) -> Result<Option<String>> {
+    read.source().as_ntuple().map(Ntuple::identity).transpose()
 }
 
 impl<E> fmt::Debug for Chain<'_, E> {
@@ -388,6 +410,18 @@ mod tests {
         assert_eq!(common.batches_of_bytes(1 << 20).map(members).collect::<Vec<_>>(), [1, 1]);
         let error = chain(&paths, FieldPolicy::Union).unwrap_err();
         assert!(error.to_string().contains("field 'r' has the type"), "{error}");
+    }
+
+    /// Regression: entries of the new file were returned as those of the old one.
+    #[test]
+    fn a_file_that_is_replaced_is_an_error() {
+        let (_folder, paths) = files(&[&["x"], &["x"]]);
+        let chain = chain(&paths, FieldPolicy::Common).unwrap();
+        std::fs::copy(&paths[0], &paths[1]).unwrap();
+        let batches: Vec<Result<RecordBatch>> = chain.batches_of_bytes(1 << 20).collect();
+        assert_eq!(batches.len(), 2);
+        let error = batches[1].as_ref().unwrap_err().to_string();
+        assert!(error.contains("1.root") && error.contains("has changed"), "{error}");
     }
 
     #[test]

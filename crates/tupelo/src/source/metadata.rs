@@ -1,6 +1,6 @@
 //! The metadata of one ntuple: its descriptor, and its page lists as they are needed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,6 +66,10 @@ pub(crate) struct Metadata {
 #[derive(Debug, Default)]
 struct PageLists {
     lists: HashMap<usize, CachedList>,
+    /// The groups in order of their last use.
+    by_use: BTreeMap<u64, usize>,
+    /// Memory of all lists, in bytes.
+    bytes: u64,
     uses: u64,
 }
 
@@ -80,26 +84,29 @@ impl PageLists {
     fn get(&mut self, group: usize) -> Option<Arc<PageList>> {
         self.uses += 1;
         let cached = self.lists.get_mut(&group)?;
+        self.by_use.remove(&cached.last_use);
+        self.by_use.insert(self.uses, group);
         cached.last_use = self.uses;
         Some(Arc::clone(&cached.list))
     }
 
     fn insert(&mut self, group: usize, list: Arc<PageList>, reserved: Reservation, max_bytes: u64) {
+        self.remove(group);
         self.uses += 1;
+        self.bytes += reserved.bytes();
+        self.by_use.insert(self.uses, group);
         self.lists.insert(group, CachedList { list, reserved, last_use: self.uses });
-        let mut bytes: u64 = self.lists.values().map(|cached| cached.reserved.bytes()).sum();
-        if bytes <= max_bytes {
-            return;
-        }
-        let mut by_use: Vec<(u64, usize)> =
-            self.lists.iter().map(|(&group, cached)| (cached.last_use, group)).collect();
-        by_use.sort_unstable();
         // The newest one stays, however large.
-        for (_, group) in &by_use[..by_use.len() - 1] {
-            if bytes <= max_bytes {
-                break;
-            }
-            bytes -= self.lists.remove(group).map_or(0, |cached| cached.reserved.bytes());
+        while self.bytes > max_bytes && self.lists.len() > 1 {
+            let Some((_, &oldest)) = self.by_use.first_key_value() else { break };
+            self.remove(oldest);
+        }
+    }
+
+    fn remove(&mut self, group: usize) {
+        if let Some(cached) = self.lists.remove(&group) {
+            self.by_use.remove(&cached.last_use);
+            self.bytes -= cached.reserved.bytes();
         }
     }
 }
@@ -177,7 +184,7 @@ impl Metadata {
         match self.read_page_lists(&[group]) {
             // Other lists may have taken the memory.
             Err(error) if error.kind() == ErrorKind::Limit && !self.page_lists().lists.is_empty() => {
-                self.page_lists().lists.clear();
+                *self.page_lists() = PageLists::default();
                 self.read_page_lists(&[group])?;
             }
             read => read?,
