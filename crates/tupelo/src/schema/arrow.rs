@@ -124,6 +124,14 @@ pub fn standard_type_name(name: &str) -> Option<&'static str> {
     fundamental(name).or_else(|| template(name))
 }
 
+/// A type name as it is stored: normalised, unless it differs from that in spaces only, so that copies keep names such as
+/// `std::vector<Link<Muon> >`.
+fn stored_type_name(name: &str) -> String {
+    let normalised = normalised(name);
+    let without_spaces = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    if without_spaces(name) == without_spaces(&normalised) { name.trim().to_owned() } else { normalised }
+}
+
 /// The standard name of the outermost template.
 fn standard_base(type_name: &str) -> &str {
     TypeName::parse(type_name).map_or("", |name| template(name.base).unwrap_or(name.base))
@@ -408,7 +416,7 @@ fn from_layer(name: &str, data_type: &DataType, nullable: bool, layer: &Layer<'_
         plain_kind(data_type, base, layer)?
     };
     let derived = match type_name {
-        Some(name) => normalised(name),
+        Some(name) => stored_type_name(name),
         None => derive_type_name(&kind)?,
     };
     let type_alias = match layer.text(metadata::ALIAS) {
@@ -532,7 +540,7 @@ fn pair(field: &FieldRef) -> Result<Box<Field>> {
     };
     let items = members.iter().enumerate().map(|(i, f)| from_arrow(&format!("_{i}"), f)).collect::<Result<Vec<_>>>()?;
     let type_name = match field.metadata().get(metadata::TYPE) {
-        Some(name) => normalised(name),
+        Some(name) => stored_type_name(name),
         None => typed("std::pair", &items)?,
     };
     Ok(Box::new(Field::new("_0", type_name, Kind::Tuple(items))))

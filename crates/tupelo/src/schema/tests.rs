@@ -200,6 +200,10 @@ fn all_spellings_of_a_type_are_accepted() {
             assert_eq!(tupelo_format::type_name::normalised(&format!("Box<{name}>")), format!("Box<{standard}>"));
         }
     }
+    // Regression: a rewritten file had other class names.
+    let links = DataType::LargeList(Arc::new(ArrowField::new("item", DataType::Int32, false)));
+    let spaced = Schema::from_arrow(&typed_schema(links, "std::vector<Link<Muon> >")).unwrap();
+    assert_eq!(spaced.fields[0].type_name, "std::vector<Link<Muon> >");
     let alias = Schema::from_arrow(&typed_schema(DataType::Float64, "Double32_t")).unwrap();
     assert_eq!(alias.fields[0].type_alias, "Double32_t");
 }
