@@ -1,7 +1,8 @@
 """Schema evolution in Tupelo equals that of ROOT, including unsupported conversions.
 
 Tupelo writes the files; ROOT's views and Tupelo's schemas read them. The supported conversions are listed in
-crates/tupelo/src/evolution/resolve/root_6_40.txt, against which the engine is tested; this module verifies it with ROOT.
+crates/tupelo/src/evolution/resolve/root_6_40.txt, against which the engine is tested; this module verifies it with
+ROOT.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ const CASES: u64 = 3000;
 const MAKERS: [&str; 3] = ["Error::corrupt(", "Error::limit(", "Error::unsupported("];
 
 /// Rooms of writing, which are judged where they are (`container/tests.rs`).
-const WRITING: [&str; 2] = ["container/layout/", "container/streamer_info/write.rs"];
+const WRITING: [&str; 2] = ["container/layout/", "streamer/info/write.rs"];
 
 /// Places that no bytes reach, each by a part of its line, with the reason.
 const UNREACHABLE: &[(&str, &str, &str)] = &[
