@@ -253,7 +253,7 @@ TASKS = [
         "touch",
         ("Tupelo", "uproot"),
         "wide",
-        targets=(Target("", 0.030, limit=True),),
+        targets=(Target("", 0.060, limit=True),),
         is_parallel=False,
     ),
     Task(

@@ -85,7 +85,7 @@ fn every_error_names_its_place() {
         let inside = text.strip_prefix("ntuple 'n': ").unwrap_or(text);
         let is_placed = inside.contains("at byte ") || inside.contains("at offset ");
         // There is nothing to be named where nothing is.
-        let is_nothing = text.starts_with("the file holds no ntuple");
+        let is_nothing = text.starts_with("the file contains no ntuple");
         if !is_placed && !objects.iter().any(|object| inside.contains(object)) && !is_nothing {
             missing.push(format!("{}: {text}", bad.name));
         }

@@ -129,7 +129,7 @@ def test_invalid_columns_are_rejected(ntuple: tupelo.Ntuple) -> None:
         ntuple.with_columns({"met": "met * 2"})
     with pytest.raises(tupelo.InvalidArgumentError, match="the column 's' already"):
         ntuple.with_columns({"s": "met"}).with_columns({"s": "run"})
-    with pytest.raises(tupelo.NotFoundError, match="no field is called 'mett'"):
+    with pytest.raises(tupelo.NotFoundError, match="no field named 'mett'"):
         ntuple.with_columns({"s": "mett + 1"})
     with pytest.raises(
         tupelo.InvalidArgumentError, match="is an expression, not a field; give it a name: with_columns"

@@ -194,7 +194,7 @@ def test_rules_for_unknown_classes_are_rejected(ntuple: tupelo.Ntuple) -> None:
     """Regression: such rules were ignored, which hid misspelled class names."""
     rule = tupelo.ReadRule("Piont", ["n"], {"twice": "int"}, double, versions=2)
     said = (
-        r"ntuple 'Events': read rule for 'Piont', version 2: no class on disk is called 'Piont' \(all of 1: 'Point'\)"
+        r"ntuple 'Events': read rule for 'Piont', version 2: no class on disk named 'Piont' \(available: 'Point'\)"
     )
     with pytest.raises(tupelo.NotFoundError, match=said):
         ntuple.with_rules(rule)

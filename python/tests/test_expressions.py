@@ -230,13 +230,13 @@ def test_globs_and_products() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("x *", "a value is missing at its end"),
-        ("x[0", "']' is missing at its end"),
-        ("abs(x", "')' is missing at its end"),
+        ("x *", "expected a value at the end"),
+        ("x[0", "expected ']' at the end"),
+        ("abs(x", "expected ')' at the end"),
         ("x[1, 0]", "of several indexes the first stands for entries: write [:, …] at character 3"),
         ("x[1:y]", "the bounds of a slice are integers; this is none at character 5"),
-        ("x ? 1 : 2", "'?' means nothing at character 3"),
-        ("sum(y*)", "a value is missing in front of ')' at character 7"),
+        ("x ? 1 : 2", "unexpected '?' at character 3"),
+        ("sum(y*)", "expected a value before ')' at character 7"),
     ],
 )
 def test_invalid_expressions_are_not_missing_fields(text: str, error: str) -> None:
@@ -247,7 +247,7 @@ def test_invalid_expressions_are_not_missing_fields(text: str, error: str) -> No
     with pytest.raises(tupelo.InvalidArgumentError, match=re.escape(f"expression '{text}': {error}")):
         ntuple.arrays(text)
     for glob in ("q*", "x[0-9]q", "{a,b}*", "Aux:p*"):
-        with pytest.raises(tupelo.NotFoundError, match=re.escape(f"no field is called '{glob}'")):
+        with pytest.raises(tupelo.NotFoundError, match=re.escape(f"no field named '{glob}'")):
             ntuple.arrays(glob)
 
 
@@ -357,7 +357,7 @@ def test_cuts_drop_missing_lists() -> None:
 
 
 def test_names_with_colons_need_backticks() -> None:
-    """Regression: `':' is not expected` gave no hint."""
+    """Regression: `unexpected ':'` gave no hint."""
     with tupelo.recreate("c.root") as file:
         file["n"] = {
             "Aux:pt": [1000.0, 2000.0],
@@ -366,7 +366,7 @@ def test_names_with_colons_need_backticks() -> None:
     ntuple = tupelo.open("c.root:n")
     with pytest.raises(
         tupelo.InvalidArgumentError,
-        match=re.escape("stand in backticks: write `Aux:pt`"),
+        match=re.escape("must be in backticks: write `Aux:pt`"),
     ):
         ntuple.arrays("Aux:pt / 1000")
     assert ntuple.arrays("`Aux:pt` / 1000")["`Aux:pt` / 1000"].tolist() == [1, 2]

@@ -146,7 +146,7 @@ def test_members_are_added() -> None:
         events.add_members("r.p", {"b": "std::vector<float>"})
         assert events.arrow_schema.field("r").type.field("p").type.names == ["a", "b"]
         events.extend({"r": [{"p": {"a": 2, "b": [0.5]}}], "c": [{"a": 2}]})
-        for path, text in (("c", "untyped records"), ("r.q", "no field is called 'r.q'"), (7, "dotted path")):
+        for path, text in (("c", "untyped records"), ("r.q", "no field named 'r.q'"), (7, "dotted path")):
             with pytest.raises(tupelo.Error, match=text):
                 events.add_members(path, {"b": "int"})  # type: ignore[arg-type]
     assert opened()["r"].array().tolist() == [{"p": {"a": 1, "b": []}}, {"p": {"a": 2, "b": [0.5]}}]
@@ -218,7 +218,7 @@ def test_projections() -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("none", "no field is called 'none'"),
+        ("none", "no field named 'none'"),
         (("a", "double"), "'a' is a float and stays one"),
         ("#a", "has no number of items"),
         ("p", "nothing can be projected from fixed arrays"),
@@ -569,10 +569,10 @@ def test_names_of_other_objects_are_rejected() -> None:
 def test_unknown_names() -> None:
     with tupelo.recreate("f.root") as file:
         file["Events"] = {"x": [1.5]}
-        with pytest.raises(tupelo.NotFoundError, match=r"no ntuple is called 'Event' .*'Events'"):
+        with pytest.raises(tupelo.NotFoundError, match=r"no ntuple named 'Event' .*'Events'"):
             file["Event"]
     with tupelo.update("f.root") as file:
-        with pytest.raises(tupelo.NotFoundError, match=r"no ntuple is called 'Event' .*'Events'"):
+        with pytest.raises(tupelo.NotFoundError, match=r"no ntuple named 'Event' .*'Events'"):
             file["Event"].extend({"x": [1.5]})
         with pytest.raises(tupelo.InvalidArgumentError, match="the name of an ntuple to be a string, not 7"):
             file[7]  # type: ignore[index]

@@ -423,7 +423,7 @@ def test_invalid_calls_are_rejected(files: list[Path]) -> None:
         ({"steps_per_file": 0}, "steps_per_file must be at least 1"),
         ({"steps_per_file": True}, "expected steps_per_file as a number of partitions"),
         ({"expressions": "x", "names": "x"}, "give only one of expressions"),
-        ({"expressions": "x +"}, "a value is missing"),
+        ({"expressions": "x +"}, "expected a value"),
         ({"cut": 7}, "expected cut as an expression"),
         ({"fields": "all"}, "expected 'common'"),
         ({"names": "x", "filter_name": "x"}, "not both"),

@@ -223,7 +223,7 @@ def test_names_ranges_and_filters(ntuple: tupelo.Ntuple) -> None:
     assert both.collect().equals(frame.select("jets"))
     # A glob selects columns, which are read separately.
     assert unpacked(ntuple, lambda: ntuple.scan("*").select("i").collect()) == 4 * ENTRIES
-    with pytest.raises(tupelo.NotFoundError, match="no field is called 'y'"):
+    with pytest.raises(tupelo.NotFoundError, match="no field named 'y'"):
         ntuple.scan("y")
     with pytest.raises(pl.exceptions.ColumnNotFoundError):
         ntuple.scan().select("y").collect()

@@ -302,7 +302,7 @@ def test_alternatives_of_variants_are_read_together() -> None:
     assert isinstance(opened, tupelo.Ntuple)
     assert opened.keys() == ["v"]
     assert opened["v"].array(library="np").tolist() == [1, "two", 3]
-    with pytest.raises(tupelo.NotFoundError, match=r"no field is called 'v\._0'"):
+    with pytest.raises(tupelo.NotFoundError, match=r"no field named 'v\._0'"):
         opened.arrays("v._0")
 
 

@@ -248,9 +248,9 @@ def test_fields_are_not_a_cut() -> None:
     """Regression: ``copy(path, "MET_*")`` raised a misleading error about an expression."""
     ntuple = written({"MET_pt": [1.5, 2.5], "good": [True, False]})
     for cut, why in (
-        ("MET_*", "is a glob|a value is missing"),
+        ("MET_*", "is a glob|expected a value"),
         ("MET_pt", "is a field of type double, not a condition"),
-        ("MET_pt >", "a value is missing at its end"),
+        ("MET_pt >", "expected a value at the end"),
         (["MET_pt"], "is a list, not an expression"),
     ):
         for call in (ntuple.copy, ntuple.with_columns({"y": "MET_pt"}).copy):

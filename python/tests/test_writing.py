@@ -381,7 +381,7 @@ def test_options_are_checked() -> None:
     ]:
         with pytest.raises(tupelo.InvalidArgumentError, match=text), tupelo.recreate("f.root") as file:
             file.mkrntuple("Events", {"x": "double"}, **options)  # type: ignore[arg-type]
-    with pytest.raises(tupelo.NotFoundError, match="no field is called 'y'"), tupelo.recreate("f.root") as file:
+    with pytest.raises(tupelo.NotFoundError, match="no field named 'y'"), tupelo.recreate("f.root") as file:
         file.mkrntuple("Events", {"x": "double"}, encodings={"y": "Real16"})
     with pytest.raises(TypeError), tupelo.recreate("f.root", codec="zstd"):  # type: ignore[call-arg]
         pass

@@ -139,13 +139,19 @@ fn with_tip(mut wrong: clap::Error, args: &[OsString]) -> clap::Error {
         _ => "",
     };
     let tip = match wrong.kind() {
-        ErrorKind::UnknownArgument => number_of_entries(context(ContextKind::InvalidArg), args),
+        ErrorKind::UnknownArgument => {
+            let invalid = context(ContextKind::InvalidArg);
+            number_of_entries(invalid, args).or_else(|| other_option(invalid))
+        }
         ErrorKind::InvalidSubcommand => file_without_command(context(ContextKind::InvalidSubcommand)),
         _ => None,
     };
-    if let Some(tip) = tip {
-        wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
+    match tip {
+        Some(tip) => wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()])),
+        // That of clap is to pass the option as a value, which no argument is.
+        None if wrong.kind() == ErrorKind::UnknownArgument => wrong.remove(ContextKind::Suggested),
+        None => None,
+    };
     wrong
 }
 
@@ -154,6 +160,18 @@ fn number_of_entries(invalid: &str, args: &[OsString]) -> Option<String> {
     let mut numbers = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix('-')?.parse::<u64>().ok());
     let number = numbers.find(|number| format!("-{number}").starts_with(invalid))?;
     args.iter().any(|arg| arg == "head").then(|| format!("'-n {number}' shows the first {number} entries"))
+}
+
+/// For options that have another name here than in related programs.
+fn other_option(invalid: &str) -> Option<String> {
+    let option = match invalid {
+        "--branch" | "--branches" | "--column" | "--columns" | "--field" | "--filter-name" | "--select" => "--fields",
+        "--filter" | "--query" | "--selection" => "--cut",
+        "--alias" | "--aliases" => "--define",
+        "--codec" => "--compression",
+        _ => return None,
+    };
+    Some(format!("the option is '{option}'"))
 }
 
 /// For `tupelo events.root`.

@@ -35,12 +35,12 @@
 //! [`FileSink::update`] continues an existing file in the same way.
 //!
 //! # Remote objects
-//! [`remote::open`], [`remote::create`] and [`remote::list`] take URLs of HTTP servers and of stores.
+//! [`uri::open`], [`uri::create`] and [`uri::list`] take paths and URLs.
 //! ```no_run
-//! use tupelo_storage::remote::{self, Options};
+//! use tupelo_storage::{Options, uri};
 //!
 //! let options = Options::new([("aws_endpoint_url", "https://s3.example.org"), ("anonymous", "true")])?;
-//! let source = remote::open("s3://bucket/data.root", &options)?;
+//! let source = uri::open("s3://bucket/data.root", &options, None)?;
 //! # Ok::<(), tupelo_storage::Error>(())
 //! ```
 //!
@@ -58,6 +58,7 @@
 //! | [`remote`] | objects on HTTP servers and in S3, GCS and Azure |
 //! | [`xrootd`] | files on XRootD servers |
 //! | [`adapter`] | wrappers: a meter and a cache, and with the feature `testing` an I/O log and injected faults |
+//! | [`uri`] | objects of all back ends, by path or URL |
 //! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
 pub mod error;
@@ -73,9 +74,11 @@ pub mod xrootd;
 pub mod adapter;
 #[cfg(any(test, feature = "testing"))]
 pub mod laws;
+pub mod uri;
 
 pub use error::{Error, ErrorKind, Result};
 pub use local::memory::{self, MemoryFile, MemorySink, MemorySource};
 pub use local::{FileSink, FileSource};
+pub use remote::Options;
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints};

@@ -163,10 +163,11 @@ impl Error {
             [] => "there are none".to_owned(),
             near => {
                 let names: Vec<_> = near.iter().map(|(_, name)| format!("'{name}'")).collect();
-                format!("{} of {total}: {}", if near.len() == total { "all" } else { "nearest" }, names.join(", "))
+                let label = if near.len() == total { "available".to_owned() } else { format!("nearest of {total}") };
+                format!("{label}: {}", names.join(", "))
             }
         };
-        Self::not_found(format!("no {what} is called '{name}' ({hint})"))
+        Self::not_found(format!("no {what} named '{name}' ({hint})"))
     }
 
     /// The same error with the name of what was being worked on put in front.
@@ -379,7 +380,7 @@ mod tests {
     #[test]
     fn missing_names_list_near_ones() {
         let error = Error::no_such("field", "Muon_pT", ["Muon_pt", "Muon_eta", "x"].into_iter());
-        assert_eq!(error.to_string(), "no field is called 'Muon_pT' (all of 3: 'Muon_pt', 'Muon_eta', 'x')");
+        assert_eq!(error.to_string(), "no field named 'Muon_pT' (available: 'Muon_pt', 'Muon_eta', 'x')");
     }
 
     /// `muon*` listed whatever is short.

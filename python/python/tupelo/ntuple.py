@@ -231,7 +231,7 @@ class Ntuple(Fields):
         2 * {y: var * int16, x: ?float32}
         >>> ntuple.arrays("x +")
         Traceback (most recent call last):
-        tupelo.errors.InvalidArgumentError: expression 'x +': a value is missing at its end
+        tupelo.errors.InvalidArgumentError: expression 'x +': expected a value at the end
         """
         chosen = complete("arrays", options, ReadOptions)
         library, how = chosen["library"], chosen["how"]

@@ -247,7 +247,7 @@ class WritableFile:
             raise InvalidArgumentError(f"{self._path}: ntuple '{name}' is {how}")
         if not state.is_update:
             known = ", ".join(map(repr, state.ntuples)) or "none"
-            raise NotFoundError(f"{self._path}: no ntuple is called '{name}' (existing ntuples: {known})")
+            raise NotFoundError(f"{self._path}: no ntuple named '{name}' (existing ntuples: {known})")
         own = WriteOptions(
             compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
         )

@@ -30,6 +30,7 @@ const MAX_NAME: usize = 60;
 /// the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except
 /// with --append under another name.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "tupelo copy [OPTIONS] <IN[:NAME]>... <OUT[:NAME]>")]
 #[command(after_help = "Examples:
   tupelo copy events.root small.root --fields 'Muon_*' --entries :100000
   tupelo copy events.root dimuons.root --cut 'len(Muon_pt) == 2 and sum(Muon_charge) == 0'
@@ -38,12 +39,11 @@ const MAX_NAME: usize = 60;
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
   tupelo copy more.root all.root --append --extend")]
 pub(crate) struct Args {
-    /// The inputs, each as FILE or FILE:NAME; FILE may have wildcards
-    #[arg(value_name = "IN[:NAME]", required = true)]
-    inputs: Vec<String>,
-    /// The output, as FILE or FILE:NAME; without NAME the ntuple keeps its name
-    #[arg(value_name = "OUT[:NAME]", required = true)]
-    output: String,
+    /// The inputs, and last the output, each as FILE or FILE:NAME. FILE of an input may have wildcards; without NAME of the
+    /// output, the ntuple keeps its name
+    // Not two arguments, since options could then not stand between them.
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    files: Vec<String>,
     #[command(flatten)]
     fields: super::Fields,
     #[command(flatten)]
@@ -71,9 +71,14 @@ struct Part {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find(&args.inputs)?;
-    let source = if let [only] = args.inputs.as_slice() { Some(only.as_str()) } else { None };
-    let to = args.target.locate(&args.output, source)?;
+    let [inputs @ .., output] = args.files.as_slice() else { return Err(Failure::usage("no files are given")) };
+    if inputs.is_empty() {
+        let missing = Failure::usage(format_args!("{output} is the only file: copy needs an input and an output"));
+        return Err(missing.with_hint("tupelo copy IN... OUT"));
+    }
+    let locations = find(inputs)?;
+    let source = if let [only] = inputs { Some(only.as_str()) } else { None };
+    let to = args.target.locate(output, source)?;
     if let Some(repeated) = repeated(&locations) {
         console.warn(&format!("{repeated} is given more than once; its entries are copied each time"));
     }
@@ -119,7 +124,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
             let ntuple = file.ntuple(from.object.as_deref()).map_err(|error| super::no_ntuple(error, location))?;
             super::warn(&ntuple, console);
             let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
-            let read = args.fields.read(&ntuple, Some(&args.condition))?;
+            let read = args.fields.read(&ntuple, Some(&args.condition), None)?;
             let part = Part { location: from, entries: 0..ntuple.entries() };
             match jobs.iter_mut().find(|(job, _)| job.name == target) {
                 Some((job, first)) => {
@@ -140,7 +145,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
         }
         if let Some((job, _)) = jobs.iter().find(|(job, _)| job.parts.len() <= index) {
             let first = locations[0].path.display();
-            let missing = format_args!("{} holds no ntuple '{}', but {first} does", file.name(), job.name);
+            let missing = format_args!("{} contains no ntuple '{}', but {first} does", file.name(), job.name);
             return Err(Failure::usage(missing).with_hint(MERGE_HINT));
         }
     }
@@ -196,7 +201,7 @@ fn copy(
     let (mut copier, mut before) = (None, 0);
     for part in &job.parts {
         let ntuple = args.reading.open_file(&part.location, console)?.ntuple(part.location.object.as_deref())?;
-        let read = args.fields.read(&ntuple, Some(&args.condition))?.entries(part.entries.clone());
+        let read = args.fields.read(&ntuple, Some(&args.condition), None)?.entries(part.entries.clone());
         let read = args.condition.apply(read)?;
         let copier = match &mut copier {
             Some(copier) => copier,

@@ -169,29 +169,25 @@ impl Files {
         let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
         let open_ntuple =
             |file: usize| self.reading.open_silently(&locations[file], self.attributes.as_deref(), console);
-        let (known, found) = (Mutex::new(HashSet::new()), Arc::new(Mutex::new(HashSet::new())));
-        let matched = Arc::clone(&found);
+        let known = Mutex::new(HashSet::new());
+        let found = (locations.len() > 1).then(|| Arc::new(Matched { union: self.union, patterns: Mutex::default() }));
+        let matched = found.clone();
         let open = move |file: usize| {
             let ntuple = open_ntuple(file)?;
             // A file is opened for its fields, and again for its entries.
             if known.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
                 warn(&ntuple, console);
             }
-            let read = match self.union {
-                true => fields.read_matching(&ntuple, condition, &matched)?,
-                false => fields.read(&ntuple, Some(condition))?,
-            };
+            let read = fields.read(&ntuple, Some(condition), matched.as_deref())?;
             condition.apply(read.with_binary_strings(binary_strings)).map(Some)
         };
         let chain = Chain::new(locations.len(), policy, open)?;
-        if self.union {
-            let mut wanted = patterns(&fields.fields);
-            let first = open_ntuple(0)?;
-            condition.remove_defined(&first, &mut wanted);
-            let found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            wanted.retain(|pattern| !found.contains(pattern));
+        let missing = found.map_or_else(Vec::new, |found| found.missing(fields));
+        if !missing.is_empty() {
+            let (first, mut missing) = (open_ntuple(0)?, missing);
+            condition.remove_defined(&first, &mut missing);
             // The error names near fields.
-            first.read(&wanted)?;
+            first.read(&missing)?;
         }
         if let Some(fields) = chain.skipped_fields() {
             console.warn(&format!(
@@ -253,38 +249,48 @@ struct Fields {
 }
 
 impl Fields {
-    /// Selects the fields. Columns of `--define` are always included, and may be listed.
-    fn read(&self, ntuple: &Ntuple, condition: Option<&Condition>) -> Result<Read, Failure> {
-        let mut wanted = patterns(&self.fields);
+    /// Selects the fields. Columns of `--define` are always included, and may be listed. With `matched`, the ntuple is one
+    /// of several.
+    fn read(&self, ntuple: &Ntuple, condition: Option<&Condition>, matched: Option<&Matched>) -> Result<Read, Failure> {
+        let (mut wanted, mut unwanted) = (patterns(&self.fields), patterns(&self.exclude));
         if let Some(condition) = condition {
             condition.remove_defined(ntuple, &mut wanted);
+        }
+        if let Some(matched) = matched {
+            if matched.union {
+                matched.retain(&mut wanted, ntuple);
+            }
+            matched.retain(&mut unwanted, ntuple);
         }
         let read = match wanted.is_empty() && !self.fields.is_empty() {
             true => ntuple.read_all().without_fields(),
             false => ntuple.read(wanted)?,
         };
-        Ok(read.without(patterns(&self.exclude))?)
+        Ok(read.without(unwanted)?)
+    }
+}
+
+/// The patterns that match fields of at least one of several files. The others are errors.
+#[derive(Debug)]
+struct Matched {
+    /// Whether selected fields need not be in every file. Excluded fields never need to.
+    union: bool,
+    patterns: Mutex<HashSet<String>>,
+}
+
+impl Matched {
+    /// Retains the patterns that match fields of an ntuple.
+    fn retain(&self, patterns: &mut Vec<String>, ntuple: &Ntuple) {
+        patterns.retain(|pattern| ntuple.schema().select(&[pattern]).is_ok());
+        self.patterns.lock().unwrap_or_else(PoisonError::into_inner).extend(patterns.iter().cloned());
     }
 
-    /// The same with only those patterns that match fields of the ntuple; adds them to `matched`.
-    fn read_matching(
-        &self,
-        ntuple: &Ntuple,
-        condition: &Condition,
-        matched: &Mutex<HashSet<String>>,
-    ) -> Result<Read, Failure> {
-        let matches = |pattern: &String| ntuple.schema().select(&[pattern]).is_ok();
-        let mut wanted = patterns(&self.fields);
-        condition.remove_defined(ntuple, &mut wanted);
-        wanted.retain(matches);
-        matched.lock().unwrap_or_else(PoisonError::into_inner).extend(wanted.iter().cloned());
-        let read = match wanted.is_empty() && !self.fields.is_empty() {
-            true => ntuple.read_all().without_fields(),
-            false => ntuple.read(wanted)?,
-        };
-        let mut unwanted = patterns(&self.exclude);
-        unwanted.retain(matches);
-        Ok(read.without(unwanted)?)
+    /// The patterns that match no file.
+    fn missing(&self, fields: &Fields) -> Vec<String> {
+        let found = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
+        let selected = if self.union { patterns(&fields.fields) } else { Vec::new() };
+        let all = selected.into_iter().chain(patterns(&fields.exclude));
+        all.filter(|pattern| !found.contains(pattern)).collect()
     }
 }
 

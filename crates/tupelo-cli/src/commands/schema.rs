@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 }
 
 fn show(args: &Args, ntuple: &Ntuple, console: &Console) -> Result<(), Failure> {
-    let read = args.fields.read(ntuple, None)?;
+    let read = args.fields.read(ntuple, None, None)?;
     if args.arrow {
         let mut text = console.text();
         for field in read.arrow_schema().fields() {

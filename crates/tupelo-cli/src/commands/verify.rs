@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     if locations.len() > 1 {
         let without = match without_ntuple {
             0 => String::new(),
-            1 => "; 1 of them holds no ntuple".to_owned(),
+            1 => "; 1 of them contains no ntuple".to_owned(),
             several => format!("; {} of them hold no ntuple", count(several)),
         };
         console.note(&format!("{}: all intact{without}", things(locations.len() as u64, "file")));
@@ -93,7 +93,7 @@ fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Conso
     progress.finish();
     if report.ntuples == 0 && report.is_intact() {
         // Probably the wrong file.
-        report.warnings.push("the file holds no ntuple".to_owned());
+        report.warnings.push("the file contains no ntuple".to_owned());
     }
     for warning in &report.warnings {
         console.warn(&format!("{}: {warning}", file.name()));

@@ -192,5 +192,5 @@ fn several_inputs_are_concatenated() {
     write(&place.path("in2.root"), "More", &[("n", numbers(&[1]))], &[]);
     assert!(tupelo(&["copy", "-f", &pattern, &all]).fails(2).contains("'More' is not in"));
     let (first, second) = (place.path("in2.root"), place.path("in1.root"));
-    assert!(tupelo(&["copy", "-f", &first, &second, &all]).fails(2).contains("holds no ntuple 'More'"));
+    assert!(tupelo(&["copy", "-f", &first, &second, &all]).fails(2).contains("contains no ntuple 'More'"));
 }

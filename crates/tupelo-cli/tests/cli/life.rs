@@ -68,7 +68,7 @@ fn copies_keep_attribute_sets() {
     let listed = tupelo(&["ls", &copy, "--json"]).json();
     assert_eq!(listed["ntuples"][0]["metadata"], json!({ "generator": "pythia\n8.3" }));
     let error = tupelo(&["copy", &file, &copy, "--force", "--where", "y > 6"]).fails(1);
-    assert!(error.contains("expression 'y > 6': no field is called 'y'"), "{error}");
+    assert!(error.contains("expression 'y > 6': no field named 'y'"), "{error}");
     assert_eq!(rows(&copy).len(), 1);
     tupelo(&["verify", &copy]).ok();
 }

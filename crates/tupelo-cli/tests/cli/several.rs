@@ -62,8 +62,17 @@ fn several_files_are_one_sequence_of_entries() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["MET_pt"].clone())
         .collect();
     assert!(values[0].is_number() && values[1].is_null(), "{union}");
+    // A field that some files lack may be excluded, but one that all lack is a mistake.
+    for union in [&[][..], &["--union"]] {
+        let arguments = [&["dump", &first, &second, "--exclude", "MET_pt"], union].concat();
+        let excluded = tupelo(&arguments).ok();
+        assert!(!excluded.contains("MET_pt") && excluded.contains("event"), "{excluded}");
+        let arguments = [&["dump", &first, &second, "--exclude", "MET_tp"], union].concat();
+        let unknown = tupelo(&arguments).fails(1);
+        assert!(unknown.contains("no field named 'MET_tp'") && unknown.contains("'MET_pt'"), "{unknown}");
+    }
     let unknown = tupelo(&["dump", &first, &second, "--union", "--fields", "MET_pt,MET_tp"]).fails(1);
-    assert!(unknown.contains("no field is called 'MET_tp'"), "{unknown}");
+    assert!(unknown.contains("no field named 'MET_tp'"), "{unknown}");
     let columns = |name: &str| {
         let out = place.path(name);
         tupelo(&["dump", &both, "--union", "--fields", "event,MET_pt", "-o", &out]).ok();
@@ -130,8 +139,8 @@ fn files_without_an_ntuple_are_counted() {
         tupelo::create(path).expect("a file").finish().expect("a file");
     }
     let run = tupelo(&["verify", &empty[0], &file]);
-    assert!(run.stderr.contains("2 files: all intact; 1 of them holds no ntuple"), "{}", run.stderr);
-    assert!(run.stderr.contains(&format!("warning: {}: the file holds no ntuple", empty[0])), "{}", run.stderr);
+    assert!(run.stderr.contains("2 files: all intact; 1 of them contains no ntuple"), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("warning: {}: the file contains no ntuple", empty[0])), "{}", run.stderr);
     run.ok();
     let run = tupelo(&["verify", "--json", &empty[0], &file, &empty[1]]);
     assert!(run.stderr.contains("3 files: all intact; 2 of them hold no ntuple"), "{}", run.stderr);
@@ -139,9 +148,9 @@ fn files_without_an_ntuple_are_counted() {
     let documents = serde_json::Deserializer::from_str(&documents).into_iter();
     let warnings: Vec<_> =
         documents.map(|one: Result<serde_json::Value, _>| one.expect("JSON")["warnings"].clone()).collect();
-    assert_eq!(warnings, [json!(["the file holds no ntuple"]), json!([]), json!(["the file holds no ntuple"])]);
+    assert_eq!(warnings, [json!(["the file contains no ntuple"]), json!([]), json!(["the file contains no ntuple"])]);
     let run = tupelo(&["verify", &empty[0]]);
-    assert!(run.stderr.contains("warning: ") && run.stderr.contains("holds no ntuple"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: ") && run.stderr.contains("contains no ntuple"), "{}", run.stderr);
     run.ok();
 }
 

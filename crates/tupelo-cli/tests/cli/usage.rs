@@ -104,7 +104,7 @@ fn fields_are_excluded() {
     tupelo(&[&["copy", &file, &copy], &chosen[..]].concat()).ok();
     assert_eq!(tupelo(&["dump", &copy]).ok(), expected);
     let error = tupelo(&["dump", &file, "--exclude", "muon_p"]).fails(1);
-    assert!(error.contains("no field is called 'muon_p'") && error.contains("'Muon_pt'"), "{error}");
+    assert!(error.contains("no field named 'muon_p'") && error.contains("'Muon_pt'"), "{error}");
 }
 
 #[test]
@@ -189,4 +189,28 @@ fn examples_of_the_help_run_on_generated_events() {
     assert!(examples >= 12, "{examples} examples");
     let pairs = tupelo(&["ls", &place.path("dimuons.root"), "--json"]).json()["ntuples"][0]["entries"].clone();
     assert!(pairs.as_u64() > Some(0) && pairs != json!(500), "{pairs}");
+}
+
+#[test]
+fn options_may_stand_between_the_files_of_a_copy() {
+    let place = Place::new();
+    let (file, out) = (place.nanoaod(), place.path("out.root"));
+    tupelo(&["copy", &file, "--fields", "event", &out]).ok();
+    assert_eq!(tupelo(&["schema", &out, "--json"]).json()["fields"].as_array().map(Vec::len), Some(1));
+    let error = tupelo(&["copy", &file]).fails(2);
+    assert!(error.contains("copy needs an input and an output"), "{error}");
+    let error = tupelo(&["copy", &file, &place.path("new/")]).fails(1);
+    assert!(error.contains("the path has no file name"), "{error}");
+}
+
+#[test]
+fn options_of_other_programs_are_translated() {
+    let place = Place::new();
+    let file = place.nanoaod();
+    for (option, name) in [("--branches", "--fields"), ("--columns", "--fields"), ("--filter", "--cut")] {
+        let error = tupelo(&["head", &file, option, "x"]).fails(2);
+        assert!(error.contains(&format!("the option is '{name}'")), "{error}");
+    }
+    let error = tupelo(&["head", &file, "--qqq"]).fails(2);
+    assert!(!error.contains("as a value"), "{error}");
 }

@@ -115,8 +115,8 @@ fn invalid_definitions_are_explained() {
         ("ht", "expected NAME=EXPRESSION"),
         ("=1", "expected NAME=EXPRESSION"),
         ("ht==1", "expected NAME=EXPRESSION"),
-        ("ht=sum(", "a value is missing at its end"),
-        ("ht=sum(Muon_p)", "no field is called 'Muon_p'"),
+        ("ht=sum(", "expected a value at the end"),
+        ("ht=sum(Muon_p)", "no field named 'Muon_p'"),
         ("MET_pt=1.5", "there is a field 'MET_pt' already"),
         ("ht=MET_pt ^ 2", "write ** for a power"),
     ] {

@@ -81,7 +81,8 @@ impl FileSink {
     pub fn create_through(path: impl AsRef<Path>, wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>) -> Result<Self> {
         let path = path.as_ref();
         let failed = |error: io::Error| Error::from_io("create", path.display(), error);
-        if path.as_os_str().is_empty() {
+        let ends_as_directory = path.as_os_str().to_string_lossy().ends_with(path::is_separator);
+        if path.as_os_str().is_empty() || ends_as_directory && !path.is_dir() {
             return Err(no_file(path));
         }
         let target = follow_links(path::absolute(path).map_err(failed)?);
@@ -95,13 +96,22 @@ impl FileSink {
             Err(error) => return Err(failed(error)),
         };
         let Some(name) = target.file_name() else { return Err(no_file(path)) };
+        // The error of a missing directory must not name the temporary file.
+        let directory = directory_of(&target);
+        fs::metadata(directory).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                let what = format!("the directory {} does not exist", directory.display());
+                Error::new(ErrorKind::NotFound, "create", path.display(), what)
+            }
+            _ => failed(error),
+        })?;
         let prefix = temporary_prefix(&name.to_string_lossy());
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         #[cfg(unix)]
         builder.permissions(permissions);
-        let temporary = builder.prefix(&prefix).tempfile_in(directory_of(&target)).map_err(failed)?;
+        let temporary = builder.prefix(&prefix).tempfile_in(directory).map_err(failed)?;
         let (file, temporary) = temporary.into_parts();
         // Prevents a concurrent repair. The name is new, so this fails only on file systems without locks.
         let _ = file.try_lock();

@@ -77,7 +77,7 @@ fn pages(address: &Address, base: &str, prefix: String, options: &Options) -> Re
             let page = page.await?;
             let folders = page.result.common_prefixes.iter().map(|path| (format!("{path}/"), None));
             let objects = page.result.objects.iter().map(|found| (found.location.to_string(), Some(found.size)));
-            // A folder may have an object of its own name, which has no content.
+            // Some tools create an empty object whose key is the prefix of the folder.
             let inside = folders.chain(objects).filter(|(key, _)| format!("{}/", key.trim_end_matches('/')) != prefix);
             entries.extend(inside.map(|(key, size)| Entry { url: format!("{base}/{key}"), size }));
             if entries.len() > MAX_ENTRIES {

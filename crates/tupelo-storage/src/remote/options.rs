@@ -81,6 +81,11 @@ impl Options {
         self.settings.get(name).map(String::as_str)
     }
 
+    /// The option `bearer_token`.
+    pub(crate) fn bearer_token(&self) -> Option<&str> {
+        self.get("bearer_token")
+    }
+
     /// All options, by name.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()))
@@ -162,8 +167,8 @@ fn near(unknown: &str) -> String {
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     let names: Vec<&str> = scored.iter().take(3).map(|(_, name)| *name).collect();
     match names.as_slice() {
-        [] => "there is no option of this name".to_owned(),
-        names => format!("there is no option of this name; similar ones are {}", names.join(", ")),
+        [] => "unknown option".to_owned(),
+        names => format!("unknown option; similar: {}", names.join(", ")),
     }
 }
 
@@ -187,13 +192,16 @@ mod tests {
     fn unknown_names_are_errors_with_similar_ones() {
         let error = Options::new([("aws_acces_key_id", "x")]).unwrap_err();
         let text = error.to_string();
-        assert!(text.starts_with("cannot use the storage option aws_acces_key_id: there is no option"), "{text}");
+        assert!(
+            text.starts_with("cannot use the storage option aws_acces_key_id: unknown option; similar: "),
+            "{text}"
+        );
         assert!(text.contains("aws_access_key_id"), "{text}");
         for unused in ["proxy_url", "allow_invalid_certificates", "aws_imdsv1_fallback", "timeout"] {
             assert!(Options::new([(unused, "true")]).is_err(), "{unused}");
         }
         let error = Options::new([("qqq", "x")]).unwrap_err();
-        assert!(error.to_string().ends_with("there is no option of this name"), "{error}");
+        assert!(error.to_string().ends_with("unknown option"), "{error}");
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub use options::{
     DEFAULT_CONNECT_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_RETRIES, DEFAULT_TOTAL_TIMEOUT, MIN_BYTES_PER_SECOND,
     Options,
 };
+pub(crate) use secret::hide as display_name;
 pub use sink::{WRITE_BUFFER_BYTES, WRITE_CONCURRENCY, XrootdSink};
 pub use source::{CONCURRENCY, GAP_BYTES, HINTS, MAX_REQUEST_BYTES, XrootdSource};
 pub use url::DEFAULT_PORT;

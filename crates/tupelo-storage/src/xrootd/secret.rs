@@ -33,7 +33,7 @@ pub(super) fn hide_parameters(opaque: &str) -> String {
 }
 
 /// Anything a user has typed as a URL, without user and credentials.
-pub(super) fn hide(text: &str) -> String {
+pub(crate) fn hide(text: &str) -> String {
     let (rest, opaque) = text.split_once('?').map_or((text, None), |(rest, opaque)| (rest, Some(opaque)));
     let rest = match rest.split_once("://") {
         Some((scheme, rest)) => {

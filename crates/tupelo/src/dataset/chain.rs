@@ -69,6 +69,10 @@ impl<'a, E: From<Error>> Chain<'a, E> {
         policy: FieldPolicy,
         open: impl Fn(usize) -> Result<Option<Read>, E> + Send + 'a,
     ) -> Result<Self, E> {
+        if files == 1 {
+            let read = open(0)?.ok_or_else(no_ntuples)?;
+            return Self::of_one(0, read, open);
+        }
         let (mut common, mut union, mut types) = (CommonFields::default(), UnionFields::default(), Ok(()));
         let (mut found, mut entries, mut last) = (Vec::new(), 0, None);
         for file in 0..files {
@@ -80,27 +84,11 @@ impl<'a, E: From<Error>> Chain<'a, E> {
             types = types.and_then(|()| union.add(&read.arrow_schema(), &read.source().file_name()));
             last = Some(read);
         }
-        let Some(read) = last else {
-            let what = "no ntuples to read: the list of files is empty, or no file has one";
-            return Err(Error::not_found(what).into());
-        };
-        let mut chain = Self {
-            open: Box::new(open),
-            range: 0..entries,
-            files: found,
-            entries,
-            only: None,
-            paths: None,
-            skipped: None,
-            excluded: Vec::new(),
-            schema: read.schema_with_computed()?,
-            arrow_schema: read.arrow_schema(),
-        };
-        if chain.files.len() == 1 {
-            chain.range = read.range();
-            chain.only = Some(read);
-            return Ok(chain);
+        let read = last.ok_or_else(no_ntuples)?;
+        if let [part] = found.as_slice() {
+            return Self::of_one(part.file, read, open);
         }
+        let mut chain = Self { files: found, range: 0..entries, entries, only: None, ..Self::of_one(0, read, open)? };
         if policy == FieldPolicy::Common {
             chain.paths = common.paths()?;
             chain.skipped = common.skipped_text();
@@ -110,6 +98,23 @@ impl<'a, E: From<Error>> Chain<'a, E> {
             None => types.and_then(|()| chain.set_schema(union.schema()))?,
         }
         Ok(chain)
+    }
+
+    /// The request for one file, which stays open.
+    fn of_one(file: usize, read: Read, open: impl Fn(usize) -> Result<Option<Read>, E> + Send + 'a) -> Result<Self, E> {
+        let entries = read.source().entries();
+        Ok(Self {
+            open: Box::new(open),
+            files: vec![Part { file, first_entry: 0, identity: None }],
+            entries,
+            range: 0..entries,
+            paths: None,
+            skipped: None,
+            excluded: Vec::new(),
+            schema: read.schema_with_computed()?,
+            arrow_schema: read.arrow_schema(),
+            only: Some(read),
+        })
     }
 
     /// Finds the schema of all files.
@@ -294,6 +299,10 @@ impl<E: From<Error>> Iterator for ChainBatches<'_, E> {
         }
         next.transpose()
     }
+}
+
+fn no_ntuples() -> Error {
+    Error::not_found("no ntuples to read: the list of files is empty, or no file has one")
 }
 
 /// The state of the file that a request reads, if it is an ntuple.

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaR
 
 use crate::error::Remedy;
 use crate::evolution::relabel;
-use crate::schema::{Field, Schema};
+use crate::schema::{Field, Schema, with_inner_fields};
 use crate::{Error, Result};
 
 /// Fields that an error names.
@@ -176,8 +176,12 @@ impl UnionFields {
             };
             let (known, first, files) = &mut self.fields[place];
             // The C++ types of items may differ: `std::vector` and `RVec` are the same list.
-            if plain(known.data_type()) != plain(field.data_type()) {
-                let (own, other) = (type_name(field), type_name(known));
+            let (own, other) = (plain(field.data_type()), plain(known.data_type()));
+            if own != other {
+                let names = (type_name(field), type_name(known));
+                // Classes of the same name may have other members.
+                let names = if names.0 == names.1 { (own.to_string(), other.to_string()) } else { names };
+                let (own, other) = names;
                 return Err(Error::invalid_argument(format!(
                     "{name}: field '{}' has the type {own}, but {other} in {first}; select other fields, or read the \
                      files separately",
@@ -204,19 +208,10 @@ impl UnionFields {
 
 /// A type without the metadata of the fields in it.
 fn plain(data_type: &DataType) -> DataType {
-    let field = |field: &Arc<ArrowField>| {
+    with_inner_fields(data_type, |field| {
         let own = field.as_ref().clone().with_data_type(plain(field.data_type()));
         Arc::new(own.with_metadata(HashMap::new()))
-    };
-    match data_type {
-        DataType::LargeList(item) => DataType::LargeList(field(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
-        DataType::Struct(members) => DataType::Struct(members.iter().map(field).collect()),
-        DataType::Union(members, mode) => {
-            DataType::Union(members.iter().map(|(id, member)| (id, field(member))).collect(), *mode)
-        }
-        other => other.clone(),
-    }
+    })
 }
 
 /// The C++ type of a column, or its Arrow type where it has none.

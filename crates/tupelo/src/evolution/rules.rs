@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_cast::cast;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, FieldRef};
 
 use super::relabel::relabel;
 use super::resolve::{Recipe, normalised};
-use crate::schema::{Field, Kind, Schema, arrow};
+use crate::schema::{Field, Kind, Schema, arrow, with_data_type, with_inner_fields};
 use crate::{Error, Result};
 
 /// What a rule calls: the arrays of its sources, all of the same length, and that length, to the arrays of its targets.
@@ -230,14 +230,12 @@ fn is_alike(one: &DataType, other: &DataType) -> bool {
 
 /// The same type with offsets of 64 bits.
 fn widest(data_type: &DataType) -> DataType {
-    let wide =
-        |field: &arrow_schema::FieldRef| Arc::new(field.as_ref().clone().with_data_type(widest(field.data_type())));
+    let wide = |field: &FieldRef| with_data_type(field, widest(field.data_type()));
     match data_type {
         DataType::Utf8 | DataType::Utf8View => DataType::LargeUtf8,
         DataType::Binary | DataType::BinaryView => DataType::LargeBinary,
         DataType::List(item) | DataType::LargeList(item) => DataType::LargeList(wide(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(wide(item), *size),
-        DataType::Struct(members) => DataType::Struct(members.iter().map(wide).collect()),
+        DataType::FixedSizeList(..) | DataType::Struct(_) => with_inner_fields(data_type, wide),
         other => other.clone(),
     }
 }

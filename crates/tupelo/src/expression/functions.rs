@@ -324,9 +324,12 @@ pub(super) fn wide(leaf: &ArrayRef) -> Result<Vec<i128>> {
 pub(super) fn booleans(leaf: &ArrayRef, what: &str) -> Result<BooleanArray> {
     leaf.as_boolean_opt().cloned().ok_or_else(|| {
         let found = describe(leaf.data_type());
-        Error::invalid_argument(format!(
-            "{what} takes booleans, not {found}; put comparisons beside & and | in parentheses"
-        ))
+        let remedy = match what {
+            "&" | "|" | "^" => "; put comparisons beside & and | in parentheses",
+            "and" | "or" | "not" if !found.starts_with("a string") => "; compare it with a number",
+            _ => "",
+        };
+        Error::invalid_argument(format!("{what} takes booleans, not {found}{remedy}"))
     })
 }
 

@@ -38,7 +38,7 @@ const TREE_FORMULAS: [(&str, &str); 8] = [
 #[cold]
 pub(super) fn error(what: &str, text: &str, at: usize) -> Error {
     let place = match text[at..].trim().is_empty() {
-        true => "its end".to_owned(),
+        true => "the end".to_owned(),
         false => format!("character {}", text[..at].chars().count() + 1),
     };
     Error::invalid_argument(format!("{what} at {place}"))
@@ -76,7 +76,7 @@ fn token<'t>(text: &'t str, rest: &'t str, start: usize) -> Result<(Token<'t>, u
     }
     if let '\'' | '"' | '`' = first {
         let Some(len) = rest[1..].find(first) else {
-            return Err(error(&format!("a {first} is never closed"), text, start));
+            return Err(error("unterminated string", text, start));
         };
         let inner = &rest[1..=len];
         let token = if first == '`' { Token::Quoted(inner) } else { Token::Literal(Literal::Text(inner.to_owned())) };
@@ -84,7 +84,7 @@ fn token<'t>(text: &'t str, rest: &'t str, start: usize) -> Result<(Token<'t>, u
     }
     match SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
         Some(sign) => Ok((Token::Sign(sign), sign.len())),
-        None => Err(error(&format!("'{first}' means nothing"), text, start)),
+        None => Err(error(&format!("unexpected '{first}'"), text, start)),
     }
 }
 
@@ -125,13 +125,13 @@ fn check_behind(text: &str, rest: &str, start: usize, word_len: usize) -> Result
         true => Ok(()),
         false => {
             let name = rest[..end].trim_end_matches(':');
-            Err(error(&format!("names with ':' stand in backticks: write `{name}`,"), text, start))
+            Err(error(&format!("names that contain ':' must be in backticks: write `{name}`,"), text, start))
         }
     }
 }
 
 fn number<'t>(text: &'t str, rest: &'t str, start: usize) -> Result<(Token<'t>, usize)> {
-    let wrong = |len: usize| error(&format!("'{}' is no number", &rest[..len]), text, start);
+    let wrong = |len: usize| error(&format!("'{}' is not a number", &rest[..len]), text, start);
     if rest.starts_with("0x") || rest.starts_with("0X") {
         let len = rest[2..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(rest.len(), |len| len + 2);
         let value = u64::from_str_radix(&rest[2..len], 16).map_err(|_| wrong(len))?;

@@ -81,7 +81,7 @@ const BLOCK_ENTRIES: usize = 1 << 15;
 /// let hard: tupelo::Expression = "sum(Muon_pt[abs(Muon_eta) < 2.4]) > 50 and MET_pt < 20".parse()?;
 /// assert_eq!(hard.fields().collect::<Vec<_>>(), ["MET_pt", "Muon_eta", "Muon_pt"]);
 /// let error = "Muon_pt >".parse::<tupelo::Expression>().unwrap_err();
-/// assert_eq!(error.to_string(), "expression 'Muon_pt >': a value is missing at its end");
+/// assert_eq!(error.to_string(), "expression 'Muon_pt >': expected a value at the end");
 /// # Ok::<(), tupelo::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -185,7 +185,14 @@ pub(crate) fn booleans(value: &ArrayRef, text: &str) -> Result<BooleanArray> {
     let booleans = value.as_any().downcast_ref::<BooleanArray>().cloned();
     booleans.ok_or_else(|| {
         let (text, found) = (shorten(text), value::describe(value.data_type()));
-        Error::invalid_argument(format!("expression '{text}': a cut is one boolean for each entry, not {found}"))
+        let remedy = match found.as_str() {
+            list if list.starts_with("a list") && list.ends_with("booleans") => "; reduce the list by any() or all()",
+            "an integer" | "a real number" => "; compare it with a number",
+            _ => "",
+        };
+        Error::invalid_argument(format!(
+            "expression '{text}': a cut is one boolean for each entry, not {found}{remedy}"
+        ))
     })
 }
 

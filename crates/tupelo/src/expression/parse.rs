@@ -60,8 +60,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Step>> {
     parser.term(0)?;
     match &parser.next {
         None => Ok(parser.steps),
-        Some((Token::Sign("="), at)) => Err(error("one '=' compares nothing; write '=='", text, at.start)),
-        Some((_, at)) => Err(error(&format!("'{}' is not expected", &text[at.clone()]), text, at.start)),
+        Some((Token::Sign("="), at)) => Err(error("'=' is not an operator; use '==' to compare", text, at.start)),
+        Some((_, at)) => Err(error(&format!("unexpected '{}'", &text[at.clone()]), text, at.start)),
     }
 }
 
@@ -90,11 +90,7 @@ impl<'t> Parser<'t> {
         loop {
             let infix = self.infix().filter(|infix| infix.strength() > strength);
             if left.tuple.is_some() && !matches!(infix, Some(Infix::In { .. })) {
-                return Err(error(
-                    "a tuple is allowed only before 'in'; ',' is not expected",
-                    self.text,
-                    left.at.start,
-                ));
+                return Err(error("a tuple is allowed only before 'in'; unexpected ','", self.text, left.at.start));
             }
             let Some(infix) = infix else { break };
             let (operator, sign) = match infix {
@@ -240,14 +236,14 @@ impl<'t> Parser<'t> {
         match self.advance()? {
             Some((Token::Sign("["), _)) => Ok("]"),
             Some((Token::Sign("("), _)) => Ok(")"),
-            Some((_, at)) => Err(error(&format!("{what}; it is missing"), self.text, at.start)),
-            None => Err(error(&format!("{what}; it is missing"), self.text, self.text.len())),
+            Some((_, at)) => Err(error(what, self.text, at.start)),
+            None => Err(error(what, self.text, self.text.len())),
         }
     }
 
     /// A literal, with its sign.
     fn literal(&mut self) -> Result<Literal> {
-        let missing = |text: &str, at| error("after 'in' a literal (a number, string or boolean) is missing", text, at);
+        let missing = |text: &str, at| error("expected a literal (a number, string or boolean) after 'in'", text, at);
         let Some((token, at)) = self.advance()? else { return Err(missing(self.text, self.text.len())) };
         match token {
             Token::Literal(literal) => Ok(literal),
@@ -269,7 +265,7 @@ impl<'t> Parser<'t> {
     fn operand(&mut self) -> Result<Part> {
         let from = self.steps.len();
         let Some((token, at)) = self.advance()? else {
-            return Err(error("a value is missing", self.text, self.text.len()));
+            return Err(error("expected a value", self.text, self.text.len()));
         };
         let sign = match token {
             Token::Sign("+") => Some((Unary::Plus, SIGN_STRENGTH)),
@@ -294,7 +290,7 @@ impl<'t> Parser<'t> {
             Token::Literal(literal) => self.push(Op::Literal(literal), &part.at),
             Token::Quoted(name) => self.push(Op::Field(name.to_owned()), &part.at),
             Token::Word(word @ ("and" | "or" | "in")) => {
-                return Err(error(&format!("a value is missing in front of '{word}'"), self.text, part.at.start));
+                return Err(error(&format!("expected a value before '{word}'"), self.text, part.at.start));
             }
             Token::Word(name) if self.is_next("(") => self.call(name, &mut part)?,
             Token::Word(name) => {
@@ -308,7 +304,7 @@ impl<'t> Parser<'t> {
                 }
             }
             Token::Sign(sign) => {
-                return Err(error(&format!("a value is missing in front of '{sign}'"), self.text, part.at.start));
+                return Err(error(&format!("expected a value before '{sign}'"), self.text, part.at.start));
             }
         }
         while self.is_next("[") || self.is_next(".") {
@@ -355,7 +351,7 @@ impl<'t> Parser<'t> {
     fn member(&mut self, part: &mut Part, is_plain: &mut bool) -> Result<()> {
         self.advance()?;
         let Some((token @ (Token::Word(name) | Token::Quoted(name)), at)) = self.advance()? else {
-            return Err(error("the name of a member is missing", self.text, self.end));
+            return Err(error("expected the name of a member", self.text, self.end));
         };
         *is_plain &= matches!(token, Token::Word(_));
         let whole = part.at.start..at.end;
@@ -386,7 +382,7 @@ impl<'t> Parser<'t> {
             Some(function) => format!("write {function}({module})"),
             None => format!("modules are {}", MODULES.join(", ")),
         };
-        Err(error(&format!("'{module}.{name}' is no function; {hint},"), self.text, at))
+        Err(error(&format!("'{module}.{name}' is not a function; {hint},"), self.text, at))
     }
 
     /// `np.pi` and so on, if the last step is that.
@@ -408,8 +404,8 @@ impl<'t> Parser<'t> {
     fn expect(&mut self, sign: &'static str) -> Result<()> {
         match self.advance()? {
             Some((Token::Sign(next), _)) if next == sign => Ok(()),
-            Some((_, at)) => Err(error(&format!("'{sign}' is missing"), self.text, at.start)),
-            None => Err(error(&format!("'{sign}' is missing"), self.text, self.text.len())),
+            Some((_, at)) => Err(error(&format!("expected '{sign}'"), self.text, at.start)),
+            None => Err(error(&format!("expected '{sign}'"), self.text, self.text.len())),
         }
     }
 

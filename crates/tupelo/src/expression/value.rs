@@ -77,26 +77,31 @@ impl Kind {
 
 /// What values are, in words.
 pub(super) fn describe(data_type: &DataType) -> String {
+    noun(data_type, false)
+}
+
+fn noun(data_type: &DataType, is_plural: bool) -> String {
+    let choose = |one: &'static str, many: &'static str| if is_plural { many } else { one };
     match data_type {
         DataType::LargeList(item) | DataType::List(item) | DataType::FixedSizeList(item, _) => {
-            format!("a list of which an item is {}", describe(item.data_type()))
+            format!("{} of {}", choose("a list", "lists"), noun(item.data_type(), true))
         }
         DataType::Struct(members) => {
             let names: Vec<_> = members.iter().map(|member| member.name().as_str()).collect();
-            format!("a record of {}", names.join(", "))
+            format!("{} of {}", choose("a record", "records"), names.join(", "))
         }
         DataType::Union(alternatives, _) => {
             // The one of variants without a value has no type.
             let types = alternatives.iter().map(|(_, alternative)| alternative.data_type());
             let types: Vec<_> = types.filter(|one| **one != DataType::Null).map(describe).collect();
-            format!("a variant of {}", types.join(", "))
+            format!("{} of {}", choose("a variant", "variants"), types.join(", "))
         }
         other => match Kind::of(other) {
-            Kind::Boolean => "a boolean".to_owned(),
-            Kind::Integer => "an integer".to_owned(),
-            Kind::Single | Kind::Double => "a real number".to_owned(),
-            Kind::Text => "a string".to_owned(),
-            Kind::Other => format!("a value of Arrow's type {other}"),
+            Kind::Boolean => choose("a boolean", "booleans").to_owned(),
+            Kind::Integer => choose("an integer", "integers").to_owned(),
+            Kind::Single | Kind::Double => choose("a real number", "real numbers").to_owned(),
+            Kind::Text => choose("a string", "strings").to_owned(),
+            Kind::Other => format!("{} of Arrow's type {other}", choose("a value", "values")),
         },
     }
 }

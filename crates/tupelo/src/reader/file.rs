@@ -355,7 +355,7 @@ impl File {
                     names.join(", ")
                 )))
             }
-            (None, _) => Err(Error::not_found(format!("the file holds no ntuple{}", self.other_objects()?))),
+            (None, _) => Err(Error::not_found(format!("the file contains no ntuple{}", self.other_objects()?))),
         }
     }
 
@@ -377,7 +377,7 @@ impl File {
         });
         let shown: Vec<_> = shown.collect();
         let more = if classes.len() > MAX_SHOWN_CLASSES { " and objects of other classes" } else { "" };
-        Ok(if shown.is_empty() { String::new() } else { format!(", but {}{more}", shown.join(", ")) })
+        Ok(if shown.is_empty() { String::new() } else { format!("; it contains {}{more}", shown.join(", ")) })
     }
 
     /// The error of an object that is no ntuple: says what it is, and what ntuples there are.
@@ -395,8 +395,8 @@ impl File {
         let near: Vec<_> = near.iter().map(|name| format!("'{}'", name.escape_debug())).collect();
         let place = if inside.is_empty() { "the file" } else { "it" };
         let hint = match near.as_slice() {
-            [] => format!("{place} holds no ntuple"),
-            near => format!("{place} holds the ntuples {}{more}", near.join(", ")),
+            [] => format!("{place} contains no ntuple"),
+            near => format!("{place} contains the ntuples {}{more}", near.join(", ")),
         };
         Error::unsupported(format!("{what}; {hint}"))
     }

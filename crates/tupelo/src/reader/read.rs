@@ -5,17 +5,17 @@ use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 
 use super::computed::{Aliases, ComputedColumn, Cut};
 use super::decoded::DecodedFields;
 use super::entries::EntrySource;
 use super::explain::Explanation;
 use super::ntuple::Ntuple;
-use crate::evolution::Selection;
+use crate::evolution::{Selection, binary_type};
 use crate::expression::Expression;
 use crate::plan::Segment;
-use crate::schema::{Field, Schema};
+use crate::schema::{Field, Schema, with_data_type};
 use crate::{Error, Result, plan};
 
 /// Default memory of a batch in bytes: 8 MiB.
@@ -132,15 +132,12 @@ impl Read {
 
     /// The Arrow schema of the batches.
     pub fn arrow_schema(&self) -> SchemaRef {
-        let mut schema = self.source.schema().to_arrow(&self.fields.schema);
-        if self.binary_strings {
-            // The types then come from the decoder: nested strings change all types above them.
-            let alone = Self { cut: None, computed: Vec::new(), numbers: None, ..self.clone() };
-            if let Ok(batch) = alone.decode(0..0) {
-                schema = batch.schema().as_ref().clone();
-            }
-        }
-        let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+        let schema = self.source.schema().to_arrow(&self.fields.schema);
+        let field = |field: &FieldRef| match self.binary_strings {
+            true => with_data_type(field, binary_type(field.data_type())),
+            false => Arc::clone(field),
+        };
+        let mut fields: Vec<_> = schema.fields().iter().map(field).collect();
         fields.extend(self.computed.iter().map(|computed| Arc::new(computed.field().clone())));
         fields.extend(self.numbers.iter().map(|name| Arc::new(ArrowField::new(name, DataType::UInt64, false))));
         ArrowSchema::new(fields).with_metadata(schema.metadata().clone()).into()

@@ -7,14 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields, Schema as ArrowSchema, UnionFields, UnionMode};
 use tupelo_format::descriptor::MAX_FIELD_DEPTH;
 use tupelo_format::encoding::{ColumnType, Encoding};
 use tupelo_format::type_name::{TypeName, fundamental, normalised, template};
 
-use super::{Field, Kind, Primitive, Schema};
+use super::{Field, Kind, Primitive, Schema, data_type};
 use crate::{Error, Result};
 
 /// A `double` that is stored as a `float`.
@@ -57,65 +55,33 @@ impl Schema {
     }
 
     /// The field tree that an Arrow schema asks to be written. A nullable field becomes an optional; see
-    /// [`tighten`] for schemas that call everything nullable.
+    /// [`tighten`](super::tighten) for schemas that call everything nullable.
     ///
     /// # Errors
     /// Unsupported for Arrow types that have no C++ counterpart; the error names field and type.
     pub fn from_arrow(schema: &ArrowSchema) -> Result<Self> {
-        let fields = schema.fields().iter().map(|f| from_arrow(f.name(), f)).collect::<Result<Vec<_>>>()?;
-        for field in &fields {
-            let depth = depth(field);
-            if depth > MAX_FIELD_DEPTH {
-                let what = format!("its type is nested {depth} deep, and readers go no deeper than {MAX_FIELD_DEPTH}");
-                return Err(Error::invalid_argument(what).in_field(&field.name));
-            }
-        }
-        Ok(Self { fields })
+        let field = |arrow: &FieldRef| {
+            // Before the recursion, whose stack is limited, and after it, since optionals add levels.
+            check_depth(data_type::depth(arrow.data_type()), arrow.name())?;
+            let field = from_arrow(arrow.name(), arrow)?;
+            check_depth(depth(&field), arrow.name())?;
+            Ok(field)
+        };
+        Ok(Self { fields: schema.fields().iter().map(field).collect::<Result<_>>()? })
     }
+}
+
+fn check_depth(depth: usize, name: &str) -> Result<()> {
+    if depth > MAX_FIELD_DEPTH {
+        let what = format!("its type is nested {depth} deep, and readers go no deeper than {MAX_FIELD_DEPTH}");
+        return Err(Error::invalid_argument(what).in_field(name));
+    }
+    Ok(())
 }
 
 /// Levels of fields below a field.
 fn depth(field: &Field) -> usize {
     field.children().iter().map(|child| depth(child) + 1).max().unwrap_or(0)
-}
-
-/// The batch's schema with only those fields nullable that hold nulls, or whose C++ type says so. Many libraries call
-/// everything nullable; written as it stands, all would become optionals.
-pub fn tighten(batch: &RecordBatch) -> ArrowSchema {
-    let fields = batch.schema();
-    let fields = fields.fields().iter().zip(batch.columns()).map(|(field, array)| tight(field, array));
-    ArrowSchema::new(fields.collect::<Vec<_>>()).with_metadata(batch.schema().metadata().clone())
-}
-
-fn tight(field: &FieldRef, array: &ArrayRef) -> FieldRef {
-    let base = field.metadata().get(metadata::TYPE).map_or("", |name| standard_base(name));
-    let is_optional = matches!(base, "std::optional" | "std::unique_ptr");
-    let is_unknown = *field.data_type() == DataType::Null;
-    let nullable = field.is_nullable() && (is_optional || is_unknown || array.null_count() > 0);
-    let data_type = match (field.data_type(), array.data_type()) {
-        (DataType::List(item), DataType::List(_)) => DataType::List(tight(item, array.as_list::<i32>().values())),
-        (DataType::LargeList(item), DataType::LargeList(_)) => {
-            DataType::LargeList(tight(item, array.as_list::<i64>().values()))
-        }
-        (DataType::FixedSizeList(item, size), DataType::FixedSizeList(..)) => {
-            DataType::FixedSizeList(tight(item, array.as_fixed_size_list().values()), *size)
-        }
-        (DataType::Struct(fields), DataType::Struct(_)) => {
-            let members = present(array.as_struct());
-            DataType::Struct(fields.iter().zip(&members).map(|(field, array)| tight(field, array)).collect())
-        }
-        (DataType::Map(entries, sorted), DataType::Map(..)) => {
-            let structs: ArrayRef = Arc::new(array.as_map().entries().clone());
-            DataType::Map(tight(entries, &structs), *sorted)
-        }
-        (DataType::Union(fields, mode), DataType::Union(..)) => {
-            let union = array.as_union();
-            let tighten = |(id, field)| (id, tight(field, union.child(id)));
-            DataType::Union(fields.iter().map(tighten).collect(), *mode)
-        }
-        (other, _) => other.clone(),
-    };
-    Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(nullable))
 }
 
 /// The standard name of a fundamental C++ type, or of a template without its arguments: `std::int32_t` of `Int_t`,
@@ -133,16 +99,8 @@ fn stored_type_name(name: &str) -> String {
 }
 
 /// The standard name of the outermost template.
-fn standard_base(type_name: &str) -> &str {
+pub(super) fn standard_base(type_name: &str) -> &str {
     TypeName::parse(type_name).map_or("", |name| template(name.base).unwrap_or(name.base))
-}
-
-/// The members of the structs that are there: of those that are missing, the members are marked as missing too.
-fn present(structs: &StructArray) -> Vec<ArrayRef> {
-    let members = structs.columns().to_vec();
-    let Some(nulls) = structs.nulls().filter(|nulls| nulls.null_count() > 0) else { return members };
-    let valid = BooleanArray::new(nulls.inner().clone(), None);
-    members.into_iter().map(|member| arrow_select::filter::filter(&member, &valid).unwrap_or(member)).collect()
 }
 
 /// The Arrow field that a field reads as.

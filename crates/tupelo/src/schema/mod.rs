@@ -11,6 +11,7 @@
 
 mod alike;
 pub(crate) mod arrow;
+mod data_type;
 mod disk;
 mod glob;
 mod imported;
@@ -18,10 +19,13 @@ mod project;
 mod select;
 #[cfg(test)]
 pub(crate) mod tests;
+mod tighten;
 
-pub use arrow::{metadata, standard_type_name, tighten};
+pub use arrow::{metadata, standard_type_name};
+pub(crate) use data_type::{inner_fields, with_data_type, with_inner_fields};
 pub use glob::Glob;
 pub(crate) use select::Names;
+pub use tighten::tighten;
 use tupelo_format::descriptor::FieldId;
 use tupelo_format::encoding::Encoding;
 

@@ -114,8 +114,9 @@ impl PageLists {
 impl Metadata {
     pub(crate) fn open(session: Session, store: Box<dyn PageStore>, verifies: bool) -> Result<Self> {
         let links = store.anchor();
-        session.take_work(MetadataBytes::of_envelopes([&links.header, &links.footer]))?;
+        // The store checks that the lengths are possible.
         let stored = header_and_footer(&*store)?;
+        session.take_work(MetadataBytes::of_envelopes([&links.header, &links.footer]))?;
         let (descriptor, records) = session
             .parse(|memory| open::descriptor(stored.each_ref().map(|bytes| &bytes[..]), links, store.size(), memory))?;
         let page_lists = descriptor.cluster_groups().iter().map(|group| &group.page_list);

@@ -41,7 +41,7 @@ pub(crate) enum Fault {
     Stall(usize),
     /// Sends a byte now and then.
     Drip,
-    /// Sends a `Content-Range` of its own.
+    /// Sends this `Content-Range` instead of the right one.
     ContentRange(String),
     /// Announces and sends another body.
     Body(Vec<u8>),

@@ -253,7 +253,7 @@ fn rules_that_cannot_work_are_refused_at_once() {
     let other = base_rule(DataType::UInt32, nulls_of);
     let other = ReadRule { recipe: Recipe { type_name: "LinkBas".into(), ..other.recipe.clone() }, ..other };
     let error = refused(vec![other.with_versions(1..=2)]);
-    let expected = "read rule for 'LinkBas', versions 1 to 2: no class on disk is called 'LinkBas' (";
+    let expected = "read rule for 'LinkBas', versions 1 to 2: no class on disk named 'LinkBas' (";
     assert!(error.is_not_found() && error.to_string().contains(expected), "{error}");
     assert!(error.to_string().contains("'LinkBase'"), "{error}");
 }

@@ -266,7 +266,7 @@ fn fields_are_found_by_name_and_once() {
         ntuple.read_all().with_schema(&Schema { fields: names.iter().map(field).collect() })
     };
     let error = wanted(&["X"]).unwrap_err();
-    assert!(error.is_not_found() && error.to_string().contains("(all of 1: 'x')"), "{error}");
+    assert!(error.is_not_found() && error.to_string().contains("(available: 'x')"), "{error}");
     assert_eq!(wanted(&["x", "x"]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(wanted(&[]).unwrap().to_batch().unwrap().num_rows(), 100);
     // Its own schema is no other one.

@@ -96,21 +96,21 @@ fn in_finds_literals() {
 #[test]
 fn in_says_what_it_wants() {
     for (text, wanted) in [
-        ("run in", "expected a list of literals such as [1, 2, 3] after 'in'; it is missing at its end"),
-        ("run in pt", "expected a list of literals such as [1, 2, 3] after 'in'; it is missing at character 8"),
-        ("run in [pt]", "after 'in' a literal (a number, string or boolean) is missing at character 9"),
-        ("run in [1", "']' is missing at its end"),
+        ("run in", "expected a list of literals such as [1, 2, 3] after 'in' at the end"),
+        ("run in pt", "expected a list of literals such as [1, 2, 3] after 'in' at character 8"),
+        ("run in [pt]", "expected a literal (a number, string or boolean) after 'in' at character 9"),
+        ("run in [1", "expected ']' at the end"),
         ("run in [1, 'a']", "the list after 'in' has both strings and numbers; it ends at character 15"),
         ("name in [1]", "'in' looks for numbers in this list, not for a string"),
         ("run in ['a']", "'in' looks for strings in this list, not for an integer"),
-        ("(run, met) in [1]", "expected a tuple of 2 literals in this list; it is missing at character 16"),
-        ("(run, met) in [(1, 2, 3)]", "')' is missing at character 21"),
-        ("(run, met)", "a tuple is allowed only before 'in'; ',' is not expected at character 1"),
-        ("(run, met) + 1", "a tuple is allowed only before 'in'; ',' is not expected at character 1"),
-        ("-(run, met) in [(1, 1)]", "a tuple is allowed only before 'in'; ',' is not expected at character 2"),
+        ("(run, met) in [1]", "expected a tuple of 2 literals in this list at character 16"),
+        ("(run, met) in [(1, 2, 3)]", "expected ')' at character 21"),
+        ("(run, met)", "a tuple is allowed only before 'in'; unexpected ',' at character 1"),
+        ("(run, met) + 1", "a tuple is allowed only before 'in'; unexpected ',' at character 1"),
+        ("-(run, met) in [(1, 1)]", "a tuple is allowed only before 'in'; unexpected ',' at character 2"),
         ("1 < run in [1]", "'in' does not go on with another comparison; put it in parentheses, at character 9"),
         ("run in [1] == good", "'in' does not go on with another comparison; put it in parentheses, at character 12"),
-        ("in [1]", "a value is missing in front of 'in' at character 1"),
+        ("in [1]", "expected a value before 'in' at character 1"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
     }

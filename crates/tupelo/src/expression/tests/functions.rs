@@ -105,7 +105,7 @@ fn slices_take_items_of_lists() {
         ("pt[::0]", "the step of a slice is not 0 at character 7"),
         ("pt[:met]", "the bounds of a slice are integers; this is none at character 5"),
         ("jets.parts[:, :, run]", "beside slices and other indexes stands an integer at character 18"),
-        ("pt[]", "a value is missing in front of ']' at character 4"),
+        ("pt[]", "expected a value before ']' at character 4"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
     }
@@ -135,9 +135,9 @@ fn formulas_of_trees_and_methods_say_what_to_write() {
         ("TMath::Abs(met)", "'TMath::Abs' is C++; write abs, at character 1"),
         ("1 + TMath::Pi()", "'TMath::Pi' is C++; write np.pi, at character 5"),
         ("TMath::Power(met, 2)", "'TMath::Power' is C++; write power, at character 1"),
-        ("pt.size() > 2", "'pt.size' is no function; write len(pt), at character 1"),
-        ("pt.sum()", "'pt.sum' is no function; write sum(pt), at character 1"),
-        ("pt.foo()", "'pt.foo' is no function; modules are np, numpy, ak, awkward, math, at character 1"),
+        ("pt.size() > 2", "'pt.size' is not a function; write len(pt), at character 1"),
+        ("pt.sum()", "'pt.sum' is not a function; write sum(pt), at character 1"),
+        ("pt.foo()", "'pt.foo' is not a function; modules are np, numpy, ak, awkward, math, at character 1"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
     }

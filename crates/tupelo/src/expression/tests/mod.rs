@@ -219,22 +219,22 @@ fn nan_compares_with_nothing_and_what_is_missing_is_not_kept() {
 #[test]
 fn what_is_no_expression_says_where() {
     for (text, wanted) in [
-        ("", "a value is missing at its end"),
-        ("pt >", "a value is missing at its end"),
-        ("pt > > 2", "a value is missing in front of '>' at character 6"),
-        ("pt = 2", "one '=' compares nothing; write '==' at character 4"),
-        ("pt 2", "'2' is not expected at character 4"),
-        ("(pt", "')' is missing at its end"),
-        ("pt[1", "']' is missing at its end"),
-        ("sum(pt eta)", "',' is missing at character 8"),
-        ("pt.", "the name of a member is missing at its end"),
-        ("µ + 'x", "a ' is never closed at character 5"),
-        ("pt ? 1", "'?' means nothing at character 4"),
-        ("1.5.2", "'.2' is not expected at character 4"),
-        ("12ab", "'12ab' is no number at character 1"),
+        ("", "expected a value at the end"),
+        ("pt >", "expected a value at the end"),
+        ("pt > > 2", "expected a value before '>' at character 6"),
+        ("pt = 2", "'=' is not an operator; use '==' to compare at character 4"),
+        ("pt 2", "unexpected '2' at character 4"),
+        ("(pt", "expected ')' at the end"),
+        ("pt[1", "expected ']' at the end"),
+        ("sum(pt eta)", "expected ',' at character 8"),
+        ("pt.", "expected the name of a member at the end"),
+        ("µ + 'x", "unterminated string at character 5"),
+        ("pt ? 1", "unexpected '?' at character 4"),
+        ("1.5.2", "unexpected '.2' at character 4"),
+        ("12ab", "'12ab' is not a number at character 1"),
         ("99999999999999999999", "99999999999999999999 does not fit in a 64-bit integer at character 1"),
-        ("0x10000000000000000", "'0x10000000000000000' is no number at character 1"),
-        ("and 1", "a value is missing in front of 'and' at character 1"),
+        ("0x10000000000000000", "'0x10000000000000000' is not a number at character 1"),
+        ("and 1", "expected a value before 'and' at character 1"),
     ] {
         assert_eq!(error(text), wanted, "{text}");
     }
@@ -249,7 +249,7 @@ fn what_does_not_go_together_says_what() {
         ("met + name", "+ takes numbers, not a string"),
         ("1 < name", "a comparison takes numbers, not a string"),
         ("run > 1 & met", "'1 & met': & takes booleans, not an integer; put comparisons beside & and | in parentheses"),
-        ("met and good", "and takes booleans, not a real number; put comparisons beside & and | in parentheses"),
+        ("met and good", "and takes booleans, not a real number; compare it with a number"),
         ("pt + pair", "lists of different lengths, first 0 and 2, have no common items"),
         ("sum(met)", "sum() takes a collection, not a real number for each entry"),
         ("len(1)", "len() takes a collection, not an integer for each entry"),
@@ -258,7 +258,7 @@ fn what_does_not_go_together_says_what() {
         ("pt[good]", "a mask is a list of booleans, one for each item; a cut keeps entries"),
         ("pt[pair > 1]", "a mask has one boolean for each item of a list"),
         ("pt.x", "field 'pt.x': there is no member 'x' in a real number"),
-        ("jets.part", "field 'jets.part': no member is called 'part' (all of 1: 'parts')"),
+        ("jets.part", "field 'jets.part': no member named 'part' (available: 'parts')"),
         ("sqrt(met, met)", "sqrt() takes one value, and was given 2"),
         ("where(good)", "where() takes a boolean and two values, and was given 1"),
         ("~met", "~ takes booleans and integers, not a real number"),
@@ -270,13 +270,14 @@ fn what_does_not_go_together_says_what() {
         assert_eq!(error(text), wanted, "{text}");
     }
     let starts = |text: &str, wanted: &str| assert!(error(text).starts_with(wanted), "{}", error(text));
-    starts("runs", "no field is called 'runs' (nearest of 11: 'run', ");
-    starts("sqr(met)", "no function is called 'sqr' (nearest of ");
+    starts("runs", "no field named 'runs' (nearest of 11: 'run', ");
+    starts("sqr(met)", "no function named 'sqr' (nearest of ");
     assert!(error("big + 1").contains("18446744073709551615"), "{}", error("big + 1"));
     let cut = |text: &str| text.parse::<Expression>().unwrap().mask(&events()).unwrap_err().to_string();
     assert_eq!(
         cut("pt > 5"),
-        "expression 'pt > 5': a cut is one boolean for each entry, not a list of which an item is a boolean"
+        "expression 'pt > 5': a cut is one boolean for each entry, not a list of booleans; reduce the list by any() or \
+         all()"
     );
 }
 
@@ -493,7 +494,7 @@ fn large_unsigned_integers_are_written_too() {
     assert_eq!(shown("pt[18446744073709551615]"), "- - - -");
 }
 
-/// "':' is not expected" did not say what to do.
+/// "unexpected ':'" did not say what to do.
 #[test]
 fn names_with_colons_ask_for_backticks() {
     for (text, name, at) in [
@@ -501,7 +502,7 @@ fn names_with_colons_ask_for_backticks() {
         ("sum(AnalysisJetsAuxDyn:pt)", "AnalysisJetsAuxDyn:pt", 5),
         ("pt[Aux:eta:x > 0]", "Aux:eta:x", 4),
     ] {
-        let wanted = format!("names with ':' stand in backticks: write `{name}`, at character {at}");
+        let wanted = format!("names that contain ':' must be in backticks: write `{name}`, at character {at}");
         assert_eq!(error(text), wanted);
     }
     assert_eq!(error("pt[i:j]"), "the bounds of a slice are integers; this is none at character 4");
@@ -518,7 +519,7 @@ fn variants_are_told_in_words() {
         (2, field("1", DataType::new_large_list(DataType::Float32, false))),
     ];
     let variant = DataType::Union(types.into_iter().collect(), UnionMode::Dense);
-    let told = "a variant of an integer, a list of which an item is a real number";
+    let told = "a variant of an integer, a list of real numbers";
     assert_eq!(super::value::describe(&variant), told);
 }
 

@@ -1,0 +1,145 @@
+//! Objects of all back ends, by path or URL.
+//!
+//! | name | back end |
+//! |---|---|
+//! | a path, `file:PATH`, `file:///PATH` | [`local`](crate::local) |
+//! | `http:`, `https:`, `s3:`, `s3a:`, `gs:`, `gcs:`, `az:`, `azure:`, `abfs:`, `abfss:` | [`remote`] |
+//! | `root:`, `roots:`, `xroot:`, `xroots:` | [`xrootd`] |
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::adapter::Cache;
+use crate::error::{Error, ErrorKind, Result};
+use crate::local::{FileSink, FileSource};
+use crate::remote::{self, Entry, Options};
+use crate::sink::ByteSink;
+use crate::source::ByteSource;
+use crate::xrootd;
+
+/// Schemes of XRootD.
+const XROOTD: [&str; 4] = ["root", "roots", "xroot", "xroots"];
+
+/// The path of a local file; `None` for a URL of another scheme than `file`.
+pub fn local_path(name: &str) -> Option<&Path> {
+    let path = name.strip_prefix("file://").or_else(|| name.strip_prefix("file:")).unwrap_or(name);
+    (path.len() < name.len() || scheme(name).is_none()).then(|| Path::new(path))
+}
+
+/// The scheme of `SCHEME://…`, in the case in which it is written.
+fn scheme(name: &str) -> Option<&str> {
+    let (scheme, _) = name.split_once("://")?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    is_scheme.then_some(scheme)
+}
+
+fn is_xrootd(name: &str) -> bool {
+    scheme(name).is_some_and(|scheme| XROOTD.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+}
+
+/// A name without what may be secret: user name, password, and of the query string what may be a credential.
+pub fn display_name(name: &str) -> String {
+    match local_path(name) {
+        Some(_) => name.to_owned(),
+        None if is_xrootd(name) => xrootd::display_name(name),
+        None => remote::display_name(name),
+    }
+}
+
+/// Opens an object; with a cache, ranges of remote objects are kept in it.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`], [`ErrorKind::Denied`], [`ErrorKind::NotSupported`] for unknown schemes and for what is not an
+/// object, and errors of system, network and servers.
+pub fn open(name: &str, options: &Options, cache: Option<&Cache>) -> Result<Arc<dyn ByteSource>> {
+    match (local_path(name), cache) {
+        (Some(path), _) => Ok(Arc::new(FileSource::open(path)?)),
+        (None, Some(cache)) => cache.open_object(name, options),
+        (None, None) if is_xrootd(name) => Ok(Arc::new(xrootd::open(name, &xrootd_options(options))?)),
+        (None, None) if remote::is_remote(name) => remote::open(name, options),
+        _ => Err(unknown_scheme("open", name)),
+    }
+}
+
+/// Creates an object, or replaces an existing one at commit.
+///
+/// # Errors
+/// As [`open`].
+pub fn create(name: &str, options: &Options) -> Result<Box<dyn ByteSink>> {
+    match local_path(name) {
+        Some(path) => Ok(Box::new(FileSink::create(path)?)),
+        None if is_xrootd(name) => Ok(Box::new(xrootd::create(name, &xrootd_options(options))?)),
+        None if remote::is_remote(name) => remote::create(name, options),
+        None => Err(unknown_scheme("create", name)),
+    }
+}
+
+/// The objects and folders in a folder of a store or server, in order of their names; for the URL of an object, the
+/// object.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for local paths and for `http` and `https`,
+/// which have no listings; errors of network and servers.
+pub fn list(name: &str, options: &Options) -> Result<Vec<Entry>> {
+    if !is_xrootd(name) {
+        return match local_path(name) {
+            None if !remote::is_remote(name) => Err(unknown_scheme("list", name)),
+            _ => remote::list(name, options),
+        };
+    }
+    let (base, query) = name.split_once('?').map_or((name, ""), |(base, query)| (base, query));
+    let base = base.trim_end_matches('/');
+    let url = |entry: &xrootd::Entry| {
+        let (slash, mark) = (if entry.is_directory { "/" } else { "" }, if query.is_empty() { "" } else { "?" });
+        format!("{base}/{}{slash}{mark}{query}", entry.name)
+    };
+    let entry =
+        |entry: xrootd::Entry| Entry { url: url(&entry), size: (!entry.is_directory).then_some(entry.size_bytes) };
+    Ok(xrootd::list(name, &xrootd_options(options))?.into_iter().map(entry).collect())
+}
+
+fn xrootd_options(options: &Options) -> xrootd::Options {
+    let limits = options.limits();
+    let xrootd = xrootd::Options::default()
+        .with_connect_timeout(limits.connect)
+        .with_request_timeout(limits.stall)
+        .with_total_timeout(limits.total)
+        .with_retries(limits.attempts - 1);
+    match options.bearer_token() {
+        Some(token) => xrootd.with_token(token),
+        None => xrootd,
+    }
+}
+
+#[cold]
+fn unknown_scheme(action: &'static str, name: &str) -> Error {
+    let reason = "its scheme is not supported; supported are http, https, s3, gs, az, abfs, root and roots";
+    Error::new(ErrorKind::NotSupported, action, display_name(name), reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_distinguished_from_urls() {
+        for (name, path) in [("a.root", "a.root"), ("C:/a.root", "C:/a.root"), ("file:///tmp/a", "/tmp/a")] {
+            assert_eq!(local_path(name), Some(Path::new(path)), "{name}");
+        }
+        for path in ["dir/a://b", "://a", "1a://b", "file:a"] {
+            assert!(local_path(path).is_some(), "{path}");
+        }
+        for url in ["https://host/a.root", "s3://bucket/key", "root://eos//a.root", "x-y+z.1://a"] {
+            assert!(local_path(url).is_none(), "{url}");
+        }
+        assert!(is_xrootd("ROOTS://host//a") && !is_xrootd("https://host/a"));
+    }
+
+    #[test]
+    fn unknown_schemes_are_errors() {
+        let error = open("x-y+z.1://user:secret@a/b", &Options::default(), None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+        assert!(error.to_string().starts_with("cannot open x-y+z.1://a/b: its scheme is not supported"), "{error}");
+    }
+}
