@@ -193,9 +193,7 @@ def test_invalid_rules_are_rejected(ntuple: tupelo.Ntuple) -> None:
 def test_rules_for_unknown_classes_are_rejected(ntuple: tupelo.Ntuple) -> None:
     """Regression: such rules were ignored, which hid misspelled class names."""
     rule = tupelo.ReadRule("Piont", ["n"], {"twice": "int"}, double, versions=2)
-    said = (
-        r"ntuple 'Events': read rule for 'Piont', version 2: no class on disk named 'Piont' \(available: 'Point'\)"
-    )
+    said = r"ntuple 'Events': read rule for 'Piont', version 2: no class on disk named 'Piont' \(available: 'Point'\)"
     with pytest.raises(tupelo.NotFoundError, match=said):
         ntuple.with_rules(rule)
 
