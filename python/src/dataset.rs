@@ -7,12 +7,17 @@ use pyo3_arrow::PySchema;
 
 use crate::arrow;
 use crate::error::{OrRaise, lock};
+use crate::storage::{Storage, or_default};
 
 /// The files that match a pattern, sorted; `None` if it has no wildcards, or is the name of a file.
 #[pyfunction]
-pub(crate) fn matching_paths(py: Python<'_>, pattern: &str) -> PyResult<Option<Vec<String>>> {
-    let found = py.detach(|| tupelo::dataset::matching_paths(pattern)).or_raise(py)?;
-    Ok(found.map(|paths| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()))
+#[pyo3(signature = (pattern, storage=None))]
+pub(crate) fn matching_files(
+    py: Python<'_>,
+    pattern: &str,
+    storage: Option<&Storage>,
+) -> PyResult<Option<Vec<String>>> {
+    py.detach(|| tupelo::dataset::matching_files(pattern, &or_default(storage))).or_raise(py)
 }
 
 /// Collects the fields that all files have.

@@ -2,16 +2,18 @@
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use tupelo::OpenOptions;
 use tupelo::reader::Location;
 
 use crate::error::OrRaise;
 use crate::ntuple::Ntuple;
+use crate::storage::{Storage, or_default};
 
 /// Splits `FILE:NAME` into file and name.
 #[pyfunction]
 pub(crate) fn parse_location(text: &str) -> (String, Option<String>) {
     let location = Location::parse(text);
-    (location.path.to_string_lossy().into_owned(), location.object)
+    (location.file, location.object)
 }
 
 /// Path, class, title, cycle and record size of an object.
@@ -30,17 +32,21 @@ pub(crate) struct File {
 #[pymethods]
 impl File {
     /// Opens a file. `page_checksums` enables the verification of page checksums, `memory_budget` is a limit in bytes
-    /// (None for the default), and `metrics` enables read statistics.
+    /// (None for the default), `metrics` enables read statistics, and `storage` is for remote files.
     #[new]
+    #[pyo3(signature = (path, page_checksums, memory_budget, metrics, storage=None))]
     fn new(
         py: Python<'_>,
         path: &str,
         page_checksums: bool,
         memory_budget: Option<u64>,
         metrics: bool,
+        storage: Option<&Storage>,
     ) -> PyResult<Self> {
         let open = || {
-            let options = tupelo::open(path).with_page_checksums(page_checksums).with_metrics(metrics);
+            let location = Location { file: path.to_owned(), object: None };
+            let options = OpenOptions::at(location).with_page_checksums(page_checksums).with_metrics(metrics);
+            let options = options.with_storage(or_default(storage));
             match memory_budget {
                 Some(bytes) => options.with_memory_budget(bytes).open_file(),
                 None => options.open_file(),

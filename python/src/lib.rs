@@ -13,6 +13,7 @@ mod ntuple;
 mod objects;
 mod options;
 mod rules;
+mod storage;
 mod writer;
 
 use std::ffi::OsString;
@@ -29,7 +30,7 @@ mod _core {
     #[pymodule_export]
     use super::attributes::{AttributeSetWriter, Attributes};
     #[pymodule_export]
-    use super::dataset::{CommonFields, UnionFields, matching_paths};
+    use super::dataset::{CommonFields, UnionFields, matching_files};
     #[pymodule_export]
     use super::file::{File, parse_location};
     #[pymodule_export]
@@ -38,6 +39,8 @@ mod _core {
     use super::objects::Objects;
     #[pymodule_export]
     use super::options::check_options;
+    #[pymodule_export]
+    use super::storage::{Storage, display_name, is_remote};
     #[pymodule_export]
     use super::writer::{FileWriter, FillContext, NtupleWriter, tighten, type_names};
     use super::*;

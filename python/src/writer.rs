@@ -14,6 +14,7 @@ use tupelo::schema::Schema;
 use crate::attributes::AttributeSetWriter;
 use crate::error::{OrRaise, cancellable, lock};
 use crate::options::Options;
+use crate::storage::{Storage, or_default};
 
 /// A ROOT file that is being written; nothing is visible before it is finished.
 #[pyclass(frozen, module = "tupelo._core")]
@@ -26,8 +27,12 @@ pub(crate) struct FileWriter {
 impl FileWriter {
     /// Creates a file, or opens one to add ntuples.
     #[new]
-    fn new(py: Python<'_>, path: &str, update: bool) -> PyResult<Self> {
-        let open = || if update { tupelo::update(path) } else { tupelo::create(path) };
+    #[pyo3(signature = (path, update, storage=None))]
+    fn new(py: Python<'_>, path: &str, update: bool, storage: Option<&Storage>) -> PyResult<Self> {
+        let open = || match update {
+            true => tupelo::update(path),
+            false => tupelo::FileWriter::create_at(path, &or_default(storage)),
+        };
         Ok(Self { inner: Mutex::new(Some(py.detach(open).or_raise(py)?)) })
     }
 

@@ -35,12 +35,12 @@
 //! [`FileSink::update`] continues an existing file in the same way.
 //!
 //! # Remote objects
-//! [`uri::open`], [`uri::create`] and [`uri::list`] take paths and URLs.
+//! A [`uri::Storage`] opens, creates and lists objects by path or URL.
 //! ```no_run
-//! use tupelo_storage::{Options, uri};
+//! use tupelo_storage::{Options, uri::Storage};
 //!
 //! let options = Options::new([("aws_endpoint_url", "https://s3.example.org"), ("anonymous", "true")])?;
-//! let source = uri::open("s3://bucket/data.root", &options, None)?;
+//! let source = Storage::new(options).open("s3://bucket/data.root")?;
 //! # Ok::<(), tupelo_storage::Error>(())
 //! ```
 //!

@@ -47,56 +47,77 @@ pub fn display_name(name: &str) -> String {
     }
 }
 
-/// Opens an object; with a cache, ranges of remote objects are kept in it.
-///
-/// # Errors
-/// [`ErrorKind::NotFound`], [`ErrorKind::Denied`], [`ErrorKind::NotSupported`] for unknown schemes and for what is not an
-/// object, and errors of system, network and servers.
-pub fn open(name: &str, options: &Options, cache: Option<&Cache>) -> Result<Arc<dyn ByteSource>> {
-    match (local_path(name), cache) {
-        (Some(path), _) => Ok(Arc::new(FileSource::open(path)?)),
-        (None, Some(cache)) => cache.open_object(name, options),
-        (None, None) if is_xrootd(name) => Ok(Arc::new(xrootd::open(name, &xrootd_options(options))?)),
-        (None, None) if remote::is_remote(name) => remote::open(name, options),
-        _ => Err(unknown_scheme("open", name)),
-    }
+/// Where objects come from and go to: options of remote stores, and a cache.
+#[derive(Debug, Clone, Default)]
+pub struct Storage {
+    options: Options,
+    cache: Option<Cache>,
 }
 
-/// Creates an object, or replaces an existing one at commit.
-///
-/// # Errors
-/// As [`open`].
-pub fn create(name: &str, options: &Options) -> Result<Box<dyn ByteSink>> {
-    match local_path(name) {
-        Some(path) => Ok(Box::new(FileSink::create(path)?)),
-        None if is_xrootd(name) => Ok(Box::new(xrootd::create(name, &xrootd_options(options))?)),
-        None if remote::is_remote(name) => remote::create(name, options),
-        None => Err(unknown_scheme("create", name)),
+impl Storage {
+    /// All back ends with these options, without a cache.
+    pub fn new(options: Options) -> Self {
+        Self { options, cache: None }
     }
-}
 
-/// The objects and folders in a folder of a store or server, in order of their names; for the URL of an object, the
-/// object.
-///
-/// # Errors
-/// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for local paths and for `http` and `https`,
-/// which have no listings; errors of network and servers.
-pub fn list(name: &str, options: &Options) -> Result<Vec<Entry>> {
-    if !is_xrootd(name) {
-        return match local_path(name) {
-            None if !remote::is_remote(name) => Err(unknown_scheme("list", name)),
-            _ => remote::list(name, options),
+    /// Keeps ranges of remote objects in a cache.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Opens an object.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], [`ErrorKind::Denied`], [`ErrorKind::NotSupported`] for unknown schemes and for what is
+    /// not an object, and errors of system, network and servers.
+    pub fn open(&self, name: &str) -> Result<Arc<dyn ByteSource>> {
+        match (local_path(name), &self.cache) {
+            (Some(path), _) => Ok(Arc::new(FileSource::open(path)?)),
+            (None, _) if !is_xrootd(name) && !remote::is_remote(name) => Err(unknown_scheme("open", name)),
+            (None, Some(cache)) => cache.open_object(name, &self.options),
+            (None, None) if is_xrootd(name) => Ok(Arc::new(xrootd::open(name, &xrootd_options(&self.options))?)),
+            (None, None) => remote::open(name, &self.options),
+        }
+    }
+
+    /// Creates an object, or replaces an existing one at commit.
+    ///
+    /// # Errors
+    /// As [`Storage::open`].
+    pub fn create(&self, name: &str) -> Result<Box<dyn ByteSink>> {
+        match local_path(name) {
+            Some(path) => Ok(Box::new(FileSink::create(path)?)),
+            None if is_xrootd(name) => Ok(Box::new(xrootd::create(name, &xrootd_options(&self.options))?)),
+            None if remote::is_remote(name) => remote::create(name, &self.options),
+            None => Err(unknown_scheme("create", name)),
+        }
+    }
+
+    /// The objects and folders in a folder of a store or server, in order of their names; for the URL of an object, the
+    /// object.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for local paths and for `http` and
+    /// `https`, which have no listings; errors of network and servers.
+    pub fn list(&self, name: &str) -> Result<Vec<Entry>> {
+        if !is_xrootd(name) {
+            return match local_path(name) {
+                None if !remote::is_remote(name) => Err(unknown_scheme("list", name)),
+                _ => remote::list(name, &self.options),
+            };
+        }
+        let (base, query) = name.split_once('?').map_or((name, ""), |(base, query)| (base, query));
+        let base = base.trim_end_matches('/');
+        let url = |entry: &xrootd::Entry| {
+            let (slash, mark) = (if entry.is_directory { "/" } else { "" }, if query.is_empty() { "" } else { "?" });
+            format!("{base}/{}{slash}{mark}{query}", entry.name)
         };
+        let entry =
+            |entry: xrootd::Entry| Entry { url: url(&entry), size: (!entry.is_directory).then_some(entry.size_bytes) };
+        Ok(xrootd::list(name, &xrootd_options(&self.options))?.into_iter().map(entry).collect())
     }
-    let (base, query) = name.split_once('?').map_or((name, ""), |(base, query)| (base, query));
-    let base = base.trim_end_matches('/');
-    let url = |entry: &xrootd::Entry| {
-        let (slash, mark) = (if entry.is_directory { "/" } else { "" }, if query.is_empty() { "" } else { "?" });
-        format!("{base}/{}{slash}{mark}{query}", entry.name)
-    };
-    let entry =
-        |entry: xrootd::Entry| Entry { url: url(&entry), size: (!entry.is_directory).then_some(entry.size_bytes) };
-    Ok(xrootd::list(name, &xrootd_options(options))?.into_iter().map(entry).collect())
 }
 
 fn xrootd_options(options: &Options) -> xrootd::Options {
@@ -138,7 +159,7 @@ mod tests {
 
     #[test]
     fn unknown_schemes_are_errors() {
-        let error = open("x-y+z.1://user:secret@a/b", &Options::default(), None).unwrap_err();
+        let error = Storage::default().open("x-y+z.1://user:secret@a/b").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotSupported);
         assert!(error.to_string().starts_with("cannot open x-y+z.1://a/b: its scheme is not supported"), "{error}");
     }

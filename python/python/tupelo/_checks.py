@@ -1,14 +1,12 @@
 """Checks of strings: names, descriptions and paths."""
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from . import _core
 from ._messages import short_repr
 from .errors import InvalidArgumentError, UnsupportedError
-
-_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check_text(text: object, what: str) -> str:
@@ -53,16 +51,39 @@ def check_mapping(texts: object, what: str) -> dict[str, Any]:
 
 
 def check_path(path: object) -> str:
-    """The name of a local file; in strings ``~`` is the home directory of the user.
+    """The name of a file or its URL; in strings ``~`` is the home directory of the user.
 
-    Raises `InvalidArgumentError` for invalid file names and `UnsupportedError` for remote files.
+    Raises `InvalidArgumentError` for invalid file names.
     """
     if not isinstance(path, str | os.PathLike):
         raise InvalidArgumentError(f"expected a file name as a string or a path, not {short_repr(path)}")
     name = check_text(os.fspath(path), "the name of the file")
-    if _REMOTE.match(name):
-        raise UnsupportedError(f"{name}: only local files are supported; copy it to a local disk first")
     return os.path.expanduser(name) if isinstance(path, str) else name
+
+
+def check_local_path(path: object) -> str:
+    """The same for a file that must be local.
+
+    Also raises `UnsupportedError` for URLs.
+    """
+    name = check_path(path)
+    if _core.is_remote(name):
+        raise UnsupportedError(f"{_core.display_name(name)}: only a local file is supported here")
+    return name
+
+
+def storage(options: object, cache: object) -> "_core.Storage | None":
+    """The storage for the keywords ``storage_options`` and ``cache``; None for the defaults.
+
+    Raises `InvalidArgumentError` for other types and `UnsupportedError` for unknown options.
+    """
+    given = check_mapping(options, "storage_options")
+    if cache is not None and not isinstance(cache, str | os.PathLike):
+        raise InvalidArgumentError(f"expected cache as the path of a directory, not {short_repr(cache)}")
+    if not given and cache is None:
+        return None
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+    return _core.Storage(texts, None if cache is None else os.path.expanduser(os.fspath(cache)))
 
 
 def file_and_ntuple(path: object) -> tuple[str, str] | None:
@@ -75,7 +96,7 @@ def file_and_ntuple(path: object) -> tuple[str, str] | None:
 
 def absolute_path(path: str) -> str:
     """A path that stays valid when the working directory changes."""
-    if not path or os.path.isabs(path):
+    if not path or os.path.isabs(path) or _core.is_remote(path):
         return path
     # Not normalized: after a symbolic link, `..` cannot be resolved textually.
     return os.path.join(os.getcwd(), path)

@@ -42,12 +42,18 @@ class InputNtuple(NamedTuple):
         """The file name as given, or its absolute path if the working directory has changed."""
         return self.path if absolute_path(self.path) == self.absolute_path else self.absolute_path
 
+    @property
+    def shown_path(self) -> str:
+        """The file name as given, without credentials."""
+        return _core.display_name(self.path)
 
-def resolve(files: Files) -> list[InputNtuple]:
+
+def resolve(files: Files, remote: "_core.Storage | None" = None) -> list[InputNtuple]:
     """The files in order, each with its ntuple and ranges of entries.
 
     In strings ``*``, ``?``, ``[…]``, ``{…,…}`` and ``**`` (any directories) are wildcards, unless a file of that name
-    exists; matches are sorted. A `pathlib.Path` is always a file name. ``~`` is the home directory.
+    exists; matches are sorted. A `pathlib.Path` is always a file name. ``~`` is the home directory. Remote folders are
+    listed with the options of ``remote``.
 
     Raises `MissingFileError` for a pattern without matches and `InvalidArgumentError` for other arguments.
     """
@@ -58,9 +64,9 @@ def resolve(files: Files) -> list[InputNtuple]:
         where = files.file_path if name is None else f"{files.file_path}:{name}"
         raise InvalidArgumentError(f"{short_repr(files)} is an open object; give the file name instead: {where!r}")
     if isinstance(files, str | os.PathLike):
-        return _resolve_one(files)
+        return _resolve_one(files, None, remote)
     if isinstance(files, Mapping):
-        return [place for path, inside in files.items() for place in _resolve_one(path, inside)]
+        return [place for path, inside in files.items() for place in _resolve_one(path, inside, remote)]
     if not isinstance(files, Iterable):
         raise InvalidArgumentError(
             f"expected files as strings, paths, {{path: name}} or a list of these, not {short_repr(files)}"
@@ -69,34 +75,37 @@ def resolve(files: Files) -> list[InputNtuple]:
     for one in files:
         if not isinstance(one, str | os.PathLike | Mapping | InputNtuple):
             raise InvalidArgumentError(f"expected a file as a string, a path or {{path: name}}, not {short_repr(one)}")
-        found += resolve(one)
+        found += resolve(one, remote)
     return found
 
 
-def resolve_whole_files(files: Files) -> list[InputNtuple]:
+def resolve_whole_files(files: Files, remote: "_core.Storage | None" = None) -> list[InputNtuple]:
     """The same, for all entries of the files.
 
     Also raises `InvalidArgumentError` for steps.
     """
-    found = resolve(files)
+    found = resolve(files, remote)
     for place in found:
         if place.steps is not None:
-            raise InvalidArgumentError(f"{place.path}: whole files are read here; remove 'steps'")
+            raise InvalidArgumentError(f"{place.shown_path}: whole files are read here; remove 'steps'")
     return found
 
 
-def _resolve_one(where: str | os.PathLike[str], inside: NtupleSpec = None) -> list[InputNtuple]:
+def _resolve_one(
+    where: str | os.PathLike[str], inside: NtupleSpec, remote: "_core.Storage | None"
+) -> list[InputNtuple]:
     path = check_path(where)
     name, steps = _parse_spec(path, inside)
     if name is not None:
         check_name(name)
     elif isinstance(where, str):
         path, name = _core.parse_location(path)
-    found = _core.matching_paths(path) if isinstance(where, str) else None
+    found = _core.matching_files(path, remote) if isinstance(where, str) else None
     if found is None:
         return [InputNtuple(path, absolute_path(path), name, steps)]
     if not found:
-        raise MissingFileError(f"no file matches {path!r} in {os.getcwd()}")
+        place = "" if _core.is_remote(path) else f" in {os.getcwd()}"
+        raise MissingFileError(f"no file matches {_core.display_name(path)!r}{place}")
     return [InputNtuple(each, absolute_path(each), name, steps) for each in found]
 
 
@@ -142,6 +151,6 @@ def entry_ranges(place: InputNtuple, num_entries: int) -> list[tuple[int, int]]:
     for start, stop in place.steps:
         if stop > num_entries:
             raise InvalidArgumentError(
-                f"{place.path}: the step [{start}, {stop}] ends past the last of {num_entries} entries"
+                f"{place.shown_path}: the step [{start}, {stop}] ends past the last of {num_entries} entries"
             )
     return list(place.steps)

@@ -46,18 +46,22 @@ class NtupleLocation:
     """The location of an ntuple, from which it can be reopened; this is what gets pickled."""
 
     file_path: str
+    """The file for messages, without credentials."""
     names: tuple[str, ...]
     """Its path in the file, then, for an attribute set, the set's name."""
     page_checksums: bool
     memory_budget: int | None
     metrics: bool
     absolute_path: str | None
-    """The absolute path of the file when it was opened; None for a file object, which cannot be reopened."""
+    """The absolute path or the URL of the file when it was opened; None for a file object, which cannot be reopened."""
+    storage: "_core.Storage | None" = None
+    """Options and cache of a remote file."""
 
     def open(self) -> "_core.Ntuple":
         """Opens the ntuple, in any process."""
         path = self.file_path if self.absolute_path is None else self.absolute_path
-        core = _core.File(path, self.page_checksums, self.memory_budget, self.metrics).ntuple(self.names[0])
+        file = _core.File(path, self.page_checksums, self.memory_budget, self.metrics, self.storage)
+        core = file.ntuple(self.names[0])
         for name in self.names[1:]:
             core = core.attribute_set(name)
         return core

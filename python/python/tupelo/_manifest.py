@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from . import _core, reading
-from ._checks import check_path
+from ._checks import check_local_path, storage
 from ._files import Files, InputNtuple, Steps, resolve_whole_files
 from ._messages import short_repr
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError, UnsupportedError
@@ -19,13 +19,20 @@ Source = Mapping[str, Any] | str | os.PathLike[str]
 """A manifest, or the path of its file."""
 
 
-def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+def index(
+    files: Files,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
     """Creates a manifest, with which `partitions`, `dask` and `dask_dataframe` need not open files.
 
     ``files`` are those of `partitions`. The manifest is a dict of numbers, strings and lists. With ``output`` it is
     also written to that file as JSON, like the command ``tupelo index``. For each file it has ``uri``, ``ntuple``,
     ``size_bytes``, ``identity``, ``entries``, ``clusters`` (first entry, number of entries, stored bytes),
     ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
+    ``storage_options`` and ``cache`` are those of `open`; they are not part of the manifest.
 
     Raises the errors of `open` for the first file that cannot be read.
 
@@ -36,17 +43,18 @@ def index(files: Files, output: str | os.PathLike[str] | None = None) -> dict[st
     >>> manifest["files"][0]["ntuple"], manifest["files"][0]["entries"], manifest["schemas"][0]["fields"]
     ('Events', 2, [['x', 'double']])
     """
-    manifest, text = build(resolve_whole_files(files))
+    remote = storage(storage_options, cache)
+    manifest, text = build(resolve_whole_files(files, remote), remote)
     if output is not None:
         Path(output).write_text(text + "\n", encoding="utf-8")
     return manifest
 
 
-def build(found: Iterable[InputNtuple]) -> tuple[dict[str, Any], str]:
+def build(found: Iterable[InputNtuple], remote: "_core.Storage | None" = None) -> tuple[dict[str, Any], str]:
     """The manifest of files, and its JSON."""
     core = _core.Manifest()
     for place in found:
-        file = reading.reopen(place.path_from_here, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
+        file = reading.reopen(place.path_from_here, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote)
         # Opening by name warns of fields that cannot be read.
         core.add((file.only() if place.name is None else file[place.name])._core)
     text = core.to_json()
@@ -64,7 +72,7 @@ def load(source: Source) -> dict[str, Any]:
     elif isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         try:
-            manifest = json.loads(Path(check_path(source)).read_text(encoding="utf-8"))
+            manifest = json.loads(Path(check_local_path(source)).read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise MissingFileError(f"manifest {name} does not exist; `tupelo index` creates one") from error
         except ValueError as error:
@@ -92,8 +100,9 @@ def select_files(manifest: dict[str, Any], files: Iterable[InputNtuple]) -> tupl
     found: list[dict[str, Any]] = []
     steps: list[Steps] = []
     for path, absolute_path, name, own in files:
-        # Without `.` and `//`, as the engine writes it.
-        uri = str(Path(absolute_path))
+        # Without `.` and `//`, or without credentials, as the engine writes it.
+        is_remote = _core.is_remote(absolute_path)
+        uri = _core.display_name(absolute_path) if is_remote else str(Path(absolute_path))
         fits = [file for file in of_uri.get(uri, []) if name in (None, file["ntuple"])]
         if not fits:
             what = path if name is None else f"{path}:{name}"

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from . import _arrow, _field_sets, _hist, _polars, _progress, _select
 from ._awkward import AwkwardOptions
+from ._checks import storage
 from ._files import Files, InputNtuple, entry_ranges, resolve
 from ._libraries import to_library
 from ._locations import Report
@@ -324,11 +325,13 @@ class FileSequence:
     """The ntuples of many files, opened one after the other, and what to read from each."""
 
     def __init__(self, files: Any, options: Mapping[str, Any]) -> None:
+        remote = storage(options["storage_options"], options["cache"])
         is_one = isinstance(files, str | Mapping | Ntuple) or not isinstance(files, Iterable)
         self.places: list[Any] = []
         """The files, each an `InputNtuple` or an `Ntuple`."""
         for one in [files] if is_one else files:
-            self.places += [one] if isinstance(one, Ntuple) else resolve(one)
+            self.places += [one] if isinstance(one, Ntuple) else resolve(one, remote)
+        self._remote = remote
         self.opening: dict[str, Any] = {name: options[name] for name in FileOptions.__annotations__}
         """The `FileOptions`."""
         self.opening["memory_budget"] = parse_optional_bytes("memory_budget", self.opening["memory_budget"])
@@ -433,7 +436,10 @@ class FileSequence:
     def _open(self, place: InputNtuple) -> Ntuple | None:
         """Opens a file; None if it has no such ntuple and ``allow_missing`` is set."""
         try:
-            file = reopen(place.path_from_here, self.opening["page_checksums"], self.opening["memory_budget"], False)
+            opening = self.opening
+            file = reopen(
+                place.path_from_here, opening["page_checksums"], opening["memory_budget"], False, self._remote
+            )
             return file.only() if place.name is None else file[place.name]
         except MissingFileError:
             raise

@@ -41,12 +41,12 @@ class OpenNtuple:
 class OpenFile:
     """The state of a file being written; it outlives its `tupelo.writing.WritableFile` and has no reference to it."""
 
-    def __init__(self, path: str, update: bool) -> None:
-        self.path = path
+    def __init__(self, path: str, update: bool, remote: "_core.Storage | None" = None) -> None:
+        self.path = _core.display_name(path)
         self.is_update = update
         # Remains valid when the working directory changes.
         self.absolute_path = absolute_path(path)
-        self.core: _core.FileWriter | None = _core.FileWriter(self.absolute_path, update)
+        self.core: _core.FileWriter | None = _core.FileWriter(self.absolute_path, update, remote)
         """The writer of the engine; None once the file is closed or discarded."""
         self.ntuples: dict[str, OpenNtuple] = {}
         """Ntuples being written, by path."""
@@ -184,7 +184,7 @@ _open_files: "weakref.WeakValueDictionary[str, WriterHandle]" = weakref.WeakValu
 """The files being written, by real path."""
 
 
-def open_for_writing(path: str, update: bool) -> WriterHandle:
+def open_for_writing(path: str, update: bool, remote: "_core.Storage | None" = None) -> WriterHandle:
     """Opens a file for writing and ends an earlier writer of this process; see `tupelo.recreate`.
 
     Raises `InvalidArgumentError` if the earlier writer cannot be discarded, and the errors of opening the file.
@@ -192,7 +192,7 @@ def open_for_writing(path: str, update: bool) -> WriterHandle:
     real = os.path.realpath(path)
     if (earlier := _open_files.get(real)) is not None:
         earlier.opened.yield_to_new_writer(path, update)
-    hold = WriterHandle(OpenFile(path, update))
+    hold = WriterHandle(OpenFile(path, update, remote))
     _open_files[real] = hold
     return hold
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict
 import pyarrow as pa
 
 from . import _arrow, _core, _field_sets, _manifest, _select
+from ._checks import storage
 from ._files import Files, InputNtuple, Steps, entry_ranges, resolve
 from ._libraries import Library, to_library
 from ._locations import NtupleLocation
@@ -92,6 +93,8 @@ class Partition:
     """Selects entries; see `Ntuple.arrays`."""
     aliases: tuple[tuple[str, str], ...] = ()
     """Pairs of alias and expression."""
+    storage: "_core.Storage | None" = None
+    """Options and cache of a remote file."""
     schema: Any = None
     """The `pyarrow.Schema` of a union of fields, some of which the file may lack; else None."""
 
@@ -133,9 +136,9 @@ class Partition:
             found = os.stat(self.uri)
             state = found.st_ino, found.st_size, found.st_mtime_ns
         except OSError:
-            # Opening the file gives a better error.
+            # Opening the file gives a better error. A remote file that changed is an error when it is read.
             state = (0, 0, 0)
-        return _opened(self.uri, self.name, self.identity, self.page_checksums, self.memory_budget, state)
+        return _opened(self.uri, self.name, self.identity, self.page_checksums, self.memory_budget, self.storage, state)
 
     def _read(self) -> tuple[Any, Any]:
         """A `pyarrow.RecordBatch` whose schema does not depend on the values, and its entry numbers."""
@@ -191,17 +194,20 @@ def _opened(
     identity: str,
     page_checksums: bool,
     memory_budget: int | None,
+    remote: "_core.Storage | None",
     state: tuple[int, int, int],
 ) -> Ntuple:
     """Opens an ntuple; ``state`` invalidates the cache when the file changes."""
-    core = _core.File(uri, page_checksums, memory_budget, False).ntuple(name)
+    core = _core.File(uri, page_checksums, memory_budget, False, remote).ntuple(name)
     if (found := core.identity()) != identity:
+        shown = _core.display_name(uri)
         raise ChangedFileError(
-            f"{uri}: ntuple '{name}' has changed since the partitions were planned: its identity is {found}, not "
+            f"{shown}: ntuple '{name}' has changed since the partitions were planned: its identity is {found}, not "
             f"{identity}; plan again, and recreate the manifest if you use one"
         )
     # The warnings were issued while planning.
-    return Ntuple(core, NtupleLocation(uri, (name,), page_checksums, memory_budget, False, uri), is_quiet=True)
+    place = NtupleLocation(_core.display_name(uri), (name,), page_checksums, memory_budget, False, uri, remote)
+    return Ntuple(core, place, is_quiet=True)
 
 
 class PartitionOptions(TypedDict, total=False):
@@ -221,6 +227,8 @@ class PartitionOptions(TypedDict, total=False):
     page_checksums: bool
     memory_budget: int | str | None
     binary_strings: bool
+    storage_options: Mapping[str, object] | None
+    cache: str | os.PathLike[str] | None
 
 
 def partitions(
@@ -240,6 +248,8 @@ def partitions(
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
     binary_strings: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+    cache: str | os.PathLike[str] | None = None,
 ) -> list[Partition]:
     """Divides the entries of many files into ranges that any process can read; see `Partition`.
 
@@ -260,8 +270,9 @@ def partitions(
     Fields of the same name must have the same Arrow type in all files: ``std::vector<float>`` and
     ``ROOT::VecOps::RVec<float>`` are equal. ``expressions``, ``cut`` and ``aliases`` are those of `Ntuple.arrays`; the
     first file is opened to determine their types. Every file must have their fields: unlike in `iterate`,
-    ``fields="union"`` does not fill missing fields in ``expressions``. ``page_checksums`` and ``memory_budget`` are
-    those of `open`, ``binary_strings`` that of `Ntuple.iterate`.
+    ``fields="union"`` does not fill missing fields in ``expressions``. ``page_checksums``,
+    ``memory_budget``, ``storage_options`` and ``cache`` are those of `open`, ``binary_strings`` that of
+    `Ntuple.iterate`.
 
     Raises `InvalidArgumentError` with the difference if files differ in the selected fields, and for open ntuples; the
     errors of `open`.
@@ -292,6 +303,8 @@ def partitions(
         page_checksums=page_checksums,
         memory_budget=memory_budget,
         binary_strings=binary_strings,
+        storage_options=storage_options,
+        cache=cache,
     )
     return made.partitions
 
@@ -314,10 +327,14 @@ def plan(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Plan:
         raise InvalidArgumentError("no input: give files or a manifest")
     fields = how.get("fields", "common")
     _field_sets.check(fields)
-    found = [] if files is None else resolve(files)
+    remote = storage(how.get("storage_options"), how.get("cache"))
+    found = [] if files is None else resolve(files, remote)
     steps: list[Steps] = [place.steps for place in found]
     if source is None:
-        manifest, _ = _manifest.build(found)
+        manifest, _ = _manifest.build(found, remote)
+        # The manifest has no credentials.
+        for place, file in zip(found, manifest["files"], strict=True):
+            file["uri"] = place.absolute_path if _core.is_remote(place.absolute_path) else file["uri"]
     else:
         manifest = _manifest.load(source)
         steps = [None] * len(manifest["files"])
@@ -348,6 +365,7 @@ def plan(files: Files | None = None, **how: "Unpack[PartitionOptions]") -> Plan:
             computed,
             _select.cut(how.get("cut")),
             tuple(_select.aliases(how.get("aliases"))),
+            remote,
             choice.union,
         )
         place = InputNtuple(file["uri"], file["uri"], None, own)

@@ -1,6 +1,7 @@
 """The keywords that the reading functions share: their types, their defaults, and their place in signatures."""
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, SupportsIndex, TypedDict, TypeVar
 
@@ -43,6 +44,8 @@ class FileOptions(TypedDict, total=False):
     allow_missing: bool
     page_checksums: bool
     memory_budget: int | str | None
+    storage_options: Mapping[str, object] | None
+    cache: str | os.PathLike[str] | None
 
 
 class ManyArrayOptions(ArrayOptions, FileOptions, total=False):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from . import _cast, _conversion, _core, _progress, _select
-from ._checks import absolute_path, check_name, check_path, file_and_ntuple
+from ._checks import absolute_path, check_name, check_path, file_and_ntuple, storage
+from ._locations import NtupleLocation
 from ._messages import short_repr
 from ._progress import Progress
 from ._write_options import WriteOptions
@@ -102,7 +103,7 @@ def copy(
     core: "_core.Ntuple",
     request: _select.Request,
     path: str | os.PathLike[str],
-    source: str | None,
+    source: NtupleLocation,
     name: str | None,
     options: Mapping[str, Any],
     progress: Progress,
@@ -120,12 +121,12 @@ def copy(
             f"{short_repr(path)} names a file and an ntuple; use the path {file_path!r} and name={inside!r}"
         )
     target = check_path(path)
-    # A file object has no path that could be overwritten.
-    if source is not None and os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
-        raise InvalidArgumentError(f"{target} is the input file; copy the ntuple to another file")
+    if _is_same_file(target, source.absolute_path):
+        raise InvalidArgumentError(f"{_core.display_name(target)} is the input file; copy the ntuple to another file")
     if name is not None:
         check_name(name)
     own = dict(options)
+    remote = storage(own.pop("storage_options", None), None) or source.storage
     described = {key: own.pop(key) for key in ("description", "encodings", "compressions") if key in own}
     known = WriteOptions.__dataclass_fields__
     for option in own:
@@ -138,7 +139,7 @@ def copy(
     writing = WriteOptions(**(checkpoints | own)).options(**described)
     total = request.entry_stop - request.entry_start
     with _progress.report_progress(progress) as tell:
-        file = _core.FileWriter(absolute_path(target), False)
+        file = _core.FileWriter(absolute_path(target), False, remote)
         try:
             tell(0, total)
             silent = _progress.is_silent(progress)
@@ -149,6 +150,13 @@ def copy(
             file.abort()
             raise
     return entries
+
+
+def _is_same_file(target: str, source: str | None) -> bool:
+    # A file object has no path that could be overwritten.
+    if source is None or target == source:
+        return source is not None
+    return os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source)
 
 
 class NtupleWithColumns:

@@ -491,7 +491,7 @@ class Ntuple(Fields):
         self._check_is_cut(cut, aliases)
         chosen = {"aliases": aliases, "entry_start": entry_start, "entry_stop": entry_stop}
         request = self._request(fields, cut, chosen)
-        return copy(self._core, request, path, self._location.absolute_path, name, options, progress)
+        return copy(self._core, request, path, self._location, name, options, progress)
 
     def _check_is_cut(self, cut: object, aliases: Mapping[str, str] | None) -> None:
         """Raises `InvalidArgumentError` for a cut that names fields, as the first argument of `arrays` does."""

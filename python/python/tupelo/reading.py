@@ -1,6 +1,5 @@
 """Opening files."""
 
-import glob
 import io
 import os
 import sys
@@ -8,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _core, _html
-from ._checks import absolute_path, check_name, check_path
+from ._checks import absolute_path, check_name, check_path, storage
 from ._locations import NtupleLocation
 from ._messages import short_repr
 from ._sizes import parse_optional_bytes
@@ -28,6 +27,8 @@ def open(
     page_checksums: bool = _core.DEFAULT_PAGE_CHECKSUMS,
     memory_budget: int | str | None = None,
     metrics: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+    cache: str | os.PathLike[str] | None = None,
 ) -> "File | Ntuple | Field":
     """Opens a ROOT file, an ntuple in it, or a field of an ntuple.
 
@@ -45,10 +46,17 @@ def open(
 
     ``metrics`` collects statistics for `Ntuple.metrics`.
 
+    A URL of the schemes ``http``, ``https``, ``s3``, ``gs``, ``az``, ``abfs``, ``root`` or ``roots`` is a remote file.
+    ``storage_options`` are its credentials, endpoints and limits by name, such as ``{"anonymous": True}`` or
+    ``{"aws_endpoint_url": "https://s3.example.org"}``; without them, they come from the environment, as for other
+    programs. ``cache`` is a directory that keeps fetched ranges, up to 10 GiB. Both are pickled with the `File` and its
+    ntuples; errors and names do not show them.
+
     Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `NotFoundError` (a `KeyError`) with
     similar names if it has no such ntuple, `InvalidArgumentError` if the name is that of another object or if a pattern
     matches several files (use `iterate`, `concatenate`, `hist`, `scan` or `partitions`), `CorruptError` for a damaged
-    file or one that is not a ROOT file, and `UnsupportedError` for remote files.
+    file or one that is not a ROOT file, `UnsupportedError` for unknown schemes and options, and `StorageError` (an
+    `OSError`) for errors of the network and of servers, after retries.
 
 
     >>> import tupelo
@@ -62,6 +70,7 @@ def open(
     """
     name: str | None = None
     budget = parse_optional_bytes("memory_budget", memory_budget)
+    remote = storage(storage_options, cache)
     if (fsspec := sys.modules.get("fsspec")) is not None and isinstance(where, fsspec.core.OpenFile):
         raise InvalidArgumentError(f"{short_repr(where)} is not open; pass the result of its method open()")
     if hasattr(where, "read"):
@@ -75,12 +84,13 @@ def open(
         path = check_path(where)
         if isinstance(where, str):
             path, name = _core.parse_location(path)
-            if glob.has_magic(path) and not os.path.exists(path) and (found := glob.glob(path, recursive=True)):
+            if found := _core.matching_files(path, remote):
+                pattern = _core.display_name(path)
                 raise InvalidArgumentError(
-                    f"{path!r} matches {len(found)} files, but open() takes one; use tupelo.iterate, "
+                    f"{pattern!r} matches {len(found)} files, but open() takes one; use tupelo.iterate, "
                     "tupelo.concatenate or tupelo.partitions"
                 )
-    file = reopen(path, page_checksums, budget, metrics)
+    file = reopen(path, page_checksums, budget, metrics, remote)
     return file if name is None else _named(file, name)
 
 
@@ -119,9 +129,11 @@ class File(Mapping[str, Ntuple]):
         memory_budget: int | None = None,
         metrics: bool = False,
         absolute_path: str | None = None,
+        remote: "_core.Storage | None" = None,
     ) -> None:
         self._absolute_path = absolute_path
-        """The absolute path of the file when it was opened; None for a file object."""
+        """The absolute path or the URL of the file when it was opened; None for a file object."""
+        self._storage = remote
         self._open_core: _core.File | None = core
         self._file_path = file_path
         self._page_checksums = page_checksums
@@ -130,7 +142,7 @@ class File(Mapping[str, Ntuple]):
 
     @property
     def file_path(self) -> str:
-        """The path of the file, as given to `open`."""
+        """The path of the file, as given to `open`, or its URL without credentials."""
         return self._file_path
 
     @property
@@ -168,7 +180,7 @@ class File(Mapping[str, Ntuple]):
         except Exception as error:
             self._raise_if_other_class(name, error)
             raise
-        how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path
+        how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path, self._storage
         return Ntuple(core, NtupleLocation(self._file_path, (name,), *how))
 
     def only(self) -> Ntuple:
@@ -227,7 +239,7 @@ class File(Mapping[str, Ntuple]):
     def __reduce__(self) -> tuple[object, ...]:
         if self._absolute_path is None:
             raise InvalidArgumentError(f"{self._file_path} is read from a file object and cannot be pickled")
-        return reopen, (self._absolute_path, self._page_checksums, self._memory_budget, self._metrics)
+        return reopen, (self._absolute_path, self._page_checksums, self._memory_budget, self._metrics, self._storage)
 
     @property
     def _core(self) -> "_core.File":
@@ -236,10 +248,17 @@ class File(Mapping[str, Ntuple]):
         return self._open_core
 
 
-def reopen(path: str, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:
-    """Opens a path; `open` and unpickling call it."""
-    core = _core.File(path, page_checksums, memory_budget, metrics)
-    return File(core, path, page_checksums, memory_budget, metrics, absolute_path(path))
+def reopen(
+    path: str,
+    page_checksums: bool,
+    memory_budget: int | None,
+    metrics: bool,
+    remote: "_core.Storage | None" = None,
+) -> File:
+    """Opens a path or URL; `open` and unpickling call it."""
+    core = _core.File(path, page_checksums, memory_budget, metrics, remote)
+    name = _core.display_name(path)
+    return File(core, name, page_checksums, memory_budget, metrics, absolute_path(path), remote)
 
 
 def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, metrics: bool) -> File:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from . import _arrow, _conversion, _core
-from ._checks import check_name, check_path, file_and_ntuple
+from ._checks import check_name, check_path, file_and_ntuple, storage
 from ._messages import short_repr
 from ._open_files import OpenFile, OpenNtuple, WriterHandle, open_for_writing
 from ._open_files import abort as give_up
@@ -34,6 +34,7 @@ def recreate(
     checkpoint_bytes: int | str | None = _core.DEFAULT_CHECKPOINT_BYTES,
     checkpoint_clusters: int | None = None,
     checkpoint_seconds: float | None = _core.DEFAULT_CHECKPOINT_SECONDS,
+    storage_options: Mapping[str, object] | None = None,
 ) -> "WritableFile":
     """Creates a ROOT file; an existing one is replaced.
 
@@ -52,6 +53,9 @@ def recreate(
     it; a `TupeloWarning` names that file. ``sys.exit()`` and the end of a generator within the block also discard the
     file, with a message.
 
+    ``path`` may be a URL of a store, an XRootD server, or an HTTP server that accepts ``PUT``; ``storage_options`` are
+    those of `open`. A remote file has no checkpoints: it appears when it is closed, or, after an error, not at all.
+
     A process can have one writer for each file. If an earlier writer was not closed, `recreate` discards it with a
     message on the standard error stream, and its next call raises an error. `update` discards an earlier writer only if
     it has written nothing or its last call failed, and otherwise raises an error; use `abort` to discard it. Both raise
@@ -66,10 +70,10 @@ def recreate(
     >>> tupelo.open("recreate.root:dir/Events").arrays().tolist()
     [{'x': 1.5, 'names': 'a'}, {'x': 2.5, 'names': 'b'}]
     """
-    storage = WriteOptions(
+    options = WriteOptions(
         compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
     )
-    return WritableFile(path, False, storage)
+    return WritableFile(path, False, options, storage(storage_options, None))
 
 
 def update(
@@ -90,7 +94,8 @@ def update(
     writers of the same file.
 
     Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `CorruptError` if it is not a complete
-    ROOT file, and `InvalidArgumentError` for invalid options and for a file that is being written.
+    ROOT file, and `InvalidArgumentError` for invalid options and for a file that is being written;
+    `UnsupportedError` for a remote file.
 
     >>> import tupelo
     >>> with tupelo.recreate("update.root") as file:
@@ -103,10 +108,10 @@ def update(
     >>> tupelo.open("update.root:a").arrays()["x"].tolist()
     [1, 3, 4]
     """
-    storage = WriteOptions(
+    options = WriteOptions(
         compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
     )
-    return WritableFile(path, True, storage)
+    return WritableFile(path, True, options)
 
 
 def abort(path: str | os.PathLike[str]) -> str | None:
@@ -139,7 +144,13 @@ class WritableFile:
     file stays open as long as it or one of its `NtupleWriter`s is referenced.
     """
 
-    def __init__(self, path: str | os.PathLike[str], update: bool, storage: WriteOptions) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        update: bool,
+        options: WriteOptions,
+        remote: "_core.Storage | None" = None,
+    ) -> None:
         # First, so that a file that could not be opened counts as closed.
         self._hold: WriterHandle | None = None
         self._writers: dict[str, NtupleWriter] = {}
@@ -149,10 +160,11 @@ class WritableFile:
             raise InvalidArgumentError(
                 f"{short_repr(path)} names a file and an ntuple; use {function}({file_path!r}) and file[{name!r}] = …"
             )
-        self._path = check_path(path)
-        self._storage = storage
-        storage.options()  # Report invalid options before creating a file.
-        self._hold = open_for_writing(self._path, update)
+        file_path = check_path(path)
+        self._path = _core.display_name(file_path)
+        self._options = options
+        options.options()  # Report invalid options before creating a file.
+        self._hold = open_for_writing(file_path, update, remote)
 
     if not TYPE_CHECKING:  # Type checkers reject other attributes anyway.
 
@@ -163,7 +175,7 @@ class WritableFile:
 
     @property
     def file_path(self) -> str:
-        """The file name as given."""
+        """The file name as given, or the URL without credentials."""
         return self._path
 
     def keys(self) -> list[str]:
@@ -251,7 +263,7 @@ class WritableFile:
         own = WriteOptions(
             compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
         )
-        inner = core.append(name, own.over(self._storage).options())
+        inner = core.append(name, own.over(self._options).options())
         return self._register_writer(name, inner, inner.arrow_schema(), None)
 
     def mkrntuple(
@@ -314,7 +326,7 @@ class WritableFile:
         )
         # Before the data are accessed: a stream can be read only once.
         text = "" if description is None else description
-        options = own.over(self._storage).options(text, encodings, compressions, projections)
+        options = own.over(self._options).options(text, encodings, compressions, projections)
         schema, tables = schema_and_data(what)
         schema = _conversion.normalize_schema(schema)
         if description is None:

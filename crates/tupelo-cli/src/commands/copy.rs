@@ -5,12 +5,13 @@ use std::ops::{ControlFlow, Range};
 use tupelo::dataset::find;
 use tupelo::ops::copy::{Copier, check_alike};
 use tupelo::reader::{Location, Read};
+use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
 use tupelo::{File, FileWriter};
 
 use super::EntryRange;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
-use super::target::{Onto, Storage, Target, summarise};
+use super::target::{NtupleOptions, Onto, Target, summarise};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     condition: super::Condition,
     #[command(flatten)]
-    storage: Storage,
+    ntuple: NtupleOptions,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -76,17 +77,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         let missing = Failure::usage(format_args!("{output} is the only file: copy needs an input and an output"));
         return Err(missing.with_hint("tupelo copy IN... OUT"));
     }
-    let locations = find(inputs)?;
+    let storage = args.reading.storage()?;
+    let locations = find(inputs, storage)?;
     let source = if let [only] = inputs { Some(only.as_str()) } else { None };
     let to = args.target.locate(output, source)?;
     if let Some(repeated) = repeated(&locations) {
         console.warn(&format!("{repeated} is given more than once; its entries are copied each time"));
     }
     let inputs = Inputs::of(&locations);
-    let is_own_target = inputs.contain(&to.path);
+    let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
     let jobs = jobs(args, &locations, to.object.as_deref(), console)?;
-    args.target.write(&to.path, &inputs, |writer, interrupt| {
+    args.target.write(&to, &inputs, storage, |writer, interrupt| {
         let mut onto = Vec::with_capacity(jobs.len());
         for job in &jobs {
             onto.push(args.target.onto(writer, &job.name)?);
@@ -120,7 +122,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
             return Err(several.with_hint("select one ntuple as IN:NAME, or omit the name of the output"));
         }
         for object in names {
-            let from = Location { path: location.path.clone(), object: Some(object) };
+            let from = Location { file: location.file.clone(), object: Some(object) };
             let ntuple = file.ntuple(from.object.as_deref()).map_err(|error| super::no_ntuple(error, location))?;
             super::warn(&ntuple, console);
             let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
@@ -137,14 +139,14 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
                     jobs.push((Job { name: target, parts: vec![part] }, read));
                 }
                 None => {
-                    let first = locations[0].path.display();
+                    let first = display_name(&locations[0].file);
                     let other = Failure::usage(format_args!("{}: ntuple '{target}' is not in {first}", file.name()));
                     return Err(other.with_hint(MERGE_HINT));
                 }
             }
         }
         if let Some((job, _)) = jobs.iter().find(|(job, _)| job.parts.len() <= index) {
-            let first = locations[0].path.display();
+            let first = display_name(&locations[0].file);
             let missing = format_args!("{} contains no ntuple '{}', but {first} does", file.name(), job.name);
             return Err(Failure::usage(missing).with_hint(MERGE_HINT));
         }
@@ -206,8 +208,8 @@ fn copy(
         let copier = match &mut copier {
             Some(copier) => copier,
             none => none.insert(match onto {
-                Onto::New => Copier::create(&read, file, &job.name, args.storage.options())?,
-                Onto::Existing => Copier::extend(file, &job.name, args.storage.options())?,
+                Onto::New => Copier::create(&read, file, &job.name, args.ntuple.options())?,
+                Onto::Existing => Copier::extend(file, &job.name, args.ntuple.options())?,
             }),
         };
         let mut report = |done| {

@@ -51,7 +51,7 @@ struct Choice {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find(&args.files.inputs)?;
+    let locations = find(&args.files.inputs, args.files.reading.storage()?)?;
     let inputs = Inputs::of(&locations);
     let target = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     target.map_or(Ok(()), |path| inputs.check_output(path))?;

@@ -32,7 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find(&args.inputs)?;
+    let locations = find(&args.inputs, args.reading.storage()?)?;
     let mut progress = console.progress("index", locations.len() as u64, "files");
     let mut manifest = Manifest::new();
     for (done, location) in (1..).zip(&locations) {

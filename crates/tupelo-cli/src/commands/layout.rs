@@ -43,7 +43,7 @@ fn kind(content: &Content) -> &'static str {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let location = one(&args.input)?;
+    let location = one(&args.input, args.reading.storage()?)?;
     if let Some(object) = location.object {
         return Err(Failure::usage(format_args!("layout is for whole files: remove ':{object}'")));
     }

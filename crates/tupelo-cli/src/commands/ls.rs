@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, Found};
-use tupelo::reader::Object;
+use tupelo::reader::{Location, Object};
+use tupelo::storage::{Entry, display_name};
 use tupelo::{File, Ntuple};
 
 use crate::console::Console;
@@ -45,10 +46,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut is_first = true;
-    super::for_each(&find(&args.inputs)?, console, |location| {
+    let storage = args.reading.storage()?;
+    super::for_each(&find(&args.inputs, storage)?, console, |location| {
         let mut text = console.text();
         if !std::mem::take(&mut is_first) {
             text.end_line();
+        }
+        if location.is_remote_folder() {
+            return list_folder(location, args, text, console);
         }
         let file = args.reading.open_file(location, console)?;
         let Some(name) = &location.object else { return list_objects(&file, None, args, text, console) };
@@ -58,6 +63,27 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             Err(error) => Err(super::no_ntuple(error, location)),
         }
     })
+}
+
+/// Lists a folder of a store or of an XRootD server.
+fn list_folder(location: &Location, args: &Args, mut text: Text, console: &Console) -> Result<(), Failure> {
+    let entries = args.reading.storage()?.list(&location.file).map_err(tupelo::Error::from)?;
+    let name = |url: &str| display_name(url);
+    if args.json {
+        let entry = |entry: &Entry| json!({ "url": name(&entry.url), "bytes": entry.size });
+        let entries: Value = entries.iter().map(entry).collect();
+        return console.print_json(&json!({ "folder": location.to_string(), "entries": entries }));
+    }
+    let mut table = Table::new(&["NAME", ">SIZE"]);
+    for entry in &entries {
+        let url = name(&entry.url);
+        let (folder, slash) = url.strip_suffix('/').map_or((url.as_str(), ""), |folder| (folder, "/"));
+        let last = folder.rsplit('/').next().unwrap_or(folder);
+        table.line([format!("{last}{slash}"), entry.size.map_or_else(String::new, bytes)]);
+    }
+    text.add(format!("{location}, {}", things(entries.len() as u64, "entry"))).end_line();
+    add_table(&table, &mut text);
+    console.print(&text)
 }
 
 fn is_directory(file: &File, name: &str) -> bool {

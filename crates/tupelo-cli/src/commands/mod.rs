@@ -13,15 +13,18 @@ mod verify;
 mod write;
 
 use std::collections::HashSet;
+use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use clap::Subcommand;
 use tupelo::dataset::{Chain, FieldPolicy};
 use tupelo::reader::{Location, Read};
 use tupelo::schema::Schema;
+use tupelo::storage::{self, Cache, Storage, display_name};
 use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions};
 
 pub(crate) use self::write::run as write;
@@ -87,9 +90,68 @@ struct Reading {
     /// [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_BUDGET_TEXT, hide_default_value = true)]
     memory_budget: Bytes,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Options of all commands that read or write remote files.
+#[derive(Debug, clap::Args)]
+struct Remote {
+    /// Option of remote files, such as anonymous=true or aws_endpoint_url=https://s3.example.org; may be repeated (see
+    /// docs/guide/remote.md)
+    #[arg(long = "storage-option", value_name = "NAME=VALUE")]
+    options: Vec<StorageOption>,
+    /// Keep fetched ranges of remote files in this directory, up to 10 GiB
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    #[arg(skip)]
+    storage: OnceLock<Storage>,
+}
+
+/// A value of `--storage-option`. The value may be a secret.
+#[derive(Clone)]
+struct StorageOption(String, String);
+
+impl fmt::Debug for StorageOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for StorageOption {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE, such as anonymous=true")?;
+        Ok(Self(name.trim().to_owned(), value.to_owned()))
+    }
+}
+
+impl Remote {
+    fn storage(&self) -> Result<&Storage, Failure> {
+        if let Some(storage) = self.storage.get() {
+            return Ok(storage);
+        }
+        let options = self.options.iter().map(|StorageOption(name, value)| (name, value));
+        let options = storage::Options::new(options).map_err(|error| Failure::usage(tupelo::Error::from(error)))?;
+        let storage = Storage::new(options);
+        let storage = match &self.cache {
+            Some(directory) => {
+                let cache = Cache::open(directory, Cache::DEFAULT_BYTES).map_err(tupelo::Error::from)?;
+                storage.with_cache(cache)
+            }
+            None => storage,
+        };
+        Ok(self.storage.get_or_init(|| storage))
+    }
 }
 
 impl Reading {
+    /// Where files come from and go to.
+    fn storage(&self) -> Result<&Storage, Failure> {
+        self.remote.storage()
+    }
+
     /// Opens the file of a location.
     fn open_file(&self, location: &Location, console: &Console) -> Result<File, Failure> {
         let file = self.open_uncounted(location)?;
@@ -98,8 +160,9 @@ impl Reading {
 
     /// Opens the file of a location without read statistics.
     fn open_uncounted(&self, location: &Location) -> Result<File, Failure> {
-        check_not_standard_output(&location.path)?;
-        let opened = OpenOptions::at(location.clone()).with_memory_budget(self.memory_budget.0).open_file();
+        check_not_standard_output(location)?;
+        let options = OpenOptions::at(location.clone()).with_memory_budget(self.memory_budget.0);
+        let opened = options.with_storage(self.storage()?.clone()).open_file();
         opened.map_err(|error| match error.kind() {
             // `tupelo verify` could not open it either, so no hint.
             ErrorKind::Corrupt => Failure::new(error),
@@ -109,7 +172,7 @@ impl Reading {
 
     /// Opens the ntuple of an argument `FILE[:NAME]`, or one of its attribute sets, and prints its warnings.
     fn open(&self, argument: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
-        self.open_ntuple(&one(argument)?, attributes, console)
+        self.open_ntuple(&one(argument, self.storage()?)?, attributes, console)
     }
 
     /// Opens an ntuple, or one of its attribute sets, and prints its warnings.
@@ -203,7 +266,9 @@ fn no_ntuple(error: tupelo::Error, location: &Location) -> Failure {
     let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported);
     let failure = Failure::from(error);
     match is_missing {
-        true => failure.with_hint(format!("`tupelo ls {}` lists the contents of the file", location.path.display())),
+        true => {
+            failure.with_hint(format!("`tupelo ls {}` lists the contents of the file", display_name(&location.file)))
+        }
         false => failure,
     }
 }

@@ -50,7 +50,7 @@ const MAX_ALIGNED_NAME: usize = 32;
 type Columns = HashMap<String, Vec<ColumnInfo>>;
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find(&args.inputs)?;
+    let locations = find(&args.inputs, args.reading.storage()?)?;
     let mut is_first = true;
     super::for_each(&locations, console, |location| {
         let ntuple = args.reading.open_ntuple(location, args.attributes.as_deref(), console)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tupelo::reader::Location;
+use tupelo::storage::{Storage, display_name};
 use tupelo::writer::WriteProgress;
 use tupelo::{Compression, FileWriter, WriteOptions};
 
@@ -19,7 +20,7 @@ use crate::table::{bytes, things};
 
 /// How to store an ntuple.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Storage {
+pub(crate) struct NtupleOptions {
     /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a number of ROOT such as 505
     #[arg(long, value_name = "CODEC", default_value_t = Compression::DEFAULT)]
     compression: Compression,
@@ -39,7 +40,7 @@ const DEFAULT_PAGE_TEXT: &str = "1MiB";
 const DEFAULT_CLUSTER_TEXT: &str = "128MiB";
 const DEFAULT_CHECKPOINT_TEXT: &str = "1GiB";
 
-impl Storage {
+impl NtupleOptions {
     pub(crate) fn options(&self) -> WriteOptions {
         let options = WriteOptions::default()
             .with_compression(self.compression)
@@ -86,8 +87,8 @@ impl Target {
     /// hint that mentions the input file `source`.
     pub(crate) fn locate(&self, output: &str, source: Option<&str>) -> Result<Location, Failure> {
         let location = Location::parse(output);
-        if Format::of(&location.path).is_some() {
-            let out = location.path.display();
+        if Format::of(Path::new(&location.file)).is_some() {
+            let out = display_name(&location.file);
             let refused = Failure::usage(format_args!("{out}: this command writes ROOT files only"));
             return Err(refused.with_hint(match source {
                 Some(source) => format!("`tupelo dump {source} -o {out}` writes this format"),
@@ -98,7 +99,7 @@ impl Target {
             (Some(name), Some(other)) => {
                 Err(Failure::usage(format_args!("the output has two names, '{name}' and '{other}'")))
             }
-            (object, name) => Ok(Location { object: object.clone().or_else(|| name.clone()), path: location.path }),
+            (object, name) => Ok(Location { object: object.clone().or_else(|| name.clone()), file: location.file }),
         }
     }
 
@@ -106,12 +107,13 @@ impl Target {
     /// `fill` breaks when it was interrupted by a signal.
     pub(crate) fn write(
         &self,
-        path: &Path,
+        to: &Location,
         inputs: &Inputs,
+        storage: &Storage,
         fill: impl FnOnce(&FileWriter, &Interrupt) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
         let interrupt = Interrupt::watch()?;
-        let file = self.open(path, inputs)?;
+        let file = self.open(to, inputs, storage)?;
         match fill(&file, &interrupt) {
             Ok(ControlFlow::Continue(())) => Ok(file.finish()?),
             Ok(ControlFlow::Break(())) => Err(abort(file, interrupt.failure())),
@@ -119,11 +121,12 @@ impl Target {
         }
     }
 
-    fn open(&self, path: &Path, inputs: &Inputs) -> Result<FileWriter, Failure> {
+    fn open(&self, to: &Location, inputs: &Inputs, storage: &Storage) -> Result<FileWriter, Failure> {
+        let Some(path) = to.local_path() else { return self.open_remote(to, storage) };
         match (path.exists(), self) {
             // Appending does not move the data that are read.
             (true, Self { append: true, .. }) => Ok(tupelo::update(path)?),
-            (true, _) if inputs.contain(path) => {
+            (true, _) if inputs.contain(to) => {
                 let hint = "write to another file, or add a copy to this one with --append --as NAME";
                 inputs.check_output(path).map_err(|refused| refused.with_hint(hint))?;
                 Ok(tupelo::create(path)?)
@@ -138,6 +141,26 @@ impl Target {
             }
             _ => Ok(tupelo::create(path)?),
         }
+    }
+
+    fn open_remote(&self, to: &Location, storage: &Storage) -> Result<FileWriter, Failure> {
+        if self.append {
+            let refused = Failure::usage(format_args!("{to}: a remote file cannot be added to"));
+            return Err(refused.with_hint("copy it with the new entries to another file"));
+        }
+        if !self.force {
+            match storage.open(&to.file).map_err(tupelo::Error::from) {
+                Ok(_) => {
+                    let refused = Failure::usage(format_args!("{to} exists"));
+                    return Err(refused.with_hint("--force replaces it"));
+                }
+                Err(error) if error.is_not_found() => {}
+                Err(error) => {
+                    return Err(Failure::new(error).with_hint("--force writes without a look at the old file"));
+                }
+            }
+        }
+        Ok(FileWriter::create_at(&to.file, storage)?)
     }
 
     /// How to add an ntuple. An existing ntuple is hidden only with `--new-cycle`.

@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find(&args.inputs)?;
+    let locations = find(&args.inputs, args.reading.storage()?)?;
     let mut without_ntuple = 0;
     super::for_each(&locations, console, |location| {
         let done = match args.repair {
@@ -70,7 +70,10 @@ fn repair(args: &Args, location: &Location, console: &Console) -> Result<bool, F
     if let Some(name) = &location.object {
         return Err(Failure::usage(format_args!("--repair is for whole files: remove ':{name}'")));
     }
-    let mut repaired = repair_within(&location.path, args.reading.memory_budget.0)?;
+    let Some(path) = location.local_path() else {
+        return Err(Failure::usage(format_args!("{location}: only local files can be repaired")));
+    };
+    let mut repaired = repair_within(path, args.reading.memory_budget.0)?;
     if args.deep {
         let file = args.reading.open_file(location, console)?;
         repaired.report = verify_deep(&file, &mut |_| {})?;
@@ -81,7 +84,7 @@ fn repair(args: &Args, location: &Location, console: &Console) -> Result<bool, F
 
 /// Verifies a file or an ntuple; returns whether there is an ntuple.
 fn check(args: &Args, location: &Location, is_one_of_many: bool, console: &Console) -> Result<bool, Failure> {
-    let Location { path, object: name } = location;
+    let Location { file: path, object: name } = location;
     let file = args.reading.open_file(location, console)?;
     let mut progress = console.progress("verify", file.size(), "B");
     let mut report = match (args.deep, name) {

@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema as ArrowSchema;
+use tupelo::Storage;
 use tupelo::schema::Schema;
 
-use super::target::{Onto, Storage, Target, summarise};
+use super::target::{NtupleOptions, Onto, Target, summarise};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -18,7 +19,7 @@ pub struct OutputOptions {
     #[arg(value_name = "OUT[:NAME]")]
     output: String,
     #[command(flatten)]
-    storage: Storage,
+    ntuple: NtupleOptions,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -44,15 +45,15 @@ pub trait Events {
 }
 
 pub(crate) fn run(events: &impl Events, console: &Console) -> Result<(), Failure> {
-    let OutputOptions { output, storage, target, .. } = events.output();
+    let OutputOptions { output, ntuple: options, target, .. } = events.output();
     let to = target.locate(output, None)?;
     let name = to.object.as_deref().unwrap_or(events.ntuple());
     let mut progress = console.progress(name, events.entries(), "events");
     let mut written = None;
-    target.write(&to.path, &Inputs::default(), |file, interrupt| {
+    target.write(&to, &Inputs::default(), &Storage::default(), |file, interrupt| {
         let mut ntuple = match target.onto(file, name)? {
-            Onto::New => file.ntuple(name, &Schema::from_arrow(&events.schema())?, storage.options())?,
-            Onto::Existing => file.append(name, storage.options())?,
+            Onto::New => file.ntuple(name, &Schema::from_arrow(&events.schema())?, options.options())?,
+            Onto::Existing => file.append(name, options.options())?,
         };
         for batch in events.batches() {
             ntuple.write(&batch)?;

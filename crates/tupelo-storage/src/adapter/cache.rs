@@ -19,9 +19,6 @@ use crate::local::{RangeDirectory, RangeFolder};
 use crate::remote::{Options, open_source};
 use crate::source::{ByteSource, Hints, checked_len, plan_requests};
 
-/// Default size of a cache, in bytes: 10 GiB.
-pub const CACHE_BYTES: u64 = 10 << 30;
-
 /// A directory with ranges of remote objects, which several processes may use at once. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Cache {
@@ -29,6 +26,9 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// Default size of a cache: 10 GiB.
+    pub const DEFAULT_BYTES: u64 = 10 << 30;
+
     /// A cache in a directory, which is created if it does not exist. What was not used for the longest time is deleted
     /// when there are more than `max_bytes`.
     ///
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn the_second_reader_finds_what_the_first_one_fetched() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::open(directory.path(), CACHE_BYTES).unwrap();
+        let cache = Cache::open(directory.path(), Cache::DEFAULT_BYTES).unwrap();
         for requests in [2, 0] {
             let log = IoLog::default();
             let inner = RecordingSource::new(MemorySource::new(bytes(1000)), &log);

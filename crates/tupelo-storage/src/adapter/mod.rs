@@ -9,7 +9,7 @@ mod meter;
 #[cfg(any(test, feature = "testing"))]
 mod record;
 
-pub use cache::{CACHE_BYTES, Cache, CachedSource};
+pub use cache::{Cache, CachedSource};
 #[cfg(any(test, feature = "testing"))]
 pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
 #[cfg(any(test, feature = "testing"))]

@@ -19,10 +19,10 @@ type Open<'a, E> = Box<dyn Fn(usize) -> Result<Option<Read>, E> + Send + 'a>;
 /// The same read request for many files, one after the other. Entries are counted through all files, and a batch never
 /// spans two. One file is open at a time.
 /// ```no_run
-/// use tupelo::OpenOptions;
+/// use tupelo::{OpenOptions, Storage};
 /// use tupelo::dataset::{Chain, FieldPolicy, find};
 ///
-/// let files = find(["run*.root:Events"])?;
+/// let files = find(["run*.root:Events"], &Storage::default())?;
 /// let read = |file: usize| OpenOptions::at(files[file].clone()).open()?.read(["Muon_*"]).map(Some);
 /// let chain = Chain::new(files.len(), FieldPolicy::Common, read)?;
 /// for batch in chain.batches_of_bytes(64 << 20) {

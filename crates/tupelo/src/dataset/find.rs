@@ -1,31 +1,32 @@
 //! Files by pattern.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tupelo_storage::local;
+use tupelo_storage::uri::{Storage, display_name, local_path};
+use tupelo_storage::{ErrorKind, local};
 
 use crate::reader::Location;
 use crate::schema::Glob;
 use crate::{Error, Result};
 
 /// Resolves `FILE`, `FILE:NAME` and patterns of these to locations, in order. `*`, `?`, `[…]`, `{…,…}` and `**` (any
-/// folders) in a file name are wildcards, unless a file of that name exists. Matches are sorted; hidden files match
-/// only a pattern that starts with a dot.
+/// folders) in a file name are wildcards, unless a local file of that name exists. Matches are sorted; hidden files match
+/// only a pattern that starts with a dot. URLs of stores and XRootD servers may have wildcards too, the latter without
+/// `?`; those of HTTP servers may not, because they have no listings.
 ///
 /// # Errors
 /// Not found for a pattern without a match; invalid argument for an invalid pattern; storage errors.
-pub fn find<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> Result<Vec<Location>> {
+pub fn find<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, storage: &Storage) -> Result<Vec<Location>> {
     let mut locations = Vec::new();
     for argument in arguments {
-        let location = Location::parse(argument.as_ref());
-        let pattern = location.path.to_string_lossy().into_owned();
-        match matching_paths(&pattern)? {
-            None => locations.push(location),
+        let Location { file: pattern, object } = Location::parse(argument.as_ref());
+        match matching_files(&pattern, storage)? {
+            None => locations.push(Location { file: pattern, object }),
             Some(found) if found.is_empty() => {
-                return Err(Error::not_found(format!("no file matches '{pattern}'")));
+                return Err(Error::not_found(format!("no file matches '{}'", display_name(&pattern))));
             }
             Some(found) => {
-                locations.extend(found.into_iter().map(|path| Location { path, object: location.object.clone() }));
+                locations.extend(found.into_iter().map(|file| Location { file, object: object.clone() }));
             }
         }
     }
@@ -37,56 +38,144 @@ pub fn find<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> Result<Vec
 ///
 /// # Errors
 /// Invalid argument for an invalid pattern; storage errors.
-pub fn matching_paths(pattern: &str) -> Result<Option<Vec<PathBuf>>> {
-    let is_plain = Glob::new(pattern, '/').is_ok_and(|glob| glob.is_none());
-    if is_plain || Path::new(pattern).exists() {
+pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<String>>> {
+    let (root, rest, query) = match local_path(pattern) {
+        Some(path) if path.exists() => return Ok(None),
+        Some(path) => ("", path.to_str().unwrap_or(pattern), ""),
+        None => match split_url(pattern) {
+            Some(parts) => parts,
+            None => return Ok(None),
+        },
+    };
+    let has_wildcard = |part: &str| Glob::new(part, '/').map_or(true, |glob| glob.is_some());
+    if !has_wildcard(rest) {
         return Ok(None);
     }
-    let mut found = vec![PathBuf::new()];
+    let tree = Tree { storage, query, is_local: root.is_empty() };
+    let start = if rest.starts_with('/') { "/" } else { "" };
+    let mut found = vec![format!("{root}{start}")];
+    let parts = rest.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>();
     // Only folders that match the beginning of the pattern are searched.
-    for part in Path::new(pattern).components() {
-        let name = part.as_os_str().to_string_lossy();
-        let glob = Glob::new(&name, '/')?;
-        if name != "**" && name.contains("**") {
-            let what = format!("'{pattern}' is not a valid pattern: ** must stand alone between slashes");
+    for (index, part) in parts.iter().enumerate() {
+        let glob = Glob::new(part, '/')?;
+        if *part != "**" && part.contains("**") {
+            let what =
+                format!("'{}' is not a valid pattern: ** must stand alone between slashes", display_name(pattern));
             return Err(Error::invalid_argument(what));
         }
-        let is_match = |glob: &Glob, child: &str| glob.is_match(child) && (!is_hidden(child) || is_hidden(&name));
+        let is_match = |glob: &Glob, child: &str| glob.is_match(child) && (!is_hidden(child) || is_hidden(part));
+        let is_last = index + 1 == parts.len();
         let mut next = Vec::new();
         for folder in &found {
             match &glob {
-                None => next.extend(Some(folder.join(part)).filter(|path| path.exists())),
-                Some(_) if name == "**" => next.extend(folders_below(folder)?),
-                Some(glob) => next.extend(children(folder, |child| is_match(glob, child))?),
+                None => next.extend(tree.child(folder, part, is_last)?),
+                Some(_) if *part == "**" => next.extend(tree.folders_below(folder)?),
+                Some(glob) => {
+                    let children = tree.children(folder)?;
+                    next.extend(
+                        children
+                            .iter()
+                            .filter(|child| is_match(glob, &child.name))
+                            .map(|child| join(folder, &child.name)),
+                    );
+                }
             }
         }
         found = next;
     }
     found.sort();
     found.dedup();
-    Ok(Some(found))
+    let with_query = |file: String| if query.is_empty() { file } else { format!("{file}?{query}") };
+    Ok(Some(found.into_iter().map(with_query).collect()))
+}
+
+/// Scheme and host, path, and query string of a URL that may have wildcards; `None` for HTTP.
+fn split_url(url: &str) -> Option<(&str, &str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    if scheme.to_ascii_lowercase().starts_with("http") {
+        return None;
+    }
+    let host = url.len() - rest.len() + rest.find('/')?;
+    let (root, path) = url.split_at(host);
+    // Keys of stores may have a question mark.
+    let has_query = scheme.to_ascii_lowercase().contains("root");
+    let (path, query) = path.split_once('?').filter(|_| has_query).unwrap_or((path, ""));
+    Some((root, path, query))
 }
 
 fn is_hidden(name: &str) -> bool {
     name.starts_with('.')
 }
 
-/// The children of a folder with such names; none if it is not a folder.
-fn children(folder: &Path, is_match: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
-    let names = local::names_in(folder)?;
-    Ok(names.iter().filter(|name| is_match(&name.to_string_lossy())).map(|name| folder.join(name)).collect())
+fn join(folder: &str, name: &str) -> String {
+    match folder.is_empty() || folder.ends_with('/') {
+        true => format!("{folder}{name}"),
+        false => format!("{folder}/{name}"),
+    }
 }
 
-/// A folder and all folders below it, without hidden ones and links.
-fn folders_below(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = vec![folder.to_owned()];
-    let mut next = 0;
-    while let Some(folder) = found.get(next) {
-        let below = children(folder, |name| !is_hidden(name))?;
-        found.extend(below.into_iter().filter(|path| path.is_dir() && !path.is_symlink()));
-        next += 1;
+/// Folders of one back end.
+struct Tree<'a> {
+    storage: &'a Storage,
+    /// Of all URLs.
+    query: &'a str,
+    is_local: bool,
+}
+
+struct Child {
+    name: String,
+    is_folder: bool,
+}
+
+impl Tree<'_> {
+    /// The child of a folder, if there is one. Remote folders are not asked for: their listings show whether they exist.
+    fn child(&self, folder: &str, name: &str, is_last: bool) -> Result<Option<String>> {
+        let exists = match (self.is_local, is_last) {
+            (true, _) => Path::new(&join(folder, name)).exists(),
+            (false, true) => self.children(folder)?.iter().any(|child| child.name == name),
+            (false, false) => true,
+        };
+        Ok(exists.then(|| join(folder, name)))
     }
-    Ok(found)
+
+    /// What is in a folder; nothing if it is not one.
+    fn children(&self, folder: &str) -> Result<Vec<Child>> {
+        if self.is_local {
+            let names = local::names_in(Path::new(if folder.is_empty() { "." } else { folder }))?;
+            // A name that is not Unicode cannot be an argument either.
+            let names = names.into_iter().filter_map(|name| name.into_string().ok());
+            let child = |name: String| {
+                let path = join(folder, &name);
+                let path = Path::new(&path);
+                Child { is_folder: path.is_dir() && !path.is_symlink(), name }
+            };
+            return Ok(names.map(child).collect());
+        }
+        let slash = if folder.ends_with('/') { "" } else { "/" };
+        let mark = if self.query.is_empty() { "" } else { "?" };
+        let entries = match self.storage.list(&format!("{folder}{slash}{mark}{}", self.query)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let child = |url: &str| {
+            let url = url.split_once('?').filter(|_| !self.query.is_empty()).map_or(url, |(url, _)| url);
+            let (is_folder, url) = (url.ends_with('/'), url.trim_end_matches('/'));
+            Child { name: url.rsplit('/').next().unwrap_or(url).to_owned(), is_folder }
+        };
+        Ok(entries.iter().map(|entry| child(&entry.url)).filter(|child| !child.name.is_empty()).collect())
+    }
+
+    /// A folder and all folders below it, without hidden ones and links.
+    fn folders_below(&self, folder: &str) -> Result<Vec<String>> {
+        let mut found = vec![folder.to_owned()];
+        let mut next = 0;
+        while let Some(folder) = found.get(next).cloned() {
+            let below = self.children(&folder)?.into_iter().filter(|child| child.is_folder && !is_hidden(&child.name));
+            found.extend(below.map(|child| join(&folder, &child.name)));
+            next += 1;
+        }
+        Ok(found)
+    }
 }
 
 #[cfg(test)]
@@ -102,7 +191,7 @@ mod tests {
             std::fs::write(path(name), "").unwrap();
         }
         let names = |argument: &str| {
-            let found = find([path(argument)]).map_err(|error| error.to_string())?;
+            let found = find([path(argument)], &Storage::default()).map_err(|error| error.to_string())?;
             Ok(found.iter().map(|location| location.to_string().rsplit('/').next().unwrap().to_owned()).collect())
         };
         assert_eq!(names("*.root"), Ok::<Vec<_>, String>(vec!["a.root".into(), "b.root".into(), "x[1].root".into()]));

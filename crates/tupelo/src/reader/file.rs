@@ -13,8 +13,9 @@ use tupelo_format::{container, open};
 use tupelo_storage::ByteSource;
 use tupelo_storage::local::memory::MemorySource;
 use tupelo_storage::local::{FileSource, temporaries_of};
+use tupelo_storage::uri::Storage;
 
-use super::{Location, Ntuple, check_local};
+use super::{Location, Ntuple};
 use crate::source::Metrics;
 use crate::source::{self, FileStore, Metadata};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
@@ -37,6 +38,7 @@ pub struct OpenOptions {
     page_checksums: bool,
     memory_budget: u64,
     metrics: bool,
+    storage: Storage,
 }
 
 impl OpenOptions {
@@ -51,7 +53,15 @@ impl OpenOptions {
             page_checksums: DEFAULT_PAGE_CHECKSUMS,
             memory_budget: DEFAULT_MEMORY_BUDGET_BYTES,
             metrics: false,
+            storage: Storage::default(),
         }
+    }
+
+    /// Options and cache for remote files.
+    #[must_use]
+    pub fn with_storage(mut self, storage: Storage) -> Self {
+        self.storage = storage;
+        self
     }
 
     /// Whether to compare the checksums of pages. Those of anchor and envelopes are always compared.
@@ -82,12 +92,12 @@ impl OpenOptions {
     /// Opens the file.
     ///
     /// # Errors
-    /// Not found, with the temporary files that an interrupted writer may have left; storage errors of the system;
-    /// unsupported for URLs; corrupt if the file is not a ROOT file.
+    /// Not found, with the temporary files that an interrupted writer may have left; storage errors of system, network
+    /// and servers; corrupt if the file is not a ROOT file.
     pub fn open_file(self) -> Result<File> {
-        check_local(&self.location.path)?;
-        let source = FileSource::open(&self.location.path).map_err(|error| missing(&self.location.path, error))?;
-        let file = File::new(Arc::new(source), self.page_checksums)?.with_memory_budget(self.memory_budget);
+        let source = self.storage.open(&self.location.file);
+        let source = source.map_err(|error| missing(self.location.local_path(), error))?;
+        let file = File::new(source, self.page_checksums)?.with_memory_budget(self.memory_budget);
         Ok(if self.metrics { file.with_metrics() } else { file })
     }
 
@@ -104,7 +114,8 @@ impl OpenOptions {
 
 /// The error of a file that cannot be opened. If it does not exist, the temporary files of its writers are listed.
 #[cold]
-fn missing(path: &Path, error: tupelo_storage::Error) -> Error {
+fn missing(path: Option<&Path>, error: tupelo_storage::Error) -> Error {
+    let Some(path) = path else { return error.into() };
     let left = match error.kind() {
         tupelo_storage::ErrorKind::NotFound => temporaries_of(path).unwrap_or_default(),
         _ => Vec::new(),

@@ -1,59 +1,57 @@
 //! `FILE` and `FILE:NAME`.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::{Error, Result};
+use tupelo_storage::uri::{display_name, local_path};
 
 /// A file and, perhaps, the name of an object inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// The file.
-    pub path: PathBuf,
+    /// Path or URL of the file.
+    pub file: String,
     /// The object's path in the file's directories, with `;CYCLE` if the newest is not meant.
     pub object: Option<String>,
 }
 
 impl Location {
-    /// Splits `FILE:NAME`. Colons may be part of either side: the longest prefix that is an existing file wins; where
-    /// none exists, the text is split behind `.root`, or else taken as a file name whole. `file:` in front is dropped.
+    /// Splits `FILE:NAME`. Colons may be part of either side: the longest prefix that is an existing local file wins;
+    /// where none exists, and for URLs, the text is split after `.root`, or else is a file name as a whole. `file:` in
+    /// front is dropped.
     pub fn parse(text: &str) -> Self {
-        let text = text.strip_prefix("file://").or_else(|| text.strip_prefix("file:")).unwrap_or(text);
-        let whole = Self { path: text.into(), object: None };
+        let is_local = local_path(text).is_some();
+        let text = local_path(text).and_then(Path::to_str).unwrap_or(text);
+        let whole = Self { file: text.to_owned(), object: None };
         let split = |position: usize| Self {
-            path: text[..position].into(),
+            file: text[..position].to_owned(),
             object: Some(text[position + 1..].to_owned()).filter(|name| !name.is_empty()),
         };
-        if whole.path.is_file() {
+        if is_local && Path::new(text).is_file() {
             return whole;
         }
         let colons = || text.match_indices(':').map(|(position, _)| position);
-        colons()
-            .rev()
-            .find(|&position| Path::new(&text[..position]).is_file())
-            .or_else(|| colons().find(|&position| text[..position].ends_with(".root")))
-            .map_or(whole, split)
+        let is_file = |position: &usize| is_local && Path::new(&text[..*position]).is_file();
+        let existing = colons().rev().find(is_file);
+        existing.or_else(|| colons().find(|&position| text[..position].ends_with(".root"))).map_or(whole, split)
+    }
+
+    /// Whether it is the URL of a folder: it ends with a slash, or has no path.
+    pub fn is_remote_folder(&self) -> bool {
+        let name = self.file.split('?').next().unwrap_or(&self.file);
+        let path = name.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+        self.local_path().is_none() && (path.is_empty() || path.ends_with('/'))
+    }
+
+    /// The path of the file; `None` for a URL.
+    pub fn local_path(&self) -> Option<&Path> {
+        local_path(&self.file)
     }
 }
 
-/// Refuses URLs, which would otherwise be missing files. `file:` is for [`Location::parse`].
-///
-/// # Errors
-/// Unsupported for `SCHEME://…`.
-pub fn check_local(path: impl AsRef<Path>) -> Result<()> {
-    let path = path.as_ref().to_string_lossy();
-    let scheme = path.split_once("://").map_or("", |(scheme, _)| scheme);
-    let is_url = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
-    match is_url {
-        true => Err(Error::unsupported(format!("{path}: only local files can be read and written yet"))),
-        false => Ok(()),
-    }
-}
-
+/// Without credentials in URLs.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
+        f.write_str(&display_name(&self.file))?;
         match &self.object {
             Some(object) => write!(f, ":{object}"),
             None => Ok(()),
@@ -69,7 +67,7 @@ mod tests {
     fn names_come_behind_the_file() {
         let parse = |text| {
             let location = Location::parse(text);
-            (location.path.to_str().unwrap().to_owned(), location.object)
+            (location.file, location.object)
         };
         assert_eq!(parse("a.root:Events"), ("a.root".into(), Some("Events".into())));
         assert_eq!(parse("a.root:dir/Jets:x;2"), ("a.root".into(), Some("dir/Jets:x;2".into())));
@@ -79,14 +77,17 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_refused() {
-        for url in ["https://host/a.root", "s3://bucket/key", "root://eos//a.root", "x-y+z.1://a"] {
-            let error = check_local(url).unwrap_err();
-            assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
-            assert!(error.to_string().starts_with(&format!("{url}: only local files")), "{error}");
-        }
-        for path in ["a.root", "C:/a.root", "dir/a://b", "://a", "1a://b"] {
-            assert!(check_local(path).is_ok(), "{path}");
-        }
+    fn urls_have_names_too() {
+        let parse = |text| {
+            let location = Location::parse(text);
+            (location.file.clone(), location.object.clone(), location.local_path().is_some())
+        };
+        let remote = |file: &str, name: Option<&str>| (file.to_owned(), name.map(str::to_owned), false);
+        assert_eq!(parse("https://host:80/a.root:Events"), remote("https://host:80/a.root", Some("Events")));
+        assert_eq!(parse("root://eos//a.root:d/E;2"), remote("root://eos//a.root", Some("d/E;2")));
+        assert_eq!(parse("s3://bucket/key"), remote("s3://bucket/key", None));
+        let signed = "https://host/a.root?X-Signature=a:b.root";
+        assert_eq!(parse(signed), remote(signed, None));
+        assert_eq!(Location::parse(signed).to_string(), "https://host/a.root");
     }
 }

@@ -25,7 +25,7 @@ pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
     OpenOptions,
 };
-pub use location::{Location, check_local};
+pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
 pub(crate) use read::truncated;

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::streamer::StreamerInfos;
+use tupelo_storage::uri::{Storage, display_name, local_path};
 use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
 
 pub use self::attributes::AttributeSetWriter;
@@ -51,9 +52,22 @@ impl FileWriter {
     /// Those of the file system.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let sink = Box::new(LocalSink::create(path)?);
+        if let Some(name) = path.to_str() {
+            return Self::create_at(name, &Storage::default());
+        }
         let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-        Self::create_in(sink, &name).map_err(|e| e.within(path.display()))
+        Self::create_in(Box::new(LocalSink::create(path)?), &name).map_err(|e| e.within(path.display()))
+    }
+
+    /// Creates a new file at a path or URL; an existing one is replaced when this one is finished. A remote file has no
+    /// checkpoints: it appears as a whole, or, after an error, not at all.
+    ///
+    /// # Errors
+    /// Those of system, network and servers.
+    pub fn create_at(name: &str, storage: &Storage) -> Result<Self> {
+        let shown = display_name(name);
+        let last = shown.rsplit('/').next().filter(|last| !last.is_empty()).unwrap_or(&shown);
+        Self::create_in(storage.create(name)?, last).map_err(|e| e.within(&shown))
     }
 
     /// Opens an existing file to add ntuples, or entries to an ntuple. Its content is never overwritten; a new ntuple with
@@ -63,6 +77,13 @@ impl FileWriter {
     /// Those of the file system; corrupt if it is not a complete ROOT file.
     pub fn update(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        let path = match path.to_str() {
+            Some(name) => local_path(name).ok_or_else(|| {
+                let what = "a remote file cannot be changed in place; write a new one";
+                Error::unsupported(what).within(display_name(name))
+            })?,
+            None => path,
+        };
         let sink = Box::new(LocalSink::update(path)?);
         Self::update_in(sink, Arc::new(FileSource::open(path)?)).map_err(|e| e.within(path.display()))
     }

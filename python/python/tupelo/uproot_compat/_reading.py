@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -65,7 +64,7 @@ open.defaults = {  # type: ignore[attr-defined]
 def _file(path: Any) -> File:
     """Opens a file whose name may contain colons."""
     if isinstance(path, str):
-        path = Path(check_path(path))
+        path = {check_path(path): None}
     opened = open_file(path)
     assert isinstance(opened, File)
     return opened

@@ -91,13 +91,13 @@ class WritableFile:
     @property
     def compression(self) -> Any:
         """The codec of new ntuples."""
-        return Compression.of(self.core._storage.compression)
+        return Compression.of(self.core._options.compression)
 
     @compression.setter
     def compression(self, value: Any) -> None:
-        storage = replace(self.core._storage, compression=_codec(value))
-        storage.options()
-        self.core._storage = storage
+        options = replace(self.core._options, compression=_codec(value))
+        options.options()
+        self.core._options = options
 
     def close(self) -> None:
         """Finishes the file."""

@@ -7,7 +7,7 @@ use self::server::{Fault, Seen, Server};
 use super::object::Object;
 use super::upload::UploadSink;
 use super::{MAX_WHOLE_BYTES, Options, create, display_name, is_remote, list, object, open};
-use crate::adapter::{CACHE_BYTES, Cache};
+use crate::adapter::Cache;
 use crate::error::ErrorKind;
 use crate::laws::{SinkCase, sink_laws, source_laws};
 use crate::sink::ByteSink;
@@ -454,7 +454,7 @@ fn a_cached_object_costs_one_request() {
     let content = bytes(3_000_000);
     let server = Server::with(content.clone());
     let directory = tempfile::tempdir().unwrap();
-    let cache = Cache::open(directory.path(), CACHE_BYTES).unwrap();
+    let cache = Cache::open(directory.path(), Cache::DEFAULT_BYTES).unwrap();
     let analysis = |content: &[u8]| {
         let source = cache.open_object(&server.url("/x?token=1"), &quick()).unwrap();
         for ranges in [vec![0..16_384, 2_900_000..3_000_000], vec![1_000_000..1_001_000, 2_000_000..2_001_000]] {

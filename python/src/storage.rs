@@ -1,0 +1,79 @@
+//! Remote files.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use pyo3::prelude::*;
+use tupelo::storage::{self, Cache};
+
+use crate::error::OrRaise;
+
+/// Options of remote files, by name, and the directory of a cache. It can be pickled, with its secrets.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug, Clone)]
+pub(crate) struct Storage {
+    options: BTreeMap<String, String>,
+    cache: Option<String>,
+    pub(crate) inner: tupelo::Storage,
+}
+
+#[pymethods]
+impl Storage {
+    #[new]
+    fn new(py: Python<'_>, options: BTreeMap<String, String>, cache: Option<String>) -> PyResult<Self> {
+        let made = || -> tupelo::Result<_> {
+            let inner = tupelo::Storage::new(storage::Options::new(&options)?);
+            Ok(match &cache {
+                Some(directory) => inner.with_cache(Cache::open(directory, Cache::DEFAULT_BYTES)?),
+                None => inner,
+            })
+        };
+        let inner = py.detach(made).or_raise(py)?;
+        Ok(Self { options, cache, inner })
+    }
+
+    /// The objects and folders in a remote folder: URLs, with a slash after those of folders, and sizes.
+    fn list(&self, py: Python<'_>, url: &str) -> PyResult<Vec<(String, Option<u64>)>> {
+        let listed = || Ok::<_, tupelo::Error>(self.inner.list(url)?);
+        let entries = py.detach(listed).or_raise(py)?;
+        Ok(entries.into_iter().map(|entry| (entry.url, entry.size)).collect())
+    }
+
+    fn __getnewargs__(&self) -> (BTreeMap<String, String>, Option<String>) {
+        (self.options.clone(), self.cache.clone())
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        (&self.options, &self.cache) == (&other.options, &other.cache)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.options, &self.cache).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Without values, which may be secret.
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.options.keys().map(|name| format!("{name}=…")).collect();
+        format!("Storage({})", names.join(", "))
+    }
+}
+
+/// The given storage, or all defaults.
+pub(crate) fn or_default(storage: Option<&Storage>) -> tupelo::Storage {
+    storage.map_or_else(tupelo::Storage::default, |storage| storage.inner.clone())
+}
+
+/// A name without what may be secret.
+#[pyfunction]
+pub(crate) fn display_name(name: &str) -> String {
+    storage::display_name(name)
+}
+
+/// Whether a name is a URL of another scheme than `file`.
+#[pyfunction]
+pub(crate) fn is_remote(name: &str) -> bool {
+    storage::local_path(name).is_none()
+}
