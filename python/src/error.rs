@@ -8,15 +8,18 @@ use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tupelo::{Error, ErrorKind, Remedy};
+use tupelo::{Error, ErrorKind, Remedy, storage};
 
 /// Name in `tupelo.errors.BY_KIND` of the exception for a missing file, which Python distinguishes from a missing name
 /// in a file.
 const MISSING_FILE: &str = "MissingFile";
+/// The same for a file that changes while it is read.
+const CHANGED_FILE: &str = "ChangedFile";
 
 /// The names of all kinds of errors, by which `tupelo.errors.BY_KIND` lists the exception classes.
 pub(crate) fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
-    let names = ErrorKind::ALL.iter().map(|kind| format!("{kind:?}")).chain([MISSING_FILE.to_owned()]);
+    let names =
+        ErrorKind::ALL.iter().map(|kind| format!("{kind:?}")).chain([MISSING_FILE.to_owned(), CHANGED_FILE.to_owned()]);
     PyTuple::new(py, names.collect::<Vec<_>>())
 }
 
@@ -41,6 +44,7 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     // Errors of the storage have a source; errors about names in a file have none.
     let kind = match (error.kind(), error.source()) {
         (ErrorKind::NotFound, Some(_)) => MISSING_FILE.to_owned(),
+        (ErrorKind::Storage, _) if error.storage_kind() == Some(storage::ErrorKind::Changed) => CHANGED_FILE.to_owned(),
         (kind, _) => format!("{kind:?}"),
     };
     let raise = || {

@@ -23,7 +23,9 @@ impl Storage {
     #[new]
     fn new(py: Python<'_>, options: BTreeMap<String, String>, cache: Option<String>) -> PyResult<Self> {
         let made = || -> tupelo::Result<_> {
-            let inner = tupelo::Storage::new(storage::Options::new(&options)?);
+            let given = storage::Options::new(&options);
+            let inner =
+                tupelo::Storage::new(given.map_err(|error| tupelo::Error::invalid_argument(error.to_string()))?);
             Ok(match &cache {
                 Some(directory) => inner.with_cache(Cache::open(directory, Cache::DEFAULT_BYTES)?),
                 None => inner,

@@ -57,7 +57,7 @@ CASES: list[tuple[type[Exception], str, Callable[[tupelo.Ntuple], Any]]] = [
     ),
     (tupelo.StorageError, "is a directory", lambda n: tupelo.open(".")),
     (tupelo.CorruptError, "not a ROOT file", lambda n: tupelo.open("text.root")),
-    (tupelo.UnsupportedError, "s3://b/f.root:Events: only local files", lambda n: tupelo.open("s3://b/f.root:Events")),
+    (tupelo.UnsupportedError, "xyz://b/f.root: its scheme is", lambda n: tupelo.open("xyz://b/f.root:Events")),
     (tupelo.InvalidArgumentError, "one file", lambda n: tupelo.open({"a.root": "x", "b.root": "x"})),
     (tupelo.InvalidArgumentError, "not 7", lambda n: tupelo.open(7)),  # type: ignore[arg-type]
     (tupelo.NotFoundError, "'Muon_pt'", lambda n: n["Muon_pT"]),

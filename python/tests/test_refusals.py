@@ -223,9 +223,9 @@ def test_invalid_file_names(path: Any) -> None:
             begin(path)
 
 
-def test_remote_files_are_not_written() -> None:
-    with pytest.raises(tupelo.UnsupportedError, match="only local files"):
-        tupelo.recreate("https://host/f.root")
+def test_unknown_schemes_are_not_written() -> None:
+    with pytest.raises(tupelo.UnsupportedError, match="its scheme is not supported"):
+        tupelo.recreate("xyz://host/f.root")
     assert not list(pathlib.Path().iterdir())
 
 

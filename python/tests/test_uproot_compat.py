@@ -62,8 +62,8 @@ REFUSED: list[tuple[type[Exception], str, Callable[[Any], object]]] = [
         "cannot be combined with files that have 'steps'",
         lambda n: compat.dask({"events.root": {"steps": [[0, 2]]}}, steps_per_file=3),
     ),
-    (tupelo.UnsupportedError, "https://a/b.root: only local files", lambda n: compat.open("https://a/b.root")),
-    (tupelo.UnsupportedError, "only local files", lambda n: compat.open({"https://a/b.root": "Events"})),
+    (tupelo.UnsupportedError, "xyz://a/b.root: its scheme is", lambda n: compat.open("xyz://a/b.root")),
+    (tupelo.UnsupportedError, "its scheme is", lambda n: compat.open({"xyz://a/b.root": "Events"})),
     (FileExistsError, "already exists", lambda n: compat.create("events.root")),
     (TypeError, "'chunk'", lambda n: compat.recreate("other.root", chunk=1)),
 ]

@@ -35,9 +35,9 @@
 //! [`FileSink::update`] continues an existing file in the same way.
 //!
 //! # Remote objects
-//! A [`uri::Storage`] opens, creates and lists objects by path or URL.
+//! A [`Storage`] opens, creates and lists objects by path or URL.
 //! ```no_run
-//! use tupelo_storage::{Options, uri::Storage};
+//! use tupelo_storage::{Options, Storage};
 //!
 //! let options = Options::new([("aws_endpoint_url", "https://s3.example.org"), ("anonymous", "true")])?;
 //! let source = Storage::new(options).open("s3://bucket/data.root")?;
@@ -76,9 +76,11 @@ pub mod adapter;
 pub mod laws;
 pub mod uri;
 
+pub use adapter::Cache;
 pub use error::{Error, ErrorKind, Result};
 pub use local::memory::{self, MemoryFile, MemorySink, MemorySource};
 pub use local::{FileSink, FileSource};
-pub use remote::Options;
+pub use remote::{Entry, Options};
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints};
+pub use uri::{Storage, display_name, local_path};

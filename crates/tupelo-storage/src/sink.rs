@@ -47,6 +47,11 @@ pub trait ByteSink: Debug + Display + Send {
     /// back end.
     fn checkpoint(&mut self) -> Result<()>;
 
+    /// Whether the back end has checkpoints. Most have.
+    fn has_checkpoints(&self) -> bool {
+        true
+    }
+
     /// Makes everything durable and visible under the final name.
     ///
     /// # Errors
@@ -75,6 +80,9 @@ impl<S: ByteSink + ?Sized> ByteSink for Box<S> {
     }
     fn checkpoint(&mut self) -> Result<()> {
         (**self).checkpoint()
+    }
+    fn has_checkpoints(&self) -> bool {
+        (**self).has_checkpoints()
     }
     fn commit(self: Box<Self>) -> Result<()> {
         (*self).commit()

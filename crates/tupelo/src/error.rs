@@ -4,6 +4,8 @@ mod printable;
 
 use std::fmt::{self, Write};
 
+use tupelo_storage::local_path;
+
 use self::printable::Printable;
 pub use self::printable::printable;
 
@@ -309,6 +311,7 @@ impl From<tupelo_storage::Error> for Error {
     fn from(error: tupelo_storage::Error) -> Self {
         let kind = match error.kind() {
             tupelo_storage::ErrorKind::NotFound => ErrorKind::NotFound,
+            tupelo_storage::ErrorKind::NotSupported if local_path(error.uri()).is_none() => ErrorKind::Unsupported,
             _ => ErrorKind::Storage,
         };
         let mut converted = Self::new(kind, error.to_string());

@@ -133,16 +133,8 @@ pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};
 pub use tupelo_format::compression::{Algorithm, Compression};
 pub use tupelo_format::object;
 pub use tupelo_format::streamer::StreamerInfos;
-pub use tupelo_storage::uri::Storage;
+pub use tupelo_storage::{self as storage, Storage};
 pub use writer::{FileWriter, NtupleWriter, WriteOptions};
-
-/// Where files come from and go to: paths, URLs, options of remote stores, and a cache.
-pub mod storage {
-    pub use tupelo_storage::adapter::Cache;
-    pub use tupelo_storage::remote::Entry;
-    pub use tupelo_storage::uri::{Storage, display_name, local_path};
-    pub use tupelo_storage::{ByteSink, ByteSource, Options};
-}
 
 /// Names a file, `FILE`, or an object in it, `FILE:NAME`; nothing is opened yet. See [`reader::Location::parse`].
 pub fn open(location: &str) -> OpenOptions {

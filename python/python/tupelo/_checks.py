@@ -75,7 +75,7 @@ def check_local_path(path: object) -> str:
 def storage(options: object, cache: object) -> "_core.Storage | None":
     """The storage for the keywords ``storage_options`` and ``cache``; None for the defaults.
 
-    Raises `InvalidArgumentError` for other types and `UnsupportedError` for unknown options.
+    Raises `InvalidArgumentError` for other types and for unknown options.
     """
     given = check_mapping(options, "storage_options")
     if cache is not None and not isinstance(cache, str | os.PathLike):

@@ -1,6 +1,6 @@
 """Locations of ntuples and origins of batches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from . import _core
 
@@ -52,7 +52,7 @@ class NtupleLocation:
     page_checksums: bool
     memory_budget: int | None
     metrics: bool
-    absolute_path: str | None
+    absolute_path: str | None = field(repr=False)
     """The absolute path or the URL of the file when it was opened; None for a file object, which cannot be reopened."""
     storage: "_core.Storage | None" = None
     """Options and cache of a remote file."""

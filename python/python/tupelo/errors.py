@@ -57,7 +57,7 @@ class CancelledError(Error):
 
 
 class ChangedFileError(StorageError):
-    """A file that was replaced or changed after partitions of it were planned."""
+    """A file that was replaced or changed after it was opened, or after partitions of it were planned."""
 
 
 class TupeloWarning(UserWarning):
@@ -72,6 +72,7 @@ BY_KIND: dict[str, type[Error]] = {
     "Limit": LimitError,
     "InvalidArgument": InvalidArgumentError,
     "Storage": StorageError,
+    "ChangedFile": ChangedFileError,
     "Cancelled": CancelledError,
 }
 """Exception classes by error kind of the engine (`tupelo._core.ERROR_KINDS`)."""

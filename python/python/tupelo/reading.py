@@ -55,7 +55,7 @@ def open(
     Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `NotFoundError` (a `KeyError`) with
     similar names if it has no such ntuple, `InvalidArgumentError` if the name is that of another object or if a pattern
     matches several files (use `iterate`, `concatenate`, `hist`, `scan` or `partitions`), `CorruptError` for a damaged
-    file or one that is not a ROOT file, `UnsupportedError` for unknown schemes and options, and `StorageError` (an
+    file or one that is not a ROOT file, `UnsupportedError` for unknown schemes, and `StorageError` (an
     `OSError`) for errors of the network and of servers, after retries.
 
 

@@ -141,6 +141,9 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> F
     if let Some(region) = header(headers, "x-amz-bucket-region").filter(|_| !status.is_server_error()) {
         reason += &format!(" (the bucket is in region {region}: option aws_region)");
     }
+    if status.as_u16() == 412 {
+        reason += ": the object was replaced after it was opened";
+    }
     let (kind, is_transient) = match (status.as_u16(), code.as_str()) {
         (_, "RequestTimeout") | (408, _) => (ErrorKind::Timeout, true),
         (_, "SlowDown" | "InternalError" | "ServiceUnavailable") | (425 | 429, _) => (ErrorKind::Unavailable, true),

@@ -90,6 +90,10 @@ impl ByteSink for PutSink {
         self.written(written)
     }
 
+    fn has_checkpoints(&self) -> bool {
+        false
+    }
+
     fn checkpoint(&mut self) -> Result<()> {
         let reason = "an object on a server is visible only as a whole";
         Err(Error::new(ErrorKind::NotSupported, "make a checkpoint of", &self.name, reason))

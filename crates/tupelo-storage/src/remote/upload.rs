@@ -274,6 +274,10 @@ impl ByteSink for UploadSink {
         Ok(())
     }
 
+    fn has_checkpoints(&self) -> bool {
+        false
+    }
+
     fn checkpoint(&mut self) -> Result<()> {
         let reason = "an object in a store is visible only as a whole";
         Err(Error::new(ErrorKind::NotSupported, "make a checkpoint of", &self.name, reason))

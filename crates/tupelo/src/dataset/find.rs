@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use tupelo_storage::uri::{Storage, display_name, local_path};
-use tupelo_storage::{ErrorKind, local};
+use tupelo_storage::{ErrorKind, Storage, display_name, local, local_path};
 
 use crate::reader::Location;
 use crate::schema::Glob;

@@ -14,7 +14,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `uri` | the file, by its absolute path |
+//! | `uri` | the file, by its absolute path, or its URL without credentials |
 //! | `ntuple` | path of the ntuple in the file |
 //! | `size_bytes` | size of the file |
 //! | `identity` | [`Ntuple::identity`] |
@@ -33,6 +33,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tupelo_format::descriptor::FieldId;
+use tupelo_storage::local_path;
 
 use super::inspect::{each_column, top_level};
 use crate::evolution::binary_type;
@@ -168,6 +169,9 @@ impl Manifest {
 
 /// Where the file lies, wherever the reader of the manifest works.
 fn uri(file_name: &str) -> Result<String> {
+    if local_path(file_name).is_none() {
+        return Ok(file_name.to_owned());
+    }
     let path = absolute(Path::new(file_name))
         .map_err(|e| Error::invalid_argument(format!("{file_name} has no absolute path: {e}")))?;
     path.into_os_string()

@@ -11,9 +11,9 @@ use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::{container, open};
 use tupelo_storage::ByteSource;
+use tupelo_storage::Storage;
 use tupelo_storage::local::memory::MemorySource;
 use tupelo_storage::local::{FileSource, temporaries_of};
-use tupelo_storage::uri::Storage;
 
 use super::{Location, Ntuple};
 use crate::source::Metrics;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use tupelo_storage::uri::{display_name, local_path};
+use tupelo_storage::{display_name, local_path};
 
 /// A file and, perhaps, the name of an object inside.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -282,6 +282,11 @@ impl PageSink for FileSink {
         }
     }
 
+    fn has_checkpoints(&self) -> bool {
+        // Errors are reported by what is written next.
+        self.lock().is_ok_and(|mut state| state.sink().is_ok_and(|sink| sink.has_checkpoints()))
+    }
+
     fn checkpoint(&self) -> Result<()> {
         let mut state = self.lock()?;
         state.put_tail()?;

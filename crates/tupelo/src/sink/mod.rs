@@ -75,6 +75,11 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     /// Makes everything published so far readable and durable.
     fn checkpoint(&self) -> Result<()>;
 
+    /// Whether there are checkpoints before the end.
+    fn has_checkpoints(&self) -> bool {
+        true
+    }
+
     /// Ends an ntuple.
     fn end(&self, path: &str);
 

@@ -89,6 +89,7 @@ pub(super) struct Committer {
     pub(super) metadata: Option<SharedSet>,
     progress: WriteProgress,
     checkpoint: LastCheckpoint,
+    has_checkpoints: bool,
     /// Contexts of parallel filling that are not finished.
     pub(super) contexts: usize,
     /// Why the ntuple is poisoned: nothing more may be published.
@@ -191,6 +192,7 @@ impl Committer {
         footer: Footer,
     ) -> Self {
         Self {
+            has_checkpoints: sink.has_checkpoints(),
             sink,
             place,
             options,
@@ -358,11 +360,16 @@ impl Committer {
     fn is_checkpoint_worth(&self, open_bytes: u64) -> bool {
         let LastCheckpoint { own_bytes, all_bytes, .. } = self.checkpoint;
         let data_bytes = self.progress.stored_bytes.saturating_add(open_bytes).max(FREE_CHECKPOINT_BYTES);
-        matches!(self.place, Place::Listed(_)) && all_bytes.saturating_add(own_bytes) <= data_bytes
+        self.has_checkpoints
+            && matches!(self.place, Place::Listed(_))
+            && all_bytes.saturating_add(own_bytes) <= data_bytes
     }
 
     /// Makes all committed clusters readable and durable.
     pub(super) fn make_checkpoint(&mut self) -> Result<()> {
+        if !self.has_checkpoints {
+            return Err(Error::unsupported("a remote file has no checkpoints: it appears when it is complete"));
+        }
         let before = self.sink.position()?;
         self.publish()?;
         self.sink.checkpoint()?;

@@ -16,8 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::uri::{Storage, display_name, local_path};
-use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource};
+use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource, Storage, display_name, local_path};
 
 pub use self::attributes::AttributeSetWriter;
 pub use self::cluster_builder::WriteProgress;

@@ -1,0 +1,213 @@
+"""Remote files."""
+
+import os
+import pickle
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from http_server import Server
+
+import tupelo
+
+SECRET = "very-secret"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Three runs in a directory, and a larger file with several clusters."""
+    directory = tmp_path / "files"
+    directory.mkdir()
+    for run in range(3):
+        with tupelo.recreate(directory / f"run{run}.root") as file:
+            file["Events"] = {"x": np.arange(10.0) + 10 * run, "y": [[run] * (entry % 3) for entry in range(10)]}
+    with tupelo.recreate(directory / "large.root", cluster_bytes="64 KiB") as file:
+        random = np.random.default_rng(1)
+        events = file.mkrntuple("Events", {f"c{column}": "double" for column in range(20)})
+        for _ in range(10):
+            events.extend({f"c{column}": random.random(2000) for column in range(20)})
+    return directory
+
+
+@pytest.fixture
+def server(files: Path) -> Iterator[Server]:
+    server = Server(files)
+    yield server
+    server.close()
+
+
+def test_remote_files_are_read_like_local_ones(server: Server, files: Path) -> None:
+    with tupelo.open(f"{server.url}/run1.root") as file:
+        assert file.keys() == ["Events"]
+        assert file.file_path == f"{server.url}/run1.root"
+    events = tupelo.open(f"{server.url}/run1.root:Events")
+    assert events.arrays().tolist() == tupelo.open(files / "run1.root")["Events"].arrays().tolist()
+    assert tupelo.open({f"{server.url}/run1.root": "Events"})["x"].array(library="np")[3] == 13
+    local, remote = tupelo.open(f"{files}/large.root:Events"), tupelo.open(f"{server.url}/large.root:Events")
+    for cut in None, "c0 > 0.999":
+        assert np.array_equal(local.arrays(cut=cut, library="np")["c3"], remote.arrays(cut=cut, library="np")["c3"])
+
+
+def test_opening_takes_two_requests(server: Server) -> None:
+    events = tupelo.open(f"{server.url}/large.root:Events")
+    events.keys()
+    assert len(server.requests) == 2, server.requests
+    server.requests.clear()
+    events.arrays(["c1", "c2"], library="np")
+    assert 1 <= len(server.requests) <= 8, server.requests
+
+
+def test_many_remote_files(server: Server) -> None:
+    urls = [f"{server.url}/run{run}.root:Events" for run in range(3)]
+    assert tupelo.concatenate(urls, "x", library="np")["x"].tolist() == list(np.arange(30.0))
+    assert sum(len(batch) for batch in tupelo.iterate(urls)) == 30
+    partitions = tupelo.partitions(urls, names="x")
+    copies = pickle.loads(pickle.dumps(partitions))
+    assert np.concatenate([part.arrays("np")["x"] for part in copies]).tolist() == list(np.arange(30.0))
+    manifest = tupelo.index(urls)
+    assert [file["uri"] for file in manifest["files"]] == [url.removesuffix(":Events") for url in urls]
+    assert len(tupelo.partitions(urls[1], manifest=manifest)) == 1
+    events = pickle.loads(pickle.dumps(tupelo.open(urls[0])))
+    assert events.num_entries == 10
+
+
+def test_a_file_that_is_replaced_is_an_error(server: Server, files: Path) -> None:
+    events = tupelo.open(f"{server.url}/large.root:Events")
+    with tupelo.recreate(files / "large.root") as file:
+        file["Events"] = {"c0": np.zeros(200_000)}
+    with pytest.raises(tupelo.ChangedFileError, match=r"large\.root"):
+        events.arrays()
+
+
+def test_failures_are_repeated_and_described(server: Server) -> None:
+    server.fail = 3
+    assert tupelo.open(f"{server.url}/run0.root:Events").num_entries == 10
+    server.fail = 1000
+    with pytest.raises(tupelo.StorageError, match=r"run0\.root.*503.*2 attempts"):
+        tupelo.open(f"{server.url}/run0.root", storage_options={"max_attempts": 2})
+    server.fail = 0
+    with pytest.raises(tupelo.MissingFileError, match=r"none\.root"):
+        tupelo.open(f"{server.url}/none.root")
+
+
+def test_credentials_are_not_shown(server: Server) -> None:
+    url = f"{server.url}/run0.root?X-Amz-Signature={SECRET}"
+    file: Any = tupelo.open(url)
+    events = file["Events"]
+    for shown in (file, events, events["x"], file.file_path, events.file_path, events._location):
+        assert SECRET not in repr(shown)
+    assert SECRET in server.requests[0].path
+    assert pickle.loads(pickle.dumps(events)).num_entries == 10
+    assert SECRET in server.requests[-1].path
+    for wrong in (f"{url}&none", url.replace("run0", "none")):
+        with pytest.raises(tupelo.Error) as error:
+            tupelo.open({wrong: "no"})
+        assert SECRET not in str(error.value)
+    (part,) = tupelo.partitions({url: "Events"})
+    assert part.arrays("np")["x"].tolist() == list(np.arange(10.0))
+    options = {"bearer_token": SECRET, "anonymous": False}
+    other: Any = tupelo.open(f"{server.url}/run0.root:Events", storage_options=options)
+    assert SECRET not in repr(other._location) and "bearer_token" in repr(other._location)
+    assert pickle.loads(pickle.dumps(other)).num_entries == 10
+
+
+def test_options_are_checked(server: Server) -> None:
+    url = f"{server.url}/run0.root"
+    with pytest.raises(tupelo.InvalidArgumentError, match=r"anonimous.*similar: anonymous"):
+        tupelo.open(url, storage_options={"anonimous": True})
+    for wrong in (7, {7: "x"}):
+        with pytest.raises(tupelo.InvalidArgumentError, match="storage_options"):
+            tupelo.open(url, storage_options=wrong)  # type: ignore[arg-type]
+    with pytest.raises(tupelo.InvalidArgumentError, match="cache as the path of a directory"):
+        tupelo.open(url, cache=7)  # type: ignore[arg-type]
+    with pytest.raises(tupelo.UnsupportedError, match="x-y://b/c: its scheme is not supported"):
+        tupelo.open("x-y://b/c")
+
+
+def test_a_cache_keeps_what_was_fetched(server: Server, tmp_path: Path) -> None:
+    def values() -> Any:
+        events = tupelo.open(f"{server.url}/large.root:Events", cache=tmp_path / "cache")
+        return events.arrays(["c1", "c5"], library="np")["c5"]
+
+    first = values()
+    server.requests.clear()
+    assert np.array_equal(values(), first)
+    # The version of the file is asked for.
+    assert len(server.requests) <= 2, server.requests
+    (one, *_) = tupelo.iterate(f"{server.url}/large.root:Events", ["c1"], library="np", cache=tmp_path / "cache")
+    assert len(one["c1"]) > 0
+
+
+def test_remote_files_are_written(server: Server, files: Path) -> None:
+    with tupelo.recreate(f"{server.url}/new.root") as file:
+        assert file.file_path == f"{server.url}/new.root"
+        events = file.mkrntuple("Events", {"x": "int"})
+        events.extend({"x": [1, 2]})
+        assert not (files / "new.root").exists()
+        with pytest.raises(tupelo.UnsupportedError, match="checkpoint"):
+            events.checkpoint()
+        events.extend({"x": [3]})
+    assert tupelo.open(files / "new.root")["Events"].arrays()["x"].tolist() == [1, 2, 3]
+    events = tupelo.open(f"{server.url}/run1.root:Events")
+    assert events.copy(f"{server.url}/copy.root", "x > 15") == 4
+    assert tupelo.open(files / "copy.root")["Events"].arrays()["x"].tolist() == [16, 17, 18, 19]
+    with pytest.raises(tupelo.InvalidArgumentError, match="is the input file"):
+        events.copy(f"{server.url}/run1.root")
+    with pytest.raises(RuntimeError), tupelo.recreate(f"{server.url}/failed.root") as file:
+        file["Events"] = {"x": [1]}
+        raise RuntimeError
+    assert not (files / "failed.root").exists()
+    with pytest.raises(tupelo.UnsupportedError, match="cannot be changed in place"):
+        tupelo.update(f"{server.url}/run1.root")
+
+
+def test_automatic_checkpoints_of_remote_files_are_skipped(server: Server, files: Path) -> None:
+    with tupelo.recreate(f"{server.url}/new.root", checkpoint_clusters=1, cluster_bytes="4 KiB") as file:
+        events = file.mkrntuple("Events", {"x": "double"})
+        for _ in range(5):
+            events.extend({"x": np.random.default_rng(0).random(4000)})
+    assert tupelo.open(files / "new.root")["Events"].num_entries == 20_000
+
+
+def test_forked_processes_read_remote_files(server: Server) -> None:
+    events = tupelo.open(f"{server.url}/large.root:Events")
+    expected = float(events["c0"].array(library="np").sum())
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if float(events["c1"].array(library="np").sum()) > 0 else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert float(events["c0"].array(library="np").sum()) == expected
+
+
+def test_the_command_reads_and_writes_urls(server: Server, files: Path, command: str, tmp_path: Path) -> None:
+    def run(*arguments: str, status: int = 0) -> str:
+        done = subprocess.run([command, *arguments], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode == status, done.stderr
+        return done.stdout if status == 0 else done.stderr
+
+    urls = [f"{server.url}/run{run}.root" for run in range(3)]
+    assert "10" in run("ls", urls[0])
+    assert run("head", urls[0], "-n", "2", "--format", "csv", "--fields", "x").split() == ["x", "0.0", "1.0"]
+    assert len(run("dump", *urls, "--format", "csv", "--fields", "x").split()) == 31
+    assert "x" in run("schema", f"{urls[0]}:Events")
+    assert "requests" in run("explain", f"{server.url}/large.root", "--fields", "c1")
+    run("verify", "--deep", f"{server.url}/large.root")
+    assert "page" in run("layout", urls[0])
+    run("copy", *urls, f"{server.url}/all.root")
+    assert tupelo.open(files / "all.root")["Events"].num_entries == 30
+    assert "exists" in run("copy", urls[0], f"{server.url}/all.root", status=2)
+    run("copy", urls[0], f"{server.url}/all.root", "--force")
+    assert "cannot be added to" in run("copy", urls[0], urls[1], "--append", status=2)
+    assert "only local files can be repaired" in run("verify", "--repair", urls[0], status=2)
+    assert "unknown option" in run("ls", urls[0], "--storage-option", "anonimous=true", status=2)
+    assert "only stores have listings" in run("ls", f"{server.url}/", status=1)
+    run("ls", urls[0], "--cache", str(tmp_path / "cache"))
+    assert (tmp_path / "cache").is_dir()
+    assert "local" in run("dump", urls[0], "-o", f"{server.url}/out.parquet", status=2)
+    assert SECRET not in run("ls", f"{urls[0]}?sig={SECRET}")
