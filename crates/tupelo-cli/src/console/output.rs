@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tupelo::storage::local_path;
+
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 
@@ -37,6 +39,10 @@ impl Output {
         let Some(path) = target.filter(|path| path.as_os_str() != "-") else {
             return Ok((Self::stdout(), None));
         };
+        if path.to_str().is_some_and(|name| local_path(name).is_none()) {
+            let refused = Failure::usage("this command writes local files and standard output");
+            return Err(refused.with_hint("`tupelo copy` writes ROOT files to URLs"));
+        }
         inputs.check_output(path)?;
         let failed = |e: io::Error| Failure::new(format_args!("cannot create {}: {e}", path.display()));
         match Goal::of(path).map_err(failed)? {
