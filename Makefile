@@ -85,7 +85,7 @@ scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster th
 ##@ Work on it
 
 .PHONY: test lint format fuzz mutants sanitize big clean help
-test: announce-test begin lint test-rust build stubs reference test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
+test: announce-test begin lint servers test-rust build stubs reference test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
 lint: check-format layers imports tidy clippy types docs ## All that needs no tests: format, layers, imports, tidy, clippy, mypy, rustdoc
 
@@ -131,7 +131,7 @@ announce-demo:
 	@echo 'make demo: on two cores the first run takes about 6 minutes and 1.5 GiB of disk, later ones less than a minute'
 
 announce-test:
-	@echo 'make test: on two cores about 18 minutes, the first run 24, and 5 GiB of disk'
+	@echo 'make test: on two cores about 18 minutes, the first run 30, and 5 GiB of disk'
 
 begin: tools root
 	@rm -rf '$(TUPELO_SUMMARY)' && mkdir -p '$(TUPELO_SUMMARY)'
@@ -190,11 +190,14 @@ summary:
 
 ##@ Set-up
 
-.PHONY: tools venv command generator package root FORCE
+.PHONY: tools venv servers command generator package root FORCE
 tools: ## What the machine must have; as root on Debian, what is missing is installed
 	@.ci/tools check
 
 venv: $(VENV)/.stamp-requirements root ## .venv with all that tests need, ROOT included where it exists
+
+servers: ## Servers of S3, GCS, Azure, HTTP and XRootD for the storage tests, in target/servers and (as root) from apt
+	$(run) 'installing servers for tests' .ci/servers
 
 command: tools ## target/release/tupelo
 	$(run) 'the command' $(CARGO) build --locked --release --bin tupelo $(SAME_FEATURES)

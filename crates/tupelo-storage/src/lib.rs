@@ -74,6 +74,8 @@ pub mod xrootd;
 pub mod adapter;
 #[cfg(any(test, feature = "testing"))]
 pub mod laws;
+#[cfg(test)]
+mod tests;
 pub mod uri;
 
 pub use adapter::Cache;

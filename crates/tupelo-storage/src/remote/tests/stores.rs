@@ -1,10 +1,10 @@
 //! Real servers on 127.0.0.1: S3 (versitygw), GCS (fake-gcs-server), Azure (azurite) and HTTP (nginx).
 //!
-//! They are searched in `PATH` and in the folder `target/servers`. Without a server, its tests print a line.
+//! Where a server is not installed, its tests do not run.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,27 +43,9 @@ impl Drop for Running {
     }
 }
 
-/// The program of a server, or `None` with a line that says that it is missing.
-fn program(name: &str) -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
-    let own = ["bin", "node_modules/.bin", "usr/sbin"].map(|folder| target.join(folder));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let system = [PathBuf::from("/usr/sbin")];
-    let folders = own.into_iter().chain(std::env::split_paths(&path)).chain(system);
-    let found = folders.map(|folder| folder.join(name)).find(|program| program.is_file());
-    if found.is_none() {
-        let line = "is not installed, so its tests did not run\n";
-        eprint!("{name} {line}");
-        if let Some(folder) = std::env::var_os("TUPELO_SUMMARY") {
-            let _ = fs::write(Path::new(&folder).join(format!("{name}.txt")), line);
-        }
-    }
-    found
-}
-
-/// Starts a server on a free port. `command` gets the port and an empty folder.
-fn start(name: &str, command: impl Fn(&mut Command, u16, &Path)) -> Option<Running> {
-    let program = program(name)?;
+/// Starts a server on a free port. `command` gets the port and an empty folder. None if it is not installed.
+fn start(name: &str, store: &str, command: impl Fn(&mut Command, u16, &Path)) -> Option<Running> {
+    let program = crate::tests::server(name, &format!("{store} in remote::tests::stores"))?;
     // Another process may take the port before the server does.
     for _ in 0..5 {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -91,7 +73,7 @@ struct TestStore {
 }
 
 fn s3() -> Option<TestStore> {
-    let server = start("versitygw", |command, port, folder| {
+    let server = start("versitygw", "S3", |command, port, folder| {
         fs::create_dir_all(folder.join("data/box")).unwrap();
         command.args(["--access", "user", "--secret", "hidden-secret", "--quiet", "--port"]);
         command.arg(format!("127.0.0.1:{port}")).arg("posix").arg(folder.join("data"));
@@ -106,7 +88,7 @@ fn s3() -> Option<TestStore> {
 }
 
 fn gcs() -> Option<TestStore> {
-    let server = start("fake-gcs-server", |command, port, folder| {
+    let server = start("fake-gcs-server", "GCS", |command, port, folder| {
         fs::create_dir_all(folder.join("data/box")).unwrap();
         command.args(["-scheme", "http", "-host", "127.0.0.1", "-backend", "memory", "-port", &port.to_string()]);
         command.arg("-public-host").arg(format!("127.0.0.1:{port}"));
@@ -119,7 +101,7 @@ fn gcs() -> Option<TestStore> {
 }
 
 fn azure() -> Option<TestStore> {
-    let server = start("azurite-blob", |command, port, folder| {
+    let server = start("azurite-blob", "Azure", |command, port, folder| {
         command.args(["--silent", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]);
         command.args(["--blobHost", "127.0.0.1", "--blobPort", &port.to_string()]).current_dir(folder);
     })?;
@@ -304,7 +286,7 @@ fn azure_keeps_the_laws() {
 
 #[test]
 fn nginx_keeps_the_laws() {
-    let server = start("nginx", |command, port, folder| {
+    let server = start("nginx", "HTTP", |command, port, folder| {
         let root = folder.display();
         let paths: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("{name}_temp_path {root}/{name};"))

@@ -5,7 +5,6 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Once;
 use std::time::Duration;
 
 /// The user that the server runs as if the tests run as root, which it refuses.
@@ -23,23 +22,9 @@ pub(super) struct Server {
     folder: tempfile::TempDir,
 }
 
-/// Whether there is a server on this machine. If not, one line says so.
-pub(super) fn is_installed() -> bool {
-    static SAID: Once = Once::new();
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("xrootd").is_file()));
-    SAID.call_once(|| {
-        let line = if found {
-            "the tests with the real server ran"
-        } else {
-            "the tests with the real server did not run: there is no program `xrootd` (Debian: xrootd-server)"
-        };
-        println!("xrootd: {line}");
-        if let Some(folder) = std::env::var_os("TUPELO_SUMMARY") {
-            fs::write(Path::new(&folder).join("xrootd.txt"), format!("{line}\n")).unwrap();
-        }
-    });
-    found
+/// The program of the server, if it is installed.
+fn program() -> Option<PathBuf> {
+    crate::tests::server("xrootd", "XRootD in xrootd::tests::real and xrootd::tests::writing")
 }
 
 impl Server {
@@ -50,17 +35,15 @@ impl Server {
 
     /// Starts a server with more lines of configuration, which are made from its folder.
     pub(super) fn configured(more: impl Fn(&Path) -> String) -> Option<Self> {
-        is_installed().then(|| Self::on_port(free_port(), tempfile::tempdir().unwrap(), more))
+        program().map(|_| Self::on_port(free_port(), tempfile::tempdir().unwrap(), more))
     }
 
     /// Starts a server that needs a plug-in which is packaged apart; none if that is not installed.
     pub(super) fn with_plugin(plugin: &str, more: impl Fn(&Path) -> String) -> Option<Self> {
+        program()?;
         let found = PLUGIN_FOLDERS.iter().any(|folder| Path::new(folder).join(plugin).is_file());
-        if is_installed() && !found {
-            println!("xrootd: a test did not run: there is no {plugin} (Debian: xrootd-scitokens-plugins)");
-            return None;
-        }
-        Self::configured(more)
+        crate::tests::report(plugin, "XRootD tokens in xrootd::tests::real", found);
+        if found { Self::configured(more) } else { None }
     }
 
     fn on_port(port: u16, folder: tempfile::TempDir, more: impl Fn(&Path) -> String) -> Self {
@@ -146,7 +129,7 @@ impl Drop for Server {
 fn launch(root: &Path) -> Child {
     own(root);
     let log = fs::File::create(root.join("log")).unwrap();
-    let mut command = Command::new("xrootd");
+    let mut command = Command::new(program().unwrap());
     command.arg("-c").arg(root.join("xrootd.cfg")).current_dir(root.join("admin"));
     command.env("XDG_CACHE_HOME", root.join("cache"));
     if is_root() {
