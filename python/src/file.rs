@@ -1,11 +1,14 @@
 //! ROOT files, for reading.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use tupelo::OpenOptions;
 use tupelo::reader::Location;
 
 use crate::error::OrRaise;
+use crate::file_object::FileObject;
 use crate::ntuple::Ntuple;
 use crate::storage::{Storage, or_default};
 
@@ -67,6 +70,26 @@ impl File {
     ) -> PyResult<Self> {
         let open = || {
             let file = tupelo::File::of_bytes(name, data)?.with_page_checksums(page_checksums);
+            let file = if metrics { file.with_metrics() } else { file };
+            Ok(memory_budget.map_or(file.clone(), |bytes| file.with_memory_budget(bytes)))
+        };
+        Ok(Self { inner: py.detach(open).or_raise(py)? })
+    }
+
+    /// Opens a file of `size_bytes` bytes, of which `read(starts, ends)` returns ranges; otherwise as `of_bytes`.
+    #[staticmethod]
+    fn of_ranges(
+        py: Python<'_>,
+        name: &str,
+        size_bytes: u64,
+        read: Py<PyAny>,
+        page_checksums: bool,
+        memory_budget: Option<u64>,
+        metrics: bool,
+    ) -> PyResult<Self> {
+        let open = || {
+            let source = Arc::new(FileObject::new(name, size_bytes, read));
+            let file = tupelo::File::new(source, page_checksums)?;
             let file = if metrics { file.with_metrics() } else { file };
             Ok(memory_budget.map_or(file.clone(), |bytes| file.with_memory_budget(bytes)))
         };

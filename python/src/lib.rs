@@ -9,6 +9,7 @@ mod attributes;
 mod dataset;
 mod error;
 mod file;
+mod file_object;
 mod ntuple;
 mod objects;
 mod options;

@@ -131,7 +131,16 @@ def test_file_objects_of_fsspec(files: list[str]) -> None:
     with memory.open("/f.root", "rb") as stream:
         opened = tupelo.open(stream)
     assert isinstance(opened, tupelo.File)
+    # The file system reads ranges, also when the stream is closed.
     assert opened["Events"].arrays("x").x.tolist() == [20, 21, 22]
+    memory.pipe("/f.root", Path("run2.root").read_bytes()[:500])
+    with pytest.raises(tupelo.Error, match=r"f\.root"):
+        opened["Events"].arrays("y")
+    memory.rm("/f.root")
+    with pytest.raises(tupelo.StorageError, match=r"f\.root.*FileNotFoundError"):
+        opened["Events"].arrays("y")
+    with fsspec.open("run2.root") as local:
+        assert tupelo.open(local)["Events"].arrays("x").x.tolist() == [20, 21, 22]
 
 
 KINDS = {"ak": ak.Array, "np": np.ndarray, "pd": pd.Series, "arrow": pa.ChunkedArray}

@@ -37,8 +37,9 @@ def open(
     in a string is the home directory. ``page_checksums=False`` skips the checksums of pages; those of metadata are
     always verified.
 
-    A file object (`io.BytesIO`, ``open(path, "rb")``, a file of fsspec) also returns a `File`. All its bytes are read
-    into memory and stay there as long as the `File` and its ntuples, which cannot be pickled.
+    A file object also returns a `File`, which cannot be pickled, nor can its ntuples. From a file of fsspec
+    (``fsspec.open(url).open()``) ranges are read by its file system. All bytes of others (`io.BytesIO`, ``open(path,
+    "rb")``) are read into memory and stay there as long as the `File` and its ntuples.
 
     ``memory_budget`` limits the memory that reading may take in addition to the requested values, in bytes or as a
     string such as ``"2 GiB"`` (default 1 GiB). Requests that need more are read in parts; if that is not possible, a
@@ -267,6 +268,17 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
         raise InvalidArgumentError(
             f"{short_repr(source)} returns strings, not bytes; open it in binary mode: open(path, 'rb')"
         )
+    path = getattr(source, "name", None) or getattr(source, "path", None)
+    name = path if isinstance(path, str) else f"<{type(source).__name__}>"
+    system: Any = getattr(source, "fs", None)
+    size = getattr(source, "size", None)
+    if hasattr(system, "cat_ranges") and isinstance(source.path, str) and isinstance(size, int):
+
+        def read(starts: list[int], ends: list[int]) -> Any:
+            return system.cat_ranges([source.path] * len(starts), starts, ends, on_error="raise")
+
+        core = _core.File.of_ranges(name, size, read, page_checksums, memory_budget, metrics)
+        return File(core, name, page_checksums, memory_budget, metrics)
     if hasattr(source, "seek"):
         source.seek(0)
     data = source.read()
@@ -274,7 +286,5 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
         raise InvalidArgumentError(
             f"{short_repr(source)} returns {type(data).__name__}, not bytes; open it in binary mode"
         )
-    path = getattr(source, "name", None) or getattr(source, "path", None)
-    name = path if isinstance(path, str) else f"<{type(source).__name__}>"
     core = _core.File.of_bytes(name, bytes(data), page_checksums, memory_budget, metrics)
     return File(core, name, page_checksums, memory_budget, metrics)
