@@ -108,10 +108,10 @@ def test_credentials_are_not_shown(server: Server) -> None:
         assert SECRET not in str(error.value)
     (part,) = tupelo.partitions({url: "Events"})
     assert part.arrays("np")["x"].tolist() == list(np.arange(10.0))
-    options = {"bearer_token": SECRET, "anonymous": False}
+    options = {"aws_secret_access_key": SECRET, "anonymous": False}
     other: Any = tupelo.open(f"{server.url}/run0.root:Events", storage_options=options)
     assert SECRET not in repr(other._location)
-    assert "bearer_token" in repr(other._location)
+    assert "aws_secret_access_key" in repr(other._location)
     assert pickle.loads(pickle.dumps(other)).num_entries == 10
 
 
@@ -197,7 +197,7 @@ def test_the_command_reads_and_writes_urls(server: Server, files: Path, command:
     assert run("head", urls[0], "-n", "2", "--format", "csv", "--fields", "x").split() == ["x", "0.0", "1.0"]
     assert len(run("dump", *urls, "--format", "csv", "--fields", "x").split()) == 31
     assert "x" in run("schema", f"{urls[0]}:Events")
-    assert "requests" in run("explain", f"{server.url}/large.root", "--fields", "c1")
+    assert "REQUESTS" in run("explain", f"{server.url}/large.root", "--fields", "c1")
     run("verify", "--deep", f"{server.url}/large.root")
     assert "page" in run("layout", urls[0])
     run("copy", *urls, f"{server.url}/all.root")

@@ -199,6 +199,8 @@ class NtupleWriter:
 
         An updated file is changed in place. A new file is still a temporary file at this point, which is kept if the
         file is discarded or the program ends. A later exception returns to this state.
+
+        Raises `UnsupportedError` for a remote file.
         """
         with self._file.call():
             self._core.checkpoint()

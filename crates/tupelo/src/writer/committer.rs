@@ -89,7 +89,7 @@ pub(super) struct Committer {
     pub(super) metadata: Option<SharedSet>,
     progress: WriteProgress,
     checkpoint: LastCheckpoint,
-    has_checkpoints: bool,
+    pub(super) has_checkpoints: bool,
     /// Contexts of parallel filling that are not finished.
     pub(super) contexts: usize,
     /// Why the ntuple is poisoned: nothing more may be published.
@@ -367,9 +367,6 @@ impl Committer {
 
     /// Makes all committed clusters readable and durable.
     pub(super) fn make_checkpoint(&mut self) -> Result<()> {
-        if !self.has_checkpoints {
-            return Err(Error::unsupported("a remote file has no checkpoints: it appears when it is complete"));
-        }
         let before = self.sink.position()?;
         self.publish()?;
         self.sink.checkpoint()?;

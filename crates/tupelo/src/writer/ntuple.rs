@@ -230,8 +230,12 @@ impl NtupleWriter {
     /// always made; those of the [options](super::WriteOptions) are delayed until there is enough data.
     ///
     /// # Errors
-    /// Storage errors, after which the ntuple cannot be finished; the state of the last checkpoint is kept.
+    /// Unsupported for a remote file, which changes nothing. Storage errors, after which the ntuple cannot be finished; the
+    /// state of the last checkpoint is kept.
     pub fn checkpoint(&mut self) -> Result<()> {
+        if !lock(&self.shared).has_checkpoints {
+            return Err(Error::unsupported("a remote file has no checkpoints: it appears when it is complete"));
+        }
         self.flush_cluster()?;
         let mut committer = lock(&self.shared);
         committer.make_checkpoint().map_err(|e| committer.poison(e))
