@@ -53,8 +53,8 @@
 //! | [`range`] | merges near ranges and splits large ones |
 //! | [`source`] | the trait [`ByteSource`] and the [`Hints`] of a back end |
 //! | [`sink`] | the trait [`ByteSink`] |
-//! | `runtime` | the threads that run requests to remote stores |
 //! | [`local`] | memory and local files; the only room that uses `std::fs` |
+//! | [`net`] | what requests to all servers share: options, retries, tokens, hidden credentials, threads |
 //! | [`remote`] | objects on HTTP servers and in S3, GCS and Azure |
 //! | [`xrootd`] | files on XRootD servers |
 //! | [`adapter`] | wrappers: a meter and a cache, and with the feature `testing` an I/O log and injected faults |
@@ -63,11 +63,11 @@
 
 pub mod error;
 pub mod range;
-mod runtime;
 pub mod sink;
 pub mod source;
 
 pub mod local;
+pub mod net;
 pub mod remote;
 pub mod xrootd;
 
@@ -79,6 +79,6 @@ pub mod uri;
 pub use error::{Error, ErrorKind, Result};
 pub use local::memory::{self, MemoryFile, MemorySink, MemorySource};
 pub use local::{FileSink, FileSource};
-pub use remote::Options;
+pub use net::Options;
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints};

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use crate::adapter::Cache;
 use crate::error::{Error, ErrorKind, Result};
 use crate::local::{FileSink, FileSource};
-use crate::remote::{self, Entry, Options};
+use crate::net::{self, Entry, Options};
+use crate::remote;
 use crate::sink::ByteSink;
 use crate::source::ByteSource;
 use crate::xrootd;
@@ -42,8 +43,7 @@ fn is_xrootd(name: &str) -> bool {
 pub fn display_name(name: &str) -> String {
     match local_path(name) {
         Some(_) => name.to_owned(),
-        None if is_xrootd(name) => xrootd::display_name(name),
-        None => remote::display_name(name),
+        None => net::display_name(name),
     }
 }
 
@@ -56,7 +56,7 @@ pub fn open(name: &str, options: &Options, cache: Option<&Cache>) -> Result<Arc<
     match (local_path(name), cache) {
         (Some(path), _) => Ok(Arc::new(FileSource::open(path)?)),
         (None, Some(cache)) => cache.open_object(name, options),
-        (None, None) if is_xrootd(name) => Ok(Arc::new(xrootd::open(name, &xrootd_options(options))?)),
+        (None, None) if is_xrootd(name) => Ok(Arc::new(xrootd::open(name, options)?)),
         (None, None) if remote::is_remote(name) => remote::open(name, options),
         _ => Err(unknown_scheme("open", name)),
     }
@@ -69,7 +69,7 @@ pub fn open(name: &str, options: &Options, cache: Option<&Cache>) -> Result<Arc<
 pub fn create(name: &str, options: &Options) -> Result<Box<dyn ByteSink>> {
     match local_path(name) {
         Some(path) => Ok(Box::new(FileSink::create(path)?)),
-        None if is_xrootd(name) => Ok(Box::new(xrootd::create(name, &xrootd_options(options))?)),
+        None if is_xrootd(name) => Ok(Box::new(xrootd::create(name, options)?)),
         None if remote::is_remote(name) => remote::create(name, options),
         None => Err(unknown_scheme("create", name)),
     }
@@ -96,20 +96,7 @@ pub fn list(name: &str, options: &Options) -> Result<Vec<Entry>> {
     };
     let entry =
         |entry: xrootd::Entry| Entry { url: url(&entry), size: (!entry.is_directory).then_some(entry.size_bytes) };
-    Ok(xrootd::list(name, &xrootd_options(options))?.into_iter().map(entry).collect())
-}
-
-fn xrootd_options(options: &Options) -> xrootd::Options {
-    let limits = options.limits();
-    let xrootd = xrootd::Options::default()
-        .with_connect_timeout(limits.connect)
-        .with_request_timeout(limits.stall)
-        .with_total_timeout(limits.total)
-        .with_retries(limits.attempts - 1);
-    match options.bearer_token() {
-        Some(token) => xrootd.with_token(token),
-        None => xrootd,
-    }
+    Ok(xrootd::list(name, options)?.into_iter().map(entry).collect())
 }
 
 #[cold]

@@ -16,7 +16,8 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::local::{RangeDirectory, RangeFolder};
-use crate::remote::{Options, open_source};
+use crate::net::Options;
+use crate::remote::open_source;
 use crate::source::{ByteSource, Hints, checked_len, plan_requests};
 
 /// Default size of a cache, in bytes: 10 GiB.

@@ -15,10 +15,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::store_failure;
-use super::retry::{Attempts, Failure, Limits, repeat};
-use super::source::run;
 use super::store::StoreObject;
 use crate::error::{Error, ErrorKind, Result};
+use crate::net::{Attempts, Failure, Limits, repeat, run};
 use crate::sink::{ByteSink, check_patch, poisoned};
 
 /// Size of the first parts, in bytes: 8 MiB. Every thousand parts it doubles, because stores take at most 10 000.

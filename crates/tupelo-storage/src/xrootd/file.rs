@@ -7,12 +7,12 @@ use bytes::{Bytes, BytesMut};
 use super::client::{Client, settle, unexpected};
 use super::connection::Connection;
 use super::connection::{Reply, Room};
-use super::failure::Failure;
 use super::message::{
     Chunk, Handle, Opened, PageBuffer, ReadLimits, Request, Stat, flags, parse_vector, vector_response_bytes,
 };
 use super::url::{Server, Url};
 use crate::error::ErrorKind;
+use crate::net::Failure;
 
 /// Maximum number of times that pages with wrong checksums are read again.
 const PAGE_RETRIES: u32 = 4;
@@ -29,7 +29,7 @@ pub(super) struct Identity {
 impl Identity {
     /// Whether this is the same file as when it was opened first.
     pub(super) fn check(&self, now: &Self) -> Result<(), Failure> {
-        let changed = |reason: String| Err(Failure::new(ErrorKind::Changed, reason));
+        let changed = |reason: String| Err(Failure::lasting(ErrorKind::Changed, reason));
         if now.size_bytes != self.size_bytes {
             return changed(format!("its size changed from {} to {} bytes", self.size_bytes, now.size_bytes));
         }
@@ -63,7 +63,7 @@ impl OpenFile {
         };
         if stat.flags & (flags::STAT_DIRECTORY | flags::STAT_OTHER) != 0 {
             let what = if stat.is_directory() { "it is a directory" } else { "it is not a regular file" };
-            return Err(Failure::new(ErrorKind::NotSupported, what));
+            return Err(Failure::lasting(ErrorKind::NotSupported, what));
         }
         let limits = answer.second.map_or_else(ReadLimits::default, |body| ReadLimits::parse(&body));
         let server = connection.server.to_string();
@@ -169,5 +169,5 @@ pub(super) async fn stat(connection: &Connection, path: String) -> Result<Stat, 
 #[cold]
 fn short(received: u64, Chunk { offset, len }: Chunk) -> Failure {
     let reason = format!("the server has only {received} of {len} bytes at {offset}: the file was truncated");
-    Failure::new(ErrorKind::Changed, reason)
+    Failure::lasting(ErrorKind::Changed, reason)
 }

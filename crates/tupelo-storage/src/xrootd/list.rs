@@ -6,12 +6,11 @@ use bytes::BytesMut;
 
 use super::client::Client;
 use super::connection::Room;
-use super::failure::Failure;
 use super::file::stat;
 use super::message::{Listed, Request, Stat, parse_listing};
-use super::secret::with_opaque;
-use super::url::Url;
+use super::url::{Url, with_opaque};
 use crate::error::Result;
+use crate::net::Failure;
 
 /// Maximum size of the listing of a directory, in bytes (64 MiB): about half a million entries.
 pub const MAX_LISTING_BYTES: usize = 64 << 20;
@@ -30,8 +29,8 @@ pub struct Entry {
 /// The entries of a directory, ordered by name.
 pub(super) fn list(client: Client) -> Result<Vec<Entry>> {
     let client = Arc::new(client);
-    let shared = Arc::clone(&client);
-    client.run(client.options.total_timeout, "list", async move { shared.retry(|| attempt(&shared)).await })
+    let (shared, attempts) = (Arc::clone(&client), client.attempts(MAX_LISTING_BYTES as u64));
+    client.run("list", async move { attempts.repeat(|| attempt(&shared)).await })
 }
 
 async fn attempt(client: &Client) -> Result<Vec<Entry>, Failure> {

@@ -16,8 +16,6 @@ mod failure;
 mod file;
 mod list;
 pub mod message;
-mod options;
-mod secret;
 mod sink;
 mod source;
 mod url;
@@ -26,16 +24,12 @@ mod url;
 mod tests;
 
 pub use list::{Entry, MAX_LISTING_BYTES};
-pub use options::{
-    DEFAULT_CONNECT_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_RETRIES, DEFAULT_TOTAL_TIMEOUT, MIN_BYTES_PER_SECOND,
-    Options,
-};
-pub(crate) use secret::hide as display_name;
 pub use sink::{WRITE_BUFFER_BYTES, WRITE_CONCURRENCY, XrootdSink};
 pub use source::{CONCURRENCY, GAP_BYTES, HINTS, MAX_REQUEST_BYTES, XrootdSource};
 pub use url::DEFAULT_PORT;
 
 use crate::error::Result;
+use crate::net::Options;
 use client::Client;
 
 /// Opens a file for reading.

@@ -12,11 +12,10 @@ use tokio::task::JoinSet;
 use super::client::{Client, settle, unexpected};
 use super::connection::Connection;
 use super::connection::{Reply, Room};
-use super::failure::Failure;
 use super::message::{Handle, Opened, Request, flags};
-use super::secret::with_opaque;
-use super::url::Url;
+use super::url::{Url, with_opaque};
 use crate::error::{Error, ErrorKind, Result};
+use crate::net::Failure;
 use crate::sink::{ByteSink, check_patch, poisoned};
 
 /// Appended bytes that are collected before they are sent (4 MiB).
@@ -82,10 +81,10 @@ impl XrootdSink {
         let random = RandomState::new().hash_one(std::process::id()) >> 24;
         let temporary = Url { path: format!("{}.tmp-{random:010x}", client.url.path), ..client.url.clone() };
         let opening = {
-            let (client, temporary) = (Arc::clone(&client), temporary.clone());
-            async move { client.retry(|| open(&client, &temporary)).await }
+            let (client, temporary, attempts) = (Arc::clone(&client), temporary.clone(), client.attempts(0));
+            async move { attempts.repeat(|| open(&client, &temporary)).await }
         };
-        let file = client.run(client.options.total_timeout, "create", opening)?;
+        let file = client.run("create", opening)?;
         Ok(Self {
             client,
             temporary,
@@ -108,7 +107,8 @@ impl XrootdSink {
         call: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T> {
         self.poisoned = true;
-        let value = self.client.run(self.client.options.time_for(MAX_RUNNING_BYTES), action, call)?;
+        let attempts = self.client.attempts(MAX_RUNNING_BYTES);
+        let value = self.client.run(action, async move { attempts.run(call).await })?;
         self.poisoned = false;
         Ok(value)
     }
@@ -128,7 +128,7 @@ impl XrootdSink {
             }
             while running.len() > left {
                 let Some(finished) = running.join_next().await else { break };
-                finished.map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))??;
+                finished.map_err(|error| Failure::lasting(ErrorKind::Other, error.to_string()))??;
             }
             Ok(running)
         })?;
@@ -172,7 +172,8 @@ impl XrootdSink {
             let remove = |url: &Url| Request::Remove { path: url.request_path() };
             client.perform(&temporary, remove, Room::control).await.map(|_| ())
         };
-        self.client.run(self.client.options.total_timeout, "remove the temporary file of", rolling_back)?;
+        let attempts = self.client.attempts(0);
+        self.client.run("remove the temporary file of", async move { attempts.run(rolling_back).await })?;
         Ok(name)
     }
 }

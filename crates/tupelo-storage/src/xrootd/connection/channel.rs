@@ -12,12 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::super::failure::Failure;
 use super::super::message::{
     AsyncHeader, Header, MAX_CONTROL_BYTES, Malformed, PAGE_BYTES, PageBuffer, PageStatus, Redirect, Request,
     ServerError, Status, StreamId, parse_wait,
 };
 use crate::error::ErrorKind;
+use crate::net::Failure;
 
 /// Requests that wait to be written.
 const QUEUED_REQUESTS: usize = 32;
@@ -407,7 +407,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::runtime;
+    use crate::net::run;
     use crate::xrootd::message::{Chunk, Handle};
 
     /// Bytes that are often the start of a response.
@@ -423,7 +423,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_responses_end_a_request(bytes in responses(), pages: bool) {
-            let reply = runtime::block_on(async move {
+            let reply = run(async move {
                 let (client, mut server) = tokio::io::duplex(1 << 16);
                 let (reader, writer) = tokio::io::split(client);
                 let channel = Channel::new((Box::new(reader), Box::new(writer)), Duration::from_secs(5));
@@ -442,7 +442,7 @@ mod tests {
                 tokio::spawn(respond);
                 channel.call(&read, room).await
             });
-            if let Ok(Reply::Done(bytes)) = reply.unwrap() {
+            if let Ok(Reply::Done(bytes)) = reply {
                 prop_assert!(bytes.len() <= 20);
             }
         }

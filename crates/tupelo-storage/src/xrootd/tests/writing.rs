@@ -5,7 +5,7 @@ use std::fs;
 use super::super::*;
 use super::fake::{DATA_SERVER, Fake, code};
 use super::server::Server;
-use super::{bytes, quick};
+use super::{bytes, options, quick};
 use crate::laws::{SinkCase, sink_laws};
 use crate::{ByteSink, ByteSource, ErrorKind};
 
@@ -107,7 +107,7 @@ fn a_server_that_stops_ends_an_upload() {
     let Some(mut server) = Server::start() else { return };
     server.put("other", b"");
     let url = server.url("folder/x.root");
-    let mut sink = Box::new(create(&url, &quick().with_retries(0)).unwrap());
+    let mut sink = Box::new(create(&url, &options(&[("max_attempts", "1")])).unwrap());
     sink.append(&bytes(100)).unwrap();
     server.kill();
     let error = sink.checkpoint().unwrap_err();

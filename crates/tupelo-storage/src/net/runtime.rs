@@ -1,10 +1,13 @@
-//! The threads that run requests to remote stores. They start with the first request.
+//! The threads that run requests. They start with the first request.
 
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use tokio::runtime::{Builder, Runtime};
+
+use super::failure::Failure;
+use crate::error::ErrorKind;
 
 /// Threads that encrypt, decrypt and parse responses.
 const THREADS: usize = 2;
@@ -31,12 +34,18 @@ fn runtime() -> io::Result<Arc<Runtime>> {
 /// Runs a future on the threads of the runtime, and waits for its result.
 ///
 /// # Errors
-/// Errors of the system when starting threads; an error where the future panicked.
-pub(crate) fn block_on<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
+/// Those of the future; errors of the system when starting threads; an error where the future panicked.
+pub(crate) fn run<T: Send + 'static>(
+    future: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    let no_threads = |error: io::Error| {
+        Failure::lasting(error.kind().into(), error.to_string()).context("the threads for requests cannot start")
+    };
     let (sender, result) = mpsc::sync_channel(1);
-    runtime()?.spawn(async move {
+    runtime().map_err(no_threads)?.spawn(async move {
         // The receiver waits until it has the result.
         let _ = sender.send(future.await);
     });
-    result.recv().map_err(|_| io::Error::other("a request ended without a result"))
+    let lost = |_| Failure::lasting(ErrorKind::Other, "a request ended without a result");
+    result.recv().map_err(lost).flatten()
 }
