@@ -16,10 +16,7 @@ use crate::net::{self, Entry, Options};
 use crate::remote;
 use crate::sink::ByteSink;
 use crate::source::ByteSource;
-use crate::xrootd;
-
-/// Schemes of XRootD.
-const XROOTD: [&str; 4] = ["root", "roots", "xroot", "xroots"];
+use crate::xrootd::{self, is_xrootd};
 
 /// The path of a local file; `None` for a URL of another scheme than `file`.
 pub fn local_path(name: &str) -> Option<&Path> {
@@ -33,10 +30,6 @@ fn scheme(name: &str) -> Option<&str> {
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
     is_scheme.then_some(scheme)
-}
-
-fn is_xrootd(name: &str) -> bool {
-    scheme(name).is_some_and(|scheme| XROOTD.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
 }
 
 /// A name without what may be secret: user name, password, and of the query string what may be a credential.
@@ -82,21 +75,11 @@ pub fn create(name: &str, options: &Options) -> Result<Box<dyn ByteSink>> {
 /// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for local paths and for `http` and `https`,
 /// which have no listings; errors of network and servers.
 pub fn list(name: &str, options: &Options) -> Result<Vec<Entry>> {
-    if !is_xrootd(name) {
-        return match local_path(name) {
-            None if !remote::is_remote(name) => Err(unknown_scheme("list", name)),
-            _ => remote::list(name, options),
-        };
+    match local_path(name) {
+        None if is_xrootd(name) => xrootd::list(name, options),
+        None if !remote::is_remote(name) => Err(unknown_scheme("list", name)),
+        _ => remote::list(name, options),
     }
-    let (base, query) = name.split_once('?').map_or((name, ""), |(base, query)| (base, query));
-    let base = base.trim_end_matches('/');
-    let url = |entry: &xrootd::Entry| {
-        let (slash, mark) = (if entry.is_directory { "/" } else { "" }, if query.is_empty() { "" } else { "?" });
-        format!("{base}/{}{slash}{mark}{query}", entry.name)
-    };
-    let entry =
-        |entry: xrootd::Entry| Entry { url: url(&entry), size: (!entry.is_directory).then_some(entry.size_bytes) };
-    Ok(xrootd::list(name, options)?.into_iter().map(entry).collect())
 }
 
 #[cold]

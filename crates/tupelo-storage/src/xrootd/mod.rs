@@ -23,14 +23,22 @@ mod url;
 #[cfg(test)]
 mod tests;
 
-pub use list::{Entry, MAX_LISTING_BYTES};
+pub use list::MAX_LISTING_BYTES;
 pub use sink::{WRITE_BUFFER_BYTES, WRITE_CONCURRENCY, XrootdSink};
 pub use source::{CONCURRENCY, GAP_BYTES, HINTS, MAX_REQUEST_BYTES, XrootdSource};
 pub use url::DEFAULT_PORT;
 
 use crate::error::Result;
-use crate::net::Options;
+use crate::net::{Entry, Options};
 use client::Client;
+
+/// Schemes of URLs.
+const SCHEMES: [&str; 4] = ["root", "roots", "xroot", "xroots"];
+
+/// Whether [`open`] supports the scheme of a name: `root`, `roots`, `xroot` or `xroots`.
+pub fn is_xrootd(name: &str) -> bool {
+    name.split_once("://").is_some_and(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+}
 
 /// Opens a file for reading.
 ///
@@ -50,11 +58,12 @@ pub fn create(url: &str, options: &Options) -> Result<XrootdSink> {
     XrootdSink::create(Client::new(url, options, "create")?)
 }
 
-/// The entries of a directory, ordered by name. `.` and `..` are not among them.
+/// The entries of a directory, ordered by name; for the URL of a file, the file. `.` and `..` are not among them. The
+/// URLs have user and parameters of the one that is listed.
 ///
 /// # Errors
 /// As [`open`], and [`ErrorKind::NoSpace`](crate::ErrorKind::NoSpace) for a listing larger than
 /// [`MAX_LISTING_BYTES`].
 pub fn list(url: &str, options: &Options) -> Result<Vec<Entry>> {
-    list::list(Client::new(url, options, "list")?)
+    list::list(Client::new(url, options, "list")?, url)
 }

@@ -75,6 +75,11 @@ impl XrootdSource {
         Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session) }), identity })
     }
 
+    /// The version that was opened, for keys of caches.
+    pub(crate) fn version(&self) -> String {
+        format!("{} {}", self.identity.size_bytes, self.identity.modified)
+    }
+
     /// Reads consecutive and separate ranges, none of them empty, within the size of the file.
     fn fetch(&self, action: String, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();

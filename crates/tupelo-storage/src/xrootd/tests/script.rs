@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::super::*;
 use super::fake::{DATA_SERVER, Fake, Peer, WITH_PAGES, code, vector};
 use super::{bytes, options};
+use crate::adapter::{CACHE_BYTES, Cache};
 use crate::laws::source_laws;
-use crate::{ByteSource, ErrorKind};
+use crate::{ByteSource, ErrorKind, uri};
 
 const CONTENT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
@@ -495,6 +496,32 @@ fn other_servers_and_other_urls_are_errors() {
     }
     let error = open("root://no-such-host.invalid//x", &impatient()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+#[test]
+fn a_cached_file_is_read_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::open(directory.path(), CACHE_BYTES).unwrap();
+    let changed = Arc::new(AtomicUsize::new(0));
+    let times = Arc::clone(&changed);
+    let fake = Fake::start(move |peer| {
+        peer.welcome(DATA_SERVER)?;
+        loop {
+            let request = peer.request()?;
+            let time = 1_700_000_000 + times.load(Ordering::Relaxed);
+            match request.code {
+                code::OPEN => peer.opened(request.stream, CONTENT.len(), time)?,
+                _ => peer.answer(&request, CONTENT)?,
+            }
+        }
+    });
+    for (change, expected) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
+        changed.store(change, Ordering::Relaxed);
+        let url = format!("{}?authz=t", fake.url());
+        let source = uri::open(&url, &impatient(), Some(&cache)).unwrap();
+        assert_eq!(source.read_range(4..9).unwrap(), "quick");
+        assert_eq!(fake.count(code::READ), expected);
+    }
 }
 
 #[test]
