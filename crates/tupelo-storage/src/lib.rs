@@ -49,6 +49,7 @@
 //!
 //! | room | what it does |
 //! |---|---|
+//! | [`cancel`] | the scope in which callers cancel work |
 //! | [`error`] | the error type: what failed, on which object, and why |
 //! | [`range`] | merges near ranges and splits large ones |
 //! | [`source`] | the trait [`ByteSource`] and the [`Hints`] of a back end |
@@ -61,6 +62,7 @@
 //! | [`uri`] | objects of all back ends, by path or URL |
 //! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
+pub mod cancel;
 pub mod error;
 pub mod range;
 pub mod sink;

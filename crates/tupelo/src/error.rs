@@ -309,6 +309,7 @@ impl From<tupelo_storage::Error> for Error {
     fn from(error: tupelo_storage::Error) -> Self {
         let kind = match error.kind() {
             tupelo_storage::ErrorKind::NotFound => ErrorKind::NotFound,
+            tupelo_storage::ErrorKind::Cancelled => ErrorKind::Cancelled,
             _ => ErrorKind::Storage,
         };
         let mut converted = Self::new(kind, error.to_string());
@@ -356,6 +357,7 @@ mod tests {
             let is_retryable = storage.is_retryable();
             let error = Error::from(storage).within("x.root");
             assert_eq!((error.storage_kind(), error.is_retryable()), (Some(kind), is_retryable));
+            assert_eq!(error.kind() == ErrorKind::Cancelled, kind == tupelo_storage::ErrorKind::Cancelled);
         }
         let error = Error::corrupt("x");
         assert_eq!((error.storage_kind(), error.is_retryable()), (None, false));

@@ -23,8 +23,8 @@ pub(crate) use self::failure::Failure;
 pub use self::options::Options;
 pub(crate) use self::retry::{Attempts, repeat, unless_stalled};
 pub use self::retry::{Limits, SLOWEST_BYTES_PER_SECOND};
-pub(crate) use self::runtime::run;
-pub(crate) use self::secret::{display_name, hide_in_message, hide_parameters, is_secret};
+pub(crate) use self::runtime::{run, run_cleaning};
+pub(crate) use self::secret::{XROOTD, display_name, hide_in_message, hide_parameters, is_secret};
 pub(crate) use self::token::{bearer_token, variable};
 
 /// A file or a folder in a listing.

@@ -8,8 +8,8 @@ const SECRET_NAMES: [&str; 8] = ["auth", "token", "pass", "secret", "sig", "key"
 const SECRET_VALUES: [&str; 3] = ["bearer", "eyj", "zteos"];
 /// Schemes of stores. Names of objects may have a question mark.
 const STORES: [&str; 8] = ["s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss"];
-/// Schemes whose parameters are a part of the name, except for credentials.
-const XROOTD: [&str; 4] = ["root", "roots", "xroot", "xroots"];
+/// Schemes of XRootD. Their parameters are a part of the name, except for credentials.
+pub(crate) const XROOTD: [&str; 4] = ["root", "roots", "xroot", "xroots"];
 
 /// Whether a parameter of a query string is a credential.
 pub(crate) fn is_secret(parameter: &str) -> bool {

@@ -13,7 +13,7 @@ use super::connection::{Reply, Room};
 use super::message::Request;
 use super::url::{Server, Url};
 use crate::error::{ErrorKind, Result};
-use crate::net::{Attempts, Failure, Limits, Options, display_name, run};
+use crate::net::{Attempts, Failure, Limits, Options, display_name, run, run_cleaning};
 
 /// Maximum number of redirects of a request, as in other clients.
 const MAX_REDIRECTS: usize = 16;
@@ -129,6 +129,16 @@ impl Client {
         call: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> crate::Result<T> {
         run(call).map_err(|failure| failure.into_error(action, self))
+    }
+
+    /// As [`run`](Self::run), for what also runs after a cancellation.
+    pub(super) fn run_cleaning<T: Send + 'static>(
+        &self,
+        action: impl Into<String>,
+        call: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> crate::Result<T> {
+        let cleaned = run_cleaning(self.limits, |limits| async move { Attempts::new(&limits).run(call).await });
+        cleaned.map_err(|failure| failure.into_error(action, self))
     }
 }
 

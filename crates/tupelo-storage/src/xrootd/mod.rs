@@ -29,15 +29,12 @@ pub use source::{CONCURRENCY, GAP_BYTES, HINTS, MAX_REQUEST_BYTES, XrootdSource}
 pub use url::DEFAULT_PORT;
 
 use crate::error::Result;
-use crate::net::{Entry, Options};
+use crate::net::{Entry, Options, XROOTD};
 use client::Client;
-
-/// Schemes of URLs.
-const SCHEMES: [&str; 4] = ["root", "roots", "xroot", "xroots"];
 
 /// Whether [`open`] supports the scheme of a name: `root`, `roots`, `xroot` or `xroots`.
 pub fn is_xrootd(name: &str) -> bool {
-    name.split_once("://").is_some_and(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+    name.split_once("://").is_some_and(|(scheme, _)| XROOTD.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
 }
 
 /// Opens a file for reading.

@@ -172,8 +172,7 @@ impl XrootdSink {
             let remove = |url: &Url| Request::Remove { path: url.request_path() };
             client.perform(&temporary, remove, Room::control).await.map(|_| ())
         };
-        let attempts = self.client.attempts(0);
-        self.client.run("remove the temporary file of", async move { attempts.run(rolling_back).await })?;
+        self.client.run_cleaning("remove the temporary file of", rolling_back)?;
         Ok(name)
     }
 }

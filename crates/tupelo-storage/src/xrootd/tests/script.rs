@@ -8,7 +8,8 @@ use super::super::*;
 use super::fake::{DATA_SERVER, Fake, Peer, WITH_PAGES, code, vector};
 use super::{bytes, options};
 use crate::adapter::{CACHE_BYTES, Cache};
-use crate::laws::source_laws;
+use crate::cancel::cancellable;
+use crate::laws::{is_cancelled_soon, source_laws};
 use crate::{ByteSource, ErrorKind, uri};
 
 const CONTENT: &[u8] = b"The quick brown fox jumps over the lazy dog";
@@ -380,6 +381,37 @@ fn silence_is_a_timeout() {
         None
     });
     assert_eq!(read_with(&once, &impatient_at_silence()).unwrap(), b"quick");
+}
+
+#[test]
+fn a_request_that_waits_is_cancelled() {
+    let silent = |_: &mut Peer| {
+        std::thread::sleep(Duration::from_secs(60));
+        None
+    };
+    let accepts = Fake::start(silent);
+    is_cancelled_soon(|| open(&accepts.url(), &impatient()));
+    is_cancelled_soon(|| list(&accepts.url(), &impatient()));
+    is_cancelled_soon(|| create(&accepts.url(), &impatient()));
+
+    // It answers the sixth read.
+    let reads = AtomicUsize::new(0);
+    let fake = Fake::start(move |peer| {
+        peer.welcome(DATA_SERVER)?;
+        loop {
+            let request = peer.request()?;
+            if request.code != code::READ || reads.fetch_add(1, Ordering::Relaxed) >= 5 {
+                peer.answer(&request, CONTENT)?;
+            }
+        }
+    });
+    let source = open(&fake.url(), &impatient()).unwrap();
+    is_cancelled_soon(|| source.read_range(4..9));
+    while fake.count(code::READ) < 5 {
+        let _ = cancellable(|| true, || source.read_range(4..9));
+    }
+    assert_eq!(source.read_range(4..9).unwrap(), "quick");
+    assert_eq!(fake.count(code::LOGIN), 1, "the connection is still used");
 }
 
 #[test]
