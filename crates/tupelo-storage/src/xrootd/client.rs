@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::time::sleep;
 
-use super::connection::{Connection, Terms, Trust};
+use super::connection::{Connection, Terms};
 use super::connection::{Reply, Room};
 use super::message::Request;
+use super::pool;
 use super::url::{Server, Url};
 use crate::error::{ErrorKind, Result};
 use crate::net::{Attempts, Failure, Limits, Options, display_name, run, run_cleaning};
@@ -27,7 +28,6 @@ pub(super) struct Client {
     pub(super) url: Url,
     options: Options,
     limits: Limits,
-    trust: Trust,
     /// The server that failed last, where a redirect had led.
     failed: Mutex<Option<String>>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Client {
 /// Where a request was answered.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) connection: Connection,
+    pub(super) connection: Arc<Connection>,
     /// The URL after redirects.
     pub(super) url: Url,
     pub(super) body: BytesMut,
@@ -50,7 +50,7 @@ impl Client {
         match Url::parse(url) {
             Ok(url) => {
                 let (options, limits) = (options.clone(), options.limits());
-                Ok(Self { uri, url, options, limits, trust: Trust::default(), failed: Mutex::new(None) })
+                Ok(Self { uri, url, options, limits, failed: Mutex::new(None) })
             }
             Err(failure) => Err(failure.into_error(action, uri)),
         }
@@ -88,7 +88,7 @@ impl Client {
         }
         let mut terms = Terms { tls: url.tls, is_trusted: true, user: url.user.clone(), login_token: None };
         for _ in 0..=MAX_REDIRECTS {
-            let connection = Connection::open(&url.server, &terms, &self.options, &self.trust).await;
+            let connection = pool::connect(&url.server, &terms, &self.options).await;
             let connection = connection.inspect_err(|_| self.avoid(&url.server))?;
             let first = request(&url);
             let second = async {

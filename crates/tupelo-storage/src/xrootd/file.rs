@@ -1,6 +1,7 @@
 //! A file that is open on a server.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
@@ -40,13 +41,20 @@ impl Identity {
     }
 }
 
-/// An open file.
+/// An open file. Dropping it closes it, without waiting.
 #[derive(Debug)]
 pub(super) struct OpenFile {
-    connection: Connection,
+    connection: Arc<Connection>,
     handle: Handle,
     pub(super) identity: Identity,
     pub(super) limits: ReadLimits,
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        // Other files may use the connection for long.
+        self.connection.channel.post(&Request::Close { handle: self.handle });
+    }
 }
 
 impl OpenFile {

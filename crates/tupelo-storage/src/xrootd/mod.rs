@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`message`] | requests to bytes, and bytes to responses, without I/O |
 //! | `connection` | handshake, TLS, login with `host`, `unix` and tokens (`ztn`); multiplexed requests, bounded responses |
+//! | `pool` | connections that files on the same server share |
 //! | `client` | waits, redirects, and retries |
 //! | `file` | an open file: reads, vector reads, pages with checksums |
 //! | `source` | [`XrootdSource`] |
@@ -16,6 +17,7 @@ mod failure;
 mod file;
 mod list;
 pub mod message;
+mod pool;
 mod sink;
 mod source;
 mod url;

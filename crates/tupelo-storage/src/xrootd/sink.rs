@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use tokio::task::JoinSet;
@@ -52,8 +53,18 @@ pub struct XrootdSink {
 /// A file that is open for writing.
 #[derive(Debug)]
 struct OpenSink {
-    connection: Connection,
+    connection: Arc<Connection>,
     handle: Handle,
+    is_closed: AtomicBool,
+}
+
+impl Drop for OpenSink {
+    fn drop(&mut self) {
+        // Other files may use the connection for long.
+        if !self.is_closed.load(Ordering::Relaxed) {
+            self.connection.channel.post(&Request::Close { handle: self.handle });
+        }
+    }
 }
 
 impl OpenSink {
@@ -67,6 +78,12 @@ impl OpenSink {
 
     async fn write(&self, offset: u64, bytes: Bytes) -> Result<(), Failure> {
         self.request(Request::Write { handle: self.handle, offset, bytes }).await
+    }
+
+    /// Closes the file, once: the server may give its handle to the next one.
+    async fn close(&self) -> Result<(), Failure> {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.request(Request::Close { handle: self.handle }).await
     }
 
     async fn sync(&self) -> Result<(), Failure> {
@@ -165,10 +182,10 @@ impl XrootdSink {
             let handle = file.handle;
             if let Some(size_bytes) = kept_bytes {
                 file.request(Request::Truncate { handle, size_bytes }).await?;
-                return file.request(Request::Close { handle }).await;
+                return file.close().await;
             }
             // A file that cannot be closed can still be removed.
-            let _ = file.request(Request::Close { handle }).await;
+            let _ = file.close().await;
             let remove = |url: &Url| Request::Remove { path: url.request_path() };
             client.perform(&temporary, remove, Room::control).await.map(|_| ())
         };
@@ -182,7 +199,7 @@ async fn open(client: &Client, temporary: &Url) -> Result<OpenSink, Failure> {
     let open = |url: &Url| Request::Open { path: url.request_path(), options, mode: MODE };
     let answer = client.perform(temporary, open, Room::control).await?;
     let handle = Opened::parse(&answer.body)?.handle;
-    Ok(OpenSink { connection: answer.connection, handle })
+    Ok(OpenSink { connection: answer.connection, handle, is_closed: AtomicBool::new(false) })
 }
 
 impl ByteSink for XrootdSink {
@@ -231,7 +248,7 @@ impl ByteSink for XrootdSink {
         let temporary = self.temporary.clone();
         let aside = temporary.to_string();
         let ending = async move {
-            file.request(Request::Close { handle: file.handle }).await?;
+            file.close().await?;
             let path = client.url.path.clone();
             let rename = move |url: &Url| Request::Rename {
                 from: url.request_path(),

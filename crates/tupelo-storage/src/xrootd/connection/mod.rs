@@ -3,7 +3,7 @@
 mod auth;
 mod channel;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustls_native_certs::{load_certs_from_paths, load_native_certs};
@@ -30,7 +30,7 @@ const GRID_CERTIFICATES: &str = "/etc/grid-security/certificates";
 const HANDSHAKE_ANSWER_BYTES: u32 = 8;
 
 /// What a connection needs besides the name of the server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Terms {
     /// Whether it must be encrypted.
     pub(super) tls: bool,
@@ -53,25 +53,16 @@ pub(super) struct Connection {
     pub(super) is_trusted: bool,
 }
 
-/// The TLS set-up of a client, loaded when it is needed first: the certificates of the system take milliseconds.
-#[derive(Debug, Default)]
-pub(super) struct Trust(OnceLock<Arc<ClientConfig>>);
-
 impl Connection {
     /// Connects within the timeout of the options.
-    pub(super) async fn open(
-        server: &Server,
-        terms: &Terms,
-        options: &Options,
-        trust: &Trust,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn open(server: &Server, terms: &Terms, options: &Options) -> Result<Self, Failure> {
         let opening = async {
-            let first = Self::attempt(server, terms, options, trust).await?;
+            let first = Self::attempt(server, terms, options).await?;
             match first {
                 Attempt::Ready(connection) => Ok(connection),
                 Attempt::NeedsTls => {
                     let terms = Terms { tls: true, ..terms.clone() };
-                    match Self::attempt(server, &terms, options, trust).await? {
+                    match Self::attempt(server, &terms, options).await? {
                         Attempt::Ready(connection) => Ok(connection),
                         Attempt::NeedsTls => Err(Failure::lasting(ErrorKind::Denied, "the server has no TLS")),
                     }
@@ -84,7 +75,7 @@ impl Connection {
         connection.map_err(|failure| failure.context(format_args!("server {server}")))
     }
 
-    async fn attempt(server: &Server, terms: &Terms, options: &Options, trust: &Trust) -> Result<Attempt, Failure> {
+    async fn attempt(server: &Server, terms: &Terms, options: &Options) -> Result<Attempt, Failure> {
         let mut stream = dial(server, options.limits().connect).await?;
         let tls = if terms.tls { Tls::Want } else { Tls::Able };
         let mut first = HANDSHAKE.to_vec();
@@ -102,7 +93,7 @@ impl Connection {
             ));
         }
         let ends: Ends = if is_encrypted {
-            let config = trust.config(options)?;
+            let config = tls_config(options)?;
             let name = ServerName::try_from(server.host.clone())
                 .map_err(|_| Failure::lasting(ErrorKind::Denied, "no certificate can have this host name"))?;
             // A certificate that is refused now will be refused again.
@@ -229,29 +220,25 @@ async fn read_body(stream: &mut TcpStream, header: Header) -> Result<Vec<u8>, Fa
     Ok(body)
 }
 
-impl Trust {
-    fn config(&self, options: &Options) -> Result<Arc<ClientConfig>, Failure> {
-        if let Some(config) = self.0.get() {
-            return Ok(Arc::clone(config));
-        }
-        let found = match options.authorities() {
-            Some(file) => authorities(file)?,
-            None => system_authorities(),
-        };
-        let mut roots = RootCertStore::empty();
-        let (usable, _) = roots.add_parsable_certificates(found);
-        if usable == 0 {
-            let reason = "no certificate authorities for TLS were found; the option ca_certificates may name a file";
-            return Err(Failure::lasting(ErrorKind::Denied, reason));
-        }
-        let provider = Arc::new(crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| Failure::lasting(ErrorKind::Other, error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Arc::clone(self.0.get_or_init(|| Arc::new(config))))
+/// The TLS set-up of a connection.
+fn tls_config(options: &Options) -> Result<Arc<ClientConfig>, Failure> {
+    let found = match options.authorities() {
+        Some(file) => authorities(file)?,
+        None => system_authorities(),
+    };
+    let mut roots = RootCertStore::empty();
+    let (usable, _) = roots.add_parsable_certificates(found);
+    if usable == 0 {
+        let reason = "no certificate authorities for TLS were found; the option ca_certificates may name a file";
+        return Err(Failure::lasting(ErrorKind::Denied, reason));
     }
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Failure::lasting(ErrorKind::Other, error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
 }
 
 /// The authorities of the system and those of the grid.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::*;
 use super::fake::{DATA_SERVER, Fake, Peer, WITH_PAGES, code, vector};
@@ -298,6 +298,60 @@ fn damaged_pages_are_read_again() {
 }
 
 #[test]
+fn files_on_a_server_share_a_connection() {
+    let fake = Fake::start(|peer| {
+        if peer.number == 0 {
+            peer.cut_after(20_000);
+        }
+        peer.serve(DATA_SERVER, CONTENT)
+    });
+    let sources: Vec<_> = (0..20).map(|_| open(&fake.url(), &impatient()).unwrap()).collect();
+    assert_eq!((fake.count(code::OPEN), fake.count(code::LOGIN)), (20, 1));
+    std::thread::scope(|scope| {
+        for source in &sources {
+            scope.spawn(|| assert_eq!(source.read_range(4..9).unwrap(), "quick"));
+        }
+    });
+    assert_eq!(fake.count(code::LOGIN), 1);
+
+    // Other users and other options have their own.
+    let user = fake.url().replace("127.0.0.1", "user@127.0.0.1");
+    open(&user, &impatient()).unwrap();
+    open(&fake.url(), &impatient_with(&[("bearer_token", "t")])).unwrap();
+    assert_eq!(fake.count(code::LOGIN), 3);
+
+    // Files are closed when they are dropped.
+    drop(sources);
+    let until = Instant::now() + Duration::from_secs(10);
+    while fake.count(code::CLOSE) < 22 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(fake.count(code::CLOSE), 22);
+
+    // The connection is lost.
+    let source = open(&fake.url(), &impatient()).unwrap();
+    for _ in 0..5000 {
+        assert_eq!(source.read_range(4..9).unwrap(), "quick");
+    }
+    assert_eq!(fake.count(code::LOGIN), 4);
+}
+
+#[test]
+fn failed_attempts_to_connect_are_shared_too() {
+    let fake = Fake::start(|peer| {
+        std::thread::sleep(Duration::from_millis(300));
+        peer.greet(DATA_SERVER)?;
+        peer.log_in("&P=gsi,x")
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| assert_eq!(open(&fake.url(), &impatient()).unwrap_err().kind(), ErrorKind::Denied));
+        }
+    });
+    assert!(fake.count(code::LOGIN) <= 3, "{}", fake.count(code::LOGIN));
+}
+
+#[test]
 fn a_connection_that_is_cut_at_any_byte_is_replaced() {
     for flags in [DATA_SERVER, WITH_PAGES] {
         let check = |cut: usize| {
@@ -309,20 +363,17 @@ fn a_connection_that_is_cut_at_any_byte_is_replaced() {
             });
             let source = open(&fake.url(), &impatient()).unwrap();
             assert_eq!(source.read_range(4..9).unwrap(), "quick", "cut after {cut} bytes");
-            fake
+            // Before the file is closed, which has a response too.
+            (fake.sent.load(Ordering::Relaxed), fake.count(code::LOGIN))
         };
-        let all = check(usize::MAX).sent.load(Ordering::Relaxed);
+        let (all, _) = check(usize::MAX);
         let next = AtomicUsize::new(0);
         // They mostly wait before their retries.
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| {
                     while let Some(cut) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&cut| cut < all) {
-                        assert_eq!(
-                            check(cut).count(code::LOGIN),
-                            if cut < 32 { 1 } else { 2 },
-                            "cut after {cut} bytes"
-                        );
+                        assert_eq!(check(cut).1, if cut < 32 { 1 } else { 2 }, "cut after {cut} bytes");
                     }
                 });
             }
