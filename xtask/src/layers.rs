@@ -61,7 +61,9 @@ const CRATES: &[Crate] = &[
         name: "tupelo-storage",
         path: "crates/tupelo-storage",
         uses: &[],
-        rooms: &["error", "range", "source", "sink", "runtime", "local", "remote", "xrootd", "adapter", "uri", "laws"],
+        rooms: &[
+            "cancel", "error", "range", "source", "sink", "local", "net", "remote", "xrootd", "adapter", "uri", "laws",
+        ],
     },
     Crate {
         name: "tupelo",

@@ -28,13 +28,15 @@ pub enum ErrorKind {
     NotSupported,
     /// A range outside the object was read or patched.
     OutOfRange,
+    /// The caller cancelled the work: see [`cancellable`](crate::cancel::cancellable).
+    Cancelled,
     /// Anything else; the message has the details.
     Other,
 }
 
 impl ErrorKind {
     /// All kinds, for exhaustive tables and tests.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NotFound,
         Self::Denied,
         Self::Changed,
@@ -44,6 +46,7 @@ impl ErrorKind {
         Self::NoSpace,
         Self::NotSupported,
         Self::OutOfRange,
+        Self::Cancelled,
         Self::Other,
     ];
 }

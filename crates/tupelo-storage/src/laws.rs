@@ -275,3 +275,22 @@ impl Numbers {
         (z ^ (z >> 31)) % bound.max(1)
     }
 }
+
+/// Runs work on a server that does not answer, and cancels it after 50 ms.
+///
+/// # Panics
+/// If the work does not end with [`ErrorKind::Cancelled`] within 200 ms of that, in one of five attempts: other tests may
+/// keep the machine busy.
+#[cfg(test)]
+pub(crate) fn is_cancelled_soon<T>(mut work: impl FnMut() -> Result<T>) {
+    use std::time::{Duration, Instant};
+
+    let mut is_soon = || {
+        let until = Instant::now() + Duration::from_millis(50);
+        let error = crate::cancel::cancellable(move || Instant::now() > until, &mut work).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+        assert!(error.to_string().ends_with("cancelled by the caller"), "{error}");
+        until.elapsed() < Duration::from_millis(200)
+    };
+    assert!((0..5).any(|_| is_soon()));
+}

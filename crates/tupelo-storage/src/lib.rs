@@ -49,25 +49,27 @@
 //!
 //! | room | what it does |
 //! |---|---|
+//! | [`cancel`] | the scope in which callers cancel work |
 //! | [`error`] | the error type: what failed, on which object, and why |
 //! | [`range`] | merges near ranges and splits large ones |
 //! | [`source`] | the trait [`ByteSource`] and the [`Hints`] of a back end |
 //! | [`sink`] | the trait [`ByteSink`] |
-//! | `runtime` | the threads that run requests to remote stores |
 //! | [`local`] | memory and local files; the only room that uses `std::fs` |
+//! | [`net`] | what requests to all servers share: options, retries, tokens, hidden credentials, threads |
 //! | [`remote`] | objects on HTTP servers and in S3, GCS and Azure |
 //! | [`xrootd`] | files on XRootD servers |
 //! | [`adapter`] | wrappers: a meter and a cache, and with the feature `testing` an I/O log and injected faults |
 //! | [`uri`] | objects of all back ends, by path or URL |
 //! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
+pub mod cancel;
 pub mod error;
 pub mod range;
-mod runtime;
 pub mod sink;
 pub mod source;
 
 pub mod local;
+pub mod net;
 pub mod remote;
 pub mod xrootd;
 
@@ -82,7 +84,7 @@ pub use adapter::Cache;
 pub use error::{Error, ErrorKind, Result};
 pub use local::memory::{self, MemoryFile, MemorySink, MemorySource};
 pub use local::{FileSink, FileSource};
-pub use remote::{Entry, Options};
+pub use net::{Entry, Options};
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints};
 pub use uri::{Storage, display_name, local_path};

@@ -12,13 +12,11 @@ use std::sync::Arc;
 use crate::adapter::Cache;
 use crate::error::{Error, ErrorKind, Result};
 use crate::local::{FileSink, FileSource};
-use crate::remote::{self, Entry, Options};
+use crate::net::{self, Entry, Options};
+use crate::remote;
 use crate::sink::ByteSink;
 use crate::source::ByteSource;
-use crate::xrootd;
-
-/// Schemes of XRootD.
-const XROOTD: [&str; 4] = ["root", "roots", "xroot", "xroots"];
+use crate::xrootd::{self, is_xrootd};
 
 /// The path of a local file; `None` for a URL of another scheme than `file`.
 pub fn local_path(name: &str) -> Option<&Path> {
@@ -34,16 +32,11 @@ fn scheme(name: &str) -> Option<&str> {
     is_scheme.then_some(scheme)
 }
 
-fn is_xrootd(name: &str) -> bool {
-    scheme(name).is_some_and(|scheme| XROOTD.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
-}
-
 /// A name without what may be secret: user name, password, and of the query string what may be a credential.
 pub fn display_name(name: &str) -> String {
     match local_path(name) {
         Some(_) => name.to_owned(),
-        None if is_xrootd(name) => xrootd::display_name(name),
-        None => remote::display_name(name),
+        None => net::display_name(name),
     }
 }
 
@@ -77,7 +70,7 @@ impl Storage {
             (Some(path), _) => Ok(Arc::new(FileSource::open(path)?)),
             (None, _) if !is_xrootd(name) && !remote::is_remote(name) => Err(unknown_scheme("open", name)),
             (None, Some(cache)) => cache.open_object(name, &self.options),
-            (None, None) if is_xrootd(name) => Ok(Arc::new(xrootd::open(name, &xrootd_options(&self.options))?)),
+            (None, None) if is_xrootd(name) => Ok(Arc::new(xrootd::open(name, &self.options)?)),
             (None, None) => remote::open(name, &self.options),
         }
     }
@@ -89,7 +82,7 @@ impl Storage {
     pub fn create(&self, name: &str) -> Result<Box<dyn ByteSink>> {
         match local_path(name) {
             Some(path) => Ok(Box::new(FileSink::create(path)?)),
-            None if is_xrootd(name) => Ok(Box::new(xrootd::create(name, &xrootd_options(&self.options))?)),
+            None if is_xrootd(name) => Ok(Box::new(xrootd::create(name, &self.options)?)),
             None if remote::is_remote(name) => remote::create(name, &self.options),
             None => Err(unknown_scheme("create", name)),
         }
@@ -102,34 +95,11 @@ impl Storage {
     /// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for local paths and for `http` and
     /// `https`, which have no listings; errors of network and servers.
     pub fn list(&self, name: &str) -> Result<Vec<Entry>> {
-        if !is_xrootd(name) {
-            return match local_path(name) {
-                None if !remote::is_remote(name) => Err(unknown_scheme("list", name)),
-                _ => remote::list(name, &self.options),
-            };
+        match local_path(name) {
+            None if is_xrootd(name) => xrootd::list(name, &self.options),
+            None if !remote::is_remote(name) => Err(unknown_scheme("list", name)),
+            _ => remote::list(name, &self.options),
         }
-        let (base, query) = name.split_once('?').map_or((name, ""), |(base, query)| (base, query));
-        let base = base.trim_end_matches('/');
-        let url = |entry: &xrootd::Entry| {
-            let (slash, mark) = (if entry.is_directory { "/" } else { "" }, if query.is_empty() { "" } else { "?" });
-            format!("{base}/{}{slash}{mark}{query}", entry.name)
-        };
-        let entry =
-            |entry: xrootd::Entry| Entry { url: url(&entry), size: (!entry.is_directory).then_some(entry.size_bytes) };
-        Ok(xrootd::list(name, &xrootd_options(&self.options))?.into_iter().map(entry).collect())
-    }
-}
-
-fn xrootd_options(options: &Options) -> xrootd::Options {
-    let limits = options.limits();
-    let xrootd = xrootd::Options::default()
-        .with_connect_timeout(limits.connect)
-        .with_request_timeout(limits.stall)
-        .with_total_timeout(limits.total)
-        .with_retries(limits.attempts - 1);
-    match options.bearer_token() {
-        Some(token) => xrootd.with_token(token),
-        None => xrootd,
     }
 }
 

@@ -312,6 +312,7 @@ impl From<tupelo_storage::Error> for Error {
         let kind = match error.kind() {
             tupelo_storage::ErrorKind::NotFound => ErrorKind::NotFound,
             tupelo_storage::ErrorKind::NotSupported if local_path(error.uri()).is_none() => ErrorKind::Unsupported,
+            tupelo_storage::ErrorKind::Cancelled => ErrorKind::Cancelled,
             _ => ErrorKind::Storage,
         };
         let mut converted = Self::new(kind, error.to_string());
@@ -359,6 +360,7 @@ mod tests {
             let is_retryable = storage.is_retryable();
             let error = Error::from(storage).within("x.root");
             assert_eq!((error.storage_kind(), error.is_retryable()), (Some(kind), is_retryable));
+            assert_eq!(error.kind() == ErrorKind::Cancelled, kind == tupelo_storage::ErrorKind::Cancelled);
         }
         let error = Error::corrupt("x");
         assert_eq!((error.storage_kind(), error.is_retryable()), (None, false));

@@ -5,16 +5,14 @@
 
 mod background;
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::RefCell;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use tupelo_storage::cancel::{self, POLL_INTERVAL, Scope, with_flag};
 
 pub(crate) use self::background::{Background, is_concurrent};
 use crate::{Error, ErrorKind, Result};
@@ -23,8 +21,6 @@ use crate::{Error, ErrorKind, Result};
 pub const THREADS_VARIABLE: &str = "TUPELO_THREADS";
 /// Work of fewer bytes is not divided, because waking a thread costs more.
 pub(crate) const SMALL_BYTES: u64 = 256 << 10;
-/// Time between two calls of a caller's cancellation function.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 static POOL: Mutex<State> = Mutex::new(State { wanted: None, made: None });
 
@@ -109,66 +105,15 @@ fn make(threads: usize) -> Option<Arc<ThreadPool>> {
 /// # Ok::<(), tupelo::Error>(())
 /// ```
 pub fn cancellable<R>(is_cancelled: impl Fn() -> bool + 'static, work: impl FnOnce() -> R) -> R {
-    let poll = Poll { is_cancelled: Box::new(is_cancelled), last: Cell::new(Instant::now()) };
-    with_token(Some(CancelToken { is_cancelled: Arc::new(AtomicBool::new(false)), poll: Some(Rc::new(poll)) }), work)
-}
-
-thread_local! {
-    static TOKEN: RefCell<Option<CancelToken>> = const { RefCell::new(None) };
-}
-
-/// Tells work whether it was cancelled.
-#[derive(Clone)]
-struct CancelToken {
-    is_cancelled: Arc<AtomicBool>,
-    /// Only on the thread of the caller.
-    poll: Option<Rc<Poll>>,
-}
-
-/// The caller's cancellation function, and when it was called last.
-struct Poll {
-    is_cancelled: Box<dyn Fn() -> bool>,
-    last: Cell<Instant>,
-}
-
-/// Runs work with a token, or without one, instead of the token of the thread.
-fn with_token<R>(token: Option<CancelToken>, work: impl FnOnce() -> R) -> R {
-    struct Before(Option<CancelToken>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            TOKEN.set(self.0.take());
-        }
-    }
-    let _before = Before(TOKEN.replace(token));
-    work()
-}
-
-impl CancelToken {
-    fn current() -> Option<Self> {
-        TOKEN.with_borrow(Clone::clone)
-    }
-
-    /// The same token for threads that work for the caller: they do not call its function.
-    fn elsewhere(is_cancelled: Option<&Arc<AtomicBool>>) -> Option<Self> {
-        is_cancelled.map(|is_cancelled| Self { is_cancelled: Arc::clone(is_cancelled), poll: None })
-    }
-
-    fn check(&self) -> Result<()> {
-        if let Some(poll) = self.poll.as_ref().filter(|poll| poll.last.get().elapsed() >= POLL_INTERVAL) {
-            poll.last.set(Instant::now());
-            self.is_cancelled.fetch_or((poll.is_cancelled)(), Ordering::Relaxed);
-        }
-        match self.is_cancelled.load(Ordering::Relaxed) {
-            true => Err(Error::new(ErrorKind::Cancelled, "cancelled by the caller")),
-            false => Ok(()),
-        }
-    }
+    cancel::cancellable(is_cancelled, work)
 }
 
 /// An error if the caller cancelled the work.
 pub(crate) fn check() -> Result<()> {
-    // Not borrowed during the call of the caller's function, which may use the engine.
-    CancelToken::current().map_or(Ok(()), |token| token.check())
+    match cancel::is_cancelled() {
+        true => Err(Error::new(ErrorKind::Cancelled, "cancelled by the caller")),
+        false => Ok(()),
+    }
 }
 
 /// Waits for a message and polls for cancellation. None if the work was cancelled or the sender is gone.
@@ -192,11 +137,11 @@ fn wait<T>(done: &Receiver<T>) -> Option<T> {
 pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let pool = if tasks.len() > 1 && bytes >= SMALL_BYTES { pool() } else { None };
     let Some(pool) = pool else { return tasks.into_iter().map(|task| check().and_then(|()| work(task))).collect() };
-    let token = CancelToken::current();
-    let is_cancelled = token.as_ref().map(|token| &token.is_cancelled);
-    // A waiting thread steals tasks of other callers: each task runs with the token of its caller.
+    let scope = Scope::current();
+    let flag = scope.as_ref().map(Scope::flag);
+    // A waiting thread steals tasks of other callers: each task runs with the flag of its caller.
     let work = |task| {
-        with_token(CancelToken::elsewhere(is_cancelled), || {
+        with_flag(flag.clone(), || {
             check()?;
             work(task)
         })
@@ -204,7 +149,7 @@ pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) 
     let all = || tasks.into_par_iter().with_max_len(1).map(work).collect::<Vec<Result<R>>>();
     // Other threads are awaited for POLL_INTERVAL before the first poll: many short calls would never poll.
     check()?;
-    let is_polled = token.as_ref().is_some_and(|token| token.poll.is_some());
+    let is_polled = scope.as_ref().is_some_and(Scope::is_polled);
     let done = match is_polled && pool.current_thread_index().is_none() {
         false => Some(pool.install(all)),
         // This thread polls while others work.
@@ -230,14 +175,14 @@ pub(crate) fn run_detached<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     check()?;
-    let token = CancelToken::current().filter(|token| token.poll.is_some() && bytes >= SMALL_BYTES);
-    let Some((token, pool)) = token.and_then(|token| Some((token, pool().or_else(helper)?))) else { return work() };
+    let scope = Scope::current().filter(|scope| scope.is_polled() && bytes >= SMALL_BYTES);
+    let Some((scope, pool)) = scope.and_then(|scope| Some((scope, pool().or_else(helper)?))) else { return work() };
     // Threads of the pool must not wait here: all could wait for each other.
     if pool.current_thread_index().is_some() {
         return work();
     }
-    let is_cancelled = token.is_cancelled;
-    let work = move || with_token(CancelToken::elsewhere(Some(&is_cancelled)), work);
+    let flag = Some(scope.flag());
+    let work = move || with_flag(flag, work);
     begin(&pool, work).wait().unwrap_or_else(|| Err(thread_failed()))
 }
 
@@ -251,7 +196,7 @@ pub(crate) struct Spawned<T> {
 
 /// Starts work on another thread of the pool; none without a pool.
 pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<Spawned<T>> {
-    Some(begin(&*pool()?, move || with_token(None, work)))
+    Some(begin(&*pool()?, move || with_flag(None, work)))
 }
 
 fn begin<T: Send + 'static>(pool: &ThreadPool, work: impl FnOnce() -> T + Send + 'static) -> Spawned<T> {
@@ -270,6 +215,11 @@ impl<T> Spawned<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     /// Cancellation takes effect soon, on any thread, and does not affect later calls.

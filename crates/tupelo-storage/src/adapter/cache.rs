@@ -5,7 +5,8 @@
 //! finds the same ranges again; other reads find those that lie within one of them.
 //!
 //! Objects are distinguished by their URL without credentials, and by size and ETag, or time of change: a new version
-//! never sees the bytes of an old one. Objects of which the server does not say the version are not cached.
+//! never sees the bytes of an old one. XRootD has times in seconds. Objects of which the server does not say the version
+//! are not cached.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,8 +17,10 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::local::{RangeDirectory, RangeFolder};
-use crate::remote::{Options, open_source};
+use crate::net::Options;
+use crate::remote::open_source;
 use crate::source::{ByteSource, Hints, checked_len, plan_requests};
+use crate::xrootd::{self, is_xrootd};
 
 /// A directory with ranges of remote objects, which several processes may use at once. Clones share it.
 #[derive(Debug, Clone)]
@@ -41,19 +44,30 @@ impl Cache {
         Ok(Self { directory: Arc::new(directory) })
     }
 
-    /// Opens a remote object, as [`remote::open`](crate::remote::open). One request finds out which version it has; its
-    /// ranges come from the cache if they are there.
+    /// Opens a remote object, as [`remote::open`](crate::remote::open), or a file on an XRootD server, as
+    /// [`xrootd::open`]. One request finds out which version it has; its ranges come from the cache if they are there.
     ///
     /// # Errors
-    /// As [`remote::open`](crate::remote::open).
+    /// As these two.
     pub fn open_object(&self, url: &str, options: &Options) -> Result<Arc<dyn ByteSource>> {
+        if is_xrootd(url) {
+            let source = xrootd::open(url, options)?;
+            let version = source.version();
+            return Ok(self.keep(source, Some(version)));
+        }
         let source = open_source(url, options, false)?;
-        match source.version() {
+        let version = source.version();
+        Ok(self.keep(source, version))
+    }
+
+    /// Keeps the ranges of a source whose version is known.
+    fn keep(&self, source: impl ByteSource + 'static, version: Option<String>) -> Arc<dyn ByteSource> {
+        match version {
             Some(version) => {
                 let key = format!("{source} {version}");
-                Ok(Arc::new(CachedSource::new(source, self, &key)))
+                Arc::new(CachedSource::new(source, self, &key))
             }
-            None => Ok(Arc::new(source)),
+            None => Arc::new(source),
         }
     }
 }

@@ -9,8 +9,8 @@ use futures_util::stream::BoxStream;
 use reqwest::Response;
 
 use super::client::{sending, store_failure};
-use super::retry::Failure;
 use crate::error::ErrorKind;
+use crate::net::Failure;
 
 /// Which bytes to get.
 #[derive(Debug, Clone, PartialEq, Eq)]

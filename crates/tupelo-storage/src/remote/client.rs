@@ -1,7 +1,7 @@
 //! The HTTP client, for our own requests and for those of `object_store`.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use object_store::ClientOptions;
 use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpService};
 use object_store::client::{HttpRequest, HttpResponse, HttpResponseBody};
 use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Body, Client, Request, Response};
+use reqwest::{Body, Certificate, Client, Request, Response};
 
-use super::retry::{Failure, Limits, unless_stalled};
 use crate::error::ErrorKind;
+use crate::net::{Failure, Limits, Options, authorities, hide_in_message, unless_stalled};
 
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 10;
@@ -27,17 +27,29 @@ const MAX_ERROR_BYTES: usize = 16 << 10;
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 /// Characters of the server's explanation in messages.
 const MAX_EXPLANATION_CHARS: usize = 300;
-/// Rate of the slowest upload that is not taken for a stalled one, in bytes per second.
-const SLOWEST_UPLOAD: f64 = 64.0 * 1024.0;
 /// Hosts of instance metadata, which exist only inside a cloud.
 const METADATA_HOSTS: &[&str] = &["169.254.169.254", "169.254.170.2", "metadata.google.internal", "metadata"];
 /// Maximum time to connect to these.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How servers are reached.
+#[derive(Debug, Clone)]
+pub(super) struct Transport {
+    pub(super) limits: Limits,
+    authorities: Option<PathBuf>,
+}
+
+impl Transport {
+    pub(super) fn new(options: &Options) -> Self {
+        Self { limits: options.limits(), authorities: options.authorities().map(PathBuf::from) }
+    }
+}
+
 /// What requests with one client share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
     connect: Duration,
+    authorities: Option<PathBuf>,
     purpose: Purpose,
 }
 
@@ -56,8 +68,9 @@ pub(super) enum Purpose {
 static CLIENTS: Mutex<(u32, Vec<(Kind, Client)>)> = Mutex::new((0, Vec::new()));
 
 /// The client of this process.
-pub(super) fn client(limits: &Limits, purpose: Purpose) -> Result<Client, Failure> {
-    let kind = Kind { connect: limits.connect, purpose };
+pub(super) fn client(transport: &Transport, purpose: Purpose) -> Result<Client, Failure> {
+    let Transport { limits, authorities: file } = transport;
+    let kind = Kind { connect: limits.connect, authorities: file.clone(), purpose };
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
     if clients.0 != process {
@@ -75,7 +88,12 @@ pub(super) fn client(limits: &Limits, purpose: Purpose) -> Result<Client, Failur
         // The address of the page before a redirect may have a token.
         .referer(false)
         .redirect(if purpose == Purpose::Web { Policy::custom(redirect) } else { Policy::none() });
-    let builder = if purpose == Purpose::Metadata { builder.no_proxy() } else { builder };
+    let mut builder = if purpose == Purpose::Metadata { builder.no_proxy() } else { builder };
+    if let Some(file) = file {
+        let invalid = |error| failure_of(error, "a certificate authority is invalid");
+        let all = authorities(file)?.into_iter().map(|found| Certificate::from_der(&found).map_err(invalid));
+        builder = builder.tls_certs_only(all.collect::<Result<Vec<_>, _>>()?);
+    }
     let client = builder.build().map_err(|error| failure_of(error, "the HTTP client cannot start"))?;
     clients.1.push((kind, client.clone()));
     Ok(client)
@@ -103,7 +121,7 @@ pub(super) fn failure_of(error: reqwest::Error, what: &str) -> Failure {
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    let reason = format!("{what}: {cause}");
+    let reason = format!("{what}: {}", hide_in_message(&cause.to_string()));
     let is_final = reason.contains("certificate") || reason.contains("not known") || error.is_builder();
     if error.is_redirect() {
         Failure::lasting(ErrorKind::NotSupported, reason)
@@ -136,7 +154,7 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> F
     }
     let message = element(&body, "Message").unwrap_or_default();
     for explanation in [&code, &message].into_iter().filter(|text| !text.is_empty()) {
-        reason += &format!(": {explanation}");
+        reason += &format!(": {}", hide_in_message(explanation));
     }
     if let Some(region) = header(headers, "x-amz-bucket-region").filter(|_| !status.is_server_error()) {
         reason += &format!(" (the bucket is in region {region}: option aws_region)");
@@ -160,11 +178,6 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> F
     };
     let wait = header(headers, RETRY_AFTER.as_str()).and_then(|text| text.parse().ok()).map(Duration::from_secs);
     Failure { kind, reason, is_transient, wait: wait.filter(|_| is_transient) }
-}
-
-/// The time that a slow upload takes.
-pub(super) fn upload_time(len: u64) -> Duration {
-    Duration::from_secs_f64(len as f64 / SLOWEST_UPLOAD)
 }
 
 /// The text of a header.
@@ -196,16 +209,16 @@ pub(super) async fn error_body(response: &mut Response, stall: Duration) -> Byte
 
 /// Gives `object_store` our client.
 #[derive(Debug)]
-pub(super) struct Connector(pub(super) Limits);
+pub(super) struct Connector(pub(super) Transport);
 
 impl HttpConnector for Connector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(Service(self.0)))
+        Ok(HttpClient::new(Service(self.0.clone())))
     }
 }
 
 #[derive(Debug)]
-struct Service(Limits);
+struct Service(Transport);
 
 #[async_trait]
 impl HttpService for Service {
@@ -221,13 +234,14 @@ impl Service {
         let mut request = Request::new(parts.method, parts.uri.to_string().parse().map_err(invalid)?);
         *request.headers_mut() = parts.headers;
         let is_metadata = request.url().host_str().is_some_and(|host| METADATA_HOSTS.contains(&host));
-        let upload = upload_time(body.content_length() as u64);
+        let limits = &self.0.limits;
+        let upload = Limits::slowest(body.content_length() as u64);
         *request.body_mut() = Some(match body.as_bytes() {
             Some(bytes) => Body::from(bytes.clone()),
             None => Body::wrap(body),
         });
         let client = client(&self.0, if is_metadata { Purpose::Metadata } else { Purpose::Store })?;
-        let limit = if is_metadata { METADATA_TIMEOUT } else { self.0.stall + upload };
+        let limit = if is_metadata { METADATA_TIMEOUT } else { limits.stall + upload };
         let sent = unless_stalled(limit, async { client.execute(request).await.map_err(sending) }).await;
         let mut response = match sent {
             Err(_) if is_metadata => return Err(no_credentials()),
@@ -245,7 +259,7 @@ impl Service {
             };
             return Ok(HttpResponse::from_parts(parts, body));
         }
-        let body = error_body(&mut response, self.0.stall).await;
+        let body = error_body(&mut response, limits.stall).await;
         let failure = refusal(status, response.headers(), &body);
         Err(if is_metadata { no_credentials() } else { failure })
     }
@@ -297,26 +311,7 @@ pub(super) fn store_failure(error: object_store::Error) -> Failure {
         // S3 may report a failure after the header of a success.
         return refusal(StatusCode::OK, &HeaderMap::new(), text.as_bytes());
     }
-    Failure::lasting(kind, Redacted(&text).to_string())
-}
-
-/// A text without the query strings of URLs in it, which may hold signatures and tokens.
-struct Redacted<'a>(&'a str);
-
-impl fmt::Display for Redacted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.0;
-        while let Some((before, query)) = rest.split_once('?') {
-            let end = query.find(|c: char| c.is_whitespace() || "\"'`)>".contains(c)).unwrap_or(query.len());
-            let (query, after) = query.split_at(end);
-            f.write_str(before)?;
-            if !query.contains('=') {
-                write!(f, "?{query}")?;
-            }
-            rest = after;
-        }
-        f.write_str(rest)
-    }
+    Failure::lasting(kind, hide_in_message(&text))
 }
 
 #[cfg(test)]
@@ -361,19 +356,14 @@ mod tests {
 
     #[test]
     fn a_forked_child_makes_its_own_client() {
-        let limits = Limits { connect: Duration::from_millis(1234), ..Limits::default() };
-        client(&limits, Purpose::Web).unwrap();
+        let transport = Transport::new(&Options::new([("connect_timeout", "1.234")]).unwrap());
+        let connect = transport.limits.connect;
+        client(&transport, Purpose::Web).unwrap();
         // As it looks in a child.
         CLIENTS.lock().unwrap().0 = 1;
-        client(&limits, Purpose::Web).unwrap();
+        client(&transport, Purpose::Web).unwrap();
         let clients = CLIENTS.lock().unwrap();
         assert_eq!(clients.0, std::process::id());
-        assert_eq!(clients.1.iter().filter(|(kind, _)| kind.connect == limits.connect).count(), 1);
-    }
-
-    #[test]
-    fn query_strings_are_cut_from_messages() {
-        let text = "error for url (https://h/a?sig=s&t=1) and \"http://h/b?x=1\"? yes";
-        assert_eq!(Redacted(text).to_string(), "error for url (https://h/a) and \"http://h/b\"? yes");
+        assert_eq!(clients.1.iter().filter(|(kind, _)| kind.connect == connect).count(), 1);
     }
 }

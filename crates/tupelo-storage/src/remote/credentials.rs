@@ -1,43 +1,12 @@
-//! Credentials that users keep outside of the program: bearer tokens and AWS profiles.
+//! Credentials that users keep outside of the program: AWS profiles.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 
-use super::options::Options;
-use super::retry::Failure;
 use crate::error::ErrorKind;
 use crate::local::read_text;
-
-/// The bearer token of this user, where WLCG bearer token discovery looks for it.
-pub(crate) fn bearer_token() -> Option<String> {
-    if let Some(token) = variable("BEARER_TOKEN") {
-        return Some(token);
-    }
-    let files = match variable("BEARER_TOKEN_FILE") {
-        Some(file) => vec![PathBuf::from(file)],
-        None => user_token_files(),
-    };
-    let token = files.iter().find_map(|file| read_text(file))?.trim().to_owned();
-    (!token.is_empty()).then_some(token)
-}
-
-#[cfg(unix)]
-fn user_token_files() -> Vec<PathBuf> {
-    let name = format!("bt_u{}", rustix::process::geteuid().as_raw());
-    let directories = variable("XDG_RUNTIME_DIR").into_iter().chain(["/tmp".to_owned()]);
-    directories.map(|directory| PathBuf::from(directory).join(&name)).collect()
-}
-
-#[cfg(not(unix))]
-fn user_token_files() -> Vec<PathBuf> {
-    Vec::new()
-}
-
-/// An environment variable that is set and not empty.
-pub(super) fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
-}
+use crate::net::{Failure, Options, variable};
 
 /// Settings of an AWS profile.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -22,11 +22,9 @@ use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Response, Url};
 
 use super::answer::{Answer, Body, Identity, Part};
-use super::client::{Purpose, client, error_body, header, refusal, sending, upload_time};
-use super::credentials::bearer_token;
-use super::options::Options;
-use super::retry::{Failure, Limits, unless_stalled};
+use super::client::{Purpose, Transport, client, error_body, header, refusal, sending};
 use crate::error::ErrorKind;
+use crate::net::{Failure, Limits, Options, bearer_token, unless_stalled};
 
 /// Maximum size of an object on a server without range requests, which is read as a whole: 64 MiB.
 pub const MAX_WHOLE_BYTES: u64 = 64 << 20;
@@ -37,11 +35,11 @@ type Upload<'a> = (&'a (dyn Fn() -> reqwest::Body + Sync), u64);
 /// An object on an HTTP server.
 pub(super) struct HttpObject {
     url: Url,
-    limits: Limits,
+    transport: Transport,
     /// Sent with each request.
     authorization: Option<HeaderValue>,
-    /// Sent after a refusal.
-    found_token: Option<HeaderValue>,
+    /// Sent after a refusal; an error where the token of the user cannot be read.
+    found_token: Result<Option<HeaderValue>, Failure>,
     was_refused: AtomicBool,
     /// Where the last request was redirected to.
     target: Mutex<Option<Url>>,
@@ -76,12 +74,11 @@ impl HttpObject {
         };
         // A query string may be an authorization, and servers refuse two of them.
         let may_find = is_secure && authorization.is_none() && !has_user && !has_query && !options.is_anonymous();
-        let found = if may_find { bearer_token() } else { None };
-        let found_token = found.and_then(|token| bearer(&token).ok());
-        let limits = options.limits();
+        let found = if may_find { bearer_token() } else { Ok(None) };
+        let found_token = found.and_then(|token| token.map(|token| bearer(&token)).transpose());
         Ok(Self {
             url,
-            limits,
+            transport: Transport::new(options),
             authorization,
             found_token,
             was_refused: AtomicBool::new(false),
@@ -148,7 +145,7 @@ impl HttpObject {
         }
         let mut bytes = BytesMut::new();
         while let Some(chunk) =
-            unless_stalled(self.limits.stall, async { response.chunk().await.map_err(sending) }).await?
+            unless_stalled(self.transport.limits.stall, async { response.chunk().await.map_err(sending) }).await?
         {
             if (bytes.len() + chunk.len()) as u64 > MAX_WHOLE_BYTES {
                 return Err(too_large("more"));
@@ -172,7 +169,7 @@ impl HttpObject {
     }
 
     pub(super) fn limits(&self) -> Limits {
-        self.limits
+        self.transport.limits
     }
 
     /// Whether a query string may be a part of the name.
@@ -185,8 +182,8 @@ impl HttpObject {
         let target = self.target().clone();
         if let Some(target) = target {
             // Without credentials, which are for the host of the URL.
-            let request = client(&self.limits, Purpose::Web)?.get(target).headers(headers.clone());
-            let sent = unless_stalled(self.limits.stall, async { request.send().await.map_err(sending) });
+            let request = client(&self.transport, Purpose::Web)?.get(target).headers(headers.clone());
+            let sent = unless_stalled(self.transport.limits.stall, async { request.send().await.map_err(sending) });
             match sent.await {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 _ => {
@@ -212,16 +209,16 @@ impl HttpObject {
         loop {
             let was_refused = self.was_refused.load(Ordering::Relaxed);
             let mut headers = headers.clone();
-            let token = self.found_token.as_ref().filter(|_| was_refused);
+            let token = self.found_token.as_ref().ok().and_then(Option::as_ref).filter(|_| was_refused);
             if let Some(authorization) = self.authorization.as_ref().or(token) {
                 headers.insert(AUTHORIZATION, authorization.clone());
             }
-            let client = client(&self.limits, Purpose::Web)?;
+            let client = client(&self.transport, Purpose::Web)?;
             let mut request = client.request(method.clone(), self.url.clone()).headers(headers);
-            let mut limit = self.limits.stall;
+            let mut limit = self.transport.limits.stall;
             if let Some((body, len)) = body {
                 request = request.body(body());
-                limit += upload_time(len);
+                limit += Limits::slowest(len);
             }
             let sent = unless_stalled(limit, async { request.send().await.map_err(sending) });
             let mut response = sent.await?;
@@ -230,12 +227,16 @@ impl HttpObject {
                 return Ok(response);
             }
             let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            if is_denied && !was_refused && self.found_token.is_some() {
+            if is_denied && !was_refused && self.found_token.as_ref().is_ok_and(Option::is_some) {
                 self.was_refused.store(true, Ordering::Relaxed);
                 continue;
             }
-            let body = error_body(&mut response, self.limits.stall).await;
-            return Err(refusal(status, response.headers(), &body));
+            let body = error_body(&mut response, self.transport.limits.stall).await;
+            let refusal = refusal(status, response.headers(), &body);
+            return Err(match &self.found_token {
+                Err(failure) if is_denied => refusal.remark(failure),
+                _ => refusal,
+            });
         }
     }
 }
@@ -274,7 +275,7 @@ fn bearer(token: &str) -> Result<HeaderValue, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::source::run;
+    use crate::net::run;
     use crate::remote::tests::server::{Fault, Server};
 
     #[test]
@@ -297,7 +298,7 @@ mod tests {
     fn a_found_token_is_sent_after_a_refusal_only() {
         let server = Server::with(vec![1; 1000]);
         let mut object = HttpObject::new(&server.url("/x"), &Options::default()).unwrap();
-        object.found_token = Some(bearer("token").unwrap());
+        object.found_token = Ok(Some(bearer("token").unwrap()));
         server.fault(|seen, _| {
             let is_authorized = seen.header("authorization") == Some("Bearer token");
             (!is_authorized).then(|| Fault::Status(401, String::new(), String::new()))

@@ -6,25 +6,14 @@ use object_store::ObjectStoreExt;
 use object_store::list::PaginatedListOptions;
 
 use super::client::store_failure;
-use super::options::Options;
-use super::retry::{Failure, repeat};
-use super::source::run;
 use super::store::{Address, StoreObject, store};
 use crate::error::ErrorKind;
+use crate::net::{Entry, Failure, Options, repeat, run};
 
 /// Maximum number of entries of a listing.
 const MAX_ENTRIES: usize = 1_000_000;
 /// Maximum number of requests for it: a server must not continue it indefinitely with empty pages.
 const MAX_PAGES: usize = 10_000;
-
-/// An object or a folder in a listing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    /// Its URL; that of a folder ends with a slash.
-    pub url: String,
-    /// Size of an object in bytes, `None` for a folder.
-    pub size: Option<u64>,
-}
 
 /// The objects and folders in the folder `address`, or the object itself. `base` is the URL of its bucket.
 pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<Vec<Entry>, Failure> {

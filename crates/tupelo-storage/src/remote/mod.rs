@@ -20,8 +20,9 @@
 //! | GCS | options `google_…`; `GOOGLE_…` variables; application default credentials; instance metadata |
 //! | Azure | options `azure_…`; `AZURE_…` variables; managed identity |
 //!
-//! `anonymous=true` sends none. Proxies (`HTTPS_PROXY`) and certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`) come from the
-//! environment. Names in messages have no user name, password and query string ([`display_name`]).
+//! `anonymous=true` sends none. Proxies (`HTTPS_PROXY`) come from the environment, and so do certificates
+//! (`SSL_CERT_FILE`, `SSL_CERT_DIR`) unless the option `ca_certificates` names a file. Names in messages have no user name,
+//! password and query string.
 
 mod answer;
 mod client;
@@ -29,9 +30,7 @@ mod credentials;
 mod http;
 mod list;
 mod object;
-mod options;
 mod put;
-mod retry;
 mod source;
 mod store;
 #[cfg(test)]
@@ -43,17 +42,14 @@ use std::sync::Arc;
 use self::http::HttpObject;
 use self::object::Object;
 use self::put::PutSink;
-use self::retry::Failure;
 use self::store::{Address, StoreObject};
 use self::upload::UploadSink;
 use crate::error::{ErrorKind, Result};
+use crate::net::{Entry, Failure, Options, display_name};
 use crate::sink::ByteSink;
 use crate::source::ByteSource;
 
 pub use self::http::MAX_WHOLE_BYTES;
-pub use self::list::Entry;
-pub use self::options::Options;
-pub use self::retry::Limits;
 pub use self::source::{HEAD_BYTES, REMOTE_HINTS, RemoteSource, TAIL_BYTES};
 pub use self::upload::PART_BYTES;
 
@@ -88,7 +84,7 @@ pub fn create(url: &str, options: &Options) -> Result<Box<dyn ByteSink>> {
     let name = display_name(url);
     match object(url, options).map_err(|failure| failure.into_error("create", &name))? {
         Object::Store(object) => Ok(Box::new(UploadSink::new(object, name, options.limits(), PART_BYTES))),
-        Object::Http(object) => Ok(Box::new(PutSink::new(object, name)?)),
+        Object::Http(object) => Ok(Box::new(PutSink::new(*object, name)?)),
     }
 }
 
@@ -113,7 +109,7 @@ pub fn list(url: &str, options: &Options) -> Result<Vec<Entry>> {
 fn object(url: &str, options: &Options) -> std::result::Result<Object, Failure> {
     match Address::parse(url) {
         Some(address) => Ok(Object::Store(StoreObject::new(address?, options)?)),
-        None if is_http(url) => Ok(Object::Http(HttpObject::new(url, options)?)),
+        None if is_http(url) => Ok(Object::Http(Box::new(HttpObject::new(url, options)?))),
         None => Err(Failure::lasting(ErrorKind::NotSupported, "its scheme is not supported")),
     }
 }
@@ -121,19 +117,4 @@ fn object(url: &str, options: &Options) -> std::result::Result<Object, Failure> 
 fn is_http(url: &str) -> bool {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     matches!(scheme.as_deref(), Some("http" | "https"))
-}
-
-/// A URL without what may be secret: user name, password, query string and fragment.
-pub fn display_name(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    if !is_http(url) {
-        // Object names may have a question mark; a user name before the bucket is not supported.
-        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
-        let is_azure = scheme.to_ascii_lowercase().starts_with('a');
-        let bucket = if is_azure { bucket } else { bucket.rsplit('@').next().unwrap_or_default() };
-        return format!("{scheme}://{bucket}{}{key}", if rest.contains('/') { "/" } else { "" });
-    }
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or_default())
 }

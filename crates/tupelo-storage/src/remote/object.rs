@@ -2,13 +2,13 @@
 
 use super::answer::{Answer, Identity, Part};
 use super::http::HttpObject;
-use super::retry::Failure;
 use super::store::StoreObject;
+use crate::net::Failure;
 
 /// An object on a server.
 #[derive(Debug)]
 pub(super) enum Object {
-    Http(HttpObject),
+    Http(Box<HttpObject>),
     Store(StoreObject),
 }
 

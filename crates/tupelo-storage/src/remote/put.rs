@@ -12,12 +12,10 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use reqwest::Body;
 
-use super::client::upload_time;
 use super::http::HttpObject;
-use super::retry::{Failure, repeat};
-use super::source::run;
 use crate::error::{Error, ErrorKind, Result};
 use crate::local::Spool;
+use crate::net::{Failure, repeat, run};
 use crate::sink::{ByteSink, check_patch, poisoned};
 
 /// Bytes of the temporary file that are sent at once.
@@ -105,8 +103,7 @@ impl ByteSink for PutSink {
         }
         let Self { object, name, spool, .. } = *self;
         let sent = run(async move {
-            let mut limits = object.limits();
-            limits.total += upload_time(spool.len());
+            let limits = object.limits().for_bytes(spool.len());
             repeat(&limits, async || object.put(&|| body(&spool), spool.len()).await).await
         });
         sent.map_err(|failure: Failure| failure.into_error("write to", &name))

@@ -9,10 +9,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::answer::{Body, Identity, Part, replaced};
 use super::object::Object;
-use super::retry::{Attempts, Failure, Limits, unless_stalled};
 use crate::error::{Error, ErrorKind, Result};
+use crate::net::{Attempts, Failure, Limits, run, unless_stalled};
 use crate::range;
-use crate::runtime::block_on;
 use crate::source::{ByteSource, Hints, checked_len, plan_requests};
 
 /// Bytes at the start of an object that are read when it is opened: 16 KiB.
@@ -152,14 +151,6 @@ impl ByteSource for RemoteSource {
         let mut fetched = plan.cut(&self.fetch(plan.requests())?).into_iter();
         Ok(kept.into_iter().map(|kept| kept.or_else(|| fetched.next()).unwrap_or_default()).collect())
     }
-}
-
-/// Runs a future on the threads for remote stores; an error of these becomes a failure.
-pub(super) fn run<T: Send + 'static>(
-    future: impl Future<Output = std::result::Result<T, Failure>> + Send + 'static,
-) -> std::result::Result<T, Failure> {
-    let failed = |error: std::io::Error| Failure::lasting(error.kind().into(), error.to_string());
-    block_on(future).unwrap_or_else(|error| Err(failed(error)))
 }
 
 #[cold]

@@ -1,6 +1,6 @@
 //! Objects in S3, GCS and Azure, by the crate `object_store`: it finds credentials, signs requests and parses answers.
 //!
-//! It uses our HTTP client, and does not retry: [`super::retry`] does.
+//! It uses our HTTP client, and does not retry: [`crate::net`] does.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,11 +16,10 @@ use object_store::path::Path;
 use object_store::{BackoffConfig, GetOptions, GetRange, ObjectStore, RetryConfig, StaticCredentialProvider};
 
 use super::answer::{Answer, Body, Identity, Part};
-use super::client::{Connector, store_failure};
+use super::client::{Connector, Transport, store_failure};
 use super::credentials::Profile;
-use super::options::Options;
-use super::retry::Failure;
 use crate::error::ErrorKind;
+use crate::net::{Failure, Options};
 
 /// A store whose objects can be read, listed, and written in parts.
 pub(super) trait Store: ObjectStore + MultipartStore + PaginatedListStore {}
@@ -170,7 +169,7 @@ fn s3(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
         builder = builder.with_skip_signature(true);
     }
     let builder = builder.with_bucket_name(&address.bucket).with_allow_http(true).with_retry(no_retries());
-    Ok(Arc::new(builder.with_http_connector(Connector(options.limits())).build().map_err(store_failure)?))
+    Ok(Arc::new(builder.with_http_connector(Connector(Transport::new(options))).build().map_err(store_failure)?))
 }
 
 fn gcs(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
@@ -186,7 +185,7 @@ fn gcs(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> 
         builder = builder.with_skip_signature(true).with_credentials(Arc::new(none));
     }
     let builder = builder.with_bucket_name(&address.bucket).with_retry(no_retries());
-    Ok(Arc::new(builder.with_http_connector(Connector(options.limits())).build().map_err(store_failure)?))
+    Ok(Arc::new(builder.with_http_connector(Connector(Transport::new(options))).build().map_err(store_failure)?))
 }
 
 fn azure(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
@@ -203,7 +202,7 @@ fn azure(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure
         builder = builder.with_account(account);
     }
     let builder = builder.with_container_name(&address.bucket).with_allow_http(true).with_retry(no_retries());
-    Ok(Arc::new(builder.with_http_connector(Connector(options.limits())).build().map_err(store_failure)?))
+    Ok(Arc::new(builder.with_http_connector(Connector(Transport::new(options))).build().map_err(store_failure)?))
 }
 
 /// An object in a store.

@@ -15,10 +15,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::store_failure;
-use super::retry::{Attempts, Failure, Limits, repeat};
-use super::source::run;
 use super::store::StoreObject;
 use crate::error::{Error, ErrorKind, Result};
+use crate::net::{Attempts, Failure, Limits, repeat, run, run_cleaning};
 use crate::sink::{ByteSink, check_patch, poisoned};
 
 /// Size of the first parts, in bytes: 8 MiB. Every thousand parts it doubles, because stores take at most 10 000.
@@ -119,7 +118,9 @@ impl UploadSink {
         while self.in_flight.len() > left {
             let Some(oldest) = self.in_flight.pop_front() else { break };
             let lost = |_| Failure::lasting(ErrorKind::Other, "the upload of a part ended without a result");
-            let part = run(async move { oldest.await.map_err(lost)? })?;
+            let abort = oldest.abort_handle();
+            // If the caller cancels this wait, nobody else ends the part.
+            let part = run(async move { oldest.await.map_err(lost)? }).inspect_err(|_| abort.abort())?;
             self.done.push(part);
         }
         Ok(())
@@ -181,10 +182,10 @@ impl UploadSink {
             return Ok(());
         }
         let Some(upload) = upload else { return Ok(()) };
-        let (object, limits) = (self.object.clone(), self.limits);
-        run(async move {
+        let object = self.object.clone();
+        run_cleaning(self.limits, async move |limits| {
             // A part that arrives after the upload is removed would not be removed.
-            let until = Instant::now() + limits.stall;
+            let until = Instant::now() + limits.stall.min(limits.total / 2);
             for mut part in in_flight {
                 if timeout_at(until, &mut part).await.is_err() {
                     part.abort();

@@ -1,31 +1,23 @@
 //! Requests for a path: waits, redirects, and retries.
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::future::Future;
-use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::sleep;
 
-use super::connection::{Connection, Terms, Trust};
+use super::connection::{Connection, Terms};
 use super::connection::{Reply, Room};
-use super::failure::Failure;
 use super::message::Request;
-use super::options::Options;
-use super::secret::hide;
+use super::pool;
 use super::url::{Server, Url};
-use crate::error::{Error, ErrorKind, Result};
-use crate::runtime;
+use crate::error::{ErrorKind, Result};
+use crate::net::{Attempts, Failure, Limits, Options, display_name, run, run_cleaning};
 
 /// Maximum number of redirects of a request, as in other clients.
 const MAX_REDIRECTS: usize = 16;
-/// Time before the first retry; it doubles with each one.
-const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-/// Maximum time between two retries.
-const MAX_BACKOFF: Duration = Duration::from_secs(15);
 /// Minimum time to wait where a server asks for it, so that a server cannot keep the client busy.
 const MIN_WAIT: Duration = Duration::from_millis(20);
 
@@ -34,18 +26,16 @@ const MIN_WAIT: Duration = Duration::from_millis(20);
 pub(super) struct Client {
     uri: String,
     pub(super) url: Url,
-    pub(super) options: Options,
-    trust: Trust,
+    options: Options,
+    limits: Limits,
     /// The server that failed last, where a redirect had led.
     failed: Mutex<Option<String>>,
-    /// Why the last attempt failed that was repeated, for calls that end by their time.
-    last_failure: Mutex<Option<String>>,
 }
 
 /// Where a request was answered.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) connection: Connection,
+    pub(super) connection: Arc<Connection>,
     /// The URL after redirects.
     pub(super) url: Url,
     pub(super) body: BytesMut,
@@ -56,11 +46,11 @@ pub(super) struct Answer {
 impl Client {
     /// `action` is what the URL is for, for errors.
     pub(super) fn new(url: &str, options: &Options, action: &'static str) -> Result<Self> {
-        let uri = hide(url);
+        let uri = display_name(url);
         match Url::parse(url) {
             Ok(url) => {
-                let (failed, last_failure) = (Mutex::new(None), Mutex::new(None));
-                Ok(Self { uri, url, options: options.clone(), trust: Trust::default(), failed, last_failure })
+                let (options, limits) = (options.clone(), options.limits());
+                Ok(Self { uri, url, options, limits, failed: Mutex::new(None) })
             }
             Err(failure) => Err(failure.into_error(action, uri)),
         }
@@ -98,7 +88,7 @@ impl Client {
         }
         let mut terms = Terms { tls: url.tls, is_trusted: true, user: url.user.clone(), login_token: None };
         for _ in 0..=MAX_REDIRECTS {
-            let connection = Connection::open(&url.server, &terms, &self.options, &self.trust).await;
+            let connection = pool::connect(&url.server, &terms, &self.options).await;
             let connection = connection.inspect_err(|_| self.avoid(&url.server))?;
             let first = request(&url);
             let second = async {
@@ -121,58 +111,34 @@ impl Client {
             }
         }
         let reason = format!("more than {MAX_REDIRECTS} redirects, the last one to {}", url.server);
-        Err(Failure::new(ErrorKind::Unavailable, reason))
+        Err(Failure::lasting(ErrorKind::Unavailable, reason))
     }
 }
 
 /// Calls.
 impl Client {
-    /// Repeats an attempt until it succeeds, fails finally, or the retries are used up.
-    pub(super) async fn retry<T, F: Future<Output = Result<T, Failure>>>(
-        &self,
-        mut attempt: impl FnMut() -> F,
-    ) -> Result<T, Failure> {
-        let start = Instant::now();
-        let mut count = 0;
-        loop {
-            match attempt().await {
-                Err(failure) if failure.is_retryable && count < self.options.retries => {
-                    *lock(&self.last_failure) = Some(failure.reason);
-                    sleep(backoff(count)).await;
-                    count += 1;
-                }
-                Err(failure) if count > 0 => {
-                    let attempts = count + 1;
-                    return Err(failure.remark(format_args!("{attempts} attempts in {:.1?}", start.elapsed())));
-                }
-                result => return result,
-            }
-        }
+    /// The attempts of a call that transfers at most as many bytes.
+    pub(super) fn attempts(&self, bytes: u64) -> Attempts {
+        Attempts::new(&self.limits.for_bytes(bytes))
     }
 
-    /// Runs a call on the runtime, within a time.
+    /// Runs a call on the threads for requests.
     pub(super) fn run<T: Send + 'static>(
         &self,
-        total: Duration,
         action: impl Into<String>,
         call: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> crate::Result<T> {
-        *lock(&self.last_failure) = None;
-        let limited = async move { timeout_at(Instant::now() + total, call).await };
-        match runtime::block_on(limited) {
-            Ok(Ok(Ok(value))) => Ok(value),
-            Ok(Ok(Err(failure))) => Err(failure.into_error(action, self)),
-            Ok(Err(_)) => {
-                let late = Failure::new(ErrorKind::Timeout, format!("not finished within {total:?}"));
-                let last = lock(&self.last_failure).take();
-                let late = match last {
-                    Some(last) => late.remark(format_args!("the last failure: {last}")),
-                    None => late,
-                };
-                Err(late.into_error(action, self))
-            }
-            Err(error) => Err(Error::from_io(action.into(), self, error)),
-        }
+        run(call).map_err(|failure| failure.into_error(action, self))
+    }
+
+    /// As [`run`](Self::run), for what also runs after a cancellation.
+    pub(super) fn run_cleaning<T: Send + 'static>(
+        &self,
+        action: impl Into<String>,
+        call: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> crate::Result<T> {
+        let cleaned = run_cleaning(self.limits, |limits| async move { Attempts::new(&limits).run(call).await });
+        cleaned.map_err(|failure| failure.into_error(action, self))
     }
 }
 
@@ -210,13 +176,4 @@ pub(super) fn unexpected(reply: &Reply) -> Failure {
         Reply::Wait(_) => "a wait",
     };
     Failure::transient(ErrorKind::Other, format!("the server unexpectedly sent {what}"))
-}
-
-/// The time before a retry: doubled with each one, and between half and all of it at random, so that the clients of a
-/// server that restarts do not come back at once.
-fn backoff(count: u32) -> Duration {
-    let full = FIRST_BACKOFF.saturating_mul(1 << count.min(16)).min(MAX_BACKOFF);
-    // The keys of each state are random.
-    let random = RandomState::new().hash_one(count) % 512;
-    full / 2 + full.mul_f64(random as f64 / 1024.0)
 }

@@ -1,18 +1,19 @@
 //! A file that is open on a server.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
 use super::client::{Client, settle, unexpected};
 use super::connection::Connection;
 use super::connection::{Reply, Room};
-use super::failure::Failure;
 use super::message::{
     Chunk, Handle, Opened, PageBuffer, ReadLimits, Request, Stat, flags, parse_vector, vector_response_bytes,
 };
 use super::url::{Server, Url};
 use crate::error::ErrorKind;
+use crate::net::Failure;
 
 /// Maximum number of times that pages with wrong checksums are read again.
 const PAGE_RETRIES: u32 = 4;
@@ -29,7 +30,7 @@ pub(super) struct Identity {
 impl Identity {
     /// Whether this is the same file as when it was opened first.
     pub(super) fn check(&self, now: &Self) -> Result<(), Failure> {
-        let changed = |reason: String| Err(Failure::new(ErrorKind::Changed, reason));
+        let changed = |reason: String| Err(Failure::lasting(ErrorKind::Changed, reason));
         if now.size_bytes != self.size_bytes {
             return changed(format!("its size changed from {} to {} bytes", self.size_bytes, now.size_bytes));
         }
@@ -40,13 +41,20 @@ impl Identity {
     }
 }
 
-/// An open file.
+/// An open file. Dropping it closes it, without waiting.
 #[derive(Debug)]
 pub(super) struct OpenFile {
-    connection: Connection,
+    connection: Arc<Connection>,
     handle: Handle,
     pub(super) identity: Identity,
     pub(super) limits: ReadLimits,
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        // Other files may use the connection for long.
+        self.connection.channel.post(&Request::Close { handle: self.handle });
+    }
 }
 
 impl OpenFile {
@@ -63,7 +71,7 @@ impl OpenFile {
         };
         if stat.flags & (flags::STAT_DIRECTORY | flags::STAT_OTHER) != 0 {
             let what = if stat.is_directory() { "it is a directory" } else { "it is not a regular file" };
-            return Err(Failure::new(ErrorKind::NotSupported, what));
+            return Err(Failure::lasting(ErrorKind::NotSupported, what));
         }
         let limits = answer.second.map_or_else(ReadLimits::default, |body| ReadLimits::parse(&body));
         let server = connection.server.to_string();
@@ -169,5 +177,5 @@ pub(super) async fn stat(connection: &Connection, path: String) -> Result<Stat, 
 #[cold]
 fn short(received: u64, Chunk { offset, len }: Chunk) -> Failure {
     let reason = format!("the server has only {received} of {len} bytes at {offset}: the file was truncated");
-    Failure::new(ErrorKind::Changed, reason)
+    Failure::lasting(ErrorKind::Changed, reason)
 }

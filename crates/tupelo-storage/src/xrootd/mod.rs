@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`message`] | requests to bytes, and bytes to responses, without I/O |
 //! | `connection` | handshake, TLS, login with `host`, `unix` and tokens (`ztn`); multiplexed requests, bounded responses |
+//! | `pool` | connections that files on the same server share |
 //! | `client` | waits, redirects, and retries |
 //! | `file` | an open file: reads, vector reads, pages with checksums |
 //! | `source` | [`XrootdSource`] |
@@ -16,8 +17,7 @@ mod failure;
 mod file;
 mod list;
 pub mod message;
-mod options;
-mod secret;
+mod pool;
 mod sink;
 mod source;
 mod url;
@@ -25,18 +25,19 @@ mod url;
 #[cfg(test)]
 mod tests;
 
-pub use list::{Entry, MAX_LISTING_BYTES};
-pub use options::{
-    DEFAULT_CONNECT_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_RETRIES, DEFAULT_TOTAL_TIMEOUT, MIN_BYTES_PER_SECOND,
-    Options,
-};
-pub(crate) use secret::hide as display_name;
+pub use list::MAX_LISTING_BYTES;
 pub use sink::{WRITE_BUFFER_BYTES, WRITE_CONCURRENCY, XrootdSink};
 pub use source::{CONCURRENCY, GAP_BYTES, HINTS, MAX_REQUEST_BYTES, XrootdSource};
 pub use url::DEFAULT_PORT;
 
 use crate::error::Result;
+use crate::net::{Entry, Options, XROOTD};
 use client::Client;
+
+/// Whether [`open`] supports the scheme of a name: `root`, `roots`, `xroot` or `xroots`.
+pub fn is_xrootd(name: &str) -> bool {
+    name.split_once("://").is_some_and(|(scheme, _)| XROOTD.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+}
 
 /// Opens a file for reading.
 ///
@@ -56,11 +57,12 @@ pub fn create(url: &str, options: &Options) -> Result<XrootdSink> {
     XrootdSink::create(Client::new(url, options, "create")?)
 }
 
-/// The entries of a directory, ordered by name. `.` and `..` are not among them.
+/// The entries of a directory, ordered by name; for the URL of a file, the file. `.` and `..` are not among them. The
+/// URLs have user and parameters of the one that is listed.
 ///
 /// # Errors
 /// As [`open`], and [`ErrorKind::NoSpace`](crate::ErrorKind::NoSpace) for a listing larger than
 /// [`MAX_LISTING_BYTES`].
 pub fn list(url: &str, options: &Options) -> Result<Vec<Entry>> {
-    list::list(Client::new(url, options, "list")?)
+    list::list(Client::new(url, options, "list")?, url)
 }

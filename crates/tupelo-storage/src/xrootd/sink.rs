@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use tokio::task::JoinSet;
@@ -12,11 +13,10 @@ use tokio::task::JoinSet;
 use super::client::{Client, settle, unexpected};
 use super::connection::Connection;
 use super::connection::{Reply, Room};
-use super::failure::Failure;
 use super::message::{Handle, Opened, Request, flags};
-use super::secret::with_opaque;
-use super::url::Url;
+use super::url::{Url, with_opaque};
 use crate::error::{Error, ErrorKind, Result};
+use crate::net::Failure;
 use crate::sink::{ByteSink, check_patch, poisoned};
 
 /// Appended bytes that are collected before they are sent (4 MiB).
@@ -53,8 +53,18 @@ pub struct XrootdSink {
 /// A file that is open for writing.
 #[derive(Debug)]
 struct OpenSink {
-    connection: Connection,
+    connection: Arc<Connection>,
     handle: Handle,
+    is_closed: AtomicBool,
+}
+
+impl Drop for OpenSink {
+    fn drop(&mut self) {
+        // Other files may use the connection for long.
+        if !self.is_closed.load(Ordering::Relaxed) {
+            self.connection.channel.post(&Request::Close { handle: self.handle });
+        }
+    }
 }
 
 impl OpenSink {
@@ -70,6 +80,12 @@ impl OpenSink {
         self.request(Request::Write { handle: self.handle, offset, bytes }).await
     }
 
+    /// Closes the file, once: the server may give its handle to the next one.
+    async fn close(&self) -> Result<(), Failure> {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.request(Request::Close { handle: self.handle }).await
+    }
+
     async fn sync(&self) -> Result<(), Failure> {
         self.request(Request::Sync { handle: self.handle }).await
     }
@@ -82,10 +98,10 @@ impl XrootdSink {
         let random = RandomState::new().hash_one(std::process::id()) >> 24;
         let temporary = Url { path: format!("{}.tmp-{random:010x}", client.url.path), ..client.url.clone() };
         let opening = {
-            let (client, temporary) = (Arc::clone(&client), temporary.clone());
-            async move { client.retry(|| open(&client, &temporary)).await }
+            let (client, temporary, attempts) = (Arc::clone(&client), temporary.clone(), client.attempts(0));
+            async move { attempts.repeat(|| open(&client, &temporary)).await }
         };
-        let file = client.run(client.options.total_timeout, "create", opening)?;
+        let file = client.run("create", opening)?;
         Ok(Self {
             client,
             temporary,
@@ -108,7 +124,8 @@ impl XrootdSink {
         call: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T> {
         self.poisoned = true;
-        let value = self.client.run(self.client.options.time_for(MAX_RUNNING_BYTES), action, call)?;
+        let attempts = self.client.attempts(MAX_RUNNING_BYTES);
+        let value = self.client.run(action, async move { attempts.run(call).await })?;
         self.poisoned = false;
         Ok(value)
     }
@@ -128,7 +145,7 @@ impl XrootdSink {
             }
             while running.len() > left {
                 let Some(finished) = running.join_next().await else { break };
-                finished.map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))??;
+                finished.map_err(|error| Failure::lasting(ErrorKind::Other, error.to_string()))??;
             }
             Ok(running)
         })?;
@@ -165,14 +182,14 @@ impl XrootdSink {
             let handle = file.handle;
             if let Some(size_bytes) = kept_bytes {
                 file.request(Request::Truncate { handle, size_bytes }).await?;
-                return file.request(Request::Close { handle }).await;
+                return file.close().await;
             }
             // A file that cannot be closed can still be removed.
-            let _ = file.request(Request::Close { handle }).await;
+            let _ = file.close().await;
             let remove = |url: &Url| Request::Remove { path: url.request_path() };
             client.perform(&temporary, remove, Room::control).await.map(|_| ())
         };
-        self.client.run(self.client.options.total_timeout, "remove the temporary file of", rolling_back)?;
+        self.client.run_cleaning("remove the temporary file of", rolling_back)?;
         Ok(name)
     }
 }
@@ -182,7 +199,7 @@ async fn open(client: &Client, temporary: &Url) -> Result<OpenSink, Failure> {
     let open = |url: &Url| Request::Open { path: url.request_path(), options, mode: MODE };
     let answer = client.perform(temporary, open, Room::control).await?;
     let handle = Opened::parse(&answer.body)?.handle;
-    Ok(OpenSink { connection: answer.connection, handle })
+    Ok(OpenSink { connection: answer.connection, handle, is_closed: AtomicBool::new(false) })
 }
 
 impl ByteSink for XrootdSink {
@@ -231,7 +248,7 @@ impl ByteSink for XrootdSink {
         let temporary = self.temporary.clone();
         let aside = temporary.to_string();
         let ending = async move {
-            file.request(Request::Close { handle: file.handle }).await?;
+            file.close().await?;
             let path = client.url.path.clone();
             let rename = move |url: &Url| Request::Rename {
                 from: url.request_path(),

@@ -9,10 +9,10 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::JoinSet;
 
 use super::client::Client;
-use super::failure::Failure;
 use super::file::{Identity, OpenFile};
 use super::message::{Chunk, ReadLimits};
 use crate::error::{ErrorKind, Result};
+use crate::net::{Attempts, Failure};
 use crate::source::{ByteSource, Hints, checked_len, plan_requests};
 
 /// Ranges at most this many bytes apart (128 KiB) are merged: less than the round trip to a server would cost.
@@ -68,20 +68,24 @@ impl Drop for Session {
 impl XrootdSource {
     pub(super) fn open(client: Client) -> Result<Self> {
         let client = Arc::new(client);
-        let shared = Arc::clone(&client);
-        let opening = async move { shared.retry(|| OpenFile::open(&shared)).await };
-        let file = client.run(client.options.total_timeout, "open", opening)?;
+        let (shared, attempts) = (Arc::clone(&client), client.attempts(0));
+        let file = client.run("open", async move { attempts.repeat(|| OpenFile::open(&shared)).await })?;
         let identity = file.identity.clone();
         let session = Session::new(Some(file));
         Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session) }), identity })
+    }
+
+    /// The version that was opened, for keys of caches.
+    pub(crate) fn version(&self) -> String {
+        format!("{} {}", self.identity.size_bytes, self.identity.modified)
     }
 
     /// Reads consecutive and separate ranges, none of them empty, within the size of the file.
     fn fetch(&self, action: String, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
         let client = &self.inner.client;
-        let reading = fetch(Arc::clone(&self.inner), self.identity.clone(), ranges);
-        client.run(client.options.time_for(bytes), action, reading)
+        let reading = fetch(Arc::clone(&self.inner), self.identity.clone(), client.attempts(bytes), ranges);
+        client.run(action, reading)
     }
 }
 
@@ -94,8 +98,8 @@ impl Inner {
         Arc::clone(&session)
     }
 
-    /// The open file; it is opened again if the connection was lost.
-    async fn file(&self, identity: &Identity) -> Result<Arc<OpenFile>, Failure> {
+    /// The open file; it is opened again if the connection was lost, within the time of a call.
+    async fn file(&self, identity: &Identity, call: &Attempts) -> Result<Arc<OpenFile>, Failure> {
         let session = self.session();
         let mut current = session.file.lock().await;
         if let Some(file) = current.as_ref().filter(|file| file.is_usable()) {
@@ -105,8 +109,8 @@ impl Inner {
             self.client.avoid(lost.server());
         }
         // All attempts are made here: those of other requests would only repeat them.
-        let file = self.client.retry(|| OpenFile::open(&self.client)).await;
-        let file = file.map_err(|failure| Failure { is_retryable: false, ..failure })?;
+        let file = call.of_same_call().repeat(|| OpenFile::open(&self.client)).await;
+        let file = file.map_err(|failure| Failure { is_transient: false, ..failure })?;
         identity.check(&file.identity)?;
         Ok(Arc::clone(current.insert(Arc::new(file))))
     }
@@ -171,8 +175,13 @@ fn vector(ranges: Vec<usize>, chunks: Vec<Chunk>) -> Job {
 }
 
 /// The bytes of each range.
-async fn fetch(inner: Arc<Inner>, identity: Identity, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, Failure> {
-    let limits = inner.file(&identity).await?.limits;
+async fn fetch(
+    inner: Arc<Inner>,
+    identity: Identity,
+    call: Attempts,
+    ranges: Vec<Range<u64>>,
+) -> Result<Vec<Bytes>, Failure> {
+    let limits = call.run(inner.file(&identity, &call)).await?.limits;
     let running = Arc::new(Semaphore::new(CONCURRENCY));
     let mut requests = JoinSet::new();
     let mut memory: Vec<BytesMut> = vec![BytesMut::new(); ranges.len()];
@@ -187,18 +196,19 @@ async fn fetch(inner: Arc<Inner>, identity: Identity, ranges: Vec<Range<u64>>) -
             buffer = std::mem::replace(memory, rest);
         }
         let (inner, identity, running) = (Arc::clone(&inner), identity.clone(), Arc::clone(&running));
+        let (call, attempts) = (call.of_same_call(), call.of_same_call());
         requests.spawn(async move {
             // Never closed.
             let _permit = running.acquire().await;
-            let client = &inner.client;
-            let answers = client.retry(|| attempt(&inner, &identity, &job, std::mem::take(&mut buffer))).await?;
+            let answers =
+                attempts.repeat(|| attempt(&inner, &identity, &call, &job, std::mem::take(&mut buffer))).await?;
             Ok::<_, Failure>((job, answers))
         });
     }
     let mut answers = vec![Bytes::new(); ranges.len()];
     let mut parts: Vec<Vec<(u64, BytesMut)>> = vec![Vec::new(); ranges.len()];
     while let Some(finished) = requests.join_next().await {
-        match finished.map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))?? {
+        match finished.map_err(|error| Failure::lasting(ErrorKind::Other, error.to_string()))?? {
             (Job::Read { range, chunk }, Found::Range(bytes)) => parts[range].push((chunk.offset, bytes)),
             (Job::Vector { ranges, .. }, Found::Vector(found)) => {
                 ranges.into_iter().zip(found).for_each(|(range, bytes)| answers[range] = bytes);
@@ -229,17 +239,23 @@ enum Found {
     Vector(Vec<Bytes>),
 }
 
-async fn attempt(inner: &Inner, identity: &Identity, job: &Job, buffer: BytesMut) -> Result<Found, Failure> {
-    let file = inner.file(identity).await?;
+async fn attempt(
+    inner: &Inner,
+    identity: &Identity,
+    call: &Attempts,
+    job: &Job,
+    buffer: BytesMut,
+) -> Result<Found, Failure> {
+    let file = inner.file(identity, call).await?;
     let result = match job {
         Job::Read { chunk, .. } => file.read(*chunk, buffer).await.map(Found::Range),
         Job::Vector { chunks, .. } => file.read_vector(chunks.clone()).await.map(Found::Vector),
     };
     match result {
         // A server reports a file that was truncated like a broken disk: opening it again shows which it is.
-        Err(failure) if failure.is_retryable || failure.kind == ErrorKind::Other => {
+        Err(failure) if failure.is_transient || failure.kind == ErrorKind::Other => {
             inner.forget(&file).await;
-            Err(Failure { is_retryable: true, ..failure })
+            Err(Failure { is_transient: true, ..failure })
         }
         result => result,
     }

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use super::failure::Failure;
 use super::message::{Malformed, Redirect};
-use super::secret::{hide_parameters, is_secret, with_opaque};
 use crate::error::ErrorKind;
+use crate::net::{Failure, hide_parameters, is_secret};
 
 /// The port of a server whose URL has none.
 pub const DEFAULT_PORT: u16 = 1094;
@@ -43,7 +42,7 @@ pub(super) struct Url {
 impl Url {
     /// Parses a URL of the schemes `root`, `roots`, `xroot` and `xroots`.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
-        let unsupported = |reason: &str| Failure::new(ErrorKind::NotSupported, reason);
+        let unsupported = |reason: &str| Failure::lasting(ErrorKind::NotSupported, reason);
         let (scheme, rest) = text.split_once("://").ok_or_else(|| unsupported("it is not a root:// URL"))?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "root" | "xroot" => false,
@@ -121,6 +120,14 @@ impl Server {
     fn is_valid(&self) -> bool {
         let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
         !self.host.is_empty() && self.host.len() <= 255 && self.host.chars().all(valid)
+    }
+}
+
+/// A path with opaque information.
+pub(super) fn with_opaque(path: &str, opaque: Option<&str>) -> String {
+    match opaque {
+        Some(opaque) => format!("{path}?{opaque}"),
+        None => path.to_owned(),
     }
 }
 

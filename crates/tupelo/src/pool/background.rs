@@ -3,7 +3,9 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 
-use super::{CancelToken, check, pool, thread_failed, wait, with_token};
+use tupelo_storage::cancel::{Scope, with_flag};
+
+use super::{check, pool, thread_failed, wait};
 use crate::Result;
 
 /// Whether [`Background::start`] can leave work to other threads. It cannot with one thread, nor in a thread of the
@@ -52,10 +54,8 @@ impl<R: Send + 'static> Background<Result<R>> {
     /// caller is cancelled does nothing.
     pub(crate) fn start(&self, task: impl FnOnce() -> Result<R> + Send + 'static) {
         let reply = Reply { sender: self.sender.clone(), result: None };
-        let is_cancelled = CancelToken::current().map(|token| token.is_cancelled);
-        let run = move || {
-            reply.send(with_token(CancelToken::elsewhere(is_cancelled.as_ref()), || check().and_then(|()| task())))
-        };
+        let flag = Scope::current().map(|scope| scope.flag());
+        let run = move || reply.send(with_flag(flag, || check().and_then(|()| task())));
         match pool().filter(|pool| pool.current_thread_index().is_none()) {
             Some(pool) => pool.spawn(run),
             None => run(),

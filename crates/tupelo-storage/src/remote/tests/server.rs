@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     Status(u16, String, String),
     /// Closes the connection without an answer.
     Close,
+    /// Never answers.
+    Silence,
     /// Sends this many bytes of the body, then closes the connection.
     Cut(usize),
     /// Sends this many bytes of the body, then nothing.
@@ -172,6 +174,11 @@ fn answer(state: &State, mut connection: &TcpStream, seen: &Seen, body: Vec<u8>,
         return connection.write_all(head.as_bytes()).ok();
     }
     if let Some(Fault::Close) = &fault {
+        return None;
+    }
+    if let Some(Fault::Silence) = &fault {
+        // Until the client closes the connection.
+        let _ = connection.read(&mut [0; 1]);
         return None;
     }
     let path = seen.target.split('?').next().unwrap().to_owned();

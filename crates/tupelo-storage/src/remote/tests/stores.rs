@@ -17,11 +17,11 @@ use super::bytes;
 use super::server::cutting_proxy;
 use crate::error::{Error, ErrorKind};
 use crate::laws::{SinkCase, sink_laws, source_laws};
-use crate::remote::client::{Connector, Purpose, client};
+use crate::net::{Options, run};
+use crate::remote::client::{Connector, Purpose, Transport, client};
 use crate::remote::object::Object;
-use crate::remote::source::run;
 use crate::remote::upload::UploadSink;
-use crate::remote::{Limits, Options, create, list, object, open};
+use crate::remote::{create, list, object, open};
 use crate::source::ByteSource;
 
 /// Maximum time until a server accepts connections.
@@ -119,7 +119,7 @@ fn azure() -> Option<TestStore> {
     let mut request = request.unwrap();
     let key = AzureCredential::AccessKey(AzureAccessKey::try_new(key).unwrap());
     AzureAuthorizer::new(&key, "devstoreaccount1").try_authorize(&mut request).unwrap();
-    let client = Connector(Limits::default()).connect(&ClientOptions::new()).unwrap();
+    let client = Connector(Transport::new(&Options::default())).connect(&ClientOptions::new()).unwrap();
     run(async move { Ok(client.execute(request).await.unwrap()) }).unwrap();
     Some(TestStore { options: Options::new(options).unwrap(), server, url: "az://box" })
 }
@@ -131,7 +131,8 @@ impl TestStore {
             let mut url: reqwest::Url = format!("http://127.0.0.1:{}", self.server.port).parse().unwrap();
             url.set_path("/upload/storage/v1/b/box/o");
             url.query_pairs_mut().append_pair("uploadType", "media").append_pair("name", key);
-            let request = client(&Limits::default(), Purpose::Web).unwrap().post(url).body(content.to_vec());
+            let request =
+                client(&Transport::new(&Options::default()), Purpose::Web).unwrap().post(url).body(content.to_vec());
             let status = run(async move { Ok(request.send().await.unwrap().status()) }).unwrap();
             assert!(status.is_success(), "{status}");
             return;

@@ -12,12 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::super::failure::Failure;
 use super::super::message::{
     AsyncHeader, Header, MAX_CONTROL_BYTES, Malformed, PAGE_BYTES, PageBuffer, PageStatus, Redirect, Request,
     ServerError, Status, StreamId, parse_wait,
 };
 use crate::error::ErrorKind;
+use crate::net::Failure;
 
 /// Requests that wait to be written.
 const QUEUED_REQUESTS: usize = 32;
@@ -90,9 +90,13 @@ struct State {
 pub(in crate::xrootd) struct Channel {
     shared: Arc<Shared>,
     outgoing: mpsc::Sender<Vec<u8>>,
+    /// Small requests that nobody waits for.
+    posted: mpsc::UnboundedSender<Vec<u8>>,
     tasks: [AbortHandle; 2],
     /// Maximum silence.
     patience: Duration,
+    /// The process that made it. In a child, nothing sends.
+    process: u32,
 }
 
 impl fmt::Debug for Channel {
@@ -107,9 +111,17 @@ impl Channel {
         let state = State { pending: HashMap::new(), next: 0, failure: None };
         let shared = Arc::new(Shared { state: Mutex::new(state), heard: AtomicU64::new(0), start: Instant::now() });
         let (outgoing, requests) = mpsc::channel(QUEUED_REQUESTS);
+        let (posted, unawaited) = mpsc::unbounded_channel();
         let reading = tokio::spawn(read_all(Arc::clone(&shared), reader));
-        let writing = tokio::spawn(write_all(Arc::clone(&shared), writer, requests));
-        Self { shared, outgoing, tasks: [reading.abort_handle(), writing.abort_handle()], patience }
+        let writing = tokio::spawn(write_all(Arc::clone(&shared), writer, requests, unawaited));
+        Self {
+            shared,
+            outgoing,
+            posted,
+            tasks: [reading.abort_handle(), writing.abort_handle()],
+            patience,
+            process: std::process::id(),
+        }
     }
 
     /// Sends a request and waits for its response.
@@ -138,6 +150,20 @@ impl Channel {
                 self.shared.fail(&failure);
                 return Err(failure);
             }
+        }
+    }
+
+    /// Sends a request whose response is of no interest. It does not wait, on any thread.
+    pub(in crate::xrootd) fn post(&self, request: &Request) {
+        if self.process != std::process::id() {
+            return;
+        }
+        let (sender, _) = oneshot::channel();
+        // A connection that has ended needs no requests.
+        let Ok(stream) = self.shared.register(Room::control(), sender) else { return };
+        match request.encode(stream) {
+            Ok(bytes) => drop(self.posted.send(bytes)),
+            Err(_) => self.shared.forget(stream),
         }
     }
 
@@ -238,8 +264,13 @@ async fn write_all(
     shared: Arc<Shared>,
     mut writer: Box<dyn AsyncWrite + Send + Unpin>,
     mut requests: mpsc::Receiver<Vec<u8>>,
+    mut unawaited: mpsc::UnboundedReceiver<Vec<u8>>,
 ) {
-    while let Some(request) = requests.recv().await {
+    // Dropping the connection ends this task, and with it both queues.
+    while let Some(request) = tokio::select! {
+        request = requests.recv() => request,
+        request = unawaited.recv() => request,
+    } {
         let written = async {
             writer.write_all(&request).await?;
             // Only encrypted connections have a buffer.
@@ -407,7 +438,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::runtime;
+    use crate::net::run;
     use crate::xrootd::message::{Chunk, Handle};
 
     /// Bytes that are often the start of a response.
@@ -423,7 +454,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_responses_end_a_request(bytes in responses(), pages: bool) {
-            let reply = runtime::block_on(async move {
+            let reply = run(async move {
                 let (client, mut server) = tokio::io::duplex(1 << 16);
                 let (reader, writer) = tokio::io::split(client);
                 let channel = Channel::new((Box::new(reader), Box::new(writer)), Duration::from_secs(5));
@@ -442,7 +473,7 @@ mod tests {
                 tokio::spawn(respond);
                 channel.call(&read, room).await
             });
-            if let Ok(Reply::Done(bytes)) = reply.unwrap() {
+            if let Ok(Reply::Done(bytes)) = reply {
                 prop_assert!(bytes.len() <= 20);
             }
         }

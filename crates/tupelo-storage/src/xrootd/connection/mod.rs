@@ -3,25 +3,24 @@
 mod auth;
 mod channel;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustls_native_certs::{CertificateResult, load_certs_from_paths, load_native_certs};
+use rustls_native_certs::{load_certs_from_paths, load_native_certs};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto, pki_types::ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto, pki_types::CertificateDer, pki_types::ServerName};
 
 pub(super) use channel::{Reply, Room};
 
-use super::failure::Failure;
 use super::message::{
     HANDSHAKE, Header, Login, MAX_CONTROL_BYTES, ProtocolInfo, Request, ServerError, Status, Tls, flags,
 };
-use super::options::Options;
 use super::url::Server;
 use crate::error::ErrorKind;
+use crate::net::{Failure, Options, authorities};
 use auth::{Identity, user_name};
 use channel::{Channel, Ends};
 
@@ -31,7 +30,7 @@ const GRID_CERTIFICATES: &str = "/etc/grid-security/certificates";
 const HANDSHAKE_ANSWER_BYTES: u32 = 8;
 
 /// What a connection needs besides the name of the server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Terms {
     /// Whether it must be encrypted.
     pub(super) tls: bool,
@@ -54,39 +53,30 @@ pub(super) struct Connection {
     pub(super) is_trusted: bool,
 }
 
-/// The TLS set-up of a client, loaded when it is needed first: the certificates of the system take milliseconds.
-#[derive(Debug, Default)]
-pub(super) struct Trust(OnceLock<Arc<ClientConfig>>);
-
 impl Connection {
     /// Connects within the timeout of the options.
-    pub(super) async fn open(
-        server: &Server,
-        terms: &Terms,
-        options: &Options,
-        trust: &Trust,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn open(server: &Server, terms: &Terms, options: &Options) -> Result<Self, Failure> {
         let opening = async {
-            let first = Self::attempt(server, terms, options, trust).await?;
+            let first = Self::attempt(server, terms, options).await?;
             match first {
                 Attempt::Ready(connection) => Ok(connection),
                 Attempt::NeedsTls => {
                     let terms = Terms { tls: true, ..terms.clone() };
-                    match Self::attempt(server, &terms, options, trust).await? {
+                    match Self::attempt(server, &terms, options).await? {
                         Attempt::Ready(connection) => Ok(connection),
-                        Attempt::NeedsTls => Err(Failure::new(ErrorKind::Denied, "the server has no TLS")),
+                        Attempt::NeedsTls => Err(Failure::lasting(ErrorKind::Denied, "the server has no TLS")),
                     }
                 }
             }
         };
-        let time = options.connect_timeout;
+        let time = options.limits().connect;
         let late = || Failure::transient(ErrorKind::Timeout, format!("no connection within {time:?}"));
         let connection = timeout(time, opening).await.unwrap_or_else(|_| Err(late()));
         connection.map_err(|failure| failure.context(format_args!("server {server}")))
     }
 
-    async fn attempt(server: &Server, terms: &Terms, options: &Options, trust: &Trust) -> Result<Attempt, Failure> {
-        let mut stream = dial(server, options.connect_timeout).await?;
+    async fn attempt(server: &Server, terms: &Terms, options: &Options) -> Result<Attempt, Failure> {
+        let mut stream = dial(server, options.limits().connect).await?;
         let tls = if terms.tls { Tls::Want } else { Tls::Able };
         let mut first = HANDSHAKE.to_vec();
         first.append(&mut Request::Protocol { tls }.encode(0)?);
@@ -97,15 +87,18 @@ impl Connection {
         }
         let is_encrypted = info.flags & flags::GOTO_TLS != 0;
         if terms.tls && !is_encrypted {
-            return Err(Failure::new(ErrorKind::Denied, "the server has no TLS, which the URL or the token demands"));
+            return Err(Failure::lasting(
+                ErrorKind::Denied,
+                "the server has no TLS, which the URL or the token demands",
+            ));
         }
         let ends: Ends = if is_encrypted {
-            let config = trust.config(options)?;
+            let config = tls_config(options)?;
             let name = ServerName::try_from(server.host.clone())
-                .map_err(|_| Failure::new(ErrorKind::Denied, "no certificate can have this host name"))?;
+                .map_err(|_| Failure::lasting(ErrorKind::Denied, "no certificate can have this host name"))?;
             // A certificate that is refused now will be refused again.
             let refused = |error: std::io::Error| match error.kind() {
-                std::io::ErrorKind::InvalidData => Failure::new(ErrorKind::Denied, format!("TLS: {error}")),
+                std::io::ErrorKind::InvalidData => Failure::lasting(ErrorKind::Denied, format!("TLS: {error}")),
                 _ => Failure::from(error).context("TLS"),
             };
             let stream = TlsConnector::from(config).connect(name, stream).await.map_err(refused)?;
@@ -116,7 +109,7 @@ impl Connection {
             (Box::new(reader), Box::new(writer))
         };
         let connection = Self {
-            channel: Channel::new(ends, options.request_timeout),
+            channel: Channel::new(ends, options.limits().stall),
             server: server.clone(),
             is_encrypted,
             has_pages: info.flags & flags::PAGES != 0,
@@ -167,15 +160,15 @@ enum Attempt {
 
 #[cold]
 fn unexpected(request: &Request) -> Failure {
-    Failure::new(ErrorKind::NotSupported, format!("the server sent an unexpected response to {request:?}"))
+    Failure::lasting(ErrorKind::NotSupported, format!("the server sent an unexpected response to {request:?}"))
 }
 
 /// Connects to the first address of a host that accepts.
 async fn dial(Server { host, port }: &Server, time: Duration) -> Result<TcpStream, Failure> {
-    let unknown = |error: std::io::Error| Failure::new(ErrorKind::NotFound, format!("no such host: {error}"));
+    let unknown = |error: std::io::Error| Failure::lasting(ErrorKind::NotFound, format!("no such host: {error}"));
     let addresses: Vec<_> = lookup_host((host.as_str(), *port)).await.map_err(unknown)?.collect();
     let each = time / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
-    let mut failure = Failure::new(ErrorKind::NotFound, "the host has no address");
+    let mut failure = Failure::lasting(ErrorKind::NotFound, "the host has no address");
     for address in addresses {
         match timeout(each, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
@@ -196,7 +189,7 @@ async fn protocol(stream: &mut TcpStream, request: &[u8], is_first: bool) -> Res
     if is_first {
         let answer = read_header(stream).await?;
         if answer.len != HANDSHAKE_ANSWER_BYTES {
-            return Err(Failure::new(ErrorKind::NotSupported, "it is not an XRootD server"));
+            return Err(Failure::lasting(ErrorKind::NotSupported, "it is not an XRootD server"));
         }
         read_body(stream, answer).await?;
     }
@@ -214,49 +207,45 @@ async fn read_header(stream: &mut TcpStream) -> Result<Header, Failure> {
     stream.read_exact(&mut header).await?;
     // Other servers answer in their own protocol, or not at all.
     let header = Header::parse(header).ok().filter(|header| header.stream == 0);
-    header.ok_or_else(|| Failure::new(ErrorKind::NotSupported, "it is not an XRootD server"))
+    header.ok_or_else(|| Failure::lasting(ErrorKind::NotSupported, "it is not an XRootD server"))
 }
 
 async fn read_body(stream: &mut TcpStream, header: Header) -> Result<Vec<u8>, Failure> {
     let len = header.len as usize;
     if len > MAX_CONTROL_BYTES {
-        return Err(Failure::new(ErrorKind::NotSupported, "it is not an XRootD server"));
+        return Err(Failure::lasting(ErrorKind::NotSupported, "it is not an XRootD server"));
     }
     let mut body = vec![0; len];
     stream.read_exact(&mut body).await?;
     Ok(body)
 }
 
-impl Trust {
-    fn config(&self, options: &Options) -> Result<Arc<ClientConfig>, Failure> {
-        if let Some(config) = self.0.get() {
-            return Ok(Arc::clone(config));
-        }
-        let found = match &options.certificates {
-            Some(file) => load_certs_from_paths(Some(file), None),
-            None => system_certificates(),
-        };
-        let mut roots = RootCertStore::empty();
-        let (usable, _) = roots.add_parsable_certificates(found.certs);
-        if usable == 0 {
-            let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
-            return Err(Failure::new(ErrorKind::Denied, format!("no certificate authorities for TLS were found{why}")));
-        }
-        let provider = Arc::new(crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| Failure::new(ErrorKind::Other, error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Arc::clone(self.0.get_or_init(|| Arc::new(config))))
+/// The TLS set-up of a connection.
+fn tls_config(options: &Options) -> Result<Arc<ClientConfig>, Failure> {
+    let found = match options.authorities() {
+        Some(file) => authorities(file)?,
+        None => system_authorities(),
+    };
+    let mut roots = RootCertStore::empty();
+    let (usable, _) = roots.add_parsable_certificates(found);
+    if usable == 0 {
+        let reason = "no certificate authorities for TLS were found; the option ca_certificates may name a file";
+        return Err(Failure::lasting(ErrorKind::Denied, reason));
     }
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Failure::lasting(ErrorKind::Other, error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
 }
 
 /// The authorities of the system and those of the grid.
-fn system_certificates() -> CertificateResult {
-    let mut found = load_native_certs();
+fn system_authorities() -> Vec<CertificateDer<'static>> {
+    let mut found = load_native_certs().certs;
     let folder = std::env::var("X509_CERT_DIR").unwrap_or_else(|_| GRID_CERTIFICATES.to_owned());
     // Most machines have no such folder.
-    found.certs.append(&mut load_certs_from_paths(None, Some(folder.as_ref())).certs);
+    found.append(&mut load_certs_from_paths(None, Some(folder.as_ref())).certs);
     found
 }

@@ -195,14 +195,17 @@ impl Peer {
         self.log_in("")
     }
 
+    /// The response to a request that opens a file.
+    pub(super) fn opened(&mut self, stream: u16, size: usize, modified: usize) -> Option<()> {
+        let stat = format!("7 {size} 48 {modified}\0");
+        self.reply(stream, code::OK, &[&HANDLE[..], &[0; 8], stat.as_bytes()].concat())
+    }
+
     /// The right response to a request for a file of this content.
     pub(super) fn answer(&mut self, request: &Received, content: &[u8]) -> Option<()> {
         let stream = request.stream;
         match request.code {
-            code::OPEN => {
-                let stat = format!("7 {} 48 1700000000\0", content.len());
-                self.reply(stream, code::OK, &[&HANDLE[..], &[0; 8], stat.as_bytes()].concat())
-            }
+            code::OPEN => self.opened(stream, content.len(), 1_700_000_000),
             code::QUERY => self.reply(stream, code::OK, b"1024\n2097136\n\0"),
             code::READ => {
                 let (offset, len) = request.range();

@@ -11,14 +11,18 @@ mod server;
 #[cfg(unix)]
 mod writing;
 
-use std::time::Duration;
-
-use super::Options;
+use crate::net::Options;
 
 pub(super) fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
 pub(super) fn quick() -> Options {
-    Options::default().with_total_timeout(Duration::from_secs(20)).with_retries(5)
+    options(&[])
+}
+
+/// [`quick`] with more options.
+pub(super) fn options(more: &[(&str, &str)]) -> Options {
+    let all = [("total_timeout", "20"), ("max_attempts", "6")];
+    Options::new(all.iter().chain(more).copied()).unwrap()
 }

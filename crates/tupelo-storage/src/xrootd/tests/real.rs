@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::*;
 use super::fake::{DATA_SERVER, Fake};
 use super::server::Server;
-use super::{bytes, quick};
+use super::{bytes, options, quick};
 use crate::laws::source_laws;
 use crate::{ByteSource, ErrorKind};
 
@@ -29,7 +29,12 @@ pub(super) fn certify(folder: &Path) -> String {
 }
 
 fn certified(server: &Server) -> Options {
-    quick().with_certificates(server.folder().join("ca.pem"))
+    certified_with(server, &[])
+}
+
+fn certified_with(server: &Server, more: &[(&str, &str)]) -> Options {
+    let file = server.folder().join("ca.pem");
+    options(&[&[("ca_certificates", file.to_str().unwrap())], more].concat())
 }
 
 #[test]
@@ -187,14 +192,15 @@ fn tokens_are_accepted_over_tls_only() {
     let Some((server, token)) = token_server() else { return };
     let url = server.put("x", b"content");
     for url in [url.clone(), url.replace("root://", "roots://")] {
-        let source = open(&url, &certified(&server).with_token(&token)).unwrap();
+        let source = open(&url, &certified_with(&server, &[("bearer_token", &token)])).unwrap();
         assert_eq!(source.read_range(0..7).unwrap(), "content");
         assert!(!format!("{source:?}").contains(&token));
     }
-    let none = open(&url, &certified(&server).with_token("")).unwrap_err();
+    let none = open(&url, &certified_with(&server, &[("bearer_token", &token), ("anonymous", "true")])).unwrap_err();
     assert_eq!(none.kind(), ErrorKind::Denied);
     assert!(none.to_string().contains("set BEARER_TOKEN"), "{none}");
-    let invalid = open(&url, &certified(&server).with_token("eyJhIjoxfQ.eyJhIjoxfQ.eyJhIjoxfQ")).unwrap_err();
+    let invalid =
+        open(&url, &certified_with(&server, &[("bearer_token", "eyJhIjoxfQ.eyJhIjoxfQ.eyJhIjoxfQ")])).unwrap_err();
     assert_eq!(invalid.kind(), ErrorKind::Denied);
     assert!(!invalid.to_string().contains("eyJ"), "{invalid}");
 }
@@ -210,7 +216,7 @@ fn a_token_does_not_follow_a_redirect_without_tls() {
         peer.redirect(request.stream, port, "localhost")
     });
     let url = redirector.url().replace("folder/x.root", "x");
-    let error = open(&url, &certified(&server).with_token(&token)).unwrap_err();
+    let error = open(&url, &certified_with(&server, &[("bearer_token", &token)])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert!(error.to_string().contains("the redirect to it was not encrypted"), "{error}");
 }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::*;
-use super::bytes;
 use super::fake::{DATA_SERVER, Fake, Peer, WITH_PAGES, code, vector};
-use crate::laws::source_laws;
-use crate::{ByteSource, ErrorKind};
+use super::{bytes, options};
+use crate::adapter::Cache;
+use crate::cancel::cancellable;
+use crate::laws::{is_cancelled_soon, source_laws};
+use crate::{ByteSource, ErrorKind, Storage};
 
 const CONTENT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
@@ -17,16 +19,17 @@ type Script = fn(&mut Peer, u16) -> Option<()>;
 
 /// Options for servers that fail.
 fn impatient() -> Options {
-    Options::default()
-        .with_retries(2)
-        .with_connect_timeout(Duration::from_secs(5))
-        .with_request_timeout(Duration::from_secs(10))
-        .with_total_timeout(Duration::from_secs(20))
+    impatient_with(&[])
+}
+
+fn impatient_with(more: &[(&str, &str)]) -> Options {
+    let all = [("max_attempts", "3"), ("connect_timeout", "5"), ("stall_timeout", "10")];
+    options(&[&all[..], more].concat())
 }
 
 /// Options for servers that are silent.
 fn impatient_at_silence() -> Options {
-    impatient().with_request_timeout(Duration::from_millis(300))
+    impatient_with(&[("stall_timeout", "0.3")])
 }
 
 fn read(fake: &Fake) -> crate::Result<Vec<u8>> {
@@ -157,9 +160,9 @@ fn waits_are_kept_and_end() {
     assert_eq!(read(&fake).unwrap(), b"quick");
 
     let fake = always(code::OPEN, |peer, stream| peer.wait(stream, code::WAIT, 1000));
-    let error = open(&fake.url(), &impatient().with_total_timeout(Duration::from_millis(300))).unwrap_err();
+    let error = open(&fake.url(), &impatient_with(&[("total_timeout", "0.3")])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
-    assert!(error.to_string().ends_with("not finished within 300ms"), "{error}");
+    assert!(error.to_string().ends_with("no complete answer within 0.3 s"), "{error}");
 }
 
 #[test]
@@ -281,7 +284,7 @@ fn damaged_pages_are_read_again() {
                 peer.pages(request.stream, offset, &content[offset..offset + len], damage)?;
             }
         });
-        let source = open(&fake.url(), &impatient().with_retries(1)).unwrap();
+        let source = open(&fake.url(), &impatient_with(&[("max_attempts", "2")])).unwrap();
         let found = source.read_range(1000..10_000);
         if repairs {
             assert_eq!(found.unwrap(), expected[1000..10_000]);
@@ -292,6 +295,60 @@ fn damaged_pages_are_read_again() {
             assert!(error.to_string().contains("the page at 1000 has a wrong checksum"), "{error}");
         }
     }
+}
+
+#[test]
+fn files_on_a_server_share_a_connection() {
+    let fake = Fake::start(|peer| {
+        if peer.number == 0 {
+            peer.cut_after(20_000);
+        }
+        peer.serve(DATA_SERVER, CONTENT)
+    });
+    let sources: Vec<_> = (0..20).map(|_| open(&fake.url(), &impatient()).unwrap()).collect();
+    assert_eq!((fake.count(code::OPEN), fake.count(code::LOGIN)), (20, 1));
+    std::thread::scope(|scope| {
+        for source in &sources {
+            scope.spawn(|| assert_eq!(source.read_range(4..9).unwrap(), "quick"));
+        }
+    });
+    assert_eq!(fake.count(code::LOGIN), 1);
+
+    // Other users and other options have their own.
+    let user = fake.url().replace("127.0.0.1", "user@127.0.0.1");
+    open(&user, &impatient()).unwrap();
+    open(&fake.url(), &impatient_with(&[("bearer_token", "t")])).unwrap();
+    assert_eq!(fake.count(code::LOGIN), 3);
+
+    // Files are closed when they are dropped.
+    drop(sources);
+    let until = Instant::now() + Duration::from_secs(10);
+    while fake.count(code::CLOSE) < 22 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(fake.count(code::CLOSE), 22);
+
+    // The connection is lost.
+    let source = open(&fake.url(), &impatient()).unwrap();
+    for _ in 0..5000 {
+        assert_eq!(source.read_range(4..9).unwrap(), "quick");
+    }
+    assert_eq!(fake.count(code::LOGIN), 4);
+}
+
+#[test]
+fn failed_attempts_to_connect_are_shared_too() {
+    let fake = Fake::start(|peer| {
+        std::thread::sleep(Duration::from_millis(300));
+        peer.greet(DATA_SERVER)?;
+        peer.log_in("&P=gsi,x")
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| assert_eq!(open(&fake.url(), &impatient()).unwrap_err().kind(), ErrorKind::Denied));
+        }
+    });
+    assert!(fake.count(code::LOGIN) <= 3, "{}", fake.count(code::LOGIN));
 }
 
 #[test]
@@ -306,20 +363,17 @@ fn a_connection_that_is_cut_at_any_byte_is_replaced() {
             });
             let source = open(&fake.url(), &impatient()).unwrap();
             assert_eq!(source.read_range(4..9).unwrap(), "quick", "cut after {cut} bytes");
-            fake
+            // Before the file is closed, which has a response too.
+            (fake.sent.load(Ordering::Relaxed), fake.count(code::LOGIN))
         };
-        let all = check(usize::MAX).sent.load(Ordering::Relaxed);
+        let (all, _) = check(usize::MAX);
         let next = AtomicUsize::new(0);
         // They mostly wait before their retries.
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| {
                     while let Some(cut) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&cut| cut < all) {
-                        assert_eq!(
-                            check(cut).count(code::LOGIN),
-                            if cut < 32 { 1 } else { 2 },
-                            "cut after {cut} bytes"
-                        );
+                        assert_eq!(check(cut).1, if cut < 32 { 1 } else { 2 }, "cut after {cut} bytes");
                     }
                 });
             }
@@ -350,7 +404,7 @@ fn silence_is_a_timeout() {
         std::thread::sleep(Duration::from_secs(60));
         None
     });
-    let error = open(&accepts.url(), &impatient().with_connect_timeout(Duration::from_millis(200))).unwrap_err();
+    let error = open(&accepts.url(), &impatient_with(&[("connect_timeout", "0.2")])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert!(error.to_string().contains("no connection within 200ms"), "{error}");
 
@@ -363,21 +417,52 @@ fn silence_is_a_timeout() {
         });
         let error = read_with(&fake, &impatient_at_silence()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);
-        assert!(error.to_string().contains("the server did not answer for 300ms; 3 attempts in"), "{error}");
+        assert!(error.to_string().contains("the server did not answer for 300ms (3 attempts in"), "{error}");
     }
     let always_silent = always(code::READ, |_, _| {
         std::thread::sleep(Duration::from_secs(60));
         None
     });
-    let options = impatient_at_silence().with_retries(100).with_total_timeout(Duration::from_secs(1));
+    let options = options(&[("stall_timeout", "0.3"), ("max_attempts", "100"), ("total_timeout", "1")]);
     let error = open(&always_silent.url(), &options).unwrap().read_range(0..1).unwrap_err();
-    let expected = "not finished within 1s; the last failure: the server did not answer for 300ms";
-    assert!(error.to_string().ends_with(expected), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.to_string().contains("the server did not answer for 300ms ("), "{error}");
     let once = instead(code::READ, |_, _| {
         std::thread::sleep(Duration::from_secs(1));
         None
     });
     assert_eq!(read_with(&once, &impatient_at_silence()).unwrap(), b"quick");
+}
+
+#[test]
+fn a_request_that_waits_is_cancelled() {
+    let silent = |_: &mut Peer| {
+        std::thread::sleep(Duration::from_secs(60));
+        None
+    };
+    let accepts = Fake::start(silent);
+    is_cancelled_soon(|| open(&accepts.url(), &impatient()));
+    is_cancelled_soon(|| list(&accepts.url(), &impatient()));
+    is_cancelled_soon(|| create(&accepts.url(), &impatient()));
+
+    // It answers the sixth read.
+    let reads = AtomicUsize::new(0);
+    let fake = Fake::start(move |peer| {
+        peer.welcome(DATA_SERVER)?;
+        loop {
+            let request = peer.request()?;
+            if request.code != code::READ || reads.fetch_add(1, Ordering::Relaxed) >= 5 {
+                peer.answer(&request, CONTENT)?;
+            }
+        }
+    });
+    let source = open(&fake.url(), &impatient()).unwrap();
+    is_cancelled_soon(|| source.read_range(4..9));
+    while fake.count(code::READ) < 5 {
+        let _ = cancellable(|| true, || source.read_range(4..9));
+    }
+    assert_eq!(source.read_range(4..9).unwrap(), "quick");
+    assert_eq!(fake.count(code::LOGIN), 1, "the connection is still used");
 }
 
 #[test]
@@ -397,7 +482,7 @@ fn a_server_that_sends_without_end_is_left() {
     ];
     for script in endless {
         let fake = always(code::READ, script);
-        let source = open(&fake.url(), &impatient_at_silence().with_total_timeout(Duration::from_secs(1))).unwrap();
+        let source = open(&fake.url(), &impatient_with(&[("stall_timeout", "0.3"), ("total_timeout", "1")])).unwrap();
         assert_eq!(source.read_range(4..9).unwrap_err().kind(), ErrorKind::Timeout);
     }
 }
@@ -427,7 +512,7 @@ fn a_token_is_not_sent_without_tls() {
         peer.log_in("&P=ztn,0:4096:")?;
         peer.request().map(|_| ())
     });
-    let error = open(&fake.url(), &impatient().with_token("eyJ0.eyJ1.s")).unwrap_err();
+    let error = open(&fake.url(), &impatient_with(&[("bearer_token", "eyJ0.eyJ1.s")])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert!(error.to_string().contains("it has no TLS, without which no token is sent"), "{error}");
     assert_eq!(fake.count(code::AUTH), 0);
@@ -466,7 +551,7 @@ fn no_credentials_are_shown() {
 
     let fake = Fake::start(|peer| peer.serve(DATA_SERVER, CONTENT));
     let url = fake.url().replace("127.0.0.1", "user:password@127.0.0.1") + "?authz=Bearer%20eyJsecret";
-    let source = open(&url, &impatient().with_token("eyJsecret")).unwrap();
+    let source = open(&url, &impatient_with(&[("bearer_token", "eyJsecret")])).unwrap();
     for shown in [format!("{source}"), format!("{source:?}")] {
         assert!(!shown.contains("secret") && !shown.contains("password"), "{shown}");
     }
@@ -494,6 +579,32 @@ fn other_servers_and_other_urls_are_errors() {
     }
     let error = open("root://no-such-host.invalid//x", &impatient()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+#[test]
+fn a_cached_file_is_read_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::open(directory.path(), Cache::DEFAULT_BYTES).unwrap();
+    let changed = Arc::new(AtomicUsize::new(0));
+    let times = Arc::clone(&changed);
+    let fake = Fake::start(move |peer| {
+        peer.welcome(DATA_SERVER)?;
+        loop {
+            let request = peer.request()?;
+            let time = 1_700_000_000 + times.load(Ordering::Relaxed);
+            match request.code {
+                code::OPEN => peer.opened(request.stream, CONTENT.len(), time)?,
+                _ => peer.answer(&request, CONTENT)?,
+            }
+        }
+    });
+    for (change, expected) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
+        changed.store(change, Ordering::Relaxed);
+        let url = format!("{}?authz=t", fake.url());
+        let source = Storage::new(impatient()).with_cache(cache.clone()).open(&url).unwrap();
+        assert_eq!(source.read_range(4..9).unwrap(), "quick");
+        assert_eq!(fake.count(code::READ), expected);
+    }
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::fs;
 use super::super::*;
 use super::fake::{DATA_SERVER, Fake, code};
 use super::server::Server;
-use super::{bytes, quick};
+use super::{bytes, options, quick};
 use crate::laws::{SinkCase, sink_laws};
-use crate::{ByteSink, ByteSource, ErrorKind};
+use crate::{ByteSink, ByteSource, ErrorKind, Storage};
 
 #[test]
 fn directories_are_listed_with_sizes() {
@@ -15,10 +15,16 @@ fn directories_are_listed_with_sizes() {
     server.put("folder/b.root", &bytes(23));
     server.put("folder/a b", b"");
     server.put("folder/nested/x", b"");
-    let entries = list(&server.url("folder"), &quick()).unwrap();
-    let shown: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.is_directory)).collect();
-    assert_eq!(shown, [("a b", false), ("b.root", false), ("nested", true)]);
-    assert_eq!(entries[1].size_bytes, 23);
+    let expected = |query: &str| {
+        let entry = |name: &str, size| Entry { url: server.url(&format!("folder/{name}{query}")), size };
+        [entry("a b", Some(0)), entry("b.root", Some(23)), entry("nested/", None)]
+    };
+    for url in [server.url("folder"), server.url("folder/"), server.url("folder/?")] {
+        assert_eq!(list(&url, &quick()).unwrap(), expected(""), "{url}");
+    }
+    assert_eq!(Storage::new(quick()).list(&server.url("folder?a=1")).unwrap(), expected("?a=1"));
+    let file = server.url("folder/b.root?a=1");
+    assert_eq!(Storage::new(quick()).list(&file).unwrap(), [Entry { url: file, size: Some(23) }]);
     let missing = list(&server.url("missing"), &quick()).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
 
@@ -28,7 +34,7 @@ fn directories_are_listed_with_sizes() {
     }
     let entries = list(&server.url("folder/nested/"), &quick()).unwrap();
     assert_eq!(entries.len(), 3001);
-    assert!(entries.is_sorted_by_key(|entry| &entry.name));
+    assert!(entries.is_sorted_by_key(|entry| &entry.url));
 }
 
 #[test]
@@ -46,8 +52,8 @@ fn old_servers_list_names_only() {
         }
     });
     let entries = list(&fake.url(), &quick()).unwrap();
-    let entry = |name: &str, size_bytes, is_directory| Entry { name: name.to_owned(), size_bytes, is_directory };
-    assert_eq!(entries, [entry("a", 5, false), entry("b", 4096, true)]);
+    let entry = |name: &str, size| Entry { url: format!("{}/{name}", fake.url()), size };
+    assert_eq!(entries, [entry("a", Some(5)), entry("b/", None)]);
 }
 
 #[test]
@@ -107,7 +113,7 @@ fn a_server_that_stops_ends_an_upload() {
     let Some(mut server) = Server::start() else { return };
     server.put("other", b"");
     let url = server.url("folder/x.root");
-    let mut sink = Box::new(create(&url, &quick().with_retries(0)).unwrap());
+    let mut sink = Box::new(create(&url, &options(&[("max_attempts", "1")])).unwrap());
     sink.append(&bytes(100)).unwrap();
     server.kill();
     let error = sink.checkpoint().unwrap_err();

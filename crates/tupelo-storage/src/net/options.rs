@@ -1,7 +1,8 @@
-//! Options of remote stores, by name.
+//! Options of all back ends over a network, by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use object_store::ClientConfigKey;
@@ -12,8 +13,8 @@ use object_store::gcp::GoogleConfigKey;
 use super::retry::Limits;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Options for all remote stores.
-const COMMON: &[&str] = &["anonymous", "bearer_token", "profile"];
+/// Our own options.
+const COMMON: &[&str] = &["anonymous", "bearer_token", "ca_certificates", "profile"];
 /// Limits of requests.
 const LIMITS: &[&str] = &["max_attempts", "total_timeout", "stall_timeout", "connect_timeout"];
 
@@ -43,17 +44,18 @@ const SUGGESTED: &[&str] = &[
     "request_payer",
 ];
 
-/// Options of remote stores: credentials, endpoints, and limits of requests.
+/// Options of remote stores and servers: credentials, endpoints, and limits of requests.
 ///
 /// | option | value |
 /// |---|---|
 /// | `anonymous` | `true`: send no credentials |
-/// | `bearer_token` | token for `https` and stores that take one |
+/// | `bearer_token` | token for `https`, for XRootD servers with TLS, and for stores that take one |
+/// | `ca_certificates` | PEM file of certificate authorities, instead of those of the system |
 /// | `profile` | profile of `~/.aws/config` and `~/.aws/credentials`; default `AWS_PROFILE`, `default` |
 /// | `max_attempts`, `total_timeout`, `stall_timeout`, `connect_timeout` | see [`Limits`]; times in seconds |
 ///
 /// All others are those of `object_store`, such as `aws_access_key_id` or `endpoint_url`. One map may have options for
-/// several kinds of stores; each store takes its own. Values are not shown by `Debug`.
+/// several kinds of stores and servers; each takes its own. Values are not shown by `Debug`.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     settings: BTreeMap<String, String>,
@@ -77,22 +79,22 @@ impl Options {
     }
 
     /// The value of an option.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
-    /// The option `bearer_token`.
-    pub(crate) fn bearer_token(&self) -> Option<&str> {
-        self.get("bearer_token")
+    /// A file of certificate authorities, instead of those of the system.
+    pub(crate) fn authorities(&self) -> Option<&Path> {
+        self.get("ca_certificates").map(Path::new)
     }
 
     /// All options, by name.
-    pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Whether requests have no credentials.
-    pub(super) fn is_anonymous(&self) -> bool {
+    pub(crate) fn is_anonymous(&self) -> bool {
         self.flag("anonymous").unwrap_or_default()
     }
 

@@ -2,31 +2,35 @@
 //!
 //! A transient failure (reset, timeout, stalled or truncated body, 429, 5xx) is repeated after a random wait of up to
 //! 0.2 s, 0.4 s, 0.8 s and so on, at most 10 s ("full jitter"), or as long as the server asks for. Attempts that made
-//! progress are not counted, so a transfer that is cut often still ends; the total time limits everything.
+//! progress are not counted, so a transfer that is cut often still ends; the total time limits everything, and the
+//! failure that it ends with names the one before.
 
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::error::{Error, ErrorKind};
+use super::failure::Failure;
+use crate::error::ErrorKind;
 
 /// Limit of the first wait; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// Limit of all waits, unless the server asks for a longer one.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Rate of the slowest transfer that is not taken for a stalled one: 64 KiB per second.
+pub const SLOWEST_BYTES_PER_SECOND: u64 = 64 << 10;
 
 /// Limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of attempts in a row without progress: 6.
     pub attempts: u32,
-    /// Maximum time of a request with all its attempts: 180 s. A request reads or writes a few MiB.
+    /// Maximum time of a request with all its attempts: 180 s. A request reads or writes a few MiB; larger ones have
+    /// more time, by [`SLOWEST_BYTES_PER_SECOND`].
     pub total: Duration,
     /// Maximum time without a byte from the server: 20 s.
     pub stall: Duration,
-    /// Maximum time to connect: 10 s.
+    /// Maximum time to connect, until a request can be sent: 10 s.
     pub connect: Duration,
 }
 
@@ -41,48 +45,26 @@ impl Default for Limits {
     }
 }
 
-/// Why an attempt failed. Its text has no credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) kind: ErrorKind,
-    pub(crate) reason: String,
-    /// Whether the same request may succeed later.
-    pub(crate) is_transient: bool,
-    /// How long the server asks to wait.
-    pub(crate) wait: Option<Duration>,
-}
-
-impl Failure {
-    /// A failure that another attempt does not change.
-    pub(crate) fn lasting(kind: ErrorKind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), is_transient: false, wait: None }
+impl Limits {
+    /// The same limits for a request that transfers as many bytes.
+    #[must_use]
+    pub(crate) fn for_bytes(self, bytes: u64) -> Self {
+        Self { total: self.total.saturating_add(Self::slowest(bytes)), ..self }
     }
 
-    /// A failure that another attempt may not have.
-    pub(crate) fn transient(kind: ErrorKind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), is_transient: true, wait: None }
-    }
-
-    /// The error of the operation.
-    #[cold]
-    pub(crate) fn into_error(self, action: impl Into<String>, uri: impl fmt::Display) -> Error {
-        Error::new(self.kind, action.into(), uri, self.reason)
+    /// The time that a slow transfer takes.
+    pub(crate) fn slowest(bytes: u64) -> Duration {
+        Duration::from_secs(bytes / SLOWEST_BYTES_PER_SECOND)
     }
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for Failure {}
 
 /// The attempts of one request.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     limits: Limits,
     started: Instant,
+    /// Why the last attempt failed that was repeated.
+    last: Option<String>,
     /// All failed attempts.
     failed: u32,
     /// Failed attempts since the last progress.
@@ -91,15 +73,41 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { limits: *limits, started: Instant::now(), failed: 0, in_a_row: 0 }
+        Self { limits: *limits, started: Instant::now(), last: None, failed: 0, in_a_row: 0 }
+    }
+
+    /// The attempts of another request of the same call, which share its total time.
+    pub(crate) fn of_same_call(&self) -> Self {
+        Self { started: self.started, ..Self::new(&self.limits) }
     }
 
     /// Runs one attempt within the total time.
     pub(crate) async fn run<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let left = self.limits.total.saturating_sub(self.started.elapsed());
+        timeout(left, attempt).await.unwrap_or_else(|_| Err(self.late()))
+    }
+
+    #[cold]
+    fn late(&self) -> Failure {
         let seconds = self.limits.total.as_secs_f64();
-        let late = || Failure::lasting(ErrorKind::Timeout, format!("no complete answer within {seconds} s"));
-        timeout(left, attempt).await.unwrap_or_else(|_| Err(late()))
+        let late = Failure::lasting(ErrorKind::Timeout, format!("no complete answer within {seconds} s"));
+        match &self.last {
+            Some(last) => late.remark(format_args!("the last failure: {last}")),
+            None => late,
+        }
+    }
+
+    /// Repeats a whole request until it succeeds or must not be repeated.
+    pub(crate) async fn repeat<T, F: Future<Output = Result<T, Failure>>>(
+        mut self,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, Failure> {
+        loop {
+            match self.run(attempt()).await {
+                Ok(value) => return Ok(value),
+                Err(failure) => self.again(failure, false).await?,
+            }
+        }
     }
 
     /// Waits after a failed attempt. Returns the failure if there must be no other attempt.
@@ -107,19 +115,20 @@ impl Attempts {
         self.failed += 1;
         self.in_a_row = if has_progress { 1 } else { self.in_a_row + 1 };
         if !failure.is_transient || self.in_a_row >= self.limits.attempts {
-            return Err(self.last(failure));
+            return Err(self.counted(failure));
         }
         let most = FIRST_WAIT.saturating_mul(1 << (self.in_a_row - 1).min(16)).min(MAX_WAIT);
         let wait = most.mul_f64(fastrand::f64()).max(failure.wait.unwrap_or_default());
         if self.started.elapsed() + wait >= self.limits.total {
-            return Err(self.last(failure));
+            return Err(self.counted(failure));
         }
+        self.last = Some(failure.reason);
         sleep(wait).await;
         Ok(())
     }
 
     /// The failure that ends the request, with the number of attempts.
-    fn last(&self, mut failure: Failure) -> Failure {
+    fn counted(&self, mut failure: Failure) -> Failure {
         if self.failed > 1 {
             let seconds = self.started.elapsed().as_secs_f64();
             failure.reason += &format!(" ({} attempts in {seconds:.1} s)", self.failed);
@@ -134,15 +143,9 @@ impl Attempts {
 /// Repeats a whole request until it succeeds or must not be repeated.
 pub(crate) async fn repeat<T, F: Future<Output = Result<T, Failure>>>(
     limits: &Limits,
-    mut attempt: impl FnMut() -> F,
+    attempt: impl FnMut() -> F,
 ) -> Result<T, Failure> {
-    let mut attempts = Attempts::new(limits);
-    loop {
-        match attempts.run(attempt()).await {
-            Ok(value) => return Ok(value),
-            Err(failure) => attempts.again(failure, false).await?,
-        }
-    }
+    Attempts::new(limits).repeat(attempt).await
 }
 
 /// Cuts a step of a transfer that takes longer than `limit`.
@@ -201,6 +204,7 @@ mod tests {
         assert!(attempts.again(cut(), false).await.unwrap_err().reason.starts_with("cut (21 attempts in "));
         let endless = attempts.run(std::future::pending::<Result<(), Failure>>()).await.unwrap_err();
         assert_eq!((endless.kind, endless.is_transient), (ErrorKind::Timeout, false));
+        assert_eq!(endless.reason, "no complete answer within 180 s; the last failure: cut");
         assert!(attempts.again(cut(), true).await.is_err(), "there is no time left");
     }
 
