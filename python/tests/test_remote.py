@@ -136,7 +136,7 @@ def test_a_cache_keeps_what_was_fetched(server: Server, tmp_path: Path) -> None:
     first = values()
     server.requests.clear()
     assert np.array_equal(values(), first)
-    # The version of the file is asked for.
+    # Opening requests the version of the file.
     assert len(server.requests) <= 2, server.requests
     (one, *_) = tupelo.iterate(f"{server.url}/large.root:Events", ["c1"], library="np", cache=tmp_path / "cache")
     assert len(one["c1"]) > 0

@@ -20,7 +20,7 @@ use crate::error::ErrorKind;
 use crate::net::{Failure, Limits, Options, authorities, hide_in_message, unless_stalled};
 
 /// Maximum number of redirects of one request.
-const MAX_REDIRECTS: usize = 10;
+pub(super) const MAX_REDIRECTS: usize = 10;
 /// Bytes of an error response that are read.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 /// Maximum size of a response that is not a range of an object, such as one page of a listing.
@@ -58,7 +58,7 @@ struct Kind {
 pub(super) enum Purpose {
     /// Web servers, which may redirect.
     Web,
-    /// Stores: signatures are valid for one host.
+    /// Stores, whose signatures are valid for one host, and uploads, which follow redirects themselves.
     Store,
     /// Instance metadata, which no proxy can reach.
     Metadata,

@@ -6,31 +6,35 @@
 //!
 //! Credentials are the user name and password of the URL, the option `bearer_token`, or a token that is found as WLCG
 //! defines it (`BEARER_TOKEN`, `BEARER_TOKEN_FILE`, `bt_u<UID>` in `XDG_RUNTIME_DIR` or `/tmp`). A token is sent to
-//! `https` only. A token that was found is sent only to a server that refused a request without it.
+//! `https` only. A token that was found is sent only to a server that refused a request without it. Redirects are followed
+//! within HTTP, without credentials if they lead to another host.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderValue, IF_MATCH,
-    IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, EXPECT, HeaderValue,
+    IF_MATCH, IF_UNMODIFIED_SINCE, LAST_MODIFIED, LOCATION, RANGE,
 };
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use reqwest::{Response, Url};
 
 use super::answer::{Answer, Body, Identity, Part};
-use super::client::{Purpose, Transport, client, error_body, header, refusal, sending};
+use super::client::{MAX_REDIRECTS, Purpose, Transport, client, error_body, header, refusal, sending};
 use crate::error::ErrorKind;
 use crate::net::{Failure, Limits, Options, bearer_token, unless_stalled};
 
 /// Maximum size of an object on a server without range requests, which is read as a whole: 64 MiB.
 pub const MAX_WHOLE_BYTES: u64 = 64 << 20;
 
-/// What makes the body of an upload, and its length in bytes.
-type Upload<'a> = (&'a (dyn Fn() -> reqwest::Body + Sync), u64);
+/// Size of an upload from which on the server is first asked whether it wants the body: 1 MiB, as in curl.
+const EXPECT_BYTES: u64 = 1 << 20;
+/// How long the body waits for a redirect or a refusal: 1 second, as in curl.
+const EXPECT_WAIT: Duration = Duration::from_secs(1);
 
 /// An object on an HTTP server.
 pub(super) struct HttpObject {
@@ -161,11 +165,37 @@ impl HttpObject {
         Ok(Answer { range: 0..identity.size, identity, body })
     }
 
-    /// Creates or replaces the object.
-    pub(super) async fn put(&self, body: &(dyn Fn() -> reqwest::Body + Sync), len: u64) -> Result<(), Failure> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
-        self.send(Method::PUT, headers, Some((body, len))).await.map(drop)
+    /// Creates or replaces the object. `body` makes its content, which is held back for a time so that a server that
+    /// redirects the request does not get it.
+    pub(super) async fn put(&self, body: &(dyn Fn(Duration) -> reqwest::Body + Sync), len: u64) -> Result<(), Failure> {
+        let wait = if len < EXPECT_BYTES { Duration::ZERO } else { EXPECT_WAIT };
+        let limit = self.transport.limits.stall + Limits::slowest(len) + wait;
+        let client = client(&self.transport, Purpose::Store)?;
+        let mut url = self.url.clone();
+        let mut redirects = 0;
+        loop {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
+            if !wait.is_zero() {
+                headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
+            }
+            let is_own = url.origin() == self.url.origin();
+            let was_refused = self.was_refused.load(Ordering::Relaxed);
+            if let Some(authorization) = self.authorization(was_refused).filter(|_| is_own) {
+                headers.insert(AUTHORIZATION, authorization.clone());
+            }
+            let request = client.put(url.clone()).headers(headers).body(body(wait));
+            let response = unless_stalled(limit, async { request.send().await.map_err(sending) }).await?;
+            match response.status().as_u16() {
+                200..=299 => return Ok(()),
+                301 | 302 | 307 | 308 if redirects == MAX_REDIRECTS => {
+                    return Err(Failure::lasting(ErrorKind::NotSupported, "too many redirects"));
+                }
+                301 | 302 | 307 | 308 => url = redirected(&url, &response)?,
+                _ => self.refused(response, was_refused || !is_own).await?,
+            }
+            redirects += 1;
+        }
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -192,7 +222,7 @@ impl HttpObject {
                 }
             }
         }
-        let response = self.send(Method::GET, headers, None).await?;
+        let response = self.send(headers).await?;
         let is_elsewhere = response.url().host() != self.url.host() || response.url().port() != self.url.port();
         if is_elsewhere && !self.is_target_lost.load(Ordering::Relaxed) {
             *self.target() = Some(response.url().clone());
@@ -204,40 +234,56 @@ impl HttpObject {
         self.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request, with a token if the server requires one. Returns a successful response.
-    async fn send(&self, method: Method, headers: HeaderMap, body: Option<Upload<'_>>) -> Result<Response, Failure> {
+    /// Sends a request for a part, with a token if the server requires one. Returns a successful response.
+    async fn send(&self, headers: HeaderMap) -> Result<Response, Failure> {
         loop {
             let was_refused = self.was_refused.load(Ordering::Relaxed);
             let mut headers = headers.clone();
-            let token = self.found_token.as_ref().ok().and_then(Option::as_ref).filter(|_| was_refused);
-            if let Some(authorization) = self.authorization.as_ref().or(token) {
+            if let Some(authorization) = self.authorization(was_refused) {
                 headers.insert(AUTHORIZATION, authorization.clone());
             }
-            let client = client(&self.transport, Purpose::Web)?;
-            let mut request = client.request(method.clone(), self.url.clone()).headers(headers);
-            let mut limit = self.transport.limits.stall;
-            if let Some((body, len)) = body {
-                request = request.body(body());
-                limit += Limits::slowest(len);
-            }
-            let sent = unless_stalled(limit, async { request.send().await.map_err(sending) });
-            let mut response = sent.await?;
-            let status = response.status();
-            if status.is_success() {
+            let request = client(&self.transport, Purpose::Web)?.get(self.url.clone()).headers(headers);
+            let sent = unless_stalled(self.transport.limits.stall, async { request.send().await.map_err(sending) });
+            let response = sent.await?;
+            if response.status().is_success() {
                 return Ok(response);
             }
-            let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            if is_denied && !was_refused && self.found_token.as_ref().is_ok_and(Option::is_some) {
-                self.was_refused.store(true, Ordering::Relaxed);
-                continue;
-            }
-            let body = error_body(&mut response, self.transport.limits.stall).await;
-            let refusal = refusal(status, response.headers(), &body);
-            return Err(match &self.found_token {
-                Err(failure) if is_denied => refusal.remark(failure),
-                _ => refusal,
-            });
+            self.refused(response, was_refused).await?;
         }
+    }
+
+    /// What a request to the host of the URL has as authorization.
+    fn authorization(&self, was_refused: bool) -> Option<&HeaderValue> {
+        let found = self.found_token.as_ref().ok().and_then(Option::as_ref).filter(|_| was_refused);
+        self.authorization.as_ref().or(found)
+    }
+
+    /// The failure of a refused request; none if it is to be repeated with the token that was found.
+    async fn refused(&self, mut response: Response, was_refused: bool) -> Result<(), Failure> {
+        let status = response.status();
+        let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_denied && !was_refused && self.found_token.as_ref().is_ok_and(Option::is_some) {
+            self.was_refused.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        let body = error_body(&mut response, self.transport.limits.stall).await;
+        let refusal = refusal(status, response.headers(), &body);
+        Err(match &self.found_token {
+            Err(failure) if is_denied => refusal.remark(failure),
+            _ => refusal,
+        })
+    }
+}
+
+/// Where an upload is redirected to: within HTTP, and not out of HTTPS.
+fn redirected(from: &Url, response: &Response) -> Result<Url, Failure> {
+    let refused = |reason: &str| Failure::lasting(ErrorKind::NotSupported, reason);
+    let location = header(response.headers(), LOCATION.as_str()).and_then(|location| from.join(&location).ok());
+    let to = location.ok_or_else(|| refused("the server redirects to an invalid address"))?;
+    match (to.scheme(), from.scheme()) {
+        ("https", _) | ("http", "http") => Ok(to),
+        ("http", _) => Err(refused("redirect from https to http")),
+        _ => Err(refused("redirect to another protocol")),
     }
 }
 

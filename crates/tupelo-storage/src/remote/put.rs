@@ -5,12 +5,14 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use reqwest::Body;
+use tokio::time::sleep;
 
 use super::http::HttpObject;
 use crate::error::{Error, ErrorKind, Result};
@@ -43,9 +45,12 @@ impl PutSink {
     }
 }
 
-/// The content of a file as the body of a request.
-fn body(spool: &Spool) -> Body {
-    let chunks = stream::unfold((spool.clone(), 0), |(spool, at)| async move {
+/// The content of a file as the body of a request, which starts after a time.
+fn body(spool: &Spool, wait: Duration) -> Body {
+    let chunks = stream::unfold((spool.clone(), 0), move |(spool, at)| async move {
+        if at == 0 {
+            sleep(wait).await;
+        }
         let read = spool.read(at, CHUNK_BYTES);
         let next = at + read.as_ref().map_or(0, Bytes::len) as u64;
         let is_end = read.as_ref().is_ok_and(Bytes::is_empty);
@@ -104,7 +109,7 @@ impl ByteSink for PutSink {
         let Self { object, name, spool, .. } = *self;
         let sent = run(async move {
             let limits = object.limits().for_bytes(spool.len());
-            repeat(&limits, async || object.put(&|| body(&spool), spool.len()).await).await
+            repeat(&limits, async || object.put(&|wait| body(&spool, wait), spool.len()).await).await
         });
         sent.map_err(|failure: Failure| failure.into_error("write to", &name))
     }

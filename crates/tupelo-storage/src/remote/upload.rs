@@ -119,7 +119,7 @@ impl UploadSink {
             let Some(oldest) = self.in_flight.pop_front() else { break };
             let lost = |_| Failure::lasting(ErrorKind::Other, "the upload of a part ended without a result");
             let abort = oldest.abort_handle();
-            // If the caller cancels this wait, nobody else ends the part.
+            // If the caller cancels this wait, the part ends here.
             let part = run(async move { oldest.await.map_err(lost)? }).inspect_err(|_| abort.abort())?;
             self.done.push(part);
         }

@@ -417,6 +417,56 @@ fn an_upload_is_repeated_as_a_whole() {
     assert_eq!(error.to_string(), format!("cannot write to {}: HTTP status 403 Forbidden", server.url("/out")));
 }
 
+#[test]
+fn uploads_follow_redirects_and_send_the_body_once() {
+    let (front, other) = (Server::start(), Server::start());
+    let upload = |content: &[u8]| {
+        let url = front.url("/out?token=t").replace("http://", "http://ann:hidden@");
+        let mut sink = create(&url, &quick()).unwrap();
+        sink.append(content).unwrap();
+        sink.commit()
+    };
+    for (status, size) in [(301, 2_000_000), (302, 10), (307, 2_000_000), (308, 0)] {
+        let content = bytes(size);
+        // The same address by another name is another host.
+        let target = other.url("/there?signature=s").replace("127.0.0.1", "localhost");
+        let lines = format!("Location: {target}\r\n");
+        front.fault(move |_, _| Some(Fault::Status(status, lines.clone(), String::new())));
+        let before = (front.received(), other.received());
+        upload(&content).unwrap();
+        assert_eq!(other.object("/there").unwrap(), content);
+        let sent = (front.received() - before.0, other.received() - before.1);
+        assert_eq!(sent, (if size == 10 { 10 } else { 0 }, size), "{status}");
+        let (first, second) = (front.seen(), other.seen());
+        assert_eq!((first.len(), second.len()), (1, 1), "{status}");
+        assert_eq!((first[0].method.as_str(), second[0].method.as_str()), ("PUT", "PUT"));
+        assert!(first[0].header("authorization").is_some());
+        assert_eq!(second[0].header("authorization"), None);
+        assert_eq!(second[0].target, "/there?signature=s");
+    }
+
+    // On the same host, credentials are kept.
+    front.fault(|seen, _| {
+        let is_front = seen.target.starts_with("/out");
+        is_front.then(|| Fault::Status(307, "Location: /here\r\n".to_owned(), String::new()))
+    });
+    upload(b"content").unwrap();
+    assert_eq!(front.object("/here").unwrap(), b"content");
+    assert!(front.seen().iter().all(|seen| seen.header("authorization").is_some()));
+
+    for (status, target, expected) in [
+        (307, "ftp://127.0.0.1/x", "redirect to another protocol"),
+        (307, "http://", "the server redirects to an invalid address"),
+        (307, "/out?token=t", "too many redirects"),
+        (303, "/here", "HTTP status 303 See Other, a redirect that is not followed"),
+    ] {
+        let lines = format!("Location: {target}\r\n");
+        front.fault(move |_, _| Some(Fault::Status(status, lines.clone(), String::new())));
+        let error = upload(b"content").unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot write to {}: {expected}", front.url("/out")));
+    }
+}
+
 /// A new object of parts with 1000 bytes, on a server with the protocol of S3 that gives these answers to the request
 /// that completes an upload.
 fn upload(server: &Server, completions: Vec<Fault>) -> Box<UploadSink> {

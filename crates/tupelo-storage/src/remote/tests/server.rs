@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -62,6 +62,8 @@ struct State {
     seen: Mutex<Vec<Seen>>,
     decide: Mutex<Box<Decide>>,
     is_stopped: AtomicBool,
+    /// Bytes of bodies.
+    received: AtomicUsize,
 }
 
 /// A server on a free port of 127.0.0.1, until it is dropped.
@@ -79,6 +81,7 @@ impl Server {
             seen: Mutex::default(),
             decide: Mutex::new(Box::new(|_, _| None)),
             is_stopped: AtomicBool::new(false),
+            received: AtomicUsize::new(0),
         });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
@@ -118,6 +121,11 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
+    /// How many bytes were uploaded.
+    pub(crate) fn received(&self) -> usize {
+        self.state.received.load(Ordering::Relaxed)
+    }
+
     /// The requests since the last call.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.state.seen.lock().unwrap())
@@ -132,24 +140,35 @@ impl Drop for Server {
     }
 }
 
-fn serve(state: &State, connection: &TcpStream) {
+fn serve(state: &State, mut connection: &TcpStream) {
     connection.set_nodelay(true).unwrap();
     let mut reader = BufReader::new(connection);
-    while let Some((seen, body)) = read_request(&mut reader) {
+    while let Some(seen) = read_head(&mut reader) {
         let count = {
             let mut all = state.seen.lock().unwrap();
             all.push(seen.clone());
             all.len() - 1
         };
         let fault = (state.decide.lock().unwrap())(&seen, count);
-        if answer(state, connection, &seen, body, fault).is_none() {
+        // As the front servers of storage sites do, which do not want the body.
+        let is_early = seen.header("expect").is_some() && matches!(fault, Some(Fault::Status(..)));
+        if seen.header("expect").is_some() && !is_early {
+            connection.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+        }
+        let len = seen.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; if is_early { 0 } else { len }];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        state.received.fetch_add(body.len(), Ordering::Relaxed);
+        if answer(state, connection, &seen, body, fault).is_none() || is_early {
             let _ = connection.shutdown(std::net::Shutdown::Both);
             return;
         }
     }
 }
 
-fn read_request(reader: &mut impl BufRead) -> Option<(Seen, Vec<u8>)> {
+fn read_head(reader: &mut impl BufRead) -> Option<Seen> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
     let mut words = line.split_whitespace();
@@ -161,10 +180,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<(Seen, Vec<u8>)> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let len = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; len];
-    reader.read_exact(&mut body).ok()?;
-    Some((Seen { method, target, headers }, body))
+    Some(Seen { method, target, headers })
 }
 
 /// Sends an answer; `None` if the connection is to be closed.

@@ -90,7 +90,7 @@ struct State {
 pub(in crate::xrootd) struct Channel {
     shared: Arc<Shared>,
     outgoing: mpsc::Sender<Vec<u8>>,
-    /// Small requests that nobody waits for.
+    /// Small requests without a caller that waits.
     posted: mpsc::UnboundedSender<Vec<u8>>,
     tasks: [AbortHandle; 2],
     /// Maximum silence.
