@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PySchema;
 
 use crate::arrow;
-use crate::error::{OrRaise, lock};
+use crate::error::{OrRaise, cancellable, lock};
 use crate::storage::{Storage, or_default};
 
 /// The files that match a pattern, sorted; `None` if it has no wildcards, or is the name of a file.
@@ -17,7 +17,7 @@ pub(crate) fn matching_files(
     pattern: &str,
     storage: Option<&Storage>,
 ) -> PyResult<Option<Vec<String>>> {
-    py.detach(|| tupelo::dataset::matching_files(pattern, &or_default(storage))).or_raise(py)
+    cancellable(py, || tupelo::dataset::matching_files(pattern, &or_default(storage)))
 }
 
 /// Collects the fields that all files have.

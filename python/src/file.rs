@@ -7,7 +7,7 @@ use pyo3::pybacked::PyBackedBytes;
 use tupelo::OpenOptions;
 use tupelo::reader::Location;
 
-use crate::error::OrRaise;
+use crate::error::{OrRaise, cancellable};
 use crate::file_object::FileObject;
 use crate::ntuple::Ntuple;
 use crate::storage::{Storage, or_default};
@@ -55,7 +55,7 @@ impl File {
                 None => options.open_file(),
             }
         };
-        Ok(Self { inner: py.detach(open).or_raise(py)? })
+        Ok(Self { inner: cancellable(py, open)? })
     }
 
     /// Opens a file in memory, with `name` in errors; otherwise as `new`.
@@ -110,7 +110,7 @@ impl File {
 
     /// All objects in the directories with all cycles, in file order.
     fn objects(&self, py: Python<'_>) -> PyResult<Vec<ObjectRow>> {
-        let objects = py.detach(|| self.inner.objects()).or_raise(py)?;
+        let objects = cancellable(py, || self.inner.objects())?;
         Ok(objects.into_iter().map(|o| (o.path, o.class_name, o.title, o.cycle, o.bytes)).collect())
     }
 
@@ -121,7 +121,7 @@ impl File {
 
     /// Opens an ntuple by its path, or the only one.
     fn ntuple(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Ntuple> {
-        let inner = py.detach(|| self.inner.ntuple(name)).or_raise(py)?;
+        let inner = cancellable(py, || self.inner.ntuple(name))?;
         Ok(Ntuple::from(inner))
     }
 }

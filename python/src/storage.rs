@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use pyo3::prelude::*;
 use tupelo::storage::{self, Cache};
 
-use crate::error::OrRaise;
+use crate::error::{OrRaise, cancellable};
 
 /// Options of remote files, by name, and the directory of a cache. It can be pickled, with its secrets.
 #[pyclass(frozen, module = "tupelo._core")]
@@ -38,7 +38,7 @@ impl Storage {
     /// The objects and folders in a remote folder: URLs, with a slash after those of folders, and sizes.
     fn list(&self, py: Python<'_>, url: &str) -> PyResult<Vec<(String, Option<u64>)>> {
         let listed = || Ok::<_, tupelo::Error>(self.inner.list(url)?);
-        let entries = py.detach(listed).or_raise(py)?;
+        let entries = cancellable(py, listed)?;
         Ok(entries.into_iter().map(|entry| (entry.url, entry.size)).collect())
     }
 

@@ -23,6 +23,9 @@ class Server:
         self.requests: list[Requested] = []
         self.fail = 0
         """How many of the next requests are answered with 503."""
+        self.answers = threading.Event()
+        """Requests wait until it is set."""
+        self.answers.set()
         handler = type("Handler", (_Handler,), {"directory_path": directory, "log": self})
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -35,6 +38,7 @@ class Server:
 
     def close(self) -> None:
         """Ends the server."""
+        self.answers.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -48,6 +52,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _begin(self) -> Path | None:
         path, headers = self.path.partition("?")[0], self.headers
         self.log.requests.append(Requested(self.command, self.path, headers["Range"], headers["Authorization"]))
+        self.log.answers.wait()
         if self.log.fail > 0:
             self.log.fail -= 1
             self._answer(503)

@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +93,26 @@ def test_failures_are_repeated_and_described(server: Server) -> None:
     server.fail = 0
     with pytest.raises(tupelo.MissingFileError, match=r"none\.root"):
         tupelo.open(f"{server.url}/none.root")
+
+
+def test_waiting_for_a_server_is_interrupted(server: Server) -> None:
+    events = tupelo.open(f"{server.url}/large.root:Events")
+    server.answers.clear()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for call in (lambda: tupelo.open(f"{server.url}/run0.root"), lambda: events.arrays(["c1", "c7"])):
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            began = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                call()
+            assert time.monotonic() - began < 5
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_credentials_are_not_shown(server: Server) -> None:

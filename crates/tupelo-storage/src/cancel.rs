@@ -18,11 +18,11 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// ```no_run
 /// use std::time::{Duration, Instant};
 ///
-/// use tupelo_storage::{Options, cancel::cancellable, uri};
+/// use tupelo_storage::{Storage, cancel::cancellable};
 ///
 /// let began = Instant::now();
 /// let is_late = move || began.elapsed() > Duration::from_secs(10);
-/// let source = cancellable(is_late, || uri::open("https://example.org/x", &Options::default(), None))?;
+/// let source = cancellable(is_late, || Storage::default().open("https://example.org/x"))?;
 /// # Ok::<(), tupelo_storage::Error>(())
 /// ```
 pub fn cancellable<R>(is_cancelled: impl Fn() -> bool + 'static, work: impl FnOnce() -> R) -> R {
