@@ -32,7 +32,8 @@ fn scheme(name: &str) -> Option<&str> {
     is_scheme.then_some(scheme)
 }
 
-/// A name without what may be secret: user name, password, and of the query string what may be a credential.
+/// A name without what may be secret: user name, password, and query string. Of a URL for XRootD, the parameters that are
+/// not credentials are kept.
 pub fn display_name(name: &str) -> String {
     match local_path(name) {
         Some(_) => name.to_owned(),

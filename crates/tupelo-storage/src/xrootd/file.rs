@@ -53,7 +53,7 @@ pub(super) struct OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         // Other files may use the connection for long.
-        self.connection.channel.post(&Request::Close { handle: self.handle });
+        self.connection.channel.close(self.handle);
     }
 }
 

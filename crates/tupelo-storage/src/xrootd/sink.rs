@@ -62,7 +62,7 @@ impl Drop for OpenSink {
     fn drop(&mut self) {
         // Other files may use the connection for long.
         if !self.is_closed.load(Ordering::Relaxed) {
-            self.connection.channel.post(&Request::Close { handle: self.handle });
+            self.connection.channel.close(self.handle);
         }
     }
 }

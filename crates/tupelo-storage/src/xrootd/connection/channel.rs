@@ -13,8 +13,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::message::{
-    AsyncHeader, Header, MAX_CONTROL_BYTES, Malformed, PAGE_BYTES, PageBuffer, PageStatus, Redirect, Request,
-    ServerError, Status, StreamId, parse_wait,
+    AsyncHeader, Handle, Header, MAX_CONTROL_BYTES, Malformed, Opened, PAGE_BYTES, PageBuffer, PageStatus, Redirect,
+    Request, ServerError, Status, StreamId, parse_wait,
 };
 use crate::error::ErrorKind;
 use crate::net::Failure;
@@ -68,11 +68,15 @@ struct Pending {
     /// Absent while a part of the response is read.
     room: Option<Room>,
     reply: oneshot::Sender<Result<Reply, Failure>>,
+    /// Whether it opens a file.
+    opens: bool,
 }
 
 /// What the tasks of a connection share with its callers.
 struct Shared {
     state: Mutex<State>,
+    /// Small requests without a caller that waits.
+    posted: mpsc::UnboundedSender<Vec<u8>>,
     /// When the last byte arrived, in milliseconds since `start`. In the future if the server has said that it needs
     /// more time for a response.
     heard: AtomicU64,
@@ -90,8 +94,6 @@ struct State {
 pub(in crate::xrootd) struct Channel {
     shared: Arc<Shared>,
     outgoing: mpsc::Sender<Vec<u8>>,
-    /// Small requests without a caller that waits.
-    posted: mpsc::UnboundedSender<Vec<u8>>,
     tasks: [AbortHandle; 2],
     /// Maximum silence.
     patience: Duration,
@@ -109,15 +111,15 @@ impl Channel {
     /// Starts the tasks of a connection that is ready for requests.
     pub(in crate::xrootd) fn new((reader, writer): Ends, patience: Duration) -> Self {
         let state = State { pending: HashMap::new(), next: 0, failure: None };
-        let shared = Arc::new(Shared { state: Mutex::new(state), heard: AtomicU64::new(0), start: Instant::now() });
         let (outgoing, requests) = mpsc::channel(QUEUED_REQUESTS);
         let (posted, unawaited) = mpsc::unbounded_channel();
+        let (state, heard, start) = (Mutex::new(state), AtomicU64::new(0), Instant::now());
+        let shared = Arc::new(Shared { state, posted, heard, start });
         let reading = tokio::spawn(read_all(Arc::clone(&shared), reader));
         let writing = tokio::spawn(write_all(Arc::clone(&shared), writer, requests, unawaited));
         Self {
             shared,
             outgoing,
-            posted,
             tasks: [reading.abort_handle(), writing.abort_handle()],
             patience,
             process: std::process::id(),
@@ -127,7 +129,8 @@ impl Channel {
     /// Sends a request and waits for its response.
     pub(in crate::xrootd) async fn call(&self, request: &Request, room: Room) -> Result<Reply, Failure> {
         let (sender, mut reply) = oneshot::channel();
-        let stream = self.shared.register(room, sender)?;
+        let opens = matches!(request, Request::Open { .. });
+        let stream = self.shared.register(Pending { room: Some(room), reply: sender, opens })?;
         let bytes = request.encode(stream).inspect_err(|_| self.shared.forget(stream))?;
         let sent = Instant::now();
         let exchange = async {
@@ -153,17 +156,10 @@ impl Channel {
         }
     }
 
-    /// Sends a request whose response is of no interest. It does not wait, on any thread.
-    pub(in crate::xrootd) fn post(&self, request: &Request) {
-        if self.process != std::process::id() {
-            return;
-        }
-        let (sender, _) = oneshot::channel();
-        // A connection that has ended needs no requests.
-        let Ok(stream) = self.shared.register(Room::control(), sender) else { return };
-        match request.encode(stream) {
-            Ok(bytes) => drop(self.posted.send(bytes)),
-            Err(_) => self.shared.forget(stream),
+    /// Closes a file without waiting, on any thread.
+    pub(in crate::xrootd) fn close(&self, handle: Handle) {
+        if self.process == std::process::id() {
+            self.shared.close(handle);
         }
     }
 
@@ -194,7 +190,7 @@ impl Shared {
         self.heard.fetch_max(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    fn register(&self, room: Room, reply: oneshot::Sender<Result<Reply, Failure>>) -> Result<StreamId, Failure> {
+    fn register(&self, request: Pending) -> Result<StreamId, Failure> {
         let mut state = self.state();
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
@@ -208,7 +204,7 @@ impl Shared {
         }
         let stream = state.next;
         state.next = stream.wrapping_add(1);
-        state.pending.insert(stream, Pending { room: Some(room), reply });
+        state.pending.insert(stream, request);
         Ok(stream)
     }
 
@@ -249,9 +245,23 @@ impl Shared {
 
     fn complete(&self, stream: StreamId, reply: Result<Reply, Failure>) -> Result<(), Malformed> {
         let pending = self.state().pending.remove(&stream).ok_or_else(|| unknown(stream))?;
-        // The caller may have timed out.
-        let _ = pending.reply.send(reply);
+        // The caller may have timed out, or was cancelled. The file would stay open as long as the connection.
+        if let Err(Ok(Reply::Done(body))) = pending.reply.send(reply)
+            && pending.opens
+        {
+            self.close(Opened::parse(&body)?.handle);
+        }
         Ok(())
+    }
+
+    fn close(&self, handle: Handle) {
+        let (reply, _) = oneshot::channel();
+        // A connection that has ended needs no requests.
+        let Ok(stream) = self.register(Pending { room: Some(Room::control()), reply, opens: false }) else { return };
+        match (Request::Close { handle }).encode(stream) {
+            Ok(bytes) => drop(self.posted.send(bytes)),
+            Err(_) => self.forget(stream),
+        }
     }
 }
 
@@ -439,7 +449,7 @@ mod tests {
 
     use super::*;
     use crate::net::run;
-    use crate::xrootd::message::{Chunk, Handle};
+    use crate::xrootd::message::Chunk;
 
     /// Bytes that are often the start of a response.
     fn responses() -> impl Strategy<Value = Vec<u8>> {

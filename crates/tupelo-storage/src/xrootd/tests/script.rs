@@ -466,6 +466,23 @@ fn a_request_that_waits_is_cancelled() {
 }
 
 #[test]
+fn a_file_that_is_opened_after_its_caller_was_cancelled_is_closed() {
+    let fake = always(code::OPEN, |peer, stream| {
+        std::thread::sleep(Duration::from_millis(300));
+        peer.opened(stream, CONTENT.len(), 1)
+    });
+    let requests = Arc::clone(&fake.requests);
+    let is_sent = move || requests.lock().unwrap().iter().any(|request| request.code == code::OPEN);
+    let error = cancellable(is_sent, || open(&fake.url(), &impatient())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    let until = Instant::now() + Duration::from_secs(10);
+    while fake.count(code::CLOSE) < 1 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!((fake.count(code::OPEN), fake.count(code::CLOSE)), (1, 1));
+}
+
+#[test]
 fn a_server_that_sends_without_end_is_left() {
     // Empty parts, slowly and fast; messages.
     let endless: [Script; 3] = [
