@@ -128,7 +128,7 @@ help: ## This list
 
 .PHONY: announce-demo announce-test begin check-format layers imports tidy clippy types docs test-rust stubs reference test-python summary
 announce-demo:
-	@echo 'make demo: on two cores the first run takes about 6 minutes and 1.5 GiB of disk, later ones less than a minute'
+	@echo 'make demo: on two cores the first run takes about 9 minutes and 1.5 GiB of disk, later ones less than a minute'
 
 announce-test:
 	@echo 'make test: on two cores about 18 minutes, the first run 30, and 5 GiB of disk'
