@@ -15,6 +15,10 @@ use tupelo_format::type_name::{TypeName, fundamental, normalised, template};
 use super::{Field, Kind, Primitive, Schema, data_type};
 use crate::{Error, Result};
 
+/// Levels of an Arrow type that are converted, because the stack is limited. More than [`MAX_FIELD_DEPTH`]: bitsets have a
+/// level in Arrow that their fields have not.
+const MAX_ARROW_DEPTH: usize = 2 * MAX_FIELD_DEPTH;
+
 /// A `double` that is stored as a `float`.
 const DOUBLE32: &str = "Double32_t";
 
@@ -61,22 +65,24 @@ impl Schema {
     /// Unsupported for Arrow types that have no C++ counterpart; the error names field and type.
     pub fn from_arrow(schema: &ArrowSchema) -> Result<Self> {
         let field = |arrow: &FieldRef| {
-            // Before the recursion, whose stack is limited, and after it, since optionals add levels.
-            check_depth(data_type::depth(arrow.data_type()), arrow.name())?;
+            let levels = data_type::depth(arrow.data_type());
+            if levels > MAX_ARROW_DEPTH {
+                return Err(too_deep(levels, arrow.name()));
+            }
             let field = from_arrow(arrow.name(), arrow)?;
-            check_depth(depth(&field), arrow.name())?;
-            Ok(field)
+            match depth(&field) {
+                levels if levels > MAX_FIELD_DEPTH => Err(too_deep(levels, arrow.name())),
+                _ => Ok(field),
+            }
         };
         Ok(Self { fields: schema.fields().iter().map(field).collect::<Result<_>>()? })
     }
 }
 
-fn check_depth(depth: usize, name: &str) -> Result<()> {
-    if depth > MAX_FIELD_DEPTH {
-        let what = format!("its type is nested {depth} deep, and readers go no deeper than {MAX_FIELD_DEPTH}");
-        return Err(Error::invalid_argument(what).in_field(name));
-    }
-    Ok(())
+#[cold]
+fn too_deep(depth: usize, name: &str) -> Error {
+    let what = format!("its type is nested {depth} deep, and readers go no deeper than {MAX_FIELD_DEPTH}");
+    Error::invalid_argument(what).in_field(name)
 }
 
 /// Levels of fields below a field.

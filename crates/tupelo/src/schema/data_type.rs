@@ -37,10 +37,10 @@ pub(crate) fn with_data_type(field: &FieldRef, data_type: DataType) -> FieldRef 
     Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
-/// Levels of types inside an Arrow type.
-pub(crate) fn depth(data_type: &DataType) -> usize {
+/// Levels of fields inside an Arrow type; 0 for a type without fields.
+pub fn depth(data_type: &DataType) -> usize {
     match data_type {
-        DataType::Dictionary(_, values) => depth(values) + 1,
+        DataType::Dictionary(_, values) => depth(values),
         _ => inner_fields(data_type).iter().map(|field| depth(field.data_type()) + 1).max().unwrap_or(0),
     }
 }

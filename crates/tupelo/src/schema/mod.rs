@@ -22,6 +22,7 @@ pub(crate) mod tests;
 mod tighten;
 
 pub use arrow::{metadata, standard_type_name};
+pub use data_type::depth;
 pub(crate) use data_type::{inner_fields, with_data_type, with_inner_fields};
 pub use glob::Glob;
 pub(crate) use select::Names;
