@@ -70,8 +70,7 @@ impl File {
     ) -> PyResult<Self> {
         let open = || {
             let file = tupelo::File::of_bytes(name, data)?.with_page_checksums(page_checksums);
-            let file = if metrics { file.with_metrics() } else { file };
-            Ok(memory_budget.map_or(file.clone(), |bytes| file.with_memory_budget(bytes)))
+            Ok(with_options(file, memory_budget, metrics))
         };
         Ok(Self { inner: py.detach(open).or_raise(py)? })
     }
@@ -90,8 +89,7 @@ impl File {
         let open = || {
             let source = Arc::new(FileObject::new(name, size_bytes, read));
             let file = tupelo::File::new(source, page_checksums)?;
-            let file = if metrics { file.with_metrics() } else { file };
-            Ok(memory_budget.map_or(file.clone(), |bytes| file.with_memory_budget(bytes)))
+            Ok(with_options(file, memory_budget, metrics))
         };
         Ok(Self { inner: py.detach(open).or_raise(py)? })
     }
@@ -123,5 +121,14 @@ impl File {
     fn ntuple(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Ntuple> {
         let inner = cancellable(py, || self.inner.ntuple(name))?;
         Ok(Ntuple::from(inner))
+    }
+}
+
+/// A file that was opened from an object of Python, with the other options.
+fn with_options(file: tupelo::File, memory_budget: Option<u64>, metrics: bool) -> tupelo::File {
+    let file = if metrics { file.with_metrics() } else { file };
+    match memory_budget {
+        Some(bytes) => file.with_memory_budget(bytes),
+        None => file,
     }
 }

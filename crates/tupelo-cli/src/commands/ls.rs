@@ -68,15 +68,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
 /// Lists a folder of a store or of an XRootD server.
 fn list_folder(location: &Location, args: &Args, mut text: Text, console: &Console) -> Result<(), Failure> {
     let entries = args.reading.storage()?.list(&location.file).map_err(tupelo::Error::from)?;
-    let name = |url: &str| display_name(url);
     if args.json {
-        let entry = |entry: &Entry| json!({ "url": name(&entry.url), "bytes": entry.size });
+        let entry = |entry: &Entry| json!({ "url": display_name(&entry.url), "bytes": entry.size });
         let entries: Value = entries.iter().map(entry).collect();
         return console.print_json(&json!({ "folder": location.to_string(), "entries": entries }));
     }
     let mut table = Table::new(&["NAME", ">SIZE"]);
     for entry in &entries {
-        let url = name(&entry.url);
+        let url = display_name(&entry.url);
         let (folder, slash) = url.strip_suffix('/').map_or((url.as_str(), ""), |folder| (folder, "/"));
         let last = folder.rsplit('/').next().unwrap_or(folder);
         table.line([format!("{last}{slash}"), entry.size.map_or_else(String::new, bytes)]);

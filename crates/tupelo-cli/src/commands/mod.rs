@@ -245,9 +245,9 @@ impl Files {
             condition.apply(read.with_binary_strings(binary_strings)).map(Some)
         };
         let chain = Chain::new(locations.len(), policy, open)?;
-        let missing = found.map_or_else(Vec::new, |found| found.missing(fields));
+        let mut missing = found.map_or_else(Vec::new, |found| found.missing(fields));
         if !missing.is_empty() {
-            let (first, mut missing) = (open_ntuple(0)?, missing);
+            let first = open_ntuple(0)?;
             condition.remove_defined(&first, &mut missing);
             // The error names near fields.
             first.read(&missing)?;

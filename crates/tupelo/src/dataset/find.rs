@@ -39,7 +39,6 @@ pub fn find<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, storage: &Sto
 /// Invalid argument for an invalid pattern; storage errors.
 pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<String>>> {
     let (root, rest, query) = match local_path(pattern) {
-        Some(path) if path.exists() => return Ok(None),
         Some(path) => ("", path.to_str().unwrap_or(pattern), ""),
         None => match split_url(pattern) {
             Some(parts) => parts,
@@ -47,7 +46,7 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
         },
     };
     let has_wildcard = |part: &str| Glob::new(part, '/').map_or(true, |glob| glob.is_some());
-    if !has_wildcard(rest) {
+    if !has_wildcard(rest) || root.is_empty() && Path::new(rest).exists() {
         return Ok(None);
     }
     let tree = Tree { storage, query, is_local: root.is_empty() };

@@ -326,7 +326,7 @@ pub(super) fn booleans(leaf: &ArrayRef, what: &str) -> Result<BooleanArray> {
         let found = describe(leaf.data_type());
         let remedy = match what {
             "&" | "|" | "^" => "; put comparisons beside & and | in parentheses",
-            "and" | "or" | "not" if !found.starts_with("a string") => "; compare it with a number",
+            "and" | "or" | "not" if Kind::of(leaf.data_type()) != Kind::Text => "; compare it with a number",
             _ => "",
         };
         Error::invalid_argument(format!("{what} takes booleans, not {found}{remedy}"))

@@ -72,6 +72,7 @@ use arrow_select::concat::concat;
 
 use crate::{Error, Result, pool};
 use program::{Op, Step};
+use value::Kind;
 
 /// Entries that are computed at once: what is made on the way stays in a core's cache, and several threads have work.
 const BLOCK_ENTRIES: usize = 1 << 15;
@@ -185,9 +186,11 @@ pub(crate) fn booleans(value: &ArrayRef, text: &str) -> Result<BooleanArray> {
     let booleans = value.as_any().downcast_ref::<BooleanArray>().cloned();
     booleans.ok_or_else(|| {
         let (text, found) = (shorten(text), value::describe(value.data_type()));
-        let remedy = match found.as_str() {
-            list if list.starts_with("a list") && list.ends_with("booleans") => "; reduce the list by any() or all()",
-            "an integer" | "a real number" => "; compare it with a number",
+        let remedy = match (value.data_type(), value::leaf_kind(value.data_type())) {
+            (list, Kind::Boolean) if list.is_nested() => "; reduce the list by any() or all()",
+            (data_type, Kind::Integer | Kind::Single | Kind::Double) if !data_type.is_nested() => {
+                "; compare it with a number"
+            }
             _ => "",
         };
         Error::invalid_argument(format!(

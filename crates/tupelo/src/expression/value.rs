@@ -80,6 +80,16 @@ pub(super) fn describe(data_type: &DataType) -> String {
     noun(data_type, false)
 }
 
+/// The kind of the items at the bottom of lists, or of a value that is not a list.
+pub(super) fn leaf_kind(data_type: &DataType) -> Kind {
+    match data_type {
+        DataType::LargeList(item) | DataType::List(item) | DataType::FixedSizeList(item, _) => {
+            leaf_kind(item.data_type())
+        }
+        other => Kind::of(other),
+    }
+}
+
 fn noun(data_type: &DataType, is_plural: bool) -> String {
     let choose = |one: &'static str, many: &'static str| if is_plural { many } else { one };
     match data_type {
