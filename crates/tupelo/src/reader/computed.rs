@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_empty_array};
 use arrow_schema::{DataType, Field as ArrowField};
 
-use super::decoded::DecodedFields;
+use super::decoded::{DecodedFields, Needed};
 use super::entries::EntrySource;
 use crate::evolution::Selection;
 use crate::expression::{Expression, booleans, shorten};
@@ -270,6 +270,12 @@ impl ComputedColumn {
         &self.read_fields
     }
 
+    /// Adds what its values are computed from.
+    pub(super) fn add_needed<'r>(&'r self, needed: &mut Needed<'r>) {
+        needed.fields.extend(self.read_fields.iter().map(|field| field.id));
+        needed.aliases.extend(self.needed.iter().map(|&alias| self.known.list[alias].name.as_str()));
+    }
+
     /// The type and the values. Each alias is computed once, even if several expressions use it.
     pub(super) fn column(&self, decoded: &mut DecodedFields<'_>) -> Result<(ArrowField, ArrayRef)> {
         for alias in self.needed.iter().map(|&alias| &self.known.list[alias]) {
@@ -320,8 +326,8 @@ impl Cut {
         }
     }
 
-    /// Which of the entries to keep, and leaves only these.
-    pub(super) fn decide(&self, decoded: &mut DecodedFields<'_>) -> Result<BooleanArray> {
+    /// Which of the entries to keep, and leaves only these, with the values of them that are still needed.
+    pub(super) fn decide(&self, decoded: &mut DecodedFields<'_>, needed: &Needed<'_>) -> Result<BooleanArray> {
         let kept = match self {
             Self::Function { fields, binary_strings, keep } => {
                 let (fields, arrays) = decoded.columns(fields, *binary_strings)?;
@@ -340,7 +346,7 @@ impl Cut {
             Some(nulls) => BooleanArray::new(kept.values() & nulls.inner(), None),
             None => kept,
         };
-        decoded.keep(&kept)?;
+        decoded.keep(&kept, needed)?;
         Ok(kept)
     }
 }

@@ -1,6 +1,6 @@
 //! DecodedFields fields of a set of entries. Each field is decoded once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
@@ -39,6 +39,13 @@ pub(super) struct DecodedFields<'n> {
     fields: HashMap<Option<FieldId>, Vec<(Field, bool, ArrayRef)>>,
     /// ComputedColumn values of aliases, by name.
     pub(super) aliases: HashMap<String, ArrayRef>,
+}
+
+/// What is needed of the entries that a cut keeps.
+#[derive(Default)]
+pub(super) struct Needed<'r> {
+    pub(super) fields: HashSet<Option<FieldId>>,
+    pub(super) aliases: HashSet<&'r str>,
 }
 
 impl<'n> DecodedFields<'n> {
@@ -109,8 +116,11 @@ impl<'n> DecodedFields<'n> {
         }
     }
 
-    /// From now on only the entries where the mask is true.
-    pub(super) fn keep(&mut self, kept: &BooleanArray) -> Result<()> {
+    /// From now on only the entries where the mask is true, and of the values so far only those that are still needed:
+    /// the memory of the others is free for what is read next.
+    pub(super) fn keep(&mut self, kept: &BooleanArray, needed: &Needed<'_>) -> Result<()> {
+        self.fields.retain(|id, _| needed.fields.contains(id));
+        self.aliases.retain(|name, _| needed.aliases.contains(name.as_str()));
         let fields = self.fields.values_mut().flatten().map(|(_, _, array)| array);
         let arrays: Vec<&mut ArrayRef> = fields.chain(self.aliases.values_mut()).collect();
         let fewer = filtered(arrays.iter().map(|array| Arc::clone(array)).collect(), kept)?;

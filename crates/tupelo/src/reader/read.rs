@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt6
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema, SchemaRef};
 
 use super::computed::{Aliases, ComputedColumn, Cut};
-use super::decoded::DecodedFields;
+use super::decoded::{DecodedFields, Needed};
 use super::entries::EntrySource;
 use super::explain::Explanation;
 use super::ntuple::Ntuple;
@@ -508,8 +508,16 @@ impl Read {
         strict: bool,
     ) -> Result<(RecordBatch, Option<BooleanArray>)> {
         let mut decoded = self.decoded(self.segments(entries)?, strict);
-        let kept = self.cut.as_ref().map(|cut| cut.decide(&mut decoded)).transpose()?;
+        let kept = self.cut.as_ref().map(|cut| cut.decide(&mut decoded, &self.needed_after_cut())).transpose()?;
         Ok((self.batch(&mut decoded)?, kept))
+    }
+
+    /// What [`Read::batch`] needs.
+    fn needed_after_cut(&self) -> Needed<'_> {
+        let mut needed = Needed::default();
+        needed.fields.extend(self.fields.stored_fields().iter().map(|field| field.id));
+        self.computed.iter().for_each(|computed| computed.add_needed(&mut needed));
+        needed
     }
 
     /// Columns of decoded entries, which are cut already.
