@@ -183,7 +183,7 @@ reference: package ## The reference of the Python package as HTML, in target/pyt
 
 test-python: build wheel root ## Python: the package, and the judges in conformance/
 	$(say) 'tests: Python'
-	$(run) pytest $(PYTHON) -m pytest -c python/pyproject.toml --rootdir=. $(wildcard python/tests conformance)
+	$(run) pytest $(PYTHON) -m pytest --numprocesses auto --dist loadfile -c python/pyproject.toml --rootdir=. $(wildcard python/tests conformance)
 
 summary:
 	@.ci/summary show

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import subprocess
@@ -26,6 +27,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def summary(pytestconfig: pytest.Config) -> list[str]:
     """Lines to print after all tests."""
     return pytestconfig.stash[SUMMARY]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Takes over the summary lines of a parallel worker."""
+    node.config.stash[SUMMARY] += node.workeroutput["summary"] if error is None else []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hands the summary lines of a parallel worker to the main process."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["summary"] = session.config.stash[SUMMARY]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -60,15 +73,19 @@ def manifest(summary: list[str]) -> dict[str, Any]:
     ).stdout
     stamp = hashlib.sha256(version.encode() + b"".join(path.read_bytes() for path in sources)).hexdigest()
     stamp_file = folder / "stamp"
-    if not stamp_file.exists() or stamp_file.read_text() != stamp:
-        done = subprocess.run(
-            [sys.executable, str(HERE / "root_writers" / "write_all.py"), str(folder)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        stamp_file.write_text(stamp)
+    WORK.mkdir(parents=True, exist_ok=True)
+    with (WORK / "root.lock").open("w") as lock:
+        # Parallel workers use the same files.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp_file.exists() or stamp_file.read_text() != stamp:
+            done = subprocess.run(
+                [sys.executable, str(HERE / "root_writers" / "write_all.py"), str(folder)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            stamp_file.write_text(stamp)
     result: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
     summary.append(f"ROOT {result['root']} wrote {len(result['cases'])} ntuples")
     summary.extend(f"not run: {line}" for line in result["not_run"])
