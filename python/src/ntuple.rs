@@ -240,6 +240,7 @@ impl Ntuple {
         let Some(metrics) = self.inner.metrics() else { return Ok(None) };
         let counts = PyDict::new(py);
         counts.set_item("requests", metrics.requests)?;
+        counts.set_item("retries", metrics.retries)?;
         counts.set_item("read_bytes", metrics.read_bytes)?;
         counts.set_item("page_bytes", metrics.page_bytes)?;
         counts.set_item("pages", metrics.pages)?;

@@ -164,6 +164,25 @@ def test_a_cache_keeps_what_was_fetched(server: Server, tmp_path: Path) -> None:
     assert len(one["c1"]) > 0
 
 
+def test_metrics_count_the_requests_to_the_server(server: Server, tmp_path: Path) -> None:
+    server.fail = 1
+    with tupelo.open(f"{server.url}/large.root", metrics=True) as file:
+        events = file["Events"]
+        events.arrays(["c1", "c7"], library="np")
+        metrics = events.metrics
+    assert metrics is not None
+    assert (metrics.requests, metrics.retries) == (len(server.requests), 1)
+    assert metrics.read_bytes >= metrics.page_bytes
+    assert f"{len(server.requests)}, 1 of them retries" in str(metrics)
+    for _ in range(2):
+        server.requests.clear()
+        with tupelo.open(f"{server.url}/large.root:Events", metrics=True, cache=tmp_path / "cache") as events:
+            events.arrays(["c1", "c7"], library="np")
+            assert events.metrics.requests == len(server.requests)
+    # Opening again asks for the version.
+    assert len(server.requests) == 1
+
+
 def test_remote_files_are_written(server: Server, files: Path) -> None:
     with tupelo.recreate(f"{server.url}/new.root") as file:
         assert file.file_path == f"{server.url}/new.root"
@@ -220,7 +239,10 @@ def test_the_command_reads_and_writes_urls(server: Server, files: Path, command:
     assert len(run("dump", *urls, "--format", "csv", "--fields", "x").split()) == 31
     assert "x" in run("schema", f"{urls[0]}:Events")
     assert "REQUESTS" in run("explain", f"{server.url}/large.root", "--fields", "c1")
+    server.requests.clear()
     run("verify", "--deep", f"{server.url}/large.root")
+    # The pages of each of 40 clusters are fetched once, together.
+    assert len(server.requests) < 60, len(server.requests)
     assert "page" in run("layout", urls[0])
     run("copy", *urls, f"{server.url}/all.root")
     assert tupelo.open(files / "all.root")["Events"].num_entries == 30

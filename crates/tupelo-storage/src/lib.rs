@@ -52,13 +52,13 @@
 //! | [`cancel`] | the scope in which callers cancel work |
 //! | [`error`] | the error type: what failed, on which object, and why |
 //! | [`range`] | merges near ranges and splits large ones |
-//! | [`source`] | the trait [`ByteSource`] and the [`Hints`] of a back end |
+//! | [`source`] | the trait [`ByteSource`], the [`Hints`] of a back end and its [`Traffic`] |
 //! | [`sink`] | the trait [`ByteSink`] |
 //! | [`local`] | memory and local files; the only room that uses `std::fs` |
 //! | [`net`] | what requests to all servers share: options, retries, tokens, hidden credentials, threads |
 //! | [`remote`] | objects on HTTP servers and in S3, GCS and Azure |
 //! | [`xrootd`] | files on XRootD servers |
-//! | [`adapter`] | wrappers: a meter and a cache, and with the feature `testing` an I/O log and injected faults |
+//! | [`adapter`] | wrappers: a meter, a cache and what was read last, and with the feature `testing` an I/O log and injected faults |
 //! | [`uri`] | objects of all back ends, by path or URL |
 //! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
@@ -86,5 +86,5 @@ pub use local::memory::{self, MemoryFile, MemorySink, MemorySource};
 pub use local::{FileSink, FileSource};
 pub use net::{Entry, Options};
 pub use sink::ByteSink;
-pub use source::{ByteSource, Hints};
+pub use source::{ByteSource, Hints, Traffic};
 pub use uri::{Storage, display_name, local_path};

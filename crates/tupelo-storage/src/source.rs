@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
@@ -23,6 +24,43 @@ pub struct Hints {
     pub is_near: bool,
 }
 
+/// Requests of one source to its server since it was opened, opening included. A request that is redirected counts once.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    requests: AtomicU64,
+    retries: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Traffic {
+    /// Number of requests, retries included.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Number of requests that repeat one that failed.
+    pub fn retries(&self) -> u64 {
+        self.retries.load(Ordering::Relaxed)
+    }
+
+    /// Number of received bytes of the object.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_retry(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
 /// An object of fixed size with random access, from any number of threads.
 ///
 /// `Display` gives the URI or path that it was opened by. A read returns exactly the requested number of bytes, or an
@@ -36,6 +74,11 @@ pub trait ByteSource: Debug + Display + Send + Sync {
 
     /// Tuning parameters of the back end.
     fn hints(&self) -> Hints;
+
+    /// Counts of the requests to the server of the object; `None` where there is no server.
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        None
+    }
 
     /// Reads one range by one request. An empty range needs no request.
     ///
@@ -118,6 +161,9 @@ macro_rules! forward_source {
             }
             fn hints(&self) -> Hints {
                 (**self).hints()
+            }
+            fn traffic(&self) -> Option<Arc<Traffic>> {
+                (**self).traffic()
             }
             fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
                 (**self).read_range(range)

@@ -30,7 +30,10 @@ class Metrics:
     """
 
     requests: int
-    """Read requests to the storage, after adjacent ranges were coalesced (``nRead``)."""
+    """Read requests to the storage, after adjacent ranges were coalesced (``nRead``). Of a remote file these are the
+    requests to the server, those of opening and retries included; what the cache has is not requested."""
+    retries: int
+    """Requests to a server that repeat one that failed."""
     read_bytes: int
     """Bytes that these requests read (``szReadPayload`` + ``szReadOverhead``)."""
     page_bytes: int

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::local::{RangeDirectory, RangeFolder};
 use crate::net::Options;
 use crate::remote::open_source;
-use crate::source::{ByteSource, Hints, checked_len, plan_requests};
+use crate::source::{ByteSource, Hints, Traffic, checked_len, plan_requests};
 use crate::xrootd::{self, is_xrootd};
 
 /// A directory with ranges of remote objects, which several processes may use at once. Clones share it.
@@ -101,6 +101,10 @@ impl<S: ByteSource> ByteSource for CachedSource<S> {
 
     fn hints(&self) -> Hints {
         self.inner.hints()
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.inner.traffic()
     }
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {

@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::source::{ByteSource, Hints, plan_requests};
+use crate::source::{ByteSource, Hints, Traffic, plan_requests};
 
 /// Time spent on a task, summed over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,23 +61,31 @@ fn thread_cpu() -> Option<Duration> {
     None
 }
 
-/// Counters of the reads of a source.
+/// Counters of the reads of a source. For an object on a server these are the requests that were sent, opening and
+/// retries included; what a cache had is not counted.
 #[derive(Debug, Default)]
 pub struct Meter {
     requests: AtomicU64,
     bytes: AtomicU64,
     clock: Clock,
+    /// Those of the source, if it has a server.
+    traffic: OnceLock<Arc<Traffic>>,
 }
 
 impl Meter {
     /// Number of requests, after merging.
     pub fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
+        self.traffic.get().map_or_else(|| self.requests.load(Ordering::Relaxed), |traffic| traffic.requests())
+    }
+
+    /// Number of requests that repeat one that failed.
+    pub fn retries(&self) -> u64 {
+        self.traffic.get().map_or(0, |traffic| traffic.retries())
     }
 
     /// Number of bytes of the requests.
     pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        self.traffic.get().map_or_else(|| self.bytes.load(Ordering::Relaxed), |traffic| traffic.bytes())
     }
 
     /// Time of the requests.
@@ -101,6 +109,10 @@ pub struct MeteredSource<S> {
 impl<S: ByteSource> MeteredSource<S> {
     /// Wraps `inner`.
     pub fn new(inner: S, meter: &Arc<Meter>) -> Self {
+        if let Some(traffic) = inner.traffic() {
+            // The meter of a source has its traffic already.
+            let _ = meter.traffic.set(traffic);
+        }
         Self { inner, meter: Arc::clone(meter) }
     }
 }
@@ -118,6 +130,10 @@ impl<S: ByteSource> ByteSource for MeteredSource<S> {
 
     fn hints(&self) -> Hints {
         self.inner.hints()
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.inner.traffic()
     }
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {

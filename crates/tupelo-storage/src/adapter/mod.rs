@@ -6,6 +6,7 @@ mod disk;
 #[cfg(any(test, feature = "testing"))]
 mod fault;
 mod meter;
+mod recent;
 #[cfg(any(test, feature = "testing"))]
 mod record;
 
@@ -15,5 +16,6 @@ pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
 #[cfg(any(test, feature = "testing"))]
 pub use fault::{Faults, FaultySink, FaultySource};
 pub use meter::{Clock, Meter, MeteredSource, Time};
+pub use recent::RecentSource;
 #[cfg(any(test, feature = "testing"))]
 pub use record::{IoEvent, IoLog, RecordingSink, RecordingSource};

@@ -6,12 +6,14 @@
 //! failure that it ends with names the one before.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
 use super::failure::Failure;
 use crate::error::ErrorKind;
+use crate::source::Traffic;
 
 /// Limit of the first wait; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
@@ -69,11 +71,25 @@ pub(crate) struct Attempts {
     failed: u32,
     /// Failed attempts since the last progress.
     in_a_row: u32,
+    /// Counts the attempts.
+    traffic: Option<Arc<Traffic>>,
 }
 
 impl Attempts {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { limits: *limits, started: Instant::now(), last: None, failed: 0, in_a_row: 0 }
+        Self { limits: *limits, started: Instant::now(), last: None, failed: 0, in_a_row: 0, traffic: None }
+    }
+
+    /// Counts each attempt as a request.
+    pub(crate) fn counted_in(self, traffic: &Arc<Traffic>) -> Self {
+        Self { traffic: Some(Arc::clone(traffic)), ..self }
+    }
+
+    /// Counts received bytes.
+    pub(crate) fn add_bytes(&self, bytes: u64) {
+        if let Some(traffic) = &self.traffic {
+            traffic.add_bytes(bytes);
+        }
     }
 
     /// The attempts of another request of the same call, which share its total time.
@@ -83,6 +99,9 @@ impl Attempts {
 
     /// Runs one attempt within the total time.
     pub(crate) async fn run<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        if let Some(traffic) = &self.traffic {
+            traffic.add_request();
+        }
         let left = self.limits.total.saturating_sub(self.started.elapsed());
         timeout(left, attempt).await.unwrap_or_else(|_| Err(self.late()))
     }
@@ -124,6 +143,9 @@ impl Attempts {
         }
         self.last = Some(failure.reason);
         sleep(wait).await;
+        if let Some(traffic) = &self.traffic {
+            traffic.add_retry();
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use super::object::Object;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Attempts, Failure, Limits, run, unless_stalled};
 use crate::range;
-use crate::source::{ByteSource, Hints, checked_len, plan_requests};
+use crate::source::{ByteSource, Hints, Traffic, checked_len, plan_requests};
 
 /// Bytes at the start of an object that are read when it is opened: 16 KiB.
 pub const HEAD_BYTES: u64 = 16 << 10;
@@ -33,15 +33,16 @@ pub struct RemoteSource {
     identity: Identity,
     /// What was read when the object was opened, by offset.
     kept: Vec<(u64, Bytes)>,
+    traffic: Arc<Traffic>,
 }
 
 impl RemoteSource {
     /// Opens an object by one round trip, of two requests if `with_head`.
     pub(super) fn open(object: Object, name: String, limits: &Limits, with_head: bool) -> Result<Self> {
-        let (object, limits) = (Arc::new(object), *limits);
-        let opened = run(open(Arc::clone(&object), limits, with_head));
+        let (object, limits, traffic) = (Arc::new(object), *limits, Arc::default());
+        let opened = run(open(Arc::clone(&object), limits, Arc::clone(&traffic), with_head));
         let (identity, kept) = opened.map_err(|failure| failure.into_error("open", &name))?;
-        Ok(Self { object, name, limits, identity, kept })
+        Ok(Self { object, name, limits, identity, kept, traffic })
     }
 
     /// The version that was opened, for keys of caches; `None` if the server does not say it.
@@ -80,11 +81,13 @@ impl RemoteSource {
             counts.push(pieces.len() - before);
         }
         let (object, identity, limits) = (Arc::clone(&self.object), self.identity.clone(), self.limits);
+        let traffic = Arc::clone(&self.traffic);
         let fetched = run(async move {
             let one = |(range, buffer)| {
-                let (object, identity) = (&object, &identity);
+                let (object, identity, attempts) = (&object, &identity, Attempts::new(&limits).counted_in(&traffic));
                 async move {
-                    let fetched = fetch(object, &limits, Part::Range(Range::clone(&range)), Some(identity), buffer);
+                    let part = Part::Range(Range::clone(&range));
+                    let fetched = fetch(object, &limits, attempts, part, Some(identity), buffer);
                     fetched.await.map(|fetched| fetched.bytes).map_err(|failure| (range, failure))
                 }
             };
@@ -129,6 +132,10 @@ impl ByteSource for RemoteSource {
         REMOTE_HINTS
     }
 
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        Some(Arc::clone(&self.traffic))
+    }
+
     /// Ranges larger than [`Hints::max_request_bytes`] are read by several requests.
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         checked_len(&range, self, self.identity.size)?;
@@ -163,10 +170,12 @@ fn out_of_memory() -> Failure {
 async fn open(
     object: Arc<Object>,
     limits: Limits,
+    traffic: Arc<Traffic>,
     with_head: bool,
 ) -> std::result::Result<(Identity, Vec<(u64, Bytes)>), Failure> {
-    let first = |bytes| fetch(&object, &limits, Part::Range(0..bytes), None, BytesMut::new());
-    let last = fetch(&object, &limits, Part::Last(TAIL_BYTES), None, BytesMut::new());
+    let attempts = || Attempts::new(&limits).counted_in(&traffic);
+    let first = |bytes| fetch(&object, &limits, attempts(), Part::Range(0..bytes), None, BytesMut::new());
+    let last = fetch(&object, &limits, attempts(), Part::Last(TAIL_BYTES), None, BytesMut::new());
     let (tail, head) = if !object.has_last_part() {
         (None, Some(first(TAIL_BYTES).await))
     } else if with_head {
@@ -208,15 +217,17 @@ struct Fetched {
 async fn fetch(
     object: &Object,
     limits: &Limits,
+    mut attempts: Attempts,
     part: Part,
     pinned: Option<&Identity>,
     buffer: BytesMut,
 ) -> std::result::Result<Fetched, Failure> {
     let mut transfer = Transfer { part, version: pinned.cloned(), is_open: pinned.is_none(), start: 0, buffer };
-    let mut attempts = Attempts::new(limits);
     loop {
         let before = transfer.buffer.len();
-        match attempts.run(transfer.attempt(object, limits)).await {
+        let attempt = attempts.run(transfer.attempt(object, limits)).await;
+        attempts.add_bytes((transfer.buffer.len() - before) as u64);
+        match attempt {
             Ok(identity) => return Ok(Fetched { identity, start: transfer.start, bytes: transfer.buffer }),
             Err(failure) => attempts.again(failure, transfer.buffer.len() > before).await?,
         }

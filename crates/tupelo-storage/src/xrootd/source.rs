@@ -13,7 +13,7 @@ use super::file::{Identity, OpenFile};
 use super::message::{Chunk, ReadLimits};
 use crate::error::{ErrorKind, Result};
 use crate::net::{Attempts, Failure};
-use crate::source::{ByteSource, Hints, checked_len, plan_requests};
+use crate::source::{ByteSource, Hints, Traffic, checked_len, plan_requests};
 
 /// Ranges at most this many bytes apart (128 KiB) are merged: less than the round trip to a server would cost.
 pub const GAP_BYTES: u64 = 128 << 10;
@@ -40,6 +40,7 @@ pub struct XrootdSource {
 struct Inner {
     client: Arc<Client>,
     session: Mutex<Arc<Session>>,
+    traffic: Arc<Traffic>,
 }
 
 /// What belongs to one process: a child cannot use the connections of its parent.
@@ -68,11 +69,12 @@ impl Drop for Session {
 impl XrootdSource {
     pub(super) fn open(client: Client) -> Result<Self> {
         let client = Arc::new(client);
-        let (shared, attempts) = (Arc::clone(&client), client.attempts(0));
+        let traffic = Arc::default();
+        let (shared, attempts) = (Arc::clone(&client), client.attempts(0).counted_in(&traffic));
         let file = client.run("open", async move { attempts.repeat(|| OpenFile::open(&shared)).await })?;
         let identity = file.identity.clone();
         let session = Session::new(Some(file));
-        Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session) }), identity })
+        Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session), traffic }), identity })
     }
 
     /// The version that was opened, for keys of caches.
@@ -109,7 +111,7 @@ impl Inner {
             self.client.avoid(lost.server());
         }
         // All attempts are made here: those of other requests would only repeat them.
-        let file = call.of_same_call().repeat(|| OpenFile::open(&self.client)).await;
+        let file = call.of_same_call().counted_in(&self.traffic).repeat(|| OpenFile::open(&self.client)).await;
         let file = file.map_err(|failure| Failure { is_transient: false, ..failure })?;
         identity.check(&file.identity)?;
         Ok(Arc::clone(current.insert(Arc::new(file))))
@@ -196,7 +198,7 @@ async fn fetch(
             buffer = std::mem::replace(memory, rest);
         }
         let (inner, identity, running) = (Arc::clone(&inner), identity.clone(), Arc::clone(&running));
-        let (call, attempts) = (call.of_same_call(), call.of_same_call());
+        let (call, attempts) = (call.of_same_call(), call.of_same_call().counted_in(&inner.traffic));
         requests.spawn(async move {
             // Never closed.
             let _permit = running.acquire().await;
@@ -205,6 +207,7 @@ async fn fetch(
             Ok::<_, Failure>((job, answers))
         });
     }
+    inner.traffic.add_bytes(ranges.iter().map(|range| range.end - range.start).sum());
     let mut answers = vec![Bytes::new(); ranges.len()];
     let mut parts: Vec<Vec<(u64, BytesMut)>> = vec![Vec::new(); ranges.len()];
     while let Some(finished) = requests.join_next().await {
@@ -274,6 +277,10 @@ impl ByteSource for XrootdSource {
 
     fn hints(&self) -> Hints {
         HINTS
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        Some(Arc::clone(&self.inner.traffic))
     }
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {

@@ -126,8 +126,8 @@ impl Report {
 /// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; storage errors.
 /// Damage of the ntuples themselves is not an error but part of the report.
 pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) -> Result<Report> {
-    // Pages are compared here, one by one; the decoder need not do it again.
-    let file = file.clone().with_page_checksums(false);
+    // Pages are compared here, one by one; the decoder need not do it again, nor fetch them from a server again.
+    let file = file.clone().with_page_checksums(false).with_recent_reads();
     let mut report = Report::default();
     if name.is_none()
         && let Some(error) = around(&file)?

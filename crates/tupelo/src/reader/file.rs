@@ -224,12 +224,19 @@ impl File {
         self
     }
 
+    /// The same file for an operation that reads the same pages several times.
+    pub(crate) fn with_recent_reads(mut self) -> Self {
+        self.file = self.file.with_recent_reads();
+        self
+    }
+
     /// The read statistics so far, or `None` if they are not enabled with [`File::with_metrics`].
     pub fn metrics(&self) -> Option<Metrics> {
         self.file.session().counters().read(pool::threads())
     }
 
-    /// Collects read statistics from now on, for [`File::metrics`] and [`Ntuple::metrics`].
+    /// Collects read statistics from now on, for [`File::metrics`] and [`Ntuple::metrics`]. Requests to the server of a
+    /// remote file are counted since it was opened.
     #[must_use]
     pub fn with_metrics(mut self) -> Self {
         self.file = self.file.with_metrics();

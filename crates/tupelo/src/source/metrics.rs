@@ -15,9 +15,12 @@ use tupelo_storage::adapter::{Clock, Meter, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Read requests to the storage, near ranges merged (`nRead`).
+    /// Read requests to the storage, near ranges merged (`nRead`). Of a remote file these are the requests to the server,
+    /// those of opening and retries included; what the cache has is not requested.
     pub requests: u64,
-    /// Bytes that those read (`szReadPayload` + `szReadOverhead`).
+    /// Requests to a server that repeat one that failed.
+    pub retries: u64,
+    /// Bytes that the requests read (`szReadPayload` + `szReadOverhead`).
     pub read_bytes: u64,
     /// Bytes of the sealed pages that were decoded, checksums included (`szReadPayload`); metadata are in `read_bytes`
     /// only.
@@ -76,6 +79,7 @@ impl Metrics {
 impl AddAssign for Metrics {
     fn add_assign(&mut self, other: Self) {
         self.requests += other.requests;
+        self.retries += other.retries;
         self.read_bytes += other.read_bytes;
         self.page_bytes += other.page_bytes;
         self.pages += other.pages;
@@ -107,7 +111,8 @@ impl fmt::Display for Metrics {
         time("decode", &self.decode)?;
         writeln!(f, "idle         {:10.3} ms of {} threads", ms(self.idle()), self.threads)?;
         writeln!(f, "elapsed      {:10.3} ms", ms(self.elapsed))?;
-        writeln!(f, "requests     {:10}", self.requests)?;
+        let retries = if self.retries > 0 { format!(", {} of them retries", self.retries) } else { String::new() };
+        writeln!(f, "requests     {:10}{retries}", self.requests)?;
         let overhead = self.read_overhead() * 100.0;
         writeln!(f, "bytes read   {:10.3} MiB, {overhead:.1} % more than the pages", mib(self.read_bytes as f64))?;
         writeln!(f, "pages        {:10}", self.pages)?;
@@ -173,6 +178,7 @@ impl Counters {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Some(Metrics {
             requests: counts.meter.requests(),
+            retries: counts.meter.retries(),
             read_bytes: counts.meter.bytes(),
             page_bytes: count(&counts.page_bytes),
             pages: count(&counts.pages),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tupelo_format::container::{Attempt, FetchedRanges, Interrupt};
 use tupelo_format::open;
 use tupelo_storage::ByteSource;
-use tupelo_storage::adapter::MeteredSource;
+use tupelo_storage::adapter::{MeteredSource, RecentSource};
 
 use directories::Directories;
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
@@ -33,6 +33,8 @@ use crate::{Error, Result};
 
 /// Reading the structure of a file ends after this many rounds of requests.
 const MAX_ROUNDS: usize = 10_000;
+/// What was read last is kept in this part of the memory budget.
+const RECENT_BUDGET_PART: u64 = 4;
 
 /// A ROOT file of which head and tail are at hand.
 #[derive(Debug, Clone)]
@@ -77,6 +79,16 @@ impl File {
         let (counters, meter) = Counters::metered();
         let session = self.session.with_counters(counters);
         Self { source: Arc::new(MeteredSource::new(self.source, &meter)), session, ..self }
+    }
+
+    /// The same file for an operation that reads the same pages several times: what was read last is kept, in at most
+    /// a quarter of the memory budget, unless reading it again costs little more than copying it.
+    pub(crate) fn with_recent_reads(self) -> Self {
+        if self.source.hints().is_near {
+            return self;
+        }
+        let max_bytes = self.session.budget().limit_bytes() / RECENT_BUDGET_PART;
+        Self { source: Arc::new(RecentSource::new(self.source, max_bytes)), ..self }
     }
 
     /// What is shared with the ntuples of the file.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use self::server::{Fault, Seen, Server};
 use super::object::Object;
 use super::upload::UploadSink;
-use super::{MAX_WHOLE_BYTES, create, is_remote, list, object, open};
+use super::{HEAD_BYTES, MAX_WHOLE_BYTES, TAIL_BYTES, create, is_remote, list, object, open};
 use crate::adapter::Cache;
 use crate::cancel::cancellable;
 use crate::error::ErrorKind;
@@ -124,6 +124,9 @@ fn a_truncated_answer_is_continued_where_it_ended() {
     let ranges: Vec<String> = server.seen().iter().map(|seen| seen.header("range").unwrap().to_owned()).collect();
     assert_eq!(ranges.len(), 21);
     assert_eq!(&ranges[..3], ["bytes=20000-229999", "bytes=30000-229999", "bytes=40000-229999"]);
+    let traffic = source.traffic().unwrap();
+    assert_eq!((traffic.requests(), traffic.retries()), (2 + 21, 20));
+    assert_eq!(traffic.bytes(), HEAD_BYTES + TAIL_BYTES + 210_000);
 }
 
 #[test]

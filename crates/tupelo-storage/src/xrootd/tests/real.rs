@@ -59,12 +59,17 @@ fn ranges_larger_than_any_request_are_read() {
         let found = source.read_range(range.clone()).unwrap();
         assert!(found == expected[range.start as usize..range.end as usize], "{range:?}");
     }
+    let traffic = source.traffic().unwrap();
+    let (requests, transferred) = (traffic.requests(), traffic.bytes());
     // More chunks than one request has, each too far from the next one to be merged.
     let ranges: Vec<_> = (0..200).map(|i| i * 150_000..i * 150_000 + 10).chain(std::iter::once(0..5 << 20)).collect();
     let found = source.read_ranges(&ranges).unwrap();
     assert!(
         ranges.iter().zip(&found).all(|(range, bytes)| *bytes == expected[range.start as usize..range.end as usize])
     );
+    assert!((2..=4).contains(&(traffic.requests() - requests)), "{} requests", traffic.requests() - requests);
+    assert!(traffic.bytes() - transferred >= 5 << 20);
+    assert_eq!(traffic.retries(), 0);
 }
 
 #[test]

@@ -1,0 +1,128 @@
+//! What was read last, in memory.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::source::{ByteSource, Hints, Traffic, checked_len, plan_requests};
+
+/// A source that keeps the requests that it read last, for a task that reads the same bytes several times within a short
+/// while.
+#[derive(Debug)]
+pub struct RecentSource<S> {
+    inner: S,
+    max_bytes: u64,
+    recent: Mutex<Recent>,
+}
+
+#[derive(Debug, Default)]
+struct Recent {
+    bytes: u64,
+    /// Requests with their bytes, oldest first.
+    requests: VecDeque<(Range<u64>, Bytes)>,
+}
+
+impl<S: ByteSource> RecentSource<S> {
+    /// Wraps `inner`, and keeps at most `max_bytes`.
+    pub fn new(inner: S, max_bytes: u64) -> Self {
+        Self { inner, max_bytes, recent: Mutex::default() }
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recent {
+    fn find(&self, wanted: &Range<u64>) -> Option<Bytes> {
+        let holds = |request: &Range<u64>| request.start <= wanted.start && wanted.end <= request.end;
+        let (request, bytes) = self.requests.iter().rev().find(|(request, _)| holds(request))?;
+        // The bytes are in memory, so that these casts are lossless.
+        Some(bytes.slice((wanted.start - request.start) as usize..(wanted.end - request.start) as usize))
+    }
+
+    fn keep(&mut self, request: Range<u64>, bytes: Bytes, max_bytes: u64) {
+        self.bytes += bytes.len() as u64;
+        self.requests.push_back((request, bytes));
+        while self.bytes > max_bytes
+            && let Some((_, oldest)) = self.requests.pop_front()
+        {
+            self.bytes -= oldest.len() as u64;
+        }
+    }
+}
+
+impl<S: ByteSource> fmt::Display for RecentSource<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.inner, f)
+    }
+}
+
+impl<S: ByteSource> ByteSource for RecentSource<S> {
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn hints(&self) -> Hints {
+        self.inner.hints()
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.inner.traffic()
+    }
+
+    fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
+        Ok(self.read_ranges(&[range])?.pop().unwrap_or_default())
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let size = self.size()?;
+        ranges.iter().try_for_each(|range| checked_len(range, self, size).map(drop))?;
+        let found: Vec<Option<Bytes>> = {
+            let recent = self.recent();
+            ranges.iter().map(|range| recent.find(range)).collect()
+        };
+        let missing = ranges.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(range, _)| range.clone());
+        let plan = plan_requests(self, &missing.collect::<Vec<_>>())?;
+        let answers = self.inner.read_ranges(plan.requests())?;
+        for (request, answer) in plan.requests().iter().zip(&answers) {
+            self.recent().keep(request.clone(), answer.clone(), self.max_bytes);
+        }
+        let mut fetched = plan.cut(&answers).into_iter();
+        Ok(found.into_iter().map(|found| found.or_else(|| fetched.next()).unwrap_or_default()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapter::{IoLog, RecordingSource};
+    use crate::laws::source_laws;
+    use crate::local::memory::MemorySource;
+
+    #[test]
+    fn keeping_recent_requests_keeps_the_laws() {
+        let bytes: Vec<u8> = (0..1000).map(|i| (i % 251) as u8).collect();
+        for max_bytes in [0, 10, 1 << 20] {
+            source_laws(&RecentSource::new(MemorySource::new(bytes.clone()), max_bytes), &bytes);
+        }
+    }
+
+    #[test]
+    fn the_oldest_request_is_dropped_first() {
+        let log = IoLog::new();
+        let source = RecentSource::new(RecordingSource::new(MemorySource::new(vec![1; 1000]), &log), 100);
+        let mut requests_of = |range: Range<u64>| {
+            let before = log.read_requests();
+            source.read_range(range).unwrap();
+            log.read_requests() - before
+        };
+        assert_eq!([0..60, 20..30, 60..100, 0..60].map(&mut requests_of), [1, 0, 1, 0]);
+        assert_eq!([200..210, 60..100, 0..60].map(&mut requests_of), [1, 0, 1]);
+        assert_eq!([500..700, 500..700].map(&mut requests_of), [1, 1], "larger than all that is kept");
+    }
+}
