@@ -23,7 +23,8 @@ TUPELO_DATA ?= $(shell cd ../shared/data 2>/dev/null && pwd)
 FILE ?=
 # make fuzz MINUTES=60
 MINUTES ?= 6
-# make bench ROWS=read-flat-zstd,write-none BENCH='--events 100000'; make bench AGAINST=HEAD~10
+# make bench ROWS=read-flat-zstd,write-none BENCH='--events 100000'; make bench AGAINST=HEAD~10;
+# make bench ROWS=remote, or ROWS=remote-all*, reads over a network with latency
 ROWS ?=
 BENCH ?=
 AGAINST ?=
@@ -75,7 +76,7 @@ uninstall: ## Remove what install copied
 wheel: tools $(VENV)/.stamp-packages ## A Python wheel with the command in it, in target/wheels
 	$(run) 'the wheel' $(PYTHON) -m maturin build --release --locked --manifest-path python/Cargo.toml
 
-bench: build root $(VENV)/.stamp-rivals ## Tupelo beside its rivals, or AGAINST=a commit; ROWS=read-flat-zstd,write-* does some, BENCH='--quick' is quick
+bench: build root $(VENV)/.stamp-rivals $(if $(findstring remote,$(ROWS)),servers) ## Tupelo beside its rivals, or AGAINST=a commit; ROWS=read-flat-zstd,write-* does some, ROWS=remote reads over a network, BENCH='--quick' is quick
 	$(run) 'the benchmarks in Rust' $(CARGO) build --locked --release --bin tupelo-bench --package tupelo-bench $(SAME_FEATURES)
 	$(PYTHON) bench/run.py $(if $(ROWS),--rows '$(ROWS)') $(if $(AGAINST),--against '$(AGAINST)') $(BENCH)
 
@@ -196,7 +197,7 @@ tools: ## What the machine must have; as root on Debian, what is missing is inst
 
 venv: $(VENV)/.stamp-requirements root ## .venv with all that tests need, ROOT included where it exists
 
-servers: ## Servers of S3, GCS, Azure, HTTP and XRootD for the storage tests, in target/servers and (as root) from apt
+servers: ## Servers of S3, GCS, Azure, HTTP and XRootD for the storage tests, and a proxy for benchmarks, in target/servers and (as root) from apt
 	$(run) 'installing servers for tests' .ci/servers
 
 command: tools ## target/release/tupelo

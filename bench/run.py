@@ -302,7 +302,8 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--events", type=int, metavar="N", help=f"flat events (default: {EVENTS})")
     parser.add_argument("--repeat", type=int, metavar="N", help="measured calls, after one (default: 5)")
-    parser.add_argument("--rows", default="*", metavar="NAMES", help="only these, as read-flat-zstd,write-*")
+    rows_help = "only these, as read-flat-zstd,write-*; remote or remote-* for reading over a network"
+    parser.add_argument("--rows", default="*", metavar="NAMES", help=rows_help)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS} events, one call: does it run at all?")
     parser.add_argument(
         "--fresh",
@@ -328,7 +329,10 @@ def arguments() -> argparse.Namespace:
     if options.events < SMALL_EVENTS or options.repeat < 1 or options.rounds < 1:
         parser.error(f"at least {SMALL_EVENTS} events, one repetition and one round")
     patterns = [pattern.strip() for pattern in options.rows.split(",")]
-    for pattern in patterns:
+    options.remote = [pattern for pattern in patterns if pattern.startswith("remote")]
+    if options.remote and (len(options.remote) < len(patterns) or options.against):
+        parser.error("remote rows are measured alone")
+    for pattern in [] if options.remote else patterns:
         if not fnmatch.filter(names, pattern):
             parser.error(f"no row is called {pattern}; there are {', '.join(names)}")
     options.tasks = [task for task in TASKS if any(fnmatch.fnmatch(task.name, pattern) for pattern in patterns)]
@@ -402,6 +406,10 @@ def main() -> int:
         for path in (*DATA.glob("*-*/*.*"), *DATA.glob("*.root")):
             path.unlink()
     tasks, remarks = options.tasks, []
+    if options.remote:
+        import remote
+
+        return remote.run(options)
     if options.against:
         import against
 

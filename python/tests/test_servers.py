@@ -3,100 +3,40 @@
 import contextlib
 import os
 import pickle
-import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+import servers
+from servers import NotInstalledError, Store
 
 import tupelo
 
-SERVERS = Path(__file__).parents[2] / "target" / "servers" / "bin"
-START_SECONDS = 30
 
-
-class Store(NamedTuple):
-    """A folder on a server."""
-
-    url: str
-    """Ends with a slash."""
-    options: dict[str, object]
-    arguments: list[str]
-    """The options of the command."""
-
-
-def program(name: str) -> str:
-    found = shutil.which(name, path=f"{SERVERS}{os.pathsep}{os.environ['PATH']}{os.pathsep}/usr/sbin")
-    if found is None:
-        pytest.skip(f"{name} is not installed (make servers)")
-    return found
-
-
-@contextlib.contextmanager
-def running(command: list[str], port: int, user: str | None = None) -> Iterator[None]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user)
-    try:
-        end = time.monotonic() + START_SECONDS
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            assert process.poll() is None, f"{command[0]} ended"
-            assert time.monotonic() < end, f"{command[0]} does not start"
-            time.sleep(0.05)
-        yield
-    finally:
-        process.kill()
-        process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def started(server: contextlib.AbstractContextManager[Store]) -> Iterator[Store]:
+    with contextlib.ExitStack() as stack:
+        try:
+            store = stack.enter_context(server)
+        except NotInstalledError as error:
+            pytest.skip(str(error))
+        yield store
 
 
 @pytest.fixture
 def s3(tmp_path: Path) -> Iterator[Store]:
-    server, port = program("versitygw"), free_port()
-    (tmp_path / "data" / "box").mkdir(parents=True)
-    keys = ["--access", "user", "--secret", "hidden-secret"]
-    where = ["--quiet", "--port", f"127.0.0.1:{port}", "posix", str(tmp_path / "data")]
-    options: dict[str, object] = {
-        "aws_endpoint_url": f"http://127.0.0.1:{port}",
-        "aws_access_key_id": "user",
-        "aws_secret_access_key": "hidden-secret",
-        "aws_region": "us-east-1",
-    }
-    arguments = [part for name, value in options.items() for part in ("--storage-option", f"{name}={value}")]
-    with running([server, *keys, *where], port):
-        yield Store("s3://box/runs/", options, arguments)
+    yield from started(servers.s3(tmp_path))
 
 
 @pytest.fixture
 def xrootd(tmp_path: Path) -> Iterator[Store]:
-    server, port = program("xrootd"), free_port()
-    data, admin = tmp_path / "data", tmp_path / "admin"
-    (data / "runs").mkdir(parents=True)
-    admin.mkdir()
-    lines = [f"xrd.port {port}", "all.export /", f"oss.localroot {data}", f"all.adminpath {admin}"]
-    config = tmp_path / "xrootd.cfg"
-    config.write_text("\n".join([*lines, f"all.pidpath {admin}", "xrd.network nodnr", ""]))
-    # It refuses to run as root.
-    user = "daemon" if os.getuid() == 0 else None
-    if user is not None:
-        # The folders above belong to pytest, and are closed to others.
-        folders = [folder for folder in config.parents if folder.owner() == "root" and "pytest" in str(folder)]
-        for folder in folders:
-            folder.chmod(0o755)
-        for folder in (tmp_path, data, data / "runs", admin):
-            shutil.chown(folder, user)
-    with running([server, "-c", str(config), "-l", str(tmp_path / "admin" / "log")], port, user):
-        yield Store(f"root://127.0.0.1:{port}//runs/", {}, [])
+    if os.getuid() == 0:
+        # The server is another user, and the folders above belong to pytest, and are closed to others.
+        for folder in tmp_path.parents:
+            if folder.owner() == "root" and "pytest" in str(folder):
+                folder.chmod(0o755)
+    yield from started(servers.xrootd(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["s3", "xrootd"])
