@@ -6,6 +6,7 @@
 
 mod arrow;
 mod attributes;
+mod cancellation;
 mod dataset;
 mod error;
 mod file;
@@ -30,6 +31,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::attributes::{AttributeSetWriter, Attributes};
+    #[pymodule_export]
+    use super::cancellation::Cancellation;
     #[pymodule_export]
     use super::dataset::{CommonFields, UnionFields, matching_files};
     #[pymodule_export]

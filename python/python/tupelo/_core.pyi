@@ -4,11 +4,13 @@ Entry numbers are absolute.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 from typing_extensions import Self
 
 from ._select import Request
+
+_Result = TypeVar("_Result")
 
 __all__ = [
     "DEFAULT_BATCH_BYTES",
@@ -22,6 +24,7 @@ __all__ = [
     "AttributeSetWriter",
     "Attributes",
     "Batches",
+    "Cancellation",
     "CommonFields",
     "File",
     "FileWriter",
@@ -56,6 +59,12 @@ ERROR_KINDS: Final[tuple[str, ...]]
 MANIFEST_FORMAT: Final[str]
 MANIFEST_VERSION: Final[int]
 VERSION: Final[str]
+
+@final
+class Cancellation:
+    def __new__(cls) -> Self: ...
+    def run(self, function: Callable[[], _Result], /) -> _Result: ...
+    def cancel(self) -> None: ...
 
 def check_options(options: dict[str, Any]) -> None: ...
 def display_name(name: str) -> str: ...

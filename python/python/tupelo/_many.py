@@ -1,14 +1,16 @@
 """Reading many files as one sequence of entries."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
 
-from . import _arrow, _field_sets, _hist, _polars, _progress, _select
+from . import _arrow, _core, _field_sets, _hist, _polars, _progress, _select
+from ._ahead import run_ahead
 from ._awkward import AwkwardOptions
 from ._checks import storage
 from ._files import Files, InputNtuple, entry_ranges, resolve
@@ -45,7 +47,7 @@ def iterate(
     ``files`` are those of `partitions`, or open ntuples. A batch never spans two files. The `Report` of a batch and the
     index of data frames count entries through all files. ``allow_missing`` skips files without an ntuple of that name;
     the file itself must exist. ``page_checksums`` and ``memory_budget`` are those of `open`; one file is
-    open at a time. The other keywords are those of `Ntuple.iterate`.
+    open at a time, of remote files up to 9. The other keywords are those of `Ntuple.iterate`.
 
     Files may have different fields. Without ``expressions``, ``fields="common"`` reads the fields that all files have
     and a warning lists the others; ``fields="union"`` reads the fields that any file has, with missing values for files
@@ -132,25 +134,35 @@ def concatenate(
         begin, end = _select.entry_range(entry_start, entry_stop, many.num_entries())
     batches: list[Any] = []
     numbers: list[Any] = []
-    is_shared, last = False, None
-    for ntuple, offset, ranges in many:
-        last = ntuple
-        for start, stop in ranges:
-            start, stop = max(start, begin - offset), int(min(stop, end - offset))
-            if start < stop:
-                _add(batches, *many.read(ntuple, start, stop), numbers, offset, ntuple)
-                is_shared = is_shared or ntuple._shares_memory
-        if offset + ntuple.num_entries >= end:
-            break
+    is_shared = False
+    last: Ntuple | None = None
+
+    def parts() -> Iterator[Callable[[], tuple[Ntuple, int, Any, Any]]]:
+        nonlocal last
+        for ntuple, offset, ranges in many:
+            last = ntuple
+            for start, stop in ranges:
+                start, stop = max(start, begin - offset), int(min(stop, end - offset))
+                if start < stop:
+                    yield partial(read, ntuple, offset, start, stop)
+            if offset + ntuple.num_entries >= end:
+                break
+
+    def read(ntuple: Ntuple, offset: int, start: int, stop: int) -> tuple[Ntuple, int, Any, Any]:
+        return (ntuple, offset, *many.read(ntuple, start, stop))
+
+    for ntuple, offset, batch, entries in run_ahead(parts()) if many.is_remote else (part() for part in parts()):
+        _add(batches, batch, entries, numbers, offset, ntuple)
+        is_shared = is_shared or ntuple._shares_memory
     if last is None:
         raise InvalidArgumentError(
             "no ntuples to read: the list of files is empty, or no file has an ntuple of that name"
         )
     if not batches:
         _add(batches, *many.read(last, 0, 0), numbers, 0, last)
-    entries = np.concatenate(numbers) if library == "pd" else range(0)
+    all_entries = np.concatenate(numbers) if library == "pd" else range(0)
     style = AwkwardOptions(chosen["ak_add_doc"])
-    return to_library(_arrow.combine_batches(batches), library, entries, style, chosen["how"], is_shared=is_shared)
+    return to_library(_arrow.combine_batches(batches), library, all_entries, style, chosen["how"], is_shared=is_shared)
 
 
 def _add(batches: list[Any], batch: Any, entries: Any, numbers: list[Any], offset: int, ntuple: Ntuple) -> None:
@@ -331,6 +343,8 @@ class FileSequence:
         """The files, each an `InputNtuple` or an `Ntuple`."""
         for one in [files] if is_one else files:
             self.places += [one] if isinstance(one, Ntuple) else resolve(one, remote)
+        self.is_remote = any(isinstance(one, InputNtuple) and _core.is_remote(one.path) for one in self.places)
+        """Whether files are on servers: several are then opened and read at the same time."""
         self._remote = remote
         self.opening: dict[str, Any] = {name: options[name] for name in FileOptions.__annotations__}
         """The `FileOptions`."""
@@ -422,19 +436,19 @@ class FileSequence:
     def __iter__(self) -> Iterator[tuple[Ntuple, int, list[tuple[int, int]]]]:
         """Each ntuple with the number of entries in earlier files and the selected ranges of entries."""
         offset = 0
-        for place in self.places:
-            if isinstance(place, Ntuple):
-                ntuple, ranges = place, [(0, place.num_entries)]
-            else:
-                found = self._open(place)
-                if found is None:
-                    continue
-                ntuple, ranges = found, entry_ranges(place, found.num_entries)
-            yield ntuple, offset, ranges
+        tasks = [partial(self._open, place) for place in self.places]
+        opened = run_ahead(tasks) if self.is_remote else (task() for task in tasks)
+        for place, ntuple in zip(self.places, opened, strict=True):
+            if ntuple is None:
+                continue
+            is_open = isinstance(place, Ntuple)
+            yield ntuple, offset, [(0, ntuple.num_entries)] if is_open else entry_ranges(place, ntuple.num_entries)
             offset += ntuple.num_entries
 
-    def _open(self, place: InputNtuple) -> Ntuple | None:
+    def _open(self, place: InputNtuple | Ntuple) -> Ntuple | None:
         """Opens a file; None if it has no such ntuple and ``allow_missing`` is set."""
+        if isinstance(place, Ntuple):
+            return place
         try:
             opening = self.opening
             file = reopen(

@@ -17,8 +17,10 @@ use crate::source::{ByteSource, Hints, Traffic, checked_len, plan_requests};
 
 /// Ranges at most this many bytes apart (128 KiB) are merged: less than the round trip to a server would cost.
 pub const GAP_BYTES: u64 = 128 << 10;
-/// Maximum size of a request (8 MiB). A vector read requests as much at once.
-pub const MAX_REQUEST_BYTES: u64 = 8 << 20;
+/// Maximum size of a request (16 MiB). A vector read requests as much at once.
+pub const MAX_REQUEST_BYTES: u64 = 16 << 20;
+/// Parts of large ranges end at multiples of this many bytes: those that servers have checksums for.
+const PAGE_BYTES: u64 = 4 << 10;
 /// Number of concurrent requests on a connection that give the best throughput.
 pub const CONCURRENCY: usize = 8;
 /// Hints for files on XRootD servers.
@@ -145,8 +147,10 @@ fn jobs(ranges: &[Range<u64>], limits: ReadLimits) -> Vec<Job> {
     for (index, range) in ranges.iter().enumerate() {
         let len = range.end - range.start;
         if len > limits.chunk_bytes.into() {
-            // The parts are as large as the requests of other ranges, and end at pages.
-            let end = |at: u64| range.end.min((at + MAX_REQUEST_BYTES) / MAX_REQUEST_BYTES * MAX_REQUEST_BYTES);
+            let end = |at: u64| match range.end - at {
+                ..=MAX_REQUEST_BYTES => range.end,
+                _ => (at + MAX_REQUEST_BYTES) / PAGE_BYTES * PAGE_BYTES,
+            };
             let mut at = range.start;
             while at < range.end {
                 jobs.push(Job::Read { range: index, chunk: chunk(at..end(at)) });

@@ -80,13 +80,13 @@ impl Chunk {
     /// Some entries from `start` on, and no more than the memory budget allows unless one batch alone is more.
     fn decode(read: &Read, start: u64, size: Size) -> Result<Self> {
         let end = size.end(read, start);
-        let (mut is_too_much, at_once) = (false, read.decode_columns(&(start..end), true));
+        let (mut is_too_much, at_once) = (false, read.decode_columns(&(start..end), Some(1)));
         let (end, decoded) = match at_once {
             // A cluster may be much larger than those by which the number of entries was chosen.
             Err(error) if error.kind() == ErrorKind::Limit => {
                 is_too_much = true;
                 let end = start.saturating_add(size.batch_entries).min(read.range().end);
-                (end, read.decode_columns(&(start..end), false))
+                (end, read.decode_columns(&(start..end), None))
             }
             decoded => (end, decoded),
         };

@@ -88,7 +88,7 @@ impl Named {
         let mut named = Self { name: name.to_owned(), source: values, aliases, field };
         // Evaluate on empty arrays to find the type before any data is read.
         let empty = |alias: &Named| new_empty_array(alias.field.data_type());
-        let decoded = &mut DecodedFields::new(source, Vec::new(), false, true);
+        let decoded = &mut DecodedFields::new(source, Vec::new(), None, true);
         (named.field, _) = named.column(known, decoded, |alias, _| Some(empty(alias)))?;
         Ok(named)
     }

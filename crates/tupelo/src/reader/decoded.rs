@@ -31,8 +31,8 @@ pub(super) struct DecodedFields<'n> {
     segments: Vec<Segment>,
     /// Which entries of the segments are wanted, where these are not all.
     wanted: Option<BooleanArray>,
-    /// Whether values have to stay within the memory budget.
-    strict: bool,
+    /// Values have to stay within one of so many shares of the memory budget.
+    shares: Option<u64>,
     /// Whether fields may be requested several times.
     is_shared: bool,
     /// Top-level fields, whether their strings are bytes, and their values.
@@ -49,9 +49,9 @@ pub(super) struct Needed<'r> {
 }
 
 impl<'n> DecodedFields<'n> {
-    pub(super) fn new(source: &'n dyn EntrySource, segments: Vec<Segment>, strict: bool, is_shared: bool) -> Self {
+    pub(super) fn new(source: &'n dyn EntrySource, segments: Vec<Segment>, shares: Option<u64>, is_shared: bool) -> Self {
         let (fields, aliases) = (HashMap::new(), HashMap::new());
-        Self { source, segments, wanted: None, strict, is_shared, fields, aliases }
+        Self { source, segments, wanted: None, shares, is_shared, fields, aliases }
     }
 
     /// Number of entries.
@@ -109,7 +109,7 @@ impl<'n> DecodedFields<'n> {
     }
 
     fn decode(&self, fields: &[Field], binary_strings: bool) -> Result<Vec<ArrayRef>> {
-        let arrays = self.source.decode(fields, &self.segments, binary_strings, self.strict)?;
+        let arrays = self.source.decode(fields, &self.segments, binary_strings, self.shares)?;
         match &self.wanted {
             None => Ok(arrays),
             Some(wanted) => filtered(arrays, wanted),

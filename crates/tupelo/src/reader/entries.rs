@@ -30,17 +30,20 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// Number of entries.
     fn entries(&self) -> u64;
 
+    /// Whether reading costs little more than copying the bytes; see [`Hints::is_near`](tupelo_storage::Hints).
+    fn is_near(&self) -> bool;
+
     /// The first clusters that hold entries of a range, at most `most`, in order.
     fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>>;
 
-    /// Decodes stored fields for segments of clusters; one array per field. With `is_strict`, values must not exceed
-    /// the memory budget, however many bytes are stored for them.
+    /// Decodes stored fields for segments of clusters; one array per field. With `shares`, values must not exceed one
+    /// of so many shares of the memory budget, however many bytes are stored for them.
     fn decode(
         &self,
         fields: &[Field],
         segments: &[Segment],
         binary_strings: bool,
-        is_strict: bool,
+        shares: Option<u64>,
     ) -> Result<Vec<ArrayRef>>;
 
     /// Bytes in memory that stored fields take in some clusters; a field that is listed twice counts once.
@@ -79,6 +82,10 @@ impl EntrySource for Ntuple {
         self.entries()
     }
 
+    fn is_near(&self) -> bool {
+        self.source().store().hints().is_near
+    }
+
     fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
         self.source().first_clusters(entries, most)
     }
@@ -88,11 +95,14 @@ impl EntrySource for Ntuple {
         fields: &[Field],
         segments: &[Segment],
         binary_strings: bool,
-        is_strict: bool,
+        shares: Option<u64>,
     ) -> Result<Vec<ArrayRef>> {
         let source = self.source();
         let memory = source.request_memory();
-        let memory = if is_strict { memory.strict() } else { memory };
+        let memory = match shares {
+            Some(shares) => memory.strict(shares),
+            None => memory,
+        };
         let options = DecodeOptions { compressed: self.is_compressed(), binary_strings };
         source.session().counters().elapsed(|| decode(source, &memory, fields, segments, options))
     }

@@ -79,7 +79,11 @@ impl EntrySource for Arrays {
         Ok(first.map(cluster).filter(overlaps).take(most).collect())
     }
 
-    fn decode(&self, fields: &[Field], segments: &[Segment], _: bool, _: bool) -> Result<Vec<ArrayRef>> {
+    fn is_near(&self) -> bool {
+        true
+    }
+
+    fn decode(&self, fields: &[Field], segments: &[Segment], _: bool, _: Option<u64>) -> Result<Vec<ArrayRef>> {
         let decode = |field: &Field| {
             let column = self.columns.column_by_name(&field.name).unwrap();
             let part = |segment: &Segment| {
