@@ -23,6 +23,8 @@ class Server:
         self.requests: list[Requested] = []
         self.fail = 0
         """How many of the next requests are answered with 503."""
+        self.end: int | None = None
+        """Requests of ranges that begin here or later are answered with 503."""
         self.answers = threading.Event()
         """Requests wait until it is set."""
         self.answers.set()
@@ -84,10 +86,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if wanted is None:
             self._answer(200, data, ETag=tag, Accept_Ranges="bytes")
             return
+        if wanted[1] and self.log.end is not None and int(wanted[1]) >= self.log.end:
+            self._answer(503)
+            return
         if wanted[1]:
             first, last = int(wanted[1]), min(last, int(wanted[2] or last))
         else:
             first = max(0, len(data) - int(wanted[2]))
+        if first > last:
+            self._answer(416, Content_Range=f"bytes */{len(data)}")
+            return
         where = f"bytes {first}-{last}/{len(data)}"
         self._answer(206, data[first : last + 1], ETag=tag, Content_Range=where, Accept_Ranges="bytes")
 

@@ -302,3 +302,81 @@ def test_the_command_reads_and_writes_urls(server: Server, files: Path, command:
     assert (tmp_path / "cache").is_dir()
     assert "local" in run("dump", urls[0], "-o", f"{server.url}/out.parquet", status=2)
     assert SECRET not in run("ls", f"{urls[0]}?sig={SECRET}")
+
+
+RAW_WINDOW_BYTES = 64 << 20
+
+
+def first_bytes(server: Server) -> list[int]:
+    """Where the ranges begin that were requested, but for the two of an opening."""
+    ranges = [request.range or "" for request in server.requests if request.method == "GET"]
+    return [int(one.removeprefix("bytes=").split("-")[0]) for one in ranges if one not in OPENING]
+
+
+OPENING = "bytes=0-16383", "bytes=-65536"
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_an_interrupted_raw_copy_is_continued(
+    server: Server, files: Path, command: str, tmp_path: Path, is_replaced: bool
+) -> None:
+    source = files / "any.bin"
+    content = np.random.default_rng(1).bytes(RAW_WINDOW_BYTES + (20 << 20))
+    source.write_bytes(content)
+    arguments = [command, "copy", "--raw", f"{server.url}/any.bin", "copy.bin", "--storage-option"]
+
+    def run(attempts: int) -> tuple[int, str]:
+        done = subprocess.run([*arguments, f"max_attempts={attempts}"], capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stderr
+
+    server.end = RAW_WINDOW_BYTES
+    status, said = run(1)
+    assert status == 1
+    assert "503" in said
+    part = tmp_path / "copy.bin.part"
+    assert f"hint: {part} is kept: run the same command again to continue" in said
+    assert part.stat().st_size == RAW_WINDOW_BYTES
+    assert not (tmp_path / "copy.bin").exists()
+    # A signal, once the command repeats what the server refuses.
+    server.requests.clear()
+    process = subprocess.Popen([*arguments, "max_attempts=1000"], stderr=subprocess.PIPE)
+    while not first_bytes(server):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"interrupted" in error
+    assert b"to continue" in error
+    server.end = None
+    server.requests.clear()
+    if is_replaced:
+        content = content[::-1]
+        source.write_bytes(content)
+    status, said = run(1)
+    assert status == 0, said
+    assert ("continued at 64.0 MiB" in said) == (not is_replaced)
+    assert min(first_bytes(server)) == (0 if is_replaced else RAW_WINDOW_BYTES)
+    assert (tmp_path / "copy.bin").read_bytes() == content
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.bin", "files"]
+
+
+def test_raw_copies_to_and_from_servers(server: Server, files: Path, command: str, tmp_path: Path) -> None:
+    def run(*arguments: str, status: int = 0) -> str:
+        copy = [command, "copy", "--raw", *arguments]
+        done = subprocess.run(copy, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode == status, done.stderr
+        return done.stderr
+
+    url, content = f"{server.url}/large.root", (files / "large.root").read_bytes()
+    run(url, "large.root", "--cache", "cache")
+    run("large.root", f"{server.url}/again.root")
+    run(url, f"{server.url}/third.root")
+    for path in tmp_path / "large.root", files / "again.root", files / "third.root":
+        assert path.read_bytes() == content
+    assert "third.root exists" in run(url, f"{server.url}/third.root", status=2)
+    assert "is both input and output" in run(url, url, "--force", status=2)
+    (files / "empty").touch()
+    assert "0 B copied" in run(f"{server.url}/empty", "empty")
+    assert "none: " in run(f"{server.url}/none", "none", status=1)
+    assert not list(tmp_path.glob("*.part*"))

@@ -12,6 +12,7 @@ use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use tupelo::printable;
+use tupelo::storage::adapter::Meter;
 
 pub(crate) use self::output::{Output, Pending, pipe_is_closed};
 use crate::failure::Failure;
@@ -84,6 +85,18 @@ impl Console {
         });
         if let Some(metrics) = total {
             eprint!("{metrics}");
+        }
+    }
+
+    /// Prints the read statistics of a source with `--metrics`.
+    pub(crate) fn print_reads(&self, meter: &Meter) {
+        if self.has_metrics() {
+            let time = meter.time();
+            let (wall, cpu) = (time.wall.as_secs_f64() * 1e3, time.cpu.as_secs_f64() * 1e3);
+            let (requests, bytes) = (meter.requests(), meter.bytes() as f64 / f64::from(1 << 20));
+            eprintln!("read         {wall:10.3} ms wall, {cpu:.3} ms CPU");
+            eprintln!("requests     {requests:10}");
+            eprintln!("bytes read   {bytes:10.3} MiB");
         }
     }
 

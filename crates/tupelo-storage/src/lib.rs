@@ -83,7 +83,7 @@ pub mod uri;
 pub use adapter::Cache;
 pub use error::{Error, ErrorKind, Result};
 pub use local::memory::{self, MemoryFile, MemorySink, MemorySource};
-pub use local::{FileSink, FileSource};
+pub use local::{FileSink, FileSource, PartialFile};
 pub use net::{Entry, Options};
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints, Traffic};

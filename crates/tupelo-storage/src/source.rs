@@ -80,6 +80,12 @@ pub trait ByteSource: Debug + Display + Send + Sync {
         None
     }
 
+    /// The version of the object that was opened, which no other version under its name has; `None` if the back end does
+    /// not tell versions apart.
+    fn version(&self) -> Option<String> {
+        None
+    }
+
     /// Reads one range by one request. An empty range needs no request.
     ///
     /// # Errors
@@ -164,6 +170,9 @@ macro_rules! forward_source {
             }
             fn traffic(&self) -> Option<Arc<Traffic>> {
                 (**self).traffic()
+            }
+            fn version(&self) -> Option<String> {
+                (**self).version()
             }
             fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
                 (**self).read_range(range)

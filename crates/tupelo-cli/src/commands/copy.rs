@@ -9,9 +9,9 @@ use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
 use tupelo::{File, FileWriter};
 
-use super::EntryRange;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::target::{NtupleOptions, Onto, Target, summarise};
+use super::{EntryRange, raw};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
@@ -30,6 +30,9 @@ const MAX_NAME: usize = 60;
 /// same. C++ types, descriptions, column encodings, attribute sets and metadata are kept; with --entries or --cut,
 /// the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except
 /// with --append under another name.
+///
+/// With --raw, IN is any one file, which is copied byte by byte between any two locations. A copy to a local file that
+/// was interrupted is kept as OUT.part; the same command continues it if IN is the same version.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "tupelo copy [OPTIONS] <IN[:NAME]>... <OUT[:NAME]>")]
 #[command(after_help = "Examples:
@@ -38,13 +41,17 @@ const MAX_NAME: usize = 60;
   tupelo copy events.root with_ht.root --define 'ht=sum(Jet_pt)' --cut 'ht > 500'
   tupelo copy 'run*.root' all.root
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
-  tupelo copy more.root all.root --append --extend")]
+  tupelo copy more.root all.root --append --extend
+  tupelo copy --raw events.root backup.root")]
 pub(crate) struct Args {
     /// The inputs, and last the output, each as FILE or FILE:NAME. FILE of an input may have wildcards; without NAME of the
     /// output, the ntuple keeps its name
     // Not two arguments, since options could then not stand between them.
     #[arg(value_name = "FILE[:NAME]", required = true)]
     files: Vec<String>,
+    /// Copy the bytes of one file, of any format, without decoding them
+    #[arg(long, conflicts_with_all = DECODING)]
+    raw: bool,
     #[command(flatten)]
     fields: super::Fields,
     #[command(flatten)]
@@ -58,6 +65,24 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: super::Reading,
 }
+
+/// The options that `--raw` has no use for.
+const DECODING: [&str; 14] = [
+    "fields",
+    "exclude",
+    "entries",
+    "define",
+    "expression",
+    "compression",
+    "page_bytes",
+    "cluster_bytes",
+    "checkpoint",
+    "append",
+    "name",
+    "extend",
+    "new_cycle",
+    "memory_budget",
+];
 
 /// An ntuple to write, with its inputs.
 struct Job {
@@ -78,6 +103,15 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         return Err(missing.with_hint("tupelo copy IN... OUT"));
     }
     let storage = args.reading.storage()?;
+    if args.raw {
+        return match inputs {
+            [input] => raw::run(input, output, &args.target, storage, console),
+            _ => {
+                let several = Failure::usage(format_args!("--raw copies one file, not {}", inputs.len()));
+                Err(several.with_hint("copy the files one by one"))
+            }
+        };
+    }
     let locations = find(inputs, storage)?;
     let source = if let [only] = inputs { Some(only.as_str()) } else { None };
     let to = args.target.locate(output, source)?;

@@ -7,6 +7,7 @@ mod head;
 mod index;
 mod layout;
 mod ls;
+mod raw;
 mod schema;
 mod target;
 mod verify;

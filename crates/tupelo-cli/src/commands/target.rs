@@ -122,45 +122,61 @@ impl Target {
     }
 
     fn open(&self, to: &Location, inputs: &Inputs, storage: &Storage) -> Result<FileWriter, Failure> {
-        let Some(path) = to.local_path() else { return self.open_remote(to, storage) };
-        match (path.exists(), self) {
+        let path = to.local_path();
+        if let Some(path) = path.filter(|path| self.append && path.exists()) {
             // Appending does not move the data that are read.
-            (true, Self { append: true, .. }) => Ok(tupelo::update(path)?),
-            (true, _) if inputs.contain(to) => {
-                let hint = "write to another file, or add a copy to this one with --append --as NAME";
-                inputs.check_output(path).map_err(|refused| refused.with_hint(hint))?;
-                Ok(tupelo::create(path)?)
-            }
-            (true, Self { force: false, .. }) if path.is_dir() => {
-                let refused = Failure::usage(format_args!("{} is a directory", path.display()));
-                Err(refused.with_hint(format!("use a file in it, such as {}", path.join("out.root").display())))
-            }
-            (true, Self { force: false, .. }) => {
-                let refused = Failure::usage(format_args!("{} exists", path.display()));
-                Err(refused.with_hint("--force replaces it, --append adds to it"))
-            }
-            _ => Ok(tupelo::create(path)?),
+            return Ok(tupelo::update(path)?);
         }
-    }
-
-    fn open_remote(&self, to: &Location, storage: &Storage) -> Result<FileWriter, Failure> {
-        if self.append {
+        if path.is_none() && self.append {
             let refused = Failure::usage(format_args!("{to}: a remote file cannot be added to"));
             return Err(refused.with_hint("copy it with the new entries to another file"));
         }
-        if !self.force {
-            match storage.open(&to.file).map_err(tupelo::Error::from) {
-                Ok(_) => {
-                    let refused = Failure::usage(format_args!("{to} exists"));
-                    return Err(refused.with_hint("--force replaces it"));
-                }
-                Err(error) if error.is_not_found() => {}
+        self.check(to, inputs, storage, true)?;
+        match path {
+            Some(path) => Ok(tupelo::create(path)?),
+            None => Ok(FileWriter::create_at(&to.file, storage)?),
+        }
+    }
+
+    /// Checks that the file is not an input, and that it does not exist or may be replaced. With `can_append`, hints
+    /// mention that option.
+    pub(crate) fn check(
+        &self,
+        to: &Location,
+        inputs: &Inputs,
+        storage: &Storage,
+        can_append: bool,
+    ) -> Result<(), Failure> {
+        let name = display_name(&to.file);
+        if inputs.contain(to) {
+            let refused = Failure::usage(format_args!("{name} is both input and output"));
+            return Err(refused.with_hint(match can_append && to.local_path().is_some() {
+                true => "write to another file, or add a copy to this one with --append --as NAME",
+                false => "write to another file",
+            }));
+        }
+        if self.force {
+            return Ok(());
+        }
+        match to.local_path() {
+            Some(path) if path.is_dir() => {
+                let refused = Failure::usage(format_args!("{name} is a directory"));
+                return Err(refused.with_hint(format!("use a file in it, such as {}", path.join("out.root").display())));
+            }
+            Some(path) if !path.exists() => return Ok(()),
+            Some(_) => {}
+            None => match storage.open(&to.file).map_err(tupelo::Error::from) {
+                Ok(_) => {}
+                Err(error) if error.is_not_found() => return Ok(()),
                 Err(error) => {
                     return Err(Failure::new(error).with_hint("--force writes without a look at the old file"));
                 }
-            }
+            },
         }
-        Ok(FileWriter::create_at(&to.file, storage)?)
+        Err(Failure::usage(format_args!("{name} exists")).with_hint(match can_append && to.local_path().is_some() {
+            true => "--force replaces it, --append adds to it",
+            false => "--force replaces it",
+        }))
     }
 
     /// How to add an ntuple. An existing ntuple is hidden only with `--new-cycle`.

@@ -12,6 +12,7 @@ mod faults;
 mod life;
 #[cfg(unix)]
 mod outputs;
+mod raw;
 mod reading;
 mod real_files;
 mod several;

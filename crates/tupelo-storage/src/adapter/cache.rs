@@ -51,18 +51,14 @@ impl Cache {
     /// As these two.
     pub fn open_object(&self, url: &str, options: &Options) -> Result<Arc<dyn ByteSource>> {
         if is_xrootd(url) {
-            let source = xrootd::open(url, options)?;
-            let version = source.version();
-            return Ok(self.keep(source, Some(version)));
+            return Ok(self.keep(xrootd::open(url, options)?));
         }
-        let source = open_source(url, options, false)?;
-        let version = source.version();
-        Ok(self.keep(source, version))
+        Ok(self.keep(open_source(url, options, false)?))
     }
 
     /// Keeps the ranges of a source whose version is known.
-    fn keep(&self, source: impl ByteSource + 'static, version: Option<String>) -> Arc<dyn ByteSource> {
-        match version {
+    fn keep(&self, source: impl ByteSource + 'static) -> Arc<dyn ByteSource> {
+        match source.version() {
             Some(version) => {
                 let key = format!("{source} {version}");
                 Arc::new(CachedSource::new(source, self, &key))
@@ -105,6 +101,10 @@ impl<S: ByteSource> ByteSource for CachedSource<S> {
 
     fn traffic(&self) -> Option<Arc<Traffic>> {
         self.inner.traffic()
+    }
+
+    fn version(&self) -> Option<String> {
+        self.inner.version()
     }
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {

@@ -78,6 +78,10 @@ impl<S: ByteSource> ByteSource for FaultySource<S> {
         self.inner.hints()
     }
 
+    fn version(&self) -> Option<String> {
+        self.inner.version()
+    }
+
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         if !range.is_empty() {
             self.faults.call("read", self)?;

@@ -136,6 +136,10 @@ impl<S: ByteSource> ByteSource for MeteredSource<S> {
         self.inner.traffic()
     }
 
+    fn version(&self) -> Option<String> {
+        self.inner.version()
+    }
+
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         let bytes = self.meter.clock.time(|| self.inner.read_range(range))?;
         self.meter.count(usize::from(!bytes.is_empty()), bytes.len() as u64);

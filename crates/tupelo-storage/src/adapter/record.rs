@@ -145,6 +145,10 @@ impl<S: ByteSource> ByteSource for RecordingSource<S> {
         self.inner.hints()
     }
 
+    fn version(&self) -> Option<String> {
+        self.inner.version()
+    }
+
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         let requests = Vec::from_iter((!range.is_empty()).then(|| range.clone()));
         self.log.push(IoEvent::Read { ranges: 1, requests });

@@ -3,15 +3,18 @@
 mod disk;
 mod folder;
 pub mod memory;
+mod partial;
 mod positioned;
 mod ranges;
 mod sink;
 mod source;
 mod spool;
+mod target;
 mod text;
 
 pub use disk::Disk;
 pub use folder::names_in;
+pub use partial::PartialFile;
 pub(crate) use ranges::{RangeDirectory, RangeFolder};
 pub use sink::{FileSink, LOCAL_WRITE_BUFFER_BYTES, is_temporary, publish_temporary, temporaries_of};
 pub use source::{FileSource, LOCAL_CONCURRENCY, LOCAL_GAP_BYTES, LOCAL_HINTS, LOCAL_MAX_REQUEST_BYTES};

@@ -1,29 +1,26 @@
 //! Local files as sinks. A failure at any point leaves the old file unchanged.
 
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::mem;
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
 use super::disk::{Disk, LocalDisk, Locked};
 use super::source::check_regular;
+use super::target::{Target, directory_of, follow_links, open_locked, sync_directory};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteSink, check_patch, poisoned};
 
 /// Size of the write buffer of a local file (4 MiB); larger appends bypass it.
 pub const LOCAL_WRITE_BUFFER_BYTES: usize = 4 << 20;
 
-/// Maximum number of symbolic links in a chain, as in Linux.
-const MAX_LINKS: usize = 40;
 /// Maximum part of a file name in the name of its temporary file, in characters; names have at most 255 bytes.
 const TEMPORARY_NAME_CHARS: usize = 50;
 /// Separates the name of the target from a few random characters in the name of a temporary file.
 const TEMPORARY_MARK: &str = ".tmp-";
-/// Maximum attempts to open a file that other processes replace at the same time.
-const OPEN_ATTEMPTS: usize = 10;
 
 /// A local file as a sink: a new one, or an existing one that is continued in place.
 ///
@@ -80,47 +77,38 @@ impl FileSink {
     /// As [`FileSink::create`].
     pub fn create_through(path: impl AsRef<Path>, wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>) -> Result<Self> {
         let path = path.as_ref();
+        let target = Target::of(path)?;
         let failed = |error: io::Error| Error::from_io("create", path.display(), error);
-        let ends_as_directory = path.as_os_str().to_string_lossy().ends_with(path::is_separator);
-        if path.as_os_str().is_empty() || ends_as_directory && !path.is_dir() {
-            return Err(no_file(path));
-        }
-        let target = follow_links(path::absolute(path).map_err(failed)?);
-        let replaced = match fs::metadata(&target) {
-            Ok(metadata) => {
-                check_regular(&metadata, "create", path)?;
-                // A rename needs permission only for the directory, but a read-only file must not be replaced.
-                Some(Locked::new(open_locked(&target, false, "replace", path)?))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(error)),
-        };
-        let Some(name) = target.file_name() else { return Err(no_file(path)) };
-        // The error of a missing directory must not name the temporary file.
-        let directory = directory_of(&target);
-        fs::metadata(directory).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                let what = format!("the directory {} does not exist", directory.display());
-                Error::new(ErrorKind::NotFound, "create", path.display(), what)
-            }
-            _ => failed(error),
-        })?;
-        let prefix = temporary_prefix(&name.to_string_lossy());
+        let prefix = temporary_prefix(&target.name);
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         #[cfg(unix)]
         builder.permissions(permissions);
-        let temporary = builder.prefix(&prefix).tempfile_in(directory).map_err(failed)?;
+        let temporary = builder.prefix(&prefix).tempfile_in(directory_of(&target.path)).map_err(failed)?;
         let (file, temporary) = temporary.into_parts();
         // Prevents a concurrent repair. The name is new, so this fails only on file systems without locks.
         let _ = file.try_lock();
+        Self::in_temporary(path, target, file, temporary, None, wrap)
+    }
+
+    /// Writes to a temporary file from its cursor, which is at its last checkpoint if it has one.
+    pub(super) fn in_temporary(
+        path: &Path,
+        target: Target,
+        file: File,
+        temporary: TempPath,
+        kept_bytes: Option<u64>,
+        wrap: impl FnOnce(Box<dyn Disk>) -> Box<dyn Disk>,
+    ) -> Result<Self> {
+        let Target { path: target, replaced, .. } = target;
         if let Some(replaced) = &replaced {
-            let permissions = replaced.file.metadata().map_err(failed)?.permissions();
-            file.set_permissions(permissions).map_err(failed)?;
+            let permissions = replaced.file.metadata().and_then(|old| file.set_permissions(old.permissions()));
+            permissions.map_err(|error| Error::from_io("create", path.display(), error))?;
         }
         let disk = wrap(Box::new(LocalDisk::new(file)));
-        Ok(Self::new(path, disk, 0, None, Ending::Rename { temporary, target, replaced }))
+        let ending = Ending::Rename { temporary, target, replaced };
+        Ok(Self::new(path, disk, kept_bytes.unwrap_or(0), kept_bytes, ending))
     }
 
     /// Continues an existing file in place.
@@ -144,7 +132,7 @@ impl FileSink {
         let path = path.as_ref();
         let failed = |error: io::Error| Error::from_io("update", path.display(), error);
         check_regular(&fs::metadata(path).map_err(failed)?, "update", path)?;
-        let mut file = open_locked(path, true, "update", path)?;
+        let mut file = open_locked(File::options().read(true).write(true), path, "update", path)?;
         let old_bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
         let disk = wrap(Box::new(LocalDisk::new(file)));
         Ok(Self::new(path, disk, old_bytes, Some(old_bytes), Ending::InPlace))
@@ -407,12 +395,6 @@ fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &
     sync_directory(directory_of(target)).map_err(|error| not_durable(path, error))
 }
 
-/// The error for a path without a file name.
-#[cold]
-fn no_file(path: &Path) -> Error {
-    Error::new(ErrorKind::NotSupported, "create", path.display(), "the path has no file name")
-}
-
 /// Adds the name of the file with the last checkpoint to an error of a commit.
 #[cold]
 fn kept_aside(error: Error, kept: Option<&Path>) -> Error {
@@ -434,85 +416,6 @@ fn lost(path: &Path, error: io::Error) -> Error {
 fn not_durable(path: &Path, error: io::Error) -> Error {
     let reason = "the new content is visible but may not survive a power failure";
     Error::new(error.kind().into(), "make durable", path.display(), reason).with_source(error)
-}
-
-/// Makes a new name in a directory durable, if the system supports it.
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    match File::open(directory).and_then(|directory| directory.sync_all()) {
-        Err(error) => match error.kind() {
-            // Some network file systems do not support it, and a directory may be writable but not readable.
-            io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => Ok(()),
-            _ => Err(error),
-        },
-        ok => ok,
-    }
-}
-
-/// Opens a file for writing and locks it.
-fn open_locked(target: &Path, readable: bool, action: &'static str, path: &Path) -> Result<File> {
-    let failed = |error: io::Error| Error::from_io(action, path.display(), error);
-    for _ in 0..OPEN_ATTEMPTS {
-        let file = File::options().read(readable).write(true).open(target).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let reason = "it is being written by another writer";
-                return Err(Error::new(ErrorKind::Busy, action, path.display(), reason));
-            }
-            Err(TryLockError::Error(error)) if has_no_locks(&error) => {}
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
-        // The previous owner of the lock may have replaced the file.
-        if is_at(&file, target).map_err(failed)? {
-            return Ok(file);
-        }
-    }
-    Err(Error::new(ErrorKind::Busy, action, path.display(), "other writers keep replacing it"))
-}
-
-/// Whether a lock failed because the file system has no locks.
-fn has_no_locks(error: &io::Error) -> bool {
-    #[cfg(unix)]
-    if error.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error()) {
-        return true;
-    }
-    error.kind() == io::ErrorKind::Unsupported
-}
-
-/// Whether an open file is the one that has this name now.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let (opened, named) = (file.metadata()?, fs::metadata(path)?);
-    Ok((opened.dev(), opened.ino()) == (named.dev(), named.ino()))
-}
-
-/// On other systems an open file cannot be replaced.
-#[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> io::Result<bool> {
-    Ok(true)
-}
-
-/// Resolves a chain of symbolic links; the target need not exist.
-fn follow_links(mut path: PathBuf) -> PathBuf {
-    for _ in 0..MAX_LINKS {
-        match fs::read_link(&path) {
-            Ok(next) => path = directory_of(&path).join(next),
-            Err(_) => break,
-        }
-    }
-    path
-}
-
-/// The directory of a file, `.` without one.
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 /// Writes all slices, by as many calls as needed.

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
@@ -36,6 +37,8 @@ pub struct FileSource {
     file: Positioned,
     path: PathBuf,
     size_bytes: u64,
+    /// The time of its last change when it was opened; `None` if the system does not say it.
+    modified: Option<SystemTime>,
 }
 
 impl FileSource {
@@ -50,8 +53,9 @@ impl FileSource {
         // Checked before opening, because opening a pipe blocks until its other end is open.
         check_regular(&fs::metadata(path).map_err(failed)?, "open", path)?;
         let file = File::open(path).map_err(failed)?;
-        let size_bytes = file.metadata().map_err(failed)?.len();
-        Ok(Self { file: Positioned::new(file), path: path.to_owned(), size_bytes })
+        let metadata = file.metadata().map_err(failed)?;
+        let (size_bytes, modified) = (metadata.len(), metadata.modified().ok());
+        Ok(Self { file: Positioned::new(file), path: path.to_owned(), size_bytes, modified })
     }
 }
 
@@ -95,6 +99,11 @@ impl ByteSource for FileSource {
 
     fn hints(&self) -> Hints {
         LOCAL_HINTS
+    }
+
+    fn version(&self) -> Option<String> {
+        let since = self.modified?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(format!("{} {}", self.size_bytes, since.as_nanos()))
     }
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
@@ -160,6 +169,17 @@ mod tests {
         fs::write(&path, [2; 20]).unwrap();
         assert_eq!(source.size().unwrap(), 10);
         assert_eq!(source.read_range(5..15).unwrap_err().kind(), ErrorKind::OutOfRange);
+    }
+
+    #[test]
+    fn a_file_that_is_written_has_another_version() {
+        let (_directory, path) = file_with(&[1; 10]);
+        let version = || FileSource::open(&path).unwrap().version().unwrap();
+        let before = version();
+        assert_eq!(version(), before);
+        let later = SystemTime::now() + std::time::Duration::from_nanos(100);
+        File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+        assert_ne!(version(), before);
     }
 
     #[test]

@@ -45,15 +45,6 @@ impl RemoteSource {
         Ok(Self { object, name, limits, identity, kept, traffic })
     }
 
-    /// The version that was opened, for keys of caches; `None` if the server does not say it.
-    pub(crate) fn version(&self) -> Option<String> {
-        // Two objects at one path that differ in the query string may have the same size and time.
-        let is_ambiguous = matches!(&*self.object, Object::Http(object) if object.has_query());
-        let modified = self.identity.modified.as_deref().filter(|_| !is_ambiguous);
-        let version = self.identity.strong_etag().or(modified)?;
-        Some(format!("{} {version}", self.identity.size))
-    }
-
     /// The bytes of a range, if they were read when the object was opened.
     fn kept(&self, range: &Range<u64>) -> Option<Bytes> {
         self.kept.iter().find_map(|(start, bytes)| {
@@ -134,6 +125,14 @@ impl ByteSource for RemoteSource {
 
     fn traffic(&self) -> Option<Arc<Traffic>> {
         Some(Arc::clone(&self.traffic))
+    }
+
+    fn version(&self) -> Option<String> {
+        // Two objects at one path that differ in the query string may have the same size and time.
+        let is_ambiguous = matches!(&*self.object, Object::Http(object) if object.has_query());
+        let modified = self.identity.modified.as_deref().filter(|_| !is_ambiguous);
+        let version = self.identity.strong_etag().or(modified)?;
+        Some(format!("{} {version}", self.identity.size))
     }
 
     /// Ranges larger than [`Hints::max_request_bytes`] are read by several requests.

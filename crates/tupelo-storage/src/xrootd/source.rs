@@ -79,11 +79,6 @@ impl XrootdSource {
         Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session), traffic }), identity })
     }
 
-    /// The version that was opened, for keys of caches.
-    pub(crate) fn version(&self) -> String {
-        format!("{} {}", self.identity.size_bytes, self.identity.modified)
-    }
-
     /// Reads consecutive and separate ranges, none of them empty, within the size of the file.
     fn fetch(&self, action: String, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
@@ -285,6 +280,10 @@ impl ByteSource for XrootdSource {
 
     fn traffic(&self) -> Option<Arc<Traffic>> {
         Some(Arc::clone(&self.inner.traffic))
+    }
+
+    fn version(&self) -> Option<String> {
+        Some(format!("{} {}", self.identity.size_bytes, self.identity.modified))
     }
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
