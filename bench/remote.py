@@ -420,8 +420,8 @@ def limit(port: int) -> None:
 NOTES = """
 The proxy delays answers; it does not limit the bandwidth of a connection, of which it passes 0.5 GB/s or more. Requests
 and bytes are those that the server noted in one call (XRootD: without the set-up of connections and without closing,
-for which nobody waits; versitygw notes no bytes). *First* is the first remote call of a process, which opens
-connections; *again* the median of its later calls, with files opened anew. Local files are in the page cache."""
+which does not delay the caller; versitygw notes no bytes). *First* is the first remote call of a process, which opens
+connections; *again* the median of its later calls, with files opened again. Local files are in the page cache."""
 
 
 def text(bench: Bench) -> str:

@@ -6,8 +6,9 @@
 mod background;
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -162,6 +163,59 @@ pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) 
     done.ok_or_else(thread_failed)?.into_iter().collect()
 }
 
+/// As [`map`], on as many threads of their own, for tasks that wait for servers most of the time. After an error no task
+/// is begun.
+pub(crate) fn map_waiting<T: Send, R: Send>(
+    tasks: Vec<T>,
+    threads: usize,
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let flag = Scope::current().map(|scope| scope.flag());
+    let count = tasks.len();
+    let (tasks, failed) = (Mutex::new(tasks.into_iter().enumerate()), AtomicBool::new(false));
+    let results: Mutex<Vec<Option<Result<R>>>> = Mutex::new((0..count).map(|_| None).collect());
+    let run = || {
+        while !failed.load(Ordering::Relaxed)
+            && let Some((index, task)) = lock(&tasks).next()
+        {
+            let result = check().and_then(|()| work(task));
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            lock(&results)[index] = Some(result);
+        }
+    };
+    thread::scope(|scope| {
+        let (sender, finished) = mpsc::channel::<()>();
+        let begin = |_: usize| {
+            let (flag, sender, run) = (flag.clone(), sender.clone(), &run);
+            let work = move || {
+                with_flag(flag, run);
+                drop(sender);
+            };
+            thread::Builder::new().name("tupelo-wait".to_owned()).spawn_scoped(scope, work).ok()
+        };
+        let begun: Vec<_> = (0..threads.min(count)).filter_map(begin).collect();
+        drop(sender);
+        if begun.is_empty() {
+            // The system cannot create threads.
+            return run();
+        }
+        // Polls for cancellation, which ends the requests of the threads.
+        let _ = wait(&finished);
+        // Those that panicked have no result.
+        begun.into_iter().for_each(|thread| drop(thread.join()));
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match results.into_iter().flatten().collect::<Result<Vec<R>>>()? {
+        all if all.len() == count => Ok(all),
+        // A thread panicked.
+        _ => Err(thread_failed()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Why [`wait`] gave nothing.
 #[cold]
 fn thread_failed() -> Error {
@@ -217,7 +271,7 @@ impl<T> Spawned<T> {
 mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::time::{Duration, Instant};
 
     use super::*;
@@ -317,6 +371,31 @@ mod tests {
         assert_ne!(cancellable(|| false, nested).unwrap(), me);
         let sum = || run_detached(u64::MAX, || map((0..100).collect(), u64::MAX, |n: u64| Ok(n * n)));
         assert_eq!(cancellable(|| false, sum).unwrap(), (0..100).map(|n| n * n).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn waiting_tasks_run_at_the_same_time_and_in_order() {
+        let barrier = std::sync::Barrier::new(3);
+        let meet = |task: usize| {
+            barrier.wait();
+            Ok(task)
+        };
+        assert_eq!(map_waiting((0..6).collect(), 3, meet).unwrap(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(map_waiting(Vec::new(), 3, meet).unwrap(), [0; 0]);
+        let begun = AtomicUsize::new(0);
+        let fail = |task: usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if task == 1 { Err(Error::limit("on purpose")) } else { Ok(task) }
+        };
+        assert!(map_waiting((0..1000).collect(), 1, fail).unwrap_err().to_string().contains("on purpose"));
+        assert_eq!(begun.into_inner(), 2);
+        let slow = |task: usize| {
+            thread::sleep(Duration::from_millis(5));
+            check().map(|()| task)
+        };
+        let error = cancellable(|| true, || map_waiting((0..10_000).collect(), 2, slow)).unwrap_err();
+        assert!(error.kind() == ErrorKind::Cancelled, "{error}");
+        assert!(map_waiting(vec![1], 1, |_| -> Result<()> { panic!("on purpose") }).is_err());
     }
 
     /// A panic on another thread does not block the caller.

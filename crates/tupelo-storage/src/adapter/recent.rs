@@ -71,6 +71,10 @@ impl<S: ByteSource> ByteSource for RecentSource<S> {
         self.inner.hints()
     }
 
+    fn version(&self) -> Option<String> {
+        self.inner.version()
+    }
+
     fn traffic(&self) -> Option<Arc<Traffic>> {
         self.inner.traffic()
     }

@@ -49,7 +49,12 @@ pub(super) struct Needed<'r> {
 }
 
 impl<'n> DecodedFields<'n> {
-    pub(super) fn new(source: &'n dyn EntrySource, segments: Vec<Segment>, shares: Option<u64>, is_shared: bool) -> Self {
+    pub(super) fn new(
+        source: &'n dyn EntrySource,
+        segments: Vec<Segment>,
+        shares: Option<u64>,
+        is_shared: bool,
+    ) -> Self {
         let (fields, aliases) = (HashMap::new(), HashMap::new());
         Self { source, segments, wanted: None, shares, is_shared, fields, aliases }
     }

@@ -10,6 +10,7 @@ mod file;
 mod location;
 mod ntuple;
 mod objects;
+mod parts;
 mod read;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use crate::evolution::{Selection, binary_type};
 use crate::expression::Expression;
 use crate::plan::Segment;
 use crate::schema::{Field, Schema, with_data_type};
-use crate::{Error, ErrorKind, Result, plan, pool};
+use crate::{Error, Result, plan};
 
 /// Default memory of a batch in bytes: 8 MiB.
 pub const DEFAULT_BATCH_BYTES: u64 = 8 << 20;
@@ -30,8 +30,6 @@ const NEAR_BYTES: u64 = 16 << 10;
 const NEAR_ENTRIES: u64 = 64;
 /// Single entries and the entries between them are decoded in parts of about this many bytes in memory.
 const TAKEN_BYTES: u64 = 64 << 20;
-/// What is not near is read in parts of about this many bytes in memory: while one part is decoded, others are fetched.
-const PART_BYTES: u64 = 64 << 20;
 
 /// Which fields and entries to read, and how.
 #[derive(Debug, Clone)]
@@ -425,51 +423,14 @@ impl Read {
     /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let to_batch = || {
-            if !self.source.is_near()
-                && let Some(batch) = self.decode_in_parts()?
-            {
+            // A cut is decided by few fields, which are read at once.
+            let is_in_parts = !self.source.is_near() && self.cut.is_none() && !self.calls_back();
+            if is_in_parts && let Some(batch) = self.decode_in_parts()? {
                 return Ok(batch);
             }
             Ok(self.decode_columns(&self.entries, None)?.0)
         };
         to_batch().map_err(|e| self.context(e))
-    }
-
-    /// Everything chosen, read part by part on all threads. `None` where that is not possible, or of no use: a cut first
-    /// reads all of its fields, which are few.
-    fn decode_in_parts(&self) -> Result<Option<RecordBatch>> {
-        if self.cut.is_some() || self.calls_back() {
-            return Ok(None);
-        }
-        let parts = self.parts()?;
-        if parts.len() < 2 {
-            return Ok(None);
-        }
-        let shares = pool::threads() as u64;
-        let batches = pool::map(parts, u64::MAX, |part| Ok(self.decode_columns(&part, Some(shares))?.0));
-        let batches = match batches {
-            // A part may be much larger than was estimated by the first clusters.
-            Err(error) if error.kind() == ErrorKind::Limit => return Ok(None),
-            batches => batches?,
-        };
-        // Strings that are not UTF-8 in some part are bytes in all of them.
-        let is_same = batches.windows(2).all(|pair| pair[0].schema_ref() == pair[1].schema_ref());
-        if is_same { concatenate(batches).map(Some) } else { Ok(None) }
-    }
-
-    /// Consecutive whole clusters of about [`PART_BYTES`] together, limited to the chosen entries.
-    fn parts(&self) -> Result<Vec<Range<u64>>> {
-        let most = (PART_BYTES as f64 / self.bytes_per_entry()?.max(1.0)) as u64;
-        let mut parts: Vec<Range<u64>> = Vec::new();
-        for cluster in self.source.clusters(self.entries.clone(), usize::MAX)? {
-            let range = cluster.entry_range();
-            let (start, end) = (range.start.max(self.entries.start), range.end.min(self.entries.end));
-            match parts.last_mut().filter(|part| end - part.start <= most) {
-                Some(part) => part.end = end,
-                None => parts.push(start..end),
-            }
-        }
-        Ok(parts)
     }
 
     /// What an entry takes in memory on average while it is read, with what a cut looks at, in bytes, judged by the
@@ -618,23 +579,6 @@ fn parts(entries: &[u64], near: u64, most: u64) -> impl Iterator<Item = &[u64]> 
         rest = Some(others).filter(|others| !others.is_empty());
         Some(part)
     })
-}
-
-/// The batches after each other. Each column of them is freed as soon as it is copied.
-fn concatenate(batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-    let schema = batches[0].schema();
-    let rows = batches.iter().map(RecordBatch::num_rows).sum();
-    let bytes = batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
-    let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); schema.fields().len()];
-    for batch in batches {
-        columns.iter_mut().zip(batch.into_parts().1).for_each(|(column, array)| column.push(array));
-    }
-    let columns = pool::map(columns, bytes, |column| {
-        Ok(arrow_select::concat::concat(&column.iter().map(AsRef::as_ref).collect::<Vec<_>>())?)
-    })?;
-    // The number of rows must be set for batches without columns.
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
 /// The entries at these places of a batch.
