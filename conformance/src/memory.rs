@@ -64,7 +64,7 @@ impl ByteSource for Near {
     }
 
     fn hints(&self) -> Hints {
-        Hints { is_near: true, ..self.0.hints() }
+        Hints { reads_in_place: true, ..self.0.hints() }
     }
 
     fn read_range(&self, range: Range<u64>) -> tupelo_storage::Result<Bytes> {

@@ -87,8 +87,8 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-impl From<crate::json::Misfit> for Failure {
-    fn from(misfit: crate::json::Misfit) -> Self {
-        Self::new(misfit)
+impl From<crate::json::UnexpectedType> for Failure {
+    fn from(unexpected: crate::json::UnexpectedType) -> Self {
+        Self::new(unexpected)
     }
 }

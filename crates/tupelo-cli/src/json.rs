@@ -101,9 +101,9 @@ impl Text {
 
 /// An array whose type does not match its field; the engine does not return such arrays.
 #[derive(Debug)]
-pub(crate) struct Misfit(String);
+pub(crate) struct UnexpectedType(String);
 
-impl std::fmt::Display for Misfit {
+impl std::fmt::Display for UnexpectedType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
@@ -111,21 +111,21 @@ impl std::fmt::Display for Misfit {
 
 /// The entries of a batch.
 pub(crate) struct Entries<'a> {
-    columns: Vec<Values<'a>>,
+    columns: Vec<ColumnValues<'a>>,
     /// `{"first":`, then `,"second":` and so on.
     heads: Vec<Vec<u8>>,
 }
 
 impl<'a> Entries<'a> {
     /// The entries of a batch that was read with this schema.
-    pub(crate) fn new(schema: &Schema, batch: &'a RecordBatch) -> Result<Self, Misfit> {
+    pub(crate) fn new(schema: &Schema, batch: &'a RecordBatch) -> Result<Self, UnexpectedType> {
         let pairs = schema.fields.iter().zip(batch.columns());
-        let columns = pairs.map(|(field, array)| Values::new(field, array)).collect::<Result<_, _>>()?;
+        let columns = pairs.map(|(field, array)| ColumnValues::new(field, array)).collect::<Result<_, _>>()?;
         Ok(Self { columns, heads: heads(schema.fields.iter().map(|field| field.name.as_str())) })
     }
 
     /// The values of each top-level field.
-    pub(crate) fn columns(&self) -> &[Values<'a>] {
+    pub(crate) fn columns(&self) -> &[ColumnValues<'a>] {
         &self.columns
     }
 
@@ -147,7 +147,7 @@ fn heads<'n>(names: impl Iterator<Item = &'n str>) -> Vec<Vec<u8>> {
     names.enumerate().map(head).collect()
 }
 
-fn object(heads: &[Vec<u8>], members: &[Values<'_>], i: usize, out: &mut Text) {
+fn object(heads: &[Vec<u8>], members: &[ColumnValues<'_>], i: usize, out: &mut Text) {
     if heads.is_empty() {
         out.byte(b'{');
     }
@@ -159,7 +159,7 @@ fn object(heads: &[Vec<u8>], members: &[Values<'_>], i: usize, out: &mut Text) {
 }
 
 /// The values of a field, by type.
-pub(crate) enum Values<'a> {
+pub(crate) enum ColumnValues<'a> {
     Bool(&'a BooleanArray),
     Int8(&'a [i8]),
     Int16(&'a [i16]),
@@ -187,8 +187,8 @@ pub(crate) enum Values<'a> {
     Nullable(&'a NullBuffer, Box<Self>),
 }
 
-impl<'a> Values<'a> {
-    fn new(field: &Field, array: &'a dyn Array) -> Result<Self, Misfit> {
+impl<'a> ColumnValues<'a> {
+    fn new(field: &Field, array: &'a dyn Array) -> Result<Self, UnexpectedType> {
         let values = Self::without_nulls(field, array)?;
         match array.nulls() {
             Some(nulls) if nulls.null_count() > 0 => Ok(Self::Nullable(nulls, Box::new(values))),
@@ -196,29 +196,34 @@ impl<'a> Values<'a> {
         }
     }
 
-    fn without_nulls(field: &Field, array: &'a dyn Array) -> Result<Self, Misfit> {
-        let misfit = || {
-            Misfit(format!("unexpected type of field '{}' ({}): {}", field.name, field.type_name, array.data_type()))
+    fn without_nulls(field: &Field, array: &'a dyn Array) -> Result<Self, UnexpectedType> {
+        let unexpected = || {
+            UnexpectedType(format!(
+                "unexpected type of field '{}' ({}): {}",
+                field.name,
+                field.type_name,
+                array.data_type()
+            ))
         };
         let list = |item: &Field| {
-            let list = array.as_list_opt::<i64>().ok_or_else(misfit)?;
+            let list = array.as_list_opt::<i64>().ok_or_else(unexpected)?;
             let items = Self::new(item, list.values())?;
             Ok((list.value_offsets(), Box::new(items)))
         };
         Ok(match &field.kind {
-            Kind::Primitive(_) | Kind::Cardinality { .. } => Self::numbers(array).ok_or_else(misfit)?,
+            Kind::Primitive(_) | Kind::Cardinality { .. } => Self::numbers(array).ok_or_else(unexpected)?,
             Kind::String => match array.as_string_opt::<i64>() {
                 Some(strings) => Self::String(strings),
-                None => Self::AnyString(array.as_binary_opt::<i64>().ok_or_else(misfit)?),
+                None => Self::AnyString(array.as_binary_opt::<i64>().ok_or_else(unexpected)?),
             },
-            Kind::Streamer => Self::Bytes(array.as_binary_opt::<i64>().ok_or_else(misfit)?),
+            Kind::Streamer => Self::Bytes(array.as_binary_opt::<i64>().ok_or_else(unexpected)?),
             Kind::Bitset { .. } => {
-                let list = array.as_fixed_size_list_opt().ok_or_else(misfit)?;
-                let bits = list.values().as_boolean_opt().ok_or_else(misfit)?;
+                let list = array.as_fixed_size_list_opt().ok_or_else(unexpected)?;
+                let bits = list.values().as_boolean_opt().ok_or_else(unexpected)?;
                 Self::Bits(bits, list.value_length().unsigned_abs() as usize)
             }
             Kind::Array { item, .. } => {
-                let list = array.as_fixed_size_list_opt().ok_or_else(misfit)?;
+                let list = array.as_fixed_size_list_opt().ok_or_else(unexpected)?;
                 Self::FixedList(list.value_length().unsigned_abs() as usize, Box::new(Self::new(item, list.values())?))
             }
             Kind::Wrapper(item) => Self::without_nulls(item, array)?,
@@ -232,25 +237,25 @@ impl<'a> Values<'a> {
                 Self::List(ends, items)
             }
             Kind::Record(fields) => {
-                let members = Self::members(fields, array.as_struct_opt().ok_or_else(misfit)?)?;
+                let members = Self::members(fields, array.as_struct_opt().ok_or_else(unexpected)?)?;
                 Self::Object(heads(fields.iter().map(|field| field.name.as_str())), members)
             }
-            Kind::Tuple(fields) => Self::Tuple(Self::members(fields, array.as_struct_opt().ok_or_else(misfit)?)?),
+            Kind::Tuple(fields) => Self::Tuple(Self::members(fields, array.as_struct_opt().ok_or_else(unexpected)?)?),
             Kind::Variant(alternatives) => {
-                let union = array.as_union_opt().ok_or_else(misfit)?;
-                let DataType::Union(children, _) = array.data_type() else { return Err(misfit()) };
+                let union = array.as_union_opt().ok_or_else(unexpected)?;
+                let DataType::Union(children, _) = array.data_type() else { return Err(unexpected()) };
                 let known = |tag: i8| children.iter().any(|(id, _)| id == tag);
                 let alternative = |(tag, field): (i8, &Field)| match known(tag) {
                     true => Self::new(field, union.child(tag)),
-                    false => Err(misfit()),
+                    false => Err(unexpected()),
                 };
                 let values = (1..=i8::MAX).zip(alternatives).map(alternative).collect::<Result<_, _>>()?;
-                Self::Variant(union.type_ids(), union.offsets().ok_or_else(misfit)?, values)
+                Self::Variant(union.type_ids(), union.offsets().ok_or_else(unexpected)?, values)
             }
         })
     }
 
-    fn members(fields: &[Field], array: &'a StructArray) -> Result<Vec<Self>, Misfit> {
+    fn members(fields: &[Field], array: &'a StructArray) -> Result<Vec<Self>, UnexpectedType> {
         fields.iter().zip(array.columns()).map(|(field, column)| Self::new(field, column)).collect()
     }
 

@@ -21,7 +21,7 @@ pub struct Hints {
     pub concurrency: usize,
     /// Whether a read costs little more than copying its bytes, as from the page cache of this machine. Decoders then
     /// read by [`ByteSource::read_into`] when they need the bytes, without prefetching.
-    pub is_near: bool,
+    pub reads_in_place: bool,
 }
 
 /// Requests of one source to its server since it was opened, opening included. A request that is redirected counts once.
@@ -209,7 +209,7 @@ mod tests {
             Ok(100)
         }
         fn hints(&self) -> Hints {
-            Hints { gap_bytes: 0, max_request_bytes: 10, concurrency: 1, is_near: false }
+            Hints { gap_bytes: 0, max_request_bytes: 10, concurrency: 1, reads_in_place: false }
         }
         fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
             Ok(Bytes::from(vec![0; (range.end - range.start) as usize - 1]))

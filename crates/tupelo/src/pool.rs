@@ -174,9 +174,11 @@ pub(crate) fn map_waiting<T: Send, R: Send>(
     let count = tasks.len();
     let (tasks, failed) = (Mutex::new(tasks.into_iter().enumerate()), AtomicBool::new(false));
     let results: Mutex<Vec<Option<Result<R>>>> = Mutex::new((0..count).map(|_| None).collect());
+    // In the condition of the loop, the lock would be held while the task runs.
+    let next = || lock(&tasks).next();
     let run = || {
         while !failed.load(Ordering::Relaxed)
-            && let Some((index, task)) = lock(&tasks).next()
+            && let Some((index, task)) = next()
         {
             let result = check().and_then(|()| work(task));
             failed.fetch_or(result.is_err(), Ordering::Relaxed);

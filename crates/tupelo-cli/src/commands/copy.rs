@@ -10,7 +10,7 @@ use tupelo::writer::WriteProgress;
 use tupelo::{File, FileWriter};
 
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
-use super::target::{NtupleOptions, Onto, Target, summarise};
+use super::target::{Destination, NtupleOptions, Target, summarise};
 use super::{EntryRange, raw};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
@@ -123,16 +123,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     // All inputs are checked before anything is written.
     let jobs = jobs(args, &locations, to.object.as_deref(), console)?;
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
-        let mut onto = Vec::with_capacity(jobs.len());
+        let mut destination = Vec::with_capacity(jobs.len());
         for job in &jobs {
-            onto.push(args.target.onto(writer, &job.name)?);
-            if onto.last() == Some(&Onto::Existing) && is_own_target {
+            destination.push(args.target.destination(writer, &job.name)?);
+            if destination.last() == Some(&Destination::Existing) && is_own_target {
                 let itself = format!("{to} is also the input: an ntuple cannot be extended with itself");
                 return Err(Failure::usage(itself).with_hint("--as NAME writes a copy with another name"));
             }
         }
-        for (job, onto) in jobs.iter().zip(onto) {
-            let Some(written) = copy(job, onto, args, writer, interrupt, console)? else {
+        for (job, destination) in jobs.iter().zip(destination) {
+            let Some(written) = copy(job, destination, args, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
             };
             summarise(&job.name, &written, console);
@@ -226,7 +226,7 @@ fn chosen(mut job: Job, range: &EntryRange) -> Job {
 
 fn copy(
     job: &Job,
-    onto: Onto,
+    destination: Destination,
     args: &Args,
     file: &FileWriter,
     interrupt: &Interrupt,
@@ -241,9 +241,9 @@ fn copy(
         let read = args.condition.apply(read)?;
         let copier = match &mut copier {
             Some(copier) => copier,
-            none => none.insert(match onto {
-                Onto::New => Copier::create(&read, file, &job.name, args.ntuple.options())?,
-                Onto::Existing => Copier::extend(file, &job.name, args.ntuple.options())?,
+            none => none.insert(match destination {
+                Destination::New => Copier::create(&read, file, &job.name, args.ntuple.options())?,
+                Destination::Existing => Copier::extend(file, &job.name, args.ntuple.options())?,
             }),
         };
         let mut report = |done| {

@@ -75,7 +75,7 @@ pub(crate) struct Target {
 
 /// How an ntuple is added to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Onto {
+pub(crate) enum Destination {
     /// As a new ntuple or a newer cycle.
     New,
     /// Its entries are appended to the ntuple of that name.
@@ -180,11 +180,11 @@ impl Target {
     }
 
     /// How to add an ntuple. An existing ntuple is hidden only with `--new-cycle`.
-    pub(crate) fn onto(&self, file: &FileWriter, name: &str) -> Result<Onto, Failure> {
+    pub(crate) fn destination(&self, file: &FileWriter, name: &str) -> Result<Destination, Failure> {
         let objects = file.objects()?;
         let exists = objects.iter().any(|object| object.class_name == NTUPLE_CLASS && object.path == name);
         match (exists, self) {
-            (true, Self { extend: true, .. }) => Ok(Onto::Existing),
+            (true, Self { extend: true, .. }) => Ok(Destination::Existing),
             (true, Self { new_cycle: false, .. }) => {
                 let exists = Failure::usage(format_args!("the file already has an ntuple '{name}'"));
                 Err(exists.with_hint(
@@ -192,7 +192,7 @@ impl Target {
                      hides it",
                 ))
             }
-            _ => Ok(Onto::New),
+            _ => Ok(Destination::New),
         }
     }
 }

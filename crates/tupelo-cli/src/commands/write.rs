@@ -7,7 +7,7 @@ use arrow_schema::Schema as ArrowSchema;
 use tupelo::Storage;
 use tupelo::schema::Schema;
 
-use super::target::{NtupleOptions, Onto, Target, summarise};
+use super::target::{Destination, NtupleOptions, Target, summarise};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
@@ -51,9 +51,9 @@ pub(crate) fn run(events: &impl Events, console: &Console) -> Result<(), Failure
     let mut progress = console.progress(name, events.entries(), "events");
     let mut written = None;
     target.write(&to, &Inputs::default(), &Storage::default(), |file, interrupt| {
-        let mut ntuple = match target.onto(file, name)? {
-            Onto::New => file.ntuple(name, &Schema::from_arrow(&events.schema())?, options.options())?,
-            Onto::Existing => file.append(name, options.options())?,
+        let mut ntuple = match target.destination(file, name)? {
+            Destination::New => file.ntuple(name, &Schema::from_arrow(&events.schema())?, options.options())?,
+            Destination::Existing => file.append(name, options.options())?,
         };
         for batch in events.batches() {
             ntuple.write(&batch)?;

@@ -13,7 +13,7 @@ use tupelo::schema::Schema;
 use super::{Place, command, tupelo};
 
 /// Time limit for the end of an interrupted command; many tests share few cores.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Ten entries in `Events`, with metadata, and attributes of the ranges 0–3, 3–8, 8–10, an empty one, and one past the
 /// end.
@@ -142,7 +142,7 @@ fn writing(place: &Place, arguments: &[&str]) -> (Running, PathBuf) {
         match new {
             Some(path) if grown(&path) => return (running, path),
             None if known.iter().any(|path| grown(path)) => return (running, known[0].clone()),
-            _ => assert!(began.elapsed() < PATIENCE, "nothing was written"),
+            _ => assert!(began.elapsed() < TIMEOUT, "nothing was written"),
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -155,7 +155,7 @@ fn stop(mut running: Running, signal: &str) -> (Option<i32>, String) {
     let sent = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(sent.expect("kill").success());
     let output = child.wait_with_output().expect("its end");
-    assert!(began.elapsed() < PATIENCE, "it went on for {:?}", began.elapsed());
+    assert!(began.elapsed() < TIMEOUT, "it went on for {:?}", began.elapsed());
     (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
 }
 

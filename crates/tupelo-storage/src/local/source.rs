@@ -25,7 +25,7 @@ pub const LOCAL_HINTS: Hints = Hints {
     gap_bytes: LOCAL_GAP_BYTES,
     max_request_bytes: LOCAL_MAX_REQUEST_BYTES,
     concurrency: LOCAL_CONCURRENCY,
-    is_near: true,
+    reads_in_place: true,
 };
 
 /// A local file as a source.

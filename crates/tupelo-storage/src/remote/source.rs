@@ -20,7 +20,7 @@ pub const HEAD_BYTES: u64 = 16 << 10;
 pub const TAIL_BYTES: u64 = 64 << 10;
 /// Hints for remote objects. A request costs as much time as a few hundred KiB.
 pub const REMOTE_HINTS: Hints =
-    Hints { gap_bytes: 512 << 10, max_request_bytes: 16 << 20, concurrency: 16, is_near: false };
+    Hints { gap_bytes: 512 << 10, max_request_bytes: 16 << 20, concurrency: 16, reads_in_place: false };
 
 /// A remote object as a source.
 ///
@@ -205,7 +205,7 @@ async fn open(
 }
 
 /// A part of an object.
-struct Fetched {
+struct FetchedPart {
     identity: Identity,
     start: u64,
     bytes: BytesMut,
@@ -220,14 +220,14 @@ async fn fetch(
     part: Part,
     pinned: Option<&Identity>,
     buffer: BytesMut,
-) -> std::result::Result<Fetched, Failure> {
+) -> std::result::Result<FetchedPart, Failure> {
     let mut transfer = Transfer { part, version: pinned.cloned(), is_open: pinned.is_none(), start: 0, buffer };
     loop {
         let before = transfer.buffer.len();
         let attempt = attempts.run(transfer.attempt(object, limits)).await;
         attempts.add_bytes((transfer.buffer.len() - before) as u64);
         match attempt {
-            Ok(identity) => return Ok(Fetched { identity, start: transfer.start, bytes: transfer.buffer }),
+            Ok(identity) => return Ok(FetchedPart { identity, start: transfer.start, bytes: transfer.buffer }),
             Err(failure) => attempts.again(failure, transfer.buffer.len() > before).await?,
         }
     }

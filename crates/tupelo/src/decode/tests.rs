@@ -85,7 +85,7 @@ impl PageStore for Objects {
     }
 
     fn hints(&self) -> Hints {
-        Hints { is_near: false, ..self.file.hints() }
+        Hints { reads_in_place: false, ..self.file.hints() }
     }
 
     fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {

@@ -156,9 +156,9 @@ mod tests {
         ReadPlan { columns, fields: (0..fields.len()).map(|index| index..index + 1).collect(), stored_bytes: 0 }
     }
 
-    fn groups(pages: &[&[u32]], is_near: bool, max_bytes: u64) -> Vec<(Range<usize>, Vec<u32>)> {
+    fn groups(pages: &[&[u32]], reads_in_place: bool, max_bytes: u64) -> Vec<(Range<usize>, Vec<u32>)> {
         let fields = vec![Field::new("x", "", Kind::Primitive(Primitive::Float)); pages.len()];
-        let groups = plan(&fields, pages).groups(|_| !is_near, max_bytes);
+        let groups = plan(&fields, pages).groups(|_| !reads_in_place, max_bytes);
         let numbers = |group: FetchGroup| group.pages.iter().map(|(id, _)| id.page).collect();
         groups.into_iter().map(|group| (group.fields.clone(), numbers(group))).collect()
     }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn requests_are_merged_within_a_blob() {
-        let hints = Hints { gap_bytes: 10, max_request_bytes: 1000, concurrency: 1, is_near: false };
+        let hints = Hints { gap_bytes: 10, max_request_bytes: 1000, concurrency: 1, reads_in_place: false };
         assert_eq!(requests(hints, &[]), 0);
         assert_eq!(requests(hints, &[range(0, 110, 200), range(0, 0, 100), range(0, 300, 400)]), 2);
         assert_eq!(requests(hints, &[range(0, 0, 100), range(1, 100, 200), range(1, 200, 300)]), 2);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use arrow_array::ArrayRef;
+use tupelo_storage::Hints;
 
 use super::explain::{Explanation, explain};
 use super::ntuple::Ntuple;
@@ -30,8 +31,8 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// Number of entries.
     fn entries(&self) -> u64;
 
-    /// Whether reading costs little more than copying the bytes; see [`Hints::is_near`](tupelo_storage::Hints).
-    fn is_near(&self) -> bool;
+    /// What the storage is good at.
+    fn hints(&self) -> Hints;
 
     /// The first clusters that hold entries of a range, at most `most`, in order.
     fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>>;
@@ -82,8 +83,8 @@ impl EntrySource for Ntuple {
         self.entries()
     }
 
-    fn is_near(&self) -> bool {
-        self.source().store().hints().is_near
+    fn hints(&self) -> Hints {
+        self.source().store().hints()
     }
 
     fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {

@@ -33,7 +33,9 @@ impl Read {
 
     /// Consecutive whole clusters of about [`PART_BYTES`] in memory together, limited to the chosen entries.
     fn parts(&self) -> Result<Vec<Range<u64>>> {
-        let most = (PART_BYTES as f64 / self.bytes_per_entry()?.max(1.0)) as u64;
+        // Damaged page lists are reported when the entries are read.
+        let Ok(bytes_per_entry) = self.bytes_per_entry() else { return Ok(Vec::new()) };
+        let most = (PART_BYTES as f64 / bytes_per_entry.max(1.0)) as u64;
         let mut parts: Vec<Range<u64>> = Vec::new();
         let chosen = self.range();
         for cluster in self.source().clusters(chosen.clone(), usize::MAX)? {

@@ -423,8 +423,10 @@ impl Read {
     /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let to_batch = || {
+            let hints = self.source.hints();
+            let is_remote = !hints.reads_in_place && hints.concurrency > 1;
             // A cut is decided by few fields, which are read at once.
-            let is_in_parts = !self.source.is_near() && self.cut.is_none() && !self.calls_back();
+            let is_in_parts = is_remote && self.cut.is_none() && !self.calls_back();
             if is_in_parts && let Some(batch) = self.decode_in_parts()? {
                 return Ok(batch);
             }

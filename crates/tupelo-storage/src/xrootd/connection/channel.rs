@@ -31,7 +31,7 @@ const MAX_POSTPONE: Duration = Duration::from_secs(86_400);
 const MAX_PENDING: usize = 8192;
 
 /// The other end of a connection, for reading and for writing.
-pub(in crate::xrootd) type Ends = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+pub(in crate::xrootd) type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 /// Where the response to a request goes, and how large it may be.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub(in crate::xrootd) struct Channel {
     outgoing: mpsc::Sender<Vec<u8>>,
     tasks: [AbortHandle; 2],
     /// Maximum silence.
-    patience: Duration,
+    stall_timeout: Duration,
     /// The process that made it. In a child, nothing sends.
     process: u32,
 }
@@ -109,7 +109,7 @@ impl fmt::Debug for Channel {
 
 impl Channel {
     /// Starts the tasks of a connection that is ready for requests.
-    pub(in crate::xrootd) fn new((reader, writer): Ends, patience: Duration) -> Self {
+    pub(in crate::xrootd) fn new((reader, writer): Streams, stall_timeout: Duration) -> Self {
         let state = State { pending: HashMap::new(), next: 0, failure: None };
         let (outgoing, requests) = mpsc::channel(QUEUED_REQUESTS);
         let (posted, unawaited) = mpsc::unbounded_channel();
@@ -121,7 +121,7 @@ impl Channel {
             shared,
             outgoing,
             tasks: [reading.abort_handle(), writing.abort_handle()],
-            patience,
+            stall_timeout,
             process: std::process::id(),
         }
     }
@@ -143,12 +143,12 @@ impl Channel {
         };
         tokio::pin!(exchange);
         loop {
-            let until = self.shared.heard().max(sent) + self.patience;
+            let until = self.shared.heard().max(sent) + self.stall_timeout;
             if let Ok(reply) = timeout_at(until, &mut exchange).await {
                 return reply;
             }
-            if self.shared.heard().max(sent) + self.patience <= Instant::now() {
-                let reason = format!("the server did not answer for {:?}", self.patience);
+            if self.shared.heard().max(sent) + self.stall_timeout <= Instant::now() {
+                let reason = format!("the server did not answer for {:?}", self.stall_timeout);
                 let failure = Failure::transient(ErrorKind::Timeout, reason);
                 self.shared.fail(&failure);
                 return Err(failure);

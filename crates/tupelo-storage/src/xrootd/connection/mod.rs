@@ -22,7 +22,7 @@ use super::url::Server;
 use crate::error::ErrorKind;
 use crate::net::{Failure, Options, authorities};
 use auth::{Identity, user_name};
-use channel::{Channel, Ends};
+use channel::{Channel, Streams};
 
 /// Where grid sites keep the certificates of their authorities, unless `X509_CERT_DIR` names another folder.
 const GRID_CERTIFICATES: &str = "/etc/grid-security/certificates";
@@ -92,7 +92,7 @@ impl Connection {
                 "the server has no TLS, which the URL or the token demands",
             ));
         }
-        let ends: Ends = if is_encrypted {
+        let streams: Streams = if is_encrypted {
             let config = tls_config(options)?;
             let name = ServerName::try_from(server.host.clone())
                 .map_err(|_| Failure::lasting(ErrorKind::Denied, "no certificate can have this host name"))?;
@@ -109,7 +109,7 @@ impl Connection {
             (Box::new(reader), Box::new(writer))
         };
         let connection = Self {
-            channel: Channel::new(ends, options.limits().stall),
+            channel: Channel::new(streams, options.limits().stall),
             server: server.clone(),
             is_encrypted,
             has_pages: info.flags & flags::PAGES != 0,
