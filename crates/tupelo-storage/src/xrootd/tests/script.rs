@@ -630,13 +630,13 @@ fn requests_are_few() {
     let fake = Fake::start(move |peer| peer.serve(WITH_PAGES, &content));
     let source = open(&fake.url(), &Options::default()).unwrap();
     assert_eq!((fake.count(code::OPEN), fake.count(code::QUERY)), (1, 1));
-    // 75 pages, too far apart to be merged: 8 MiB in each vector.
+    // 75 pages, too far apart to be merged: 16 MiB in each vector.
     let ranges: Vec<_> = (0..75).map(|i| i * 480_000..i * 480_000 + 300_000).collect();
     source.read_ranges(&ranges).unwrap();
-    assert_eq!(fake.count(code::READV), 3);
+    assert_eq!(fake.count(code::READV), 2);
     assert_eq!(fake.count(code::PGREAD), 0);
-    // A range that is larger than a chunk: parts of 8 MiB.
+    // A range that is larger than a chunk: parts of 16 MiB.
     source.read_range(0..35 << 20).unwrap();
-    assert_eq!(fake.count(code::PGREAD), 5);
+    assert_eq!(fake.count(code::PGREAD), 3);
     assert_eq!(fake.count(code::LOGIN), 1);
 }
