@@ -323,7 +323,7 @@ def read_link(bench: Bench, row: Row) -> None:
     bench.add(row, LOCAL, local)
     if local is None:
         return
-    with own_network(), bench.http(link=True) as store:
+    with network_namespace(), bench.http(link=True) as store:
         outcome = bench.call(row, "read", "Tupelo", store, names, **more)
         size = bench.file("large").stat().st_size
         get = {"bytes": min(size, local.stored_bytes), "repeat": more["repeat"]}
@@ -387,17 +387,17 @@ class NotMeasuredError(Exception):
 
 
 @contextlib.contextmanager
-def own_network() -> Iterator[None]:
-    """A network of this process and of those that it starts, so that its loopback device may be slow.
+def network_namespace() -> Iterator[None]:
+    """A network namespace for this process and those that it starts, whose loopback device can be slow.
 
     The proxy could limit the bandwidth of each connection, but not of all connections together.
     """
     if sys.platform != "linux" or os.getuid() != 0:
-        raise NotMeasuredError("it needs a network of its own, for which it must be root on Linux")
+        raise NotMeasuredError("it needs a network namespace, which requires root on Linux")
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/self/ns/net") as before:
         if libc.unshare(CLONE_NEWNET) != 0:
-            raise NotMeasuredError(f"there is no network of its own: {os.strerror(ctypes.get_errno())}")
+            raise NotMeasuredError(f"cannot create a network namespace: {os.strerror(ctypes.get_errno())}")
         try:
             subprocess.run([servers.program("ip"), "link", "set", "lo", "up"], check=True)
             yield
@@ -406,7 +406,7 @@ def own_network() -> Iterator[None]:
 
 
 def limit(port: int) -> None:
-    """Limits what comes from a port of the own network to that of the link."""
+    """Limits the traffic from a port of the network namespace to the rate of the link."""
     rate = ["rate", f"{8 * LINK_BYTES}bit", "burst", "128k", "quantum", "65536"]
     match = ["protocol", "ip", "u32", "match", "ip", "sport", str(port), "0xffff", "flowid", "1:1"]
     for what, *how in (
