@@ -134,6 +134,25 @@ pub(crate) fn plan_requests<S: ByteSource + ?Sized>(source: &S, ranges: &[Range<
     Ok(range::coalesce(ranges, hints.gap_bytes, hints.max_request_bytes))
 }
 
+/// Reads ranges of which some are known: `found` gives what is known of each, and `fetch` the bytes of the requests for
+/// the others, merged.
+pub(crate) fn read_missing<S: ByteSource + ?Sized>(
+    source: &S,
+    ranges: &[Range<u64>],
+    found: impl FnOnce() -> Vec<Option<Bytes>>,
+    fetch: impl FnOnce(&[Range<u64>]) -> Result<Vec<Bytes>>,
+) -> Result<Vec<Bytes>> {
+    let size = source.size()?;
+    for range in ranges {
+        checked_len(range, source, size)?;
+    }
+    let found = found();
+    let missing = ranges.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(range, _)| range.clone());
+    let plan = plan_requests(source, &missing.collect::<Vec<_>>())?;
+    let mut fetched = plan.cut(&fetch(plan.requests())?).into_iter();
+    Ok(found.into_iter().map(|found| found.or_else(|| fetched.next()).unwrap_or_default()).collect())
+}
+
 /// Checks that the back end returned as many bytes as requested.
 fn exact<S: ByteSource + ?Sized>(source: &S, request: &Range<u64>, answer: Bytes) -> Result<Bytes> {
     if answer.len() as u64 == request.end - request.start {

@@ -1,6 +1,5 @@
 //! `tupelo copy --raw`: copies the bytes of one file.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -9,6 +8,7 @@ use std::thread;
 use tupelo::reader::Location;
 use tupelo::storage::adapter::MeteredSource;
 use tupelo::storage::cancel::cancellable;
+use tupelo::storage::range::split;
 use tupelo::storage::{self, ByteSink, ByteSource, ErrorKind, PartialFile, Storage, local_path};
 
 use super::target::Target;
@@ -87,7 +87,7 @@ fn copy(
     interrupt: &Interrupt,
     progress: &mut Progress,
 ) -> storage::Result<()> {
-    let size = source.size()?;
+    let (size, request_bytes) = (source.size()?, source.hints().max_request_bytes);
     let mut kept = sink.position();
     thread::scope(|scope| {
         let (sender, windows) = sync_channel(0);
@@ -98,7 +98,7 @@ fn copy(
                 || {
                     while at < size {
                         let end = size.min(at.saturating_add(WINDOW_BYTES));
-                        let window = source.read_ranges(&requests(source, at..end));
+                        let window = source.read_ranges(&split(at..end, request_bytes).collect::<Vec<_>>());
                         let failed = window.is_err();
                         if sender.send(window).is_err() || failed {
                             break;
@@ -122,13 +122,6 @@ fn copy(
         }
         Ok(())
     })
-}
-
-/// Divides a range into requests as large as the back end wants them.
-fn requests(source: &dyn ByteSource, range: Range<u64>) -> Vec<Range<u64>> {
-    let step = usize::try_from(source.hints().max_request_bytes).unwrap_or(usize::MAX).max(1);
-    let end = |start: u64| range.end.min(start.saturating_add(step as u64));
-    range.clone().step_by(step).map(|start| start..end(start)).collect()
 }
 
 /// Checks a local file once more: unlike a server, it does not say that bytes were overwritten while others were read.

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::local::{RangeDirectory, RangeFolder};
 use crate::net::Options;
 use crate::remote::open_source;
-use crate::source::{ByteSource, Hints, Traffic, checked_len, plan_requests};
+use crate::source::{ByteSource, Hints, Traffic, read_missing};
 use crate::xrootd::{self, is_xrootd};
 
 /// A directory with ranges of remote objects, which several processes may use at once. Clones share it.
@@ -113,21 +113,22 @@ impl<S: ByteSource> ByteSource for CachedSource<S> {
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let Some(folder) = &self.folder else { return self.inner.read_ranges(ranges) };
-        let size = self.size()?;
-        ranges.iter().try_for_each(|range| checked_len(range, self, size).map(drop))?;
-        let found = folder.find(ranges);
-        let missing = ranges.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(range, _)| range.clone());
-        let plan = plan_requests(self, &missing.collect::<Vec<_>>())?;
-        let answers = self.inner.read_ranges(plan.requests())?;
-        for (request, answer) in plan.requests().iter().zip(&answers) {
-            // A full disk only means that the next read fetches it again.
-            let _ = folder.keep(request.start, answer);
-        }
-        if !answers.is_empty() {
-            let _ = self.cache.directory.wrote(plan.request_bytes());
-        }
-        let mut fetched = plan.cut(&answers).into_iter();
-        Ok(found.into_iter().map(|found| found.or_else(|| fetched.next()).unwrap_or_default()).collect())
+        read_missing(
+            self,
+            ranges,
+            || folder.find(ranges),
+            |requests| {
+                let answers = self.inner.read_ranges(requests)?;
+                for (request, answer) in requests.iter().zip(&answers) {
+                    // A full disk only means that the next read fetches it again.
+                    let _ = folder.keep(request.start, answer);
+                }
+                if !answers.is_empty() {
+                    let _ = self.cache.directory.wrote(answers.iter().map(|answer| answer.len() as u64).sum());
+                }
+                Ok(answers)
+            },
+        )
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::source::{ByteSource, Hints, Traffic, checked_len, plan_requests};
+use crate::source::{ByteSource, Hints, Traffic, read_missing};
 
 /// A source that keeps the requests that it read last, for a task that reads the same bytes several times within a short
 /// while.
@@ -84,20 +84,17 @@ impl<S: ByteSource> ByteSource for RecentSource<S> {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let size = self.size()?;
-        ranges.iter().try_for_each(|range| checked_len(range, self, size).map(drop))?;
-        let found: Vec<Option<Bytes>> = {
+        let found = || {
             let recent = self.recent();
             ranges.iter().map(|range| recent.find(range)).collect()
         };
-        let missing = ranges.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(range, _)| range.clone());
-        let plan = plan_requests(self, &missing.collect::<Vec<_>>())?;
-        let answers = self.inner.read_ranges(plan.requests())?;
-        for (request, answer) in plan.requests().iter().zip(&answers) {
-            self.recent().keep(request.clone(), answer.clone(), self.max_bytes);
-        }
-        let mut fetched = plan.cut(&answers).into_iter();
-        Ok(found.into_iter().map(|found| found.or_else(|| fetched.next()).unwrap_or_default()).collect())
+        read_missing(self, ranges, found, |requests| {
+            let answers = self.inner.read_ranges(requests)?;
+            for (request, answer) in requests.iter().zip(&answers) {
+                self.recent().keep(request.clone(), answer.clone(), self.max_bytes);
+            }
+            Ok(answers)
+        })
     }
 }
 

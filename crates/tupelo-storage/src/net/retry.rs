@@ -85,6 +85,10 @@ impl Attempts {
         Self { traffic: Some(Arc::clone(traffic)), ..self }
     }
 
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Counts received bytes.
     pub(crate) fn add_bytes(&self, bytes: u64) {
         if let Some(traffic) = &self.traffic {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -12,7 +13,7 @@ use super::object::Object;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Attempts, Failure, Limits, run, unless_stalled};
 use crate::range;
-use crate::source::{ByteSource, Hints, Traffic, checked_len, plan_requests};
+use crate::source::{ByteSource, Hints, Traffic, checked_len, read_missing};
 
 /// Bytes at the start of an object that are read when it is opened: 16 KiB.
 pub const HEAD_BYTES: u64 = 16 << 10;
@@ -78,7 +79,7 @@ impl RemoteSource {
                 let (object, identity, attempts) = (&object, &identity, Attempts::new(&limits).counted_in(&traffic));
                 async move {
                     let part = Part::Range(Range::clone(&range));
-                    let fetched = fetch(object, &limits, attempts, part, Some(identity), buffer);
+                    let fetched = fetch(object, attempts, part, Some(identity), buffer);
                     fetched.await.map(|fetched| fetched.bytes).map_err(|failure| (range, failure))
                 }
             };
@@ -148,14 +149,8 @@ impl ByteSource for RemoteSource {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        for range in ranges {
-            checked_len(range, self, self.identity.size)?;
-        }
-        let kept: Vec<Option<Bytes>> = ranges.iter().map(|range| self.kept(range)).collect();
-        let missing = ranges.iter().zip(&kept).filter(|(_, kept)| kept.is_none()).map(|(range, _)| range.clone());
-        let plan = plan_requests(self, &missing.collect::<Vec<_>>())?;
-        let mut fetched = plan.cut(&self.fetch(plan.requests())?).into_iter();
-        Ok(kept.into_iter().map(|kept| kept.or_else(|| fetched.next()).unwrap_or_default()).collect())
+        let kept = || ranges.iter().map(|range| self.kept(range)).collect();
+        read_missing(self, ranges, kept, |requests| self.fetch(requests))
     }
 }
 
@@ -173,8 +168,8 @@ async fn open(
     with_head: bool,
 ) -> std::result::Result<(Identity, Vec<(u64, Bytes)>), Failure> {
     let attempts = || Attempts::new(&limits).counted_in(&traffic);
-    let first = |bytes| fetch(&object, &limits, attempts(), Part::Range(0..bytes), None, BytesMut::new());
-    let last = fetch(&object, &limits, attempts(), Part::Last(TAIL_BYTES), None, BytesMut::new());
+    let first = |bytes| fetch(&object, attempts(), Part::Range(0..bytes), None, BytesMut::new());
+    let last = fetch(&object, attempts(), Part::Last(TAIL_BYTES), None, BytesMut::new());
     let (tail, head) = if !object.has_last_part() {
         (None, Some(first(TAIL_BYTES).await))
     } else if with_head {
@@ -215,7 +210,6 @@ struct FetchedPart {
 /// reached.
 async fn fetch(
     object: &Object,
-    limits: &Limits,
     mut attempts: Attempts,
     part: Part,
     pinned: Option<&Identity>,
@@ -224,7 +218,7 @@ async fn fetch(
     let mut transfer = Transfer { part, version: pinned.cloned(), is_open: pinned.is_none(), start: 0, buffer };
     loop {
         let before = transfer.buffer.len();
-        let attempt = attempts.run(transfer.attempt(object, limits)).await;
+        let attempt = attempts.run(transfer.attempt(object, attempts.limits().stall)).await;
         attempts.add_bytes((transfer.buffer.len() - before) as u64);
         match attempt {
             Ok(identity) => return Ok(FetchedPart { identity, start: transfer.start, bytes: transfer.buffer }),
@@ -247,7 +241,7 @@ struct Transfer {
 
 impl Transfer {
     /// Requests what is missing and receives it.
-    async fn attempt(&mut self, object: &Object, limits: &Limits) -> std::result::Result<Identity, Failure> {
+    async fn attempt(&mut self, object: &Object, stall: Duration) -> std::result::Result<Identity, Failure> {
         let mut answer = object.get(&self.part, self.version.as_ref()).await.map_err(|failure| {
             // The range was within the version that was opened.
             let is_pinned = !self.is_open || self.version.is_some();
@@ -281,7 +275,7 @@ impl Transfer {
         let mut skip = wanted.start - announced.start;
         let mut missing = wanted.end - wanted.start;
         while missing > 0 {
-            let next = unless_stalled(limits.stall, answer.body.next()).await?;
+            let next = unless_stalled(stall, answer.body.next()).await?;
             let Some(chunk) = next else {
                 let reason = format!("the connection ended {missing} bytes too early");
                 return Err(Failure::transient(ErrorKind::Unavailable, reason));
