@@ -7,9 +7,9 @@ mod background;
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -38,7 +38,7 @@ struct State {
 /// [`cancellable`] calls, and fetches pages ahead from storage that is not read in place.
 /// Running work keeps the threads that it began with.
 pub fn set_threads(threads: usize) {
-    let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = lock(&POOL);
     *state = State { wanted: Some(threads), made: None };
 }
 
@@ -48,7 +48,7 @@ pub fn threads() -> usize {
 }
 
 fn pool() -> Option<Arc<ThreadPool>> {
-    let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = lock(&POOL);
     let process = std::process::id();
     if let Some((owner, pool)) = &state.made {
         if *owner == process {
@@ -163,6 +163,37 @@ pub(crate) fn map<T: Send, R: Send>(tasks: Vec<T>, bytes: u64, work: impl Fn(T) 
     done.ok_or_else(thread_failed)?.into_iter().collect()
 }
 
+/// A thread that waits for a server, with the flag of the thread that began it.
+pub(crate) struct Waiting<'s, T> {
+    thread: ScopedJoinHandle<'s, T>,
+    finished: Receiver<()>,
+}
+
+impl<'s, T: Send + 's> Waiting<'s, T> {
+    /// None if the system cannot create threads.
+    pub(crate) fn begin<'e>(
+        scope: &'s thread::Scope<'s, 'e>,
+        work: impl FnOnce() -> T + Send + 's,
+    ) -> Option<Waiting<'s, T>> {
+        let (sender, finished) = mpsc::channel();
+        let flag = Scope::current().map(|scope| scope.flag());
+        let work = move || {
+            // Dropped at the end, also of a panic, which wakes the receiver.
+            let _sender: Sender<()> = sender;
+            with_flag(flag, work)
+        };
+        let thread = thread::Builder::new().name("tupelo-fetch".to_owned()).spawn_scoped(scope, work).ok()?;
+        Some(Waiting { thread, finished })
+    }
+
+    /// The result; none if the thread panicked.
+    pub(crate) fn join(self) -> Option<T> {
+        // Polls for cancellation, which ends the requests of the thread.
+        let _ = wait(&self.finished);
+        self.thread.join().ok()
+    }
+}
+
 /// As [`map`], on as many threads of their own, for tasks that wait for servers most of the time. After an error no task
 /// is begun.
 pub(crate) fn map_waiting<T: Send, R: Send>(
@@ -170,7 +201,6 @@ pub(crate) fn map_waiting<T: Send, R: Send>(
     threads: usize,
     work: impl Fn(T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let flag = Scope::current().map(|scope| scope.flag());
     let count = tasks.len();
     let (tasks, failed) = (Mutex::new(tasks.into_iter().enumerate()), AtomicBool::new(false));
     let results: Mutex<Vec<Option<Result<R>>>> = Mutex::new((0..count).map(|_| None).collect());
@@ -186,25 +216,15 @@ pub(crate) fn map_waiting<T: Send, R: Send>(
         }
     };
     thread::scope(|scope| {
-        let (sender, finished) = mpsc::channel::<()>();
-        let begin = |_: usize| {
-            let (flag, sender, run) = (flag.clone(), sender.clone(), &run);
-            let work = move || {
-                with_flag(flag, run);
-                drop(sender);
-            };
-            thread::Builder::new().name("tupelo-wait".to_owned()).spawn_scoped(scope, work).ok()
-        };
-        let begun: Vec<_> = (0..threads.min(count)).filter_map(begin).collect();
-        drop(sender);
+        let begun: Vec<_> = (0..threads.min(count)).filter_map(|_| Waiting::begin(scope, &run)).collect();
         if begun.is_empty() {
             // The system cannot create threads.
             return run();
         }
-        // Polls for cancellation, which ends the requests of the threads.
-        let _ = wait(&finished);
-        // Those that panicked have no result.
-        begun.into_iter().for_each(|thread| drop(thread.join()));
+        for thread in begun {
+            // One that panicked has no result.
+            let _ = thread.join();
+        }
     });
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     match results.into_iter().flatten().collect::<Result<Vec<R>>>()? {

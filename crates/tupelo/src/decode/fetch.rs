@@ -1,15 +1,14 @@
 //! Pages that are fetched before they are decoded.
 
 use std::collections::HashMap;
-use std::sync::mpsc;
 use std::thread;
 
 use bytes::Bytes;
-use tupelo_storage::cancel::{Scope, with_flag};
 
+use crate::Result;
 use crate::plan::PageId;
+use crate::pool::Waiting;
 use crate::source::{BlobRange, PageStore, RequestMemory};
-use crate::{Result, pool};
 
 /// Fetches the pages of one reading request and keeps them until they are decoded. Pages that a store reads in place are
 /// not fetched: the decoding thread reads them.
@@ -81,21 +80,10 @@ impl<'m> Fetcher<'m> {
             if is_ahead {
                 let (store, ranges) = (self.store, &batch.ranges);
                 let (done, fetched) = thread::scope(|scope| {
-                    let (sender, finished) = mpsc::channel();
-                    let flag = Scope::current().map(|scope| scope.flag());
-                    let fetch = thread::Builder::new().name("tupelo-fetch".to_owned());
-                    let fetch = fetch.spawn_scoped(scope, move || {
-                        let fetched = with_flag(flag, || store.fetch(ranges));
-                        // The receiver may be gone.
-                        let _ = sender.send(());
-                        fetched
-                    });
+                    let fetching = Waiting::begin(scope, || store.fetch(ranges));
                     let done = work(self, task);
-                    // Polls for cancellation, which ends the requests of the thread.
-                    let _ = pool::wait(&finished);
                     // Without a thread, or where it panicked, the pages are fetched now.
-                    let fetched = fetch.ok().and_then(|fetch| fetch.join().ok());
-                    (done, fetched.unwrap_or_else(|| store.fetch(ranges)))
+                    (done, fetching.and_then(Waiting::join).unwrap_or_else(|| store.fetch(ranges)))
                 });
                 done?;
                 self.pages.extend(batch.ids.into_iter().zip(fetched?));

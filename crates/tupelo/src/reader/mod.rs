@@ -12,6 +12,7 @@ mod ntuple;
 mod objects;
 mod parts;
 mod read;
+mod take;
 #[cfg(test)]
 mod tests;
 

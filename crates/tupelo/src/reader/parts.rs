@@ -51,7 +51,10 @@ impl Read {
 }
 
 /// The batches after each other. Each column of them is freed as soon as it is copied.
-fn concatenate(batches: Vec<RecordBatch>) -> Result<RecordBatch> {
+pub(super) fn concatenate(mut batches: Vec<RecordBatch>) -> Result<RecordBatch> {
+    if batches.len() == 1 {
+        return Ok(batches.swap_remove(0));
+    }
     let schema = batches[0].schema();
     let rows = batches.iter().map(RecordBatch::num_rows).sum();
     let bytes = batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
