@@ -1,6 +1,8 @@
 """Remote files on real servers, where `make servers` could install them: S3 (versitygw) and XRootD."""
 
 import contextlib
+import hashlib
+import json
 import os
 import pickle
 import subprocess
@@ -88,3 +90,61 @@ def test_uproot_reads_what_was_written_to_a_server(xrootd: Store, tmp_path: Path
         file["Events"] = {"x": [1.5, 2.5], "y": [[1, 2], [3]]}
     with uproot.open(tmp_path / "data" / "runs" / "new.root") as file:
         assert file["Events"].arrays()["y"].tolist() == [[1, 2], [3]]
+
+
+REFERENCE_CLIENT = """
+import hashlib, json, sys
+from XRootD.client import File, FileSystem
+from XRootD.client.flags import DirListFlags, OpenFlags
+
+def done(answer):
+    status, result = answer
+    assert status.ok, status.message
+    return result
+
+url, theirs = sys.argv[1:]
+server, folder = url.rsplit("//", 1)
+with File() as file, open(theirs, "rb") as local:
+    done(file.open(url + "theirs.root", OpenFlags.NEW))
+    done(file.write(local.read()))
+with File() as file:
+    done(file.open(url + "ours.root", OpenFlags.READ))
+    size = done(file.stat()).size
+    whole = done(file.read(0, size))
+    chunks = [(offset, min(1000, size - offset)) for offset in range(0, size, 4001)]
+    vector = done(file.vector_read(chunks))
+    assert all(c.buffer == whole[c.offset:c.offset + c.length] for c in vector.chunks)
+listing = done(FileSystem(server).dirlist("/" + folder, DirListFlags.STAT))
+missing = File().open(url + "none.root", OpenFlags.READ)[0]
+print(json.dumps({
+    "ours": hashlib.sha256(whole).hexdigest(),
+    "listing": {entry.name: entry.statinfo.size for entry in listing},
+    "missing": missing.message,
+}))
+"""
+
+
+def test_the_reference_client_agrees(xrootd: Store, command: str, tmp_path: Path) -> None:
+    """The Python package ``xrootd`` of the system, which is the client in C++."""
+    python = "/usr/bin/python3"
+    if not Path(python).exists() or subprocess.run([python, "-c", "import XRootD"], capture_output=True).returncode:
+        pytest.skip("the Python package xrootd is not installed for the Python of the system (make servers)")
+    columns = {"x": np.random.default_rng(1).random(300_000), "y": [[i] * (i % 4) for i in range(300_000)]}
+    for name in (f"{xrootd.url}ours.root", tmp_path / "local.root"):
+        with tupelo.recreate(name) as file:
+            file["Events"] = columns
+    local = tmp_path / "local.root"
+    run = [python, "-c", REFERENCE_CLIENT, xrootd.url, str(local)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    theirs = json.loads(done.stdout)
+    subprocess.run([command, "copy", "--raw", f"{xrootd.url}ours.root", "ours.root"], check=True)
+    assert hashlib.sha256(Path("ours.root").read_bytes()).hexdigest() == theirs["ours"]
+    subprocess.run([command, "copy", "--raw", f"{xrootd.url}theirs.root", "theirs.root"], check=True)
+    assert Path("theirs.root").read_bytes() == local.read_bytes()
+    events = tupelo.open(f"{xrootd.url}theirs.root:Events").arrays()
+    assert events.tolist() == tupelo.open(f"{xrootd.url}ours.root:Events").arrays().tolist()
+    listed = subprocess.run([command, "ls", "--json", xrootd.url], capture_output=True, text=True, check=True).stdout
+    entries = json.loads(listed)["entries"]
+    assert {entry["url"].rpartition("/")[2]: entry["bytes"] for entry in entries} == theirs["listing"]
+    assert "no such file" in theirs["missing"]
