@@ -64,7 +64,11 @@ impl ByteSource for Near {
     }
 
     fn hints(&self) -> Hints {
-        Hints { reads_in_place: true, ..self.0.hints() }
+        self.0.hints()
+    }
+
+    fn reads_in_place(&self, _: &Range<u64>) -> bool {
+        true
     }
 
     fn read_range(&self, range: Range<u64>) -> tupelo_storage::Result<Bytes> {

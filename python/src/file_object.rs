@@ -57,7 +57,7 @@ impl ByteSource for FileObject {
     }
 
     fn hints(&self) -> Hints {
-        Hints { gap_bytes: GAP_BYTES, max_request_bytes: MAX_REQUEST_BYTES, concurrency: 1, reads_in_place: false }
+        Hints { gap_bytes: GAP_BYTES, max_request_bytes: MAX_REQUEST_BYTES, concurrency: 1 }
     }
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {

@@ -19,9 +19,6 @@ pub struct Hints {
     pub max_request_bytes: u64,
     /// Number of concurrent requests that give the best throughput.
     pub concurrency: usize,
-    /// Whether a read costs little more than copying its bytes, as from the page cache of this machine. Decoders then
-    /// read by [`ByteSource::read_into`] when they need the bytes, without prefetching.
-    pub reads_in_place: bool,
 }
 
 /// Requests of one source to its server since it was opened, opening included. A request that is redirected counts once.
@@ -74,6 +71,13 @@ pub trait ByteSource: Debug + Display + Send + Sync {
 
     /// Tuning parameters of the back end.
     fn hints(&self) -> Hints;
+
+    /// Whether a read of this range costs little more than copying its bytes, as from the page cache of this machine.
+    /// Decoders then read by [`read_into`](Self::read_into) when they need the bytes, without prefetching. The default
+    /// implementation returns false.
+    fn reads_in_place(&self, _range: &Range<u64>) -> bool {
+        false
+    }
 
     /// Counts of the requests to the server of the object; `None` where there is no server.
     fn traffic(&self) -> Option<Arc<Traffic>> {
@@ -187,6 +191,9 @@ macro_rules! forward_source {
             fn hints(&self) -> Hints {
                 (**self).hints()
             }
+            fn reads_in_place(&self, range: &Range<u64>) -> bool {
+                (**self).reads_in_place(range)
+            }
             fn traffic(&self) -> Option<Arc<Traffic>> {
                 (**self).traffic()
             }
@@ -228,7 +235,7 @@ mod tests {
             Ok(100)
         }
         fn hints(&self) -> Hints {
-            Hints { gap_bytes: 0, max_request_bytes: 10, concurrency: 1, reads_in_place: false }
+            Hints { gap_bytes: 0, max_request_bytes: 10, concurrency: 1 }
         }
         fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
             Ok(Bytes::from(vec![0; (range.end - range.start) as usize - 1]))

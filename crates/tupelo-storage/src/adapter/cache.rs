@@ -99,6 +99,10 @@ impl<S: ByteSource> ByteSource for CachedSource<S> {
         self.inner.hints()
     }
 
+    fn reads_in_place(&self, range: &Range<u64>) -> bool {
+        self.folder.as_ref().is_some_and(|folder| folder.covers(range))
+    }
+
     fn traffic(&self) -> Option<Arc<Traffic>> {
         self.inner.traffic()
     }
@@ -116,7 +120,7 @@ impl<S: ByteSource> ByteSource for CachedSource<S> {
         read_missing(
             self,
             ranges,
-            || folder.find(ranges),
+            || ranges.iter().map(|range| folder.read(range)).collect(),
             |requests| {
                 let answers = self.inner.read_ranges(requests)?;
                 for (request, answer) in requests.iter().zip(&answers) {

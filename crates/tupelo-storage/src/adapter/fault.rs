@@ -78,6 +78,10 @@ impl<S: ByteSource> ByteSource for FaultySource<S> {
         self.inner.hints()
     }
 
+    fn reads_in_place(&self, range: &Range<u64>) -> bool {
+        self.inner.reads_in_place(range)
+    }
+
     fn version(&self) -> Option<String> {
         self.inner.version()
     }

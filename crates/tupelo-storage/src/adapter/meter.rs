@@ -132,6 +132,10 @@ impl<S: ByteSource> ByteSource for MeteredSource<S> {
         self.inner.hints()
     }
 
+    fn reads_in_place(&self, range: &Range<u64>) -> bool {
+        self.inner.reads_in_place(range)
+    }
+
     fn traffic(&self) -> Option<Arc<Traffic>> {
         self.inner.traffic()
     }

@@ -71,6 +71,10 @@ impl<S: ByteSource> ByteSource for RecentSource<S> {
         self.inner.hints()
     }
 
+    fn reads_in_place(&self, range: &Range<u64>) -> bool {
+        self.inner.reads_in_place(range)
+    }
+
     fn version(&self) -> Option<String> {
         self.inner.version()
     }

@@ -145,6 +145,10 @@ impl<S: ByteSource> ByteSource for RecordingSource<S> {
         self.inner.hints()
     }
 
+    fn reads_in_place(&self, range: &Range<u64>) -> bool {
+        self.inner.reads_in_place(range)
+    }
+
     fn version(&self) -> Option<String> {
         self.inner.version()
     }

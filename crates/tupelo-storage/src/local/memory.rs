@@ -11,8 +11,7 @@ use crate::sink::{ByteSink, check_patch, poisoned};
 use crate::source::{ByteSource, Hints, checked_len};
 
 /// Hints for memory: neither merging nor concurrency is useful, and reads copy nothing.
-pub const MEMORY_HINTS: Hints =
-    Hints { gap_bytes: 0, max_request_bytes: u64::MAX, concurrency: 1, reads_in_place: false };
+pub const MEMORY_HINTS: Hints = Hints { gap_bytes: 0, max_request_bytes: u64::MAX, concurrency: 1 };
 
 /// Bytes in memory as a source. Reads copy nothing.
 #[derive(Clone)]

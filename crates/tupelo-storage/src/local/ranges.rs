@@ -1,11 +1,11 @@
 //! Ranges of objects as files of a directory, which several processes share.
 //!
 //! Each object has a folder, named by a hash of its key; the file `key` in it has the key itself. A range is a file
-//! `START-END` with the bytes and their checksum. Files are written under a temporary name and renamed, never changed,
+//! `START-END` with the bytes and the checksums of their blocks. Files are written under a temporary name and renamed, never changed,
 //! and deleted by the time of their last use when the directory grows too large. A file that is missing or damaged is a
 //! range that is not there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -19,7 +19,9 @@ use twox_hash::XxHash3_64;
 
 use super::positioned::Positioned;
 
-/// Size of the checksum at the end of a file.
+/// Bytes that have one checksum.
+const BLOCK_BYTES: usize = 64 << 10;
+/// Size of the checksum of each block, at the end of a file.
 const CHECKSUM_BYTES: usize = 8;
 /// Name of the file with the key.
 const KEY: &str = "key";
@@ -108,8 +110,8 @@ impl RangeDirectory {
 #[derive(Debug, Clone, Copy)]
 struct Found {
     end: u64,
-    /// Whether its checksum was compared by this process.
-    is_checked: bool,
+    /// Whether this process has used it.
+    is_used: bool,
 }
 
 /// The folder of an object.
@@ -130,7 +132,7 @@ struct Ranges {
 
 impl Ranges {
     fn add(&mut self, range: &Range<u64>) {
-        let found = Found { end: range.end, is_checked: false };
+        let found = Found { end: range.end, is_used: false };
         let entry = self.by_start.entry(range.start).or_insert(found);
         if entry.end < range.end {
             *entry = found;
@@ -138,14 +140,24 @@ impl Ranges {
         self.longest = self.longest.max(range.end - range.start);
     }
 
-    /// The file that has all bytes of a range.
-    fn covering(&self, range: &Range<u64>) -> Option<(u64, Found)> {
-        let first = range.end.saturating_sub(self.longest);
-        if first > range.start {
-            return None;
+    /// The file that has most bytes of a range from its start on.
+    fn at(&self, start: u64) -> Option<(u64, Found)> {
+        let before = self.by_start.range(start.saturating_sub(self.longest)..=start);
+        let (from, found) = before.max_by_key(|(_, found)| found.end)?;
+        (found.end > start).then_some((*from, *found))
+    }
+
+    /// The files that have the bytes of a range, each with the part of the range that it is used for; `None` if bytes
+    /// are missing.
+    fn covering(&self, range: &Range<u64>) -> Option<Vec<(u64, Found, Range<u64>)>> {
+        let (mut files, mut at) = (Vec::new(), range.start);
+        while at < range.end {
+            let (start, found) = self.at(at)?;
+            let part = at..range.end.min(found.end);
+            at = part.end;
+            files.push((start, found, part));
         }
-        let mut before = self.by_start.range(first..=range.start).rev();
-        before.find(|(_, found)| found.end >= range.end).map(|(start, found)| (*start, *found))
+        Some(files)
     }
 }
 
@@ -154,51 +166,50 @@ impl RangeFolder {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of each range that lies within one file.
-    pub(crate) fn find(&self, wanted: &[Range<u64>]) -> Vec<Option<Bytes>> {
-        let mut whole: HashMap<u64, Option<Bytes>> = HashMap::new();
-        let one = |range: &Range<u64>| {
-            let (start, found) = self.lock().covering(range)?;
-            let (from, len) = (range.start - start, (range.end - range.start) as usize);
-            if found.is_checked && !whole.contains_key(&start) {
-                let file = File::open(self.file(start, found.end)).ok()?;
-                return Positioned::new(file).read(from, len).ok().map(Bytes::from);
-            }
-            // Ranges of one call often share a file: it is read once.
-            let bytes = whole.entry(start).or_insert_with(|| self.checked(start, found.end)).clone()?;
-            Some(bytes.slice(from as usize..from as usize + len))
-        };
-        wanted.iter().map(one).collect()
+    /// Whether there are files with all bytes of a range. They may be damaged.
+    pub(crate) fn covers(&self, range: &Range<u64>) -> bool {
+        self.lock().covering(range).is_some()
     }
 
-    /// Reads a whole file and compares its checksum. A damaged one is forgotten.
-    fn checked(&self, start: u64, end: u64) -> Option<Bytes> {
-        let path = self.file(start, end);
-        let mut bytes = fs::read(&path).unwrap_or_default();
-        let len = bytes.len().saturating_sub(CHECKSUM_BYTES);
-        let is_good = len as u64 == end - start && bytes[len..] == XxHash3_64::oneshot(&bytes[..len]).to_le_bytes();
-        if !is_good {
+    /// The bytes of a range; `None` if some are missing or damaged.
+    pub(crate) fn read(&self, range: &Range<u64>) -> Option<Bytes> {
+        let files = self.lock().covering(range)?;
+        if let [(start, found, part)] = files.as_slice() {
+            return self.read_part(*start, *found, part);
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(usize::try_from(range.end - range.start).ok()?).ok()?;
+        for (start, found, part) in files {
+            bytes.extend_from_slice(&self.read_part(start, found, &part)?);
+        }
+        Some(bytes.into())
+    }
+
+    /// Reads a part of a file, in whole blocks, and compares their checksums. A damaged file is forgotten.
+    fn read_part(&self, start: u64, found: Found, part: &Range<u64>) -> Option<Bytes> {
+        let path = self.file(start, found.end);
+        let bytes = read_blocks(&path, found.end - start, part.start - start..part.end - start);
+        if bytes.is_none() {
             self.lock().by_start.remove(&start);
             let _ = fs::remove_file(&path);
-            return None;
+        } else if !found.is_used {
+            if let Some(found) = self.lock().by_start.get_mut(&start) {
+                found.is_used = true;
+            }
+            // The time of the last use. An error only means that it is deleted earlier.
+            let _ = File::options().write(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         }
-        bytes.truncate(len);
-        if let Some(found) = self.lock().by_start.get_mut(&start).filter(|found| found.end == end) {
-            found.is_checked = true;
-        }
-        // The time of the last use. An error only means that it is deleted earlier.
-        let _ = File::options().write(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
-        Some(bytes.into())
+        bytes
     }
 
     /// Stores the bytes from `start`.
     pub(crate) fn keep(&self, start: u64, bytes: &[u8]) -> io::Result<()> {
         let range = start..start + bytes.len() as u64;
-        if range.is_empty() || self.lock().covering(&range).is_some() {
+        if self.covers(&range) {
             return Ok(());
         }
-        let checksum = XxHash3_64::oneshot(bytes).to_le_bytes();
-        put(&self.path, &format!("{}-{}", range.start, range.end), &[bytes, &checksum])?;
+        let checksums: Vec<u8> = bytes.chunks(BLOCK_BYTES).flat_map(checksum).collect();
+        put(&self.path, &format!("{}-{}", range.start, range.end), &[bytes, &checksums])?;
         self.lock().add(&range);
         Ok(())
     }
@@ -206,6 +217,27 @@ impl RangeFolder {
     fn file(&self, start: u64, end: u64) -> PathBuf {
         self.path.join(format!("{start}-{end}"))
     }
+}
+
+fn checksum(block: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    XxHash3_64::oneshot(block).to_le_bytes()
+}
+
+/// Reads a part of the `len` bytes of a file; `None` if the file is damaged.
+fn read_blocks(path: &Path, len: u64, part: Range<u64>) -> Option<Bytes> {
+    let (block, width) = (BLOCK_BYTES as u64, CHECKSUM_BYTES as u64);
+    let file = File::open(path).ok()?;
+    if file.metadata().ok()?.len() != len + len.div_ceil(block) * width {
+        return None;
+    }
+    let (first, last) = (part.start / block, part.end.div_ceil(block));
+    let start = first * block;
+    let file = Positioned::new(file);
+    let bytes = Bytes::from(file.read(start, usize::try_from(len.min(last * block) - start).ok()?).ok()?);
+    let checksums = file.read(len + first * width, usize::try_from((last - first) * width).ok()?).ok()?;
+    let is_good =
+        bytes.chunks(BLOCK_BYTES).zip(checksums.chunks(CHECKSUM_BYTES)).all(|(block, sum)| checksum(block) == sum);
+    is_good.then(|| bytes.slice((part.start - start) as usize..(part.end - start) as usize))
 }
 
 /// Removes a folder without ranges, unless it may be new.
@@ -243,26 +275,49 @@ mod tests {
         (folder, directory)
     }
 
-    fn find(folder: &RangeFolder, range: Range<u64>) -> Option<Bytes> {
-        folder.find(std::slice::from_ref(&range)).pop().unwrap()
-    }
-
     #[test]
     fn ranges_are_found_by_later_processes() {
         let (_folder, directory) = directory(1 << 20);
         let object = directory.object("https://host/x 1").unwrap();
         object.keep(100, &[1, 2, 3, 4, 5, 6]).unwrap();
         object.keep(50, &[9; 10]).unwrap();
+        object.keep(106, &[7, 8]).unwrap();
         for object in [object, directory.object("https://host/x 1").unwrap()] {
-            // The second time without comparing checksums.
-            for _ in 0..2 {
-                let found = object.find(&[102..104, 100..106, 50..51, 99..101, 105..107, 55..102]);
-                let expected: Vec<Option<&[u8]>> =
-                    vec![Some(&[3, 4]), Some(&[1, 2, 3, 4, 5, 6]), Some(&[9]), None, None, None];
-                assert_eq!(found.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
+            let found = |range: Range<u64>| {
+                let found = object.read(&range);
+                assert_eq!(found.is_some(), object.covers(&range));
+                found
+            };
+            assert_eq!(found(102..104).unwrap(), [3, 4][..]);
+            assert_eq!(found(100..106).unwrap(), [1, 2, 3, 4, 5, 6][..]);
+            assert_eq!(found(50..51).unwrap(), [9][..]);
+            // Two files together.
+            assert_eq!(found(105..108).unwrap(), [6, 7, 8][..]);
+            assert_eq!(found(99..99).unwrap(), [][..]);
+            for missing in [99..101, 105..109, 55..102, 60..61] {
+                assert_eq!(found(missing), None);
             }
         }
-        assert_eq!(find(&directory.object("https://host/x 2").unwrap(), 100..101), None, "another version");
+        assert_eq!(directory.object("https://host/x 2").unwrap().read(&(100..101)), None, "another version");
+    }
+
+    #[test]
+    fn blocks_are_compared_one_by_one() {
+        let (_folder, directory) = directory(1 << 20);
+        let object = directory.object("key").unwrap();
+        let bytes: Vec<u8> = (0..200_000u32).map(|i| (i % 251) as u8).collect();
+        object.keep(1000, &bytes).unwrap();
+        for part in [0..1, 0..65_536, 65_535..65_537, 70_000..80_000, 131_072..200_000, 199_999..200_000, 0..200_000] {
+            let found = object.read(&(1000 + part.start as u64..1000 + part.end as u64));
+            assert!(found.unwrap() == bytes[part.clone()], "{part:?}");
+        }
+        let path = object.file(1000, 201_000);
+        let mut damaged = fs::read(&path).unwrap();
+        damaged[150_000] ^= 1;
+        fs::write(&path, damaged).unwrap();
+        assert_eq!(object.read(&(1000..2000)).unwrap(), bytes[..1000]);
+        assert_eq!(object.read(&(150_000..150_001)), None);
+        assert!(!path.exists());
     }
 
     #[test]
@@ -277,7 +332,7 @@ mod tests {
                 "changed" => fs::write(&file, [8; 108]).unwrap(),
                 _ => fs::remove_file(&file).unwrap(),
             }
-            assert_eq!(find(&object, 10..20), None, "{damage}");
+            assert_eq!(object.read(&(10..20)), None, "{damage}");
             assert!(!file.exists());
         }
         fs::write(object.path.join(KEY), "other").unwrap();
@@ -296,13 +351,13 @@ mod tests {
         }
         directory.wrote(90_000).unwrap();
         // This one is used again.
-        assert!(find(&object, 0..9_000).is_some());
+        assert!(object.read(&(0..9_000)).is_some());
         object.keep(200_000, &[1; 18_000]).unwrap();
         directory.wrote(18_000).unwrap();
         let left = directory.object("key").unwrap();
-        assert!(find(&left, 0..9_000).is_some());
-        assert_eq!(find(&left, 10_000..19_000), None);
-        assert!(find(&left, 200_000..218_000).is_some());
+        assert!(left.read(&(0..9_000)).is_some());
+        assert_eq!(left.read(&(10_000..19_000)), None);
+        assert!(left.read(&(200_000..218_000)).is_some());
 
         for (days, is_kept) in [(0, true), (2, false)] {
             let unused = directory.object("unused").unwrap();

@@ -21,12 +21,8 @@ pub const LOCAL_MAX_REQUEST_BYTES: u64 = 8 << 20;
 /// Number of concurrent reads of local files that give the best throughput.
 pub const LOCAL_CONCURRENCY: usize = 8;
 /// Hints for local files.
-pub const LOCAL_HINTS: Hints = Hints {
-    gap_bytes: LOCAL_GAP_BYTES,
-    max_request_bytes: LOCAL_MAX_REQUEST_BYTES,
-    concurrency: LOCAL_CONCURRENCY,
-    reads_in_place: true,
-};
+pub const LOCAL_HINTS: Hints =
+    Hints { gap_bytes: LOCAL_GAP_BYTES, max_request_bytes: LOCAL_MAX_REQUEST_BYTES, concurrency: LOCAL_CONCURRENCY };
 
 /// A local file as a source.
 ///
@@ -99,6 +95,10 @@ impl ByteSource for FileSource {
 
     fn hints(&self) -> Hints {
         LOCAL_HINTS
+    }
+
+    fn reads_in_place(&self, _: &Range<u64>) -> bool {
+        true
     }
 
     fn version(&self) -> Option<String> {

@@ -20,8 +20,7 @@ pub const HEAD_BYTES: u64 = 16 << 10;
 /// Bytes at the end of an object that are read when it is opened: 64 KiB.
 pub const TAIL_BYTES: u64 = 64 << 10;
 /// Hints for remote objects. A request costs as much time as a few hundred KiB.
-pub const REMOTE_HINTS: Hints =
-    Hints { gap_bytes: 512 << 10, max_request_bytes: 16 << 20, concurrency: 16, reads_in_place: false };
+pub const REMOTE_HINTS: Hints = Hints { gap_bytes: 512 << 10, max_request_bytes: 16 << 20, concurrency: 16 };
 
 /// A remote object as a source.
 ///

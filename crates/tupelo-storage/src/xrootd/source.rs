@@ -24,12 +24,7 @@ const PAGE_BYTES: u64 = 4 << 10;
 /// Number of concurrent requests on a connection that give the best throughput.
 pub const CONCURRENCY: usize = 8;
 /// Hints for files on XRootD servers.
-pub const HINTS: Hints = Hints {
-    gap_bytes: GAP_BYTES,
-    max_request_bytes: MAX_REQUEST_BYTES,
-    concurrency: CONCURRENCY,
-    reads_in_place: false,
-};
+pub const HINTS: Hints = Hints { gap_bytes: GAP_BYTES, max_request_bytes: MAX_REQUEST_BYTES, concurrency: CONCURRENCY };
 
 /// A file on an XRootD server as a source.
 ///

@@ -85,7 +85,7 @@ impl PageStore for Objects {
     }
 
     fn hints(&self) -> Hints {
-        Hints { reads_in_place: false, ..self.file.hints() }
+        self.file.hints()
     }
 
     fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {

@@ -383,6 +383,10 @@ impl ByteSource for Overlay {
         self.inner.hints()
     }
 
+    fn reads_in_place(&self, range: &Range<u64>) -> bool {
+        self.inner.reads_in_place(range)
+    }
+
     fn read_range(&self, range: Range<u64>) -> tupelo_storage::Result<Bytes> {
         let known = range.start.min(self.inner_size)..range.end.min(self.inner_size);
         let bytes = self.inner.read_range(known)?;

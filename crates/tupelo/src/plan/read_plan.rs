@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn requests_are_merged_within_a_blob() {
-        let hints = Hints { gap_bytes: 10, max_request_bytes: 1000, concurrency: 1, reads_in_place: false };
+        let hints = Hints { gap_bytes: 10, max_request_bytes: 1000, concurrency: 1 };
         assert_eq!(requests(hints, &[]), 0);
         assert_eq!(requests(hints, &[range(0, 110, 200), range(0, 0, 100), range(0, 300, 400)]), 2);
         assert_eq!(requests(hints, &[range(0, 0, 100), range(1, 100, 200), range(1, 200, 300)]), 2);

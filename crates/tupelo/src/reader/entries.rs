@@ -5,13 +5,12 @@ use std::fmt;
 use std::ops::Range;
 
 use arrow_array::ArrayRef;
-use tupelo_storage::Hints;
 
 use super::explain::{Explanation, explain};
 use super::ntuple::Ntuple;
 use crate::decode::{DecodeOptions, decode};
 use crate::evolution::SourceSchema;
-use crate::plan::{self, ColumnOf, ColumnTable, Segment};
+use crate::plan::{self, ColumnOf, ColumnTable, ReadPlan, Segment};
 use crate::schema::Field;
 use crate::source::Cluster;
 use crate::{Error, Result};
@@ -31,9 +30,6 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// Number of entries.
     fn entries(&self) -> u64;
 
-    /// What the storage is good at.
-    fn hints(&self) -> Hints;
-
     /// The first clusters that hold entries of a range, at most `most`, in order.
     fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>>;
 
@@ -49,6 +45,9 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
 
     /// Bytes in memory that stored fields take in some clusters; a field that is listed twice counts once.
     fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64>;
+
+    /// Whether pages of stored fields in a cluster must be fetched from a server.
+    fn is_remote(&self, fields: &[Field], cluster: &Cluster) -> Result<bool>;
 
     /// Where a chunk of entries best ends; see [`plan::batch_end`].
     fn batch_end(
@@ -81,10 +80,6 @@ impl EntrySource for Ntuple {
 
     fn entries(&self) -> u64 {
         self.entries()
-    }
-
-    fn hints(&self) -> Hints {
-        self.source().store().hints()
     }
 
     fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
@@ -121,6 +116,18 @@ impl EntrySource for Ntuple {
             }
         }
         Ok(bytes)
+    }
+
+    fn is_remote(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
+        let (source, memory) = (self.source(), self.source().request_memory());
+        let store = source.store();
+        if store.hints().concurrency <= 1 {
+            return Ok(false);
+        }
+        let mut table = ColumnTable::new(source, &memory);
+        let plan = ReadPlan::new(&mut table, fields, &plan::segments(&[*cluster], &cluster.entry_range()))?;
+        let mut pages = plan.columns.iter().flat_map(|column| &column.pages);
+        Ok(pages.any(|(_, range)| !store.is_read_in_place(range)))
     }
 
     fn batch_end(

@@ -9,13 +9,16 @@ use crate::{ErrorKind, Result, pool};
 
 /// A part takes about this many bytes in memory.
 const PART_BYTES: u64 = 64 << 20;
+/// Fields by which a read is judged to need a server.
+const SAMPLED_FIELDS: usize = 8;
 /// Parts that are read at the same time.
 const PARTS_AT_ONCE: usize = 4;
 
 impl Read {
-    /// Everything chosen, read part by part, several at once. `None` where that is not possible.
+    /// Everything chosen, read part by part, several at once. `None` where that is not possible,
+    /// or useless because no server has to be waited for.
     pub(super) fn decode_in_parts(&self) -> Result<Option<RecordBatch>> {
-        let parts = self.parts()?;
+        let parts = if self.is_remote()? { self.parts()? } else { Vec::new() };
         if parts.len() < 2 {
             return Ok(None);
         }
@@ -29,6 +32,14 @@ impl Read {
         // Strings that are not UTF-8 in some part are bytes in all of them.
         let is_same = batches.windows(2).all(|pair| pair[0].schema_ref() == pair[1].schema_ref());
         if is_same { concatenate(batches).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether pages must be fetched from a server, judged by the first fields in the first cluster.
+    fn is_remote(&self) -> Result<bool> {
+        let fields = self.stored_fields();
+        let fields = &fields[..fields.len().min(SAMPLED_FIELDS)];
+        let clusters = self.source().clusters(self.range(), 1)?;
+        clusters.first().map_or(Ok(false), |cluster| self.source().is_remote(fields, cluster))
     }
 
     /// Consecutive whole clusters of about [`PART_BYTES`] in memory together, limited to the chosen entries.

@@ -352,10 +352,8 @@ impl Read {
     /// Corrupt, with field, column, cluster, page and offset, where data are damaged; storage errors.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let to_batch = || {
-            let hints = self.source.hints();
-            let is_remote = !hints.reads_in_place && hints.concurrency > 1;
             // A cut is decided by few fields, which are read at once.
-            let is_in_parts = is_remote && self.cut.is_none() && !self.calls_back();
+            let is_in_parts = self.cut.is_none() && !self.calls_back();
             if is_in_parts && let Some(batch) = self.decode_in_parts()? {
                 return Ok(batch);
             }
@@ -412,10 +410,14 @@ impl Read {
         self.cut.iter().flat_map(|cut| cut.read_fields()).collect()
     }
 
+    pub(super) fn stored_fields(&self) -> &[Field] {
+        self.fields.stored_fields()
+    }
+
     /// All that is read, some of it perhaps twice.
     pub(super) fn read_fields(&self) -> Vec<&Field> {
         let computed = self.computed.iter().flat_map(|computed| computed.read_fields());
-        self.fields.stored_fields().iter().chain(computed).chain(self.cut_fields()).collect()
+        self.stored_fields().iter().chain(computed).chain(self.cut_fields()).collect()
     }
 
     /// Whether more is read than is handed out.
@@ -451,7 +453,7 @@ impl Read {
     /// What [`Read::batch`] needs.
     fn needed_after_cut(&self) -> Needed<'_> {
         let mut needed = Needed::default();
-        needed.fields.extend(self.fields.stored_fields().iter().map(|field| field.id));
+        needed.fields.extend(self.stored_fields().iter().map(|field| field.id));
         self.computed.iter().for_each(|computed| computed.add_needed(&mut needed));
         needed
     }

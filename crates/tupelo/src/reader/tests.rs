@@ -11,7 +11,6 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use arrow_select::concat::concat;
-use tupelo_storage::Hints;
 
 use super::entries::EntrySource;
 use super::explain::Explanation;
@@ -80,8 +79,8 @@ impl EntrySource for Arrays {
         Ok(first.map(cluster).filter(overlaps).take(most).collect())
     }
 
-    fn hints(&self) -> Hints {
-        Hints { gap_bytes: 0, max_request_bytes: u64::MAX, concurrency: 1, reads_in_place: true }
+    fn is_remote(&self, _: &[Field], _: &Cluster) -> Result<bool> {
+        Ok(false)
     }
 
     fn decode(&self, fields: &[Field], segments: &[Segment], _: bool, _: Option<u64>) -> Result<Vec<ArrayRef>> {

@@ -165,7 +165,7 @@ impl PageStore for FileStore {
     }
 
     fn is_read_in_place(&self, range: &BlobRange) -> bool {
-        self.hints().reads_in_place && !self.is_split(range)
+        self.file.source.reads_in_place(&(range.start..range.end)) && !self.is_split(range)
     }
 
     fn fetch(&self, ranges: &[BlobRange]) -> Result<Vec<Bytes>> {
