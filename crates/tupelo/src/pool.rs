@@ -6,6 +6,7 @@
 mod background;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -194,44 +195,62 @@ impl<'s, T: Send + 's> Waiting<'s, T> {
     }
 }
 
-/// As [`map`], on as many threads of their own, for tasks that wait for servers most of the time. After an error no task
-/// is begun.
-pub(crate) fn map_waiting<T: Send, R: Send>(
+/// Runs tasks that wait for servers most of the time on as many threads of their own, and passes the results to `consume`
+/// in order, while other tasks run. After an error no task is begun.
+pub(crate) fn each_waiting<T: Send, R: Send>(
     tasks: Vec<T>,
     threads: usize,
     work: impl Fn(T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
+    mut consume: impl FnMut(R) -> Result<()>,
+) -> Result<()> {
     let count = tasks.len();
     let (tasks, failed) = (Mutex::new(tasks.into_iter().enumerate()), AtomicBool::new(false));
-    let results: Mutex<Vec<Option<Result<R>>>> = Mutex::new((0..count).map(|_| None).collect());
     // In the condition of the loop, the lock would be held while the task runs.
     let next = || lock(&tasks).next();
-    let run = || {
+    let run = |sender: Sender<(usize, Result<R>)>| {
         while !failed.load(Ordering::Relaxed)
             && let Some((index, task)) = next()
         {
             let result = check().and_then(|()| work(task));
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            lock(&results)[index] = Some(result);
+            // The receiver is gone after an error.
+            let _ = sender.send((index, result));
         }
     };
     thread::scope(|scope| {
-        let begun: Vec<_> = (0..threads.min(count)).filter_map(|_| Waiting::begin(scope, &run)).collect();
+        let (sender, results) = mpsc::channel();
+        let begin = |sender| Waiting::begin(scope, || run(sender));
+        let begun: Vec<_> = (0..threads.min(count)).filter_map(|_| begin(sender.clone())).collect();
         if begun.is_empty() {
             // The system cannot create threads.
-            return run();
+            run(sender);
+        } else {
+            drop(sender);
         }
+        let (mut early, mut consumed, mut outcome) = (BTreeMap::new(), 0, Ok(()));
+        while let Some((index, result)) = wait(&results) {
+            early.insert(index, result);
+            while outcome.is_ok()
+                && let Some(result) = early.remove(&consumed)
+            {
+                consumed += 1;
+                outcome = result.and_then(&mut consume);
+                failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+            }
+        }
+        drop(results);
         for thread in begun {
-            // One that panicked has no result.
+            // One that panicked has sent no result.
             let _ = thread.join();
         }
-    });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match results.into_iter().flatten().collect::<Result<Vec<R>>>()? {
-        all if all.len() == count => Ok(all),
-        // A thread panicked.
-        _ => Err(thread_failed()),
-    }
+        outcome?;
+        // Without the first error in order, a later one; or a thread panicked.
+        match early.into_values().find_map(Result::err) {
+            Some(error) => Err(error),
+            None if consumed == count => Ok(()),
+            None => Err(thread_failed()),
+        }
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -402,22 +421,33 @@ mod tests {
             barrier.wait();
             Ok(task)
         };
-        assert_eq!(map_waiting((0..6).collect(), 3, meet).unwrap(), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(map_waiting(Vec::new(), 3, meet).unwrap(), [0; 0]);
+        let each = |tasks: Vec<usize>, threads, work: &(dyn Fn(usize) -> Result<usize> + Sync)| {
+            let mut results = Vec::new();
+            let push = |result| {
+                results.push(result);
+                Ok(())
+            };
+            each_waiting(tasks, threads, work, push).map(|()| results)
+        };
+        assert_eq!(each((0..6).collect(), 3, &meet).unwrap(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(each(Vec::new(), 3, &meet).unwrap(), [0; 0]);
         let begun = AtomicUsize::new(0);
         let fail = |task: usize| {
             begun.fetch_add(1, Ordering::Relaxed);
             if task == 1 { Err(Error::limit("on purpose")) } else { Ok(task) }
         };
-        assert!(map_waiting((0..1000).collect(), 1, fail).unwrap_err().to_string().contains("on purpose"));
+        assert!(each((0..1000).collect(), 1, &fail).unwrap_err().to_string().contains("on purpose"));
         assert_eq!(begun.into_inner(), 2);
         let slow = |task: usize| {
             thread::sleep(Duration::from_millis(5));
             check().map(|()| task)
         };
-        let error = cancellable(|| true, || map_waiting((0..10_000).collect(), 2, slow)).unwrap_err();
+        let error = cancellable(|| true, || each((0..10_000).collect(), 2, &slow)).unwrap_err();
         assert!(error.kind() == ErrorKind::Cancelled, "{error}");
-        assert!(map_waiting(vec![1], 1, |_| -> Result<()> { panic!("on purpose") }).is_err());
+        let panics = |_: usize| -> Result<usize> { panic!("on purpose") };
+        assert!(each(vec![1], 1, &panics).is_err());
+        let refused = each_waiting(vec![1, 2], 2, Ok, |_| Err(Error::limit("refused"))).unwrap_err();
+        assert!(refused.to_string().contains("refused"), "{refused}");
     }
 
     /// A panic on another thread does not block the caller.

@@ -32,7 +32,7 @@ use level::{Job, Target};
 use node::{Assembly, Columns, Node, Offsets};
 use offsets::OffsetCache;
 use pages::Decode;
-use values::ValueBuffer;
+pub(crate) use values::ValueBuffer;
 use variant::{Switch, Variants};
 
 /// Allocations above this are tried before they are made, in bytes, because a file may have asked for them.

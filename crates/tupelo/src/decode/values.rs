@@ -27,7 +27,7 @@ const STEP_BYTES: usize = 256 << 10;
 static KEPT: Mutex<Vec<MmapMut>> = Mutex::new(Vec::new());
 
 /// The values of one array in the making. Before they are set they are unspecified.
-pub(super) struct ValueBuffer {
+pub(crate) struct ValueBuffer {
     memory: Memory,
     len_bytes: usize,
 }
@@ -43,7 +43,7 @@ struct OwnMemory(Option<MmapMut>);
 
 impl ValueBuffer {
     /// Room for so many bytes.
-    pub(super) fn with_len(len_bytes: usize) -> Result<Self> {
+    pub(crate) fn with_len(len_bytes: usize) -> Result<Self> {
         let memory = match len_bytes {
             OWN_BYTES.. => Memory::Own(OwnMemory::of(len_bytes)?),
             _ => Memory::Small(vec![0; len_bytes.div_ceil(size_of::<u64>())]),
@@ -52,7 +52,7 @@ impl ValueBuffer {
     }
 
     /// Its bytes, aligned for every number.
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         let bytes = match &mut self.memory {
             Memory::Small(words) => bytemuck::cast_slice_mut(words),
             Memory::Own(memory) => memory.0.as_deref_mut().unwrap_or_default(),
@@ -66,7 +66,7 @@ impl ValueBuffer {
     }
 
     /// Only the first bytes.
-    pub(super) fn truncate(&mut self, len_bytes: usize) {
+    pub(crate) fn truncate(&mut self, len_bytes: usize) {
         self.len_bytes = self.len_bytes.min(len_bytes);
     }
 }
@@ -89,7 +89,8 @@ impl From<ValueBuffer> for Buffer {
 
 impl OwnMemory {
     fn of(len_bytes: usize) -> Result<Self> {
-        let wanted = len_bytes.next_multiple_of(STEP_BYTES);
+        let no_memory = || Error::limit(format!("no memory for {len_bytes} bytes of values"));
+        let wanted = len_bytes.checked_next_multiple_of(STEP_BYTES).ok_or_else(no_memory)?;
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting = kept.iter().enumerate().filter(|(_, memory)| (wanted..=2 * wanted).contains(&memory.len()));
         if let Some((index, _)) = fitting.min_by_key(|(_, memory)| memory.len()) {
@@ -104,7 +105,7 @@ impl OwnMemory {
         }
         drop(kept);
         let memory = MmapMut::map_anon(wanted);
-        let memory = memory.map_err(|_| Error::limit(format!("no memory for {len_bytes} bytes of values")))?;
+        let memory = memory.map_err(|_| no_memory())?;
         // Worth a try: without large pages it works as well.
         #[cfg(target_os = "linux")]
         let _tried = memory.advise(memmap2::Advice::HugePage);

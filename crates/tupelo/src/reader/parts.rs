@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_data::ArrayData;
+use arrow_schema::{FieldRef, SchemaRef};
 
 use super::read::Read;
-use crate::{ErrorKind, Result, pool};
+use crate::decode::ValueBuffer;
+use crate::{Error, ErrorKind, Result, pool};
 
 /// A part takes about this many bytes in memory.
 const PART_BYTES: u64 = 64 << 20;
@@ -23,15 +26,23 @@ impl Read {
             return Ok(None);
         }
         let decode = |part| Ok(self.decode_columns(&part, Some(PARTS_AT_ONCE as u64))?.0);
-        let batches = pool::map_waiting(parts, PARTS_AT_ONCE, decode);
-        let batches = match batches {
+        let max_rows = usize::try_from(self.count()).unwrap_or(usize::MAX);
+        let (mut all, mut is_same): (Option<Concatenation>, _) = (None, true);
+        let read = pool::each_waiting(parts, PARTS_AT_ONCE, decode, |batch| {
+            let all = match &mut all {
+                Some(all) => all,
+                None => all.insert(Concatenation::new(batch.schema(), max_rows)?),
+            };
+            // Strings that are not UTF-8 in some part are bytes in all of them.
+            is_same &= all.schema == batch.schema();
+            if is_same { all.push(batch) } else { Ok(()) }
+        });
+        match read {
             // A part may be much larger than was estimated by the first clusters.
-            Err(error) if error.kind() == ErrorKind::Limit => return Ok(None),
-            batches => batches?,
-        };
-        // Strings that are not UTF-8 in some part are bytes in all of them.
-        let is_same = batches.windows(2).all(|pair| pair[0].schema_ref() == pair[1].schema_ref());
-        if is_same { concatenate(batches).map(Some) } else { Ok(None) }
+            Err(error) if error.kind() == ErrorKind::Limit => Ok(None),
+            Err(error) => Err(error),
+            Ok(()) => all.filter(|_| is_same).map(Concatenation::finish).transpose(),
+        }
     }
 
     /// Whether pages must be fetched from a server, judged by the first fields in the first cluster.
@@ -61,22 +72,118 @@ impl Read {
     }
 }
 
-/// The batches after each other. Each column of them is freed as soon as it is copied.
-pub(super) fn concatenate(mut batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-    if batches.len() == 1 {
-        return Ok(batches.swap_remove(0));
+/// Consecutive batches of one schema, which are copied together as they come.
+struct Concatenation {
+    schema: SchemaRef,
+    columns: Vec<Column>,
+    rows: usize,
+    bytes: u64,
+}
+
+enum Column {
+    /// Values of the same width without nulls.
+    Values(ValueBuffer),
+    /// Copied at the end.
+    Arrays(Vec<ArrayRef>),
+}
+
+impl Concatenation {
+    /// Room for so many rows.
+    fn new(schema: SchemaRef, max_rows: usize) -> Result<Self> {
+        let column = |field: &FieldRef| match field.data_type().primitive_width() {
+            Some(width) if !field.is_nullable() => {
+                let len = max_rows.checked_mul(width).ok_or_else(|| Error::limit(format!("{max_rows} values")))?;
+                Ok(Column::Values(ValueBuffer::with_len(len)?))
+            }
+            _ => Ok(Column::Arrays(Vec::new())),
+        };
+        let columns = schema.fields().iter().map(column).collect::<Result<_>>()?;
+        Ok(Self { schema, columns, rows: 0, bytes: 0 })
     }
-    let schema = batches[0].schema();
-    let rows = batches.iter().map(RecordBatch::num_rows).sum();
-    let bytes = batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
-    let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); schema.fields().len()];
-    for batch in batches {
-        columns.iter_mut().zip(batch.into_parts().1).for_each(|(column, array)| column.push(array));
+
+    fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let (start, end) = (self.rows, self.rows + batch.num_rows());
+        self.rows = end;
+        for (column, array) in self.columns.iter_mut().zip(batch.into_parts().1) {
+            match column {
+                Column::Values(values) => {
+                    let data = array.to_data();
+                    let width = data.data_type().primitive_width().unwrap_or(0);
+                    let from = data.buffers().first().and_then(|from| from.get(data.offset() * width..));
+                    let to = values.bytes_mut().get_mut(start * width..end * width);
+                    let (Some(to), Some(from)) = (to, from.and_then(|from| from.get(..(end - start) * width))) else {
+                        return Err(Error::corrupt("parts have more entries than the ntuple"));
+                    };
+                    to.copy_from_slice(from);
+                }
+                Column::Arrays(arrays) => {
+                    self.bytes += array.get_array_memory_size() as u64;
+                    arrays.push(array);
+                }
+            }
+        }
+        Ok(())
     }
-    let columns = pool::map(columns, bytes, |column| {
-        Ok(arrow_select::concat::concat(&column.iter().map(AsRef::as_ref).collect::<Vec<_>>())?)
-    })?;
-    // The number of rows must be set for batches without columns.
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+
+    /// Each array of the parts is freed as soon as it is copied.
+    fn finish(self) -> Result<RecordBatch> {
+        let rows = self.rows;
+        let columns = self.columns.into_iter().zip(self.schema.fields()).collect();
+        let columns = pool::map(columns, self.bytes, |(column, field): (Column, &FieldRef)| match column {
+            Column::Values(mut values) => {
+                values.truncate(rows * field.data_type().primitive_width().unwrap_or(0));
+                let data = ArrayData::builder(field.data_type().clone()).len(rows).add_buffer(values.into());
+                Ok(make_array(data.build()?))
+            }
+            Column::Arrays(arrays) => {
+                Ok(arrow_select::concat::concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>())?)
+            }
+        })?;
+        // The number of rows must be set for batches without columns.
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(self.schema, columns, &options)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{BooleanArray, Float32Array, Int64Array, LargeStringArray};
+    use arrow_schema::{DataType, Field, Schema};
+    use arrow_select::concat::concat_batches;
+
+    use super::*;
+
+    #[test]
+    fn parts_follow_each_other() {
+        let fields = [
+            ("floats", DataType::Float32, false),
+            ("optional", DataType::Int64, true),
+            ("flags", DataType::Boolean, false),
+            ("texts", DataType::LargeUtf8, false),
+        ];
+        let schema =
+            Arc::new(Schema::new(fields.map(|(name, kind, is_nullable)| Field::new(name, kind, is_nullable)).to_vec()));
+        let part = |rows: usize| {
+            let columns: Vec<ArrayRef> = vec![
+                Arc::new(Float32Array::from_iter_values((0..rows).map(|row| row as f32))),
+                Arc::new((0..rows).map(|row| (row % 3 > 0).then_some(row as i64)).collect::<Int64Array>()),
+                Arc::new((0..rows).map(|row| Some(row % 2 == 0)).collect::<BooleanArray>()),
+                Arc::new(LargeStringArray::from_iter_values((0..rows).map(|row| "x".repeat(row)))),
+            ];
+            RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
+        };
+        // A slice begins within its buffers.
+        let parts = [part(7), part(0), part(20).slice(3, 10), part(2)];
+        for max_rows in [19, 100] {
+            let mut all = Concatenation::new(Arc::clone(&schema), max_rows).unwrap();
+            parts.iter().try_for_each(|part| all.push(part.clone())).unwrap();
+            assert_eq!(all.finish().unwrap(), concat_batches(&schema, &parts).unwrap());
+        }
+        let mut short = Concatenation::new(Arc::clone(&schema), 10).unwrap();
+        assert!(parts.iter().try_for_each(|part| short.push(part.clone())).is_err());
+        assert!(Concatenation::new(Arc::clone(&schema), usize::MAX).is_err());
+        assert!(Concatenation::new(schema, usize::MAX / 4).is_err());
+    }
 }

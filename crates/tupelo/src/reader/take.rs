@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
 
-use super::parts::concatenate;
 use super::read::Read;
 use crate::{Error, Result, plan};
 
@@ -36,7 +35,10 @@ impl Read {
             let (near, most) = self.near_entries();
             let parts: Vec<RecordBatch> =
                 parts(&sorted, near, most).map(|part| self.take_sorted(part, near)).collect::<Result<_>>()?;
-            let batch = concatenate(parts)?;
+            let batch = match parts.as_slice() {
+                [batch] => batch.clone(),
+                several => arrow_select::concat::concat_batches(&several[0].schema(), several)?,
+            };
             if sorted == entries {
                 return Ok(batch);
             }
