@@ -1,21 +1,28 @@
 """Remote files."""
 
+import contextlib
+import gc
+import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
 from http_server import Server
 
 import tupelo
+import tupelo.uproot_compat as uproot
 
 SECRET = "very-secret"
 
@@ -183,6 +190,87 @@ def test_credentials_are_not_shown(server: Server) -> None:
     assert pickle.loads(pickle.dumps(other)).num_entries == 10
 
 
+def test_credentials_are_not_shown_by_plans_and_pickles(server: Server) -> None:
+    """Regression: partitions, reports and unpickled ntuples showed the URL as given."""
+    urls = [
+        f"{server.url}/run0.root?X-Amz-Signature={SECRET}",
+        f"{server.url.replace('//', f'//alice:{SECRET}@')}/run1.root",
+    ]
+    parts = tupelo.partitions([f"{urls[1]}:Events", {urls[0]: "Events"}])
+    shown: list[object] = [parts]
+    for part in pickle.loads(pickle.dumps(parts)):
+        server.requests.clear()
+        array, report = part.arrays("np", report=True)
+        assert len(array["x"]) == 10
+        assert report.file == f"{server.url}/{report.file[-9:]}"
+        assert SECRET in server.requests[0].path or server.requests[0].authorization
+        (_, failed) = replace(part, identity="other").arrays(report=True)
+        assert failed.error == "ChangedFileError"
+        shown += [part, report, failed]
+    for url in urls:
+        shown.append(pickle.loads(pickle.dumps(tupelo.open({url: "Events"})))._location)  # type: ignore[union-attr]
+        shown += [tupelo.open(fsspec.open(url).open()), *tupelo.num_entries({url: "Events"})]
+        for call in (
+            lambda url=url: tupelo.open(fsspec.open(url)),
+            lambda url=url: tupelo.concatenate(fsspec.open(url)),
+            lambda url=url: tupelo.concatenate(fsspec.open(url).open()),
+            lambda url=url: tupelo.open(f"simplecache::{url}"),
+            lambda url=url: tupelo.open(Path(url)),
+            lambda url=url: tupelo.partitions({url: {"object_path": "Events", "steps": 3}}),
+            lambda url=url: tupelo.partitions({url: {"object_path": "Events", "steps": [[0, 11]]}}),
+            lambda url=url: tupelo.partitions({url: {"object_path": "Events", "color": 3}}),
+            lambda url=url: tupelo.partitions({url: "Events"}, names="none"),
+            lambda url=url: tupelo.partitions({url: "Events"}, manifest=tupelo.index(f"{server.url}/large.root")),
+            lambda url=url: tupelo.recreate(f"{url}.root:Events"),
+            lambda url=url: tupelo.update(url),
+            lambda url=url: tupelo.abort(url),
+            lambda url=url: uproot.open({url: "a", "b": "c"}),
+            lambda url=url: uproot.create(url),
+        ):
+            with pytest.raises((tupelo.Error, TypeError, OSError)) as error:
+                call()
+            shown.append(error.value)
+    for one in shown:
+        assert SECRET not in repr(one)
+        assert SECRET not in str(one)
+
+
+def test_a_manifest_of_urls_with_credentials_is_refused(server: Server) -> None:
+    """Regression: it was written without them, and could not be used."""
+    for url in (
+        f"{server.url}/run0.root?X-Amz-Signature={SECRET}",
+        f"{server.url.replace('//', f'//alice:{SECRET}@')}/run0.root",
+    ):
+        text = r"^http://127[^@?]*/run0\.root: cannot index a URL .*storage_options"
+        with pytest.raises(tupelo.InvalidArgumentError, match=text):
+            tupelo.index([f"{server.url}/run1.root", url], "m.json")
+        assert not Path("m.json").exists()
+        assert len(tupelo.partitions(url)) == 1
+    assert tupelo.index(f"{server.url}/run1.root", "m.json") == json.loads(Path("m.json").read_text())
+
+
+def test_names_that_are_not_urls(server: Server) -> None:
+    """Regression: a path lost a slash, bytes of a file object were names of files, and a chain was a local path."""
+    url = f"{server.url}/run0.root"
+    for call in (tupelo.open, tupelo.recreate, tupelo.concatenate, tupelo.partitions, uproot.open, uproot.recreate):
+        with pytest.raises(tupelo.InvalidArgumentError, match=f"'{url}' was given as a .*Path.*give URLs as a str"):
+            call(Path(url))
+        for chain in f"simplecache::{url}", f"zip://a.root::{url}", f"filecache::zip://a.root::{url}":
+            with pytest.raises(tupelo.UnsupportedError, match=f"^{re.escape(chain)} .*fsspec.open.url..open"):
+                call(chain)
+    Path("http:").mkdir()
+    with tupelo.recreate(Path("http:/a.root")) as file:
+        file["Events"] = {"x": [1]}
+    assert tupelo.open(Path("http:/a.root")).keys() == ["Events"]
+    text = r"not a file object \(BufferedReader\).*tupelo.open\(file_object\).only"
+    with open("http:/a.root", "rb") as stream:
+        for verb in (tupelo.concatenate, tupelo.iterate, tupelo.partitions, tupelo.index, tupelo.hist, uproot.iterate):
+            for files in stream, [stream]:
+                with pytest.raises(tupelo.InvalidArgumentError, match=text):
+                    verb(files)  # type: ignore[operator]
+        assert tupelo.concatenate(tupelo.open(stream).only()).x.tolist() == [1]  # type: ignore[union-attr]
+
+
 def test_options_are_checked(server: Server) -> None:
     url = f"{server.url}/run0.root"
     with pytest.raises(tupelo.InvalidArgumentError, match=r"anonimous.*similar: anonymous"):
@@ -250,6 +338,82 @@ def test_remote_files_are_written(server: Server, files: Path) -> None:
     assert not (files / "failed.root").exists()
     with pytest.raises(tupelo.UnsupportedError, match="cannot be changed in place"):
         tupelo.update(f"{server.url}/run1.root")
+
+
+def test_uproot_writes_remote_files(server: Server, files: Path) -> None:
+    """Regression: an existing file was replaced by an empty one, and then an error was raised."""
+    url, before = f"{server.url}/run1.root", (files / "run1.root").read_bytes()
+    with uproot.recreate(url, compression=uproot.LZ4(4)) as file:
+        file["dir/Events"] = {"x": np.arange(3.0), "y": [[1], [], [2, 3]]}
+        file["dir/Events"].extend({"x": [4.0], "y": [[5]]})
+        file["Few"] = {"z": [1]}
+        file["Few"] = {"z": [2]}
+        types = file.mkrntuple("Types", {"n": "int32"})
+        types.extend({"n": [1, 2]})
+        types.add_fields({"m": "float64"})
+        types.extend({"n": [3], "m": [0.5]})
+        assert file.keys(cycle=False) == ["dir", "dir/Events", "Few", "Types"]
+        assert (files / "run1.root").read_bytes() == before
+    assert not [one for one in server.requests if one.method == "GET"]
+    read: Any = uproot.open(url)
+    assert read["dir/Events"].arrays().y.tolist() == [[1], [], [2, 3], [5]]
+    assert read["dir/Events"].num_entries == 4
+    assert (read["Few"].arrays().z.tolist(), read["Few;1"].arrays().z.tolist()) == ([2], [1])
+    assert read["Types"].arrays().tolist() == [{"n": 1, "m": 0}, {"n": 2, "m": 0}, {"n": 3, "m": 0.5}]
+
+
+def test_uproot_keeps_remote_files_after_errors(server: Server, files: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    url, before = f"{server.url}/run1.root", (files / "run1.root").read_bytes()
+    for error in ZeroDivisionError, SystemExit:
+        with contextlib.suppress(error), uproot.recreate(url) as file:
+            file["Events"] = {"x": [1]}
+            raise error
+    file = uproot.recreate(url)
+    file["Events"] = {"x": [1]}
+    del file
+    gc.collect()
+    assert capfd.readouterr().err.count("no file was created") == 2
+    for call in (
+        lambda: uproot.recreate(url, compression="unknown"),
+        lambda: uproot.create(url),
+        lambda: uproot.create(f"{server.url}/text"),
+        lambda: uproot.update(url),
+        lambda: uproot.dask_write(None, f"{server.url}/dir"),
+    ):
+        (files / "text").write_text("any")
+        with pytest.raises((OSError, tupelo.Error), match=r"unknown compression|already exists|in place|only a local"):
+            call()
+    # A server that does not tell whether the file exists.
+    server.fail = 1000
+    with pytest.raises(tupelo.StorageError, match="503"):
+        uproot.create(f"{server.url}/other.root")
+    server.fail = 0
+    assert not [one for one in server.requests if one.method == "PUT"]
+    assert (files / "run1.root").read_bytes() == before
+    with uproot.create(f"{server.url}/other.root") as file:
+        file["Events"] = {"x": [1]}
+    assert uproot.open(f"{server.url}/other.root:Events").num_entries == 1  # type: ignore[union-attr]
+
+
+def test_a_url_of_a_local_file_is_written(tmp_path: Path) -> None:
+    """Regression: recreate() looked for a directory ``file:``."""
+    for number, url in enumerate([f"file://{tmp_path}/a.root", f"file:{tmp_path}/b.root", "file:c.root"]):
+        with tupelo.recreate(url) as file:
+            file["Events"] = {"x": [number]}
+        with tupelo.update(url) as file:
+            file["Events"].extend({"x": [7]})
+        path = tmp_path / f"{'abc'[number]}.root"
+        for name in url, f"{url}:Events", {url: "Events"}:
+            assert pickle.loads(pickle.dumps(tupelo.open(name))) is not None  # type: ignore[arg-type]
+            assert tupelo.concatenate(name).x.tolist() == [number, 7]
+        assert tupelo.partitions(url)[0].uri == str(path)
+        with pytest.raises(FileExistsError):
+            uproot.create(url)
+        writer = tupelo.recreate(path)
+        tupelo.abort(url)
+        with pytest.raises(tupelo.InvalidArgumentError):
+            writer["Events"] = {"x": [1]}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.root", "b.root", "c.root"]
 
 
 def test_automatic_checkpoints_of_remote_files_are_skipped(server: Server, files: Path) -> None:

@@ -1,6 +1,7 @@
 """Checks of strings: names, descriptions and paths."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,15 +51,37 @@ def check_mapping(texts: object, what: str) -> dict[str, Any]:
     return dict(texts)
 
 
+_CHAINED_URL = re.compile(r"[\w+.-]+(://[^:]*)?::[\w+.-]+(://|::)")
+"""How chained URLs of fsspec start: ``simplecache::https://…``, ``zip://a.root::https://…``."""
+_URL_AS_PATH = re.compile(r"(https?|s3a?|gs|gcs|az|azure|abfss?|x?roots?):/(?!/)", re.IGNORECASE)
+"""How a URL starts that was a `pathlib.Path`, which removes repeated slashes."""
+
+
 def check_path(path: object) -> str:
     """The name of a file or its URL; in strings ``~`` is the home directory of the user.
 
-    Raises `InvalidArgumentError` for invalid file names.
+    URLs of local files, ``file:PATH`` and ``file:///PATH``, become paths, by the rule of the engine.
+
+    Raises `InvalidArgumentError` for invalid file names and for URLs as a `pathlib.Path`, and `UnsupportedError` for
+    chained URLs of fsspec.
     """
     if not isinstance(path, str | os.PathLike):
         raise InvalidArgumentError(f"expected a file name as a string or a path, not {short_repr(path)}")
     name = check_text(os.fspath(path), "the name of the file")
-    return os.path.expanduser(name) if isinstance(path, str) else name
+    if isinstance(path, str):
+        name = os.path.expanduser(name)
+        if _CHAINED_URL.match(name):
+            shown = "::".join(map(_core.display_name, name.split("::")))
+            raise UnsupportedError(
+                f"{shown} is a chained URL, which only fsspec can read: use tupelo.open(fsspec.open(url).open())"
+            )
+    elif _URL_AS_PATH.match(name) and not os.path.exists(name.partition("/")[0]):
+        url = _core.display_name(name.replace(":/", "://", 1))
+        raise InvalidArgumentError(
+            f"{url!r} was given as a {type(path).__name__}, which is a path of a local file and removes one slash of a "
+            "URL; give URLs as a str"
+        )
+    return re.sub("^file:(//)?", "", name)
 
 
 def check_local_path(path: object) -> str:

@@ -32,7 +32,7 @@ class InputNtuple(NamedTuple):
     path: str
     """The file name as given."""
     absolute_path: str
-    """Its absolute path, which stays valid when the working directory changes."""
+    """Its absolute path, which stays valid when the working directory changes, or its URL."""
     name: str | None
     """Path of the ntuple; None for the only one."""
     steps: Steps = None
@@ -46,6 +46,22 @@ class InputNtuple(NamedTuple):
     def shown_path(self) -> str:
         """The file name as given, without credentials."""
         return _core.display_name(self.path)
+
+    def __repr__(self) -> str:
+        # Paths may be URLs with credentials.
+        return f"InputNtuple({self.shown_path!r}, {self.name!r}, {self.steps!r})"
+
+
+def listed(files: Any, opened: type) -> Iterable[Any]:
+    """The files of an argument that is one or several of them; ``opened`` is the class of open ntuples."""
+    # File objects are iterable, by lines.
+    is_one = isinstance(files, str | Mapping | opened) or _is_file_object(files) or not isinstance(files, Iterable)
+    return [files] if is_one else files
+
+
+def _is_file_object(value: object) -> bool:
+    """Whether it can be read, or opened like a file of fsspec."""
+    return not isinstance(value, os.PathLike) and (hasattr(value, "read") or hasattr(value, "open"))
 
 
 def resolve(files: Files, remote: "_core.Storage | None" = None) -> list[InputNtuple]:
@@ -67,16 +83,23 @@ def resolve(files: Files, remote: "_core.Storage | None" = None) -> list[InputNt
         return _resolve_one(files, None, remote)
     if isinstance(files, Mapping):
         return [place for path, inside in files.items() for place in _resolve_one(path, inside, remote)]
-    if not isinstance(files, Iterable):
-        raise InvalidArgumentError(
-            f"expected files as strings, paths, {{path: name}} or a list of these, not {short_repr(files)}"
-        )
+    if _is_file_object(files) or not isinstance(files, Iterable):
+        raise _not_a_file(files, "files as strings, paths, {path: name} or a list of these")
     found = []
     for one in files:
         if not isinstance(one, str | os.PathLike | Mapping | InputNtuple):
-            raise InvalidArgumentError(f"expected a file as a string, a path or {{path: name}}, not {short_repr(one)}")
+            raise _not_a_file(one, "a file as a string, a path or {path: name}")
         found += resolve(one, remote)
     return found
+
+
+def _not_a_file(value: object, expected: str) -> InvalidArgumentError:
+    if _is_file_object(value):
+        return InvalidArgumentError(
+            f"expected the name of a file, not a file object ({type(value).__name__}); tupelo.open takes file objects, "
+            "and tupelo.iterate, concatenate, hist and scan take their ntuples: tupelo.open(file_object).only()"
+        )
+    return InvalidArgumentError(f"expected {expected}, not {short_repr(value)}")
 
 
 def resolve_whole_files(files: Files, remote: "_core.Storage | None" = None) -> list[InputNtuple]:
@@ -112,6 +135,7 @@ def _resolve_one(
 def _parse_spec(path: str, inside: Any) -> tuple[Any, Steps]:
     if not isinstance(inside, Mapping):
         return inside, None
+    path = _core.display_name(path)
     if unknown := [key for key in inside if key not in {"object_path", "steps", *_OTHER_KEYS}]:
         raise InvalidArgumentError(f"{path}: unknown key {short_repr(unknown[0])}: expected 'object_path' or 'steps'")
     return inside.get("object_path"), _parse_steps(path, inside.get("steps"))

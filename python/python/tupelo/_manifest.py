@@ -34,7 +34,8 @@ def index(
     ``field_bytes`` and the index of its ``schema`` in ``schemas``. No page is read.
     ``storage_options`` and ``cache`` are those of `open`; they are not part of the manifest.
 
-    Raises the errors of `open` for the first file that cannot be read.
+    Raises `InvalidArgumentError` for URLs with a user name, a password or a query string, which a manifest does not
+    store, and the errors of `open` for the first file that cannot be read.
 
     >>> import tupelo
     >>> with tupelo.recreate("index.root") as file:
@@ -44,7 +45,15 @@ def index(
     ('Events', 2, [['x', 'double']])
     """
     remote = storage(storage_options, cache)
-    manifest, text = build(resolve_whole_files(files, remote), remote)
+    found = resolve_whole_files(files, remote)
+    for place in found:
+        if place.shown_path != place.path:
+            raise InvalidArgumentError(
+                f"{place.shown_path}: cannot index a URL with a user name, a password or a query string, because a "
+                "manifest does not store them, and the file could not be opened without them; give credentials as "
+                "storage_options or in the environment, or plan without a manifest: tupelo.partitions(files)"
+            )
+    manifest, text = build(found, remote)
     if output is not None:
         Path(output).write_text(text + "\n", encoding="utf-8")
     return manifest
@@ -105,7 +114,8 @@ def select_files(manifest: dict[str, Any], files: Iterable[InputNtuple]) -> tupl
         uri = _core.display_name(absolute_path) if is_remote else str(Path(absolute_path))
         fits = [file for file in of_uri.get(uri, []) if name in (None, file["ntuple"])]
         if not fits:
-            what = path if name is None else f"{path}:{name}"
+            shown = _core.display_name(path)
+            what = shown if name is None else f"{shown}:{name}"
             raise NotFoundError(f"{what} is not in the manifest, which has {len(manifest['files'])} files")
         found += fits
         steps += [own] * len(fits)

@@ -13,7 +13,7 @@ from . import _arrow, _core, _field_sets, _hist, _polars, _progress, _select
 from ._ahead import run_ahead
 from ._awkward import AwkwardOptions
 from ._checks import storage
-from ._files import Files, InputNtuple, entry_ranges, resolve
+from ._files import Files, InputNtuple, entry_ranges, listed, resolve
 from ._libraries import to_library
 from ._locations import Report
 from ._progress import Progress
@@ -338,10 +338,9 @@ class FileSequence:
 
     def __init__(self, files: Any, options: Mapping[str, Any]) -> None:
         remote = storage(options["storage_options"], options["cache"])
-        is_one = isinstance(files, str | Mapping | Ntuple) or not isinstance(files, Iterable)
         self.places: list[Any] = []
         """The files, each an `InputNtuple` or an `Ntuple`."""
-        for one in [files] if is_one else files:
+        for one in listed(files, Ntuple):
             self.places += [one] if isinstance(one, Ntuple) else resolve(one, remote)
         self.is_remote = any(isinstance(one, InputNtuple) and _core.is_remote(one.path) for one in self.places)
         """Whether files are on servers: several are then opened and read at the same time."""

@@ -2,18 +2,35 @@
 
 import reprlib
 
+from . import _core
+
 MAX_CHARACTERS = 120
 """Maximum number of characters of a value in a message."""
 
-_REPR = reprlib.Repr()
+
+class _Repr(reprlib.Repr):
+    """Shows URLs, also those in containers, without credentials."""
+
+    def repr_str(self, x: str, level: int) -> str:
+        if "://" in x:
+            # The engine takes only UTF-8.
+            x = _core.display_name(x.encode(errors="backslashreplace").decode())
+        return super().repr_str(x, level)
+
+
+_REPR = _Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = MAX_CHARACTERS
 
 
 def short_repr(value: object) -> str:
     """The `repr` of a value for a message, shortened to its beginning and end, or to the first items of a container.
 
+    URLs in strings have no user names, passwords and query strings.
+
     >>> short_repr("x" * 1000) == "'" + "x" * 57 + "..." + "x" * 58 + "'"
     True
+    >>> short_repr({"https://ann:secret@host/f.root?sig=secret": "Events"})
+    "{'https://host/f.root': 'Events'}"
     """
     # `reprlib` dispatches by class name and calls the full repr of unknown classes.
     if isinstance(value, bytes | bytearray | memoryview) and len(value) > MAX_CHARACTERS:

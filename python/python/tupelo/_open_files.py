@@ -153,9 +153,10 @@ class OpenFile:
         is_elsewhere = self._thread is not threading.current_thread() and self._thread.is_alive()
         if not has_failed and (is_elsewhere or (update and self.ntuples)):
             what = f" ({self._listed()})" if self.ntuples else ""
+            shown = _core.display_name(path)
             raise InvalidArgumentError(
-                f"{path} is already being written by this process{what}: close() or abort() that writer first; if no "
-                f"variable refers to it any more, tupelo.abort({path!r}) discards it"
+                f"{shown} is already being written by this process{what}: close() or abort() that writer first; if no "
+                f"variable refers to it any more, tupelo.abort({shown!r}) discards it"
             )
         self.end = f"was discarded when {function}() opened it again; use the new writer"
         self.is_replaced = True
@@ -181,7 +182,11 @@ class WriterHandle:
 
 
 _open_files: "weakref.WeakValueDictionary[str, WriterHandle]" = weakref.WeakValueDictionary()
-"""The files being written, by real path."""
+"""The files being written, by real path or URL."""
+
+
+def _real_path(path: str) -> str:
+    return path if _core.is_remote(path) else os.path.realpath(path)
 
 
 def open_for_writing(path: str, update: bool, remote: "_core.Storage | None" = None) -> WriterHandle:
@@ -189,8 +194,9 @@ def open_for_writing(path: str, update: bool, remote: "_core.Storage | None" = N
 
     Raises `InvalidArgumentError` if the earlier writer cannot be discarded, and the errors of opening the file.
     """
-    real = os.path.realpath(path)
-    if (earlier := _open_files.get(real)) is not None:
+    real = _real_path(path)
+    # A remote file cannot be updated; an earlier writer must not end for that.
+    if (earlier := _open_files.get(real)) is not None and not (update and _core.is_remote(path)):
         earlier.opened.yield_to_new_writer(path, update)
     hold = WriterHandle(OpenFile(path, update, remote))
     _open_files[real] = hold
@@ -202,8 +208,8 @@ def abort(path: str) -> str | None:
 
     Raises `NotFoundError` if it is not writing the file.
     """
-    hold = _open_files.get(os.path.realpath(path))
+    hold = _open_files.get(_real_path(path))
     if hold is None or not hold.opened.is_ours:
-        raise NotFoundError(f"{path} is not being written by this process")
+        raise NotFoundError(f"{_core.display_name(path)} is not being written by this process")
     hold.opened.end = "was discarded by tupelo.abort()"
     return hold.opened.abort()

@@ -34,7 +34,7 @@ class PartitionReport:
     """The outcome of reading a partition. Attributes are None if unknown or not applicable."""
 
     file: str
-    """The file, by its absolute path."""
+    """The file, by its absolute path, or its URL without credentials."""
     ntuple: str
     """Path of the ntuple in it."""
     entry_start: int
@@ -70,7 +70,7 @@ class Partition:
     """
 
     uri: str
-    """The file, by its absolute path."""
+    """The file, by its absolute path, or its URL with credentials, which `repr` does not show."""
     name: str
     """Path of the ntuple in the file."""
     entry_start: int
@@ -132,13 +132,17 @@ class Partition:
         return (arrays, self._report()) if report else arrays
 
     def _open(self) -> Ntuple:
+        how = self.page_checksums, self.memory_budget, self.storage, self._file_state()
+        return _opened(self.uri, self.name, self.identity, *how)
+
+    def _file_state(self) -> tuple[int, int, int]:
+        """A value that changes with the file."""
         try:
             found = os.stat(self.uri)
-            state = found.st_ino, found.st_size, found.st_mtime_ns
         except OSError:
             # Opening the file gives a better error. A remote file that changed is an error when it is read.
-            state = (0, 0, 0)
-        return _opened(self.uri, self.name, self.identity, self.page_checksums, self.memory_budget, self.storage, state)
+            return (0, 0, 0)
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _read(self) -> tuple[Any, Any]:
         """A `pyarrow.RecordBatch` whose schema does not depend on the values, and its entry numbers."""
@@ -169,11 +173,15 @@ class Partition:
         return len(entries)
 
     def _report(self, error: BaseException | None = None) -> PartitionReport:
-        place = self.uri, self.name, self.entry_start, self.entry_stop
+        place = _core.display_name(self.uri), self.name, self.entry_start, self.entry_stop
         if error is None:
             return PartitionReport(*place)
         cluster, column = getattr(error, "cluster", None), getattr(error, "field", None)
         return PartitionReport(*place, cluster, column, type(error).__name__, str(error))
+
+    def __repr__(self) -> str:
+        shown = {**vars(self), "uri": _core.display_name(self.uri)}
+        return f"Partition({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Column names compress well.
@@ -403,7 +411,7 @@ def _choices(manifest: dict[str, Any], how: PartitionOptions, computed: tuple[st
     """The selected fields of each schema. All must agree."""
     where: dict[int, str] = {}
     for file in manifest["files"]:
-        where.setdefault(file["schema"], f"{file['uri']}: ntuple '{file['ntuple']}'")
+        where.setdefault(file["schema"], f"{_core.display_name(file['uri'])}: ntuple '{file['ntuple']}'")
     schemas = {number: _manifest.arrow_schema(manifest, number) for number in where}
     if computed is not None:
         if any(how.get(name) is not None for name in ("names", "filter_name", "filter_typename")):

@@ -115,12 +115,13 @@ def copy(
                 f"{short_repr(column)} is an expression, not a field; give it a name: "
                 f"with_columns({{'name': {column!r}}})"
             )
+    target = check_path(path)
     if (pair := file_and_ntuple(path)) is not None:
         file_path, inside = pair
         raise InvalidArgumentError(
-            f"{short_repr(path)} names a file and an ntuple; use the path {file_path!r} and name={inside!r}"
+            f"{short_repr(path)} names a file and an ntuple; use the path {_core.display_name(file_path)!r} and "
+            f"name={inside!r}"
         )
-    target = check_path(path)
     if _is_same_file(target, source.absolute_path):
         raise InvalidArgumentError(f"{_core.display_name(target)} is the input file; copy the ntuple to another file")
     if name is not None:

@@ -583,7 +583,7 @@ class Ntuple(Fields):
                 f"{origin.file_path}: ntuple '{self._path}' is read from a file object and cannot be pickled; "
                 "open the file by its path"
             )
-        place = replace(origin, file_path=origin.absolute_path)
+        place = replace(origin, file_path=_core.display_name(origin.absolute_path))
         return _reopen, (place, self._rules)
 
     # Internals.

@@ -73,7 +73,10 @@ def open(
     budget = parse_optional_bytes("memory_budget", memory_budget)
     remote = storage(storage_options, cache)
     if (fsspec := sys.modules.get("fsspec")) is not None and isinstance(where, fsspec.core.OpenFile):
-        raise InvalidArgumentError(f"{short_repr(where)} is not open; pass the result of its method open()")
+        shown = _core.display_name(where.path)
+        raise InvalidArgumentError(
+            f"the OpenFile {shown!r} of fsspec is not open; pass the result of its method open()"
+        )
     if hasattr(where, "read"):
         return _open_bytes(where, page_checksums, budget, metrics)
     if isinstance(where, Mapping):
@@ -269,7 +272,7 @@ def _open_bytes(source: Any, page_checksums: bool, memory_budget: int | None, me
             f"{short_repr(source)} returns strings, not bytes; open it in binary mode: open(path, 'rb')"
         )
     path = getattr(source, "name", None) or getattr(source, "path", None)
-    name = path if isinstance(path, str) else f"<{type(source).__name__}>"
+    name = _core.display_name(path) if isinstance(path, str) else f"<{type(source).__name__}>"
     system: Any = getattr(source, "fs", None)
     size = getattr(source, "size", None)
     if hasattr(system, "cat_ranges") and isinstance(source.path, str) and isinstance(size, int):

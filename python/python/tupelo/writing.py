@@ -54,7 +54,10 @@ def recreate(
     file, with a message.
 
     ``path`` may be a URL of a store, an XRootD server, or an HTTP server that accepts ``PUT``; ``storage_options`` are
-    those of `open`. A remote file has no checkpoints: it appears when it is closed, or, after an error, not at all.
+    those of `open`. A remote file has no checkpoints: it appears when it is closed, or, after an error, not at all; an
+    existing file is unchanged until then. When a server that refuses writes raises an error depends on the protocol:
+    HTTP servers get the file as one request when it is closed; stores get it then too, except for files of more than
+    16 MiB, of which parts are sent before; XRootD servers create a temporary file immediately.
 
     A process can have one writer for each file. If an earlier writer was not closed, `recreate` discards it with a
     message on the standard error stream, and its next call raises an error. `update` discards an earlier writer only if
@@ -154,13 +157,14 @@ class WritableFile:
         # First, so that a file that could not be opened counts as closed.
         self._hold: WriterHandle | None = None
         self._writers: dict[str, NtupleWriter] = {}
+        file_path = check_path(path)
         if (pair := file_and_ntuple(path)) is not None:
             file_path, name = pair
             function = "update" if update else "recreate"
             raise InvalidArgumentError(
-                f"{short_repr(path)} names a file and an ntuple; use {function}({file_path!r}) and file[{name!r}] = …"
+                f"{short_repr(path)} names a file and an ntuple; use {function}({_core.display_name(file_path)!r}) and "
+                f"file[{name!r}] = …"
             )
-        file_path = check_path(path)
         self._path = _core.display_name(file_path)
         self._options = options
         options.options()  # Report invalid options before creating a file.

@@ -14,9 +14,12 @@ fields. Tupelo reads and writes the files.
 Differences from uproot 5.7:
 
 **Supported objects.** Only RNTuples can be read: trees, histograms and other objects are listed, and reading them
-raises `UnsupportedError` (a `NotImplementedError`) with their class. Only local files and file objects are supported;
-remote files raise `UnsupportedError`. Streamer fields, which uproot cannot read, are bytes (`tupelo.Field.objects`
-decodes them).
+raises `UnsupportedError` (a `NotImplementedError`) with their class. Streamer fields, which uproot cannot read, are
+bytes (`tupelo.Field.objects` decodes them).
+
+**Remote files.** URLs are those of `tupelo.open`, without other packages; credentials come from the environment.
+`recreate` and `create` write remote files, which appear when they are closed; `update` raises `UnsupportedError` for
+them. Chained URLs of fsspec (``simplecache::https://…``) are read as file objects.
 
 **Verification.** Page checksums are verified, so damaged files raise `CorruptError` (a `ValueError`) where uproot may
 return wrong numbers.
@@ -41,13 +44,13 @@ has. All three accept files with steps, ``{"f.root": {"object_path": "Events", "
 **Virtual arrays** report the dotted path of the field, the buffer and the entries to ``access_log``, instead of columns
 and clusters. Members of records are read separately; pairs, tuples and variants as a whole.
 
-**Writing.** Files can be read after each write, as in uproot, and each write is durable: many small writes cost more
-than with `tupelo.recreate`, which makes nothing visible until the end and keeps the old file until then. The default
-codec is ``"zstd:5"``; pages have checksums, and columns have the default encodings of ROOT. Entries and fields can be
-added to ntuples of any program, also to variants and to columns in ROOT's encodings. An unnamed index of pandas is not
-written. Optional records become collections of at most one record, as in uproot; ROOT reads these. Records in variants
-and in fixed-size arrays are written with a warning, because ROOT cannot open ntuples with them. Objects cannot be
-deleted; trees and histograms cannot be written.
+**Writing.** Local files can be read after each write, as in uproot, and each write is durable: many small writes cost
+more than with `tupelo.recreate`, which makes nothing visible until the end and keeps the old file until then. The
+default codec is ``"zstd:5"``; pages have checksums, and columns have the default encodings of ROOT. Entries and fields
+can be added to ntuples of any program, also to variants and to columns in ROOT's encodings. An unnamed index of pandas
+is not written. Optional records become collections of at most one record, as in uproot; ROOT reads these. Records in
+variants and in fixed-size arrays are written with a warning, because ROOT cannot open ntuples with them. Objects cannot
+be deleted; trees and histograms cannot be written.
 
 **Dask.** Files are always opened for planning. Members of records are read separately. Reports have the fields of
 `tupelo.PartitionReport`. `dask_write` writes ntuples.

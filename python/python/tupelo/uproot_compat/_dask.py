@@ -1,6 +1,5 @@
 """Ntuples of many files as Dask collections, partitioned like uproot."""
 
-import os
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
@@ -244,14 +243,14 @@ def _base_form(ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc) -> Any:
 
 
 def _opened(partition: Partition) -> RNTuple:
-    found = os.stat(partition.uri)
-    return _cached_ntuple(partition.uri, partition.name, partition.identity, found.st_size, found.st_mtime_ns)
+    return _cached_ntuple(partition.uri, partition.name, partition.identity, partition._file_state())
 
 
 @lru_cache(maxsize=OPEN_NTUPLES)
-def _cached_ntuple(path: str, name: str, identity: str, size: int, modified: int) -> RNTuple:
+def _cached_ntuple(path: str, name: str, identity: str, state: tuple[int, int, int]) -> RNTuple:
     ntuple = open({path: name})
     assert isinstance(ntuple, RNTuple)
     if ntuple.core._core.identity() != identity:
-        raise ChangedFileError(f"{path}: ntuple '{name}' has changed since the partitions were planned; plan again")
+        shown = ntuple.file_path
+        raise ChangedFileError(f"{shown}: ntuple '{name}' has changed since the partitions were planned; plan again")
     return ntuple

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _optional
-from .._checks import check_path
+from .._checks import check_local_path
 from ..errors import InvalidArgumentError
 
 
@@ -27,7 +27,8 @@ def dask_write(
     ``compute=False`` it returns a collection that writes the files and gives their names when computed. Columns must
     have the same type in all partitions. Options that uproot has for trees are ignored.
 
-    Raises `InvalidArgumentError` for options of remote files, and `ImportError` if dask-awkward is not installed.
+    Raises `UnsupportedError` for a URL, `InvalidArgumentError` for options of remote files, and `ImportError` if
+    dask-awkward is not installed.
 
     >>> import awkward as ak, dask_awkward as dak, tupelo.uproot_compat as uproot
     >>> events = dak.from_awkward(ak.Array([{"x": [1, 2]}, {"x": [3]}]), npartitions=2)
@@ -41,7 +42,7 @@ def dask_write(
         raise TypeError(f"dask_write() got an unexpected keyword argument {min(unknown)!r}")
     _optional.load("dask_awkward", "uproot_compat.dask_write", "dask")
     dask: Any = import_module("dask")
-    directory = check_path(destination)
+    directory = check_local_path(destination)
     digits = len(str(max(0, array.npartitions - 1)))
     names = [f"{prefix + '-' if prefix else ''}part{number:0{digits}}.root" for number in range(array.npartitions)]
     codec = f"{compression.lower()}:{compression_level}"

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import _field_sets, _select
-from .._files import InputNtuple, entry_ranges, resolve
+from .._files import InputNtuple, entry_ranges, listed, resolve
 from .._many import shift_index
 from ..errors import InvalidArgumentError, MissingFileError, NotFoundError
 from ._fields import HasFields
@@ -32,13 +32,12 @@ def parts_of(files: Any, allow_missing: bool) -> Iterator[Part]:
 
     Invalid arguments raise errors immediately; each file is opened when it is reached.
     """
-    is_one = isinstance(files, str | Mapping | HasFields) or not isinstance(files, Iterable)
-    listed: list[Any] = []
-    for one in [files] if is_one else files:
-        listed += [one] if isinstance(one, HasFields) else resolve(_as_pairs(one))
+    places: list[Any] = []
+    for one in listed(files, HasFields):
+        places += [one] if isinstance(one, HasFields) else resolve(_as_pairs(one))
 
     def found() -> Iterator[Part]:
-        for one in listed:
+        for one in places:
             if isinstance(one, HasFields):
                 yield Part(one, [(0, one.num_entries)], False)
             elif (source := _find(one, allow_missing)) is not None:
@@ -74,7 +73,7 @@ def _find(place: InputNtuple, allow_missing: bool) -> HasFields | None:
             raise
         return None
     if not isinstance(found, HasFields):
-        raise InvalidArgumentError(f"{place.path}: '{place.name}' is a directory, not an ntuple")
+        raise InvalidArgumentError(f"{place.shown_path}: '{place.name}' is a directory, not an ntuple")
     return found
 
 

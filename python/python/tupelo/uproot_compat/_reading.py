@@ -34,8 +34,8 @@ class _Object(NamedTuple):
 def open(path: Any, **options: Any) -> "ReadOnlyDirectory | RNTuple | RField":
     """Opens a file, or an object in it.
 
-    A file is ``"f.root"``, ``"f.root:name"``, ``{"f.root": "name"}``, a path or a file object. Options without effect
-    on the result are ignored; ``open.defaults`` has those of uproot.
+    A file is ``"f.root"``, ``"f.root:name"``, ``{"f.root": "name"}``, any of these with a URL, a path or a file
+    object. Options without effect on the result are ignored; ``open.defaults`` has those of uproot.
     """
     check_options("open", options)
     name = None

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from .. import _arrow, _conversion, writing
+from .. import _arrow, _conversion, _core, writing
 from .._checks import check_name, check_path
 from .._messages import short_repr
 from .._schema import schema_and_data
-from ..errors import InvalidArgumentError, TupeloWarning, UnsupportedError
+from ..errors import CorruptError, InvalidArgumentError, MissingFileError, TupeloWarning, UnsupportedError
 from ..filling import NtupleWriter
 from ._directory import Directory
 from ._options import Compression
@@ -25,11 +25,25 @@ _IGNORED = "initial_directory_bytes", "initial_streamers_bytes", "uuid_function"
 def create(file_path: Any, **options: Any) -> "WritableDirectory":
     """Like `recreate`, for a file that does not exist.
 
-    Raises `OSError` if it exists.
+    Raises `FileExistsError` (an `OSError`) if it exists, and the errors of `open` if a server does not tell.
     """
-    if os.path.exists(check_path(file_path)):
-        raise FileExistsError(f"{os.fspath(file_path)} already exists; recreate() replaces it")
+    path = check_path(file_path)
+    if _exists(path):
+        raise FileExistsError(f"{_core.display_name(path)} already exists; recreate() replaces it")
     return recreate(file_path, **options)
+
+
+def _exists(path: str) -> bool:
+    if not _core.is_remote(path):
+        return os.path.exists(path)
+    try:
+        _core.File(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False)
+    except MissingFileError:
+        return False
+    except CorruptError:
+        # It has another format.
+        pass
+    return True
 
 
 def recreate(file_path: Any, **options: Any) -> "WritableDirectory":
@@ -39,14 +53,23 @@ def recreate(file_path: Any, **options: Any) -> "WritableDirectory":
     it ends with a checkpoint (`tupelo.NtupleWriter.checkpoint`). Unlike with `tupelo.recreate`, the previous file is
     lost even if an exception leaves the ``with`` block. A file that this process is writing is finished first, also by
     `update`; the next call of its earlier writer raises an error.
+
+    A remote file (a URL, see `tupelo.recreate`) has no checkpoints: it appears when it is closed, with all its ntuples.
+    After an exception in the ``with`` block, or if it is not closed, it is discarded, and an existing file does not
+    change.
     """
     chosen = _options("recreate", options)
+    if _core.is_remote(check_path(file_path)):
+        return _directory(writing.recreate(file_path, **chosen))
     writing.recreate(file_path, **chosen).close()
     return _directory(writing.update(file_path, **chosen))
 
 
 def update(file_path: Any, **options: Any) -> "WritableDirectory":
-    """Opens a file to add to it. Each write can be read as soon as it is written."""
+    """Opens a file to add to it. Each write can be read as soon as it is written.
+
+    Raises `UnsupportedError` for a remote file.
+    """
     return _directory(writing.update(file_path, **_options("update", options)))
 
 
@@ -74,13 +97,15 @@ def _directory(core: writing.WritableFile) -> "WritableDirectory":
 
 
 class WritableFile:
-    """A file open for writing. It can be read after each write."""
+    """A file open for writing. A local file can be read after each write."""
 
     def __init__(self, core: writing.WritableFile) -> None:
         self.core = core
-        # Each write ends with a checkpoint, so nothing is lost if a program does not close the file.
+        self._has_checkpoints = not _core.is_remote(core.file_path)
+        # Each write ends with a checkpoint, so nothing is lost if a program does not close the file. A remote file is
+        # complete only if the program says so.
         if core._opened is not None:
-            core._opened.finish_on_release = True
+            core._opened.finish_on_release = self._has_checkpoints
         self.file_path = core.file_path
         self.closed = False
         self.made: set[str] = set()
@@ -98,6 +123,13 @@ class WritableFile:
         options = replace(self.core._options, compression=_codec(value))
         options.options()
         self.core._options = options
+
+    def end_write(self, ntuple: NtupleWriter) -> None:
+        """Ends the cluster, and makes it readable in a local file."""
+        if self._has_checkpoints:
+            ntuple.checkpoint()
+        else:
+            ntuple.flush_cluster()
 
     def close(self) -> None:
         """Finishes the file."""
@@ -202,7 +234,7 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         writer = self.file.core.mkrntuple(whole, schema, description=text)
         if data is not None:
             writer.extend(data)
-        writer.checkpoint()
+        self.file.end_write(writer)
         self.file.ntuples[whole] = made = WritableNTuple(self.file, whole, writer)
         return made
 
@@ -259,7 +291,7 @@ class WritableNTuple:
         return self.core.num_entries
 
     def extend(self, data: Any, accept_new_fields: bool = False) -> None:
-        """Appends entries (columns with the declared names and equal lengths) as one readable cluster."""
+        """Appends entries (columns with the declared names and equal lengths) as one cluster."""
         if isinstance(data, Mapping):
             # First, because the error for projected fields is more helpful than that for missing ones.
             new = self.core._unknown(data)
@@ -270,7 +302,7 @@ class WritableNTuple:
                 raise InvalidArgumentError(text)
             data = {name: _column(values, name) for name, values in data.items()}
         self.core.extend(data, accept_new_fields=accept_new_fields)
-        self.core.checkpoint()
+        self.file.end_write(self.core)
 
     def add_fields(self, new_fields: Any) -> None:
         """Adds fields with declared types, zero or empty in earlier entries. Dotted names are members of records."""
@@ -285,7 +317,7 @@ class WritableNTuple:
             parent, _, name = field.name.rpartition(".")
             if parent:
                 self.core.add_members(parent, pa.schema([field.with_name(name)]))
-        self.core.checkpoint()
+        self.file.end_write(self.core)
 
     def _whole(self, path: str) -> str:
         """The full path of a new member ``"record.name"``; the record may be at any depth, as in uproot."""
