@@ -58,7 +58,6 @@ LARGE_CLUSTER_BYTES = 52 << 20
 SMALL_ENTRIES = 1000
 QUICK = 50
 """Divides the entries of a quick run."""
-MOMENTA = [f"H{hadron}_{axis}" for hadron in (1, 2) for axis in ("PX", "PY", "PZ")]
 NTUPLES = {"narrow": "Events", "wide": "Events", "large": "DecayTree", "small": "DecayTree"}
 LISTED = 16
 """Requests of a call that are listed."""

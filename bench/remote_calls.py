@@ -99,12 +99,12 @@ def of_versitygw(lines: list[str]) -> Iterator[Request]:
 
 
 def of_xrootd(lines: list[str]) -> Iterator[Request]:
-    """What a caller waits for in every call: not the set-up of connections, nor closing."""
+    """What a caller waits for in every call: not the set-up of connections, nor closing, nor checks sent with reads."""
     kind, asked = "", 0
     ranges: list[str] = []
     for line in [*lines, " req=close "]:
         if begun := re.search(r" req=(\w+) ", line):
-            if kind not in ("", "protocol", "login", "auth", "close"):
+            if kind not in ("", "protocol", "login", "auth", "close", "stat"):
                 yield Request(" ".join([kind, *ranges]), asked)
             kind, asked, ranges = begun[1], 0, []
         elif read := re.search(r" (?:read|readV|pgread) (\d+)@(\d+)", line):

@@ -234,7 +234,8 @@ pub(crate) fn each_waiting<T: Send, R: Send>(
                 && let Some(result) = early.remove(&consumed)
             {
                 consumed += 1;
-                outcome = result.and_then(&mut consume);
+                // Waiting for a result polls for cancellation only if it takes long.
+                outcome = check().and(result).and_then(&mut consume);
                 failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
             }
         }

@@ -115,6 +115,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(inputs, storage)?;
     let source = if let [only] = inputs { Some(only.as_str()) } else { None };
     let to = args.target.locate(output, source)?;
+    args.ntuple.check_checkpoint(&to)?;
     if let Some(repeated) = repeated(&locations) {
         console.warn(&format!("{repeated} is given more than once; its entries are copied each time"));
     }
@@ -122,6 +123,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
     let jobs = jobs(args, &locations, to.object.as_deref(), console)?;
+    let mut summaries = Vec::with_capacity(jobs.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         let mut destination = Vec::with_capacity(jobs.len());
         for job in &jobs {
@@ -135,10 +137,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             let Some(written) = copy(job, destination, args, writer, interrupt, console)? else {
                 return Ok(ControlFlow::Break(()));
             };
-            summarise(&job.name, &written, console);
+            summaries.push((&job.name, written));
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    summaries.iter().for_each(|(name, written)| summarise(name, written, console));
     for location in locations.iter().filter(|location| location.object.is_none()) {
         warn_not_copied(&args.reading.open_uncounted(location)?, console);
     }

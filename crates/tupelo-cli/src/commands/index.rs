@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use tupelo::dataset::find;
 use tupelo::ops::index::Manifest;
+use tupelo::storage::{display_name, local_path};
 
 use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
@@ -33,6 +34,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, args.reading.storage()?)?;
+    let is_secret = |file: &str| local_path(file).is_none() && display_name(file) != file;
+    if let Some(location) = locations.iter().find(|location| is_secret(&location.file)) {
+        let refused = Failure::usage(format_args!(
+            "{location}: a manifest does not store user names, passwords and query strings"
+        ));
+        return Err(refused.with_hint("give credentials as --storage-option or by the environment"));
+    }
     let mut progress = console.progress("index", locations.len() as u64, "files");
     let mut manifest = Manifest::new();
     for (done, location) in (1..).zip(&locations) {

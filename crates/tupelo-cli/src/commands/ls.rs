@@ -7,7 +7,7 @@ use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, Found};
 use tupelo::reader::{Location, Object};
-use tupelo::storage::{Entry, display_name};
+use tupelo::storage::{Entry, Storage, display_name};
 use tupelo::{File, Ntuple};
 
 use crate::console::Console;
@@ -55,7 +55,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         if location.is_remote_folder() {
             return list_folder(location, args, text, console);
         }
-        let file = args.reading.open_file(location, console)?;
+        let file = match args.reading.open_file(location, console) {
+            // The URL of a folder may lack the slash at the end.
+            Err(_) if is_folder(location, storage) => return list_folder(location, args, text, console),
+            file => file?,
+        };
         let Some(name) = &location.object else { return list_objects(&file, None, args, text, console) };
         match file.ntuple(Some(name)) {
             Ok(ntuple) => list_fields(&ntuple, args, text, console),
@@ -63,6 +67,14 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             Err(error) => Err(super::no_ntuple(error, location)),
         }
     })
+}
+
+/// Whether a store or an XRootD server has a folder of this name.
+fn is_folder(location: &Location, storage: &Storage) -> bool {
+    let is_remote = location.local_path().is_none() && location.object.is_none();
+    // A file is listed as itself.
+    let is_other = |entry: &Entry| entry.url != location.file;
+    is_remote && storage.list(&location.file).is_ok_and(|entries| entries.iter().any(is_other))
 }
 
 /// Lists a folder of a store or of an XRootD server.

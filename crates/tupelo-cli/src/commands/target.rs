@@ -7,7 +7,7 @@ use std::time::Duration;
 use tupelo::reader::Location;
 use tupelo::storage::{Storage, display_name};
 use tupelo::writer::WriteProgress;
-use tupelo::{Compression, FileWriter, WriteOptions};
+use tupelo::{Compression, ErrorKind, FileWriter, WriteOptions, cancellable};
 
 use super::ls::NTUPLE_CLASS;
 use crate::console::Console;
@@ -35,12 +35,27 @@ pub(crate) struct NtupleOptions {
     checkpoint: Checkpoint,
 }
 
+/// The checkpoints that are made if no others are chosen.
+fn is_default(checkpoint: Checkpoint) -> bool {
+    DEFAULT_CHECKPOINT_TEXT.parse() == Ok(checkpoint)
+}
+
 // The defaults of the engine as text for clap; a test compares them.
 const DEFAULT_PAGE_TEXT: &str = "1MiB";
 const DEFAULT_CLUSTER_TEXT: &str = "128MiB";
 const DEFAULT_CHECKPOINT_TEXT: &str = "1GiB";
 
 impl NtupleOptions {
+    /// Refuses checkpoints of a remote file, which is visible only as a whole.
+    pub(crate) fn check_checkpoint(&self, to: &Location) -> Result<(), Failure> {
+        if to.local_path().is_some() || self.checkpoint.0.is_none() || is_default(self.checkpoint) {
+            return Ok(());
+        }
+        let refused =
+            Failure::usage(format_args!("{to}: a remote file has no checkpoints: it is visible once complete"));
+        Err(refused.with_hint("omit --checkpoint, or write a local file and copy it with --raw"))
+    }
+
     pub(crate) fn options(&self) -> WriteOptions {
         let options = WriteOptions::default()
             .with_compression(self.compression)
@@ -113,11 +128,15 @@ impl Target {
         fill: impl FnOnce(&FileWriter, &Interrupt) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
         let interrupt = Interrupt::watch()?;
-        let file = self.open(to, inputs, storage)?;
-        match fill(&file, &interrupt) {
-            Ok(ControlFlow::Continue(())) => Ok(file.finish()?),
-            Ok(ControlFlow::Break(())) => Err(abort(file, interrupt.failure())),
-            Err(failure) => Err(abort(file, failure)),
+        let watched = interrupt.clone();
+        let is_interrupted = move || watched.is_set();
+        let file = cancellable(is_interrupted.clone(), || self.open(to, inputs, storage))?;
+        match cancellable(is_interrupted.clone(), || fill(&file, &interrupt)) {
+            Ok(ControlFlow::Continue(())) => cancellable(is_interrupted, || file.finish())
+                .map_err(|error| if error.kind() == ErrorKind::Cancelled { interrupt.failure() } else { error.into() }),
+            // Requests to servers end with errors after a signal.
+            Err(failure) if !interrupt.is_set() => Err(abort(file, failure)),
+            _ => Err(abort(file, interrupt.failure())),
         }
     }
 

@@ -194,3 +194,12 @@ fn several_inputs_are_concatenated() {
     let (first, second) = (place.path("in2.root"), place.path("in1.root"));
     assert!(tupelo(&["copy", "-f", &first, &second, &all]).fails(2).contains("contains no ntuple 'More'"));
 }
+
+#[test]
+fn remote_files_have_no_checkpoints() {
+    let place = Place::new();
+    let error = tupelo(&["copy", &place.b2hhh(), "http://127.0.0.1:9/x.root", "--checkpoint", "1MiB"]).fails(2);
+    assert!(error.contains("a remote file has no checkpoints"), "{error}");
+    let error = tupelo(&["head", "http://127.0.0.1:9/*.root"]).fails(2);
+    assert!(error.contains("web servers have no listings"), "{error}");
+}

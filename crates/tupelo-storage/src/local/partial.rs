@@ -49,10 +49,11 @@ impl PartialFile {
         let failed = |error: io::Error| Error::from_io("create", path.display(), error);
         let target = Target::of(path)?;
         let part = with_suffix(&target.path, PART);
-        let record = Record::open(with_suffix(&target.path, RECORD), &part, path)?;
+        let record_path = with_suffix(&target.path, RECORD);
+        [&part, &record_path].into_iter().try_for_each(|file| check_own(file))?;
+        let record = Record::open(record_path, &part, path)?;
         let mut options = File::options();
         let mut file = options.read(true).write(true).create(true).truncate(false).open(&part).map_err(failed)?;
-        check_regular(&fs::symlink_metadata(&part).map_err(failed)?, "create", &part)?;
         let len = file.metadata().map_err(failed)?.len();
         let known = record.read();
         if known.is_none() && len > 0 {
@@ -133,9 +134,7 @@ struct Known {
 impl Record {
     /// Opens and locks a record, which is empty if it is new.
     fn open(record: PathBuf, part: &Path, path: &Path) -> Result<Self> {
-        let failed = |error: io::Error| Error::from_io("create", path.display(), error);
         let file = open_locked(File::options().read(true).append(true).create(true), &record, "create", path)?;
-        check_regular(&fs::symlink_metadata(&record).map_err(failed)?, "create", &record)?;
         Ok(Self { file: Locked::new(file), path: record, part: part.to_owned() })
     }
 
@@ -170,6 +169,24 @@ impl Drop for Record {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Refuses what an earlier copy of this user has not created: links, and files of others.
+fn check_own(path: &Path) -> Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
+    check_regular(&metadata, "continue", path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let refused = |reason| Err(Error::new(ErrorKind::NotSupported, "continue", path.display(), reason));
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return refused("it belongs to another user");
+        }
+        if metadata.nlink() > 1 {
+            return refused("it has several hard links");
+        }
+    }
+    Ok(())
 }
 
 /// A source as one line.

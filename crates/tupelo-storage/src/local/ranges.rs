@@ -1,5 +1,9 @@
 //! Ranges of objects as files of a directory, which several processes share.
 //!
+//! The directory is marked by a file `CACHEDIR.TAG` (<https://bford.info/cachedir/>); a directory with other files is
+//! refused, and nothing is deleted but what the cache has written. Only its owner may write to it: who writes the files
+//! decides what is read.
+//!
 //! Each object has a folder, named by a hash of its key; the file `key` in it has the key itself. A range is a file
 //! `START-END` with the bytes and the checksums of their blocks. Files are written under a temporary name and renamed, never changed,
 //! and deleted by the time of their last use when the directory grows too large. A file that is missing or damaged is a
@@ -25,6 +29,13 @@ const BLOCK_BYTES: usize = 64 << 10;
 const CHECKSUM_BYTES: usize = 8;
 /// Name of the file with the key.
 const KEY: &str = "key";
+/// Maximum length of a key, in bytes.
+const MAX_KEY_BYTES: u64 = 64 << 10;
+/// Starts the names of files that are being written.
+const TEMPORARY: &str = ".new-";
+/// Name of the file that marks the directory, and its content.
+const TAG: &str = "CACHEDIR.TAG";
+const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# This is a cache of Tupelo. It may be deleted.\n";
 /// The directory is measured after this part of its maximum size was written.
 const MEASURED_PART: u64 = 16;
 /// Age at which a folder without ranges is removed.
@@ -42,12 +53,22 @@ pub(crate) struct RangeDirectory {
 }
 
 impl RangeDirectory {
-    /// Opens a directory, or creates it for this user only.
+    /// Opens a directory of this user, or creates it for this user only.
     pub(crate) fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.recursive(true).create(path)?;
+        check_owner(path)?;
+        let tag = path.join(TAG);
+        if !is_file(&tag) {
+            // Another process may have created the directory at the same time, and have begun to use it.
+            if fs::read_dir(path)?.next().is_some() && !is_file(&tag) {
+                let reason = "the directory has other files: give an empty or a new one";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            }
+            fs::write(&tag, TAG_TEXT)?;
+        }
         // The first write measures what other processes left.
         Ok(Self { path: path.to_owned(), max_bytes, unmeasured: AtomicU64::new(max_bytes) })
     }
@@ -56,10 +77,10 @@ impl RangeDirectory {
     pub(crate) fn object(&self, key: &str) -> io::Result<RangeFolder> {
         let path = self.path.join(format!("{:016x}", XxHash3_64::oneshot(key.as_bytes())));
         fs::create_dir_all(&path)?;
-        match fs::read(path.join(KEY)) {
-            Ok(found) if found == key.as_bytes() => {}
-            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
-            Err(_) => put(&path, KEY, &[key.as_bytes()])?,
+        match read_key(&path.join(KEY)) {
+            Some(found) if found == key.as_bytes() => {}
+            Some(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            None => put(&path, KEY, &[key.as_bytes()])?,
         }
         let mut ranges = Ranges::default();
         for file in fs::read_dir(&path)? {
@@ -76,12 +97,12 @@ impl RangeDirectory {
         }
         self.unmeasured.store(0, Ordering::Relaxed);
         let mut files = Vec::new();
-        for folder in fs::read_dir(&self.path)?.flatten() {
+        for folder in fs::read_dir(&self.path)?.flatten().filter(is_own_folder) {
             let before = files.len();
             for file in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
                 // Another process may delete it at the same time.
                 let Ok(metadata) = file.metadata() else { continue };
-                if file.file_name() != KEY {
+                if metadata.is_file() && file.file_name().to_str().is_some_and(is_own_file) {
                     let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                     files.push((used, metadata.len(), file.path()));
                 }
@@ -226,7 +247,8 @@ fn checksum(block: &[u8]) -> [u8; CHECKSUM_BYTES] {
 /// Reads a part of the `len` bytes of a file; `None` if the file is damaged.
 fn read_blocks(path: &Path, len: u64, part: Range<u64>) -> Option<Bytes> {
     let (block, width) = (BLOCK_BYTES as u64, CHECKSUM_BYTES as u64);
-    let file = File::open(path).ok()?;
+    // Checked before opening, because opening a pipe blocks.
+    let file = if is_file(path) { File::open(path).ok()? } else { return None };
     if file.metadata().ok()?.len() != len + len.div_ceil(block) * width {
         return None;
     }
@@ -250,6 +272,47 @@ fn remove_unused(folder: &Path) {
     }
 }
 
+/// Refuses a directory into which other users may write.
+#[cfg(unix)]
+fn check_owner(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::metadata(path)?;
+    // Many systems give each user a group of his own, and let it write by default.
+    let is_own_group = metadata.gid() == rustix::process::getegid().as_raw();
+    let reason = match metadata.mode() & if is_own_group { 0o002 } else { 0o022 } {
+        _ if metadata.uid() != rustix::process::geteuid().as_raw() => "the directory belongs to another user",
+        0 => return Ok(()),
+        _ => "other users may write to the directory: give one of your own, or remove the permission (chmod go-w)",
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+}
+
+#[cfg(not(unix))]
+fn check_owner(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Whether it is a file, and not a link to one.
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+fn read_key(path: &Path) -> Option<Vec<u8>> {
+    let is_key = is_file(path) && fs::metadata(path).ok()?.len() <= MAX_KEY_BYTES;
+    if is_key { fs::read(path).ok() } else { None }
+}
+
+/// Whether the cache may have created a folder.
+fn is_own_folder(folder: &fs::DirEntry) -> bool {
+    let is_hash = |name: &str| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    folder.file_type().is_ok_and(|kind| kind.is_dir()) && folder.file_name().to_str().is_some_and(is_hash)
+}
+
+/// Whether the cache may have created a file in such a folder, other than the key.
+fn is_own_file(name: &str) -> bool {
+    range_of(name).is_some() || name.starts_with(TEMPORARY)
+}
+
 /// The range in the name of a file.
 fn range_of(name: &str) -> Option<Range<u64>> {
     let (start, end) = name.split_once('-')?;
@@ -259,7 +322,7 @@ fn range_of(name: &str) -> Option<Range<u64>> {
 
 /// Writes a file that is visible when it is complete.
 fn put(folder: &Path, name: &str, pieces: &[&[u8]]) -> io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
     pieces.iter().try_for_each(|piece| file.write_all(piece))?;
     file.persist(folder.join(name)).map_err(|error| error.error)?;
     Ok(())
@@ -337,6 +400,65 @@ mod tests {
         }
         fs::write(object.path.join(KEY), "other").unwrap();
         assert!(directory.object("key").is_err());
+    }
+
+    /// Regression: all files in all folders were deleted to make room, also behind links.
+    #[test]
+    fn files_of_others_are_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, len| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, vec![1; len]).unwrap();
+            File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        };
+        write("data/run.root", 10);
+        let refused = RangeDirectory::open(&folder.path().join("data"), 100).unwrap_err();
+        assert!(refused.to_string().contains("has other files"), "{refused}");
+
+        let directory = RangeDirectory::open(&folder.path().join("cache"), 1000).unwrap();
+        let others = ["cache/mine/key", "cache/mine/0-900", "cache/0123456789abcdef/notes.txt", "elsewhere/0-900"];
+        others.iter().for_each(|path| write(path, 900));
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("../elsewhere", folder.path().join("cache/fedcba9876543210")).unwrap();
+        let object = directory.object("key").unwrap();
+        object.keep(0, &[1; 900]).unwrap();
+        object.keep(900, &[1; 900]).unwrap();
+        directory.wrote(1800).unwrap();
+        assert!(
+            !object.covers(&(0..1)) || !object.path.join("0-900").exists() || !object.path.join("900-1800").exists()
+        );
+        for path in others {
+            assert!(folder.path().join(path).exists(), "{path}");
+        }
+        RangeDirectory::open(&folder.path().join("cache"), 1000).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn directories_that_others_may_write_are_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = RangeDirectory::open(folder.path(), 100).unwrap_err();
+        assert!(refused.to_string().contains("chmod go-w"), "{refused}");
+    }
+
+    /// Regression: reading a pipe waited indefinitely.
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_are_read() {
+        let (_folder, directory) = directory(1 << 20);
+        let object = directory.object("key").unwrap();
+        object.keep(0, &[1; 100]).unwrap();
+        let file = object.file(0, 100);
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        assert_eq!(object.read(&(0..10)), None);
+        fs::remove_file(object.path.join(KEY)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", object.path.join(KEY)).unwrap();
+        directory.object("key").unwrap();
+        assert!(is_file(&object.path.join(KEY)));
     }
 
     #[test]

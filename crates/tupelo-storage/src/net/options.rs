@@ -44,6 +44,19 @@ const SUGGESTED: &[&str] = &[
     "request_payer",
 ];
 
+/// Names that s3fs, boto and other programs have for what we name otherwise, and our names.
+const FOREIGN: &[(&str, &str)] = &[
+    ("anon", "anonymous"),
+    ("connection_string", "azure_storage_account_name and azure_storage_account_key"),
+    ("key", "aws_access_key_id"),
+    ("profile_name", "profile"),
+    ("region_name", "aws_region"),
+    ("secret", "aws_secret_access_key"),
+    ("verify", "ca_certificates"),
+];
+/// Options of other programs that contain options.
+const NESTED: &[&str] = &["client_kwargs", "config_kwargs", "s3_additional_kwargs", "storage_options"];
+
 /// Options of remote stores and servers: credentials, endpoints, and limits of requests.
 ///
 /// | option | value |
@@ -55,7 +68,8 @@ const SUGGESTED: &[&str] = &[
 /// | `max_attempts`, `total_timeout`, `stall_timeout`, `connect_timeout` | see [`Limits`]; times in seconds |
 ///
 /// All others are those of `object_store`, such as `aws_access_key_id` or `endpoint_url`. One map may have options for
-/// several kinds of stores and servers; each takes its own. Values are not shown by `Debug`.
+/// several kinds of stores and servers; each takes its own. A store takes an empty value as none. Values are not shown by
+/// `Debug`.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     settings: BTreeMap<String, String>,
@@ -71,7 +85,7 @@ impl Options {
         let settings = settings.into_iter().map(|(name, value)| (name.as_ref().to_ascii_lowercase(), value.into()));
         let options = Self { settings: settings.collect() };
         if let Some(unknown) = options.settings.keys().find(|name| !is_known(name)) {
-            return Err(refused(unknown, near(unknown)));
+            return Err(refused(unknown, suggestion(unknown)));
         }
         options.checked_limits()?;
         options.flag("anonymous")?;
@@ -161,6 +175,18 @@ fn is_known(name: &str) -> bool {
         || name.parse().is_ok_and(|key: AzureConfigKey| !matches!(key, AzureConfigKey::Client(_)))
 }
 
+/// What to use instead of an unknown option.
+fn suggestion(unknown: &str) -> String {
+    if NESTED.contains(&unknown) {
+        return "unknown option; options are not nested: use aws_endpoint_url, aws_region and others by name"
+            .to_owned();
+    }
+    match FOREIGN.iter().find(|(name, _)| *name == unknown) {
+        Some((_, ours)) => format!("unknown option; use {ours}"),
+        None => near(unknown),
+    }
+}
+
 /// A list of the most similar names.
 fn near(unknown: &str) -> String {
     let known = COMMON.iter().chain(LIMITS).chain(SUGGESTED);
@@ -204,6 +230,25 @@ mod tests {
         }
         let error = Options::new([("qqq", "x")]).unwrap_err();
         assert!(error.to_string().ends_with("unknown option"), "{error}");
+    }
+
+    #[test]
+    fn names_of_other_programs_have_ours_as_suggestion() {
+        for (name, ours) in FOREIGN {
+            assert!(!is_known(name), "{name}");
+            assert!(ours.split(" and ").all(is_known), "{ours}");
+            let error = Options::new([(name, "x")]).unwrap_err();
+            assert_eq!(error.to_string(), format!("cannot use the storage option {name}: unknown option; use {ours}"));
+        }
+        let error = Options::new([("client_kwargs", "{'endpoint_url': 'http://h'}")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot use the storage option client_kwargs: unknown option; options are not nested: use \
+             aws_endpoint_url, aws_region and others by name"
+        );
+        for known in ["token", "endpoint_url", "region"] {
+            assert!(is_known(known), "{known}");
+        }
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Attempts {
         }
         let most = FIRST_WAIT.saturating_mul(1 << (self.in_a_row - 1).min(16)).min(MAX_WAIT);
         let wait = most.mul_f64(fastrand::f64()).max(failure.wait.unwrap_or_default());
-        if self.started.elapsed() + wait >= self.limits.total {
+        if self.started.elapsed().saturating_add(wait) >= self.limits.total {
             return Err(self.counted(failure));
         }
         self.last = Some(failure.reason);
@@ -243,6 +243,7 @@ mod tests {
         };
         let before = Instant::now();
         attempts.again(busy(100), false).await.unwrap();
+        assert!(attempts.again(busy(u64::MAX), false).await.is_err());
         assert!(before.elapsed() >= Duration::from_secs(100));
         let failure = attempts.again(busy(100), false).await.unwrap_err();
         assert!(failure.reason.ends_with("; the server asks to wait for 100 s"), "{failure}");

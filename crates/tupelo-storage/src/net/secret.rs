@@ -42,13 +42,25 @@ pub(crate) fn display_name(url: &str) -> String {
     } else {
         (rest.split(['?', '#']).next().unwrap_or_default(), None)
     };
+    // Clients ignore more slashes before the host.
+    let slashes = if is_one_of(&STORES) { 0 } else { rest.len() - rest.trim_start_matches(['/', '\\']).len() };
+    let (slashes, rest) = rest.split_at(slashes);
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    // What is not a port may be the beginning of a password with a slash, which ends the authority.
+    let is_port = |port: &str| port.chars().all(|c| c.is_ascii_digit());
+    if !is_one_of(&STORES)
+        && path.contains('@')
+        && !authority.ends_with(']')
+        && authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port))
+    {
+        return format!("{scheme}://{slashes}{HIDDEN}@{}", path.rsplit('@').next().unwrap_or_default());
+    }
     // Azure has the container before the account: abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY
     let is_container = is_one_of(&STORES[4..]);
     let authority = if is_container { authority } else { authority.rsplit('@').next().unwrap_or_default() };
     match parameters {
-        Some(parameters) => format!("{scheme}://{authority}{path}?{}", hide_parameters(parameters)),
-        None => format!("{scheme}://{authority}{path}"),
+        Some(parameters) => format!("{scheme}://{slashes}{authority}{path}?{}", hide_parameters(parameters)),
+        None => format!("{scheme}://{slashes}{authority}{path}"),
     }
 }
 
@@ -56,7 +68,19 @@ pub(crate) fn display_name(url: &str) -> String {
 pub(crate) fn hide_in_message(message: &str) -> String {
     // None of these can be in a URL.
     let is_end = |c: char| c.is_whitespace() || "\"`<>".contains(c);
-    message.split_inclusive(is_end).map(hide_in_word).collect()
+    let mut is_credential = false;
+    let hide = |word: &str| {
+        let end = word.trim_end_matches(is_end);
+        let shown = match is_credential && !end.is_empty() {
+            true => format!("{HIDDEN}{}", &word[end.len()..]),
+            false => hide_in_word(word),
+        };
+        // What follows the name of an authorization scheme.
+        is_credential =
+            ["basic", "bearer"].contains(&end.to_ascii_lowercase().as_str()) || is_credential && end.is_empty();
+        shown
+    };
+    message.split_inclusive(is_end).map(hide).collect()
 }
 
 /// `word` may have its separator at the end.
@@ -96,6 +120,11 @@ mod tests {
             ("root://h//x?a=Bearer%20abc", "root://h//x?a=***"),
             ("root://h//x?xrd.wantprot=unix", "root://h//x?xrd.wantprot=unix"),
             ("root://h//x?access_token=y&eyJhbGciOi", "root://h//x?access_token=***&***"),
+            ("http:///ann:pass@h/x", "http:///h/x"),
+            ("root:////ann:pass@h//x", "root:////h//x"),
+            ("http://ann:pa/ss@h/x", "http://***@h/x"),
+            ("http://h:80/x@y", "http://h:80/x@y"),
+            ("http://[::1]:80/x@y", "http://[::1]:80/x@y"),
             ("/data/x@y/z", "/data/x@y/z"),
             ("x.root", "x.root"),
         ] {
@@ -123,6 +152,7 @@ mod tests {
                 "<a>https://h/a</a>\n(see root://h//x?authz=***&y=1)",
             ),
             ("what? nothing: a=b", "what? nothing: a=b"),
+            ("auth Basic  YW5uOlNF failed; Bearer macaroon is bad", "auth Basic  *** failed; Bearer *** is bad"),
         ] {
             assert_eq!(hide_in_message(message), shown);
         }

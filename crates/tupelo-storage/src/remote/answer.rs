@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -27,7 +28,13 @@ pub(super) struct Identity {
     pub(super) etag: Option<String>,
     /// The time of the last change, as the server writes it.
     pub(super) modified: Option<String>,
+    /// The same, where it could be parsed.
+    pub(super) modified_at: Option<SystemTime>,
 }
+
+/// Times of changes have a resolution of a second: an object that was changed less than this ago could change again
+/// without a new time.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
 
 impl Identity {
     /// The ETag for `If-Match`, which ignores weak ones.
@@ -35,16 +42,26 @@ impl Identity {
         self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))
     }
 
-    /// Whether `other` is the same version; what a server does not send is not compared.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        match (&self.etag, &other.etag) {
-            _ if self.size != other.size => false,
-            (Some(mine), Some(theirs)) => mine == theirs,
-            _ => match (&self.modified, &other.modified) {
-                (Some(mine), Some(theirs)) => mine == theirs,
-                _ => true,
-            },
+    /// Whether `later`, from a later answer, is the same version. What this one has, the later one must have too.
+    pub(super) fn is_same(&self, later: &Self) -> bool {
+        match (&self.etag, &self.modified) {
+            _ if self.size != later.size => false,
+            (Some(etag), _) => later.etag.as_ref() == Some(etag),
+            (None, Some(modified)) => later.modified.as_ref() == Some(modified),
+            (None, None) => true,
         }
+    }
+
+    /// What identifies this version for other processes and later ones, with its size; `None` if nothing does for sure.
+    pub(super) fn lasting(&self, now: SystemTime) -> Option<String> {
+        let size = self.size;
+        if let Some(etag) = self.strong_etag() {
+            return Some(format!("{size} {etag}"));
+        }
+        let age = now.duration_since(self.modified_at?).ok()?;
+        let modified = self.modified.as_deref().filter(|_| age >= SETTLED_AFTER)?;
+        // A weak one that changes means that the object did.
+        Some(format!("{size} {modified} {}", self.etag.as_deref().unwrap_or_default()))
     }
 }
 
@@ -54,6 +71,8 @@ pub(super) struct Answer {
     /// The bytes that the server announces: not always those that were requested, nor those that follow.
     pub(super) range: Range<u64>,
     pub(super) identity: Identity,
+    /// Whether the whole object follows, from a server that does not send parts.
+    pub(super) is_whole: bool,
     pub(super) body: Body,
 }
 
@@ -61,8 +80,7 @@ pub(super) struct Answer {
 pub(super) enum Body {
     Http(Response),
     Store(BoxStream<'static, object_store::Result<Bytes>>),
-    /// A whole object, from a server that cannot send parts.
-    Whole(Option<Bytes>),
+    Bytes(Option<Bytes>),
 }
 
 impl Body {
@@ -71,7 +89,7 @@ impl Body {
         match self {
             Self::Http(response) => response.chunk().await.map_err(sending),
             Self::Store(stream) => stream.next().await.transpose().map_err(store_failure),
-            Self::Whole(bytes) => Ok(bytes.take()),
+            Self::Bytes(bytes) => Ok(bytes.take()),
         }
     }
 }
@@ -86,4 +104,44 @@ impl fmt::Debug for Body {
 #[cold]
 pub(super) fn replaced() -> Failure {
     Failure::lasting(ErrorKind::Changed, "the object was replaced after it was opened")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(etag: Option<&str>, modified: Option<u64>) -> Identity {
+        Identity {
+            size: 10,
+            etag: etag.map(str::to_owned),
+            modified: modified.map(|seconds| format!("second {seconds}")),
+            modified_at: modified.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
+        }
+    }
+
+    #[test]
+    fn what_was_sent_once_is_expected_again() {
+        let (both, etag, modified) = (identity(Some("1"), Some(5)), identity(Some("1"), None), identity(None, Some(5)));
+        assert!(both.is_same(&both) && both.is_same(&etag) && etag.is_same(&both) && modified.is_same(&both));
+        assert!(!both.is_same(&modified), "the ETag is missing");
+        assert!(!modified.is_same(&etag), "the time is missing");
+        assert!(!both.is_same(&identity(Some("2"), Some(5))) && !modified.is_same(&identity(None, Some(6))));
+        assert!(!identity(None, None).is_same(&Identity { size: 11, ..identity(None, None) }));
+    }
+
+    #[test]
+    fn only_settled_times_identify_a_version() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        assert_eq!(identity(Some("\"1\""), None).lasting(at(0)).unwrap(), "10 \"1\"");
+        assert_eq!(identity(None, Some(100)).lasting(at(110)).unwrap(), "10 second 100 ");
+        assert_eq!(identity(Some("W/\"1\""), Some(100)).lasting(at(110)).unwrap(), "10 second 100 W/\"1\"");
+        for (identity, now) in [
+            (identity(None, Some(100)), 109),
+            (identity(None, Some(100)), 90),
+            (identity(Some("W/\"1\""), None), 200),
+            (identity(None, None), 200),
+        ] {
+            assert_eq!(identity.lasting(at(now)), None, "{identity:?}");
+        }
+    }
 }

@@ -14,10 +14,11 @@ use object_store::ClientOptions;
 use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpService};
 use object_store::client::{HttpRequest, HttpResponse, HttpResponseBody};
 use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Body, Certificate, Client, Request, Response};
+use reqwest::{Body, Certificate, Client, Request, Response, Url};
 
+use super::explanation::{element, json_message};
 use crate::error::ErrorKind;
-use crate::net::{Failure, Limits, Options, authorities, hide_in_message, unless_stalled};
+use crate::net::{Failure, Limits, Options, authorities, hide_in_message, unless_stalled, variable};
 
 /// Maximum number of redirects of one request.
 pub(super) const MAX_REDIRECTS: usize = 10;
@@ -25,8 +26,6 @@ pub(super) const MAX_REDIRECTS: usize = 10;
 const MAX_ERROR_BYTES: usize = 16 << 10;
 /// Maximum size of a response that is not a range of an object, such as one page of a listing.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
-/// Characters of the server's explanation in messages.
-const MAX_EXPLANATION_CHARS: usize = 300;
 /// Hosts of instance metadata, which exist only inside a cloud.
 const METADATA_HOSTS: &[&str] = &["169.254.169.254", "169.254.170.2", "metadata.google.internal", "metadata"];
 /// Maximum time to connect to these.
@@ -117,12 +116,17 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 #[cold]
 pub(super) fn failure_of(error: reqwest::Error, what: &str) -> Failure {
     let error = error.without_url();
+    if let Some(failure) = Failure::of_tls(&error) {
+        return failure.context(what);
+    }
     let mut cause: &(dyn StdError + 'static) = &error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
     let reason = format!("{what}: {}", hide_in_message(&cause.to_string()));
-    let is_final = reason.contains("certificate") || reason.contains("not known") || error.is_builder();
+    // Certificates, names of hosts, and proxies of a kind that the client does not have.
+    let lasting = ["certificate", "not known", "unsupported scheme"];
+    let is_final = lasting.iter().any(|text| reason.contains(text)) || error.is_builder();
     if error.is_redirect() {
         Failure::lasting(ErrorKind::NotSupported, reason)
     } else if error.is_timeout() {
@@ -136,13 +140,46 @@ pub(super) fn failure_of(error: reqwest::Error, what: &str) -> Failure {
 
 /// What happened to a request without a response.
 pub(super) fn sending(error: reqwest::Error) -> Failure {
-    let what = if error.is_connect() { "no connection" } else { "no response" };
-    failure_of(error, what)
+    if !error.is_connect() {
+        return failure_of(error, "no response");
+    }
+    let url = error.url().cloned();
+    let server = url.as_ref().and_then(server_of).map_or_else(String::new, |server| format!(" to {server}"));
+    let failure = failure_of(error, &format!("no connection{server}"));
+    match url.and_then(|url| proxy_variable(url.scheme(), &variable)) {
+        Some(name) => failure.remark(format_args!("the proxy from {name} may be in use")),
+        None => failure,
+    }
+}
+
+/// Host and port of a URL.
+fn server_of(url: &Url) -> Option<String> {
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
+
+/// The variable that names a proxy for a scheme. `NO_PROXY` may exclude the host.
+fn proxy_variable(scheme: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let upper = [format!("{}_PROXY", scheme.to_ascii_uppercase()), "ALL_PROXY".to_owned()];
+    let names = upper.into_iter().flat_map(|name| [name.to_ascii_lowercase(), name]);
+    names.into_iter().find(|name| variable(name).is_some())
+}
+
+/// The failure of a response of a web server, with what it may need.
+#[cold]
+pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+    let failure = store_refusal(status, headers, body);
+    match status {
+        StatusCode::UNAUTHORIZED => failure.remark(
+            "credentials are the option bearer_token or the variable BEARER_TOKEN, both for https, or user and password \
+             in the URL",
+        ),
+        _ => failure,
+    }
 }
 
 /// The failure of a response with a status that is not a success, from its header and the start of its body.
 #[cold]
-pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+fn store_refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
     let body = String::from_utf8_lossy(body);
     let code = element(&body, "Code").or_else(|| header(headers, "x-ms-error-code")).unwrap_or_default();
     let mut reason = format!("HTTP status {}", status.as_u16());
@@ -152,7 +189,7 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> F
     if status.is_redirection() {
         reason += ", a redirect that is not followed";
     }
-    let message = element(&body, "Message").unwrap_or_default();
+    let message = element(&body, "Message").or_else(|| json_message(&body)).unwrap_or_default();
     for explanation in [&code, &message].into_iter().filter(|text| !text.is_empty()) {
         reason += &format!(": {}", hide_in_message(explanation));
     }
@@ -180,16 +217,10 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> F
     Failure { kind, reason, is_transient, wait: wait.filter(|_| is_transient) }
 }
 
-/// The text of a header.
+/// The text of a header. Bytes that are not ASCII are taken for Latin-1, as in HTTP.
 pub(super) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name)?.to_str().ok().map(|text| text.trim().to_owned())
-}
-
-/// The content of an element of an error document, without what could confuse a terminal.
-fn element(xml: &str, name: &str) -> Option<String> {
-    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
-    let (text, _) = rest.split_once('<')?;
-    Some(text.chars().filter(|c| !c.is_control()).take(MAX_EXPLANATION_CHARS).collect())
+    let text: String = headers.get(name)?.as_bytes().iter().copied().map(char::from).collect();
+    Some(text.trim().to_owned())
 }
 
 /// The start of the body of an error response.
@@ -260,7 +291,7 @@ impl Service {
             return Ok(HttpResponse::from_parts(parts, body));
         }
         let body = error_body(&mut response, limits.stall).await;
-        let failure = refusal(status, response.headers(), &body);
+        let failure = store_refusal(status, response.headers(), &body);
         Err(if is_metadata { no_credentials() } else { failure })
     }
 }
@@ -309,7 +340,7 @@ pub(super) fn store_failure(error: object_store::Error) -> Failure {
     let text = cause.to_string();
     if text.contains("<Code>") {
         // S3 may report a failure after the header of a success.
-        return refusal(StatusCode::OK, &HeaderMap::new(), text.as_bytes());
+        return store_refusal(StatusCode::OK, &HeaderMap::new(), text.as_bytes());
     }
     Failure::lasting(kind, hide_in_message(&text))
 }
@@ -352,6 +383,48 @@ mod tests {
         assert_eq!(failure.wait, None);
         let failure = refusal(StatusCode::SERVICE_UNAVAILABLE, &headers, b"");
         assert_eq!(failure.wait, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn explanations_are_read_as_text() {
+        let none = HeaderMap::new();
+        let xml = b"<Error><Code>NoSuchKey</Code><Message>no &#34;x&#34;\nRequestId:1\nTime:2</Message></Error>";
+        let json = br#"{"error": {"code": 404, "message": "no such object: b/x?token=abc"}}"#;
+        for (body, text) in [
+            (&xml[..], "HTTP status 404 Not Found: NoSuchKey: no \"x\""),
+            (json, "HTTP status 404 Not Found: no such object: b/x?token=***"),
+            (b"<html>\"message\": \"x\"</html>", "HTTP status 404 Not Found"),
+        ] {
+            assert_eq!(refusal(StatusCode::NOT_FOUND, &none, body).reason, text);
+        }
+    }
+
+    #[test]
+    fn web_servers_that_need_credentials_are_explained() {
+        let none = HeaderMap::new();
+        let web = refusal(StatusCode::UNAUTHORIZED, &none, b"");
+        assert_eq!(
+            web.reason,
+            "HTTP status 401 Unauthorized; credentials are the option bearer_token or the variable BEARER_TOKEN, both \
+             for https, or user and password in the URL"
+        );
+        assert_eq!(store_refusal(StatusCode::UNAUTHORIZED, &none, b"").reason, "HTTP status 401 Unauthorized");
+    }
+
+    #[test]
+    fn a_proxy_is_named_by_its_variable() {
+        let set = |known: &'static str| move |name: &str| (name == known).then(|| "http://u:p@h:1".to_owned());
+        assert_eq!(proxy_variable("http", &set("HTTP_PROXY")).as_deref(), Some("HTTP_PROXY"));
+        assert_eq!(proxy_variable("https", &set("https_proxy")).as_deref(), Some("https_proxy"));
+        assert_eq!(proxy_variable("https", &set("ALL_PROXY")).as_deref(), Some("ALL_PROXY"));
+        assert_eq!(proxy_variable("https", &set("HTTP_PROXY")), None);
+    }
+
+    #[test]
+    fn servers_are_named_without_credentials() {
+        let server = |url: &str| server_of(&url.parse().unwrap()).unwrap();
+        assert_eq!(server("https://ann:hidden@host/x?token=1"), "host:443");
+        assert_eq!(server("http://[::1]:80/x"), "[::1]:80");
     }
 
     #[test]

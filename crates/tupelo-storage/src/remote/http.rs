@@ -11,11 +11,12 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use bytes::BytesMut;
+use chrono::DateTime;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, EXPECT, HeaderValue,
     IF_MATCH, IF_UNMODIFIED_SINCE, LAST_MODIFIED, LOCATION, RANGE,
@@ -23,7 +24,7 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 use reqwest::{Response, Url};
 
-use super::answer::{Answer, Body, Identity, Part};
+use super::answer::{Answer, Body, Identity, Part, replaced};
 use super::client::{MAX_REDIRECTS, Purpose, Transport, client, error_body, header, refusal, sending};
 use crate::error::ErrorKind;
 use crate::net::{Failure, Limits, Options, bearer_token, unless_stalled};
@@ -113,13 +114,11 @@ impl HttpObject {
             let reason = format!("the server sends it with the encoding {encoding:.40}, which has no ranges");
             return Err(Failure::lasting(ErrorKind::NotSupported, reason));
         }
-        let version = |size| Identity {
-            size,
-            etag: header(response.headers(), ETAG.as_str()),
-            modified: header(response.headers(), LAST_MODIFIED.as_str()),
-        };
         if response.status() != StatusCode::PARTIAL_CONTENT {
-            return self.whole(response).await;
+            return match pinned {
+                Some(pinned) => whole_again(response, pinned),
+                None => self.whole(response).await,
+            };
         }
         let text = header(response.headers(), CONTENT_RANGE.as_str()).unwrap_or_default();
         let Some((range, size)) = content_range(&text) else {
@@ -130,7 +129,8 @@ impl HttpObject {
         let Some(size) = size.or(pinned.map(|pinned| pinned.size)) else {
             return Err(Failure::lasting(ErrorKind::NotSupported, "the server does not say how large the object is"));
         };
-        Ok(Answer { range, identity: version(size), body: Body::Http(response) })
+        let identity = identity(&response, size);
+        Ok(Answer { range, identity, is_whole: false, body: Body::Http(response) })
     }
 
     /// Reads a whole object, from a server that does not send a part of it.
@@ -156,18 +156,31 @@ impl HttpObject {
             }
             bytes.extend_from_slice(&chunk);
         }
-        let identity = Identity {
-            size: bytes.len() as u64,
-            etag: header(response.headers(), ETAG.as_str()),
-            modified: header(response.headers(), LAST_MODIFIED.as_str()),
-        };
-        let body = Body::Whole(Some(bytes.freeze()));
-        Ok(Answer { range: 0..identity.size, identity, body })
+        let identity = identity(&response, bytes.len() as u64);
+        let body = Body::Bytes(Some(bytes.freeze()));
+        Ok(Answer { range: 0..identity.size, identity, is_whole: true, body })
+    }
+
+    /// Whether a request without a range gets an empty body.
+    pub(super) async fn is_empty(&self) -> Result<bool, Failure> {
+        let mut response = self.send(HeaderMap::new()).await?;
+        let first = unless_stalled(self.transport.limits.stall, async { response.chunk().await.map_err(sending) });
+        let is_end = first.await?.is_none();
+        Ok(is_end && response.status() == StatusCode::OK)
+    }
+
+    /// Query strings choose among objects.
+    pub(super) fn place(&self) -> String {
+        self.url.query().unwrap_or_default().to_owned()
     }
 
     /// Creates or replaces the object. `body` makes its content, which is held back for a time so that a server that
-    /// redirects the request does not get it.
-    pub(super) async fn put(&self, body: &(dyn Fn(Duration) -> reqwest::Body + Sync), len: u64) -> Result<(), Failure> {
+    /// redirects the request does not get it; it counts the bytes that were taken from it.
+    pub(super) async fn put(
+        &self,
+        body: &(dyn Fn(Duration, Arc<AtomicU64>) -> reqwest::Body + Sync),
+        len: u64,
+    ) -> Result<(), Failure> {
         let wait = if len < EXPECT_BYTES { Duration::ZERO } else { EXPECT_WAIT };
         let limit = self.transport.limits.stall + Limits::slowest(len) + wait;
         let client = client(&self.transport, Purpose::Store)?;
@@ -184,10 +197,15 @@ impl HttpObject {
             if let Some(authorization) = self.authorization(was_refused).filter(|_| is_own) {
                 headers.insert(AUTHORIZATION, authorization.clone());
             }
-            let request = client.put(url.clone()).headers(headers).body(body(wait));
+            let taken = Arc::<AtomicU64>::default();
+            let request = client.put(url.clone()).headers(headers).body(body(wait, Arc::clone(&taken)));
             let response = unless_stalled(limit, async { request.send().await.map_err(sending) }).await?;
             match response.status().as_u16() {
-                200..=299 => return Ok(()),
+                200..=299 if taken.load(Ordering::Relaxed) == len => return Ok(()),
+                200..=299 => {
+                    let reason = "the server reported success before it had received everything";
+                    return Err(Failure::lasting(ErrorKind::Other, reason));
+                }
                 301 | 302 | 307 | 308 if redirects == MAX_REDIRECTS => {
                     return Err(Failure::lasting(ErrorKind::NotSupported, "too many redirects"));
                 }
@@ -200,11 +218,6 @@ impl HttpObject {
 
     pub(super) fn limits(&self) -> Limits {
         self.transport.limits
-    }
-
-    /// Whether a query string may be a part of the name.
-    pub(super) fn has_query(&self) -> bool {
-        self.url.query().is_some()
     }
 
     /// Gets a part directly from where the request before was redirected to, which saves a round trip.
@@ -267,12 +280,38 @@ impl HttpObject {
             return Ok(());
         }
         let body = error_body(&mut response, self.transport.limits.stall).await;
-        let refusal = refusal(status, response.headers(), &body);
+        let mut refusal = refusal(status, response.headers(), &body);
+        // A server may repeat what it got.
+        for secret in [self.url.password(), self.url.query()].into_iter().flatten().filter(|text| text.len() > 2) {
+            refusal.reason = refusal.reason.replace(secret, "***");
+        }
         Err(match &self.found_token {
             Err(failure) if is_denied => refusal.remark(failure),
             _ => refusal,
         })
     }
+}
+
+/// An answer with the whole object to a request for a part of a version that is known. Nothing of it is kept in memory
+/// but the part.
+fn whole_again(response: Response, pinned: &Identity) -> Result<Answer, Failure> {
+    let Some(size) = response.content_length() else {
+        let reason = "the server sends the whole object, and does not say how large it is, where a part was requested";
+        return Err(Failure::lasting(ErrorKind::Other, reason));
+    };
+    let identity = identity(&response, size);
+    if !pinned.is_same(&identity) {
+        return Err(replaced());
+    }
+    Ok(Answer { range: 0..size, identity, is_whole: true, body: Body::Http(response) })
+}
+
+/// The version of an answer about an object of `size` bytes.
+fn identity(response: &Response, size: u64) -> Identity {
+    let modified = header(response.headers(), LAST_MODIFIED.as_str());
+    let modified_at = modified.as_deref().and_then(|text| DateTime::parse_from_rfc2822(text).ok());
+    let etag = header(response.headers(), ETAG.as_str());
+    Identity { size, etag, modified, modified_at: modified_at.map(SystemTime::from) }
 }
 
 /// Where an upload is redirected to: within HTTP, and not out of HTTPS.
@@ -303,8 +342,9 @@ fn content_range(text: &str) -> Option<(Range<u64>, Option<u64>)> {
 }
 
 fn value(text: &str) -> Result<HeaderValue, Failure> {
-    let invalid = |_| Failure::lasting(ErrorKind::Other, "a header would have an invalid character");
-    HeaderValue::from_str(text).map_err(invalid)
+    let invalid = || Failure::lasting(ErrorKind::Other, "a header would have an invalid character");
+    let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(c).ok()).collect();
+    HeaderValue::from_bytes(&bytes.ok_or_else(invalid)?).map_err(|_| invalid())
 }
 
 fn secret(text: &str, what: &str) -> Result<HeaderValue, Failure> {

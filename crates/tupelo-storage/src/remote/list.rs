@@ -1,6 +1,7 @@
 //! Listing of stores.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use object_store::ObjectStoreExt;
 use object_store::list::PaginatedListOptions;
@@ -8,12 +9,14 @@ use object_store::list::PaginatedListOptions;
 use super::client::store_failure;
 use super::store::{Address, StoreObject, store};
 use crate::error::ErrorKind;
-use crate::net::{Entry, Failure, Options, repeat, run};
+use crate::net::{Entry, Failure, Limits, Options, repeat, run};
 
 /// Maximum number of entries of a listing.
 const MAX_ENTRIES: usize = 1_000_000;
-/// Maximum number of requests for it: a server must not continue it indefinitely with empty pages.
-const MAX_PAGES: usize = 10_000;
+/// Maximum size of the names in a listing, in bytes.
+const MAX_NAME_BYTES: usize = 128 << 20;
+/// Entries that a slow server sends in a second. One that is slower must end within the total time of a request.
+const SLOWEST_ENTRIES_PER_SECOND: u64 = 100;
 
 /// The objects and folders in the folder `address`, or the object itself. `base` is the URL of its bucket.
 pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<Vec<Entry>, Failure> {
@@ -23,6 +26,10 @@ pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<V
         format!("{}/", address.key)
     };
     let mut entries = pages(address, base, folder, options)?;
+    let missing = "there is no object or folder of this name";
+    if entries.is_empty() && address.key.ends_with('/') {
+        return Err(Failure::lasting(ErrorKind::NotFound, missing));
+    }
     if entries.is_empty() && !address.key.is_empty() {
         let object = StoreObject::new(address.clone(), options)?;
         let limits = options.limits();
@@ -30,7 +37,6 @@ pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<V
             let head = async || object.store()?.head(object.path()).await.map_err(store_failure);
             repeat(&limits, head).await
         });
-        let missing = "there is no object or folder of this name";
         let size = match head {
             Ok(found) => Some(found.size),
             Err(failure) if failure.kind == ErrorKind::NotFound => {
@@ -49,9 +55,16 @@ fn pages(address: &Address, base: &str, prefix: String, options: &Options) -> Re
     let store = store(address, options)?;
     let (limits, base) = (options.limits(), base.to_owned());
     run(async move {
-        let mut entries = Vec::new();
-        let mut page_token = None;
-        for _ in 0..MAX_PAGES {
+        let (mut entries, mut name_bytes) = (Vec::<Entry>::new(), 0);
+        let (mut page_token, started) = (None, Instant::now());
+        loop {
+            let allowed = Duration::from_secs(entries.len() as u64 / SLOWEST_ENTRIES_PER_SECOND);
+            let left = limits.total.saturating_add(allowed).saturating_sub(started.elapsed());
+            if left.is_zero() {
+                let reason = format!("its listing is not complete after {} s", started.elapsed().as_secs());
+                return Err(Failure::lasting(ErrorKind::Timeout, reason));
+            }
+            let limits = Limits { total: left.min(limits.total), ..limits };
             let page = repeat(&limits, || {
                 let request = PaginatedListOptions {
                     delimiter: Some("/".into()),
@@ -68,17 +81,23 @@ fn pages(address: &Address, base: &str, prefix: String, options: &Options) -> Re
             let objects = page.result.objects.iter().map(|found| (found.location.to_string(), Some(found.size)));
             // Some tools create an empty object whose key is the prefix of the folder.
             let inside = folders.chain(objects).filter(|(key, _)| format!("{}/", key.trim_end_matches('/')) != prefix);
-            entries.extend(inside.map(|(key, size)| Entry { url: format!("{base}/{key}"), size }));
-            if entries.len() > MAX_ENTRIES {
-                let reason = format!("it has more than {MAX_ENTRIES} entries");
+            entries.extend(inside.map(|(key, size)| {
+                name_bytes += key.len();
+                Entry { url: format!("{base}/{key}"), size }
+            }));
+            if entries.len() > MAX_ENTRIES || name_bytes > MAX_NAME_BYTES {
+                let mib = MAX_NAME_BYTES >> 20;
+                let reason = format!("it has more than {MAX_ENTRIES} entries, or {mib} MiB of names");
                 return Err(Failure::lasting(ErrorKind::NotSupported, reason));
             }
-            page_token = page.page_token;
-            if page_token.is_none() {
-                return Ok(entries);
+            match page.page_token {
+                None => return Ok(entries),
+                next if next == page_token => {
+                    let reason = "the server continues its listing with the same page indefinitely";
+                    return Err(Failure::lasting(ErrorKind::Other, reason));
+                }
+                next => page_token = next,
             }
         }
-        let reason = format!("its listing does not end after {MAX_PAGES} requests");
-        Err(Failure::lasting(ErrorKind::Other, reason))
     })
 }

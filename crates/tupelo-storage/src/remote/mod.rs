@@ -27,10 +27,12 @@
 mod answer;
 mod client;
 mod credentials;
+mod explanation;
 mod http;
 mod list;
 mod object;
 mod put;
+mod settings;
 mod source;
 mod store;
 #[cfg(test)]
@@ -101,7 +103,7 @@ pub fn list(url: &str, options: &Options) -> Result<Vec<Entry>> {
             list::list(&address, base, options)
         }
         Some(Err(failure)) => Err(failure),
-        None => Err(Failure::lasting(ErrorKind::NotSupported, "only stores have listings")),
+        None => Err(Failure::lasting(ErrorKind::NotSupported, "web servers have no listings: give the names of files")),
     };
     listed.map_err(|failure| failure.into_error("list", &name))
 }

@@ -21,6 +21,22 @@ impl Object {
         }
     }
 
+    /// Whether the object has no bytes, asked without a range: servers refuse all ranges of it.
+    pub(super) async fn is_empty(&self) -> Result<bool, Failure> {
+        match self {
+            Self::Http(object) => object.is_empty().await,
+            Self::Store(object) => object.is_empty().await,
+        }
+    }
+
+    /// What distinguishes it from objects with the same name: parameters that are not shown, or another server.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Http(object) => object.place(),
+            Self::Store(object) => object.place(),
+        }
+    }
+
     /// Whether the server can send the end of an object whose size is unknown.
     pub(super) fn has_last_part(&self) -> bool {
         match self {

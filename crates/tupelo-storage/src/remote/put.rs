@@ -5,6 +5,8 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,16 +47,20 @@ impl PutSink {
     }
 }
 
-/// The content of a file as the body of a request, which starts after a time.
-fn body(spool: &Spool, wait: Duration) -> Body {
-    let chunks = stream::unfold((spool.clone(), 0), move |(spool, at)| async move {
-        if at == 0 {
-            sleep(wait).await;
+/// The content of a file as the body of a request, which starts after a time. `taken` has the bytes that were sent.
+fn body(spool: &Spool, wait: Duration, taken: Arc<AtomicU64>) -> Body {
+    let chunks = stream::unfold((spool.clone(), 0), move |(spool, at)| {
+        let taken = Arc::clone(&taken);
+        async move {
+            if at == 0 {
+                sleep(wait).await;
+            }
+            let read = spool.read(at, CHUNK_BYTES);
+            let next = at + read.as_ref().map_or(0, Bytes::len) as u64;
+            taken.store(next, Ordering::Relaxed);
+            let is_end = read.as_ref().is_ok_and(Bytes::is_empty);
+            (!is_end).then(|| (read.map(Frame::data), (spool, next)))
         }
-        let read = spool.read(at, CHUNK_BYTES);
-        let next = at + read.as_ref().map_or(0, Bytes::len) as u64;
-        let is_end = read.as_ref().is_ok_and(Bytes::is_empty);
-        (!is_end).then(|| (read.map(Frame::data), (spool, next)))
     });
     Body::wrap(StreamBody::new(chunks))
 }
@@ -109,7 +115,7 @@ impl ByteSink for PutSink {
         let Self { object, name, spool, .. } = *self;
         let sent = run(async move {
             let limits = object.limits().for_bytes(spool.len());
-            repeat(&limits, async || object.put(&|wait| body(&spool, wait), spool.len()).await).await
+            repeat(&limits, async || object.put(&|wait, taken| body(&spool, wait, taken), spool.len()).await).await
         });
         sent.map_err(|failure: Failure| failure.into_error("write to", &name))
     }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream};
+use twox_hash::XxHash3_64;
 
-use super::answer::{Body, Identity, Part, replaced};
+use super::answer::{Identity, Part, replaced};
 use super::object::Object;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Attempts, Failure, Limits, run, unless_stalled};
@@ -74,8 +75,10 @@ impl RemoteSource {
         let (object, identity, limits) = (Arc::clone(&self.object), self.identity.clone(), self.limits);
         let traffic = Arc::clone(&self.traffic);
         let fetched = run(async move {
+            let attempts =
+                |range: &Range<u64>| Attempts::new(&limits.for_bytes(range.end - range.start)).counted_in(&traffic);
             let one = |(range, buffer)| {
-                let (object, identity, attempts) = (&object, &identity, Attempts::new(&limits).counted_in(&traffic));
+                let (object, identity, attempts) = (&object, &identity, attempts(&range));
                 async move {
                     let part = Part::Range(Range::clone(&range));
                     let fetched = fetch(object, attempts, part, Some(identity), buffer);
@@ -128,11 +131,9 @@ impl ByteSource for RemoteSource {
     }
 
     fn version(&self) -> Option<String> {
-        // Two objects at one path that differ in the query string may have the same size and time.
-        let is_ambiguous = matches!(&*self.object, Object::Http(object) if object.has_query());
-        let modified = self.identity.modified.as_deref().filter(|_| !is_ambiguous);
-        let version = self.identity.strong_etag().or(modified)?;
-        Some(format!("{} {version}", self.identity.size))
+        // ETags are unique for one URL only, and may contain what must not be shown.
+        let place = XxHash3_64::oneshot(self.object.place().as_bytes());
+        Some(format!("{} {place:016x}", self.identity.lasting(SystemTime::now())?))
     }
 
     /// Ranges larger than [`Hints::max_request_bytes`] are read by several requests.
@@ -191,7 +192,11 @@ async fn open(
         }
         (_, Some(Ok(head))) => Ok((head.identity, vec![(head.start, head.bytes.freeze())])),
         (_, Some(Err(failure))) if is_empty(&failure) => {
-            Ok((Identity { size: 0, etag: None, modified: None }, Vec::new()))
+            if !object.is_empty().await? {
+                let reason = "the server refuses every range, but the object is not empty";
+                return Err(Failure::lasting(ErrorKind::Other, reason));
+            }
+            Ok((Identity { size: 0, etag: None, modified: None, modified_at: None }, Vec::new()))
         }
         (Some(Err(failure)), _) | (None, Some(Err(failure))) => Err(failure),
         (None, None) => Err(Failure::lasting(ErrorKind::Other, "nothing was requested")),
@@ -251,7 +256,7 @@ impl Transfer {
             return Err(replaced());
         }
         let announced = answer.range;
-        let is_whole = matches!(answer.body, Body::Whole(_));
+        let is_whole = answer.is_whole;
         let wanted = match &self.part {
             // All of it is kept, because it cannot be requested in parts.
             _ if is_whole && self.is_open && self.buffer.is_empty() => announced.clone(),

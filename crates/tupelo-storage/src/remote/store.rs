@@ -5,19 +5,22 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::azure::{AzureAccessKey, AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::list::PaginatedListStore;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
-use object_store::{BackoffConfig, GetOptions, GetRange, ObjectStore, RetryConfig, StaticCredentialProvider};
+use object_store::{
+    BackoffConfig, GetOptions, GetRange, ObjectStore, ObjectStoreExt, RetryConfig, StaticCredentialProvider,
+};
 
 use super::answer::{Answer, Body, Identity, Part};
 use super::client::{Connector, Transport, store_failure};
 use super::credentials::Profile;
+use super::settings::{Rule, Settings, check_name, names_of};
 use crate::error::ErrorKind;
 use crate::net::{Failure, Options};
 
@@ -94,21 +97,38 @@ struct Shared {
     options: Options,
     environment: Vec<(String, String)>,
     since: Instant,
+    built: Built,
+}
+
+#[derive(Clone)]
+struct Built {
     store: Arc<dyn Store>,
+    /// The server and account, where they are not those of the vendor.
+    place: Arc<str>,
 }
 
 /// The stores of this process, so that many objects in one bucket share credentials from servers.
 static STORES: Mutex<(u32, Vec<Shared>)> = Mutex::new((0, Vec::new()));
 
-/// The store of an address.
-pub(super) fn store(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
-    let names = ["AWS_", "GOOGLE_", "AZURE_", "HOME"];
+/// The variables that stores are configured with. One that is empty is as one that is not set.
+fn environment() -> Vec<(String, String)> {
+    let names = ["AWS_", "GOOGLE_", "AZURE_", "HOME", "SERVICE_ACCOUNT", "IDENTITY_ENDPOINT"];
     let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let mut environment: Vec<(String, String)> = variables
-        .filter(|(name, _)| names.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, value)| !value.is_empty() && names.iter().any(|prefix| name.starts_with(prefix)))
         .map(|(name, value)| (name, value.to_string_lossy().into_owned()))
         .collect();
     environment.sort();
+    environment
+}
+
+/// The store of an address.
+pub(super) fn store(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
+    shared(address, options).map(|built| built.store)
+}
+
+fn shared(address: &Address, options: &Options) -> Result<Built, Failure> {
+    let environment = environment();
     let address = Address { key: String::new(), ..address.clone() };
     let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
@@ -120,37 +140,96 @@ pub(super) fn store(address: &Address, options: &Options) -> Result<Arc<dyn Stor
     let same =
         |shared: &&Shared| shared.address == address && shared.options == *options && shared.environment == environment;
     if let Some(shared) = stores.1.iter().find(same) {
-        return Ok(Arc::clone(&shared.store));
+        return Ok(shared.built.clone());
     }
-    let store = match address.vendor {
-        Vendor::S3 => s3(&address, options)?,
-        Vendor::Gcs => gcs(&address, options)?,
-        Vendor::Azure => azure(&address, options)?,
-    };
+    let built = build(&address, options, &environment)?;
     let since = Instant::now();
-    stores.1.push(Shared { address, options: options.clone(), environment, since, store: Arc::clone(&store) });
-    Ok(store)
+    stores.1.push(Shared { address, options: options.clone(), environment, since, built: built.clone() });
+    Ok(built)
+}
+
+fn build(address: &Address, options: &Options, environment: &[(String, String)]) -> Result<Built, Failure> {
+    // Some stores have a colon in the names of buckets, Azure has `$web`.
+    check_bucket(address, ":$")?;
+    match address.vendor {
+        Vendor::S3 => s3(address, options, environment),
+        Vendor::Gcs => gcs(address, options, environment),
+        Vendor::Azure => azure(address, options, environment),
+    }
+}
+
+fn check_bucket(address: &Address, more: &str) -> Result<(), Failure> {
+    check_name(&format!("the bucket name '{}'", address.bucket.escape_debug()), &address.bucket, more)
 }
 
 fn no_retries() -> RetryConfig {
     RetryConfig { backoff: BackoffConfig::default(), max_retries: 0, retry_timeout: Duration::ZERO }
 }
 
-/// S3 by options, then environment, then profile, then instance metadata.
-fn s3(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
-    use AmazonS3ConfigKey::{AccessKeyId, Endpoint, Region, SecretAccessKey, Token};
-    let mut builder = AmazonS3Builder::from_env();
-    let is_set = |builder: &AmazonS3Builder, key| builder.get_config_value(&key).is_some();
-    let own: Vec<(AmazonS3ConfigKey, &str)> =
-        options.settings().filter_map(|(name, value)| Some((name.parse().ok()?, value))).collect();
-    let has_own_key = own.iter().any(|(key, _)| *key == AccessKeyId);
-    let profile = if options.is_anonymous() { Profile::default() } else { Profile::load(options)? };
-    if !has_own_key && (options.get("profile").is_some() || !is_set(&builder, AccessKeyId)) {
-        if let Some(key) = profile.get("aws_access_key_id") {
-            builder = builder
-                .with_config(AccessKeyId, key)
-                .with_config(SecretAccessKey, profile.get("aws_secret_access_key").unwrap_or_default())
-                .with_config(Token, profile.get("aws_session_token").unwrap_or_default());
+fn s3(address: &Address, options: &Options, environment: &[(String, String)]) -> Result<Built, Failure> {
+    let settings = s3_settings(options, environment)?;
+    let values = settings.checked(|key| {
+        use AmazonS3ConfigKey as Key;
+        match key {
+            Key::AccessKeyId | Key::SecretAccessKey | Key::Token | Key::RoleArn | Key::RoleSessionName => Rule::Text,
+            Key::Region | Key::DefaultRegion => Rule::Name,
+            Key::Endpoint | Key::S3Endpoint | Key::StsEndpoint => Rule::Url,
+            Key::MetadataEndpoint | Key::ContainerCredentialsFullUri => Rule::Url,
+            _ => Rule::Any,
+        }
+    })?;
+    if settings.has(AmazonS3ConfigKey::VirtualHostedStyleRequest) || settings.has(AmazonS3ConfigKey::S3Express) {
+        // The bucket becomes a part of the host name.
+        check_bucket(address, "")?;
+    }
+    let start = AmazonS3Builder::new();
+    let mut builder = values.into_iter().fold(start, |builder, (key, value)| builder.with_config(key, value));
+    if options.is_anonymous() {
+        builder = builder.with_skip_signature(true);
+    }
+    let builder = builder.with_bucket_name(&address.bucket).with_allow_http(true).with_retry(no_retries());
+    let built = builder.with_http_connector(Connector(Transport::new(options))).build();
+    let store = Arc::new(built.map_err(|error| settings.unusable(store_failure(error), "S3"))?);
+    let endpoints = [AmazonS3ConfigKey::Endpoint, AmazonS3ConfigKey::S3Endpoint];
+    Ok(Built { store, place: settings.joined(&endpoints) })
+}
+
+/// By options, then environment, then profile.
+fn s3_settings(options: &Options, environment: &[(String, String)]) -> Result<Settings<AmazonS3ConfigKey>, Failure> {
+    use AmazonS3ConfigKey::{AccessKeyId, SecretAccessKey, Token};
+    let mut settings = Settings::of_variables(environment, "AWS_", "");
+    if !options.is_anonymous() {
+        add_profile(&mut settings, options)?;
+    }
+    settings.add_options(options);
+    if options.is_anonymous() {
+        settings.remove(&[AccessKeyId, SecretAccessKey, Token]);
+    }
+    for (one, other) in [(AccessKeyId, SecretAccessKey), (SecretAccessKey, AccessKeyId)] {
+        if let (Some(found), false) = (settings.find(one), settings.has(other)) {
+            let reason = format!("{} is set, but {} is not", found.place, names_of(&other));
+            return Err(Failure::lasting(ErrorKind::Denied, reason));
+        }
+    }
+    Ok(settings)
+}
+
+/// Adds what the profile has and variables have not; its key also if options name the profile.
+fn add_profile(settings: &mut Settings<AmazonS3ConfigKey>, options: &Options) -> Result<(), Failure> {
+    use AmazonS3ConfigKey::{AccessKeyId, DefaultRegion, Endpoint, Region, SecretAccessKey, Token};
+    let profile = Profile::load(options)?;
+    let add = |settings: &mut Settings<_>, key, name| {
+        settings.set(key, profile.get(name).unwrap_or_default(), format!("{name} of the AWS profile"));
+    };
+    let own = |(name, value): (&str, &str)| {
+        !value.is_empty() && name.parse().is_ok_and(|key: AmazonS3ConfigKey| key == AccessKeyId)
+    };
+    let has_own_key = options.settings().any(own);
+    if !has_own_key && (options.get("profile").is_some() || !settings.has(AccessKeyId)) {
+        if profile.get("aws_access_key_id").is_some() {
+            add(settings, AccessKeyId, "aws_access_key_id");
+            add(settings, SecretAccessKey, "aws_secret_access_key");
+            add(settings, Token, "aws_session_token");
         } else if let Some(unsupported) = profile.unsupported() {
             let reason = format!(
                 "the AWS profile uses {unsupported}, which only the AWS tools support; export its credentials with \
@@ -159,50 +238,92 @@ fn s3(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
             return Err(Failure::lasting(ErrorKind::Denied, reason));
         }
     }
-    for (name, key) in [("region", Region), ("endpoint_url", Endpoint)] {
-        if let Some(value) = profile.get(name).filter(|_| !is_set(&builder, key)) {
-            builder = builder.with_config(key, value);
-        }
+    if !settings.has(Region) && !settings.has(DefaultRegion) {
+        add(settings, Region, "region");
     }
-    builder = own.into_iter().fold(builder, |builder, (key, value)| builder.with_config(key, value));
-    if options.is_anonymous() {
-        builder = builder.with_skip_signature(true);
+    if !settings.has(Endpoint) {
+        add(settings, Endpoint, "endpoint_url");
     }
-    let builder = builder.with_bucket_name(&address.bucket).with_allow_http(true).with_retry(no_retries());
-    Ok(Arc::new(builder.with_http_connector(Connector(Transport::new(options))).build().map_err(store_failure)?))
+    Ok(())
 }
 
-fn gcs(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
-    let mut builder = GoogleCloudStorageBuilder::from_env();
-    for (name, value) in options.settings() {
-        if let Ok(key) = name.parse::<GoogleConfigKey>() {
-            builder = builder.with_config(key, value);
-        }
-    }
+fn gcs(address: &Address, options: &Options, environment: &[(String, String)]) -> Result<Built, Failure> {
+    let mut settings = Settings::of_variables(environment, "GOOGLE_", "SERVICE_ACCOUNT");
+    settings.add_options(options);
+    let values = settings.checked(|key| match key {
+        GoogleConfigKey::BearerToken => Rule::Text,
+        GoogleConfigKey::BaseUrl => Rule::Url,
+        _ => Rule::Any,
+    })?;
+    let start = GoogleCloudStorageBuilder::new();
+    let mut builder = values.into_iter().fold(start, |builder, (key, value)| builder.with_config(key, value));
     if options.is_anonymous() {
         // object_store searches credentials for writing anyway, unless it is given some.
         let none = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
         builder = builder.with_skip_signature(true).with_credentials(Arc::new(none));
     }
     let builder = builder.with_bucket_name(&address.bucket).with_retry(no_retries());
-    Ok(Arc::new(builder.with_http_connector(Connector(Transport::new(options))).build().map_err(store_failure)?))
+    let built = builder.with_http_connector(Connector(Transport::new(options))).build();
+    let store = Arc::new(built.map_err(|error| gcs_failure(&settings, store_failure(error)))?);
+    Ok(Built { store, place: settings.joined(&[GoogleConfigKey::BaseUrl]) })
 }
 
-fn azure(address: &Address, options: &Options) -> Result<Arc<dyn Store>, Failure> {
-    let mut builder = MicrosoftAzureBuilder::from_env();
-    for (name, value) in options.settings() {
-        if let Ok(key) = name.parse::<AzureConfigKey>() {
-            builder = builder.with_config(key, value);
+/// Which key or file of credentials is not usable.
+#[cold]
+fn gcs_failure(settings: &Settings<GoogleConfigKey>, failure: Failure) -> Failure {
+    use GoogleConfigKey::{ApplicationCredentials, ServiceAccount, ServiceAccountKey};
+    let denied = |reason: String| Failure::lasting(ErrorKind::Denied, reason);
+    let credentials = [ServiceAccount, ServiceAccountKey, ApplicationCredentials];
+    match credentials.map(|key| settings.find(key).filter(|_| settings.quoted_in(&failure).is_none())) {
+        [Some(file), Some(key), _] => denied(format!("both {} and {} are set: use one", file.place, key.place)),
+        [None, Some(key), _] => denied(format!("{} is not the key of a service account in JSON", key.place)),
+        [Some(file), ..] | [.., Some(file)] => {
+            // The reader of JSON quotes values, which may be secret.
+            let why = if failure.reason.contains('"') { "it is not a key in JSON" } else { &failure.reason };
+            denied(format!("{} names {}, which is not usable: {why}", file.place, file.value))
         }
+        [None, None, None] => settings.unusable(failure, "Google Cloud Storage"),
     }
+}
+
+fn azure(address: &Address, options: &Options, environment: &[(String, String)]) -> Result<Built, Failure> {
+    use AzureConfigKey as Key;
+    let mut settings = Settings::of_variables(environment, "AZURE_", "IDENTITY_ENDPOINT");
+    settings.add_options(options);
+    if let Some(account) = &address.account {
+        settings.set(Key::AccountName, account, "the account in the URL".to_owned());
+    }
+    let values = settings.checked(|key| match key {
+        Key::AccessKey | Key::SasKey | Key::Token | Key::ClientId | Key::ClientSecret | Key::AuthorityId => Rule::Text,
+        Key::AccountName => Rule::Name,
+        Key::Endpoint | Key::AuthorityHost | Key::MsiEndpoint | Key::FabricTokenServiceUrl => Rule::Url,
+        _ => Rule::Any,
+    })?;
+    if let Some(key) = settings.find(Key::AccessKey).filter(|key| AzureAccessKey::try_new(&key.value).is_err()) {
+        let reason = format!("{} is not an account key, which is text in base64", key.place);
+        return Err(Failure::lasting(ErrorKind::Denied, reason));
+    }
+    let start = MicrosoftAzureBuilder::new();
+    let mut builder = values.into_iter().fold(start, |builder, (key, value)| builder.with_config(key, value));
     if options.is_anonymous() {
         builder = builder.with_skip_signature(true);
     }
-    if let Some(account) = &address.account {
-        builder = builder.with_account(account);
-    }
     let builder = builder.with_container_name(&address.bucket).with_allow_http(true).with_retry(no_retries());
-    Ok(Arc::new(builder.with_http_connector(Connector(Transport::new(options))).build().map_err(store_failure)?))
+    let built = builder.with_http_connector(Connector(Transport::new(options))).build();
+    let store = Arc::new(built.map_err(|error| azure_failure(&settings, store_failure(error)))?);
+    Ok(Built { store, place: settings.joined(&[Key::AccountName, Key::Endpoint]) })
+}
+
+#[cold]
+fn azure_failure(settings: &Settings<AzureConfigKey>, failure: Failure) -> Failure {
+    if failure.reason.contains("Account must be specified") {
+        let reason = format!("{} is not set", names_of(&AzureConfigKey::AccountName));
+        return Failure::lasting(ErrorKind::Denied, reason);
+    }
+    match settings.find(AzureConfigKey::SasKey).filter(|_| failure.reason.contains("SAS")) {
+        Some(key) => failure.context(&key.place),
+        None => settings.unusable(failure, "Azure Blob Storage"),
+    }
 }
 
 /// An object in a store.
@@ -241,6 +362,15 @@ impl StoreObject {
         self.address.vendor != Vendor::Azure
     }
 
+    /// Buckets have equal names on other servers and in other accounts.
+    pub(super) fn place(&self) -> String {
+        shared(&self.address, &self.options).map_or_else(|_| String::new(), |built| built.place.as_ref().to_owned())
+    }
+
+    pub(super) async fn is_empty(&self) -> Result<bool, Failure> {
+        Ok(self.store()?.head(&self.path).await.map_err(store_failure)?.size == 0)
+    }
+
     /// Requests a part, of the pinned version if there is one.
     pub(super) async fn get(&self, part: &Part, pinned: Option<&Identity>) -> Result<Answer, Failure> {
         let range = match part {
@@ -250,13 +380,16 @@ impl StoreObject {
         let if_match = pinned.and_then(Identity::strong_etag).map(str::to_owned);
         let options = GetOptions { range: Some(range), if_match, ..GetOptions::default() };
         let result = self.store()?.get_opts(&self.path, options).await.map_err(store_failure)?;
+        let modified = Some(result.meta.last_modified).filter(|time| time.timestamp() != 0);
         let identity = Identity {
             size: result.meta.size,
             etag: result.meta.e_tag.clone(),
-            modified: Some(result.meta.last_modified.to_rfc3339()),
+            // The epoch stands for a time that the store does not send.
+            modified: modified.map(|time| time.to_rfc3339()),
+            modified_at: modified.map(SystemTime::from),
         };
         let range = result.range.clone();
-        Ok(Answer { range, identity, body: Body::Store(result.into_stream()) })
+        Ok(Answer { range, identity, is_whole: false, body: Body::Store(result.into_stream()) })
     }
 }
 
@@ -297,5 +430,133 @@ mod tests {
         for url in ["s3://b", "s3://b/", "s3://b/a/", "s3://b/a//x", "s3://b/../x"] {
             assert_eq!(parse(url).path().unwrap_err().kind, ErrorKind::NotSupported, "{url}");
         }
+    }
+    /// Why a store cannot be built.
+    fn refused(url: &str, options: &[(&str, &str)], environment: &[(&str, &str)]) -> String {
+        let options = Options::new(options.iter().copied()).unwrap();
+        let environment: Vec<(String, String)> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let Err(failure) = build(&parse(url), &options, &environment) else { panic!("the settings are valid") };
+        failure.reason
+    }
+
+    #[test]
+    fn endpoints_are_urls_with_a_host() {
+        let expected = "must be a URL such as https://HOST or http://HOST:PORT";
+        for (value, end) in [
+            ("127.0.0.1:47103", ", not '127.0.0.1:47103'"),
+            ("localhost:47103", ", not 'localhost:47103'"),
+            ("http://127.0.0.1:471033", ", not 'http://127.0.0.1:471033': invalid port number"),
+            ("http://", ", not 'http://': empty host"),
+            ("ftp://host", ", not 'ftp://host'"),
+            ("user:hidden@host:80", ""),
+        ] {
+            let reason = refused("s3://b/x", &[], &[("AWS_ENDPOINT_URL", value)]);
+            assert_eq!(reason, format!("the variable AWS_ENDPOINT_URL (option aws_endpoint_url) {expected}{end}"));
+        }
+        let reason = refused("gs://b/x", &[("google_base_url", "127.0.0.1:47104")], &[]);
+        let place = "the option google_base_url (variable GOOGLE_BASE_URL)";
+        assert_eq!(reason, format!("{place} {expected}, not '127.0.0.1:47104'"));
+        let account = ("account_name", "a");
+        let reason = refused("az://b/x", &[account, ("azure_storage_endpoint", "127.0.0.1:1/a")], &[]);
+        let place = "the option azure_storage_endpoint (variable AZURE_STORAGE_ENDPOINT)";
+        assert_eq!(reason, format!("{place} {expected}, not '127.0.0.1:1/a'"));
+        let reason = refused("s3://b/x", &[("endpoint", "http://127.0.0.1:1 ")], &[]);
+        assert_eq!(
+            reason,
+            "the option endpoint (variable AWS_ENDPOINT_URL) contains a space, which is not allowed there"
+        );
+        let reason = refused("s3://b/x", &[("aws_endpoint_url", "http://ann:hidden@host")], &[]);
+        assert!(reason.ends_with("contains a user name or a password: use the options for credentials"), "{reason}");
+    }
+
+    #[test]
+    fn what_headers_and_hosts_cannot_have_is_refused_without_showing_it() {
+        let key = [("AWS_ACCESS_KEY_ID", "hidden\r"), ("AWS_SECRET_ACCESS_KEY", "s")];
+        assert_eq!(
+            refused("s3://b/x", &[], &key),
+            "the variable AWS_ACCESS_KEY_ID (option aws_access_key_id) contains a line break, which is not allowed there"
+        );
+        assert_eq!(
+            refused("s3://b/x", &[("token", "hidden\n")], &[]),
+            "the option token (variable AWS_SESSION_TOKEN) contains a line break, which is not allowed there"
+        );
+        assert_eq!(
+            refused("s3://b/x", &[], &[("AWS_REGION", "eu<west")]),
+            "the variable AWS_REGION (option aws_region) contains a special character, which is not allowed there"
+        );
+        assert_eq!(
+            refused("s3://tenant:b/x", &[("virtual_hosted_style_request", "true")], &[]),
+            "the bucket name 'tenant:b' contains a special character, which is not allowed there"
+        );
+        for vendor in ["s3", "gs", "az"] {
+            assert_eq!(
+                refused(&format!("{vendor}://b kt/x"), &[], &[]),
+                "the bucket name 'b kt' contains a space, which is not allowed there"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_that_are_missing_or_damaged_are_named() {
+        let set = "the variable AWS_ACCESS_KEY_ID (option aws_access_key_id) is set";
+        let missing = "the option aws_secret_access_key (variable AWS_SECRET_ACCESS_KEY) is not";
+        assert_eq!(
+            refused("s3://b/x", &[], &[("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "")]),
+            format!("{set}, but {missing}")
+        );
+        assert_eq!(
+            refused("az://b/x", &[], &[]),
+            "the option azure_storage_account_name (variable AZURE_STORAGE_ACCOUNT_NAME) is not set"
+        );
+        assert_eq!(
+            refused("az://b/x", &[("account_name", "a"), ("account_key", "hidden")], &[]),
+            "the option account_key (variable AZURE_STORAGE_ACCOUNT_KEY) is not an account key, which is text in base64"
+        );
+        let reason = refused("az://b/x", &[("account_name", "a"), ("sas_token", "hidden")], &[]);
+        assert!(reason.starts_with("the option sas_token (variable AZURE_STORAGE_SAS_TOKEN): "), "{reason}");
+        let reason = refused("s3://b/x", &[("skip_signature", "maybe")], &[]);
+        assert!(reason.starts_with("the option skip_signature (variable AWS_SKIP_SIGNATURE): "), "{reason}");
+    }
+
+    #[test]
+    fn files_of_google_credentials_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key.json");
+        let path = file.to_str().unwrap();
+        for (content, why) in [
+            (None, "No such file or directory (os error 2)"),
+            (Some("key"), "expected value at line 1 column 1"),
+            (Some("\"hidden\""), "it is not a key in JSON"),
+        ] {
+            if let Some(content) = content {
+                std::fs::write(&file, content).unwrap();
+            }
+            for name in ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT", "SERVICE_ACCOUNT"] {
+                let place = format!("the variable {name} (option {})", name.to_ascii_lowercase());
+                let reason = refused("gs://b/x", &[], &[(name, path)]);
+                assert_eq!(reason, format!("{place} names {path}, which is not usable: {why}"));
+            }
+        }
+        let key = ("google_service_account_key", "hidden");
+        let place = "the option google_service_account_key (variable GOOGLE_SERVICE_ACCOUNT_KEY)";
+        assert_eq!(refused("gs://b/x", &[key], &[]), format!("{place} is not the key of a service account in JSON"));
+        let reason = refused("gs://b/x", &[key, ("service_account", path)], &[]);
+        assert!(reason.starts_with("both the option service_account ("), "{reason}");
+    }
+
+    #[test]
+    fn empty_values_are_as_none() {
+        let environment = ["AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"];
+        let environment = environment.map(|name| (name.to_owned(), String::new()));
+        let options = Options::new([("aws_secret_access_key", ""), ("anonymous", "1")]).unwrap();
+        build(&parse("s3://b/x"), &options, &environment).unwrap();
+    }
+
+    #[test]
+    fn anonymous_access_needs_no_valid_keys() {
+        let environment = [("AWS_ACCESS_KEY_ID".to_owned(), "k\r".to_owned())];
+        let options = Options::new([("anonymous", "1"), ("skip_signature", "false")]).unwrap();
+        build(&parse("s3://b/x"), &options, &environment).unwrap();
     }
 }

@@ -197,7 +197,7 @@ impl UploadSink {
     }
 }
 
-/// Makes an object of its parts. If the answer to a request is lost, the next one finds no upload: then the object with
+/// Makes an object of its parts. If the answer to a request is lost, the next one finds no upload: then a new object with
 /// the right size is the proof.
 async fn complete(
     object: &StoreObject,
@@ -206,6 +206,11 @@ async fn complete(
     parts: Vec<PartId>,
     size: u64,
 ) -> std::result::Result<(), Failure> {
+    let head = async || match object.store()?.head(object.path()).await.map_err(store_failure) {
+        Err(failure) if failure.kind == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    };
+    let before = repeat(limits, head).await?.map(|found| (found.e_tag, found.last_modified));
     let mut attempts = Attempts::new(limits);
     let mut is_unclear = false;
     loop {
@@ -215,8 +220,8 @@ async fn complete(
         };
         let Err(failure) = attempts.run(request).await else { return Ok(()) };
         if is_unclear && failure.kind == ErrorKind::NotFound {
-            let head = async || object.store()?.head(object.path()).await.map_err(store_failure);
-            if repeat(limits, head).await.is_ok_and(|found| found.size == size) {
+            let found = repeat(limits, head).await.ok().flatten().filter(|found| found.size == size);
+            if found.is_some_and(|found| before != Some((found.e_tag, found.last_modified))) {
                 return Ok(());
             }
         }

@@ -166,6 +166,23 @@ pub(super) async fn settle(
     }
 }
 
+/// As [`settle`], and sends another request right after each that is sent. Gives both replies; that to the other request
+/// is [`Reply::Wait`] unless it came last.
+pub(super) async fn settle_both(
+    connection: &Connection,
+    request: &Request,
+    mut room: impl FnMut() -> Room,
+    other: &Request,
+) -> Result<(Reply, Result<Reply, Failure>), Failure> {
+    loop {
+        let (reply, other) = connection.channel.call_both(request, room(), other).await?;
+        match reply? {
+            Reply::Wait(time) => sleep(time.max(MIN_WAIT)).await,
+            reply => return Ok((reply, other)),
+        }
+    }
+}
+
 #[cold]
 pub(super) fn unexpected(reply: &Reply) -> Failure {
     let what = match reply {

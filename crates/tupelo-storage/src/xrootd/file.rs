@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 
-use super::client::{Client, settle, unexpected};
+use super::client::{Client, settle, settle_both, unexpected};
 use super::connection::Connection;
 use super::connection::{Reply, Room};
 use super::message::{
@@ -14,31 +15,62 @@ use super::message::{
 use super::url::{Server, Url};
 use crate::error::ErrorKind;
 use crate::net::Failure;
+use crate::source::Traffic;
 
 /// Maximum number of times that pages with wrong checksums are read again.
 const PAGE_RETRIES: u32 = 4;
+
+/// Age of a modification time that identifies a version: 10 seconds, for clocks that differ. Servers send whole seconds,
+/// so a file that has just been modified may be modified again without another time.
+const SETTLING_TIME: Duration = Duration::from_secs(10);
 
 /// What must not change while a file is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) size_bytes: u64,
+    /// In seconds.
     pub(super) modified: i64,
-    /// The server that has the file. Copies on other servers have another time.
+    /// The server that has the file.
     pub(super) server: String,
 }
 
 impl Identity {
+    fn new(stat: &Stat, server: &Server) -> Self {
+        Self { size_bytes: stat.size_bytes, modified: stat.modified, server: server.to_string() }
+    }
+
+    /// The version of a file that is opened now; none if the time of its change does not identify it.
+    pub(super) fn version(&self) -> Option<String> {
+        // Zero is what servers send that know no time.
+        let modified = u64::try_from(self.modified).ok().filter(|&seconds| seconds > 0)?;
+        let modified = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(modified))?;
+        is_settled(modified).then(|| format!("{} {}", self.size_bytes, self.modified))
+    }
+
     /// Whether this is the same file as when it was opened first.
     pub(super) fn check(&self, now: &Self) -> Result<(), Failure> {
         let changed = |reason: String| Err(Failure::lasting(ErrorKind::Changed, reason));
         if now.size_bytes != self.size_bytes {
             return changed(format!("its size changed from {} to {} bytes", self.size_bytes, now.size_bytes));
         }
-        if now.server == self.server && now.modified != self.modified {
+        if now.modified == self.modified {
+            return Ok(());
+        }
+        if now.server == self.server {
             return changed("it was modified after it was opened".to_owned());
         }
-        Ok(())
+        // Most copies on other servers are equal and differ in their times, but so do copies of different versions.
+        changed(format!(
+            "it was opened on the server {}, and the server {} has it with another time of change: it may be another \
+             version; open it again",
+            self.server, now.server
+        ))
     }
+}
+
+/// Whether a modification time is old enough to identify a version.
+fn is_settled(modified: SystemTime) -> bool {
+    SystemTime::now().duration_since(modified).is_ok_and(|age| age >= SETTLING_TIME)
 }
 
 /// An open file. Dropping it closes it, without waiting.
@@ -48,6 +80,8 @@ pub(super) struct OpenFile {
     handle: Handle,
     pub(super) identity: Identity,
     pub(super) limits: ReadLimits,
+    /// Counts the checks of reads.
+    traffic: Arc<Traffic>,
 }
 
 impl Drop for OpenFile {
@@ -59,24 +93,24 @@ impl Drop for OpenFile {
 
 impl OpenFile {
     /// Opens the file of a client for reading.
-    pub(super) async fn open(client: &Client) -> Result<Self, Failure> {
-        let options = flags::OPEN_READ | flags::OPEN_STAT | flags::OPEN_ASYNC;
+    pub(super) async fn open(client: &Client, traffic: &Arc<Traffic>) -> Result<Self, Failure> {
+        // Without `kXR_async`, which would allow a server to read after it has executed the check that follows the read.
+        let options = flags::OPEN_READ | flags::OPEN_STAT;
         let open = |url: &Url| Request::Open { path: url.request_path(), options, mode: 0 };
         let answer = client.perform_both(&client.url, open, Room::control, Some(&Request::Limits)).await?;
         let connection = answer.connection;
         let opened = Opened::parse(&answer.body)?;
         let stat = match opened.stat {
             Some(stat) => stat,
-            None => stat(&connection, answer.url.request_path()).await?,
+            None => stat(&connection, &Request::StatOpen { handle: opened.handle }).await?,
         };
         if stat.flags & (flags::STAT_DIRECTORY | flags::STAT_OTHER) != 0 {
             let what = if stat.is_directory() { "it is a directory" } else { "it is not a regular file" };
             return Err(Failure::lasting(ErrorKind::NotSupported, what));
         }
         let limits = answer.second.map_or_else(ReadLimits::default, |body| ReadLimits::parse(&body));
-        let server = connection.server.to_string();
-        let identity = Identity { size_bytes: stat.size_bytes, modified: stat.modified, server };
-        Ok(Self { connection, handle: opened.handle, identity, limits })
+        let identity = Identity::new(&stat, &connection.server);
+        Ok(Self { connection, handle: opened.handle, identity, limits, traffic: Arc::clone(traffic) })
     }
 
     /// The server that has the file.
@@ -134,7 +168,7 @@ impl OpenFile {
     async fn fetch_pages(&self, chunk: Chunk, retry: bool, mut buffer: BytesMut) -> Result<PageBuffer, Failure> {
         let request = Request::ReadPages { handle: self.handle, chunk, retry };
         let room = || Room::Pages(PageBuffer::new(chunk, std::mem::take(&mut buffer)));
-        match settle(&self.connection, &request, room).await? {
+        match self.exchange(&request, room).await? {
             Reply::Pages(pages) => Ok(pages),
             other => Err(self.redirected(&other)),
         }
@@ -150,10 +184,40 @@ impl OpenFile {
     }
 
     async fn data(&self, request: &Request, room: impl FnMut() -> Room) -> Result<BytesMut, Failure> {
-        match settle(&self.connection, request, room).await? {
+        match self.exchange(request, room).await? {
             Reply::Done(bytes) => Ok(bytes),
             other => Err(self.redirected(&other)),
         }
+    }
+
+    /// Sends a read, and checks after it that the file is still the one that was opened.
+    ///
+    /// The server must execute the check after the read. Servers of XRootD 5, which have pages, execute the requests of
+    /// a connection one after another if the file was not opened with `kXR_async`, and copy what they read: the check
+    /// is sent together with the read, and takes no time of its own. The protocol does not guarantee that order. So a
+    /// response to the check that comes first does not count (the server has postponed the read); and on older servers,
+    /// which send the pages of the operating system as they are when the network takes them, the check is sent when the
+    /// read is complete. Only the setting `xrootd.async force` of a server can reorder both unnoticed.
+    async fn exchange(&self, request: &Request, room: impl FnMut() -> Room) -> Result<Reply, Failure> {
+        let check = Request::StatOpen { handle: self.handle };
+        let (reply, first) = if self.connection.has_pages {
+            settle_both(&self.connection, request, room, &check).await?
+        } else {
+            (settle(&self.connection, request, room).await?, Ok(Reply::Wait(Duration::ZERO)))
+        };
+        if !matches!(reply, Reply::Done(_) | Reply::Pages(_)) {
+            return Ok(reply);
+        }
+        let now = match first? {
+            Reply::Done(body) => Stat::parse(&body)?,
+            Reply::Wait(_) => {
+                self.traffic.add_request();
+                stat(&self.connection, &check).await?
+            }
+            other => return Err(self.redirected(&other)),
+        };
+        self.identity.check(&Identity::new(&now, &self.connection.server))?;
+        Ok(reply)
     }
 
     /// A response that does not have the data. A server that redirects a read has lost the file: it is opened again.
@@ -165,9 +229,9 @@ impl OpenFile {
     }
 }
 
-/// The size and time of a path.
-pub(super) async fn stat(connection: &Connection, path: String) -> Result<Stat, Failure> {
-    match settle(connection, &Request::Stat { path }, Room::control).await? {
+/// The size and time of a path or an open file, by the request for it.
+pub(super) async fn stat(connection: &Connection, request: &Request) -> Result<Stat, Failure> {
+    match settle(connection, request, Room::control).await? {
         Reply::Done(body) => Ok(Stat::parse(&body)?),
         other => Err(unexpected(&other)),
     }

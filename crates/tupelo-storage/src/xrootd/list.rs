@@ -18,7 +18,8 @@ pub const MAX_LISTING_BYTES: usize = 64 << 20;
 /// The entries of a directory with their URLs, ordered by name; for the URL of a file, the file.
 pub(super) fn list(client: Client, url: &str) -> Result<Vec<Entry>> {
     let client = Arc::new(client);
-    let (shared, attempts) = (Arc::clone(&client), client.attempts(MAX_LISTING_BYTES as u64));
+    // The total time only: how much the server will send is not known.
+    let (shared, attempts) = (Arc::clone(&client), client.attempts(0));
     let listing = client.run("list", async move { attempts.repeat(|| attempt(&shared)).await })?;
     let found = match listing {
         Listing::File(size) => return Ok(vec![Entry { url: url.to_owned(), size: Some(size) }]),
@@ -59,7 +60,8 @@ async fn attempt(client: &Client) -> Result<Listing, Failure> {
             Some(known) => known,
             None => {
                 let path = format!("{}/{name}", answer.url.path.trim_end_matches('/'));
-                stat(&answer.connection, with_opaque(&path, answer.url.opaque.as_deref())).await?
+                let path = with_opaque(&path, answer.url.opaque.as_deref());
+                stat(&answer.connection, &Request::Stat { path }).await?
             }
         };
         found.push((name, known));

@@ -23,8 +23,6 @@ use crate::sink::{ByteSink, check_patch, poisoned};
 pub const WRITE_BUFFER_BYTES: usize = 4 << 20;
 /// Number of concurrent write requests. Each has two buffers in memory: its own, and that of the connection.
 pub const WRITE_CONCURRENCY: usize = 4;
-/// Bytes of all requests that a call may wait for.
-const MAX_RUNNING_BYTES: u64 = (WRITE_BUFFER_BYTES * (WRITE_CONCURRENCY + 1)) as u64;
 
 /// Permissions of new files: read and write for the owner, read for all others.
 const MODE: u16 = 0o644;
@@ -117,14 +115,15 @@ impl XrootdSink {
         })
     }
 
-    /// Runs an action, and poisons the sink if it fails.
+    /// Runs an action that sends as many bytes of the file, and poisons the sink if it fails.
     fn guarded<T: Send + 'static>(
         &mut self,
         action: &'static str,
+        bytes: usize,
         call: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T> {
         self.poisoned = true;
-        let attempts = self.client.attempts(MAX_RUNNING_BYTES);
+        let attempts = self.client.attempts(bytes as u64);
         let value = self.client.run(action, async move { attempts.run(call).await })?;
         self.poisoned = false;
         Ok(value)
@@ -139,7 +138,9 @@ impl XrootdSink {
         let bytes = self.buffer.split().freeze();
         let offset = self.position - bytes.len() as u64;
         let (file, mut running) = (Arc::clone(&self.file), std::mem::take(&mut self.running));
-        self.running = self.guarded("write", async move {
+        // All that run have full buffers.
+        let unfinished = running.len() * WRITE_BUFFER_BYTES + bytes.len();
+        self.running = self.guarded("write", unfinished, async move {
             if !bytes.is_empty() {
                 running.spawn(async move { file.write(offset, bytes).await });
             }
@@ -157,7 +158,8 @@ impl XrootdSink {
         self.check()?;
         self.flush(0)?;
         let (file, patches) = (Arc::clone(&self.file), std::mem::take(&mut self.patches));
-        self.guarded("write", async move {
+        let patched = patches.iter().map(|(_, bytes)| bytes.len()).sum();
+        self.guarded("write", patched, async move {
             file.sync().await?;
             if patches.is_empty() {
                 return Ok(());
@@ -256,7 +258,7 @@ impl ByteSink for XrootdSink {
             };
             client.perform(&temporary, rename, Room::control).await.map(|_| ())
         };
-        self.guarded("finish", ending).map_err(|error| {
+        self.guarded("finish", 0, ending).map_err(|error| {
             let advice = if error.kind() == ErrorKind::Changed { "the server does not replace files; " } else { "" };
             // It may have been renamed, if only the response was lost.
             let kept =

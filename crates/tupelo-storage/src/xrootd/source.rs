@@ -28,13 +28,20 @@ pub const HINTS: Hints = Hints { gap_bytes: GAP_BYTES, max_request_bytes: MAX_RE
 
 /// A file on an XRootD server as a source.
 ///
-/// Size and modification time are those when the file was opened. A lost connection is replaced by another one; if the
-/// file then has another size, or another time on the same server, reads are errors of kind [`ErrorKind::Changed`]. After a fork, the child uses a
-/// connection of its own.
+/// Size and modification time are pinned when the file is opened. Each read is followed by a check of both, and reads of
+/// a file that was modified meanwhile are errors of kind [`ErrorKind::Changed`]. Servers send the time in whole seconds:
+/// a file that was modified in the second before it was opened may be modified again in that second without notice.
+/// [`version`](ByteSource::version) is therefore `None` for files that were modified less than 10 seconds ago.
+///
+/// A lost connection is replaced by another one, to the same server or to another one that has the file. If its copy
+/// has another size or time, reads are errors of kind [`ErrorKind::Changed`], because it may be another version: servers
+/// that do not keep the times of their copies equal cannot replace each other while a file is read. Copies with equal
+/// size and time are taken for the same file. After a fork, the child uses a connection of its own.
 #[derive(Debug)]
 pub struct XrootdSource {
     inner: Arc<Inner>,
     identity: Identity,
+    version: Option<String>,
 }
 
 #[derive(Debug)]
@@ -72,10 +79,12 @@ impl XrootdSource {
         let client = Arc::new(client);
         let traffic = Arc::default();
         let (shared, attempts) = (Arc::clone(&client), client.attempts(0).counted_in(&traffic));
-        let file = client.run("open", async move { attempts.repeat(|| OpenFile::open(&shared)).await })?;
+        let counts = Arc::clone(&traffic);
+        let file = client.run("open", async move { attempts.repeat(|| OpenFile::open(&shared, &counts)).await })?;
         let identity = file.identity.clone();
+        let version = identity.version();
         let session = Session::new(Some(file));
-        Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session), traffic }), identity })
+        Ok(Self { inner: Arc::new(Inner { client, session: Mutex::new(session), traffic }), identity, version })
     }
 
     /// Reads consecutive and separate ranges, none of them empty, within the size of the file.
@@ -107,7 +116,8 @@ impl Inner {
             self.client.avoid(lost.server());
         }
         // All attempts are made here: those of other requests would only repeat them.
-        let file = call.of_same_call().counted_in(&self.traffic).repeat(|| OpenFile::open(&self.client)).await;
+        let attempts = call.of_same_call().counted_in(&self.traffic);
+        let file = attempts.repeat(|| OpenFile::open(&self.client, &self.traffic)).await;
         let file = file.map_err(|failure| Failure { is_transient: false, ..failure })?;
         identity.check(&file.identity)?;
         Ok(Arc::clone(current.insert(Arc::new(file))))
@@ -282,7 +292,7 @@ impl ByteSource for XrootdSource {
     }
 
     fn version(&self) -> Option<String> {
-        Some(format!("{} {}", self.identity.size_bytes, self.identity.modified))
+        self.version.clone()
     }
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {

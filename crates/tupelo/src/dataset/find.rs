@@ -42,6 +42,12 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
         Some(path) => ("", path.to_str().unwrap_or(pattern), ""),
         None => match split_url(pattern) {
             Some(parts) => parts,
+            None if pattern.split('?').next().is_some_and(|path| path.contains('*')) => {
+                let name = display_name(pattern);
+                let what =
+                    format!("'{name}' has a wildcard, but web servers have no listings: give the names of files");
+                return Err(Error::invalid_argument(what));
+            }
             None => return Ok(None),
         },
     };
@@ -70,12 +76,10 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
                 Some(_) if *part == "**" => next.extend(tree.folders_below(folder)?),
                 Some(glob) => {
                     let children = tree.children(folder)?;
-                    next.extend(
-                        children
-                            .iter()
-                            .filter(|child| is_match(glob, &child.name))
-                            .map(|child| join(folder, &child.name)),
-                    );
+                    // Local files are left out when a folder in them does not exist.
+                    let may_be = |child: &Child| is_last || tree.is_local || child.is_folder;
+                    let matching = children.iter().filter(|child| may_be(child) && is_match(glob, &child.name));
+                    next.extend(matching.map(|child| join(folder, &child.name)));
                 }
             }
         }

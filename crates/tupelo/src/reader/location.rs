@@ -17,13 +17,20 @@ pub struct Location {
 impl Location {
     /// Splits `FILE:NAME`. Colons may be part of either side: the longest prefix that is an existing local file wins;
     /// where none exists, and for URLs, the text is split after `.root`, or else is a file name as a whole. `file:` in
-    /// front is dropped.
+    /// front is dropped. The query string of a URL comes after the name of the object: `https://HOST/x.root:Events?a=b`.
     pub fn parse(text: &str) -> Self {
         let is_local = local_path(text).is_some();
         let text = local_path(text).and_then(Path::to_str).unwrap_or(text);
         let whole = Self { file: text.to_owned(), object: None };
+        // Names of objects in stores may have a question mark.
+        let scheme = text.split("://").next().unwrap_or_default().to_ascii_lowercase();
+        let has_query = !is_local && (scheme.starts_with("http") || scheme.contains("root"));
+        let (text, query) = match text.find('?') {
+            Some(start) if has_query => text.split_at(start),
+            _ => (text, ""),
+        };
         let split = |position: usize| Self {
-            file: text[..position].to_owned(),
+            file: format!("{}{query}", &text[..position]),
             object: Some(text[position + 1..].to_owned()).filter(|name| !name.is_empty()),
         };
         if is_local && Path::new(text).is_file() {
@@ -88,6 +95,8 @@ mod tests {
         assert_eq!(parse("s3://bucket/key"), remote("s3://bucket/key", None));
         let signed = "https://host/a.root?X-Signature=a:b.root";
         assert_eq!(parse(signed), remote(signed, None));
+        let named = "https://host/a.root:d/E?X-Signature=a:b.root:c";
+        assert_eq!(parse(named), remote("https://host/a.root?X-Signature=a:b.root:c", Some("d/E")));
         assert_eq!(Location::parse(signed).to_string(), "https://host/a.root");
     }
 }

@@ -165,3 +165,24 @@ fn files_of_others_are_not_touched() {
         fs::remove_file(&link).unwrap();
     }
 }
+
+/// Regression: a hard link was truncated, links that lead nowhere created their target.
+#[cfg(unix)]
+#[test]
+fn links_are_not_continued() {
+    let place = place();
+    let victim = place.directory.path().join("victim");
+    fs::write(&victim, [1; 50]).unwrap();
+    fs::hard_link(&victim, place.part()).unwrap();
+    fs::write(place.record(), format!("{SOURCE:?}\n\n30\n")).unwrap();
+    let refused = PartialFile::open(&place.path, SOURCE, 100).unwrap_err();
+    assert!(refused.to_string().contains("it has several hard links"), "{refused}");
+    assert_eq!(fs::read(&victim).unwrap().len(), 50);
+    for link in [place.part(), place.record()] {
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        assert!(PartialFile::open(&place.path, SOURCE, 100).unwrap_err().to_string().contains("not a regular file"));
+        fs::remove_file(&link).unwrap();
+    }
+    assert_eq!(place.names(), ["victim"]);
+}

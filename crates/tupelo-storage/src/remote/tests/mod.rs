@@ -152,7 +152,10 @@ fn the_last_error_says_how_often_and_why() {
     let options = Options::new([("max_attempts", "2")]).unwrap();
     let error = open("http://127.0.0.1:1/x", &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().starts_with("cannot open http://127.0.0.1:1/x: no connection: "), "{error}");
+    assert!(
+        error.to_string().starts_with("cannot open http://127.0.0.1:1/x: no connection to 127.0.0.1:1: "),
+        "{error}"
+    );
 }
 
 #[test]
@@ -188,6 +191,13 @@ fn refusals_are_not_repeated() {
         assert_eq!(error.kind(), kind, "{error}");
         assert_eq!(server.seen().len(), 2, "{status}");
     }
+    // What a server repeats is not shown.
+    let server = Server::with(bytes(1000));
+    let told = "<Message>GET /x?t=secret2 with ann:secret1, Basic c2VjcmV0, is wrong</Message>";
+    server.fault(move |_, _| Some(Fault::Status(403, String::new(), told.to_owned())));
+    let url = server.url("/x?t=secret2").replace("http://", "http://ann:secret1@");
+    let error = open(&url, &quick()).unwrap_err().to_string();
+    assert!(error.ends_with("HTTP status 403 Forbidden: GET /x?*** with ann:***, Basic *** is wrong"), "{error}");
 }
 
 #[test]
@@ -209,6 +219,90 @@ fn a_replaced_object_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::Changed, "{error}");
     server.fault(|_, _| Some(Fault::ContentRange("bytes 20000-29999/400000".to_owned())));
     assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
+}
+
+/// Regression: an object that lost its ETag, or whose ETag is not ASCII, was not compared any more.
+#[test]
+fn missing_validators_are_errors() {
+    let without = |seen: &Seen| {
+        let lines = "Content-Range: bytes 20000-29999/300000\r\n".to_owned();
+        is_data(seen).then(|| Fault::Status(206, lines, "x".repeat(10_000)))
+    };
+    let server = Server::with(bytes(300_000));
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    server.fault(move |seen, _| without(seen));
+    assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
+
+    let server = Server::start();
+    server.put("/x", bytes(300_000), "\"\u{e4}1\"");
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    assert_eq!(source.read_range(20_000..30_000).unwrap(), bytes(300_000)[20_000..30_000]);
+    server.put("/x", bytes(300_000), "\"\u{e4}2\"");
+    assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
+}
+
+/// Regression: an object of which every range was refused was read as an empty one.
+#[test]
+fn only_empty_objects_are_empty() {
+    let server = Server::with(bytes(300_000));
+    server.fault(|seen, _| seen.header("range").map(|_| Fault::Status(416, String::new(), String::new())));
+    let error = open(&server.url("/x"), &quick()).unwrap_err();
+    assert!(error.to_string().contains("refuses every range"), "{error}");
+}
+
+/// A server that stops to send ranges: the parts come out of the whole object, which is not kept in memory.
+#[test]
+fn a_part_may_come_with_the_whole_object() {
+    let content = bytes(300_000);
+    let server = Server::with(content.clone());
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    server.fault(|_, _| Some(Fault::Whole));
+    assert_eq!(source.read_range(20_000..30_000).unwrap(), content[20_000..30_000]);
+    server.fault(|_, _| Some(Fault::WholeUntilClosed));
+    let error = source.read_range(20_000..30_000).unwrap_err();
+    assert!(error.to_string().contains("does not say how large it is"), "{error}");
+    server.put("/x", bytes(200_000), "\"v1\"");
+    server.fault(|_, _| Some(Fault::Whole));
+    assert_eq!(source.read_range(20_000..30_000).unwrap_err().kind(), ErrorKind::Changed);
+}
+
+/// Regression: two objects at one path, and two stores with the same bucket, shared what was cached.
+#[test]
+fn versions_are_those_of_one_url_on_one_server() {
+    let servers = [Server::with(bytes(1000)), Server::with(bytes(1000))];
+    servers.iter().for_each(|server| server.put("/box/x", bytes(1000), "\"v1\""));
+    let version = |url: &str, options: &Options| open(url, options).unwrap().version().unwrap();
+    let at = |query: &str| version(&servers[0].url(&format!("/x{query}")), &quick());
+    assert_eq!(at("?file=a"), at("?file=a"));
+    assert_ne!(at("?file=a"), at("?file=b"));
+    assert!(!at("?file=a").contains("file=a"));
+    let [first, second] = servers.each_ref().map(|server| {
+        let [_, (url, options)] = both(server, "2");
+        version(&url, &options)
+    });
+    assert_ne!(first, second);
+}
+
+#[test]
+fn a_listing_must_end() {
+    let server = Server::start();
+    let page = |token: &str| {
+        let size = "<Size>1</Size><LastModified>2026-01-01T00:00:00Z</LastModified>";
+        let next = format!("<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>");
+        let body = format!("<ListBucketResult>{next}<Contents><Key>f</Key>{size}</Contents></ListBucketResult>");
+        Some(Fault::Status(200, String::new(), body))
+    };
+    server.fault(move |_, _| page("same"));
+    let [_, (_, options)] = both(&server, "2");
+    let error = list("s3://box/", &options).unwrap_err();
+    assert!(error.to_string().contains("the same page indefinitely"), "{error}");
+    let options = Options::new(options.settings().chain([("total_timeout", "1")])).unwrap();
+    server.fault(move |_, count| {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        page(&count.to_string())
+    });
+    let error = list("s3://box/", &options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
 }
 
 #[test]
@@ -370,7 +464,7 @@ fn a_request_that_waits_is_cancelled() {
 #[test]
 fn a_cancelled_upload_is_removed() {
     let server = Server::start();
-    let mut sink = upload(&server, Vec::new());
+    let mut sink = upload(&server, false, Vec::new());
     let is_sent = Arc::new(AtomicBool::new(false));
     let seen_put = Arc::clone(&is_sent);
     server.fault(move |seen, _| match seen.method.as_str() {
@@ -427,6 +521,17 @@ fn an_upload_is_repeated_as_a_whole() {
     assert_eq!(error.to_string(), format!("cannot write to {}: HTTP status 403 Forbidden", server.url("/out")));
 }
 
+/// Regression: a success before the body was received was believed.
+#[test]
+fn an_early_success_is_an_error() {
+    let server = Server::start();
+    server.fault(|seen, _| (seen.method == "PUT").then(|| Fault::Status(201, String::new(), String::new())));
+    let mut sink = create(&server.url("/x"), &quick()).unwrap();
+    sink.append(&bytes(3 << 20)).unwrap();
+    let error = sink.commit().unwrap_err();
+    assert!(error.to_string().contains("before it had received everything"), "{error}");
+}
+
 #[test]
 fn uploads_follow_redirects_and_send_the_body_once() {
     let (front, other) = (Server::start(), Server::start());
@@ -478,8 +583,8 @@ fn uploads_follow_redirects_and_send_the_body_once() {
 }
 
 /// A new object of parts with 1000 bytes, on a server with the protocol of S3 that gives these answers to the request
-/// that completes an upload.
-fn upload(server: &Server, completions: Vec<Fault>) -> Box<UploadSink> {
+/// that completes an upload. `replaces` an object that looks like the new one, which appears otherwise.
+fn upload(server: &Server, replaces: bool, completions: Vec<Fault>) -> Box<UploadSink> {
     let ok = |lines: &str, body: &str| Some(Fault::Status(200, lines.to_owned(), body.to_owned()));
     let completed = AtomicUsize::new(0);
     server.fault(move |seen, _| match seen.method.as_str() {
@@ -492,6 +597,9 @@ fn upload(server: &Server, completions: Vec<Fault>) -> Box<UploadSink> {
             completions.get(count).cloned().or_else(|| Some(Fault::Status(404, String::new(), String::new())))
         }
         "PUT" => ok("ETag: \"part\"\r\n", ""),
+        "HEAD" if !replaces && completed.load(Ordering::Relaxed) == 0 => {
+            Some(Fault::Status(404, String::new(), String::new()))
+        }
         "HEAD" => ok("ETag: \"new\"\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", &"x".repeat(5500)),
         _ => ok("", ""),
     });
@@ -504,7 +612,7 @@ fn upload(server: &Server, completions: Vec<Fault>) -> Box<UploadSink> {
 fn the_first_part_is_sent_last() {
     let server = Server::start();
     let done = "<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>";
-    let mut sink = upload(&server, vec![Fault::Status(200, String::new(), done.to_owned())]);
+    let mut sink = upload(&server, false, vec![Fault::Status(200, String::new(), done.to_owned())]);
     sink.append(&bytes(5500)).unwrap();
     sink.patch(990, &[1; 10]).unwrap();
     sink.patch(5490, &[1; 10]).unwrap();
@@ -512,7 +620,7 @@ fn the_first_part_is_sent_last() {
     let seen: Vec<String> = server.seen().into_iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect();
     let part = |text: &String| text.split("partNumber=").nth(1).map(|rest| rest[..1].to_owned());
     let mut parts: Vec<String> = seen.iter().filter_map(part).collect();
-    assert_eq!((seen.len(), parts.len()), (8, 6), "{seen:?}");
+    assert_eq!((seen.len(), parts.len()), (9, 6), "{seen:?}");
     parts.sort();
     assert_eq!(parts.concat(), "123456");
 }
@@ -521,14 +629,16 @@ fn the_first_part_is_sent_last() {
 fn a_lost_answer_to_the_end_of_an_upload_is_cleared_up() {
     let server = Server::start();
     let failed = "<Error><Code>InternalError</Code></Error>";
-    let sink = upload(&server, vec![Fault::Status(200, String::new(), failed.to_owned()), Fault::Close]);
+    let sink = upload(&server, false, vec![Fault::Status(200, String::new(), failed.to_owned()), Fault::Close]);
     let mut sink: Box<dyn ByteSink> = sink;
     sink.append(&bytes(5500)).unwrap();
     sink.commit().unwrap();
 
-    // Without a lost answer, a missing upload is an error, and so is an object of another size.
-    for (completions, size) in [(vec![], 5500), (vec![Fault::Close], 5600)] {
-        let mut sink: Box<dyn ByteSink> = upload(&server, completions);
+    // Without a lost answer, a missing upload is an error, and so is an object of another size, or the one before.
+    for (completions, size, replaces) in
+        [(vec![], 5500, false), (vec![Fault::Close], 5600, false), (vec![Fault::Close], 5500, true)]
+    {
+        let mut sink: Box<dyn ByteSink> = upload(&server, replaces, completions);
         sink.append(&bytes(size)).unwrap();
         assert_eq!(sink.commit().unwrap_err().kind(), ErrorKind::NotFound);
     }
@@ -538,7 +648,7 @@ fn a_lost_answer_to_the_end_of_an_upload_is_cleared_up() {
 fn unfinished_uploads_are_removed() {
     let server = Server::start();
     for ending in ["abort", "drop", "poisoned", "failed commit"] {
-        let mut sink: Box<dyn ByteSink> = upload(&server, Vec::new());
+        let mut sink: Box<dyn ByteSink> = upload(&server, false, Vec::new());
         sink.append(&bytes(5500)).unwrap();
         match ending {
             "abort" => drop(sink.abort().unwrap()),
@@ -575,10 +685,11 @@ fn a_cached_object_costs_one_request() {
     let other: Vec<u8> = content.iter().map(|byte| byte ^ 1).collect();
     server.put("/x", other.clone(), "\"v2\"");
     assert_eq!(analysis(&other), 5);
-    // Without a version, nothing is kept.
     server.put("/x", content.clone(), "W/\"v3\"");
     assert_eq!(analysis(&content), 5);
-    assert_eq!(analysis(&content), 5);
+    server.put("/x", other.clone(), "W/\"v4\"");
+    assert_eq!(analysis(&other), 5, "the same size and time, and another weak ETag");
+    assert_eq!(analysis(&other), 1);
 }
 
 #[test]

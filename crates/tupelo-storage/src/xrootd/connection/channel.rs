@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,8 +26,9 @@ const QUEUED_REQUESTS: usize = 32;
 const READ_BUFFER_BYTES: usize = 256 << 10;
 /// A response of which one part is at least this large (64 KiB) gets all of its buffer at once.
 const LARGE_PART_BYTES: usize = 64 << 10;
-/// Maximum time that a server may postpone a response: a day, so that sums of times do not overflow.
-const MAX_POSTPONE: Duration = Duration::from_secs(86_400);
+/// Maximum silence of a server, and maximum time that it may postpone a response: a day, so that sums of times do not
+/// overflow.
+const MAX_SILENCE: Duration = Duration::from_secs(86_400);
 /// Maximum number of unfinished requests on a connection.
 const MAX_PENDING: usize = 8192;
 
@@ -70,6 +72,15 @@ struct Pending {
     reply: oneshot::Sender<Result<Reply, Failure>>,
     /// Whether it opens a file.
     opens: bool,
+    /// The request that the server must execute before it.
+    after: Option<StreamId>,
+}
+
+/// A request that is registered, but not sent.
+struct Prepared {
+    stream: StreamId,
+    bytes: Vec<u8>,
+    reply: oneshot::Receiver<Result<Reply, Failure>>,
 }
 
 /// What the tasks of a connection share with its callers.
@@ -121,25 +132,56 @@ impl Channel {
             shared,
             outgoing,
             tasks: [reading.abort_handle(), writing.abort_handle()],
-            stall_timeout,
+            stall_timeout: stall_timeout.min(MAX_SILENCE),
             process: std::process::id(),
         }
     }
 
     /// Sends a request and waits for its response.
     pub(in crate::xrootd) async fn call(&self, request: &Request, room: Room) -> Result<Reply, Failure> {
-        let (sender, mut reply) = oneshot::channel();
+        let Prepared { bytes, reply, .. } = self.prepare(request, room, None)?;
+        self.exchange(bytes, self.reply(reply)).await
+    }
+
+    /// Sends two requests at once, and waits for both responses. A response to the second one that comes before that to
+    /// the first one is [`Reply::Wait`]: the server may have executed it earlier.
+    pub(in crate::xrootd) async fn call_both(
+        &self,
+        first: &Request,
+        room: Room,
+        second: &Request,
+    ) -> Result<(Result<Reply, Failure>, Result<Reply, Failure>), Failure> {
+        let first = self.prepare(first, room, None)?;
+        let second = self.prepare(second, Room::control(), Some(first.stream));
+        let second = second.inspect_err(|_| self.shared.forget(first.stream))?;
+        let bytes = [first.bytes, second.bytes].concat();
+        let replies = async { Ok(tokio::join!(self.reply(first.reply), self.reply(second.reply))) };
+        self.exchange(bytes, replies).await
+    }
+
+    fn prepare(&self, request: &Request, room: Room, after: Option<StreamId>) -> Result<Prepared, Failure> {
+        let (sender, reply) = oneshot::channel();
         let opens = matches!(request, Request::Open { .. });
-        let stream = self.shared.register(Pending { room: Some(room), reply: sender, opens })?;
+        let stream = self.shared.register(Pending { room: Some(room), reply: sender, opens, after })?;
         let bytes = request.encode(stream).inspect_err(|_| self.shared.forget(stream))?;
+        Ok(Prepared { stream, bytes, reply })
+    }
+
+    async fn reply(&self, reply: oneshot::Receiver<Result<Reply, Failure>>) -> Result<Reply, Failure> {
+        reply.await.unwrap_or_else(|_| Err(self.shared.failure()))
+    }
+
+    /// Sends bytes and waits for replies, until the server is silent for too long.
+    async fn exchange<T>(
+        &self,
+        bytes: Vec<u8>,
+        replies: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         let sent = Instant::now();
         let exchange = async {
             // An error means that the writing task has ended, which has failed all requests.
             let _ = self.outgoing.send(bytes).await;
-            match (&mut reply).await {
-                Ok(reply) => reply,
-                Err(_) => Err(self.shared.failure()),
-            }
+            replies.await
         };
         tokio::pin!(exchange);
         loop {
@@ -186,7 +228,7 @@ impl Shared {
 
     /// Something arrived, and there may be silence for a time.
     fn hear(&self, silence: Duration) {
-        let until = self.start.elapsed() + silence.min(MAX_POSTPONE);
+        let until = self.start.elapsed() + silence.min(MAX_SILENCE);
         self.heard.fetch_max(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
@@ -244,7 +286,13 @@ impl Shared {
     }
 
     fn complete(&self, stream: StreamId, reply: Result<Reply, Failure>) -> Result<(), Malformed> {
-        let pending = self.state().pending.remove(&stream).ok_or_else(|| unknown(stream))?;
+        let (pending, is_early) = {
+            let mut state = self.state();
+            let pending = state.pending.remove(&stream).ok_or_else(|| unknown(stream))?;
+            let is_early = pending.after.is_some_and(|first| state.pending.contains_key(&first));
+            (pending, is_early)
+        };
+        let reply = if is_early { reply.map(|_| Reply::Wait(Duration::ZERO)) } else { reply };
         // The caller may have timed out, or was cancelled. The file would stay open as long as the connection.
         if let Err(Ok(Reply::Done(body))) = pending.reply.send(reply)
             && pending.opens
@@ -257,7 +305,10 @@ impl Shared {
     fn close(&self, handle: Handle) {
         let (reply, _) = oneshot::channel();
         // A connection that has ended needs no requests.
-        let Ok(stream) = self.register(Pending { room: Some(Room::control()), reply, opens: false }) else { return };
+        let Ok(stream) = self.register(Pending { room: Some(Room::control()), reply, opens: false, after: None })
+        else {
+            return;
+        };
         match (Request::Close { handle }).encode(stream) {
             Ok(bytes) => drop(self.posted.send(bytes)),
             Err(_) => self.forget(stream),

@@ -31,8 +31,6 @@ pub mod flags {
     pub const OPEN_MAKE_PATH: u16 = 0x0100;
     /// `kXR_posc`: the server removes the file if it is not closed.
     pub const OPEN_PERSIST_ON_CLOSE: u16 = 0x1000;
-    /// `kXR_async`: the server may read ahead and respond out of order.
-    pub const OPEN_ASYNC: u16 = 0x0040;
     /// `kXR_retstat`: the response to an open includes size and time.
     pub const OPEN_STAT: u16 = 0x0400;
 
@@ -108,6 +106,11 @@ pub enum Request {
     Stat {
         /// Path and opaque information.
         path: String,
+    },
+    /// `kXR_stat` of an open file.
+    StatOpen {
+        /// The open file.
+        handle: Handle,
     },
     /// `kXR_read`.
     Read {
@@ -194,7 +197,7 @@ impl Request {
             Self::Login { .. } => "kXR_login",
             Self::Auth { .. } => "kXR_auth",
             Self::Open { .. } => "kXR_open",
-            Self::Stat { .. } => "kXR_stat",
+            Self::Stat { .. } | Self::StatOpen { .. } => "kXR_stat",
             Self::Read { .. } => "kXR_read",
             Self::ReadVector { .. } => "kXR_readv",
             Self::ReadPages { .. } => "kXR_pgread",
@@ -222,7 +225,7 @@ impl Request {
             Self::Read { .. } => 3013,
             Self::Remove { .. } => 3014,
             Self::Sync { .. } => 3016,
-            Self::Stat { .. } => 3017,
+            Self::Stat { .. } | Self::StatOpen { .. } => 3017,
             Self::Write { .. } => 3019,
             Self::ReadVector { .. } => 3025,
             Self::Truncate { .. } => 3028,
@@ -261,6 +264,9 @@ impl Request {
                 payload = text(path)?;
             }
             Self::Stat { path } | Self::Remove { path } => payload = text(path)?,
+            Self::StatOpen { handle } => {
+                body.skip(12).put(&handle.0);
+            }
             Self::Read { handle, chunk } => {
                 body.put(&handle.0).put(&offset(chunk.offset)?).put(&len(chunk.len as usize)?);
             }

@@ -149,6 +149,12 @@ fn requests_that_the_protocol_cannot_express_are_errors() {
 }
 
 #[test]
+fn an_open_file_is_named_by_its_handle() {
+    let stat = Request::StatOpen { handle: HANDLE }.encode(0x0102).unwrap();
+    assert_eq!(stat, [&[1, 2, 0x0b, 0xc9][..], &[0; 12], &HANDLE.0, &[0; 4]].concat());
+}
+
+#[test]
 fn requests_do_not_show_their_credentials() {
     let open = Request::Open { path: "/x?authz=secret".to_owned(), options: 0, mode: 0 };
     assert_eq!(format!("{open:?}"), "kXR_open");

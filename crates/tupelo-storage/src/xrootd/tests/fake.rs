@@ -14,7 +14,13 @@ pub(super) mod code {
     pub(crate) const CLOSE: u16 = 3003;
     pub(crate) const LOGIN: u16 = 3007;
     pub(crate) const OPEN: u16 = 3010;
+    pub(crate) const LIST: u16 = 3004;
+    pub(crate) const RENAME: u16 = 3009;
     pub(crate) const READ: u16 = 3013;
+    pub(crate) const REMOVE: u16 = 3014;
+    pub(crate) const SYNC: u16 = 3016;
+    pub(crate) const STAT: u16 = 3017;
+    pub(crate) const WRITE: u16 = 3019;
     pub(crate) const READV: u16 = 3025;
     pub(crate) const PGREAD: u16 = 3030;
 
@@ -33,6 +39,8 @@ pub(super) const DATA_SERVER: u32 = 1;
 pub(super) const WITH_PAGES: u32 = 1 | 0x0020_0000;
 
 const HANDLE: [u8; 4] = [9, 8, 7, 6];
+/// When a file was modified, unless a script says otherwise.
+pub(super) const TIME: usize = 1_700_000_000;
 
 /// A request that was received.
 #[derive(Debug, Clone)]
@@ -66,6 +74,8 @@ pub(super) struct Peer {
     left: usize,
     requests: Arc<Mutex<Vec<Received>>>,
     flags: u32,
+    /// Size and time of the file that was opened last.
+    stat: (usize, usize),
 }
 
 pub(super) struct Fake {
@@ -98,6 +108,7 @@ impl Fake {
                     sent: Arc::clone(&total),
                     requests: Arc::clone(&log),
                     flags: DATA_SERVER,
+                    stat: (0, 0),
                 };
                 let script = Arc::clone(&script);
                 std::thread::spawn(move || script(&mut peer));
@@ -197,15 +208,25 @@ impl Peer {
 
     /// The response to a request that opens a file.
     pub(super) fn opened(&mut self, stream: u16, size: usize, modified: usize) -> Option<()> {
+        self.stat = (size, modified);
         let stat = format!("7 {size} 48 {modified}\0");
         self.reply(stream, code::OK, &[&HANDLE[..], &[0; 8], stat.as_bytes()].concat())
+    }
+
+    /// The response to a request for the size and time of the open file.
+    pub(super) fn stat(&mut self, stream: u16, size: usize, modified: usize) -> Option<()> {
+        self.reply(stream, code::OK, format!("7 {size} 48 {modified}\0").as_bytes())
     }
 
     /// The right response to a request for a file of this content.
     pub(super) fn answer(&mut self, request: &Received, content: &[u8]) -> Option<()> {
         let stream = request.stream;
         match request.code {
-            code::OPEN => self.opened(stream, content.len(), 1_700_000_000),
+            code::OPEN => self.opened(stream, content.len(), TIME),
+            code::STAT => {
+                assert_eq!(request.body[12..], HANDLE);
+                self.stat(stream, self.stat.0, self.stat.1)
+            }
             code::QUERY => self.reply(stream, code::OK, b"1024\n2097136\n\0"),
             code::READ => {
                 let (offset, len) = request.range();
@@ -216,7 +237,7 @@ impl Peer {
                 let (offset, len) = request.range();
                 self.pages(stream, offset, &content[offset..offset + len], 0)
             }
-            code::CLOSE => self.reply(stream, code::OK, b""),
+            code::CLOSE | code::SYNC | code::WRITE | code::REMOVE | code::RENAME => self.reply(stream, code::OK, b""),
             other => panic!("request {other}"),
         }
     }

@@ -2,6 +2,7 @@
 
 mod fake;
 mod script;
+mod unchanged;
 
 // There is no server for other systems.
 #[cfg(unix)]

@@ -67,6 +67,7 @@ fn ranges_larger_than_any_request_are_read() {
     assert!(
         ranges.iter().zip(&found).all(|(range, bytes)| *bytes == expected[range.start as usize..range.end as usize])
     );
+    // Each read has a check.
     assert!((2..=4).contains(&(traffic.requests() - requests)), "{} requests", traffic.requests() - requests);
     assert!(traffic.bytes() - transferred >= 5 << 20);
     assert_eq!(traffic.retries(), 0);

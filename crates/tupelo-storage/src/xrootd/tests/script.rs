@@ -10,7 +10,7 @@ use super::{bytes, options};
 use crate::adapter::Cache;
 use crate::cancel::cancellable;
 use crate::laws::{is_cancelled_soon, source_laws};
-use crate::{ByteSource, ErrorKind, Storage};
+use crate::{ByteSink, ByteSource, ErrorKind, Storage};
 
 const CONTENT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
@@ -504,6 +504,45 @@ fn a_server_that_sends_without_end_is_left() {
     }
 }
 
+/// Found by an attack: listings and uploads had the time of their largest size, also where no byte was transferred.
+#[test]
+fn a_request_without_bytes_has_the_total_time_only() {
+    let brief = || options(&[("total_timeout", "0.5"), ("stall_timeout", "10")]);
+    let is_late = |what: &str, action: &dyn Fn() -> crate::Result<()>| {
+        let before = Instant::now();
+        let error = action().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{what}: {error}");
+        assert!(before.elapsed() < Duration::from_secs(5), "{what}: {:?}", before.elapsed());
+    };
+    let waits: Script = |peer, stream| peer.wait(stream, code::WAIT, 36_000);
+    let talks: Script = |peer, _| loop {
+        peer.reply(0, code::ATTN, &[&5002_u32.to_be_bytes()[..], &[0; 12]].concat())?;
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    for script in [waits, talks] {
+        let fake = always(code::LIST, script);
+        is_late("list", &|| list(&fake.url(), &brief()).map(|_| ()));
+    }
+    for kind in [code::WRITE, code::SYNC, code::CLOSE, code::RENAME] {
+        let fake = always(kind, waits);
+        let upload = || {
+            let mut sink = Box::new(create(&fake.url(), &brief())?);
+            sink.append(b"some bytes")?;
+            sink.commit()
+        };
+        is_late(&format!("request {kind}"), &upload);
+    }
+}
+
+/// Found by an attack: the sum of a time and this one made a panic.
+#[test]
+fn timeouts_may_be_longer_than_clocks_count() {
+    let fake = Fake::start(|peer| peer.serve(WITH_PAGES, CONTENT));
+    for name in ["stall_timeout", "connect_timeout", "total_timeout"] {
+        assert_eq!(read_with(&fake, &options(&[(name, "1e19")])).unwrap(), b"quick", "{name}");
+    }
+}
+
 #[test]
 fn servers_that_demand_other_credentials_are_errors_with_the_alternatives() {
     let fake = Fake::start(|peer| {
@@ -638,5 +677,8 @@ fn requests_are_few() {
     // A range that is larger than a chunk: parts of 16 MiB.
     source.read_range(0..35 << 20).unwrap();
     assert_eq!(fake.count(code::PGREAD), 3);
+    // A check of each read, and nothing else.
+    assert_eq!(fake.count(code::STAT), 5);
+    assert_eq!(source.traffic().unwrap().requests(), 6);
     assert_eq!(fake.count(code::LOGIN), 1);
 }
