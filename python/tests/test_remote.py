@@ -461,11 +461,31 @@ def test_the_command_reads_and_writes_urls(server: Server, files: Path, command:
     assert "cannot be added to" in run("copy", urls[0], urls[1], "--append", status=2)
     assert "only local files can be repaired" in run("verify", "--repair", urls[0], status=2)
     assert "unknown option" in run("ls", urls[0], "--storage-option", "anonimous=true", status=2)
-    assert "only stores have listings" in run("ls", f"{server.url}/", status=1)
+    assert "web servers have no listings" in run("ls", f"{server.url}/", status=1)
     run("ls", urls[0], "--cache", str(tmp_path / "cache"))
     assert (tmp_path / "cache").is_dir()
     assert "local" in run("dump", urls[0], "-o", f"{server.url}/out.parquet", status=2)
     assert SECRET not in run("ls", f"{urls[0]}?sig={SECRET}")
+
+
+def test_an_interrupt_ends_a_copy_from_a_slow_server(server: Server, files: Path, command: str, tmp_path: Path) -> None:
+    copying = subprocess.Popen(
+        [command, "copy", f"{server.url}/large.root", "out.root"], stderr=subprocess.PIPE, text=True
+    )
+    # The file is created after its input was opened.
+    while not [path for path in tmp_path.iterdir() if "out.root" in path.name]:
+        assert copying.poll() is None
+        time.sleep(0.001)
+    server.answers.clear()
+    seen = len(server.requests)
+    while len(server.requests) == seen:
+        assert copying.poll() is None
+        time.sleep(0.01)
+    copying.send_signal(signal.SIGINT)
+    # Less than the 20 seconds after which a server is taken for stalled.
+    _, said = copying.communicate(timeout=15)
+    assert (copying.returncode, said) == (130, "tupelo: error: interrupted\n")
+    assert not [path for path in tmp_path.iterdir() if "out.root" in path.name]
 
 
 RAW_WINDOW_BYTES = 64 << 20
