@@ -104,15 +104,7 @@ pub trait ByteSource: Debug + Display + Send + Sync {
     /// # Errors
     /// As [`read_range`](Self::read_range); the buffers then hold unspecified bytes.
     fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
-        let range = start..start.saturating_add(pieces.iter().map(|piece| piece.len() as u64).sum());
-        let answer = exact(self, &range, self.read_range(range.clone())?)?;
-        let mut rest = &answer[..];
-        for piece in pieces {
-            let (mine, others) = rest.split_at(piece.len());
-            piece.copy_from_slice(mine);
-            rest = others;
-        }
-        Ok(())
+        read_range_into(self, start, pieces)
     }
 
     /// Reads many ranges, in any order, overlapping or not. The results are in the order of the ranges.
@@ -127,6 +119,19 @@ pub trait ByteSource: Debug + Display + Send + Sync {
         let answers = plan.requests().iter().map(|request| exact(self, request, self.read_range(request.clone())?));
         Ok(plan.cut(&answers.collect::<Result<Vec<_>>>()?))
     }
+}
+
+/// Copies the result of [`ByteSource::read_range`] into buffers that follow each other.
+pub(crate) fn read_range_into<S: ByteSource + ?Sized>(source: &S, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+    let range = start..start.saturating_add(pieces.iter().map(|piece| piece.len() as u64).sum());
+    let answer = exact(source, &range, source.read_range(range.clone())?)?;
+    let mut rest = &answer[..];
+    for piece in pieces {
+        let (mine, others) = rest.split_at(piece.len());
+        piece.copy_from_slice(mine);
+        rest = others;
+    }
+    Ok(())
 }
 
 /// The merged requests for `ranges`, which must not be reversed.

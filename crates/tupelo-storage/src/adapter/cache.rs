@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::local::{RangeDirectory, RangeFolder};
 use crate::net::Options;
 use crate::remote::open_source;
-use crate::source::{ByteSource, Hints, Traffic, read_missing};
+use crate::source::{ByteSource, Hints, Traffic, read_missing, read_range_into};
 use crate::xrootd::{self, is_xrootd};
 
 /// A directory with ranges of remote objects, which several processes may use at once. Clones share it.
@@ -113,6 +113,11 @@ impl<S: ByteSource> ByteSource for CachedSource<S> {
 
     fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         Ok(self.read_ranges(&[range])?.pop().unwrap_or_default())
+    }
+
+    fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        let cached = self.folder.as_ref().and_then(|folder| folder.read_into(start, pieces));
+        cached.map_or_else(|| read_range_into(self, start, pieces), Ok)
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {

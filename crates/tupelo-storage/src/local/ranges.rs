@@ -9,13 +9,14 @@
 //! and deleted by the time of their last use when the directory grows too large. A file that is missing or damaged is a
 //! range that is not there.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -27,6 +28,10 @@ use super::positioned::Positioned;
 const BLOCK_BYTES: usize = 64 << 10;
 /// Size of the checksum of each block, at the end of a file.
 const CHECKSUM_BYTES: usize = 8;
+/// Bytes that are read at once, whole blocks: they stay in a core's own cache.
+const READ_BYTES: usize = 8 * BLOCK_BYTES;
+/// Maximum number of open files of an object.
+const MAX_OPEN: usize = 64;
 /// Name of the file with the key.
 const KEY: &str = "key";
 /// Maximum length of a key, in bytes.
@@ -42,6 +47,10 @@ const MEASURED_PART: u64 = 16;
 const UNUSED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// What remains of the maximum size when files are deleted, in percent.
 const KEPT_PERCENT: u64 = 90;
+
+thread_local! {
+    static BLOCKS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A directory of bounded size.
 #[derive(Debug)]
@@ -128,11 +137,20 @@ impl RangeDirectory {
 }
 
 /// A file of a folder.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Found {
     end: u64,
     /// Whether this process has used it.
     is_used: bool,
+    opened: Option<Arc<Opened>>,
+}
+
+/// A file that is open, with the checksums of its blocks.
+#[derive(Debug)]
+struct Opened {
+    file: Positioned,
+    len: u64,
+    checksums: Vec<u8>,
 }
 
 /// The folder of an object.
@@ -149,34 +167,36 @@ struct Ranges {
     by_start: BTreeMap<u64, Found>,
     /// Length of the longest, in bytes.
     longest: u64,
+    /// How many are open.
+    open: usize,
 }
 
 impl Ranges {
     fn add(&mut self, range: &Range<u64>) {
-        let found = Found { end: range.end, is_used: false };
-        let entry = self.by_start.entry(range.start).or_insert(found);
+        let found = || Found { end: range.end, is_used: false, opened: None };
+        let entry = self.by_start.entry(range.start).or_insert_with(found);
         if entry.end < range.end {
-            *entry = found;
+            *entry = found();
         }
         self.longest = self.longest.max(range.end - range.start);
     }
 
     /// The file that has most bytes of a range from its start on.
-    fn at(&self, start: u64) -> Option<(u64, Found)> {
+    fn at(&self, start: u64) -> Option<(u64, &Found)> {
         let before = self.by_start.range(start.saturating_sub(self.longest)..=start);
         let (from, found) = before.max_by_key(|(_, found)| found.end)?;
-        (found.end > start).then_some((*from, *found))
+        (found.end > start).then_some((*from, found))
     }
 
-    /// The files that have the bytes of a range, each with the part of the range that it is used for; `None` if bytes
-    /// are missing.
-    fn covering(&self, range: &Range<u64>) -> Option<Vec<(u64, Found, Range<u64>)>> {
+    /// The files that have the bytes of a range, given by their start, each with the part of the range that it is used
+    /// for; `None` if bytes are missing.
+    fn covering(&self, range: &Range<u64>) -> Option<Vec<(u64, Range<u64>)>> {
         let (mut files, mut at) = (Vec::new(), range.start);
         while at < range.end {
             let (start, found) = self.at(at)?;
             let part = at..range.end.min(found.end);
             at = part.end;
-            files.push((start, found, part));
+            files.push((start, part));
         }
         Some(files)
     }
@@ -194,33 +214,81 @@ impl RangeFolder {
 
     /// The bytes of a range; `None` if some are missing or damaged.
     pub(crate) fn read(&self, range: &Range<u64>) -> Option<Bytes> {
-        let files = self.lock().covering(range)?;
-        if let [(start, found, part)] = files.as_slice() {
-            return self.read_part(*start, *found, part);
-        }
+        let len = usize::try_from(range.end - range.start).ok()?;
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(usize::try_from(range.end - range.start).ok()?).ok()?;
-        for (start, found, part) in files {
-            bytes.extend_from_slice(&self.read_part(start, found, &part)?);
-        }
+        bytes.try_reserve_exact(len).ok()?;
+        self.read_parts(range, |part| bytes.extend_from_slice(part))?;
         Some(bytes.into())
     }
 
-    /// Reads a part of a file, in whole blocks, and compares their checksums. A damaged file is forgotten.
-    fn read_part(&self, start: u64, found: Found, part: &Range<u64>) -> Option<Bytes> {
-        let path = self.file(start, found.end);
-        let bytes = read_blocks(&path, found.end - start, part.start - start..part.end - start);
-        if bytes.is_none() {
-            self.lock().by_start.remove(&start);
-            let _ = fs::remove_file(&path);
-        } else if !found.is_used {
-            if let Some(found) = self.lock().by_start.get_mut(&start) {
-                found.is_used = true;
+    /// Reads consecutive bytes into buffers that follow each other; `None` if some are missing or damaged.
+    pub(crate) fn read_into(&self, start: u64, pieces: &mut [&mut [u8]]) -> Option<()> {
+        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let mut pieces = pieces.iter_mut();
+        let mut to: &mut [u8] = &mut [];
+        self.read_parts(&(start..start.checked_add(len as u64)?), |mut part| {
+            while !part.is_empty() {
+                if to.is_empty() {
+                    let Some(piece) = pieces.next() else { return };
+                    to = piece;
+                }
+                let (now, later) = part.split_at(part.len().min(to.len()));
+                let (filled, rest) = std::mem::take(&mut to).split_at_mut(now.len());
+                filled.copy_from_slice(now);
+                (to, part) = (rest, later);
             }
+        })
+    }
+
+    /// Reads the bytes of a range part by part. What was read of it is void if the result is `None`.
+    fn read_parts(&self, range: &Range<u64>, mut read: impl FnMut(&[u8])) -> Option<()> {
+        // In the head of the loop, the lock would be held until its end.
+        let files = self.lock().covering(range)?;
+        for (start, part) in files {
+            let opened = self.opened(start);
+            let done = opened.and_then(|opened| opened.read(part.start - start..part.end - start, &mut read));
+            if done.is_none() {
+                self.forget(start);
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Opens a file of the folder, unless it is open.
+    fn opened(&self, start: u64) -> Option<Arc<Opened>> {
+        let (end, is_used) = {
+            let ranges = self.lock();
+            let found = ranges.by_start.get(&start)?;
+            if let Some(opened) = &found.opened {
+                return Some(Arc::clone(opened));
+            }
+            (found.end, found.is_used)
+        };
+        let path = self.file(start, end);
+        let opened = Arc::new(Opened::open(&path, end - start)?);
+        if !is_used {
             // The time of the last use. An error only means that it is deleted earlier.
             let _ = File::options().write(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         }
-        bytes
+        let mut ranges = self.lock();
+        if ranges.open >= MAX_OPEN {
+            ranges.by_start.values_mut().for_each(|found| found.opened = None);
+            ranges.open = 0;
+        }
+        ranges.open += 1;
+        if let Some(found) = ranges.by_start.get_mut(&start).filter(|found| found.end == end) {
+            found.is_used = true;
+            found.opened = Some(Arc::clone(&opened));
+        }
+        Some(opened)
+    }
+
+    /// Removes a damaged file.
+    fn forget(&self, start: u64) {
+        if let Some(found) = self.lock().by_start.remove(&start) {
+            let _ = fs::remove_file(self.file(start, found.end));
+        }
     }
 
     /// Stores the bytes from `start`.
@@ -244,22 +312,42 @@ fn checksum(block: &[u8]) -> [u8; CHECKSUM_BYTES] {
     XxHash3_64::oneshot(block).to_le_bytes()
 }
 
-/// Reads a part of the `len` bytes of a file; `None` if the file is damaged.
-fn read_blocks(path: &Path, len: u64, part: Range<u64>) -> Option<Bytes> {
-    let (block, width) = (BLOCK_BYTES as u64, CHECKSUM_BYTES as u64);
-    // Checked before opening, because opening a pipe blocks.
-    let file = if is_file(path) { File::open(path).ok()? } else { return None };
-    if file.metadata().ok()?.len() != len + len.div_ceil(block) * width {
-        return None;
+impl Opened {
+    /// `None` if it is not a file with `len` bytes and their checksums.
+    fn open(path: &Path, len: u64) -> Option<Self> {
+        // Checked before opening, because opening a pipe blocks.
+        let file = if is_file(path) { File::open(path).ok()? } else { return None };
+        let checksum_bytes = len.div_ceil(BLOCK_BYTES as u64) * CHECKSUM_BYTES as u64;
+        if file.metadata().ok()?.len() != len + checksum_bytes {
+            return None;
+        }
+        let file = Positioned::new(file);
+        let checksums = file.read(len, usize::try_from(checksum_bytes).ok()?).ok()?;
+        Some(Self { file, len, checksums })
     }
-    let (first, last) = (part.start / block, part.end.div_ceil(block));
-    let start = first * block;
-    let file = Positioned::new(file);
-    let bytes = Bytes::from(file.read(start, usize::try_from(len.min(last * block) - start).ok()?).ok()?);
-    let checksums = file.read(len + first * width, usize::try_from((last - first) * width).ok()?).ok()?;
-    let is_good =
-        bytes.chunks(BLOCK_BYTES).zip(checksums.chunks(CHECKSUM_BYTES)).all(|(block, sum)| checksum(block) == sum);
-    is_good.then(|| bytes.slice((part.start - start) as usize..(part.end - start) as usize))
+
+    /// Reads a part, some whole blocks at a time, and compares their checksums; `None` if the file is damaged.
+    fn read(&self, part: Range<u64>, read: &mut impl FnMut(&[u8])) -> Option<()> {
+        let block = BLOCK_BYTES as u64;
+        let mut sums = self.checksums.chunks(CHECKSUM_BYTES).skip((part.start / block) as usize);
+        let mut start = part.start / block * block;
+        BLOCKS.with_borrow_mut(|blocks| {
+            while start < part.end {
+                let end = self.len.min(part.end.next_multiple_of(block)).min(start + READ_BYTES as u64);
+                // The cast is lossless: it is at most READ_BYTES.
+                blocks.resize((end - start) as usize, 0);
+                self.file.read_into(start, &mut [&mut blocks[..]]).ok()?;
+                let mut pairs = blocks.chunks(BLOCK_BYTES).zip(sums.by_ref());
+                if !pairs.all(|(block, sum)| checksum(block) == sum) {
+                    return None;
+                }
+                let wanted = part.start.max(start)..part.end.min(end);
+                read(&blocks[(wanted.start - start) as usize..(wanted.end - start) as usize]);
+                start = end;
+            }
+            Some(())
+        })
+    }
 }
 
 /// Removes a folder without ranges, unless it may be new.
