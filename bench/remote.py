@@ -309,8 +309,13 @@ def read_all_root(bench: Bench, row: Row) -> None:
     read_all_from(bench, row, servers.xrootd)
 
 
-@row("three", "3 of its columns")
+@row("three", "3 of its columns, next to each other")
 def read_three(bench: Bench, row: Row) -> None:
+    bench.compare(row, "read", "narrow", requests=4, columns=("d03", "d04", "d05"))
+
+
+@row("three-apart", "3 of its columns, far from each other")
+def read_three_apart(bench: Bench, row: Row) -> None:
     bench.compare(row, "read", "narrow", requests=4, columns=("d03", "f05", "f11"))
 
 
