@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,6 +117,27 @@ def test_uproot_reads_what_was_written_to_a_server(xrootd: Store, tmp_path: Path
         file["Events"] = {"x": [1.5, 2.5], "y": [[1, 2], [3]]}
     with uproot.open(tmp_path / "data" / "runs" / "new.root") as file:
         assert file["Events"].arrays()["y"].tolist() == [[1, 2], [3]]
+
+
+def test_the_s3_example(s3: Store, demo_file: Path, command: str, tmp_path: Path) -> None:
+    """The analysis of several files in a bucket, and again with what the cache has."""
+    names = {name.upper(): value for name, value in s3.options.items() if name.startswith("aws_")}
+    environment = os.environ | names
+    for number in range(2):
+        target = f"{s3.url}b{number}.root"
+        subprocess.run([command, "copy", str(demo_file), target], env=environment, check=True)
+    example = Path(__file__).parents[2] / "examples" / "b_mass_s3.py"
+    pattern, cache = f"{s3.url}b*.root:DecayTree", tmp_path / "cache"
+    kaons = [f"H{h}_isMuon == 0 and H{h}_ProbK > 0.5 and H{h}_ProbPi < 0.5" for h in (1, 2, 3)]
+    expected = 2 * len(tupelo.open(demo_file)["DecayTree"].arrays("H1_PX", cut=" and ".join(kaons)))  # type: ignore[index]
+    assert expected > 0
+    for _ in range(2):
+        run = [sys.executable, str(example), pattern, "--cache", str(cache)]
+        done = subprocess.run(run, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        assert f"{expected} events with three kaons" in done.stdout
+        assert "mass of KKK (MeV)" in done.stdout
+    assert list(cache.rglob("*-*"))
 
 
 REFERENCE_CLIENT = """
