@@ -74,6 +74,7 @@ def test_a_real_server(name: str, request: pytest.FixtureRequest, command: str, 
         tupelo.open(f"{url}none.root", storage_options=options)
     assert run("dump", f"{url}run*.root:Events", "--fields", "x", "--format", "csv").count("\n") == 3001
     listed = run("ls", url)
+    assert run("ls", url.rstrip("/")).splitlines()[1:] == listed.splitlines()[1:]
     assert all(f"run{number}.root" in listed for number in range(3)), listed
     assert "Events" in run("ls", f"{url}run0.root")
     run("verify", f"{url}run0.root")

@@ -8,7 +8,7 @@ use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, Found};
 use tupelo::reader::{Location, Object};
 use tupelo::storage::{Entry, Storage, display_name};
-use tupelo::{File, Ntuple};
+use tupelo::{Error, ErrorKind, File, Ntuple};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -55,11 +55,13 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         if location.is_remote_folder() {
             return list_folder(location, args, text, console);
         }
-        let file = match args.reading.open_file(location, console) {
-            // The URL of a folder may lack the slash at the end.
-            Err(_) if is_folder(location, storage) => return list_folder(location, args, text, console),
-            file => file?,
-        };
+        let opened = args.reading.try_open(location)?;
+        // The URL of a folder may lack the slash at the end.
+        let is_no_file = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported);
+        if opened.as_ref().is_err_and(is_no_file) && is_folder(location, storage) {
+            return list_folder(location, args, text, console);
+        }
+        let file = super::watched(opened.map_err(super::unopened), console)?;
         let Some(name) = &location.object else { return list_objects(&file, None, args, text, console) };
         match file.ntuple(Some(name)) {
             Ok(ntuple) => list_fields(&ntuple, args, text, console),

@@ -147,6 +147,20 @@ impl Remote {
     }
 }
 
+/// The failure to open a file.
+fn unopened(error: tupelo::Error) -> Failure {
+    match error.kind() {
+        // `tupelo verify` could not open it either, so no hint.
+        ErrorKind::Corrupt => Failure::new(error),
+        _ => Failure::from(error),
+    }
+}
+
+/// A file whose read statistics are printed at the end, if they are wanted.
+fn watched(opened: Result<File, Failure>, console: &Console) -> Result<File, Failure> {
+    opened.map(|file| console.watch(if console.has_metrics() { file.with_metrics() } else { file }))
+}
+
 impl Reading {
     /// Where files come from and go to.
     fn storage(&self) -> Result<&Storage, Failure> {
@@ -155,20 +169,19 @@ impl Reading {
 
     /// Opens the file of a location.
     fn open_file(&self, location: &Location, console: &Console) -> Result<File, Failure> {
-        let file = self.open_uncounted(location)?;
-        Ok(console.watch(if console.has_metrics() { file.with_metrics() } else { file }))
+        watched(self.open_uncounted(location), console)
     }
 
     /// Opens the file of a location without read statistics.
     fn open_uncounted(&self, location: &Location) -> Result<File, Failure> {
+        self.try_open(location)?.map_err(unopened)
+    }
+
+    /// The same, with the error of the engine.
+    fn try_open(&self, location: &Location) -> Result<tupelo::Result<File>, Failure> {
         check_not_standard_output(location)?;
         let options = OpenOptions::at(location.clone()).with_memory_budget(self.memory_budget.0);
-        let opened = options.with_storage(self.storage()?.clone()).open_file();
-        opened.map_err(|error| match error.kind() {
-            // `tupelo verify` could not open it either, so no hint.
-            ErrorKind::Corrupt => Failure::new(error),
-            _ => Failure::from(error),
-        })
+        Ok(options.with_storage(self.storage()?.clone()).open_file())
     }
 
     /// Opens the ntuple of an argument `FILE[:NAME]`, or one of its attribute sets, and prints its warnings.

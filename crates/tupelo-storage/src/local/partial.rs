@@ -9,7 +9,7 @@ use tempfile::TempPath;
 
 use super::disk::Locked;
 use super::sink::FileSink;
-use super::source::check_regular;
+use super::source::{check_regular, is_own};
 use super::target::{Target, follow_links, open_locked};
 use super::text::read_text;
 use crate::error::{Error, ErrorKind, Result};
@@ -175,16 +175,13 @@ impl Drop for Record {
 fn check_own(path: &Path) -> Result<()> {
     let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
     check_regular(&metadata, "continue", path)?;
+    let refused = |reason| Err(Error::new(ErrorKind::NotSupported, "continue", path.display(), reason));
+    if !is_own(&metadata) {
+        return refused("it belongs to another user");
+    }
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let refused = |reason| Err(Error::new(ErrorKind::NotSupported, "continue", path.display(), reason));
-        if metadata.uid() != rustix::process::geteuid().as_raw() {
-            return refused("it belongs to another user");
-        }
-        if metadata.nlink() > 1 {
-            return refused("it has several hard links");
-        }
+    if std::os::unix::fs::MetadataExt::nlink(&metadata) > 1 {
+        return refused("it has several hard links");
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ use bytes::Bytes;
 use twox_hash::XxHash3_64;
 
 use super::positioned::Positioned;
+use super::source::is_own;
 
 /// Bytes that have one checksum.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -368,7 +369,7 @@ fn check_owner(path: &Path) -> io::Result<()> {
     // Many systems give each user a group of his own, and let it write by default.
     let is_own_group = metadata.gid() == rustix::process::getegid().as_raw();
     let reason = match metadata.mode() & if is_own_group { 0o002 } else { 0o022 } {
-        _ if metadata.uid() != rustix::process::geteuid().as_raw() => "the directory belongs to another user",
+        _ if !is_own(&metadata) => "the directory belongs to another user",
         0 => return Ok(()),
         _ => "other users may write to the directory: give one of your own, or remove the permission (chmod go-w)",
     };

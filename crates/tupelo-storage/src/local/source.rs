@@ -82,6 +82,17 @@ pub(super) fn check_regular(metadata: &fs::Metadata, action: &'static str, path:
     Err(Error::new(ErrorKind::NotSupported, action, path.display(), reason))
 }
 
+/// Whether a file or directory belongs to the user of this process.
+#[cfg(unix)]
+pub(super) fn is_own(metadata: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(metadata) == rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_own(_: &fs::Metadata) -> bool {
+    true
+}
+
 impl fmt::Display for FileSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.display().fmt(f)

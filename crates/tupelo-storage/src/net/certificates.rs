@@ -84,7 +84,7 @@ fn refused(why: &CertificateError, missing: Option<String>) -> String {
             format!("{certificate} is not for {}, but for {names}", expected.to_str())
         }
         CertificateError::Other(other) if format!("{:?}", other.0) == "CaUsedAsEndEntity" => {
-            format!("{certificate} is that of an authority (CA:TRUE): it needs one of its own, with CA:FALSE")
+            format!("{certificate} is a CA certificate (CA:TRUE); the server needs a certificate with CA:FALSE")
         }
         CertificateError::Other(other) => format!("{certificate} is refused: {}", words(&format!("{:?}", other.0))),
         why => format!("{certificate} is refused: {}", words(&why.to_string())),
@@ -160,7 +160,7 @@ mod tests {
             (CertificateError::Expired, "has expired, or the clock of this computer is wrong"),
             (
                 CertificateError::Other(OtherError(Arc::new(CaUsedAsEndEntity))),
-                "is that of an authority (CA:TRUE): it needs one of its own, with CA:FALSE",
+                "is a CA certificate (CA:TRUE); the server needs a certificate with CA:FALSE",
             ),
             (
                 CertificateError::NotValidForNameContext { expected, presented },

@@ -18,6 +18,8 @@ mod runtime;
 mod secret;
 mod token;
 
+use std::time::{Duration, SystemTime};
+
 pub(crate) use self::certificates::authorities;
 pub(crate) use self::failure::Failure;
 pub use self::options::Options;
@@ -26,6 +28,15 @@ pub use self::retry::{Limits, SLOWEST_BYTES_PER_SECOND};
 pub(crate) use self::runtime::{run, run_cleaning};
 pub(crate) use self::secret::{XROOTD, display_name, hide_in_message, hide_parameters, is_secret};
 pub(crate) use self::token::{bearer_token, variable};
+
+/// Age of a modification time that identifies a version: 10 seconds, for clocks that differ. Servers send whole seconds,
+/// so a file that has just been modified may be modified again without another time.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
+
+/// Whether a modification time is old enough to identify a version.
+pub(crate) fn is_settled(modified: SystemTime, now: SystemTime) -> bool {
+    now.duration_since(modified).is_ok_and(|age| age >= SETTLED_AFTER)
+}
 
 /// A file or a folder in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -89,6 +89,11 @@ impl Attempts {
         &self.limits
     }
 
+    /// Extends the total time.
+    pub(crate) fn extend(&mut self, more: Duration) {
+        self.limits.total = self.limits.total.saturating_add(more);
+    }
+
     /// Counts received bytes.
     pub(crate) fn add_bytes(&self, bytes: u64) {
         if let Some(traffic) = &self.traffic {

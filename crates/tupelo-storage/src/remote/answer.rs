@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -11,7 +11,7 @@ use reqwest::Response;
 
 use super::client::{sending, store_failure};
 use crate::error::ErrorKind;
-use crate::net::Failure;
+use crate::net::{Failure, is_settled};
 
 /// Which bytes to get.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +31,6 @@ pub(super) struct Identity {
     /// The same, where it could be parsed.
     pub(super) modified_at: Option<SystemTime>,
 }
-
-/// Times of changes have a resolution of a second: an object that was changed less than this ago could change again
-/// without a new time.
-const SETTLED_AFTER: Duration = Duration::from_secs(10);
 
 impl Identity {
     /// The ETag for `If-Match`, which ignores weak ones.
@@ -58,8 +54,8 @@ impl Identity {
         if let Some(etag) = self.strong_etag() {
             return Some(format!("{size} {etag}"));
         }
-        let age = now.duration_since(self.modified_at?).ok()?;
-        let modified = self.modified.as_deref().filter(|_| age >= SETTLED_AFTER)?;
+        let modified_at = self.modified_at?;
+        let modified = self.modified.as_deref().filter(|_| is_settled(modified_at, now))?;
         // A weak one that changes means that the object did.
         Some(format!("{size} {modified} {}", self.etag.as_deref().unwrap_or_default()))
     }
@@ -108,6 +104,8 @@ pub(super) fn replaced() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn identity(etag: Option<&str>, modified: Option<u64>) -> Identity {

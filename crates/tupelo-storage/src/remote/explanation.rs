@@ -1,5 +1,7 @@
 //! What a server says about a refusal, in XML as S3 and Azure or in JSON as Google.
 
+use serde_json::Value;
+
 /// Characters of the server's explanation in messages.
 const MAX_CHARS: usize = 300;
 
@@ -12,32 +14,10 @@ pub(super) fn element(xml: &str, name: &str) -> Option<String> {
 
 /// The explanation in a JSON document. Token services call it `error_description`.
 pub(super) fn json_message(body: &str) -> Option<String> {
-    let is_json = body.trim_start().starts_with('{');
-    let find = |name: &str| {
-        let (_, rest) = body.split_once(&format!("\"{name}\""))?;
-        json_string(rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?)
-    };
-    ["message", "error_description"].into_iter().filter(|_| is_json).find_map(find).map(|text| printable(&text))
-}
-
-/// A JSON string after its opening quote.
-fn json_string(text: &str) -> Option<String> {
-    let mut found = String::new();
-    let mut rest = text.chars();
-    loop {
-        match rest.next()? {
-            '"' => return Some(found),
-            '\\' => match rest.next()? {
-                'n' | 'r' | 't' => found.push(' '),
-                'u' => {
-                    let digits: String = rest.by_ref().take(4).collect();
-                    found.extend(u32::from_str_radix(&digits, 16).ok().map(|code| char::from_u32(code).unwrap_or('?')));
-                }
-                c => found.push(c),
-            },
-            c => found.push(c),
-        }
-    }
+    let document: Value = serde_json::from_str(body).ok()?;
+    let found =
+        ["/error/message", "/message", "/error_description"].into_iter().find_map(|path| document.pointer(path));
+    found.and_then(Value::as_str).map(printable)
 }
 
 /// Text with the characters that its entities stand for.

@@ -1,7 +1,7 @@
 //! Listing of stores.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use object_store::ObjectStoreExt;
 use object_store::list::PaginatedListOptions;
@@ -9,14 +9,14 @@ use object_store::list::PaginatedListOptions;
 use super::client::store_failure;
 use super::store::{Address, StoreObject, store};
 use crate::error::ErrorKind;
-use crate::net::{Entry, Failure, Limits, Options, repeat, run};
+use crate::net::{Attempts, Entry, Failure, Options, repeat, run};
 
 /// Maximum number of entries of a listing.
 const MAX_ENTRIES: usize = 1_000_000;
 /// Maximum size of the names in a listing, in bytes.
 const MAX_NAME_BYTES: usize = 128 << 20;
-/// Entries that a slow server sends in a second. One that is slower must end within the total time of a request.
-const SLOWEST_ENTRIES_PER_SECOND: u64 = 100;
+/// Time that a listing may take for each entry, beyond the total time of a request.
+const SLOWEST_ENTRY: Duration = Duration::from_millis(10);
 
 /// The objects and folders in the folder `address`, or the object itself. `base` is the URL of its bucket.
 pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<Vec<Entry>, Failure> {
@@ -56,16 +56,9 @@ fn pages(address: &Address, base: &str, prefix: String, options: &Options) -> Re
     let (limits, base) = (options.limits(), base.to_owned());
     run(async move {
         let (mut entries, mut name_bytes) = (Vec::<Entry>::new(), 0);
-        let (mut page_token, started) = (None, Instant::now());
+        let (mut page_token, mut call) = (None, Attempts::new(&limits));
         loop {
-            let allowed = Duration::from_secs(entries.len() as u64 / SLOWEST_ENTRIES_PER_SECOND);
-            let left = limits.total.saturating_add(allowed).saturating_sub(started.elapsed());
-            if left.is_zero() {
-                let reason = format!("its listing is not complete after {} s", started.elapsed().as_secs());
-                return Err(Failure::lasting(ErrorKind::Timeout, reason));
-            }
-            let limits = Limits { total: left.min(limits.total), ..limits };
-            let page = repeat(&limits, || {
+            let page = call.of_same_call().repeat(|| {
                 let request = PaginatedListOptions {
                     delimiter: Some("/".into()),
                     page_token: page_token.clone(),
@@ -77,6 +70,9 @@ fn pages(address: &Address, base: &str, prefix: String, options: &Options) -> Re
                 }
             });
             let page = page.await?;
+            let received = page.result.common_prefixes.len() + page.result.objects.len();
+            // A page has at most a thousand entries, unless the server does not keep the protocol.
+            call.extend(SLOWEST_ENTRY.saturating_mul(received.min(MAX_ENTRIES) as u32));
             let folders = page.result.common_prefixes.iter().map(|path| (format!("{path}/"), None));
             let objects = page.result.objects.iter().map(|found| (found.location.to_string(), Some(found.size)));
             // Some tools create an empty object whose key is the prefix of the folder.

@@ -32,6 +32,7 @@ pub struct RemoteSource {
     name: String,
     limits: Limits,
     identity: Identity,
+    version: Option<String>,
     /// What was read when the object was opened, by offset.
     kept: Vec<(u64, Bytes)>,
     traffic: Arc<Traffic>,
@@ -43,7 +44,10 @@ impl RemoteSource {
         let (object, limits, traffic) = (Arc::new(object), *limits, Arc::default());
         let opened = run(open(Arc::clone(&object), limits, Arc::clone(&traffic), with_head));
         let (identity, kept) = opened.map_err(|failure| failure.into_error("open", &name))?;
-        Ok(Self { object, name, limits, identity, kept, traffic })
+        // ETags are unique for one URL only, and may contain what must not be shown.
+        let place = XxHash3_64::oneshot(object.place().as_bytes());
+        let version = identity.lasting(SystemTime::now()).map(|version| format!("{version} {place:016x}"));
+        Ok(Self { object, name, limits, identity, version, kept, traffic })
     }
 
     /// The bytes of a range, if they were read when the object was opened.
@@ -131,9 +135,7 @@ impl ByteSource for RemoteSource {
     }
 
     fn version(&self) -> Option<String> {
-        // ETags are unique for one URL only, and may contain what must not be shown.
-        let place = XxHash3_64::oneshot(self.object.place().as_bytes());
-        Some(format!("{} {place:016x}", self.identity.lasting(SystemTime::now())?))
+        self.version.clone()
     }
 
     /// Ranges larger than [`Hints::max_request_bytes`] are read by several requests.

@@ -14,15 +14,11 @@ use super::message::{
 };
 use super::url::{Server, Url};
 use crate::error::ErrorKind;
-use crate::net::Failure;
+use crate::net::{Failure, is_settled};
 use crate::source::Traffic;
 
 /// Maximum number of times that pages with wrong checksums are read again.
 const PAGE_RETRIES: u32 = 4;
-
-/// Age of a modification time that identifies a version: 10 seconds, for clocks that differ. Servers send whole seconds,
-/// so a file that has just been modified may be modified again without another time.
-const SETTLING_TIME: Duration = Duration::from_secs(10);
 
 /// What must not change while a file is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +40,7 @@ impl Identity {
         // Zero is what servers send that know no time.
         let modified = u64::try_from(self.modified).ok().filter(|&seconds| seconds > 0)?;
         let modified = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(modified))?;
-        is_settled(modified).then(|| format!("{} {}", self.size_bytes, self.modified))
+        is_settled(modified, SystemTime::now()).then(|| format!("{} {}", self.size_bytes, self.modified))
     }
 
     /// Whether this is the same file as when it was opened first.
@@ -66,11 +62,6 @@ impl Identity {
             self.server, now.server
         ))
     }
-}
-
-/// Whether a modification time is old enough to identify a version.
-fn is_settled(modified: SystemTime) -> bool {
-    SystemTime::now().duration_since(modified).is_ok_and(|age| age >= SETTLING_TIME)
 }
 
 /// An open file. Dropping it closes it, without waiting.
@@ -194,7 +185,7 @@ impl OpenFile {
     ///
     /// The server must execute the check after the read. Servers of XRootD 5, which have pages, execute the requests of
     /// a connection one after another if the file was not opened with `kXR_async`, and copy what they read: the check
-    /// is sent together with the read, and takes no time of its own. The protocol does not guarantee that order. So a
+    /// is sent together with the read, and adds no latency. The protocol does not guarantee that order. So a
     /// response to the check that comes first does not count (the server has postponed the read); and on older servers,
     /// which send the pages of the operating system as they are when the network takes them, the check is sent when the
     /// read is complete. Only the setting `xrootd.async force` of a server can reorder both unnoticed.

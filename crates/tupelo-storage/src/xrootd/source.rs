@@ -36,7 +36,7 @@ pub const HINTS: Hints = Hints { gap_bytes: GAP_BYTES, max_request_bytes: MAX_RE
 /// A lost connection is replaced by another one, to the same server or to another one that has the file. If its copy
 /// has another size or time, reads are errors of kind [`ErrorKind::Changed`], because it may be another version: servers
 /// that do not keep the times of their copies equal cannot replace each other while a file is read. Copies with equal
-/// size and time are taken for the same file. After a fork, the child uses a connection of its own.
+/// size and time are taken for the same file. After a fork, the child opens a new connection.
 #[derive(Debug)]
 pub struct XrootdSource {
     inner: Arc<Inner>,

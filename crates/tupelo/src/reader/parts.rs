@@ -81,8 +81,8 @@ struct Concatenation {
 }
 
 enum Column {
-    /// Values of the same width without nulls.
-    Values(ValueBuffer),
+    /// Values of the same width in bytes, without nulls.
+    Values { values: ValueBuffer, width: usize },
     /// Copied at the end.
     Arrays(Vec<ArrayRef>),
 }
@@ -93,7 +93,7 @@ impl Concatenation {
         let column = |field: &FieldRef| match field.data_type().primitive_width() {
             Some(width) if !field.is_nullable() => {
                 let len = max_rows.checked_mul(width).ok_or_else(|| Error::limit(format!("{max_rows} values")))?;
-                Ok(Column::Values(ValueBuffer::with_len(len)?))
+                Ok(Column::Values { values: ValueBuffer::with_len(len)?, width })
             }
             _ => Ok(Column::Arrays(Vec::new())),
         };
@@ -106,9 +106,8 @@ impl Concatenation {
         self.rows = end;
         for (column, array) in self.columns.iter_mut().zip(batch.into_parts().1) {
             match column {
-                Column::Values(values) => {
-                    let data = array.to_data();
-                    let width = data.data_type().primitive_width().unwrap_or(0);
+                Column::Values { values, width } => {
+                    let (data, width) = (array.to_data(), *width);
                     let from = data.buffers().first().and_then(|from| from.get(data.offset() * width..));
                     let to = values.bytes_mut().get_mut(start * width..end * width);
                     let (Some(to), Some(from)) = (to, from.and_then(|from| from.get(..(end - start) * width))) else {
@@ -130,8 +129,8 @@ impl Concatenation {
         let rows = self.rows;
         let columns = self.columns.into_iter().zip(self.schema.fields()).collect();
         let columns = pool::map(columns, self.bytes, |(column, field): (Column, &FieldRef)| match column {
-            Column::Values(mut values) => {
-                values.truncate(rows * field.data_type().primitive_width().unwrap_or(0));
+            Column::Values { mut values, width } => {
+                values.truncate(rows * width);
                 let data = ArrayData::builder(field.data_type().clone()).len(rows).add_buffer(values.into());
                 Ok(make_array(data.build()?))
             }
