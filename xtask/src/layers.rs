@@ -54,6 +54,7 @@ const CRATES: &[Crate] = &[
             "streamer",
             "object",
             "container",
+            "store",
             "open",
         ],
     },
@@ -62,7 +63,8 @@ const CRATES: &[Crate] = &[
         path: "crates/tupelo-storage",
         uses: &[],
         rooms: &[
-            "cancel", "error", "range", "source", "sink", "local", "net", "remote", "xrootd", "adapter", "uri", "laws",
+            "cancel", "error", "range", "source", "sink", "local", "net", "remote", "xrootd", "objects", "adapter",
+            "uri", "laws",
         ],
     },
     Crate {
@@ -100,6 +102,15 @@ const CRATES: &[Crate] = &[
         rooms: &[],
     },
     Crate { name: "tupelo-bench", path: "bench", uses: &["tupelo-format", "tupelo-storage", "tupelo"], rooms: &[] },
+    Crate {
+        name: "daos-standin",
+        path: "crates/daos-standin",
+        uses: &[],
+        rooms: &[
+            "abi", "error", "name", "control", "class", "log", "store", "handle", "event", "work", "buffer", "pool",
+            "object", "value",
+        ],
+    },
     Crate { name: "xtask", path: "xtask", uses: &[], rooms: &[] },
 ];
 

@@ -2,6 +2,7 @@
 //! file that raises it or by a call that does. A new place fails until something raises it.
 
 mod objects;
+mod stores;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -432,6 +433,7 @@ fn every_error_is_raised() {
     objects::what_objects_refuse();
     objects::what_members_refuse();
     objects::what_streamer_infos_refuse();
+    stores::what_anchors_of_stores_refuse();
     for bad in bad::all() {
         let _outcome = outcome::handle(&bad.bytes(), true, 64 << 20);
     }

@@ -1,5 +1,7 @@
 //! XXH3-64, the checksum of anchors, envelopes and pages (format specification, "Envelopes" and "Page Locations").
 
+use std::hash::Hasher;
+
 use twox_hash::XxHash3_64;
 
 /// Bytes that a checksum takes on disk.
@@ -10,6 +12,13 @@ pub fn xxh3(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
+/// XXH3-64 with seed 0 of pieces that follow each other.
+pub fn xxh3_of_pieces<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> u64 {
+    let mut hasher = XxHash3_64::new();
+    pieces.into_iter().for_each(|piece| hasher.write(piece));
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -18,5 +27,8 @@ mod tests {
     fn never_change_the_hash() {
         assert_eq!(xxh3(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(xxh3(b"a"), 0xe6c6_32b6_1e96_4e1f);
+        let bytes: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+        assert_eq!(xxh3_of_pieces(bytes.chunks(700)), xxh3(&bytes));
+        assert_eq!(xxh3_of_pieces([]), xxh3(b""));
     }
 }

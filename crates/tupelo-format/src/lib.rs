@@ -20,6 +20,7 @@
 //! | [`streamer`] | what ROOT's streamers write: framing, and layouts of classes |
 //! | [`object`] | what ROOT's streamers wrote, as values |
 //! | [`container`] | the ROOT file: keys, directories, free list, streamer info, anchor |
+//! | [`store`] | objects in a store: anchor, manifest |
 //! | [`open`] | opening without I/O: which bytes are needed next, until the descriptor is there |
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
@@ -33,6 +34,7 @@ pub mod error;
 pub mod locator;
 pub mod object;
 pub mod open;
+pub mod store;
 pub mod streamer;
 pub mod type_name;
 pub mod wire;

@@ -85,6 +85,16 @@ impl Locator {
         let special = |buffer: &mut Buffer, kind: u8, own_bytes: u32| {
             buffer.u32_le(1 << 31 | u32::from(kind) << 24 | own_bytes);
         };
+        let object = |buffer: &mut Buffer, kind: u8, bytes: u64| match u32::try_from(bytes) {
+            Ok(bytes) => {
+                special(buffer, kind, 16);
+                buffer.u32_le(bytes);
+            }
+            Err(_) => {
+                special(buffer, kind, 20);
+                buffer.u64_le(bytes);
+            }
+        };
         match *self {
             Self::File { offset, bytes } => match i32::try_from(bytes) {
                 Ok(bytes) => {
@@ -98,14 +108,12 @@ impl Locator {
                 }
             },
             Self::Object { location, bytes } => {
-                special(buffer, TYPE_OBJECT64, 20);
-                buffer.u64_le(bytes);
+                object(buffer, TYPE_OBJECT64, bytes);
                 buffer.u64_le(location);
             }
-            Self::ObjectRange { object, offset, bytes } => {
-                special(buffer, TYPE_MULTI, 20);
-                buffer.u64_le(bytes);
-                buffer.u32_le(object);
+            Self::ObjectRange { object: number, offset, bytes } => {
+                object(buffer, TYPE_MULTI, bytes);
+                buffer.u32_le(number);
                 buffer.u32_le(offset);
             }
             Self::Unknown { kind } => special(buffer, kind, 4),
@@ -186,7 +194,9 @@ mod tests {
             Locator::File { offset: 1 << 40, bytes: 12 },
             Locator::File { offset: 7, bytes: 1 << 31 },
             Locator::Object { location: u64::MAX, bytes: 5 },
+            Locator::Object { location: 1, bytes: 1 << 32 },
             Locator::ObjectRange { object: 3, offset: 9, bytes: 8 },
+            Locator::ObjectRange { object: u32::MAX, offset: u32::MAX, bytes: u64::MAX },
             Locator::Unknown { kind: 0x7e },
         ] {
             let mut buffer = Buffer::new();

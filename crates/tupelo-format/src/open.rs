@@ -192,7 +192,10 @@ pub fn page_list(stored: &[u8], descriptor: &Descriptor, group: &ClusterGroup, m
 }
 
 /// Checks the size of an envelope before it is fetched: compression does not make it larger.
-fn check_envelope_size(kind: EnvelopeType, link: &EnvelopeLink) -> Result<()> {
+///
+/// # Errors
+/// Corrupt for sizes that contradict each other, limit for an envelope that is too large.
+pub fn check_envelope_size(kind: EnvelopeType, link: &EnvelopeLink) -> Result<()> {
     let (name, length) = (kind.name(), link.length);
     let (stored, offset) = (link.locator.stored_bytes(), link.locator.offset());
     if length < MIN_ENVELOPE_BYTES || stored > length {

@@ -46,6 +46,13 @@ pub struct Scope {
 #[derive(Debug, Clone, Default)]
 pub struct Flag(Arc<AtomicBool>);
 
+impl Flag {
+    /// Cancels the work of all threads that see this flag.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The caller's cancellation function, and when it was called last.
 struct Poll {
     is_cancelled: Box<dyn Fn() -> bool>,

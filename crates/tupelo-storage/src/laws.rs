@@ -1,11 +1,15 @@
 //! The contract of back ends and adapters, as functions for their tests. They panic if it is violated.
 
+mod objects;
+
 use std::fmt;
 use std::ops::Range;
 
 use crate::error::{ErrorKind, Result};
 use crate::sink::ByteSink;
 use crate::source::ByteSource;
+
+pub use self::objects::{object_laws, object_source_laws};
 
 /// The laws of a source whose bytes are known.
 ///

@@ -58,8 +58,9 @@
 //! | [`net`] | what requests to all servers share: options, retries, tokens, hidden credentials, threads |
 //! | [`remote`] | objects on HTTP servers and in S3, GCS and Azure |
 //! | [`xrootd`] | files on XRootD servers |
+//! | [`objects`] | namespaces of objects, for data sets that are stored as many: directories, stores, web servers, memory |
 //! | [`adapter`] | wrappers: a meter, a cache and what was read last, and with the feature `testing` an I/O log and injected faults |
-//! | [`uri`] | objects of all back ends, by path or URL |
+//! | [`uri`] | objects and namespaces of all back ends, by path or URL |
 //! | `laws` | with the feature `testing`: the contract of back ends and adapters as functions for tests |
 
 pub mod cancel;
@@ -70,6 +71,7 @@ pub mod source;
 
 pub mod local;
 pub mod net;
+pub mod objects;
 pub mod remote;
 pub mod xrootd;
 
@@ -85,6 +87,10 @@ pub use error::{Error, ErrorKind, Result};
 pub use local::memory::{self, MemoryFile, MemorySink, MemorySource};
 pub use local::{FileSink, FileSource, PartialFile};
 pub use net::{Entry, Options};
+pub use objects::{
+    Condition, NewObject, ObjectDirectory, ObjectEntry, ObjectMemory, ObjectRange, ObjectSink, ObjectSource,
+    ObjectVersion,
+};
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints, Traffic};
-pub use uri::{Storage, display_name, local_path};
+pub use uri::{Storage, display_name, is_object_uri, local_path};

@@ -21,12 +21,15 @@ pub struct Hints {
     pub concurrency: usize,
 }
 
-/// Requests of one source to its server since it was opened, opening included. A request that is redirected counts once.
+/// Requests of one source or namespace to its server since it was opened, opening included. A request that is redirected
+/// counts once.
 #[derive(Debug, Default)]
 pub struct Traffic {
     requests: AtomicU64,
     retries: AtomicU64,
     bytes: AtomicU64,
+    puts: AtomicU64,
+    sent_bytes: AtomicU64,
 }
 
 impl Traffic {
@@ -45,6 +48,16 @@ impl Traffic {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Number of objects that were written to a namespace. A large one is written by several requests.
+    pub fn puts(&self) -> u64 {
+        self.puts.load(Ordering::Relaxed)
+    }
+
+    /// Number of bytes of the objects that were written, without repetitions.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn add_request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
@@ -55,6 +68,11 @@ impl Traffic {
 
     pub(crate) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_put(&self, bytes: u64) {
+        self.puts.fetch_add(1, Ordering::Relaxed);
+        self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

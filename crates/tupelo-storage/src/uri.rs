@@ -5,23 +5,47 @@
 //! | a path, `file:PATH`, `file:///PATH` | [`local`](crate::local) |
 //! | `http:`, `https:`, `s3:`, `s3a:`, `gs:`, `gcs:`, `az:`, `azure:`, `abfs:`, `abfss:` | [`remote`] |
 //! | `root:`, `roots:`, `xroot:`, `xroots:` | [`xrootd`] |
+//!
+//! Data sets that are stored as many objects have `ntpl+` before the scheme: see [`Storage::object_source`].
 
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::adapter::Cache;
+use crate::adapter::{Cache, Mirror};
 use crate::error::{Error, ErrorKind, Result};
 use crate::local::{FileSink, FileSource};
 use crate::net::{self, Entry, Options};
+use crate::objects::{self, ObjectSink, ObjectSource};
 use crate::remote;
 use crate::sink::ByteSink;
 use crate::source::ByteSource;
 use crate::xrootd::{self, is_xrootd};
 
-/// The path of a local file; `None` for a URL of another scheme than `file`.
+pub use crate::objects::is_object_uri;
+
+/// The path of a local file; `None` for a URL of another scheme than `file`, and for what [`is_object_uri`].
 pub fn local_path(name: &str) -> Option<&Path> {
+    if is_object_uri(name) {
+        return None;
+    }
     let path = name.strip_prefix("file://").or_else(|| name.strip_prefix("file:")).unwrap_or(name);
     (path.len() < name.len() || scheme(name).is_none()).then(|| Path::new(path))
+}
+
+/// How the URI of a data set begins that is in several places.
+const MIRROR: &str = "ntpl+mirror:";
+
+/// The URIs of the members of a [`Mirror`], between commas.
+fn members(uri: &str) -> Option<impl Iterator<Item = &str>> {
+    let start = uri.get(..MIRROR.len()).filter(|start| start.eq_ignore_ascii_case(MIRROR))?;
+    let mut rest = Some(&uri[start.len()..]);
+    Some(std::iter::from_fn(move || {
+        let list = rest.take()?;
+        // A key may have a comma.
+        let Some(end) = list.find(",ntpl+") else { return Some(list) };
+        rest = Some(&list[end + 1..]);
+        Some(&list[..end])
+    }))
 }
 
 /// The scheme of `SCHEME://…`, in the case in which it is written.
@@ -36,6 +60,12 @@ fn scheme(name: &str) -> Option<&str> {
 /// not credentials are kept.
 pub fn display_name(name: &str) -> String {
     match local_path(name) {
+        _ if is_object_uri(name) => match members(name) {
+            Some(members) => {
+                format!("{MIRROR}{}", members.map(objects::object_display_name).collect::<Vec<_>>().join(","))
+            }
+            None => objects::object_display_name(name),
+        },
         Some(_) => name.to_owned(),
         None => net::display_name(name),
     }
@@ -89,14 +119,51 @@ impl Storage {
         }
     }
 
+    /// The namespace of a data set that is stored as many objects, for reading, and the name of the data set in it, with
+    /// which its keys begin. It is not kept in the cache.
+    ///
+    /// | URI | namespace |
+    /// |---|---|
+    /// | `ntpl+file:DIRECTORY/NAME`, `ntpl+file:///DIRECTORY/NAME` | the directory |
+    /// | `ntpl+s3://BUCKET/PREFIX/NAME`, with `gs`, `az` and their synonyms | the bucket with `PREFIX/` |
+    /// | `ntpl+s3+https://HOST/BUCKET/PREFIX/NAME`, with `s3+http` | the same on this server |
+    /// | `ntpl+https://HOST/PREFIX/NAME`, with `http` | the folder of the web server, for reading only |
+    ///
+    /// On a server that the URI names, the credentials may also be in the variables `S3_ACCESS_KEY` and `S3_SECRET_KEY`, as
+    /// for ROOT. Errors of the namespace may come when it is read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotSupported`] for other URIs, for those without a name, and for those with user name, password, query
+    /// string or fragment; errors of options and credentials.
+    pub fn object_source(&self, uri: &str) -> Result<(Arc<dyn ObjectSource>, String)> {
+        let Some(members) = members(uri) else { return objects::source(uri, &self.options) };
+        let members = members.map(|member| objects::source(member, &self.options)).collect::<Result<_>>()?;
+        let (mirror, base) = Mirror::new(members);
+        Ok((Arc::new(mirror), base))
+    }
+
+    /// As [`object_source`](Self::object_source), for writing.
+    ///
+    /// # Errors
+    /// As [`object_source`](Self::object_source); [`ErrorKind::NotFound`] if the directory does not exist, and
+    /// [`ErrorKind::NotSupported`] for web servers.
+    pub fn object_sink(&self, uri: &str) -> Result<(Arc<dyn ObjectSink>, String)> {
+        let Some(members) = members(uri) else { return objects::sink(uri, &self.options) };
+        let members = members.map(|member| objects::sink(member, &self.options)).collect::<Result<_>>()?;
+        let (mirror, base) = Mirror::new(members);
+        Ok((Arc::new(mirror), base))
+    }
+
     /// The objects and folders in a folder of a store or server, in order of their names; for the URL of an object, the
-    /// object.
+    /// object. For URIs with `ntpl+`, also of directories, the data sets and folders: a data set `NAME` is an object
+    /// `NAME` and a folder `NAME.objects/`, and has the size of that object.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for local paths and for `http` and
     /// `https`, which have no listings; errors of network and servers.
     pub fn list(&self, name: &str) -> Result<Vec<Entry>> {
         match local_path(name) {
+            _ if is_object_uri(name) => objects::list(name, &self.options),
             None if is_xrootd(name) => xrootd::list(name, &self.options),
             None if !remote::is_remote(name) => Err(unknown_scheme("list", name)),
             _ => remote::list(name, &self.options),
@@ -106,7 +173,10 @@ impl Storage {
 
 #[cold]
 fn unknown_scheme(action: &'static str, name: &str) -> Error {
-    let reason = "its scheme is not supported; supported are http, https, s3, gs, az, abfs, root and roots";
+    let reason = match is_object_uri(name) {
+        true => "a data set of many objects is not one object",
+        false => "its scheme is not supported; supported are http, https, s3, gs, az, abfs, root and roots",
+    };
     Error::new(ErrorKind::NotSupported, action, display_name(name), reason)
 }
 
@@ -126,6 +196,19 @@ mod tests {
             assert!(local_path(url).is_none(), "{url}");
         }
         assert!(is_xrootd("ROOTS://host//a") && !is_xrootd("https://host/a"));
+    }
+
+    #[test]
+    fn data_sets_can_be_in_several_places() {
+        let uri = "ntpl+mirror:ntpl+file:a,b,ntpl+s3://user:hidden@bucket/c?d";
+        assert_eq!(members(uri).unwrap().collect::<Vec<_>>(), ["ntpl+file:a,b", "ntpl+s3://user:hidden@bucket/c?d"]);
+        assert_eq!(display_name(uri), "ntpl+mirror:ntpl+file:a,b,ntpl+s3://bucket/c");
+        assert!(members("ntpl+file:a,ntpl+file:b").is_none());
+        let storage = Storage::default();
+        assert!(storage.object_source("ntpl+mirror:ntpl+mirror:ntpl+file:a").is_err());
+        assert!(storage.object_source("ntpl+mirror:").is_err());
+        let (mirror, _) = storage.object_source("ntpl+mirror:ntpl+file:a,ntpl+file:b").unwrap();
+        assert_eq!(mirror.to_string(), "ntpl+mirror:ntpl+file:a,ntpl+file:b");
     }
 
     #[test]

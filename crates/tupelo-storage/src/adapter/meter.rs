@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::objects::{ObjectEntry, ObjectRange, ObjectSource, ObjectVersion};
 use crate::source::{ByteSource, Hints, Traffic, plan_requests};
 
 /// Time spent on a task, summed over threads.
@@ -163,6 +164,67 @@ impl<S: ByteSource> ByteSource for MeteredSource<S> {
         let answers = self.meter.clock.time(|| self.inner.read_ranges(plan.requests()))?;
         self.meter.count(plan.requests().len(), plan.request_bytes());
         Ok(plan.cut(&answers))
+    }
+}
+
+/// A namespace whose reads are counted.
+#[derive(Debug)]
+pub struct MeteredObjects {
+    inner: Arc<dyn ObjectSource>,
+    meter: Arc<Meter>,
+}
+
+impl MeteredObjects {
+    /// Wraps `inner`.
+    pub fn new(inner: Arc<dyn ObjectSource>, meter: &Arc<Meter>) -> Self {
+        if let Some(traffic) = inner.traffic() {
+            // The meter of a namespace has its traffic already.
+            let _ = meter.traffic.set(traffic);
+        }
+        Self { inner, meter: Arc::clone(meter) }
+    }
+}
+
+impl fmt::Display for MeteredObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.inner, f)
+    }
+}
+
+impl ObjectSource for MeteredObjects {
+    fn hints(&self) -> Hints {
+        self.inner.hints()
+    }
+
+    fn reads_in_place(&self) -> bool {
+        self.inner.reads_in_place()
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.inner.traffic()
+    }
+
+    fn get(&self, key: &str, max_bytes: u64) -> Result<(Bytes, ObjectVersion)> {
+        let got = self.meter.clock.time(|| self.inner.get(key, max_bytes))?;
+        self.meter.count(1, got.0.len() as u64);
+        Ok(got)
+    }
+
+    /// Where there is no server, each range counts.
+    fn get_ranges(&self, ranges: &[ObjectRange]) -> Result<Vec<Bytes>> {
+        let got = self.meter.clock.time(|| self.inner.get_ranges(ranges))?;
+        self.meter.count(got.len(), got.iter().map(|bytes| bytes.len() as u64).sum());
+        Ok(got)
+    }
+
+    fn get_into(&self, key: &Arc<str>, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        self.meter.clock.time(|| self.inner.get_into(key, start, pieces))?;
+        self.meter.count(1, pieces.iter().map(|piece| piece.len() as u64).sum());
+        Ok(())
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
+        self.inner.list(prefix)
     }
 }
 

@@ -6,6 +6,7 @@ mod disk;
 #[cfg(any(test, feature = "testing"))]
 mod fault;
 mod meter;
+mod mirror;
 mod recent;
 #[cfg(any(test, feature = "testing"))]
 mod record;
@@ -15,7 +16,8 @@ pub use cache::{Cache, CachedSource};
 pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
 #[cfg(any(test, feature = "testing"))]
 pub use fault::{Faults, FaultySink, FaultySource};
-pub use meter::{Clock, Meter, MeteredSource, Time};
+pub use meter::{Clock, Meter, MeteredObjects, MeteredSource, Time};
+pub use mirror::Mirror;
 pub use recent::RecentSource;
 #[cfg(any(test, feature = "testing"))]
 pub use record::{IoEvent, IoLog, RecordingSink, RecordingSource};

@@ -79,16 +79,7 @@ impl FileSink {
         let path = path.as_ref();
         let target = Target::of(path)?;
         let failed = |error: io::Error| Error::from_io("create", path.display(), error);
-        let prefix = temporary_prefix(&target.name);
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        #[cfg(unix)]
-        builder.permissions(permissions);
-        let temporary = builder.prefix(&prefix).tempfile_in(directory_of(&target.path)).map_err(failed)?;
-        let (file, temporary) = temporary.into_parts();
-        // Prevents a concurrent repair. The name is new, so this fails only on file systems without locks.
-        let _ = file.try_lock();
+        let (file, temporary) = new_temporary(&target.name, directory_of(&target.path)).map_err(failed)?;
         Self::in_temporary(path, target, file, temporary, None, wrap)
     }
 
@@ -372,8 +363,21 @@ fn temporary_prefix(name: &str) -> String {
     format!("{short}-{digest:016x}{TEMPORARY_MARK}")
 }
 
+/// Makes a temporary file for a target of this name.
+pub(super) fn new_temporary(name: &str, directory: &Path) -> io::Result<(File, TempPath)> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    #[cfg(unix)]
+    builder.permissions(permissions);
+    let (file, temporary) = builder.prefix(&temporary_prefix(name)).tempfile_in(directory)?.into_parts();
+    // Prevents a concurrent repair. The name is new, so this fails only on file systems without locks.
+    let _ = file.try_lock();
+    Ok((file, temporary))
+}
+
 /// Renames the temporary file to the target, durably.
-fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &Path) -> Result<()> {
+pub(super) fn publish(temporary: TempPath, target: &Path, replaced: Option<Locked>, path: &Path) -> Result<()> {
     let failed = |error: io::Error| Error::from_io("move the finished file to", path.display(), error);
     let taken = || {
         let reason = "another writer created it in the meantime";
@@ -440,7 +444,7 @@ fn overwrite_all(disk: &mut dyn Disk, mut offset: u64, mut bytes: &[u8]) -> io::
 }
 
 /// Repeats a call while it is interrupted.
-fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(super) fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -450,7 +454,7 @@ fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 }
 
 /// Checks that a call wrote at least one byte.
-fn some(written: io::Result<usize>) -> io::Result<usize> {
+pub(super) fn some(written: io::Result<usize>) -> io::Result<usize> {
     match written {
         Ok(0) => Err(io::ErrorKind::WriteZero.into()),
         written => written,

@@ -86,7 +86,7 @@ pub(super) fn open_locked(options: &OpenOptions, target: &Path, action: &'static
 }
 
 /// Whether a lock failed because the file system has no locks.
-fn has_no_locks(error: &io::Error) -> bool {
+pub(super) fn has_no_locks(error: &io::Error) -> bool {
     #[cfg(unix)]
     if error.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error()) {
         return true;

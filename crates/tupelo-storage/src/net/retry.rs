@@ -103,7 +103,12 @@ impl Attempts {
 
     /// The attempts of another request of the same call, which share its total time.
     pub(crate) fn of_same_call(&self) -> Self {
-        Self { started: self.started, ..Self::new(&self.limits) }
+        Self { started: self.started, traffic: self.traffic.clone(), ..Self::new(&self.limits) }
+    }
+
+    /// The attempts of another call, counted as these.
+    pub(crate) fn anew(&self) -> Self {
+        Self { started: Instant::now(), ..self.of_same_call() }
     }
 
     /// Runs one attempt within the total time.

@@ -30,6 +30,8 @@ pub(super) struct Identity {
     pub(super) modified: Option<String>,
     /// The same, where it could be parsed.
     pub(super) modified_at: Option<SystemTime>,
+    /// The number of the version, in stores that have one.
+    pub(super) generation: Option<String>,
 }
 
 impl Identity {
@@ -59,6 +61,13 @@ impl Identity {
         // A weak one that changes means that the object did.
         Some(format!("{size} {modified} {}", self.etag.as_deref().unwrap_or_default()))
     }
+}
+
+/// The version of an object, as stores take it for a condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) etag: Option<String>,
+    pub(crate) generation: Option<String>,
 }
 
 /// The answer to a request for a part.
@@ -114,6 +123,7 @@ mod tests {
             etag: etag.map(str::to_owned),
             modified: modified.map(|seconds| format!("second {seconds}")),
             modified_at: modified.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
+            generation: None,
         }
     }
 

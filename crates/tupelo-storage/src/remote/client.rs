@@ -205,6 +205,8 @@ fn store_refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failur
         (_, "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired") | (401 | 403 | 407, _) => {
             (ErrorKind::Denied, false)
         }
+        // Another request for the object, whose result is not known yet.
+        (_, "ConditionalRequestConflict") => (ErrorKind::Changed, true),
         (404 | 410, _) => (ErrorKind::NotFound, false),
         (409 | 412, _) => (ErrorKind::Changed, false),
         (416, _) => (ErrorKind::OutOfRange, false),
@@ -342,7 +344,9 @@ pub(super) fn store_failure(error: object_store::Error) -> Failure {
         // S3 may report a failure after the header of a success.
         return store_refusal(StatusCode::OK, &HeaderMap::new(), text.as_bytes());
     }
-    Failure::lasting(kind, hide_in_message(&text))
+    // Some servers answer with no bytes to a range that begins at the end; this error of the crate is private.
+    let is_beyond = text.starts_with("Wanted range starting at");
+    Failure::lasting(if is_beyond { ErrorKind::OutOfRange } else { kind }, hide_in_message(&text))
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(super) struct HttpObject {
     authorization: Option<HeaderValue>,
     /// Sent after a refusal; an error where the token of the user cannot be read.
     found_token: Result<Option<HeaderValue>, Failure>,
-    was_refused: AtomicBool,
+    was_refused: Arc<AtomicBool>,
     /// Where the last request was redirected to.
     target: Mutex<Option<Url>>,
     /// Whether a request to such a place failed: each request must be redirected then.
@@ -86,7 +86,24 @@ impl HttpObject {
             transport: Transport::new(options),
             authorization,
             found_token,
-            was_refused: AtomicBool::new(false),
+            was_refused: Arc::default(),
+            target: Mutex::new(None),
+            is_target_lost: AtomicBool::new(false),
+        })
+    }
+
+    /// The object with this key in the folder that is this one. It has the same credentials.
+    pub(super) fn with_key(&self, key: &str) -> Result<Self, Failure> {
+        let mut url = self.url.clone();
+        let no_folder = |()| Failure::lasting(ErrorKind::NotSupported, "the URL has no folders");
+        url.path_segments_mut().map_err(no_folder)?.pop_if_empty().extend(key.split('/'));
+        Ok(Self {
+            url,
+            transport: self.transport.clone(),
+            authorization: self.authorization.clone(),
+            found_token: self.found_token.clone(),
+            // A server refuses all of them or none.
+            was_refused: Arc::clone(&self.was_refused),
             target: Mutex::new(None),
             is_target_lost: AtomicBool::new(false),
         })
@@ -311,7 +328,7 @@ fn identity(response: &Response, size: u64) -> Identity {
     let modified = header(response.headers(), LAST_MODIFIED.as_str());
     let modified_at = modified.as_deref().and_then(|text| DateTime::parse_from_rfc2822(text).ok());
     let etag = header(response.headers(), ETAG.as_str());
-    Identity { size, etag, modified, modified_at: modified_at.map(SystemTime::from) }
+    Identity { size, etag, modified, modified_at: modified_at.map(SystemTime::from), generation: None }
 }
 
 /// Where an upload is redirected to: within HTTP, and not out of HTTPS.

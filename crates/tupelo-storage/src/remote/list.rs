@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::ObjectStoreExt;
 use object_store::list::PaginatedListOptions;
+use object_store::{ListResult, ObjectStoreExt};
 
 use super::client::store_failure;
-use super::store::{Address, StoreObject, store};
+use super::store::{Address, Store, StoreObject, store};
 use crate::error::ErrorKind;
 use crate::net::{Attempts, Entry, Failure, Options, repeat, run};
 
@@ -25,7 +25,7 @@ pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<V
     } else {
         format!("{}/", address.key)
     };
-    let mut entries = pages(address, base, folder, options)?;
+    let mut entries = entries(address, base, folder, options)?;
     let missing = "there is no object or folder of this name";
     if entries.is_empty() && address.key.ends_with('/') {
         return Err(Failure::lasting(ErrorKind::NotFound, missing));
@@ -50,50 +50,74 @@ pub(super) fn list(address: &Address, base: &str, options: &Options) -> Result<V
     Ok(entries)
 }
 
+/// The failure to list a folder of a web server.
+#[cold]
+pub(super) fn no_listings() -> Failure {
+    Failure::lasting(ErrorKind::NotSupported, "web servers have no listings: give the names of files")
+}
+
 /// What starts with a prefix, up to the next slash.
-fn pages(address: &Address, base: &str, prefix: String, options: &Options) -> Result<Vec<Entry>, Failure> {
+fn entries(address: &Address, base: &str, prefix: String, options: &Options) -> Result<Vec<Entry>, Failure> {
     let store = store(address, options)?;
     let (limits, base) = (options.limits(), base.to_owned());
     run(async move {
-        let (mut entries, mut name_bytes) = (Vec::<Entry>::new(), 0);
-        let (mut page_token, mut call) = (None, Attempts::new(&limits));
-        loop {
-            let page = call.of_same_call().repeat(|| {
+        let mut entries = Vec::<Entry>::new();
+        let add = |page: ListResult| {
+            let folders = page.common_prefixes.iter().map(|path| (format!("{path}/"), None));
+            let objects = page.objects.iter().map(|found| (found.location.to_string(), Some(found.size)));
+            // Some tools create an empty object whose key is the prefix of the folder.
+            let inside = folders.chain(objects).filter(|(key, _)| format!("{}/", key.trim_end_matches('/')) != prefix);
+            entries.extend(inside.map(|(key, size)| Entry { url: format!("{base}/{key}"), size }));
+        };
+        pages(&store, Attempts::new(&limits), &prefix, Some("/"), add).await?;
+        Ok(entries)
+    })
+}
+
+/// Gets all pages of a listing of what starts with a prefix, with a delimiter up to the next one.
+pub(super) async fn pages(
+    store: &Arc<dyn Store>,
+    mut call: Attempts,
+    prefix: &str,
+    delimiter: Option<&'static str>,
+    mut each: impl FnMut(ListResult) + Send,
+) -> Result<(), Failure> {
+    let (mut received, mut name_bytes) = (0, 0);
+    let mut page_token = None;
+    loop {
+        let page =
+            call.of_same_call().repeat(|| {
                 let request = PaginatedListOptions {
-                    delimiter: Some("/".into()),
+                    delimiter: delimiter.map(Into::into),
                     page_token: page_token.clone(),
                     ..PaginatedListOptions::default()
                 };
-                let (store, prefix) = (Arc::clone(&store), prefix.as_str());
+                let store = Arc::clone(store);
                 async move {
                     store.list_paginated(Some(prefix).filter(|p| !p.is_empty()), request).await.map_err(store_failure)
                 }
             });
-            let page = page.await?;
-            let received = page.result.common_prefixes.len() + page.result.objects.len();
-            // A page has at most a thousand entries, unless the server does not keep the protocol.
-            call.extend(SLOWEST_ENTRY.saturating_mul(received.min(MAX_ENTRIES) as u32));
-            let folders = page.result.common_prefixes.iter().map(|path| (format!("{path}/"), None));
-            let objects = page.result.objects.iter().map(|found| (found.location.to_string(), Some(found.size)));
-            // Some tools create an empty object whose key is the prefix of the folder.
-            let inside = folders.chain(objects).filter(|(key, _)| format!("{}/", key.trim_end_matches('/')) != prefix);
-            entries.extend(inside.map(|(key, size)| {
-                name_bytes += key.len();
-                Entry { url: format!("{base}/{key}"), size }
-            }));
-            if entries.len() > MAX_ENTRIES || name_bytes > MAX_NAME_BYTES {
-                let mib = MAX_NAME_BYTES >> 20;
-                let reason = format!("it has more than {MAX_ENTRIES} entries, or {mib} MiB of names");
-                return Err(Failure::lasting(ErrorKind::NotSupported, reason));
-            }
-            match page.page_token {
-                None => return Ok(entries),
-                next if next == page_token => {
-                    let reason = "the server continues its listing with the same page indefinitely";
-                    return Err(Failure::lasting(ErrorKind::Other, reason));
-                }
-                next => page_token = next,
-            }
+        let page = page.await?;
+        let ListResult { common_prefixes, objects, .. } = &page.result;
+        let added = common_prefixes.len() + objects.len();
+        received += added;
+        let names = common_prefixes.iter().chain(objects.iter().map(|found| &found.location));
+        name_bytes += names.map(|name| name.as_ref().len()).sum::<usize>();
+        // A page has at most a thousand entries, unless the server does not keep the protocol.
+        call.extend(SLOWEST_ENTRY.saturating_mul(added.min(MAX_ENTRIES) as u32));
+        each(page.result);
+        if received > MAX_ENTRIES || name_bytes > MAX_NAME_BYTES {
+            let mib = MAX_NAME_BYTES >> 20;
+            let reason = format!("it has more than {MAX_ENTRIES} entries, or {mib} MiB of names");
+            return Err(Failure::lasting(ErrorKind::NotSupported, reason));
         }
-    })
+        match page.page_token {
+            None => return Ok(()),
+            next if next == page_token => {
+                let reason = "the server continues its listing with the same page indefinitely";
+                return Err(Failure::lasting(ErrorKind::Other, reason));
+            }
+            next => page_token = next,
+        }
+    }
 }

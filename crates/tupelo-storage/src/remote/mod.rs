@@ -31,6 +31,7 @@ mod explanation;
 mod http;
 mod list;
 mod object;
+mod objects;
 mod put;
 mod settings;
 mod source;
@@ -51,7 +52,9 @@ use crate::net::{Entry, Failure, Options, display_name};
 use crate::sink::ByteSink;
 use crate::source::ByteSource;
 
+pub(crate) use self::answer::Version;
 pub use self::http::MAX_WHOLE_BYTES;
+pub(crate) use self::objects::{RemoteObjects, Wanted, list_folder};
 pub use self::source::{HEAD_BYTES, REMOTE_HINTS, RemoteSource, TAIL_BYTES};
 pub use self::upload::PART_BYTES;
 
@@ -103,7 +106,7 @@ pub fn list(url: &str, options: &Options) -> Result<Vec<Entry>> {
             list::list(&address, base, options)
         }
         Some(Err(failure)) => Err(failure),
-        None => Err(Failure::lasting(ErrorKind::NotSupported, "web servers have no listings: give the names of files")),
+        None => Err(list::no_listings()),
     };
     listed.map_err(|failure| failure.into_error("list", &name))
 }

@@ -1,6 +1,6 @@
 //! An object on a server: one request for a part of it, without retries.
 
-use super::answer::{Answer, Identity, Part};
+use super::answer::{Answer, Identity, Part, Version};
 use super::http::HttpObject;
 use super::store::StoreObject;
 use crate::net::Failure;
@@ -26,6 +26,14 @@ impl Object {
         match self {
             Self::Http(object) => object.is_empty().await,
             Self::Store(object) => object.is_empty().await,
+        }
+    }
+
+    /// The version of an object that has no bytes, asked without a range; `None` if it has some.
+    pub(super) async fn empty_version(&self) -> Result<Option<Version>, Failure> {
+        match self {
+            Self::Http(object) => Ok(object.is_empty().await?.then_some(Version { etag: None, generation: None })),
+            Self::Store(object) => object.empty_version().await,
         }
     }
 

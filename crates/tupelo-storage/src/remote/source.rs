@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use twox_hash::XxHash3_64;
 
@@ -61,46 +61,14 @@ impl RemoteSource {
 
     /// Fetches ranges that are not empty and within the object, several at once.
     fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let mut pieces: Vec<(Range<u64>, BytesMut)> = Vec::with_capacity(ranges.len());
-        let mut counts = Vec::with_capacity(ranges.len());
+        let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
-            let len = checked_len(range, self, self.identity.size)?;
-            // Failure is an error instead of an abort.
-            Vec::<u8>::new().try_reserve_exact(len).map_err(|_| self.failed(range, out_of_memory()))?;
-            let mut rest = BytesMut::with_capacity(len);
-            let before = pieces.len();
-            for piece in range::split(range.clone(), REMOTE_HINTS.max_request_bytes) {
-                // The cast is lossless: the whole range is in memory.
-                let after = rest.split_off((piece.end - piece.start) as usize);
-                pieces.push((piece, std::mem::replace(&mut rest, after)));
-            }
-            counts.push(pieces.len() - before);
+            checked_len(range, self, self.identity.size)?;
+            parts.push((Arc::clone(&self.object), range.clone()));
         }
-        let (object, identity, limits) = (Arc::clone(&self.object), self.identity.clone(), self.limits);
-        let traffic = Arc::clone(&self.traffic);
-        let fetched = run(async move {
-            let attempts =
-                |range: &Range<u64>| Attempts::new(&limits.for_bytes(range.end - range.start)).counted_in(&traffic);
-            let one = |(range, buffer)| {
-                let (object, identity, attempts) = (&object, &identity, attempts(&range));
-                async move {
-                    let part = Part::Range(Range::clone(&range));
-                    let fetched = fetch(object, attempts, part, Some(identity), buffer);
-                    fetched.await.map(|fetched| fetched.bytes).map_err(|failure| (range, failure))
-                }
-            };
-            let all = stream::iter(pieces).map(one).buffered(REMOTE_HINTS.concurrency);
-            Ok(all.try_collect::<Vec<BytesMut>>().await)
-        });
+        let fetched = fetch_all(parts, Some(self.identity.clone()), self.limits, Arc::clone(&self.traffic));
         let fetched = fetched.map_err(|failure| failure.into_error("read", self))?;
-        let mut fetched = fetched.map_err(|(range, failure)| self.failed(&range, failure))?.into_iter();
-        let joined = counts.into_iter().map(|count| {
-            let mut all = BytesMut::new();
-            // Adjacent parts of one buffer are joined without copying.
-            fetched.by_ref().take(count).for_each(|piece| all.unsplit(piece));
-            all.freeze()
-        });
-        Ok(joined.collect())
+        fetched.map_err(|failed| self.failed(&failed.range, failed.failure))
     }
 
     #[cold]
@@ -156,6 +124,76 @@ impl ByteSource for RemoteSource {
     }
 }
 
+/// Fetches ranges of objects that are not empty, in large pieces, several at once: of the pinned version, or of the
+/// current one if there is none. The outer failure is that of no single range.
+pub(super) fn fetch_all(
+    ranges: Vec<(Arc<Object>, Range<u64>)>,
+    pinned: Option<Identity>,
+    limits: Limits,
+    traffic: Arc<Traffic>,
+) -> std::result::Result<std::result::Result<Vec<Bytes>, FailedRange>, Failure> {
+    let mut pieces: Vec<Piece> = Vec::with_capacity(ranges.len());
+    let mut counts = Vec::with_capacity(ranges.len());
+    for (place, (object, range)) in ranges.into_iter().enumerate() {
+        let len = usize::try_from(range.end - range.start).ok();
+        // Failure is an error instead of an abort.
+        let Some(len) = len.filter(|len| Vec::<u8>::new().try_reserve_exact(*len).is_ok()) else {
+            return Ok(Err(FailedRange { place, range, failure: out_of_memory() }));
+        };
+        let mut rest = BytesMut::with_capacity(len);
+        let before = pieces.len();
+        for piece in range::split(range.clone(), REMOTE_HINTS.max_request_bytes) {
+            // The cast is lossless: the whole range is in memory.
+            let after = rest.split_off((piece.end - piece.start) as usize);
+            let buffer = std::mem::replace(&mut rest, after);
+            pieces.push(Piece { place, object: Arc::clone(&object), range: piece, buffer });
+        }
+        counts.push(pieces.len() - before);
+    }
+    let fetched = run(async move {
+        let one = |Piece { place, object, range, buffer }| {
+            let attempts = Attempts::new(&limits.for_bytes(range.end - range.start)).counted_in(&traffic);
+            let pinned = &pinned;
+            async move {
+                let part = Part::Range(Range::clone(&range));
+                let fetched = fetch(&object, attempts, part, pinned.as_ref(), buffer).await;
+                fetched.and_then(|fetched| fetched.cut(&range)).map_err(|failure| FailedRange { place, range, failure })
+            }
+        };
+        let all = stream::iter(pieces).map(one).buffered(REMOTE_HINTS.concurrency);
+        Ok(all.try_collect::<Vec<BytesMut>>().await)
+    });
+    let mut fetched = match fetched? {
+        Ok(fetched) => fetched.into_iter(),
+        Err(failed) => return Ok(Err(failed)),
+    };
+    let joined = counts.into_iter().map(|count| {
+        let mut all = BytesMut::new();
+        // Adjacent parts of one buffer are joined without copying.
+        fetched.by_ref().take(count).for_each(|piece| all.unsplit(piece));
+        all.freeze()
+    });
+    Ok(Ok(joined.collect()))
+}
+
+/// Why a range of [`fetch_all`] was not fetched.
+pub(super) struct FailedRange {
+    /// The place of the range among all.
+    pub(super) place: usize,
+    /// The part of it that failed.
+    pub(super) range: Range<u64>,
+    pub(super) failure: Failure,
+}
+
+/// A part of a range, and its place in the result.
+struct Piece {
+    /// The range.
+    place: usize,
+    object: Arc<Object>,
+    range: Range<u64>,
+    buffer: BytesMut,
+}
+
 #[cold]
 fn out_of_memory() -> Failure {
     Failure::lasting(ErrorKind::Other, "out of memory")
@@ -198,7 +236,7 @@ async fn open(
                 let reason = "the server refuses every range, but the object is not empty";
                 return Err(Failure::lasting(ErrorKind::Other, reason));
             }
-            Ok((Identity { size: 0, etag: None, modified: None, modified_at: None }, Vec::new()))
+            Ok((Identity { size: 0, etag: None, modified: None, modified_at: None, generation: None }, Vec::new()))
         }
         (Some(Err(failure)), _) | (None, Some(Err(failure))) => Err(failure),
         (None, None) => Err(Failure::lasting(ErrorKind::Other, "nothing was requested")),
@@ -206,15 +244,31 @@ async fn open(
 }
 
 /// A part of an object.
-struct FetchedPart {
-    identity: Identity,
+pub(super) struct FetchedPart {
+    pub(super) identity: Identity,
     start: u64,
-    bytes: BytesMut,
+    pub(super) bytes: BytesMut,
+}
+
+impl FetchedPart {
+    /// The bytes of a range of which this begins before or at its start.
+    fn cut(mut self, range: &Range<u64>) -> std::result::Result<BytesMut, Failure> {
+        let beyond = || Failure::lasting(ErrorKind::OutOfRange, format!("it ends at byte {}", self.identity.size));
+        let from = range.start.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
+        let from = from.filter(|from| *from <= self.bytes.len()).ok_or_else(beyond)?;
+        if ((self.bytes.len() - from) as u64) < range.end - range.start {
+            return Err(beyond());
+        }
+        self.bytes.advance(from);
+        // The cast is lossless: there are as many bytes.
+        self.bytes.truncate((range.end - range.start) as usize);
+        Ok(self.bytes)
+    }
 }
 
 /// Gets a part into a buffer, by as many requests as are necessary. After a failure it continues at the byte that was
 /// reached.
-async fn fetch(
+pub(super) async fn fetch(
     object: &Object,
     mut attempts: Attempts,
     part: Part,

@@ -17,7 +17,7 @@ use object_store::{
     BackoffConfig, GetOptions, GetRange, ObjectStore, ObjectStoreExt, RetryConfig, StaticCredentialProvider,
 };
 
-use super::answer::{Answer, Body, Identity, Part};
+use super::answer::{Answer, Body, Identity, Part, Version};
 use super::client::{Connector, Transport, store_failure};
 use super::credentials::Profile;
 use super::settings::{Rule, Settings, check_name, names_of};
@@ -44,6 +44,8 @@ pub(super) struct Address {
     pub(super) bucket: String,
     /// The storage account, where an Azure URL has it.
     account: Option<String>,
+    /// The server, where the URL has it.
+    endpoint: Option<String>,
     /// The name of the object in the bucket.
     pub(super) key: String,
 }
@@ -72,7 +74,20 @@ impl Address {
             return Some(Err(Failure::lasting(ErrorKind::NotSupported, "the URL has no bucket")));
         }
         let (bucket, account) = (bucket.to_owned(), account.map(str::to_owned));
-        Some(Ok(Self { vendor, bucket, account, key: key.to_owned() }))
+        Some(Ok(Self { vendor, bucket, account, endpoint: None, key: key.to_owned() }))
+    }
+
+    /// Parses also `s3+https://HOST/BUCKET/KEY` and `s3+http`, as ROOT writes them.
+    pub(super) fn parse_with_endpoint(url: &str) -> Option<Result<Self, Failure>> {
+        let (scheme, rest) = url.split_once("://")?;
+        let protocol = match scheme.to_ascii_lowercase().as_str() {
+            "s3+https" => "https",
+            "s3+http" => "http",
+            _ => return Self::parse(url),
+        };
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let endpoint = Some(format!("{protocol}://{host}"));
+        Some(Self::parse(&format!("s3://{path}"))?.map(|address| Self { endpoint, ..address }))
     }
 
     /// The name of the object as `object_store` has it.
@@ -90,6 +105,10 @@ impl Address {
 
 /// Maximum time that a store is shared by new sources: afterwards, credentials are searched again.
 const SHARED_FOR: Duration = Duration::from_secs(60);
+
+/// The variables that ROOT has for the credentials of servers that are named in the URL.
+const S3_ACCESS_KEY: &str = "S3_ACCESS_KEY";
+const S3_SECRET_KEY: &str = "S3_SECRET_KEY";
 
 /// A store and what it was made from.
 struct Shared {
@@ -112,7 +131,8 @@ static STORES: Mutex<(u32, Vec<Shared>)> = Mutex::new((0, Vec::new()));
 
 /// The variables that stores are configured with. One that is empty is as one that is not set.
 fn environment() -> Vec<(String, String)> {
-    let names = ["AWS_", "GOOGLE_", "AZURE_", "HOME", "SERVICE_ACCOUNT", "IDENTITY_ENDPOINT"];
+    let names =
+        ["AWS_", S3_ACCESS_KEY, S3_SECRET_KEY, "GOOGLE_", "AZURE_", "HOME", "SERVICE_ACCOUNT", "IDENTITY_ENDPOINT"];
     let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let mut environment: Vec<(String, String)> = variables
         .filter(|(name, value)| !value.is_empty() && names.iter().any(|prefix| name.starts_with(prefix)))
@@ -167,7 +187,7 @@ fn no_retries() -> RetryConfig {
 }
 
 fn s3(address: &Address, options: &Options, environment: &[(String, String)]) -> Result<Built, Failure> {
-    let settings = s3_settings(options, environment)?;
+    let settings = s3_settings(address, options, environment)?;
     let values = settings.checked(|key| {
         use AmazonS3ConfigKey as Key;
         match key {
@@ -195,13 +215,20 @@ fn s3(address: &Address, options: &Options, environment: &[(String, String)]) ->
 }
 
 /// By options, then environment, then profile.
-fn s3_settings(options: &Options, environment: &[(String, String)]) -> Result<Settings<AmazonS3ConfigKey>, Failure> {
+fn s3_settings(
+    address: &Address,
+    options: &Options,
+    environment: &[(String, String)],
+) -> Result<Settings<AmazonS3ConfigKey>, Failure> {
     use AmazonS3ConfigKey::{AccessKeyId, SecretAccessKey, Token};
     let mut settings = Settings::of_variables(environment, "AWS_", "");
     if !options.is_anonymous() {
         add_profile(&mut settings, options)?;
     }
     settings.add_options(options);
+    if let Some(endpoint) = &address.endpoint {
+        add_endpoint(&mut settings, endpoint, environment);
+    }
     if options.is_anonymous() {
         settings.remove(&[AccessKeyId, SecretAccessKey, Token]);
     }
@@ -212,6 +239,22 @@ fn s3_settings(options: &Options, environment: &[(String, String)]) -> Result<Se
         }
     }
     Ok(settings)
+}
+
+/// Sets the server that the URL names, which has the bucket in the path, and the key of ROOT's variables if there is no
+/// other.
+fn add_endpoint(settings: &mut Settings<AmazonS3ConfigKey>, endpoint: &str, environment: &[(String, String)]) {
+    use AmazonS3ConfigKey::{AccessKeyId, Endpoint, S3Endpoint, S3Express, SecretAccessKey, VirtualHostedStyleRequest};
+    settings.remove(&[S3Endpoint, S3Express, VirtualHostedStyleRequest]);
+    settings.set(Endpoint, endpoint, "the server in the URL".to_owned());
+    if settings.has(AccessKeyId) || settings.has(SecretAccessKey) {
+        return;
+    }
+    for (key, name) in [(AccessKeyId, S3_ACCESS_KEY), (SecretAccessKey, S3_SECRET_KEY)] {
+        if let Some((_, value)) = environment.iter().find(|(other, _)| other == name) {
+            settings.set(key, value, format!("the variable {name}"));
+        }
+    }
 }
 
 /// Adds what the profile has and variables have not; its key also if options name the profile.
@@ -348,6 +391,12 @@ impl StoreObject {
         Ok(Self { address, options: options.clone(), path })
     }
 
+    /// The object with this key in the folder `address`, in a store that was made before.
+    pub(super) fn in_folder(address: &Address, key: &str, options: &Options) -> Result<Self, Failure> {
+        let address = Address { key: format!("{}{key}", address.key), ..address.clone() };
+        Ok(Self { path: address.path()?, address, options: options.clone() })
+    }
+
     /// The store of this process.
     pub(super) fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         store(&self.address, &self.options)
@@ -368,7 +417,13 @@ impl StoreObject {
     }
 
     pub(super) async fn is_empty(&self) -> Result<bool, Failure> {
-        Ok(self.store()?.head(&self.path).await.map_err(store_failure)?.size == 0)
+        Ok(self.empty_version().await?.is_some())
+    }
+
+    /// The version of an object that has no bytes; `None` if it has some.
+    pub(super) async fn empty_version(&self) -> Result<Option<Version>, Failure> {
+        let found = self.store()?.head(&self.path).await.map_err(store_failure)?;
+        Ok((found.size == 0).then_some(Version { etag: found.e_tag, generation: found.version }))
     }
 
     /// Requests a part, of the pinned version if there is one.
@@ -387,6 +442,7 @@ impl StoreObject {
             // The epoch stands for a time that the store does not send.
             modified: modified.map(|time| time.to_rfc3339()),
             modified_at: modified.map(SystemTime::from),
+            generation: result.meta.version.clone(),
         };
         let range = result.range.clone();
         Ok(Answer { range, identity, is_whole: false, body: Body::Store(result.into_stream()) })
@@ -495,6 +551,32 @@ mod tests {
                 "the bucket name 'b kt' contains a space, which is not allowed there"
             );
         }
+    }
+
+    #[test]
+    fn servers_in_the_url_have_the_keys_of_root() {
+        use AmazonS3ConfigKey::{AccessKeyId, Endpoint, SecretAccessKey, VirtualHostedStyleRequest};
+        let address = |url| Address::parse_with_endpoint(url).unwrap().unwrap();
+        let here = address("S3+https://host:80/box/a/x");
+        assert_eq!((here.bucket.as_str(), here.key.as_str()), ("box", "a/x"));
+        let of = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let options = [("endpoint", "http://other"), ("virtual_hosted_style_request", "true")];
+        let options = Options::new(options).unwrap();
+        let root = [("S3_ACCESS_KEY", "root"), ("S3_SECRET_KEY", "root-secret")];
+        let aws = [("AWS_ACCESS_KEY_ID", "aws"), ("AWS_SECRET_ACCESS_KEY", "aws-secret")];
+        let value = |settings: &Settings<_>, key| settings.find(key).map(|setting| setting.value.clone());
+        let settings = s3_settings(&here, &options, &of(&root)).unwrap();
+        assert_eq!(value(&settings, Endpoint).as_deref(), Some("https://host:80"));
+        assert!(!settings.has(VirtualHostedStyleRequest));
+        assert_eq!(value(&settings, AccessKeyId).as_deref(), Some("root"));
+        assert_eq!(value(&settings, SecretAccessKey).as_deref(), Some("root-secret"));
+        let settings = s3_settings(&here, &options, &of(&[root, aws].concat())).unwrap();
+        assert_eq!(value(&settings, AccessKeyId).as_deref(), Some("aws"));
+        let settings = s3_settings(&address("s3://box/x"), &options, &of(&root)).unwrap();
+        assert!(!settings.has(AccessKeyId), "other servers do not get them");
+        assert_eq!(value(&settings, Endpoint).as_deref(), Some("http://other"));
     }
 
     #[test]

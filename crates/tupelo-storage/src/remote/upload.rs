@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::multipart::PartId;
@@ -19,6 +20,7 @@ use super::store::StoreObject;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Attempts, Failure, Limits, repeat, run, run_cleaning};
 use crate::sink::{ByteSink, check_patch, poisoned};
+use crate::source::Traffic;
 
 /// Size of the first parts, in bytes: 8 MiB. Every thousand parts it doubles, because stores take at most 10 000.
 pub const PART_BYTES: usize = 8 << 20;
@@ -46,6 +48,7 @@ pub(super) struct UploadSink {
     /// The parts after the first one.
     done: Vec<PartId>,
     in_flight: VecDeque<Sending>,
+    traffic: Arc<Traffic>,
     poisoned: bool,
     /// The process that writes. A forked child must not change the object.
     process: u32,
@@ -64,9 +67,20 @@ impl UploadSink {
             upload: None,
             done: Vec::new(),
             in_flight: VecDeque::new(),
+            traffic: Arc::default(),
             poisoned: false,
             process: std::process::id(),
         }
+    }
+
+    /// The same sink, which counts its requests.
+    pub(super) fn counted_in(mut self, traffic: &Arc<Traffic>) -> Self {
+        self.traffic = Arc::clone(traffic);
+        self
+    }
+
+    fn attempts(&self) -> Attempts {
+        Attempts::new(&self.limits).counted_in(&self.traffic)
     }
 
     /// Number of parts after the first one that are sent or being sent.
@@ -86,10 +100,10 @@ impl UploadSink {
         if let Some(upload) = &self.upload {
             return Ok(upload.clone());
         }
-        let (object, limits) = (self.object.clone(), self.limits);
+        let (object, attempts) = (self.object.clone(), self.attempts());
         let started = run(async move {
             let start = async || object.store()?.create_multipart(object.path()).await.map_err(store_failure);
-            repeat(&limits, start).await
+            attempts.repeat(start).await
         })?;
         self.upload = Some(started.clone());
         Ok(started)
@@ -99,14 +113,14 @@ impl UploadSink {
     fn send(&mut self, index: usize, bytes: Vec<u8>) -> std::result::Result<(), Failure> {
         let upload = self.upload_id()?;
         self.wait_until(PARTS_IN_FLIGHT - 1)?;
-        let (object, limits, bytes) = (self.object.clone(), self.limits, Bytes::from(bytes));
+        let (object, attempts, bytes) = (self.object.clone(), self.attempts(), Bytes::from(bytes));
         let sending = run(async move {
             Ok(tokio::spawn(async move {
                 let send = async || {
                     let payload = PutPayload::from_bytes(bytes.clone());
                     object.store()?.put_part(object.path(), &upload, index, payload).await.map_err(store_failure)
                 };
-                repeat(&limits, send).await
+                attempts.repeat(send).await
             }))
         })?;
         self.in_flight.push_back(sending);
@@ -147,7 +161,7 @@ impl UploadSink {
     /// Sends what is missing and makes the object visible.
     fn finish(&mut self) -> std::result::Result<(), Failure> {
         let (first, current) = (mem::take(&mut self.first), mem::take(&mut self.current));
-        let (object, limits) = (self.object.clone(), self.limits);
+        let (object, attempts) = (self.object.clone(), self.attempts());
         if self.upload.is_none() {
             let parts: Vec<Bytes> = [first, current].into_iter().map(Bytes::from).collect();
             return run(async move {
@@ -155,7 +169,7 @@ impl UploadSink {
                     let payload: PutPayload = parts.iter().cloned().collect();
                     object.store()?.put(object.path(), payload).await.map(drop).map_err(store_failure)
                 };
-                repeat(&limits, put).await
+                attempts.repeat(put).await
             });
         }
         let size = first.len() as u64 + self.sent_bytes + current.len() as u64;
@@ -168,7 +182,7 @@ impl UploadSink {
         let mut parts = mem::take(&mut self.done);
         parts.rotate_right(1);
         let upload = self.upload_id()?;
-        run(async move { complete(&object, &limits, &upload, parts, size).await })?;
+        run(async move { complete(&object, attempts.anew(), &upload, parts, size).await })?;
         self.upload = None;
         Ok(())
     }
@@ -201,7 +215,7 @@ impl UploadSink {
 /// the right size is the proof.
 async fn complete(
     object: &StoreObject,
-    limits: &Limits,
+    mut attempts: Attempts,
     upload: &String,
     parts: Vec<PartId>,
     size: u64,
@@ -210,8 +224,7 @@ async fn complete(
         Err(failure) if failure.kind == ErrorKind::NotFound => Ok(None),
         found => found.map(Some),
     };
-    let before = repeat(limits, head).await?.map(|found| (found.e_tag, found.last_modified));
-    let mut attempts = Attempts::new(limits);
+    let before = attempts.of_same_call().repeat(head).await?.map(|found| (found.e_tag, found.last_modified));
     let mut is_unclear = false;
     loop {
         let request = async {
@@ -220,7 +233,7 @@ async fn complete(
         };
         let Err(failure) = attempts.run(request).await else { return Ok(()) };
         if is_unclear && failure.kind == ErrorKind::NotFound {
-            let found = repeat(limits, head).await.ok().flatten().filter(|found| found.size == size);
+            let found = attempts.anew().repeat(head).await.ok().flatten().filter(|found| found.size == size);
             if found.is_some_and(|found| before != Some((found.e_tag, found.last_modified))) {
                 return Ok(());
             }

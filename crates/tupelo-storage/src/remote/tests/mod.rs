@@ -1,5 +1,6 @@
 //! Reading over HTTP from servers that behave, and from servers that do not.
 
+mod objects;
 pub(crate) mod server;
 mod stores;
 

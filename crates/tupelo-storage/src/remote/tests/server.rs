@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use twox_hash::XxHash3_64;
+
 /// A request as the server saw it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
@@ -35,6 +37,8 @@ pub(crate) enum Fault {
     Status(u16, String, String),
     /// Closes the connection without an answer.
     Close,
+    /// Does what is requested by a `PUT`, and closes the connection without an answer.
+    Lost,
     /// Never answers.
     Silence,
     /// Sends this many bytes of the body, then closes the connection.
@@ -199,9 +203,20 @@ fn answer(state: &State, mut connection: &TcpStream, seen: &Seen, body: Vec<u8>,
     }
     let path = seen.target.split('?').next().unwrap().to_owned();
     if seen.method == "PUT" {
-        let etag = format!("\"{}\"", body.len());
-        state.objects.lock().unwrap().insert(path, (Arc::new(body), etag));
-        return connection.write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").ok();
+        let mut objects = state.objects.lock().unwrap();
+        let old = objects.get(&path).map(|(_, etag)| etag.as_str());
+        let is_refused = seen.header("if-none-match").is_some_and(|_| old.is_some())
+            || seen.header("if-match").is_some_and(|wanted| old != Some(wanted));
+        if is_refused {
+            return connection.write_all(b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n").ok();
+        }
+        let etag = format!("\"{:016x}\"", XxHash3_64::oneshot(&body));
+        let head = format!("HTTP/1.1 201 Created\r\nETag: {etag}\r\nContent-Length: 0\r\n\r\n");
+        objects.insert(path, (Arc::new(body), etag));
+        if let Some(Fault::Lost) = &fault {
+            return None;
+        }
+        return connection.write_all(head.as_bytes()).ok();
     }
     let Some((bytes, etag)) = state.objects.lock().unwrap().get(&path).cloned() else {
         return connection.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").ok();

@@ -1,0 +1,56 @@
+//! Anchors and manifests of ntuples in object stores.
+
+use serde_json::{Value, json};
+use tupelo_format::checksum::xxh3;
+use tupelo_format::container::AnchorLinks;
+use tupelo_format::locator::{EnvelopeLink, Locator};
+use tupelo_format::store::{Extension, JsonAnchor, Manifest, ManifestLink, Place};
+use tupelo_format::wire::Memory;
+
+fn anchor() -> JsonAnchor {
+    let link = |location| EnvelopeLink { length: 100, locator: Locator::Object { location, bytes: 50 } };
+    let manifest = ManifestLink { object: 7, bytes: 40, digest: 5 };
+    JsonAnchor {
+        links: AnchorLinks { version: [1, 0, 2, 0], header: link(0), footer: link(6) },
+        place: Place::Attempt("a".to_owned()),
+        extension: Some(Extension { mapping: "page".to_owned(), bytes: 1000, manifest }),
+    }
+}
+
+/// The error of an anchor in which a member is another, and whose checksum is right.
+fn changed(path: &str, value: Value) -> String {
+    let text = anchor().write().expect("objects only");
+    let mut json: Value = serde_json::from_str(&text).expect("JSON");
+    json.as_object_mut().expect("an object").remove("checksum");
+    *json.pointer_mut(path).expect("a member") = value;
+    json.sort_all_objects();
+    json["checksum"] = json!(xxh3(json.to_string().as_bytes()));
+    JsonAnchor::read(json.to_string().as_bytes()).expect_err("it is damaged").to_string()
+}
+
+#[test]
+pub(super) fn what_anchors_of_stores_refuse() {
+    let error = |text: &[u8]| JsonAnchor::read(text).expect_err("it is damaged").to_string();
+    assert!(error(b"no JSON").contains("it is not an object in JSON"));
+    let text = anchor().write().expect("objects only").replace("\"lenHeader\": 100", "\"lenHeader\": 101");
+    assert!(error(text.as_bytes()).contains("checksum mismatch"));
+    for (path, value, expected) in [
+        ("/anchorVersion", json!(1), "version 1 of the anchor"),
+        ("/formatVersionPatch", json!(65536), "formatVersionPatch 65536"),
+        ("/formatVersionEpoch", json!(2), "format version with epoch 2"),
+        ("/urlTemplate", json!(7), "it has no urlTemplate"),
+        ("/urlTemplate", json!("${baseurl}/../${objid}"), "which is not a folder of the ntuple"),
+        ("/tupelo", json!([]), "its member tupelo is not an object"),
+        ("/tupelo/layoutVersion", json!(2), "version 2 of Tupelo's object layout"),
+        ("/headerOffset", json!(1_u64 << 32), "50 bytes at offset 4294967296 of object 0"),
+        ("/lenFooter", json!("100"), "its member lenFooter is missing or not a number"),
+    ] {
+        let found = changed(path, value);
+        assert!(found.starts_with("anchor: ") && found.contains(expected), "{path}: {found}");
+    }
+    let mut in_file = anchor();
+    in_file.links.header.locator = Locator::File { offset: 1, bytes: 2 };
+    assert!(in_file.write().expect_err("no object").to_string().contains("in the anchor of an object store"));
+    let none = Manifest::read(&[0; 24], &Memory::unlimited()).expect_err("no manifest");
+    assert!(none.to_string().contains("it does not begin as a manifest"), "{none}");
+}

@@ -1,0 +1,62 @@
+//! The data sets in a folder. One of the name `K` is an object `K`, which makes it visible, and a folder `K.objects/`.
+
+use std::collections::HashSet;
+
+use super::Place;
+use super::address::folder;
+use crate::error::Result;
+use crate::local::ObjectFiles;
+use crate::net::{Entry, Options};
+use crate::remote;
+
+/// What the name of a folder ends with that has the objects of a data set.
+const OBJECTS: &str = ".objects/";
+
+/// The data sets and folders in a folder, in order of their names. The size of a data set is that of its first object.
+pub(super) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
+    let (place, base) = folder(uri, "list")?;
+    let entries = match place {
+        Place::Directory(path) => {
+            let names = ObjectFiles::new(&path, base.clone())?.names()?;
+            let entry = |(name, size): (String, Option<u64>)| {
+                let end = if size.is_none() { "/" } else { "" };
+                Entry { url: format!("{base}{name}{end}"), size }
+            };
+            names.into_iter().map(entry).collect()
+        }
+        Place::Server(url) => remote::list_folder(&url, &base, options)?,
+    };
+    Ok(data_sets(entries))
+}
+
+/// The data sets and folders among objects and folders.
+fn data_sets(entries: Vec<Entry>) -> Vec<Entry> {
+    let complete: HashSet<String> =
+        entries.iter().filter_map(|entry| Some(entry.url.strip_suffix(OBJECTS)?.to_owned())).collect();
+    let is_shown = |entry: &Entry| match entry.size {
+        Some(_) => complete.contains(&entry.url),
+        None => !entry.url.ends_with(OBJECTS),
+    };
+    let mut shown: Vec<Entry> = entries.into_iter().filter(is_shown).collect();
+    shown.sort();
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_set_has_an_object_and_a_folder() {
+        let entry = |url: &str, size| Entry { url: url.to_owned(), size };
+        let entries = vec![
+            entry("b/x", Some(7)),
+            entry("b/x.objects/", None),
+            entry("b/y", Some(8)),
+            entry("b/z.objects/", None),
+            entry("b/.objects/", None),
+            entry("b/a/", None),
+        ];
+        assert_eq!(data_sets(entries), [entry("b/a/", None), entry("b/x", Some(7))]);
+    }
+}

@@ -1,0 +1,69 @@
+//! Writing an object on a condition, which makes others visible.
+//!
+//! If the answer to a request is lost, the object may be written or not, and a repetition finds it written by another. Only
+//! its content says by whom.
+
+use bytes::{Bytes, BytesMut};
+use object_store::{ObjectStore, PutMode, PutOptions, PutPayload, UpdateVersion};
+
+use crate::error::ErrorKind;
+use crate::net::{Attempts, Failure};
+use crate::remote::answer::{Part, Version};
+use crate::remote::client::store_failure;
+use crate::remote::object::Object;
+use crate::remote::source::{HEAD_BYTES, fetch};
+use crate::remote::store::StoreObject;
+
+/// Creates an object, or replaces the expected version of it.
+pub(super) async fn publish(
+    object: StoreObject,
+    mut attempts: Attempts,
+    bytes: Bytes,
+    expected: Option<Version>,
+) -> Result<(), Failure> {
+    let mode = match &expected {
+        None => PutMode::Create,
+        Some(Version { etag, generation }) => {
+            PutMode::Update(UpdateVersion { e_tag: etag.clone(), version: generation.clone() })
+        }
+    };
+    let (place, mut is_unclear) = (Object::Store(object.clone()), false);
+    loop {
+        let request = async {
+            let options = PutOptions::from(mode.clone());
+            let payload = PutPayload::from_bytes(bytes.clone());
+            object.store()?.put_opts(object.path(), payload, options).await.map(drop).map_err(store_failure)
+        };
+        let Err(failure) = attempts.run(request).await else { return Ok(()) };
+        // The total time may have ended an attempt too.
+        is_unclear |= matches!(failure.kind, ErrorKind::Timeout | ErrorKind::Unavailable);
+        if is_unclear {
+            // If there is no time left, it is worth some more to know.
+            let reading = if failure.is_transient { attempts.of_same_call() } else { attempts.anew() };
+            if is_written(&place, reading, &bytes).await {
+                return Ok(());
+            }
+        }
+        let failure = refusal(failure, expected.is_some());
+        attempts.again(failure, false).await?;
+    }
+}
+
+/// Whether the object has this content.
+async fn is_written(place: &Object, attempts: Attempts, bytes: &Bytes) -> bool {
+    let len = bytes.len() as u64;
+    let found = fetch(place, attempts, Part::Range(0..len.max(HEAD_BYTES)), None, BytesMut::new()).await;
+    found.is_ok_and(|found| found.identity.size == len && found.bytes == bytes)
+}
+
+/// The failure of a condition that is not met says so.
+fn refusal(failure: Failure, is_update: bool) -> Failure {
+    let reason = match failure.kind {
+        ErrorKind::Changed if failure.is_transient => return failure,
+        ErrorKind::Changed if is_update => "another writer has changed it",
+        ErrorKind::Changed => "it exists already",
+        ErrorKind::NotFound if is_update => "it does not exist any more",
+        _ => return failure,
+    };
+    Failure::lasting(ErrorKind::Changed, reason)
+}
