@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use super::options::check_options;
     #[pymodule_export]
-    use super::storage::{Storage, display_name, is_remote};
+    use super::storage::{Storage, display_name, is_object_uri, is_remote};
     #[pymodule_export]
     use super::writer::{FileWriter, FillContext, NtupleWriter, tighten, type_names};
     use super::*;

@@ -74,6 +74,12 @@ pub(crate) fn display_name(name: &str) -> String {
     storage::display_name(name)
 }
 
+/// Whether a name is the URI of an ntuple in an object store.
+#[pyfunction]
+pub(crate) fn is_object_uri(name: &str) -> bool {
+    storage::is_object_uri(name)
+}
+
 /// Whether a name is a URL of another scheme than `file`.
 #[pyfunction]
 pub(crate) fn is_remote(name: &str) -> bool {

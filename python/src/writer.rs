@@ -10,6 +10,8 @@ use pyo3_arrow::input::AnyRecordBatch;
 use pyo3_arrow::{PySchema, PyTable};
 use tupelo::Error;
 use tupelo::schema::Schema;
+use tupelo::storage::{display_name, is_object_uri};
+use tupelo::writer::ObjectOptions;
 
 use crate::attributes::AttributeSetWriter;
 use crate::error::{OrRaise, cancellable, lock};
@@ -25,13 +27,28 @@ pub(crate) struct FileWriter {
 
 #[pymethods]
 impl FileWriter {
-    /// Creates a file, or opens one to add ntuples.
+    /// Creates a file, or opens one to add ntuples. `mapping` is for ntuples in object stores.
     #[new]
-    #[pyo3(signature = (path, update, storage=None))]
-    fn new(py: Python<'_>, path: &str, update: bool, storage: Option<&Storage>) -> PyResult<Self> {
-        let open = || match update {
-            true => tupelo::update(path),
-            false => tupelo::FileWriter::create_at(path, &or_default(storage)),
+    #[pyo3(signature = (path, update, storage=None, mapping=None))]
+    fn new(
+        py: Python<'_>,
+        path: &str,
+        update: bool,
+        storage: Option<&Storage>,
+        mapping: Option<&str>,
+    ) -> PyResult<Self> {
+        let storage = or_default(storage);
+        let open = || match mapping {
+            _ if update => tupelo::update(path),
+            Some(mapping) if is_object_uri(path) => {
+                let options = ObjectOptions::default().with_mapping(mapping.parse()?);
+                tupelo::FileWriter::create_objects(path, &storage, options)
+            }
+            Some(_) => {
+                let what = "a mapping is for object stores, such as ntpl+s3://BUCKET/PREFIX";
+                Err(Error::invalid_argument(format!("{}: {what}", display_name(path))))
+            }
+            None => tupelo::FileWriter::create_at(path, &storage),
         };
         Ok(Self { inner: Mutex::new(Some(py.detach(open).or_raise(py)?)) })
     }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 use std::str::FromStr;
+use std::time::Duration;
 
-/// Bytes: `65536`, `64k`, `64KiB`, `1MiB`, `128MB`. `k`, `M`, `G` alone and `KiB`, `MiB`, `GiB` are powers of 1024,
-/// `kB`, `MB`, `GB` powers of 1000.
+/// Bytes: `65536`, `64k`, `64KiB`, `1MiB`, `128MB`; see [`tupelo::parse_bytes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) u64);
 
@@ -12,26 +12,7 @@ impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = text.split_at(split);
-        let wrong =
-            || format!("'{text}' is not a size; expected a number and a unit, such as 65536, 64k, 1MiB or 128MiB");
-        let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-            "" | "b" => 1,
-            "k" | "kib" => 1 << 10,
-            "m" | "mib" => 1 << 20,
-            "g" | "gib" => 1 << 30,
-            "kb" => 1_000,
-            "mb" => 1_000_000,
-            "gb" => 1_000_000_000,
-            _ => return Err(wrong()),
-        };
-        let bytes = match number.parse::<u64>() {
-            Ok(whole) => whole.checked_mul(factor),
-            Err(_) => number.parse::<f64>().ok().map(|n| n * factor as f64).filter(|n| *n < 1e18).map(|n| n as u64),
-        };
-        bytes.filter(|&bytes| bytes > 0).map(Bytes).ok_or_else(wrong)
+        tupelo::parse_bytes(text).map(Self)
     }
 }
 
@@ -47,6 +28,30 @@ impl FromStr for Checkpoint {
             "off" => Ok(Self(None)),
             size => size.parse().map(|bytes| Self(Some(bytes))).map_err(|wrong: String| wrong + ", or off"),
         }
+    }
+}
+
+/// An age: a number with `s`, `m`, `h` or `d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Age(pub(crate) Duration);
+
+impl FromStr for Age {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not an age; expected a number and s, m, h or d, such as 90m or 1d");
+        let text = text.trim();
+        let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let seconds = match unit.trim() {
+            "s" => 1,
+            "m" => 60,
+            "h" => 60 * 60,
+            "d" => 24 * 60 * 60,
+            "" if number == "0" => 1,
+            _ => return Err(wrong()),
+        };
+        let age = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
+        age.map(|seconds| Self(Duration::from_secs(seconds))).ok_or_else(wrong)
     }
 }
 
@@ -127,6 +132,16 @@ pub(crate) fn patterns(given: &[Patterns]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ages_have_units() {
+        for (text, seconds) in [("0", 0), ("90m", 5400), ("1d", 86400), ("2 h", 7200), ("7s", 7)] {
+            assert_eq!(text.parse(), Ok(Age(Duration::from_secs(seconds))), "{text}");
+        }
+        for text in ["", "d", "1", "1w", "-1d", "1.5h", "99999999999999999999d", "999999999999999999d"] {
+            assert!(text.parse::<Age>().unwrap_err().contains("is not an age"), "{text}");
+        }
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -216,6 +216,13 @@ impl Error {
         self
     }
 
+    /// The same error with a sentence at its end.
+    #[must_use]
+    pub(crate) fn with_note(mut self, note: &str) -> Self {
+        self.0.message = format!("{}; {note}", self.0.message);
+        self
+    }
+
     /// What the caller can do about it, where that is known.
     pub fn remedy(&self) -> Option<Remedy> {
         self.0.remedy

@@ -99,15 +99,15 @@
 //! | `expression` | [`Expression`]: expressions over the fields of an entry |
 //! | [`schema`] | the field tree: conversion from descriptors, to and from Arrow; projections |
 //! | `evolution` | fields as they are wanted from fields as they are stored: schema evolution and read rules |
-//! | `source` | ROOT files, metadata of ntuples, page storage |
-//! | `sink` | destinations of pages and envelopes: the trait and ROOT files |
+//! | `source` | ROOT files, object stores, metadata of ntuples, page storage |
+//! | `sink` | destinations of pages and envelopes: the traits, ROOT files, object stores |
 //! | `plan` | which pages a request reads |
 //! | `decode` | fetches sealed pages and decodes them to Arrow arrays |
 //! | `encode` | encodes Arrow arrays to sealed pages |
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |
 //! | [`dataset`] | many files: patterns, common fields, one request for all |
-//! | [`ops`] | copy, verify, inspect, layout, index |
+//! | [`ops`] | copy, verify, inspect, layout, index, cost, collection of objects |
 
 pub mod dataset;
 mod decode;
@@ -134,7 +134,7 @@ pub use tupelo_format::compression::{Algorithm, Compression};
 pub use tupelo_format::object;
 pub use tupelo_format::streamer::StreamerInfos;
 pub use tupelo_storage::{self as storage, Storage};
-pub use writer::{FileWriter, NtupleWriter, WriteOptions};
+pub use writer::{FileWriter, NtupleWriter, WriteOptions, parse_bytes};
 
 /// Names a file, `FILE`, or an object in it, `FILE:NAME`; nothing is opened yet. See [`reader::Location::parse`].
 pub fn open(location: &str) -> OpenOptions {

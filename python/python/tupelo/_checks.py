@@ -55,6 +55,8 @@ _CHAINED_URL = re.compile(r"[\w+.-]+(://[^:]*)?::[\w+.-]+(://|::)")
 """How chained URLs of fsspec start: ``simplecache::https://…``, ``zip://a.root::https://…``."""
 _URL_AS_PATH = re.compile(r"(https?|s3a?|gs|gcs|az|azure|abfss?|x?roots?):/(?!/)", re.IGNORECASE)
 """How a URL starts that was a `pathlib.Path`, which removes repeated slashes."""
+_OBJECTS_IN_DIRECTORY = "ntpl+file:"
+"""How the URI of an ntuple starts that is stored as objects in a directory."""
 
 
 def check_path(path: object) -> str:
@@ -119,6 +121,8 @@ def file_and_ntuple(path: object) -> tuple[str, str] | None:
 
 def absolute_path(path: str) -> str:
     """A path that stays valid when the working directory changes."""
+    if path.lower().startswith(_OBJECTS_IN_DIRECTORY):
+        return path[: len(_OBJECTS_IN_DIRECTORY)] + absolute_path(path[len(_OBJECTS_IN_DIRECTORY) :])
     if not path or os.path.isabs(path) or _core.is_remote(path):
         return path
     # Not normalized: after a symbolic link, `..` cannot be resolved textually.

@@ -41,12 +41,14 @@ class OpenNtuple:
 class OpenFile:
     """The state of a file being written; it outlives its `tupelo.writing.WritableFile` and has no reference to it."""
 
-    def __init__(self, path: str, update: bool, remote: "_core.Storage | None" = None) -> None:
+    def __init__(
+        self, path: str, update: bool, remote: "_core.Storage | None" = None, mapping: str | None = None
+    ) -> None:
         self.path = _core.display_name(path)
         self.is_update = update
         # Remains valid when the working directory changes.
         self.absolute_path = absolute_path(path)
-        self.core: _core.FileWriter | None = _core.FileWriter(self.absolute_path, update, remote)
+        self.core: _core.FileWriter | None = _core.FileWriter(self.absolute_path, update, remote, mapping)
         """The writer of the engine; None once the file is closed or discarded."""
         self.ntuples: dict[str, OpenNtuple] = {}
         """Ntuples being written, by path."""
@@ -189,7 +191,9 @@ def _real_path(path: str) -> str:
     return path if _core.is_remote(path) else os.path.realpath(path)
 
 
-def open_for_writing(path: str, update: bool, remote: "_core.Storage | None" = None) -> WriterHandle:
+def open_for_writing(
+    path: str, update: bool, remote: "_core.Storage | None" = None, mapping: str | None = None
+) -> WriterHandle:
     """Opens a file for writing and ends an earlier writer of this process; see `tupelo.recreate`.
 
     Raises `InvalidArgumentError` if the earlier writer cannot be discarded, and the errors of opening the file.
@@ -198,7 +202,7 @@ def open_for_writing(path: str, update: bool, remote: "_core.Storage | None" = N
     # A remote file cannot be updated; an earlier writer must not end for that.
     if (earlier := _open_files.get(real)) is not None and not (update and _core.is_remote(path)):
         earlier.opened.yield_to_new_writer(path, update)
-    hold = WriterHandle(OpenFile(path, update, remote))
+    hold = WriterHandle(OpenFile(path, update, remote, mapping))
     _open_files[real] = hold
     return hold
 

@@ -53,6 +53,9 @@ def open(
     programs. ``cache`` is a directory that keeps fetched ranges, up to 10 GiB. Both are pickled with the `File` and its
     ntuples; errors and names do not show them.
 
+    The URI of an ntuple in an object store (``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+file:///DIRECTORY/NAME"``; see
+    `recreate`) returns the `Ntuple`, with the same options.
+
     Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `NotFoundError` (a `KeyError`) with
     similar names if it has no such ntuple, `InvalidArgumentError` if the name is that of another object or if a pattern
     matches several files (use `iterate`, `concatenate`, `hist`, `scan` or `partitions`), `CorruptError` for a damaged
@@ -95,6 +98,8 @@ def open(
                     "tupelo.concatenate or tupelo.partitions"
                 )
     file = reopen(path, page_checksums, budget, metrics, remote)
+    if name is None and _core.is_object_uri(path):
+        (name,) = file
     return file if name is None else _named(file, name)
 
 

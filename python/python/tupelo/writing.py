@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from . import _arrow, _conversion, _core
-from ._checks import check_name, check_path, file_and_ntuple, storage
+from ._checks import check_name, check_path, check_text, file_and_ntuple, storage
 from ._messages import short_repr
 from ._open_files import OpenFile, OpenNtuple, WriterHandle, open_for_writing
 from ._open_files import abort as give_up
@@ -35,6 +35,7 @@ def recreate(
     checkpoint_clusters: int | None = None,
     checkpoint_seconds: float | None = _core.DEFAULT_CHECKPOINT_SECONDS,
     storage_options: Mapping[str, object] | None = None,
+    mapping: str | None = None,
 ) -> "WritableFile":
     """Creates a ROOT file; an existing one is replaced.
 
@@ -59,6 +60,12 @@ def recreate(
     HTTP servers get the file as one request when it is closed; stores get it then too, except for files of more than
     16 MiB, of which parts are sent before; XRootD servers create a temporary file immediately.
 
+    ``path`` may also be the URI of an ntuple in an object store, without a ROOT file around it:
+    ``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+gs://…"``, ``"ntpl+az://…"`` or ``"ntpl+file:///DIRECTORY/NAME"``. It takes
+    one ntuple, which appears when it is closed. ``mapping`` says which pages share an object: ``"page"``,
+    ``"cage:1MiB"`` (pages of a column up to that size), ``"page-group"`` (a column of a cluster), ``"cluster"``, or
+    ``"auto"`` (the default). A whole cluster is kept in memory while it is filled.
+
     A process can have one writer for each file. If an earlier writer was not closed, `recreate` discards it with a
     message on the standard error stream, and its next call raises an error. `update` discards an earlier writer only if
     it has written nothing or its last call failed, and otherwise raises an error; use `abort` to discard it. Both raise
@@ -76,7 +83,9 @@ def recreate(
     options = WriteOptions(
         compression, page_bytes, cluster_bytes, checkpoint_bytes, checkpoint_clusters, checkpoint_seconds
     )
-    return WritableFile(path, False, options, storage(storage_options, None))
+    if mapping is not None:
+        check_text(mapping, "mapping")
+    return WritableFile(path, False, options, storage(storage_options, None), mapping)
 
 
 def update(
@@ -153,6 +162,7 @@ class WritableFile:
         update: bool,
         options: WriteOptions,
         remote: "_core.Storage | None" = None,
+        mapping: str | None = None,
     ) -> None:
         # First, so that a file that could not be opened counts as closed.
         self._hold: WriterHandle | None = None
@@ -168,7 +178,7 @@ class WritableFile:
         self._path = _core.display_name(file_path)
         self._options = options
         options.options()  # Report invalid options before creating a file.
-        self._hold = open_for_writing(file_path, update, remote)
+        self._hold = open_for_writing(file_path, update, remote, mapping)
 
     if not TYPE_CHECKING:  # Type checkers reject other attributes anyway.
 

@@ -4,10 +4,11 @@ use std::ops::{ControlFlow, Range};
 
 use tupelo::dataset::find;
 use tupelo::ops::copy::{Copier, check_alike};
+use tupelo::ops::inspect;
 use tupelo::reader::{Location, Read};
-use tupelo::storage::display_name;
+use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
-use tupelo::{File, FileWriter};
+use tupelo::{ErrorKind, File, FileWriter};
 
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::target::{Destination, NtupleOptions, Target, summarise};
@@ -31,6 +32,9 @@ const MAX_NAME: usize = 60;
 /// the entry ranges of attributes are adjusted. OUT appears when it is complete. It cannot be one of the inputs, except
 /// with --append under another name.
 ///
+/// If IN or OUT is in an object store (ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME), and no option needs the
+/// entries, pages are copied as they are stored, without decompressing them; with other options, they are decoded.
+///
 /// With --raw, IN is any one file, which is copied byte by byte between any two locations. A copy to a local file that
 /// was interrupted is kept as OUT.part; the same command continues it if IN is the same version.
 #[derive(Debug, clap::Args)]
@@ -42,6 +46,8 @@ const MAX_NAME: usize = 60;
   tupelo copy 'run*.root' all.root
   tupelo copy events.root:Events all.root:run1/Events --append --compression lzma:7
   tupelo copy more.root all.root --append --extend
+  tupelo copy events.root ntpl+file:events --mapping cage:1MiB
+  tupelo copy ntpl+file:events again.root
   tupelo copy --raw events.root backup.root")]
 pub(crate) struct Args {
     /// The inputs, and last the output, each as FILE or FILE:NAME. FILE of an input may have wildcards; without NAME of the
@@ -67,7 +73,7 @@ pub(crate) struct Args {
 }
 
 /// The options that `--raw` has no use for.
-const DECODING: [&str; 14] = [
+const DECODING: [&str; 15] = [
     "fields",
     "exclude",
     "entries",
@@ -81,6 +87,7 @@ const DECODING: [&str; 14] = [
     "name",
     "extend",
     "new_cycle",
+    "mapping",
     "memory_budget",
 ];
 
@@ -134,7 +141,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             }
         }
         for (job, destination) in jobs.iter().zip(destination) {
-            let Some(written) = copy(job, destination, args, writer, interrupt, console)? else {
+            let written = match sealed_part(job, destination, args, &to) {
+                Some(part) => copy_sealed(job, part, args, writer, interrupt, console)?,
+                None => copy(job, destination, args, writer, interrupt, console)?,
+            };
+            let Some(written) = written else {
                 return Ok(ControlFlow::Break(()));
             };
             summaries.push((&job.name, written));
@@ -225,6 +236,39 @@ fn chosen(mut job: Job, range: &EntryRange) -> Job {
         before += count;
     }
     job
+}
+
+/// The only input of a copy that keeps the pages as they are stored.
+fn sealed_part<'j>(job: &'j Job, destination: Destination, args: &Args, to: &Location) -> Option<&'j Part> {
+    let [part] = job.parts.as_slice() else { return None };
+    let has_objects = is_object_uri(&part.location.file) || is_object_uri(&to.file);
+    let is_whole = args.fields.is_empty() && args.condition.is_empty() && args.range.is_whole();
+    (has_objects && is_whole && !args.ntuple.has_pages() && destination == Destination::New).then_some(part)
+}
+
+/// Copies an ntuple with its pages as they are stored.
+fn copy_sealed(
+    job: &Job,
+    part: &Part,
+    args: &Args,
+    file: &FileWriter,
+    interrupt: &Interrupt,
+    console: &Console,
+) -> Result<Option<WriteProgress>, Failure> {
+    let source = args.reading.open_file(&part.location, console)?;
+    let ntuple = source.ntuple(part.location.object.as_deref())?;
+    let mut progress: Progress = console.progress(&job.name, inspect::summary(&ntuple)?.sizes.stored_bytes, "B");
+    let mut report = |done| {
+        progress.set(done);
+        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let copied = file.copy_sealed(&ntuple, &job.name, &mut report);
+    copied.map_err(|error| match error.kind() {
+        ErrorKind::Unsupported => {
+            Failure::new(error).with_hint("--compression zstd:5 decodes the entries and writes them again")
+        }
+        _ => error.into(),
+    })
 }
 
 fn copy(

@@ -12,7 +12,8 @@ use crate::text::{DIM, RED};
 /// List all records of a file with their offsets and sizes
 ///
 /// Lists keys with class and name, gaps, and for ntuples the envelopes and the pages of each column in each cluster.
-/// Offsets and sizes are in bytes; the sizes add up to the size of the file.
+/// Offsets and sizes are in bytes; the sizes add up to the size of the file. Of an ntuple in an object store, the objects
+/// are listed with their offsets and sizes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   tupelo layout events.root | less")]
@@ -61,7 +62,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             "regions": layout.regions.iter().map(to_json).collect::<Vec<_>>(),
         }));
     }
-    let mut table = Table::new(&[">OFFSET", ">BYTES", "WHAT", "OF"]);
+    let has_objects = layout.regions.iter().any(|region| region.object.is_some());
+    let columns = ["OBJECT", ">OFFSET", ">BYTES", "WHAT", "OF"];
+    let mut table = Table::new(&columns[usize::from(!has_objects)..]);
     for region in &layout.regions {
         let (what, of) = describe(&region.content);
         let what = match region.content {
@@ -69,7 +72,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             Content::Gap => Cell::styled(DIM, &what),
             _ => what.into(),
         };
-        table.line([region.offset.to_string().into(), region.bytes.to_string().into(), what, of.into()]);
+        let object = has_objects.then(|| region.object.as_deref().unwrap_or_default().into());
+        let place = [region.offset.to_string().into(), region.bytes.to_string().into(), what, of.into()];
+        table.line(object.into_iter().chain(place));
     }
     let mut text = console.text();
     table.add_to(&mut text);
@@ -119,6 +124,9 @@ fn describe(content: &Content) -> (String, String) {
 
 fn to_json(region: &Region) -> Value {
     let mut value = json!({ "offset": region.offset, "bytes": region.bytes });
+    if let Some(object) = &region.object {
+        value["object"] = json!(**object);
+    }
     let more = match &region.content {
         Content::FileHeader => json!({ "what": "file header" }),
         Content::Record { class_name, name, cycle, key_bytes } => {

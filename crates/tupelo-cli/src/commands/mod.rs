@@ -1,8 +1,10 @@
 //! The subcommands.
 
 mod copy;
+mod cost;
 mod dump;
 mod explain;
+mod gc;
 mod head;
 mod index;
 mod layout;
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     Verify(verify::Args),
     Copy(copy::Args),
     Index(index::Args),
+    Gc(gc::Args),
+    Cost(cost::Args),
 }
 
 impl Command {
@@ -77,6 +81,8 @@ impl Command {
             Self::Verify(args) => verify::run(&args, console),
             Self::Copy(args) => copy::run(&args, console),
             Self::Index(args) => index::run(&args, console),
+            Self::Gc(args) => gc::run(&args, console),
+            Self::Cost(args) => cost::run(&args, console),
         }
     }
 }
@@ -328,6 +334,11 @@ struct Fields {
 }
 
 impl Fields {
+    /// Whether no fields are chosen.
+    fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.exclude.is_empty()
+    }
+
     /// Selects the fields. Columns of `--define` are always included, and may be listed. With `matched`, the ntuple is one
     /// of several.
     fn read(&self, ntuple: &Ntuple, condition: Option<&Condition>, matched: Option<&Matched>) -> Result<Read, Failure> {
@@ -382,6 +393,11 @@ struct EntryRange {
 }
 
 impl EntryRange {
+    /// Whether no range is chosen.
+    fn is_whole(&self) -> bool {
+        self.entries.is_none()
+    }
+
     /// The range in `count` entries, limited to them.
     fn of(&self, count: u64) -> Range<u64> {
         self.entries.unwrap_or_default().of(count)
@@ -424,6 +440,11 @@ impl FromStr for Definition {
 }
 
 impl Condition {
+    /// Whether there is no expression.
+    fn is_empty(&self) -> bool {
+        self.define.is_empty() && self.expression.is_none()
+    }
+
     fn has_cut(&self) -> bool {
         self.expression.is_some()
     }

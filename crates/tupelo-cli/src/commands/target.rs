@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use tupelo::reader::Location;
-use tupelo::storage::{Storage, display_name};
-use tupelo::writer::WriteProgress;
+use tupelo::storage::{ErrorKind as StorageErrorKind, Storage, display_name, is_object_uri};
+use tupelo::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, Mapping, ObjectOptions, WriteProgress};
 use tupelo::{Compression, ErrorKind, FileWriter, WriteOptions, cancellable};
 
 use super::ls::NTUPLE_CLASS;
@@ -21,15 +21,15 @@ use crate::table::{bytes, things};
 /// How to store an ntuple.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NtupleOptions {
-    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a number of ROOT such as 505
-    #[arg(long, value_name = "CODEC", default_value_t = Compression::DEFAULT)]
-    compression: Compression,
+    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a number of ROOT such as 505 [default: zstd:5]
+    #[arg(long, value_name = "CODEC")]
+    compression: Option<Compression>,
     /// Maximum page size, in bytes before compression [default: 1 MiB]
-    #[arg(long, value_name = "SIZE", default_value = DEFAULT_PAGE_TEXT, hide_default_value = true)]
-    page_bytes: Bytes,
+    #[arg(long, value_name = "SIZE")]
+    page_bytes: Option<Bytes>,
     /// Target size of clusters, in compressed bytes [default: 128 MiB]
-    #[arg(long, value_name = "SIZE", default_value = DEFAULT_CLUSTER_TEXT, hide_default_value = true)]
-    cluster_bytes: Bytes,
+    #[arg(long, value_name = "SIZE")]
+    cluster_bytes: Option<Bytes>,
     /// Stored bytes between checkpoints, after which the data are readable and durable, or off [default: 1 GiB]
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_CHECKPOINT_TEXT, hide_default_value = true)]
     checkpoint: Checkpoint,
@@ -41,8 +41,6 @@ fn is_default(checkpoint: Checkpoint) -> bool {
 }
 
 // The defaults of the engine as text for clap; a test compares them.
-const DEFAULT_PAGE_TEXT: &str = "1MiB";
-const DEFAULT_CLUSTER_TEXT: &str = "128MiB";
 const DEFAULT_CHECKPOINT_TEXT: &str = "1GiB";
 
 impl NtupleOptions {
@@ -56,11 +54,16 @@ impl NtupleOptions {
         Err(refused.with_hint("omit --checkpoint, or write a local file and copy it with --raw"))
     }
 
+    /// Whether options say how pages are made.
+    pub(crate) fn has_pages(&self) -> bool {
+        self.compression.is_some() || self.page_bytes.is_some() || self.cluster_bytes.is_some()
+    }
+
     pub(crate) fn options(&self) -> WriteOptions {
         let options = WriteOptions::default()
-            .with_compression(self.compression)
-            .with_page_bytes(self.page_bytes.0)
-            .with_cluster_bytes(self.cluster_bytes.0);
+            .with_compression(self.compression.unwrap_or(Compression::DEFAULT))
+            .with_page_bytes(self.page_bytes.map_or(DEFAULT_PAGE_BYTES, |bytes| bytes.0))
+            .with_cluster_bytes(self.cluster_bytes.map_or(DEFAULT_CLUSTER_BYTES, |bytes| bytes.0));
         match self.checkpoint.0 {
             Some(bytes) => options.with_checkpoint_bytes(bytes.0),
             None => options.with_checkpoint_bytes(0).with_checkpoint_time(Duration::ZERO),
@@ -86,6 +89,10 @@ pub(crate) struct Target {
     /// With --append, if the file has an ntuple of the name: write a newer cycle, which hides the old entries
     #[arg(long, requires = "append")]
     new_cycle: bool,
+    /// For an object store: which pages share an object: page, cage:SIZE (pages of a column up to SIZE), page-group (a
+    /// column of a cluster), cluster, or auto [default: auto]
+    #[arg(long, value_name = "MAPPING")]
+    mapping: Option<Mapping>,
 }
 
 /// How an ntuple is added to a file.
@@ -146,13 +153,35 @@ impl Target {
             // Appending does not move the data that are read.
             return Ok(tupelo::update(path)?);
         }
+        if is_object_uri(&to.file) && self.append {
+            let refused = Failure::usage(format_args!("{to}: an ntuple in an object store cannot be added to"));
+            return Err(refused.with_hint("copy it with the new entries to another URI"));
+        }
         if path.is_none() && self.append {
             let refused = Failure::usage(format_args!("{to}: a remote file cannot be added to"));
             return Err(refused.with_hint("copy it with the new entries to another file"));
         }
+        let is_object = is_object_uri(&to.file);
+        if self.mapping.is_some() && !is_object {
+            let refused = Failure::usage(format_args!("{to}: --mapping is for object stores"));
+            return Err(
+                refused.with_hint("ntpl+s3://BUCKET/PREFIX or ntpl+file:///DIRECTORY/NAME is in an object store")
+            );
+        }
         self.check(to, inputs, storage, true)?;
         match path {
             Some(path) => Ok(tupelo::create(path)?),
+            None if is_object => {
+                let options = ObjectOptions::default().with_mapping(self.mapping.unwrap_or_default());
+                let created = FileWriter::create_objects(&to.file, storage, options.with_exclusive(!self.force));
+                created.map_err(|error| match error.storage_kind() {
+                    Some(StorageErrorKind::Changed) => Failure::new(error).with_hint("--force replaces it"),
+                    _ if error.kind() == ErrorKind::Unsupported && !self.force => {
+                        Failure::new(error).with_hint("--force writes without this protection")
+                    }
+                    _ => error.into(),
+                })
+            }
             None => Ok(FileWriter::create_at(&to.file, storage)?),
         }
     }
@@ -184,6 +213,8 @@ impl Target {
             }
             Some(path) if !path.exists() => return Ok(()),
             Some(_) => {}
+            // The engine looks, with a condition that holds until the end.
+            None if is_object_uri(&to.file) => return Ok(()),
             None => match storage.open(&to.file).map_err(tupelo::Error::from) {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => return Ok(()),
@@ -229,14 +260,15 @@ pub(crate) fn summarise(name: &str, written: &WriteProgress, console: &Console) 
 
 #[cfg(test)]
 mod tests {
-    use tupelo::writer::{DEFAULT_CHECKPOINT_BYTES, DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES};
+    use tupelo::writer::DEFAULT_CHECKPOINT_BYTES;
 
     use super::*;
 
     #[test]
     fn defaults_match_the_engine() {
-        assert_eq!(DEFAULT_PAGE_TEXT.parse(), Ok(Bytes(DEFAULT_PAGE_BYTES)));
-        assert_eq!(DEFAULT_CLUSTER_TEXT.parse(), Ok(Bytes(DEFAULT_CLUSTER_BYTES)));
+        // The help has these texts.
+        assert_eq!((DEFAULT_PAGE_BYTES, DEFAULT_CLUSTER_BYTES), (1 << 20, 128 << 20));
+        assert_eq!(Compression::DEFAULT.to_string(), "zstd:5");
         assert_eq!(DEFAULT_CHECKPOINT_TEXT.parse(), Ok(Checkpoint(Some(Bytes(DEFAULT_CHECKPOINT_BYTES)))));
     }
 }

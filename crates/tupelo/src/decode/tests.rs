@@ -62,6 +62,10 @@ impl PageStore for Objects {
         &self.anchor
     }
 
+    fn envelope_range(&self, link: &EnvelopeLink) -> Result<BlobRange> {
+        self.file.envelope_range(link)
+    }
+
     fn identity(&self) -> Result<u64> {
         self.file.identity()
     }

@@ -406,9 +406,9 @@ impl ColumnWriter {
         }
     }
 
-    /// The sealed pages that are not stored yet.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = sink::PageBytes<'_>> {
-        self.pages.iter().flatten().map(SealedPage::as_stored)
+    /// The sealed pages that are not stored yet, as those of the column with this number.
+    pub(crate) fn waiting(&self, column: u32) -> impl Iterator<Item = sink::PageBytes<'_>> {
+        self.pages.iter().flatten().map(move |page| page.as_stored(column))
     }
 
     /// Notes the locators of the pages that were [waiting](ColumnWriter::waiting).

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use bytes::Bytes;
 use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
 use tupelo_format::compression::{self, Compression};
 use tupelo_format::encoding::{Encoding, MAX_PAGE_BYTES};
@@ -68,7 +69,7 @@ impl PackedPage {
         if let Some(checksum) = digest {
             bytes.extend_from_slice(&checksum.to_le_bytes());
         }
-        Ok(SealedPage { elements: self.elements, bytes, digest })
+        Ok(SealedPage { elements: self.elements, bytes: bytes.into(), digest })
     }
 }
 
@@ -77,7 +78,7 @@ impl PackedPage {
 pub(crate) struct SealedPage {
     pub(crate) elements: u32,
     /// The page and, if there is one, the checksum.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     /// The checksum.
     pub(crate) digest: Option<u64>,
 }
@@ -88,9 +89,9 @@ impl SealedPage {
         if self.digest.is_some() { CHECKSUM_BYTES } else { 0 }
     }
 
-    /// The page as a sink takes it.
-    pub(crate) fn as_stored(&self) -> sink::PageBytes<'_> {
-        sink::PageBytes { bytes: &self.bytes, checksum_bytes: self.checksum_bytes() }
+    /// The page as a sink takes it, as one of a column.
+    pub(crate) fn as_stored(&self, column: u32) -> sink::PageBytes<'_> {
+        sink::PageBytes { bytes: &self.bytes, checksum_bytes: self.checksum_bytes(), column }
     }
 
     /// The page list's record of the page.

@@ -107,7 +107,7 @@ fn clusters_begin_anew() {
             for (number, page) in packed.into_iter().rev() {
                 column.put_sealed(number, page.seal(&column.options()).unwrap());
             }
-            let waiting: Vec<_> = column.waiting().map(|page| page.bytes[..page.bytes.len() - 8].to_vec()).collect();
+            let waiting: Vec<_> = column.waiting(0).map(|page| page.bytes[..page.bytes.len() - 8].to_vec()).collect();
             assert_eq!(Some(&waiting), clusters.last());
             column.set_stored(&mut (0..).map(|location| Locator::Object { location, bytes: 0 }));
             let elements: Vec<u32> = column.take_cluster().pages.iter().map(|page| page.elements).collect();

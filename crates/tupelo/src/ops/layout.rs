@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use tupelo_format::locator::Locator;
 use super::inspect::shown_fields;
 use super::{each_ntuple, reason};
 use crate::reader::{File, Ntuple};
-use crate::source::{BlobRange, Reservation};
+use crate::source::{self, BlobRange, Reservation};
 use crate::{Error, Result};
 
 /// C++ class in the keys of records that no directory lists.
 const BLOB_CLASS: &str = "RBlob";
 /// Memory of a piece and of the region that becomes of it, in bytes.
-const PIECE_MEMORY: u64 = 2 * size_of::<Region>() as u64;
+const PIECE_MEMORY: u64 = (size_of::<Piece>() + size_of::<Region>()) as u64;
 /// Pieces are counted when there are so many.
 const MIN_COUNTED_PIECES: usize = 1024;
 /// Name of the anchor of an attribute set among envelopes.
@@ -83,7 +83,9 @@ pub enum Content {
 /// Bytes that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// From the start of the file.
+    /// The object of an object store; `None` in a file.
+    pub object: Option<Arc<str>>,
+    /// From the start of the file or object.
     pub offset: u64,
     /// How many.
     pub bytes: u64,
@@ -91,12 +93,12 @@ pub struct Region {
     pub content: Content,
 }
 
-/// The byte map of a file.
+/// The byte map of a file, or of the objects of an ntuple.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Size of the file in bytes.
+    /// Size of the file, or of all objects, in bytes.
     pub size: u64,
-    /// By offset: each byte of the file in exactly one.
+    /// By object and offset: each byte in exactly one.
     pub regions: Vec<Region>,
     /// Stored bytes that several columns share; they stand in the map once.
     pub shared_bytes: u64,
@@ -132,16 +134,18 @@ impl fmt::Display for Remark {
     }
 }
 
-/// Makes the byte map of a file. Damage ends no more than the knowledge of what is behind it: the map is made of all
+/// Makes the byte map of a file, or of the objects of an ntuple in an object store. Damage ends no more than the knowledge of what is behind it: the map is made of all
 /// that can be read, and the rest is in the remarks.
 ///
 /// # Errors
 /// Corrupt if there is no ROOT file; storage errors.
 pub fn layout(file: &File) -> Result<Layout> {
-    let header = file.source().attempt(container::read_header)?;
-    let pieces = vec![piece(0..header.begin, Content::FileHeader)];
-    let mut map = Map { file, pieces, remarks: Vec::new(), shares: Vec::new(), counted: 0 };
-    map.records();
+    let mut map = Map { file, pieces: Vec::new(), remarks: Vec::new(), shares: Vec::new(), counted: 0 };
+    if file.stored_objects().is_none() {
+        let root = file.root_file()?;
+        map.pieces.push(piece(0..root.attempt(container::read_header)?.begin, Content::FileHeader));
+        map.records(root);
+    }
     let walked = each_ntuple(file, None, &mut |found| {
         if let Err(error) = found.ntuple.and_then(|ntuple| map.ntuple(&found.name, &ntuple)) {
             map.remarks.push(Remark::of_ntuple(&found.name, reason(&error, file, &found.name)));
@@ -157,7 +161,7 @@ pub fn layout(file: &File) -> Result<Layout> {
 struct Map<'a> {
     file: &'a File,
     /// In no order; they may lie on top of each other.
-    pieces: Vec<Region>,
+    pieces: Vec<Piece>,
     remarks: Vec<Remark>,
     /// What the pieces take of the memory budget, and how many are counted.
     shares: Vec<Reservation>,
@@ -176,13 +180,19 @@ impl Names {
     }
 }
 
-fn piece(range: Range<u64>, content: Content) -> Region {
-    Region { offset: range.start, bytes: range.end.saturating_sub(range.start), content }
+/// Bytes of a file or object.
+struct Piece {
+    range: BlobRange,
+    content: Content,
+}
+
+/// A piece of a ROOT file.
+fn piece(range: Range<u64>, content: Content) -> Piece {
+    Piece { range: BlobRange::in_file(range), content }
 }
 
 impl Map<'_> {
-    fn records(&mut self) {
-        let source = self.file.source();
+    fn records(&mut self, source: &source::File) {
         let mut walk = || {
             // A step is tried again with more bytes; it moves on only when it succeeds.
             let walk = RefCell::new(source.attempt(Walk::new)?);
@@ -217,8 +227,8 @@ impl Map<'_> {
         let names = Names { ntuple: name.into(), fields: shown.collect() };
         let envelope =
             |envelope, cluster_group| Content::Envelope { ntuple: names.ntuple.clone(), envelope, cluster_group };
-        self.payload(&names.ntuple, ntuple, anchor.header.locator.in_file()?, envelope("header", None))?;
-        self.payload(&names.ntuple, ntuple, anchor.footer.locator.in_file()?, envelope("footer", None))?;
+        self.payload(&names.ntuple, ntuple, source.store().envelope_range(&anchor.header)?, envelope("header", None))?;
+        self.payload(&names.ntuple, ntuple, source.store().envelope_range(&anchor.footer)?, envelope("footer", None))?;
         for set in descriptor.attribute_sets() {
             if let Locator::File { offset, bytes } = set.anchor {
                 let ntuple = format!("{name}@{}", set.name).into();
@@ -230,7 +240,7 @@ impl Map<'_> {
         for (group, record) in descriptor.cluster_groups().iter().enumerate() {
             let (ntuple_name, cluster_group) = (names.ntuple.clone(), Some(group as u64));
             let content = Content::Envelope { ntuple: ntuple_name, envelope: "page list", cluster_group };
-            self.payload(&names.ntuple, ntuple, record.page_list.locator.in_file()?, content)?;
+            self.payload(&names.ntuple, ntuple, source.store().envelope_range(&record.page_list)?, content)?;
             if let Err(error) = self.group(&mut names, ntuple, group) {
                 self.remarks.push(Remark::of_ntuple(name, format_args!("cluster group {group}: {error}")));
             }
@@ -262,7 +272,7 @@ impl Map<'_> {
                 for (page, info) in stored.pages.iter().enumerate() {
                     let range = source.store().page_range(info)?;
                     if max_key > 0 && range.bytes() > max_key {
-                        self.payload(&names.ntuple, ntuple, (range.start, range.bytes()), content(page, 1))?;
+                        self.payload(&names.ntuple, ntuple, range, content(page, 1))?;
                         continue;
                     }
                     run = match run {
@@ -271,14 +281,14 @@ impl Map<'_> {
                         }
                         before => {
                             if let Some((first, before)) = before {
-                                self.pieces.push(piece(before.start..before.end, content(first, page - first)));
+                                self.pieces.push(Piece { range: before, content: content(first, page - first) });
                             }
                             Some((page, range))
                         }
                     };
                 }
                 if let Some((first, range)) = run {
-                    self.pieces.push(piece(range.start..range.end, content(first, stored.pages.len() - first)));
+                    self.pieces.push(Piece { range, content: content(first, stored.pages.len() - first) });
                 }
             }
         }
@@ -290,26 +300,20 @@ impl Map<'_> {
         let added = self.pieces.len() - self.counted;
         if added >= least {
             let bytes = added as u64 * PIECE_MEMORY;
-            self.shares.push(self.file.source().session().budget().reserve(bytes, "the map of the file")?);
+            self.shares.push(self.file.session().budget().reserve(bytes, "the map of the file")?);
             self.counted = self.pieces.len();
         }
         Ok(())
     }
 
     /// A payload, given by its offset and bytes, that may be spread over several keys.
-    fn payload(
-        &mut self,
-        name: &Arc<str>,
-        ntuple: &Ntuple,
-        (offset, bytes): (u64, u64),
-        content: Content,
-    ) -> Result<()> {
+    fn payload(&mut self, name: &Arc<str>, ntuple: &Ntuple, range: BlobRange, content: Content) -> Result<()> {
         let max_key = ntuple.source().store().max_blob_bytes();
-        let Some(chunks) = Chunks::split(offset, bytes, max_key)? else {
-            self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
+        let Some(chunks) = Chunks::split(range.start, range.bytes(), max_key)? else {
+            self.pieces.push(Piece { range, content });
             return Ok(());
         };
-        let source = self.file.source();
+        let source = self.file.root_file()?;
         let ranges = source.attempt(|fetched| {
             let table = fetched.get(chunks.table.start, chunks.table.end - chunks.table.start)?;
             Ok(chunks.ranges(&table, fetched.size())?)
@@ -322,39 +326,92 @@ impl Map<'_> {
     }
 
     /// Puts the pieces in order, so that each byte belongs to one of them or to none.
-    fn finish(self) -> Layout {
-        let Self { file, mut pieces, remarks, .. } = self;
-        let mut layout = Layout { size: file.size(), regions: Vec::new(), shared_bytes: 0, remarks };
-        pieces.retain(|piece| piece.bytes > 0);
-        pieces.sort_by_key(|piece| (piece.offset, Reverse(piece.bytes)));
+    fn finish(mut self) -> Layout {
+        let blobs = self.blobs();
+        let size = blobs.values().map(|(_, bytes)| bytes).fold(0, |sum, bytes| bytes.saturating_add(sum));
+        let mut layout = Layout { size, regions: Vec::new(), shared_bytes: 0, remarks: self.remarks };
+        self.pieces.retain(|piece| piece.range.bytes() > 0);
+        self.pieces.sort_by_key(|piece| (piece.range.blob, piece.range.start, Reverse(piece.range.end)));
+        let mut rest = self.pieces.as_slice();
+        for (blob, (object, bytes)) in blobs {
+            let (own, others) = rest.split_at(rest.partition_point(|piece| piece.range.blob <= blob));
+            rest = others;
+            layout.add(object.as_ref(), bytes, own);
+        }
+        layout
+    }
+
+    /// The file, or the objects of the ntuple, by their numbers: name and size in bytes. Adds the anchors and the manifest
+    /// of the ntuple, which have numbers after all others.
+    fn blobs(&mut self) -> BTreeMap<u64, (Option<Arc<str>>, u64)> {
+        let Some(objects) = self.file.stored_objects() else {
+            return BTreeMap::from([(0, (None, self.file.size()))]);
+        };
+        let manifest = objects.manifest().unwrap_or_else(|error| {
+            self.remarks.push(Remark::of_file(error));
+            None
+        });
+        let mut blobs: BTreeMap<u64, (Option<Arc<str>>, u64)> = BTreeMap::new();
+        // Without a manifest, objects end where their last piece ends.
+        for Piece { range, .. } in &self.pieces {
+            let (_, end) = blobs.entry(range.blob).or_insert_with(|| (Some(range.blob.to_string().into()), 0));
+            *end = range.end.max(*end);
+        }
+        let mut others = vec![(objects.base().to_owned(), objects.anchor_bytes(), ANCHOR)];
+        if let Some(manifest) = manifest {
+            let numbered = (0u64..).zip(&manifest.numbered);
+            blobs.extend(numbered.map(|(blob, it)| (blob, (Some(blob.to_string().into()), it.bytes))));
+            others.extend(manifest.named.into_iter().map(|(name, it)| (name, it.bytes, ANCHOR)));
+            if let Some(extension) = &objects.anchor().extension {
+                let link = extension.manifest;
+                others.push((link.object.to_string(), link.bytes, "manifest"));
+            }
+        }
+        let next = blobs.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+        for (blob, (name, bytes, envelope)) in (next..).zip(others) {
+            let content = Content::Envelope { ntuple: "".into(), envelope, cluster_group: None };
+            self.pieces.push(Piece { range: BlobRange { blob, start: 0, end: bytes }, content });
+            blobs.insert(blob, (Some(name.into()), bytes));
+        }
+        blobs
+    }
+}
+
+impl Layout {
+    /// Adds a file or object of so many bytes; its pieces are in order.
+    fn add(&mut self, object: Option<&Arc<str>>, size: u64, pieces: &[Piece]) {
+        let region = |range: Range<u64>, content: Content| Region {
+            object: object.cloned(),
+            offset: range.start,
+            bytes: range.end.saturating_sub(range.start),
+            content,
+        };
         let mut at = 0;
-        for Region { offset, bytes, content } in pieces {
-            let end = offset.saturating_add(bytes).min(layout.size);
+        for Piece { range, content } in pieces {
+            let (offset, end) = (range.start, range.end.min(size));
             if offset > at {
-                let hole = at..offset.min(layout.size);
-                layout.regions.push(piece(hole, Content::Unaccounted));
+                self.regions.push(region(at..offset.min(size), Content::Unaccounted));
             }
             let start = offset.max(at);
             if offset < at {
                 let covered = at.min(end).saturating_sub(offset);
-                match (layout.regions.last().map(|region| &region.content), &content) {
-                    (Some(Content::Pages { .. }), Content::Pages { .. }) => layout.shared_bytes += covered,
+                match (self.regions.last().map(|region| &region.content), content) {
+                    (Some(Content::Pages { .. }), Content::Pages { .. }) => self.shared_bytes += covered,
                     // ROOT writes the anchor of an attribute set as an object that no directory lists.
                     (Some(Content::Record { .. }), Content::Envelope { envelope: ANCHOR, .. }) if end <= at => {}
                     _ => {
                         let twice = format_args!("{covered} bytes at offset {offset} belong to two things");
-                        layout.remarks.push(Remark::of_file(twice));
+                        self.remarks.push(Remark::of_file(twice));
                     }
                 }
             }
             if start < end {
-                layout.regions.push(piece(start..end, content));
+                self.regions.push(region(start..end, content.clone()));
                 at = end;
             }
         }
-        if at < layout.size {
-            layout.regions.push(piece(at..layout.size, Content::Unaccounted));
+        if at < size {
+            self.regions.push(region(at..size, Content::Unaccounted));
         }
-        layout
     }
 }

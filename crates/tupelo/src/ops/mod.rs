@@ -2,17 +2,23 @@
 
 mod compared;
 pub mod copy;
+pub mod cost;
+pub mod gc;
 pub mod index;
 pub mod inspect;
 pub mod layout;
+#[cfg(test)]
+mod object_tests;
+mod objects;
 pub mod repair;
 pub mod verify;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use tupelo_format::descriptor::AttributeSet;
 
-use crate::reader::{File, Ntuple, Object};
+use crate::reader::{File, Listed, Ntuple, Object};
 use crate::{Error, Result};
 
 /// An ntuple or an attribute set, as far as it can be opened.
@@ -42,20 +48,16 @@ pub fn each_ntuple(file: &File, name: Option<&str>, visit: &mut dyn FnMut(Found)
             ntuple => with_attribute_sets(name.to_owned(), None, ntuple, visit),
         };
     }
-    let mut names: HashMap<u64, String> = HashMap::new();
-    for (listed, object) in file.listed_ntuples()? {
-        let name = listed.name();
-        let ntuple = match names.get(&object.key.seek_key) {
-            None => file.ntuple_of(object),
-            Some(other) => {
-                let error = Error::corrupt(format!("its anchor is that of ntuple '{other}'"));
-                Err(error.within(format!("ntuple '{name}'")).within(file.name()))
-            }
-        };
-        names.entry(object.key.seek_key).or_insert_with(|| name.clone());
-        with_attribute_sets(name, Some(listed), ntuple, visit)?;
-    }
-    Ok(())
+    let names: RefCell<HashMap<u64, String>> = RefCell::default();
+    let other_name = |_: &Object, seek_key: u64| {
+        let names = names.borrow();
+        names.get(&seek_key).map(|other| Error::corrupt(format!("its anchor is that of ntuple '{other}'")))
+    };
+    file.each_listed(other_name, |Listed { object, seek_key, ntuple }| {
+        let name = object.name();
+        names.borrow_mut().entry(seek_key).or_insert_with(|| name.clone());
+        with_attribute_sets(name, Some(object), ntuple, visit)
+    })
 }
 
 fn with_attribute_sets(

@@ -227,7 +227,7 @@ fn rewrite_around(
     open: impl Fn(Arc<dyn ByteSource>) -> Result<File>,
 ) -> Result<Option<Rewrite>> {
     let (size, file) = (source.size()?, open(source.clone())?);
-    let mended = file.source().attempt(|fetched| container::Layout::repair(fetched, datime()));
+    let mended = file.root_file()?.attempt(|fetched| container::Layout::repair(fetched, datime()));
     let Some((mut layout, parts)) = mended.ok().filter(|(_, parts)| !parts.is_empty()) else { return Ok(None) };
     // That a record was cut off is known from the header alone, which may be wrong.
     if let Some(cut) = layout.cut()
@@ -264,7 +264,7 @@ fn check(file: &File) -> Result<Report> {
 }
 
 fn end(file: &File) -> Result<u64> {
-    Ok(file.source().attempt(container::read_header)?.end)
+    Ok(file.root_file()?.attempt(container::read_header)?.end)
 }
 
 fn entries(file: &File) -> Result<Entries> {

@@ -10,7 +10,7 @@ use tupelo_format::locator::Locator;
 
 use super::compared::Compared;
 use super::layout::layout;
-use super::{each_ntuple, reason};
+use super::{each_ntuple, objects, reason};
 use crate::decode::{DecodeOptions, decode};
 use crate::plan::{Continuity, Segment};
 use crate::reader::{File, Ntuple};
@@ -126,13 +126,18 @@ impl Report {
 /// Not found for a name that the file does not have; corrupt if there is no way to the ntuples; storage errors.
 /// Damage of the ntuples themselves is not an error but part of the report.
 pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) -> Result<Report> {
+    check(file, name, false, progress)
+}
+
+fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMut(u64)) -> Result<Report> {
     // Pages are compared here, one by one; the decoder need not do it again, nor fetch them from a server again.
     let file = file.clone().with_page_checksums(false).with_recent_reads();
     let mut report = Report::default();
-    if name.is_none()
-        && let Some(error) = around(&file)?
-    {
-        report.add(Damage::whole("", error.to_string()), error.kind());
+    let mut add = |error: Error| report.add(Damage::whole("", error.to_string()), error.kind());
+    match file.stored_objects().filter(|_| name.is_none()) {
+        Some(stored) => objects::check(stored, is_deep, &mut add)?,
+        None if name.is_none() => around(&file)?.into_iter().for_each(add),
+        None => {}
     }
     let mut compared = Compared::of_file(file.size());
     each_ntuple(&file, name, &mut |found| {
@@ -150,12 +155,16 @@ pub fn verify(file: &File, name: Option<&str>, progress: &mut dyn FnMut(u64)) ->
 }
 
 /// As [`verify`], and the file around the ntuples: that its records follow each other without a break from the first
-/// byte to the last, and that no byte belongs to two things.
+/// byte to the last, and that no byte belongs to two things. Of an ntuple in an object store: that each object has the
+/// digest of the manifest.
 ///
 /// # Errors
 /// As [`verify`].
 pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report> {
-    let mut report = verify(file, None, progress)?;
+    let mut report = check(file, None, true, progress)?;
+    if file.stored_objects().is_some() {
+        return Ok(report);
+    }
     for remark in layout(file)?.remarks {
         // What is wrong within an ntuple was found above, with its place.
         if remark.ntuple.is_none() {
@@ -168,9 +177,10 @@ pub fn verify_deep(file: &File, progress: &mut dyn FnMut(u64)) -> Result<Report>
 /// Why a writer cannot update the file, if it is damaged or the update exceeds the memory budget. A file that was never
 /// closed is not damaged: it has no free list, which readers do not need.
 pub(super) fn around(file: &File) -> Result<Option<Error>> {
-    let header = file.source().attempt(container::read_header)?;
+    let file = file.root_file()?;
+    let header = file.attempt(container::read_header)?;
     let is_closed = header.seek_free != 0 || header.end > file.size();
-    let error = file.source().attempt_with_directories(|fetched| container::Layout::update(fetched, 0)).err();
+    let error = file.attempt_with_directories(|fetched| container::Layout::update(fetched, 0)).err();
     let is_meant = |error: &Error| is_closed && (error.is_corrupt() || error.kind() == ErrorKind::Limit);
     Ok(error.filter(is_meant))
 }

@@ -1,23 +1,22 @@
-//! ROOT files and what is in them.
+//! ROOT files and what is in them; ntuples in object stores.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tupelo_format::container::FileHeader;
 use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::{container, open};
-use tupelo_storage::ByteSource;
-use tupelo_storage::Storage;
 use tupelo_storage::local::memory::MemorySource;
 use tupelo_storage::local::{FileSource, temporaries_of};
+use tupelo_storage::{ByteSource, ObjectSource, Storage, display_name, is_object_uri};
 
 use super::{Location, Ntuple};
 use crate::source::Metrics;
-use crate::source::{self, FileStore, Metadata};
+use crate::source::{self, FileStore, Metadata, Objects, Session};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result, pool};
 
@@ -95,9 +94,15 @@ impl OpenOptions {
     /// Not found, with the temporary files that an interrupted writer may have left; storage errors of system, network
     /// and servers; corrupt if the file is not a ROOT file.
     pub fn open_file(self) -> Result<File> {
-        let source = self.storage.open(&self.location.file);
-        let source = source.map_err(|error| missing(self.location.local_path(), error))?;
-        let file = File::new(source, self.page_checksums)?.with_memory_budget(self.memory_budget);
+        let name = &self.location.file;
+        let file = if is_object_uri(name) {
+            let (namespace, base) = self.storage.object_source(name)?;
+            File::of_objects(namespace, &base, &display_name(name))?.with_page_checksums(self.page_checksums)
+        } else {
+            let source = self.storage.open(name);
+            File::new(source.map_err(|error| missing(self.location.local_path(), error))?, self.page_checksums)?
+        };
+        let file = file.with_memory_budget(self.memory_budget);
         Ok(if self.metrics { file.with_metrics() } else { file })
     }
 
@@ -182,13 +187,47 @@ impl Object {
             is_newest,
         }
     }
+
+    /// The ntuple of an object store, whose metadata cannot be read.
+    fn of_store(objects: &Objects) -> Self {
+        Self {
+            path: String::new(),
+            class_name: ANCHOR_CLASS.to_owned(),
+            title: String::new(),
+            cycle: 1,
+            is_newest: true,
+            bytes: objects.anchor_bytes(),
+        }
+    }
+
+    fn of_objects(objects: &Objects, ntuple: &Ntuple) -> Self {
+        let (path, title) = (ntuple.name().to_owned(), ntuple.description().to_owned());
+        Self { path, title, ..Self::of_store(objects) }
+    }
 }
 
-/// An open ROOT file.
+/// An open ROOT file, or an ntuple in an object store, which is as a file that holds nothing else.
 #[derive(Debug, Clone)]
 pub struct File {
-    file: source::File,
+    container: Container,
     page_checksums: bool,
+    /// The ntuple of an object store, once it is open.
+    ntuple: Arc<OnceLock<Ntuple>>,
+}
+
+#[derive(Debug, Clone)]
+enum Container {
+    Root(source::File),
+    Objects(Objects),
+}
+
+/// An ntuple that a file lists.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) object: Object,
+    /// Offset of the key in a ROOT file.
+    pub(crate) seek_key: u64,
+    pub(crate) ntuple: Result<Ntuple>,
 }
 
 impl File {
@@ -201,9 +240,32 @@ impl File {
         let open = || {
             let file = source::File::open(source)?;
             file.attempt(container::read_header)?;
-            Ok(Self { file, page_checksums })
+            Ok(Self { page_checksums, ..Self::of(Container::Root(file)) })
         };
         open().map_err(|e: Error| e.within(name))
+    }
+
+    /// The ntuple whose anchor has the key `base` in a namespace; `name` is its URI, for errors.
+    ///
+    /// # Errors
+    /// Not found; corrupt or unsupported if its anchor cannot be read; storage errors.
+    pub fn of_objects(namespace: Arc<dyn ObjectSource>, base: &str, name: &str) -> Result<Self> {
+        let objects = Objects::open(namespace, base, name);
+        let objects = objects.map_err(|e| match e.storage_kind() {
+            // It has the name of the anchor.
+            Some(_) => e,
+            None => e.within(name),
+        })?;
+        Ok(Self::of(Container::Objects(objects)))
+    }
+
+    fn of(container: Container) -> Self {
+        Self { container, page_checksums: DEFAULT_PAGE_CHECKSUMS, ntuple: Arc::default() }
+    }
+
+    /// The same file with other options, which ntuples that are open do not have.
+    fn with(self, change: impl FnOnce(Container) -> Container) -> Self {
+        Self { container: change(self.container), ntuple: Arc::default(), ..self }
     }
 
     /// A file whose bytes are in memory, called `name` in errors. They are not copied.
@@ -219,28 +281,31 @@ impl File {
 
     /// Whether to compare the checksums of pages of the ntuples that are opened from now on.
     #[must_use]
-    pub fn with_page_checksums(mut self, verify: bool) -> Self {
-        self.page_checksums = verify;
-        self
+    pub fn with_page_checksums(self, verify: bool) -> Self {
+        Self { page_checksums: verify, ..self.with(|container| container) }
     }
 
     /// The same file for an operation that reads the same pages several times.
-    pub(crate) fn with_recent_reads(mut self) -> Self {
-        self.file = self.file.with_recent_reads();
-        self
+    pub(crate) fn with_recent_reads(self) -> Self {
+        self.with(|container| match container {
+            Container::Root(file) => Container::Root(file.with_recent_reads()),
+            objects @ Container::Objects(_) => objects,
+        })
     }
 
     /// The read statistics so far, or `None` if they are not enabled with [`File::with_metrics`].
     pub fn metrics(&self) -> Option<Metrics> {
-        self.file.session().counters().read(pool::threads())
+        self.session().counters().read(pool::threads())
     }
 
     /// Collects read statistics from now on, for [`File::metrics`] and [`Ntuple::metrics`]. Requests to the server of a
     /// remote file are counted since it was opened.
     #[must_use]
-    pub fn with_metrics(mut self) -> Self {
-        self.file = self.file.with_metrics();
-        self
+    pub fn with_metrics(self) -> Self {
+        self.with(|container| match container {
+            Container::Root(file) => Container::Root(file.with_metrics()),
+            Container::Objects(objects) => Container::Objects(objects.with_metrics()),
+        })
     }
 
     /// Memory budget in bytes of the ntuples that are opened from now on, by default [`DEFAULT_MEMORY_BUDGET_BYTES`].
@@ -248,43 +313,77 @@ impl File {
     /// parts. Returned values may exceed the budget, up to [`MAX_BUDGET_EXPANSION`] times the stored bytes that they
     /// are decoded from; beyond that, reading fails.
     #[must_use]
-    pub fn with_memory_budget(mut self, bytes: u64) -> Self {
-        self.file = self.file.with_memory_budget(bytes);
-        self
+    pub fn with_memory_budget(self, bytes: u64) -> Self {
+        self.with(|container| match container {
+            Container::Root(file) => Container::Root(file.with_memory_budget(bytes)),
+            Container::Objects(objects) => Container::Objects(objects.with_memory_budget(bytes)),
+        })
     }
 
     /// The same file for one operation on all of its ntuples; see [`source::File::with_work_limit`].
-    pub(crate) fn with_work_limit(mut self) -> Self {
-        self.file = self.file.with_work_limit();
-        self
+    pub(crate) fn with_work_limit(self) -> Self {
+        self.with(|container| match container {
+            Container::Root(file) => Container::Root(file.with_work_limit()),
+            Container::Objects(objects) => Container::Objects(objects.with_work_limit()),
+        })
     }
 
-    /// A file that is open.
+    /// A ROOT file that is open.
     pub(crate) fn over(file: source::File) -> Self {
-        Self { file, page_checksums: DEFAULT_PAGE_CHECKSUMS }
+        Self::of(Container::Root(file))
     }
 
-    pub(crate) fn source(&self) -> &source::File {
-        &self.file
+    /// The ROOT file.
+    ///
+    /// # Errors
+    /// Unsupported for an ntuple in an object store.
+    pub(crate) fn root_file(&self) -> Result<&source::File> {
+        match &self.container {
+            Container::Root(file) => Ok(file),
+            Container::Objects(_) => {
+                Err(Error::unsupported("the ntuple is stored as objects, without a ROOT file around it"))
+            }
+        }
     }
 
-    /// Size of the file in bytes.
+    /// The ntuple in an object store; `None` for a ROOT file.
+    pub(crate) fn stored_objects(&self) -> Option<&Objects> {
+        match &self.container {
+            Container::Root(_) => None,
+            Container::Objects(objects) => Some(objects),
+        }
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        match &self.container {
+            Container::Root(file) => file.session(),
+            Container::Objects(objects) => objects.session(),
+        }
+    }
+
+    /// Size of the file, or of all objects of the ntuple together, in bytes.
     pub fn size(&self) -> u64 {
-        self.file.size()
+        match &self.container {
+            Container::Root(file) => file.size(),
+            Container::Objects(objects) => objects.size(),
+        }
     }
 
-    /// The file's name.
+    /// The name of the file, or the URI of the ntuple.
     pub fn name(&self) -> String {
-        self.file.source().to_string()
+        match &self.container {
+            Container::Root(file) => file.source().to_string(),
+            Container::Objects(objects) => objects.name().to_owned(),
+        }
     }
 
     /// The header of the file, and its UUID.
     ///
     /// # Errors
-    /// Corrupt where the header is damaged.
+    /// Corrupt where the header is damaged; unsupported for an ntuple in an object store.
     pub fn header(&self) -> Result<(FileHeader, [u8; 16])> {
         let read = |fetched: &_| Ok((container::read_header(fetched)?, container::read_uuid(fetched)?));
-        self.file.attempt(read).map_err(|e| e.within(self.name()))
+        self.root_file().and_then(|file| file.attempt(read)).map_err(|e| e.within(self.name()))
     }
 
     /// Everything that the directories list, all cycles, in file order.
@@ -292,15 +391,40 @@ impl File {
     /// # Errors
     /// Corrupt if a directory is damaged.
     pub fn objects(&self) -> Result<Vec<Object>> {
-        let listing = self.file.listing().map_err(|e| e.within(self.name()))?;
-        Ok(listing.objects().map(|(object, is_newest)| Object::of(object, is_newest)).collect())
+        match &self.container {
+            Container::Root(file) => {
+                let listing = file.listing().map_err(|e| e.within(self.name()))?;
+                Ok(listing.objects().map(|(object, is_newest)| Object::of(object, is_newest)).collect())
+            }
+            Container::Objects(objects) => Ok(vec![Object::of_objects(objects, &self.stored_ntuple(objects)?)]),
+        }
     }
 
-    /// The ntuples, all cycles, in file order, each with its key.
-    pub(crate) fn listed_ntuples(&self) -> Result<impl Iterator<Item = (Object, &container::Object)>> {
-        let listing = self.file.listing().map_err(|e| e.within(self.name()))?;
-        let ntuples = listing.objects().filter(|(object, _)| object.key.class_name == ANCHOR_CLASS);
-        Ok(ntuples.map(|(object, is_newest)| (Object::of(object, is_newest), object)))
+    /// Visits the ntuples, all cycles, in file order. Each is opened, unless `skip` has an error for the offset of its key.
+    pub(crate) fn each_listed(
+        &self,
+        mut skip: impl FnMut(&Object, u64) -> Option<Error>,
+        mut visit: impl FnMut(Listed) -> Result<()>,
+    ) -> Result<()> {
+        let file = match &self.container {
+            Container::Root(file) => file,
+            Container::Objects(objects) => {
+                let ntuple = self.stored_ntuple(objects);
+                let object =
+                    ntuple.as_ref().map_or_else(|_| Object::of_store(objects), |it| Object::of_objects(objects, it));
+                return visit(Listed { object, seek_key: 0, ntuple });
+            }
+        };
+        let listing = file.listing().map_err(|e| e.within(self.name()))?;
+        for (object, is_newest) in listing.objects().filter(|(object, _)| object.key.class_name == ANCHOR_CLASS) {
+            let (listed, seek_key) = (Object::of(object, is_newest), object.key.seek_key);
+            let ntuple = match skip(&listed, seek_key) {
+                None => self.ntuple_of(object),
+                Some(error) => Err(error.within(format!("ntuple '{}'", listed.name())).within(self.name())),
+            };
+            visit(Listed { object: listed, seek_key, ntuple })?;
+        }
+        Ok(())
     }
 
     /// Paths of the ntuples in the file.
@@ -308,8 +432,13 @@ impl File {
     /// # Errors
     /// Corrupt if a directory is damaged.
     pub fn ntuple_names(&self) -> Result<Vec<String>> {
-        let ntuples = self.ntuples().map_err(|e| e.within(self.name()))?;
-        Ok(ntuples.into_iter().map(|object| object.path).collect())
+        match &self.container {
+            Container::Root(file) => {
+                let ntuples = ntuples(file).map_err(|e| e.within(self.name()))?;
+                Ok(ntuples.into_iter().map(|object| object.path).collect())
+            }
+            Container::Objects(objects) => Ok(vec![self.stored_ntuple(objects)?.name().to_owned()]),
+        }
     }
 
     /// The layouts of classes that the file describes; empty where it has none.
@@ -317,7 +446,10 @@ impl File {
     /// # Errors
     /// Corrupt if the record is damaged, unsupported if it is older than ROOT 3.
     pub fn streamer_infos(&self) -> Result<StreamerInfos> {
-        self.file.attempt(container::streamer_infos).map_err(|e| e.within(self.name()))
+        match &self.container {
+            Container::Root(file) => file.attempt(container::streamer_infos).map_err(|e| e.within(self.name())),
+            Container::Objects(_) => Ok(StreamerInfos::default()),
+        }
     }
 
     /// Opens an ntuple by its path, or the only one in the file.
@@ -326,42 +458,72 @@ impl File {
     /// Not found, with near names; invalid argument if no name is given and there are several; corrupt or unsupported
     /// if its metadata cannot be read.
     pub fn ntuple(&self, name: Option<&str>) -> Result<Ntuple> {
-        let object = self.find(name).map_err(|e| e.within(self.name()))?;
-        self.ntuple_of(&object)
+        match &self.container {
+            Container::Root(file) => {
+                let object = self.find(file, name).map_err(|e| e.within(self.name()))?;
+                self.ntuple_of(&object)
+            }
+            Container::Objects(objects) => {
+                let ntuple = self.stored_ntuple(objects)?;
+                match name.filter(|name| *name != ntuple.name()) {
+                    None => Ok(ntuple),
+                    Some(other) => {
+                        let known = std::iter::once(ntuple.name());
+                        Err(Error::no_such("ntuple", other, known).within(self.name()))
+                    }
+                }
+            }
+        }
     }
 
-    /// Opens the newest cycle of an ntuple, and gives the cycle.
+    /// Opens the newest cycle of an ntuple in a ROOT file, and gives the cycle.
     pub(crate) fn newest_ntuple(&self, path: &str) -> Result<(Ntuple, u16)> {
-        let object = self.find(Some(path))?;
-        let newest = self.file.find_object(&object.path)?;
+        let file = self.root_file()?;
+        let object = self.find(file, Some(path))?;
+        let newest = file.find_object(&object.path)?;
         if newest.is_some_and(|newest| newest.key.cycle != object.key.cycle) {
             return Err(Error::invalid_argument("there is a newer cycle, and only the newest can be continued"));
         }
         Ok((self.ntuple_of(&object)?, object.key.cycle))
     }
 
+    /// Opens the ntuple of an object store.
+    fn stored_ntuple(&self, objects: &Objects) -> Result<Ntuple> {
+        if let Some(ntuple) = self.ntuple.get() {
+            return Ok(ntuple.clone());
+        }
+        let open = || {
+            let source = Metadata::open(self.session().clone(), Box::new(objects.store()), self.page_checksums)?;
+            let name = source.descriptor().name().to_owned();
+            Ntuple::new(source, &name)
+        };
+        let opened = open().map_err(|e: Error| e.within(self.name()))?;
+        Ok(self.ntuple.get_or_init(|| opened).clone())
+    }
+
     /// Opens what an object of the directories is the anchor of.
     pub(crate) fn ntuple_of(&self, object: &container::Object) -> Result<Ntuple> {
+        let file = self.root_file()?;
         if object.key.class_name != ANCHOR_CLASS {
             return Err(self.not_an_ntuple(object).within(self.name()));
         }
         let context = |e: Error| e.within(format!("ntuple '{}'", object.path)).within(self.name());
-        let anchor = self.file.attempt(|fetched| open::anchor(fetched, object)).map_err(context)?;
-        let store = Box::new(FileStore::new(self.file.clone(), anchor));
-        let session = self.file.session().clone();
+        let anchor = file.attempt(|fetched| open::anchor(fetched, object)).map_err(context)?;
+        let store = Box::new(FileStore::new(file.clone(), anchor));
+        let session = file.session().clone();
         let source = Metadata::open(session, store, self.page_checksums).map_err(context)?;
         Ntuple::new(source, &object.path).map_err(context)
     }
 
-    fn find(&self, name: Option<&str>) -> Result<container::Object> {
+    fn find(&self, file: &source::File, name: Option<&str>) -> Result<container::Object> {
         if let Some(name) = name {
-            if let Some(object) = self.file.find_object(name)? {
+            if let Some(object) = file.find_object(name)? {
                 return Ok(object);
             }
-            let known = self.ntuples()?;
+            let known = ntuples(file)?;
             return Err(Error::no_such("ntuple", name, known.iter().map(|object| object.path.as_str())));
         }
-        let mut ntuples = self.ntuples()?;
+        let mut ntuples = ntuples(file)?;
         match (ntuples.pop(), ntuples.is_empty()) {
             (Some(only), true) => Ok(only),
             (Some(last), false) => {
@@ -373,29 +535,8 @@ impl File {
                     names.join(", ")
                 )))
             }
-            (None, _) => Err(Error::not_found(format!("the file contains no ntuple{}", self.other_objects()?))),
+            (None, _) => Err(Error::not_found(format!("the file contains no ntuple{}", other_objects(file)?))),
         }
-    }
-
-    /// What there is in a file without ntuples, for a message: the classes, most frequent first.
-    fn other_objects(&self) -> Result<String> {
-        let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (object, is_newest) in self.file.listing()?.objects() {
-            if is_newest && !object.key.is_directory() {
-                classes.entry(&object.key.class_name).or_default().push(&object.path);
-            }
-        }
-        let mut classes: Vec<_> = classes.into_iter().collect();
-        // What is most like an ntuple first.
-        classes.sort_by_key(|(class, paths)| (*class != TREE_CLASS, Reverse(paths.len())));
-        let shown = classes.iter().take(MAX_SHOWN_CLASSES).map(|(class, paths)| match paths.as_slice() {
-            [path] => format!("a {} '{}'", class.escape_debug(), path.escape_debug()),
-            [first, ..] => format!("{} {} ('{}', …)", paths.len(), class.escape_debug(), first.escape_debug()),
-            [] => String::new(),
-        });
-        let shown: Vec<_> = shown.collect();
-        let more = if classes.len() > MAX_SHOWN_CLASSES { " and objects of other classes" } else { "" };
-        Ok(if shown.is_empty() { String::new() } else { format!("; it contains {}{more}", shown.join(", ")) })
     }
 
     /// The error of an object that is no ntuple: says what it is, and what ntuples there are.
@@ -418,8 +559,29 @@ impl File {
         };
         Error::unsupported(format!("{what}; {hint}"))
     }
+}
 
-    fn ntuples(&self) -> Result<Vec<container::Object>> {
-        Ok(open::newest_ntuples(self.file.listing()?.objects().map(|(object, _)| object.clone())))
+fn ntuples(file: &source::File) -> Result<Vec<container::Object>> {
+    Ok(open::newest_ntuples(file.listing()?.objects().map(|(object, _)| object.clone())))
+}
+
+/// What there is in a file without ntuples, for a message: the classes, most frequent first.
+fn other_objects(file: &source::File) -> Result<String> {
+    let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (object, is_newest) in file.listing()?.objects() {
+        if is_newest && !object.key.is_directory() {
+            classes.entry(&object.key.class_name).or_default().push(&object.path);
+        }
     }
+    let mut classes: Vec<_> = classes.into_iter().collect();
+    // What is most like an ntuple first.
+    classes.sort_by_key(|(class, paths)| (*class != TREE_CLASS, Reverse(paths.len())));
+    let shown = classes.iter().take(MAX_SHOWN_CLASSES).map(|(class, paths)| match paths.as_slice() {
+        [path] => format!("a {} '{}'", class.escape_debug(), path.escape_debug()),
+        [first, ..] => format!("{} {} ('{}', …)", paths.len(), class.escape_debug(), first.escape_debug()),
+        [] => String::new(),
+    });
+    let shown: Vec<_> = shown.collect();
+    let more = if classes.len() > MAX_SHOWN_CLASSES { " and objects of other classes" } else { "" };
+    Ok(if shown.is_empty() { String::new() } else { format!("; it contains {}{more}", shown.join(", ")) })
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use tupelo_storage::{display_name, local_path};
+use tupelo_storage::{display_name, is_object_uri, local_path};
 
 /// A file and, perhaps, the name of an object inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,9 @@ impl Location {
 
     /// Whether it is the URL of a folder: it ends with a slash, or has no path.
     pub fn is_remote_folder(&self) -> bool {
+        if is_object_uri(&self.file) {
+            return self.file.ends_with('/');
+        }
         let name = self.file.split('?').next().unwrap_or(&self.file);
         let path = name.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
         self.local_path().is_none() && (path.is_empty() || path.ends_with('/'))
@@ -98,5 +101,11 @@ mod tests {
         let named = "https://host/a.root:d/E?X-Signature=a:b.root:c";
         assert_eq!(parse(named), remote("https://host/a.root?X-Signature=a:b.root:c", Some("d/E")));
         assert_eq!(Location::parse(signed).to_string(), "https://host/a.root");
+        assert_eq!(parse("ntpl+s3://bucket/events"), remote("ntpl+s3://bucket/events", None));
+        for (uri, is_folder) in
+            [("ntpl+file:events", false), ("ntpl+file:///data/", true), ("ntpl+s3://bucket/a", false)]
+        {
+            assert_eq!(Location::parse(uri).is_remote_folder(), is_folder, "{uri}");
+        }
     }
 }

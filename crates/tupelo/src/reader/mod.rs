@@ -22,11 +22,11 @@ pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches};
 pub use explain::{ExplainedColumn, Explanation};
-pub(crate) use file::may_be_repaired;
 pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
     OpenOptions,
 };
+pub(crate) use file::{Listed, may_be_repaired};
 pub use location::Location;
 pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;

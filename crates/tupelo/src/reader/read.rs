@@ -397,7 +397,7 @@ impl Read {
     }
 
     /// The fields that are read to decide the cut, and the others, each once.
-    fn fields_in_order(&self) -> (Vec<Field>, Vec<Field>) {
+    pub(crate) fn fields_in_order(&self) -> (Vec<Field>, Vec<Field>) {
         let mut seen = HashSet::new();
         let mut new = |fields: Vec<&Field>| -> Vec<Field> {
             fields.into_iter().filter(|field| seen.insert(field.id)).cloned().collect()

@@ -12,7 +12,7 @@ use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::ByteSink;
 
 use super::paths::Paths;
-use super::{PageBytes, PageSink, Stored};
+use super::{PageBytes, PageSink, Stored, Target};
 use crate::source::File;
 use crate::{Error, Result};
 
@@ -83,11 +83,6 @@ impl FileSink {
         Self { state: Arc::new(Mutex::new(state)), name, process: std::process::id(), own: None }
     }
 
-    /// The same file for one ntuple. Its records are tracked, to be freed if it is [abandoned](Self::abandon).
-    pub(crate) fn for_ntuple(&self) -> Self {
-        Self { own: Some(Arc::default()), ..self.clone() }
-    }
-
     /// Locks the state, in the process that opened the file only. In a forked child the state may be outdated, and the
     /// thread that holds the lock may not exist.
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
@@ -107,14 +102,6 @@ impl FileSink {
         match own.last_mut() {
             Some(last) if last.end == record.start => last.end = record.end,
             _ => own.push(record),
-        }
-    }
-
-    /// Refuses a path at which a new ntuple would shadow another object, or could not be found.
-    pub(crate) fn check_free(&self, path: &str) -> Result<()> {
-        match self.lock()?.layout.conflict(path, ANCHOR_CLASS) {
-            Some(taken) => Err(Error::invalid_argument(taken + "; give the ntuple another one")),
-            None => Ok(()),
         }
     }
 
@@ -157,49 +144,6 @@ impl FileSink {
         }
         Ok(offsets)
     }
-
-    /// Adds layouts of classes to the file's streamer info.
-    pub(crate) fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
-        let mut state = self.lock()?;
-        state.sink()?;
-        state.is_changed |= state.layout.add_streamer_info(infos);
-        Ok(())
-    }
-
-    /// Closes the file and makes it visible under its name.
-    pub(crate) fn commit(&self) -> Result<()> {
-        let mut state = self.lock()?;
-        let open = state.paths.first_open().map(|path| format!("ntuple '{path}' was not finished"));
-        if let Some(why) = state.closed.clone().or(open) {
-            let kept = state.abort(&why)?;
-            let what = format!("{why}, so the file is not written{}", kept_aside(kept.as_deref()));
-            return Err(Error::invalid_argument(what));
-        }
-        state.put_tail().inspect_err(|_| state.is_reported = true)?;
-        state.closed = Some("the file is finished".to_owned());
-        state.sink.take().map_or(Ok(()), |sink| Ok(sink.commit()?))
-    }
-
-    /// Aborts the file: restores the last checkpoint, and returns where that is kept if not under the file's name.
-    pub(crate) fn abort(&self) -> Result<Option<String>> {
-        self.lock()?.abort("the file was aborted")
-    }
-
-    /// Aborts a file whose writer was dropped, and prints a warning: the caller gets no error.
-    #[expect(clippy::print_stderr, reason = "a destructor cannot return an error")]
-    pub(crate) fn forget(&self) {
-        // A forked child does not own the file.
-        let Ok(mut state) = self.lock() else { return };
-        if state.sink.is_none() {
-            return;
-        }
-        let name = &self.name;
-        match state.abort("the file's writer is gone") {
-            Ok(None) if state.is_reported => {}
-            Ok(kept) => eprintln!("tupelo: {name} was not finished{}", kept_aside(kept.as_deref())),
-            Err(error) => eprintln!("tupelo: {name} was not finished, and could not be cleaned up: {error}"),
-        }
-    }
 }
 
 impl PageSink for FileSink {
@@ -227,7 +171,7 @@ impl PageSink for FileSink {
     }
 
     fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
-        let pieces: Vec<&[u8]> = pages.iter().map(|page| page.bytes).collect();
+        let pieces: Vec<&[u8]> = pages.iter().map(|page| &page.bytes[..]).collect();
         let place = |(offset, page): (u64, &PageBytes<'_>)| Locator::File { offset, bytes: page.stored_bytes() };
         Ok(self.blobs(&pieces)?.into_iter().zip(pages).map(place).collect())
     }
@@ -315,6 +259,61 @@ impl PageSink for FileSink {
     fn reported(&self) {
         if let Ok(mut state) = self.lock() {
             state.is_reported = true;
+        }
+    }
+}
+
+impl Target for FileSink {
+    /// Refuses a path at which a new ntuple would shadow another object, or could not be found.
+    fn check_free(&self, path: &str) -> Result<()> {
+        match self.lock()?.layout.conflict(path, ANCHOR_CLASS) {
+            Some(taken) => Err(Error::invalid_argument(taken + "; give the ntuple another one")),
+            None => Ok(()),
+        }
+    }
+
+    /// The same file for one ntuple. Its records are tracked, to be freed if it is [abandoned](Self::abandon).
+    fn for_ntuple(&self) -> Arc<dyn PageSink> {
+        Arc::new(Self { own: Some(Arc::default()), ..self.clone() })
+    }
+
+    /// Adds layouts of classes to the file's streamer info.
+    fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
+        let mut state = self.lock()?;
+        state.sink()?;
+        state.is_changed |= state.layout.add_streamer_info(infos);
+        Ok(())
+    }
+
+    /// Closes the file and makes it visible under its name.
+    fn commit(&self) -> Result<()> {
+        let mut state = self.lock()?;
+        let open = state.paths.first_open().map(|path| format!("ntuple '{path}' was not finished"));
+        if let Some(why) = state.closed.clone().or(open) {
+            let kept = state.abort(&why)?;
+            let what = format!("{why}, so the file is not written{}", kept_aside(kept.as_deref()));
+            return Err(Error::invalid_argument(what));
+        }
+        state.put_tail().inspect_err(|_| state.is_reported = true)?;
+        state.closed = Some("the file is finished".to_owned());
+        state.sink.take().map_or(Ok(()), |sink| Ok(sink.commit()?))
+    }
+
+    /// Aborts the file: restores the last checkpoint, and returns where that is kept if not under the file's name.
+    fn abort(&self) -> Result<Option<String>> {
+        self.lock()?.abort("the file was aborted")
+    }
+
+    /// Aborts a file whose writer was dropped, and prints a warning: the caller gets no error.
+    fn forget(&self) -> Option<String> {
+        // A forked child does not own the file.
+        let mut state = self.lock().ok()?;
+        state.sink.as_ref()?;
+        let name = &self.name;
+        match state.abort("the file's writer is gone") {
+            Ok(None) if state.is_reported => None,
+            Ok(kept) => Some(format!("{name} was not finished{}", kept_aside(kept.as_deref()))),
+            Err(error) => Some(format!("{name} was not finished, and could not be cleaned up: {error}")),
         }
     }
 }

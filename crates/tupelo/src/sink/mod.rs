@@ -1,29 +1,42 @@
 //! The storage of an ntuple that is being written: sealed pages, envelopes and anchors, independent of the container.
 
 mod file;
+mod mapping;
 #[cfg(test)]
 mod memory;
 mod null;
+mod objects;
 mod paths;
+mod sizes;
+mod uploads;
 
 use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
 
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::envelope::PageInfo;
 use tupelo_format::locator::Locator;
+use tupelo_format::streamer::StreamerInfos;
 
 pub(crate) use self::file::{FileSink, MAX_KEY_BYTES, datime};
+pub use self::mapping::Mapping;
 #[cfg(test)]
 pub(crate) use self::memory::MemorySink;
 pub(crate) use self::null::NullSink;
+pub(crate) use self::objects::ObjectSink;
+pub use self::sizes::parse_bytes;
 use crate::Result;
 
 /// The bytes of a sealed page: compressed, and followed by its checksum if it has one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageBytes<'a> {
-    pub(crate) bytes: &'a [u8],
+    pub(crate) bytes: &'a Bytes,
     /// Bytes of the checksum among `bytes`; locators do not count them.
     pub(crate) checksum_bytes: usize,
+    /// The pages of a column have the same number.
+    pub(crate) column: u32,
 }
 
 impl PageBytes<'_> {
@@ -57,7 +70,12 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     /// Begins an ntuple; `cycle` is the cycle of an existing one that is continued.
     fn begin(&self, path: &str, title: &str, cycle: Option<u16>) -> Result<()>;
 
-    /// Stores pages and returns the locator of each.
+    /// Whether each call of [`PageSink::put_pages`] must have all pages of a cluster.
+    fn stores_whole_clusters(&self) -> bool {
+        false
+    }
+
+    /// Stores pages of one cluster, ordered by column, and returns the locator of each.
     fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>>;
 
     /// Stores a compressed envelope and returns its locator.
@@ -89,4 +107,26 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
 
     /// Notes that the caller receives the error that prevents the file from being finished; it is not reported again.
     fn reported(&self);
+}
+
+/// A file or a place in a store, shared by the writers of its ntuples. Nothing is visible before
+/// [`commit`](Target::commit), or a checkpoint of an existing file.
+pub(crate) trait Target: PageSink {
+    /// Refuses a path at which a new ntuple would shadow another object, or could not be found.
+    fn check_free(&self, path: &str) -> Result<()>;
+
+    /// The same target for one ntuple, which can be [abandoned](PageSink::abandon).
+    fn for_ntuple(&self) -> Arc<dyn PageSink>;
+
+    /// Adds layouts of classes beside the ntuples.
+    fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()>;
+
+    /// Makes everything visible under the target's name.
+    fn commit(&self) -> Result<()>;
+
+    /// Removes what is not visible; returns where the last checkpoint is kept, if not under the target's name.
+    fn abort(&self) -> Result<Option<String>>;
+
+    /// Aborts a target whose writer was dropped; returns a warning, if one is needed.
+    fn forget(&self) -> Option<String>;
 }

@@ -1,9 +1,11 @@
-//! Where an ntuple is stored: ROOT files, the metadata of ntuples in them, and the store of their pages.
+//! Where an ntuple is stored: ROOT files and object stores, the metadata of ntuples in them, and the store of their
+//! pages.
 
 mod directories;
 mod memory;
 mod metadata;
 mod metrics;
+mod objects;
 mod seal;
 mod session;
 mod store;
@@ -23,6 +25,7 @@ pub(crate) use memory::{MemoryBudget, RequestMemory, Reservation};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
+pub(crate) use objects::{Objects, clone_key, missing};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};

@@ -25,6 +25,11 @@ pub(crate) struct BlobRange {
 }
 
 impl BlobRange {
+    /// A range of a ROOT file.
+    pub(crate) fn in_file(range: Range<u64>) -> Self {
+        Self { blob: FILE, start: range.start, end: range.end }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
@@ -63,6 +68,9 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
 
     /// The layouts of classes that are stored beside the ntuple.
     fn streamer_infos(&self) -> Result<StreamerInfos>;
+
+    /// The bytes of an envelope as it is stored.
+    fn envelope_range(&self, link: &EnvelopeLink) -> Result<BlobRange>;
 
     /// The bytes of a sealed page, checksum included. The range is within its blob.
     fn page_range(&self, page: &PageInfo) -> Result<BlobRange>;
@@ -146,6 +154,11 @@ impl PageStore for FileStore {
 
     fn streamer_infos(&self) -> Result<StreamerInfos> {
         self.file.attempt(container::streamer_infos)
+    }
+
+    fn envelope_range(&self, link: &EnvelopeLink) -> Result<BlobRange> {
+        let (offset, bytes) = link.locator.in_file()?;
+        Ok(BlobRange::in_file(offset..offset.saturating_add(bytes)))
     }
 
     fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {

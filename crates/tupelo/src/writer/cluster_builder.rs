@@ -261,7 +261,9 @@ impl ClusterBuilder {
         commit: impl FnOnce(StoredCluster) -> Result<WriteProgress>,
     ) -> Result<()> {
         debug_assert_eq!(self.entries, 0, "the open cluster is flushed first");
-        let pages: Vec<_> = columns.iter().flat_map(|column| column.pages.iter().map(SealedPage::as_stored)).collect();
+        let numbered = (0u32..).zip(&columns);
+        let pages: Vec<_> =
+            numbered.flat_map(|(number, column)| column.pages.iter().map(move |page| page.as_stored(number))).collect();
         let mut locators = self.sink.put_pages(&pages)?.into_iter();
         let unpacked_bytes = columns.iter().map(SealedColumn::unpacked_bytes).sum();
         let stored_bytes = columns.iter().map(SealedColumn::stored_bytes).sum();
@@ -274,8 +276,11 @@ impl ClusterBuilder {
         Ok(())
     }
 
-    /// Keeps the memory of sealed pages within [`WRITE_BYTES`] and a piece.
+    /// Keeps the memory of sealed pages within [`WRITE_BYTES`] and a piece, unless the sink needs whole clusters.
     fn store_if_many(&mut self) -> Result<()> {
+        if self.sink.stores_whole_clusters() {
+            return Ok(());
+        }
         let waiting = |builder: &Self| -> u64 { builder.columns.iter().map(|column| column.waiting_bytes).sum() };
         // As in `is_full`: which pages are stored together must not depend on threads.
         while self.sealing_bytes > 0 && waiting(self) + self.sealing_bytes >= WRITE_BYTES {
@@ -289,7 +294,7 @@ impl ClusterBuilder {
         while self.sealing_bytes > 0 {
             self.await_sealed()?;
         }
-        let pages: Vec<_> = self.columns.iter().flat_map(ColumnWriter::waiting).collect();
+        let pages: Vec<_> = (0..).zip(&self.columns).flat_map(|(number, column)| column.waiting(number)).collect();
         let mut locators = self.sink.put_pages(&pages)?.into_iter();
         self.columns.iter_mut().for_each(|column| column.set_stored(&mut locators));
         Ok(())

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use tupelo_format::compression;
+use tupelo_format::compression::{self, Compression};
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::Descriptor;
 use tupelo_format::envelope::{
@@ -29,7 +29,7 @@ const GROUP_PAGES: usize = 1 << 20;
 /// the records of all checkpoints together never take more bytes than the data.
 const FREE_CHECKPOINT_BYTES: u64 = 64 << 10;
 /// The format version that is written, as by ROOT 6.40.
-const FORMAT_VERSION: [u16; 4] = [1, 0, 2, 0];
+pub(super) const FORMAT_VERSION: [u16; 4] = [1, 0, 2, 0];
 /// Version of the attribute schema (format specification, "Linked Attribute Sets").
 const ATTRIBUTE_SCHEMA: (u16, u16) = (1, 0);
 
@@ -148,7 +148,7 @@ impl Committer {
         if let Place::Listed(path) = &place {
             sink.begin(path, options.description(), None)?;
         }
-        let header_link = put_envelope(&*sink, &options, envelope)?;
+        let header_link = put_envelope(&*sink, options.compression, envelope)?;
         let next_elements = added.first_elements;
         let model = (model, next_elements);
         let mut committer = Self::new(sink, place, options, model, (header, header_link), footer);
@@ -334,7 +334,7 @@ impl Committer {
             min_entry: clusters.first().map_or(0, |(summary, _)| summary.first_entry),
             entry_span: clusters.iter().map(|(summary, _)| summary.entries).sum(),
             clusters: u32::try_from(clusters.len()).map_err(|_| Error::limit("more than 2^32 clusters"))?,
-            page_list: put_envelope(&*self.sink, &self.options, envelope)?,
+            page_list: put_envelope(&*self.sink, self.options.compression, envelope)?,
         });
         self.groups.push(clusters, list_bytes);
         Ok(())
@@ -503,7 +503,7 @@ impl Committer {
     /// Writes page list and footer, and returns the links to them.
     pub(super) fn put_footer(&mut self) -> Result<AnchorLinks> {
         self.commit_group()?;
-        let footer = put_envelope(&*self.sink, &self.options, self.footer.write())?;
+        let footer = put_envelope(&*self.sink, self.options.compression, self.footer.write())?;
         self.superseded.push(Stored::Envelope(footer.locator));
         Ok(AnchorLinks { version: self.format_version, header: self.header_link, footer })
     }
@@ -551,8 +551,9 @@ fn check_readable(header: &Header, checksum: u64, footer: &Footer) -> Result<()>
     schema.map(|_| ()).map_err(|error| Error::invalid_argument(error.to_string()))
 }
 
-fn put_envelope(sink: &dyn PageSink, options: &WriteOptions, envelope: Vec<u8>) -> Result<EnvelopeLink> {
-    let (length, compression) = (envelope.len() as u64, options.compression);
+/// Compresses and stores an envelope.
+pub(super) fn put_envelope(sink: &dyn PageSink, compression: Compression, envelope: Vec<u8>) -> Result<EnvelopeLink> {
+    let length = envelope.len() as u64;
     let stored = pool::run_detached(length, move || {
         let mut stored = Vec::new();
         compression::compress(compression, &envelope, &mut stored)?;

@@ -1,4 +1,4 @@
-//! Writing ntuples into ROOT files.
+//! Writing ntuples, into ROOT files and object stores.
 
 mod attributes;
 mod cluster_builder;
@@ -10,13 +10,18 @@ mod records;
 mod reopen;
 mod sealed;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod transfer;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::{ByteSink, ByteSource, FileSink as LocalSink, FileSource, Storage, display_name, local_path};
+use tupelo_storage::{
+    self as storage, ByteSink, ByteSource, FileSink as LocalSink, FileSource, Storage, display_name, is_object_uri,
+    local_path,
+};
 
 pub use self::attributes::AttributeSetWriter;
 pub use self::cluster_builder::WriteProgress;
@@ -24,11 +29,13 @@ use self::committer::{Committer, Place};
 pub use self::ntuple::{FillContext, NtupleWriter};
 pub use self::options::{
     DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, MAX_PAGE_BYTES,
-    PENDING_BYTES, WRITE_BYTES, WriteOptions,
+    ObjectOptions, PENDING_BYTES, WRITE_BYTES, WriteOptions,
 };
-use crate::reader::{File, Object};
+use self::transfer::Transfer;
+use crate::reader::{File, Ntuple, Object};
 use crate::schema::Schema;
-use crate::sink::{FileSink, PageSink};
+use crate::sink::{FileSink, ObjectSink, Target};
+pub use crate::sink::{Mapping, parse_bytes};
 use crate::{Error, Result, source};
 
 /// A ROOT file that is being written. Nothing is visible under its name before [`FileWriter::finish`] returns, or,
@@ -39,7 +46,7 @@ use crate::{Error, Result, source};
 /// `NAME.tmp-RANDOM`. After that, the writers of its ntuples return errors.
 #[derive(Debug)]
 pub struct FileWriter {
-    sink: FileSink,
+    sink: Box<dyn Target>,
     /// The file before the update.
     existing: Option<File>,
 }
@@ -64,9 +71,39 @@ impl FileWriter {
     /// # Errors
     /// Those of system, network and servers.
     pub fn create_at(name: &str, storage: &Storage) -> Result<Self> {
+        if is_object_uri(name) {
+            return Self::create_objects(name, storage, ObjectOptions::default());
+        }
         let shown = display_name(name);
         let last = shown.rsplit('/').next().filter(|last| !last.is_empty()).unwrap_or(&shown);
         Self::create_in(storage.create(name)?, last).map_err(|e| e.within(&shown))
+    }
+
+    /// Creates an ntuple in an object store: `ntpl+s3://BUCKET/PREFIX`, `ntpl+file:///DIRECTORY/NAME`, and so on. The
+    /// writer takes one ntuple, which is visible under the URI when the writer is finished; until then an existing one is.
+    /// Whole clusters are kept in memory, and are sent while the next ones are encoded.
+    ///
+    /// # Errors
+    /// Invalid argument if something that is no ntuple exists under the URI; those of system, network and servers. When
+    /// the writer is finished: changed, if another writer has created or replaced the ntuple since.
+    pub fn create_objects(uri: &str, storage: &Storage, options: ObjectOptions) -> Result<Self> {
+        let (namespace, base) = storage.object_sink(uri)?;
+        Self::create_objects_in(namespace, &base, &display_name(uri), options)
+    }
+
+    /// Creates an ntuple in any namespace. Its anchor has the key `base`; `name` is for messages.
+    ///
+    /// # Errors
+    /// As [`FileWriter::create_objects`].
+    pub fn create_objects_in(
+        namespace: Arc<dyn storage::ObjectSink>,
+        base: &str,
+        name: &str,
+        options: ObjectOptions,
+    ) -> Result<Self> {
+        let ObjectOptions { mapping, is_exclusive } = options;
+        let sink = ObjectSink::create(namespace, base, name, mapping, is_exclusive)?;
+        Ok(Self { sink: Box::new(sink), existing: None })
     }
 
     /// Opens an existing file to add ntuples, or entries to an ntuple. Its content is never overwritten; a new ntuple with
@@ -92,7 +129,7 @@ impl FileWriter {
     /// # Errors
     /// Those of the sink.
     pub fn create_in(sink: Box<dyn ByteSink>, file_name: &str) -> Result<Self> {
-        Ok(Self { sink: FileSink::create(sink, file_name)?, existing: None })
+        Ok(Self { sink: Box::new(FileSink::create(sink, file_name)?), existing: None })
     }
 
     /// Updates an existing file, given a sink that appends to it and a source of its bytes.
@@ -101,7 +138,7 @@ impl FileWriter {
     /// Those of sink and source; corrupt if it is not a complete ROOT file.
     pub fn update_in(sink: Box<dyn ByteSink>, source: Arc<dyn ByteSource>) -> Result<Self> {
         let existing = File::over(source::File::open(source)?);
-        Ok(Self { sink: FileSink::update(sink, existing.source())?, existing: Some(existing) })
+        Ok(Self { sink: Box::new(FileSink::update(sink, existing.root_file()?)?), existing: Some(existing) })
     }
 
     /// Begins an ntuple with the path `DIRECTORY/NAME`. Several ntuples may be written at the same time.
@@ -114,7 +151,7 @@ impl FileWriter {
         let begin = || {
             // An ntuple may become a new cycle of an ntuple, but it must not shadow an object of another class.
             self.sink.check_free(path)?;
-            Committer::create(Arc::new(self.sink.for_ntuple()), place, schema, options)
+            Committer::create(self.sink.for_ntuple(), place, schema, options)
         };
         let begun = begin().and_then(|(committer, builder)| NtupleWriter::new(committer, builder, None));
         begun.map_err(|e| self.context(path, e))
@@ -143,11 +180,32 @@ impl FileWriter {
             })?;
             let (ntuple, cycle) = file.newest_ntuple(path)?;
             let place = Place::Listed(ntuple.path().to_owned());
-            let (committer, builder) =
-                Committer::reopen(Arc::new(self.sink.for_ntuple()), place, &ntuple, cycle, options)?;
+            let (committer, builder) = Committer::reopen(self.sink.for_ntuple(), place, &ntuple, cycle, options)?;
             NtupleWriter::new(committer, builder, Some(ntuple))
         };
         open().map_err(|e| self.context(path, e))
+    }
+
+    /// Copies a whole ntuple with its attribute sets, pages as they are stored: they are compared with their checksums, and
+    /// neither decompressed nor decoded. `progress` receives the stored bytes that are done, and may end the copy: the
+    /// result is then `None`, and the file can only be dropped.
+    ///
+    /// # Errors
+    /// Those of reading and of writing; unsupported for an ntuple that is not fully understood.
+    pub fn copy_sealed(
+        &self,
+        ntuple: &Ntuple,
+        path: &str,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Option<WriteProgress>> {
+        let infos = ntuple.source().store().streamer_infos().map_err(|e| ntuple.context(e))?;
+        self.add_streamer_info(&infos)?;
+        let mut copy = || {
+            records::check_name(path.rsplit_once('/').map_or(path, |(_, name)| name))?;
+            self.sink.check_free(path)?;
+            Transfer::new(&*self.sink, progress).run(ntuple, path)
+        };
+        copy().map_err(|e| self.context(path, e))
     }
 
     /// Adds class layouts to the file's streamer info, so that ROOT can read objects of these classes without their
@@ -190,7 +248,10 @@ impl FileWriter {
 
 impl Drop for FileWriter {
     /// The ntuples of a file that can no longer be finished must not accept data.
+    #[expect(clippy::print_stderr, reason = "a destructor cannot return an error")]
     fn drop(&mut self) {
-        self.sink.forget();
+        if let Some(warning) = self.sink.forget() {
+            eprintln!("tupelo: {warning}");
+        }
     }
 }

@@ -9,6 +9,7 @@ pub use tupelo_format::encoding::MAX_PAGE_BYTES;
 
 use crate::encode::PageOptions;
 use crate::schema::arrow;
+use crate::sink::Mapping;
 use crate::{Error, Result};
 
 /// Compressed size at which a cluster is complete, in bytes: 128 MiB.
@@ -202,5 +203,27 @@ impl WriteOptions {
             }
         }
         Ok(())
+    }
+}
+
+/// How an ntuple is written to an object store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ObjectOptions {
+    pub(super) mapping: Mapping,
+    pub(super) is_exclusive: bool,
+}
+
+impl ObjectOptions {
+    /// Which pages share an object; [`Mapping::Auto`] by default.
+    #[must_use]
+    pub fn with_mapping(self, mapping: Mapping) -> Self {
+        Self { mapping, ..self }
+    }
+
+    /// Whether to refuse an existing ntuple instead of replacing it; no by default. Of several writers one succeeds. A
+    /// store that ignores the conditions which that needs is refused.
+    #[must_use]
+    pub fn with_exclusive(self, is_exclusive: bool) -> Self {
+        Self { is_exclusive, ..self }
     }
 }

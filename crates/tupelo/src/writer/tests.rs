@@ -122,7 +122,7 @@ fn uncompressed() -> WriteOptions {
 }
 
 /// Nested columns of so many entries. `bad` makes the last value of the last column one that its encoding cannot hold.
-fn nested(entries: std::ops::Range<i32>, bad: bool) -> RecordBatch {
+pub(crate) fn nested(entries: std::ops::Range<i32>, bad: bool) -> RecordBatch {
     let lists = entries.clone().map(|n| Some((0..n % 4).map(move |item| Some(n ^ item))));
     let lists = LargeListArray::from_iter_primitive::<Int32Type, _, _>(lists);
     let texts: LargeStringArray = entries.clone().map(|n| Some(format!("{n}"))).collect();
@@ -145,7 +145,7 @@ fn nested(entries: std::ops::Range<i32>, bad: bool) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-fn nested_schema() -> Schema {
+pub(crate) fn nested_schema() -> Schema {
     Schema::from_arrow(&tighten(&nested(0..1, false))).unwrap()
 }
 
@@ -206,7 +206,7 @@ fn clusters_end_when_they_are_full() {
 }
 
 /// Writes entries in clusters of 1000; the field `late` is added after half of them.
-fn file_with_late_field() -> MemoryFile {
+pub(crate) fn file_with_late_field() -> MemoryFile {
     let target = MemoryFile::new();
     let file = FileWriter::create_in(Box::new(StorageSink::create(&target)), "x.root").unwrap();
     let schema = nested_schema();
@@ -235,7 +235,7 @@ fn late_schema() -> Schema {
     schema
 }
 
-fn open(file: &MemoryFile) -> Ntuple {
+pub(crate) fn open(file: &MemoryFile) -> Ntuple {
     let file = File::over(source::File::open(Arc::new(file.source().unwrap())).unwrap());
     file.ntuple(Some("events")).unwrap()
 }
@@ -255,7 +255,7 @@ fn sealed(file: &MemoryFile, ntuple: &Ntuple, cluster: usize, columns: usize) ->
             encode::SealedPage {
                 elements: page.elements,
                 digest: bytes.last_chunk().copied().map(u64::from_le_bytes),
-                bytes,
+                bytes: bytes.into(),
             }
         };
         let encoding = descriptor.column(id).unwrap().encoding.unwrap();

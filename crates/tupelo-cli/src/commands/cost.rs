@@ -1,0 +1,217 @@
+//! `tupelo cost`: requests, bytes and money of an ntuple in an object store.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tupelo::ops::cost::{MappingCost, costs};
+use tupelo::storage::remote::REMOTE_HINTS;
+use tupelo::writer::Mapping;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::table::{Table, bytes, count};
+
+/// Compute what an ntuple costs in an object store, with each mapping
+///
+/// From the sizes of its pages: objects and requests to write it once and to read the selected fields of all entries --reads
+/// times, and the money for that, by a table of prices. No page is read; the ntuple may be in a file. The prices are
+/// those of the file src/commands/prices.json of this command, which has their source and date; they change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo cost events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'
+  tupelo cost events.root --mapping page --mapping cage:4MiB --reads 10")]
+pub(crate) struct Args {
+    /// The ntuple, as FILE or FILE:NAME, or the URI of one in an object store
+    #[arg(value_name = "FILE[:NAME]")]
+    input: String,
+    /// The store and its region, by the name in the table of prices
+    #[arg(long, value_name = "STORE", default_value = "s3:eu-west-3")]
+    store: String,
+    /// Table of prices in JSON, instead of the built-in one
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// A mapping of pages to objects; may be repeated [default: page, cages of 1, 4 and 16 MiB, page-group and cluster]
+    #[arg(long, value_name = "MAPPING")]
+    mapping: Vec<Mapping>,
+    /// How often the fields are read
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    reads: u64,
+    /// Pay for the traffic out of the region too
+    #[arg(long)]
+    from_outside: bool,
+    #[command(flatten)]
+    fields: super::Fields,
+    /// One JSON document instead of the table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: super::Reading,
+}
+
+/// The built-in table.
+const PRICES: &str = include_str!("prices.json");
+
+/// A table of prices, in US dollars.
+#[derive(Debug, Deserialize)]
+struct Prices {
+    date: String,
+    stores: BTreeMap<String, Price>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Price {
+    source: String,
+    put_per_1000: f64,
+    get_per_1000: f64,
+    read_per_gb: f64,
+    month_per_gb: f64,
+}
+
+/// The money for one mapping.
+struct Money {
+    write: f64,
+    reads: f64,
+    month: f64,
+}
+
+impl Price {
+    fn of(&self, cost: &MappingCost, reads: u64, from_outside: bool) -> Money {
+        let gb = |bytes: u64| bytes as f64 / 1e9;
+        let traffic = if from_outside { gb(cost.read_bytes) * self.read_per_gb } else { 0.0 };
+        let read = cost.read_requests as f64 / 1e3 * self.get_per_1000 + traffic;
+        Money {
+            write: cost.objects as f64 / 1e3 * self.put_per_1000,
+            reads: reads as f64 * read,
+            month: gb(cost.bytes) * self.month_per_gb,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let (date, price) = price(args)?;
+    let mappings = match args.mapping.as_slice() {
+        [] => ["page", "cage:1MiB", "cage:4MiB", "cage:16MiB", "page-group", "cluster"]
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .collect(),
+        chosen => chosen.to_vec(),
+    };
+    let ntuple = args.reading.open(&args.input, None, console)?;
+    let read = args.fields.read(&ntuple, None, None)?;
+    let costs = costs(&read, &mappings, REMOTE_HINTS)?;
+    let money = |cost: &MappingCost| price.of(cost, args.reads, args.from_outside);
+    if args.json {
+        let one = |cost: &MappingCost| to_json(cost, &money(cost));
+        return console.print_json(&json!({
+            "file": ntuple.file_name(),
+            "ntuple": ntuple.path(),
+            "store": args.store,
+            "prices": { "source": price.source, "date": date },
+            "reads": args.reads,
+            "mappings": costs.iter().map(one).collect::<Value>(),
+        }));
+    }
+    let columns = ["MAPPING", ">OBJECTS", ">WRITE $", ">READ REQUESTS", ">READ SIZE", ">READS $", ">MONTH $", ">SUM $"];
+    let mut table = Table::new(&columns);
+    for cost in &costs {
+        let Money { write, reads, month } = money(cost);
+        table.line([
+            cost.mapping.to_string(),
+            count(cost.objects),
+            dollars(write),
+            count(cost.read_requests),
+            bytes(cost.read_bytes),
+            dollars(reads),
+            dollars(month),
+            dollars(write + reads + month),
+        ]);
+    }
+    let mut text = console.text();
+    table.add_to(&mut text);
+    console.print(&text)?;
+    let reads = match args.reads {
+        1 => "one read".to_owned(),
+        many => format!("{} reads", count(many)),
+    };
+    console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.store, price.source));
+    Ok(())
+}
+
+/// The date of the table, and the prices of the store.
+fn price(args: &Args) -> Result<(String, Price), Failure> {
+    let (text, name) = match &args.prices {
+        Some(path) => {
+            // FS: a table of the user, not data.
+            let read = std::fs::read_to_string(path);
+            let name = path.display().to_string();
+            (read.map_err(|error| Failure::usage(format_args!("cannot read {name}: {error}")))?, name)
+        }
+        None => (PRICES.to_owned(), "the built-in table".to_owned()),
+    };
+    let prices: Prices = serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format_args!("{name} is not a table of prices: {error}")))?;
+    match prices.stores.get(&args.store) {
+        Some(price) => Ok((prices.date, price.clone())),
+        None => {
+            let known: Vec<_> = prices.stores.keys().map(String::as_str).collect();
+            let unknown = Failure::usage(format_args!("{name} has no prices of '{}'", args.store));
+            Err(unknown.with_hint(format!("it has {}", known.join(", "))))
+        }
+    }
+}
+
+/// Four significant digits: sums are often tiny.
+fn dollars(sum: f64) -> String {
+    let digits = if sum > 0.0 { (3.0 - sum.log10().floor()).clamp(2.0, 9.0) } else { 2.0 };
+    format!("{sum:.*}", digits as usize)
+}
+
+fn to_json(cost: &MappingCost, money: &Money) -> Value {
+    json!({
+        "mapping": cost.mapping.to_string(),
+        "objects": cost.objects,
+        "bytes": cost.bytes,
+        "read_requests": cost.read_requests,
+        "read_bytes": cost.read_bytes,
+        "write_dollars": money.write,
+        "reads_dollars": money.reads,
+        "month_dollars": money.month,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_table_is_valid() {
+        let prices: Prices = serde_json::from_str(PRICES).unwrap();
+        assert!(prices.stores.contains_key("s3:eu-west-3"));
+        for price in prices.stores.values() {
+            assert!(price.put_per_1000 > price.get_per_1000 && price.source.starts_with("https://"));
+        }
+    }
+
+    #[test]
+    fn money_is_requests_and_bytes() {
+        let price =
+            Price { source: String::new(), put_per_1000: 5.0, get_per_1000: 1.0, read_per_gb: 0.5, month_per_gb: 0.1 };
+        let cost = MappingCost {
+            mapping: Mapping::Page,
+            objects: 2000,
+            bytes: 3_000_000_000,
+            read_requests: 500,
+            read_bytes: 2_000_000_000,
+        };
+        let sums = |outside| {
+            let Money { write, reads, month } = price.of(&cost, 4, outside);
+            [write, reads, month].map(dollars)
+        };
+        assert_eq!(sums(false), ["10.00", "2.000", "0.3000"]);
+        assert_eq!(sums(true), ["10.00", "6.000", "0.3000"]);
+        assert_eq!([0.0, 0.000_123_4, 1234.5].map(dollars), ["0.00", "0.0001234", "1234.50"]);
+    }
+}

@@ -1,0 +1,90 @@
+//! `tupelo gc`: removes objects that no ntuple uses.
+
+use serde_json::{Value, json};
+use tupelo::ops::gc::{Collector, Orphan};
+use tupelo::storage::is_object_uri;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::parse::Age;
+use crate::table::{Table, bytes, count, things};
+
+/// Remove objects in an object store that belong to no ntuple
+///
+/// They are left by writers that were killed, and by ntuples that were replaced. Objects of the visible ntuple are never
+/// removed. Objects that are newer than --older-than may be those of a running writer, and are kept; readers that opened
+/// a replaced ntuple before can no longer read it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tupelo gc --dry-run ntpl+file:events
+  tupelo gc --older-than 1h ntpl+file:events")]
+pub(crate) struct Args {
+    /// The ntuples, which need not exist: ntpl+s3://BUCKET/PREFIX, ntpl+file:///DIRECTORY/NAME
+    #[arg(value_name = "URI", required = true)]
+    uris: Vec<String>,
+    /// List what would be removed, and remove nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Keep objects of attempts whose newest object is younger: a number with s, m, h or d [default: 1d]
+    #[arg(long, value_name = "AGE", default_value = DEFAULT_AGE_TEXT, hide_default_value = true)]
+    older_than: Age,
+    /// One JSON document instead of the table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    remote: super::Remote,
+}
+
+/// The default of the engine as text for clap; a test compares the two.
+const DEFAULT_AGE_TEXT: &str = "1d";
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let storage = args.remote.storage()?;
+    let mut documents = Vec::with_capacity(args.uris.len());
+    for uri in &args.uris {
+        if !is_object_uri(uri) {
+            let wrong = Failure::usage(format_args!("{uri} is not in an object store"));
+            return Err(wrong.with_hint("such URIs begin with ntpl+, as in ntpl+s3://BUCKET/PREFIX"));
+        }
+        let collector = Collector::new(uri, storage)?;
+        let orphans = collector.orphans(args.older_than.0)?;
+        if !args.json && !orphans.is_empty() {
+            let mut text = console.text();
+            table(&orphans).add_to(&mut text);
+            console.print(&text)?;
+        }
+        if !args.dry_run {
+            orphans.iter().try_for_each(|orphan| collector.remove(orphan))?;
+        }
+        documents.push(json!({ "uri": uri, "removed": !args.dry_run, "orphans": to_json(&orphans) }));
+        let (objects, size) = orphans.iter().fold((0, 0), |(n, size), it| (n + it.objects, size + it.bytes));
+        let done = if args.dry_run { "would be removed" } else { "removed" };
+        console.note(&format!("{uri}: {} with {} {done}", things(objects, "object"), bytes(size)));
+    }
+    if args.json { console.print_json(&json!(documents)) } else { Ok(()) }
+}
+
+fn table(orphans: &[Orphan]) -> Table {
+    let mut table = Table::new(&["ATTEMPT", ">OBJECTS", ">SIZE"]);
+    for orphan in orphans {
+        table.line([orphan.attempt.clone(), count(orphan.objects), bytes(orphan.bytes)]);
+    }
+    table
+}
+
+fn to_json(orphans: &[Orphan]) -> Value {
+    let one = |it: &Orphan| json!({ "attempt": it.attempt, "objects": it.objects, "bytes": it.bytes });
+    orphans.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tupelo::ops::gc::DEFAULT_AGE;
+
+    use super::*;
+
+    #[test]
+    fn the_default_matches_the_engine() {
+        assert_eq!(DEFAULT_AGE_TEXT.parse(), Ok(Age(DEFAULT_AGE)));
+    }
+}

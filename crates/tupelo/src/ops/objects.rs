@@ -1,0 +1,102 @@
+//! The objects of an ntuple in an object store, as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tupelo_format::checksum::xxh3;
+use tupelo_format::store::ObjectDigest;
+use tupelo_storage::{ErrorKind, ObjectRange};
+
+use crate::source::{Objects, missing};
+use crate::{Error, Result};
+
+/// Objects that are read at once, in bytes and number.
+const BATCH_BYTES: u64 = 32 << 20;
+const BATCH_OBJECTS: usize = 256;
+
+/// Compares the objects with the manifest: their sizes, where the store has listings, and, if `is_deep`, their digests.
+/// Each difference is passed to `found`.
+///
+/// # Errors
+/// Errors of the store.
+pub(super) fn check(objects: &Objects, is_deep: bool, found: &mut dyn FnMut(Error)) -> Result<()> {
+    let manifest = match objects.manifest() {
+        Ok(Some(manifest)) => manifest,
+        Ok(None) => return Ok(()),
+        Err(error) if error.storage_kind().is_some_and(|kind| kind != ErrorKind::NotFound) => return Err(error),
+        Err(error) => {
+            found(error);
+            return Ok(());
+        }
+    };
+    let folder = objects.folder();
+    let numbered = (0..).zip(manifest.numbered).map(|(number, it): (u64, _)| (number.to_string(), it));
+    let mut expected: Vec<(String, ObjectDigest)> = numbered.chain(manifest.named).collect();
+    check_sizes(objects, &folder, &mut expected, found)?;
+    if !is_deep {
+        return Ok(());
+    }
+    let mut rest = expected.as_slice();
+    while !rest.is_empty() {
+        let mut bytes = 0u64;
+        let fits = rest.iter().take(BATCH_OBJECTS).take_while(|(_, object)| {
+            bytes = bytes.saturating_add(object.bytes);
+            bytes <= BATCH_BYTES
+        });
+        let (batch, others) = rest.split_at(fits.count().max(1));
+        check_digests(objects, &folder, batch, found)?;
+        rest = others;
+    }
+    Ok(())
+}
+
+/// Removes those objects that are missing or have another size.
+fn check_sizes(
+    objects: &Objects,
+    folder: &str,
+    expected: &mut Vec<(String, ObjectDigest)>,
+    found: &mut dyn FnMut(Error),
+) -> Result<()> {
+    let listed = match objects.namespace().list(folder) {
+        // Web servers have no listings.
+        Err(error) if error.kind() == ErrorKind::NotSupported => return Ok(()),
+        listed => listed?,
+    };
+    let sizes: HashMap<&str, u64> =
+        listed.iter().filter_map(|entry| Some((entry.key.strip_prefix(folder)?, entry.bytes))).collect();
+    expected.retain(|(name, object)| match sizes.get(name.as_str()) {
+        Some(bytes) if *bytes == object.bytes => true,
+        Some(bytes) => {
+            found(Error::corrupt(format!(
+                "object {name} has {bytes} bytes, and had {} when it was written",
+                object.bytes
+            )));
+            false
+        }
+        None => {
+            found(Error::corrupt(format!("object {name} is missing")));
+            false
+        }
+    });
+    Ok(())
+}
+
+fn check_digests(
+    objects: &Objects,
+    folder: &str,
+    batch: &[(String, ObjectDigest)],
+    found: &mut dyn FnMut(Error),
+) -> Result<()> {
+    let range = |(name, object): &(String, ObjectDigest)| ObjectRange {
+        key: Arc::from(format!("{folder}{name}")),
+        range: 0..object.bytes,
+    };
+    let ranges: Vec<ObjectRange> = batch.iter().map(range).collect();
+    let read = objects.namespace().get_ranges(&ranges).map_err(missing)?;
+    for ((name, object), bytes) in batch.iter().zip(read) {
+        if xxh3(&bytes) != object.digest {
+            found(Error::corrupt(format!("object {name} is not the one that was written")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! Ntuples that are stored as objects.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use tupelo_format::checksum::{CHECKSUM_BYTES, xxh3};
+use tupelo_format::container::AnchorLinks;
+use tupelo_format::descriptor::AttributeSet;
+use tupelo_format::envelope::{EnvelopeType, PageInfo};
+use tupelo_format::locator::{EnvelopeLink, Locator};
+use tupelo_format::open;
+use tupelo_format::store::{JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ManifestLink, Place};
+use tupelo_format::streamer::StreamerInfos;
+use tupelo_storage::adapter::MeteredObjects;
+use tupelo_storage::{Hints, ObjectRange, ObjectSource};
+
+use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, Session};
+use crate::error::Remedy;
+use crate::{Error, Result};
+
+/// The folder of attribute sets among the objects of an ntuple, as in ROOT.
+const CLONES: &str = "_clone/";
+/// The size that is assumed where the anchor does not say it, which limits what is believed of page lists: 1 TiB.
+const UNKNOWN_BYTES: u64 = 1 << 40;
+
+/// An ntuple in a store.
+#[derive(Debug, Clone)]
+pub(crate) struct Objects {
+    namespace: Arc<dyn ObjectSource>,
+    /// The URI of the ntuple.
+    name: String,
+    /// The key of the anchor.
+    base: Arc<str>,
+    /// The anchor as it is stored.
+    json: Bytes,
+    anchor: Arc<JsonAnchor>,
+    /// Header and footer, once they are read.
+    envelopes: Arc<OnceLock<[Bytes; 2]>>,
+    session: Session,
+}
+
+impl Objects {
+    /// Opens the ntuple whose anchor has the key `base`.
+    pub(crate) fn open(namespace: Arc<dyn ObjectSource>, base: &str, name: &str) -> Result<Self> {
+        let (json, _) = namespace.get(base, MAX_ANCHOR_BYTES)?;
+        let anchor = Arc::new(JsonAnchor::read(&json)?);
+        let (name, base) = (name.to_owned(), base.into());
+        Ok(Self { namespace, name, base, json, anchor, envelopes: Arc::default(), session: Session::default() })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(crate) fn namespace(&self) -> &Arc<dyn ObjectSource> {
+        &self.namespace
+    }
+
+    pub(crate) fn anchor(&self) -> &JsonAnchor {
+        &self.anchor
+    }
+
+    /// The key of the anchor.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Bytes of the anchor.
+    pub(crate) fn anchor_bytes(&self) -> u64 {
+        self.json.len() as u64
+    }
+
+    /// Bytes of all objects, as the anchor says.
+    pub(crate) fn size(&self) -> u64 {
+        self.anchor.extension.as_ref().map_or(UNKNOWN_BYTES, |extension| extension.bytes)
+    }
+
+    /// The folder of the objects.
+    pub(crate) fn folder(&self) -> String {
+        self.anchor.place.folder(&self.base)
+    }
+
+    pub(crate) fn with_memory_budget(self, bytes: u64) -> Self {
+        Self { session: self.session.with_memory_budget(bytes), ..self }
+    }
+
+    pub(crate) fn with_work_limit(self) -> Self {
+        let session = self.session.clone().with_work_limit(self.size());
+        Self { session, ..self }
+    }
+
+    /// Enables read statistics.
+    pub(crate) fn with_metrics(self) -> Self {
+        let (counters, meter) = Counters::metered();
+        let session = self.session.with_counters(counters);
+        Self { namespace: Arc::new(MeteredObjects::new(self.namespace, &meter)), session, ..self }
+    }
+
+    /// Reads the manifest; `None` for an ntuple that has none.
+    pub(crate) fn manifest(&self) -> Result<Option<Manifest>> {
+        let Some(extension) = &self.anchor.extension else { return Ok(None) };
+        let ManifestLink { object, bytes, digest } = extension.manifest;
+        let read = || {
+            let left = self.session.budget().left();
+            if bytes > left {
+                let refused = Error::limit(format!("{bytes} bytes where {left} bytes of memory are left"));
+                return Err(refused.with_remedy(Remedy::MemoryBudget));
+            }
+            let (stored, _) = self.namespace.get(&format!("{}{object}", self.folder()), bytes).map_err(missing)?;
+            if (stored.len() as u64, xxh3(&stored)) != (bytes, digest) {
+                return Err(Error::corrupt("it is not the one that the anchor names"));
+            }
+            self.session.parse(|memory| Manifest::read(&stored, memory)).map(|(manifest, _)| manifest)
+        };
+        read().map(Some).map_err(|error| error.within("manifest"))
+    }
+
+    /// The store of the ntuple.
+    pub(crate) fn store(&self) -> ObjectStore {
+        let (folder, links) = (self.folder().into(), self.anchor.links);
+        ObjectStore { objects: self.clone(), folder, links }
+    }
+}
+
+/// The key of the anchor of an attribute set, in the folder of the objects.
+pub(crate) fn clone_key(name: &str) -> Result<String> {
+    let is_part = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\']);
+    match is_part && !name.contains(char::is_control) {
+        true => Ok(format!("{CLONES}{name}")),
+        false => Err(Error::corrupt(format!("attribute sets cannot have the name '{}'", name.escape_debug()))),
+    }
+}
+
+/// An object that an anchor or a page list names must exist.
+#[cold]
+pub(crate) fn missing(error: tupelo_storage::Error) -> Error {
+    match error.is_not_found() {
+        true => Error::corrupt(format!("an object of the ntuple is missing: {error}")).caused_by(error),
+        false => error.into(),
+    }
+}
+
+/// The objects of one ntuple, or of one of its attribute sets.
+#[derive(Debug)]
+pub(crate) struct ObjectStore {
+    objects: Objects,
+    folder: Arc<str>,
+    links: AnchorLinks,
+}
+
+impl ObjectStore {
+    fn key(&self, blob: u64) -> Arc<str> {
+        format!("{}{blob}", self.folder).into()
+    }
+
+    fn get_envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {
+        let (mut ranges, mut bytes) = (Vec::with_capacity(envelopes.len()), 0u64);
+        for (kind, link) in envelopes {
+            open::check_envelope_size(*kind, link)?;
+            let range = self.envelope_range(link).map_err(|e| e.within(kind.name()))?;
+            bytes = bytes.saturating_add(range.bytes());
+            ranges.push(ObjectRange { key: self.key(range.blob), range: range.start..range.end });
+        }
+        let left = self.objects.session.budget().left();
+        if bytes > left {
+            let what = format!("metadata of {bytes} stored bytes where {left} bytes of memory are left");
+            return Err(Error::limit(what).with_remedy(Remedy::MemoryBudget));
+        }
+        self.objects.namespace.get_ranges(&ranges).map_err(missing)
+    }
+}
+
+/// The number of the object, and the offset in it, to which a locator leads.
+fn object(locator: &Locator) -> Result<(u64, u64)> {
+    match *locator {
+        Locator::Object { location, .. } => Ok((location, 0)),
+        Locator::ObjectRange { object, offset, .. } => Ok((object.into(), offset.into())),
+        other => Err(Error::unsupported(format!("{other} in an object store"))),
+    }
+}
+
+impl PageStore for ObjectStore {
+    fn name(&self) -> String {
+        self.objects.name.clone()
+    }
+
+    fn size(&self) -> u64 {
+        self.objects.size()
+    }
+
+    fn hints(&self) -> Hints {
+        self.objects.namespace.hints()
+    }
+
+    fn max_blob_bytes(&self) -> u64 {
+        0
+    }
+
+    fn anchor(&self) -> &AnchorLinks {
+        &self.links
+    }
+
+    /// Of the anchor, which has the name of the attempt.
+    fn identity(&self) -> Result<u64> {
+        Ok(xxh3(&self.objects.json))
+    }
+
+    fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {
+        let is_head = matches!(envelopes, [(EnvelopeType::Header, _), (EnvelopeType::Footer, _)]);
+        if let Some(known) = self.objects.envelopes.get().filter(|_| is_head) {
+            return Ok(known.to_vec());
+        }
+        let read = self.get_envelopes(envelopes)?;
+        if let (true, Ok(head)) = (is_head, <[Bytes; 2]>::try_from(read.clone())) {
+            self.objects.envelopes.get_or_init(|| head);
+        }
+        Ok(read)
+    }
+
+    fn attribute_set(&self, set: &AttributeSet) -> Result<Box<dyn PageStore>> {
+        let base = format!("{}{}", self.folder, clone_key(&set.name)?);
+        let (json, _) = self.objects.namespace.get(&base, MAX_ANCHOR_BYTES).map_err(missing)?;
+        let anchor = JsonAnchor::read(&json)?;
+        // The objects of a set that Tupelo wrote are among those of the ntuple.
+        let folder = match self.objects.anchor.place == anchor.place && anchor.place != Place::Below {
+            true => Arc::clone(&self.folder),
+            false => anchor.place.folder(&base).into(),
+        };
+        let objects = Objects { json, envelopes: Arc::default(), ..self.objects.clone() };
+        Ok(Box::new(Self { objects, folder, links: anchor.links }))
+    }
+
+    /// There is no file around the ntuple; its footer describes the classes.
+    fn streamer_infos(&self) -> Result<StreamerInfos> {
+        Ok(StreamerInfos::default())
+    }
+
+    fn envelope_range(&self, link: &EnvelopeLink) -> Result<BlobRange> {
+        let (blob, start) = object(&link.locator)?;
+        Ok(BlobRange { blob, start, end: start.saturating_add(link.locator.stored_bytes()) })
+    }
+
+    fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {
+        let (blob, start) = object(&page.locator)?;
+        let bytes = page.locator.stored_bytes();
+        if bytes > MAX_PAGE_BYTES {
+            return Err(Error::limit(format!("a page of {bytes} stored bytes, at most {MAX_PAGE_BYTES} are read")));
+        }
+        let checksum = if page.has_checksum { CHECKSUM_BYTES as u64 } else { 0 };
+        // No overflow: the offset has 32 bits.
+        Ok(BlobRange { blob, start, end: start + bytes + checksum })
+    }
+
+    fn is_read_in_place(&self, _: &BlobRange) -> bool {
+        self.objects.namespace.reads_in_place()
+    }
+
+    fn fetch(&self, ranges: &[BlobRange]) -> Result<Vec<Bytes>> {
+        let mut last = None;
+        let mut key = |blob: u64| match &last {
+            Some((known, key)) if *known == blob => Arc::clone(key),
+            _ => {
+                let key = self.key(blob);
+                last = Some((blob, Arc::clone(&key)));
+                key
+            }
+        };
+        let ranges = ranges.iter().map(|it| ObjectRange { key: key(it.blob), range: it.start..it.end });
+        self.objects.namespace.get_ranges(&ranges.collect::<Vec<_>>()).map_err(missing)
+    }
+
+    fn read_into(&self, blob: u64, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+        self.objects.namespace.get_into(&self.key(blob), start, pieces).map_err(missing)
+    }
+}

@@ -1,0 +1,184 @@
+//! Copies whole ntuples with their pages as they are stored: between files and object stores, and from one mapping to
+//! another. Pages are compared with their checksums, and neither decompressed nor decoded.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use tupelo_format::checksum::CHECKSUM_BYTES;
+use tupelo_format::compression::Compression;
+use tupelo_format::container::AnchorLinks;
+use tupelo_format::descriptor::ColumnId;
+use tupelo_format::envelope::{ColumnPages, EnvelopeType, PageInfo};
+use tupelo_format::locator::{EnvelopeLink, Locator};
+
+use super::committer::{FORMAT_VERSION, put_envelope};
+use super::groups::{self, Listed};
+use super::{WRITE_BYTES, WriteProgress};
+use crate::error::Remedy;
+use crate::reader::Ntuple;
+use crate::sink::{PageBytes, PageSink};
+use crate::source::{BlobRange, Metadata, checked};
+use crate::{Error, Result, pool};
+
+/// Pages of an ntuple may share their bytes within a cluster. More bytes than this multiple of what is stored are not
+/// written.
+const MAX_GROWTH: u64 = 2;
+
+/// Copies one ntuple to a sink.
+pub(super) struct Transfer<'a> {
+    sink: &'a dyn PageSink,
+    progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    done: WriteProgress,
+    max_bytes: u64,
+}
+
+/// A page, and where it is stored now.
+struct Page {
+    column: u32,
+    info: PageInfo,
+    range: BlobRange,
+}
+
+impl<'a> Transfer<'a> {
+    pub(super) fn new(sink: &'a dyn PageSink, progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
+        Self { sink, progress, done: WriteProgress::default(), max_bytes: 0 }
+    }
+
+    /// Copies an ntuple with its attribute sets under another path; `None` if the caller ended the copy.
+    pub(super) fn run(mut self, ntuple: &Ntuple, path: &str) -> Result<Option<WriteProgress>> {
+        if let Some(warning) = ntuple.warnings().first() {
+            return Err(Error::unsupported(format!(
+                "pages cannot be copied from an ntuple that is not fully understood: {warning}"
+            )));
+        }
+        let source = ntuple.source();
+        self.max_bytes = source.store().size().saturating_mul(MAX_GROWTH);
+        self.sink.begin(path, ntuple.description(), None)?;
+        let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+        let Some(links) = self.envelopes(source, name)? else { return Ok(None) };
+        self.sink.publish(path, ntuple.description(), &links)?;
+        self.sink.end(path);
+        self.done.entries = ntuple.entries();
+        self.done.clusters = ntuple.clusters();
+        Ok(Some(self.done))
+    }
+
+    /// Copies an ntuple or an attribute set.
+    fn envelopes(&mut self, source: &Metadata, name: &str) -> Result<Option<AnchorLinks>> {
+        let descriptor = source.descriptor();
+        let (mut header, mut footer) = source.envelopes()?;
+        let anchor = source.store().anchor();
+        let (mut header_link, mut header_checksum) = (anchor.header, descriptor.header_checksum());
+        if header.name == name {
+            let stored = source.store().envelopes(&[(EnvelopeType::Header, anchor.header)])?;
+            let stored = stored.first().map(|bytes| &bytes[..]).unwrap_or_default();
+            header_link.locator = self.sink.put_envelope(stored)?;
+        } else {
+            name.clone_into(&mut header.name);
+            let (envelope, checksum) = header.write();
+            (header_link, header_checksum) = (self.put(envelope)?, checksum);
+        }
+        footer.header_checksum = header_checksum;
+        for (group, record) in footer.cluster_groups.iter_mut().enumerate() {
+            let list = source.page_list(group)?;
+            let mut clusters: Vec<Listed> = Vec::with_capacity(list.clusters().len());
+            for (cluster, summary) in list.clusters().iter().enumerate() {
+                let columns = (0..list.columns(cluster)).map(|column| list.pages(cluster, column));
+                let mut columns: Vec<ColumnPages> =
+                    columns.filter_map(|pages| pages.transpose()).collect::<Result<_, _>>()?;
+                if self.cluster(source, &mut columns)?.is_break() {
+                    return Ok(None);
+                }
+                clusters.push((*summary, columns));
+            }
+            record.page_list = self.put(groups::write(header_checksum, &clusters))?;
+        }
+        for (record, set) in footer.attribute_sets.iter_mut().zip(descriptor.attribute_sets()) {
+            let copied =
+                source.attribute_set(set).and_then(|source| self.envelopes(&source, source.descriptor().name()));
+            let Some(links) = copied.map_err(|e| e.within(format!("attribute set '{}'", set.name)))? else {
+                return Ok(None);
+            };
+            (record.anchor, record.anchor_length) = self.sink.put_anchor(&set.name, &links)?;
+        }
+        let footer = self.put(footer.write())?;
+        // The footer has what older versions lack.
+        Ok(Some(AnchorLinks { version: anchor.version.max(FORMAT_VERSION), header: header_link, footer }))
+    }
+
+    fn put(&self, envelope: Vec<u8>) -> Result<EnvelopeLink> {
+        put_envelope(self.sink, Compression::DEFAULT, envelope)
+    }
+
+    /// Copies the pages of a cluster, and changes their locators.
+    fn cluster(&mut self, source: &Metadata, columns: &mut [ColumnPages]) -> Result<ControlFlow<()>> {
+        let mut places: HashMap<BlobRange, usize> = HashMap::new();
+        let mut pages: Vec<Page> = Vec::new();
+        for (column, own) in (0..).zip(&*columns) {
+            for info in &own.pages {
+                let range = source.store().page_range(info)?;
+                places.entry(range).or_insert_with(|| {
+                    pages.push(Page { column, info: *info, range });
+                    pages.len() - 1
+                });
+            }
+            self.done.unpacked_bytes += unpacked_bytes(source, column, own);
+        }
+        let mut stored: Vec<(Locator, Option<u64>)> = Vec::with_capacity(pages.len());
+        let mut rest = pages.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take_while(|page| {
+                bytes += page.range.bytes();
+                self.sink.stores_whole_clusters() || bytes <= WRITE_BYTES
+            });
+            let (batch, others) = rest.split_at(fits.count().max(1));
+            stored.extend(self.pages(source, batch)?);
+            rest = others;
+            if (self.progress)(self.done.stored_bytes).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        for own in columns {
+            for info in &mut own.pages {
+                let place = places.get(&source.store().page_range(info)?).and_then(|&index| stored.get(index));
+                let (locator, digest) = place.ok_or_else(|| Error::corrupt("a page was not copied"))?;
+                (info.locator, info.digest) = (*locator, info.digest.or(*digest));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Copies pages; gives their locators and digests.
+    fn pages(&mut self, source: &Metadata, pages: &[Page]) -> Result<Vec<(Locator, Option<u64>)>> {
+        pool::check()?;
+        let ranges: Vec<BlobRange> = pages.iter().map(|page| page.range).collect();
+        let bytes: u64 = ranges.iter().map(BlobRange::bytes).sum();
+        let left = source.session().budget().left();
+        if bytes > left {
+            let what = format!("a cluster of {bytes} stored bytes where {left} bytes of memory are left");
+            return Err(Error::limit(what).with_remedy(Remedy::MemoryBudget));
+        }
+        self.done.stored_bytes += bytes;
+        if self.done.stored_bytes > self.max_bytes {
+            return Err(Error::corrupt("its pages overlap: together they are larger than what is stored"));
+        }
+        let fetched = source.store().fetch(&ranges)?;
+        let (mut sealed, mut digests) = (Vec::with_capacity(pages.len()), Vec::with_capacity(pages.len()));
+        for (page, bytes) in pages.iter().zip(&fetched) {
+            let stored = checked(&page.info, bytes, true).map_err(|e| e.within(format!("column {}", page.column)))?;
+            let checksum_bytes = bytes.len() - stored.len();
+            let digest = bytes.last_chunk().filter(|_| checksum_bytes == CHECKSUM_BYTES);
+            digests.push(digest.copied().map(u64::from_le_bytes));
+            sealed.push(PageBytes { bytes, checksum_bytes, column: page.column });
+        }
+        Ok(self.sink.put_pages(&sealed)?.into_iter().zip(digests).collect())
+    }
+}
+
+/// Bytes of the pages of a column before compression.
+fn unpacked_bytes(source: &Metadata, column: u32, pages: &ColumnPages) -> u64 {
+    let encoding = source.descriptor().column(ColumnId::from(column)).ok().and_then(|column| column.encoding);
+    let packed = |page: &PageInfo| encoding.and_then(|encoding| encoding.packed_bytes(page.elements.into()));
+    pages.pages.iter().filter_map(packed).fold(0, u64::saturating_add)
+}

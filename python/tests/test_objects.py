@@ -1,0 +1,308 @@
+"""Ntuples in object stores: in directories, behind a web server, and in S3 where `make servers` could install it."""
+
+import contextlib
+import json
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import servers
+import uproot
+from http_server import Server
+from servers import NotInstalledError, Store
+
+import tupelo
+
+MAPPINGS = ["page", "cage:4KiB", "page-group", "cluster", "auto"]
+
+
+@pytest.fixture
+def run(command: str, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command in the temporary folder, and checks its exit status."""
+
+    def call(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run([command, *arguments], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+        assert done.returncode == status, done.stderr
+        return done
+
+    return call
+
+
+@pytest.fixture
+def s3(tmp_path: Path) -> Iterator[Store]:
+    with contextlib.ExitStack() as stack:
+        try:
+            store = stack.enter_context(servers.s3(tmp_path))
+        except NotInstalledError as error:
+            pytest.skip(str(error))
+        yield store
+
+
+def text_of(ntuple: tupelo.Ntuple) -> str:
+    return repr(ntuple.arrays().tolist())
+
+
+@pytest.mark.parametrize("mapping", ["page", "cage:64KiB", "cluster"])
+def test_real_ntuples_are_copied_as_they_are(
+    mapping: str, real_ntuple: tuple[Path, str], run: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, name = real_ntuple
+    source, uri = f"{path}:{name}", f"ntpl+file:{tmp_path}/objects"
+    run("copy", source, uri, "--mapping", mapping)
+    original, copied = tupelo.open({path: name}), tupelo.open(uri)
+    assert isinstance(original, tupelo.Ntuple)
+    assert isinstance(copied, tupelo.Ntuple)
+    assert text_of(copied) == text_of(original)
+    assert copied.typenames() == original.typenames()
+    run("verify", "--deep", uri)
+    run("copy", uri, "back.root")
+    back = tupelo.open({tmp_path / "back.root": name})
+    assert isinstance(back, tupelo.Ntuple)
+    assert text_of(back) == text_of(original)
+    run("verify", "--deep", "back.root")
+    with uproot.open(path) as file, uproot.open(tmp_path / "back.root") as again:
+        for key in file[name].keys(recursive=False)[:20]:
+            assert repr(again[name][key].array().tolist()) == repr(file[name][key].array().tolist()), key
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_an_ntuple_is_written_and_read(mapping: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    uri = "ntpl+file:events"
+    values = np.random.default_rng(1).normal(size=30_000)
+    with tupelo.recreate(uri, mapping=mapping, page_bytes=4096, cluster_bytes=50_000) as store:
+        store["Events"] = {"x": values, "n": [[1] * (i % 3) for i in range(30_000)]}
+        assert store.keys() == ["Events"]
+        assert not Path("events").exists()
+    events = tupelo.open(uri)
+    assert isinstance(events, tupelo.Ntuple)
+    assert events.num_entries == 30_000
+    assert events.name == "Events"
+    assert events.arrays(library="np")["x"].tolist() == values.tolist()
+    assert events.arrays(cut="x > 3")["x"].tolist() == values[values > 3].tolist()
+    parts = [part["x"].to_numpy() for part in tupelo.iterate([f"{uri}", uri], "x", step_size=7000)]
+    assert np.concatenate(parts).tolist() == [*values, *values]
+    monkeypatch.chdir("/")
+    # A relative URI stays valid.
+    again = pickle.loads(pickle.dumps(events))
+    assert again["n"].array(entry_start=29_999).tolist() == [[1] * (29_999 % 3)]
+    assert events.take([29_998, 5])["x"].tolist() == [values[29_998], values[5]]
+    objects = list((tmp_path / "events.objects").rglob("*"))
+    assert {"page": len(objects) > 50, "cluster": len(objects) < 20}.get(mapping, True)
+
+
+def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) -> None:
+    uri = f"ntpl+file:{tmp_path}/events"
+    with tupelo.recreate(uri) as store:
+        store["Events"] = {"x": [1]}
+        with pytest.raises(tupelo.InvalidArgumentError, match="names one ntuple"):
+            store["Others"] = {"x": [1]}
+    with pytest.raises(tupelo.UnsupportedError, match="cannot be changed in place"):
+        tupelo.update(uri)
+    with pytest.raises(tupelo.InvalidArgumentError, match="'pages' is not a mapping; expected page, cage:SIZE"):
+        tupelo.recreate(uri, mapping="pages")
+    with pytest.raises(tupelo.InvalidArgumentError, match="a mapping is for object stores"):
+        tupelo.recreate(tmp_path / "a.root", mapping="page")
+    with pytest.raises(tupelo.MissingFileError, match=r"nothing"):
+        tupelo.open(f"ntpl+file:{tmp_path}/nothing")
+    with pytest.raises(tupelo.NotFoundError, match=r"no ntuple named 'Other'.*'Events'"):
+        tupelo.open({uri: "Other"})
+    (tmp_path / "text").write_text("no anchor")
+    with pytest.raises(tupelo.CorruptError, match="anchor: it is not an object in JSON"):
+        tupelo.open(f"ntpl+file:{tmp_path}/text")
+    with pytest.raises(tupelo.InvalidArgumentError, match="something that is not an ntuple exists"):
+        tupelo.recreate(f"ntpl+file:{tmp_path}/text")
+    assert (tmp_path / "text").read_text() == "no anchor"
+    run("copy", uri, "a.root")
+    for arguments, status, expected in [
+        (["copy", "a.root", uri], 1, "--force replaces it"),
+        (["copy", "a.root", uri, "--append"], 2, "cannot be added to"),
+        (["copy", "a.root", "b.root", "--mapping", "page"], 2, "--mapping is for object stores"),
+        (["copy", "a.root", uri, "--mapping", "pages"], 2, "expected page, cage:SIZE"),
+        (["copy", uri, uri, "--force"], 2, "is both input and output"),
+        (["gc", "a.root"], 2, "is not in an object store"),
+        (["gc", uri, "--older-than", "1 week"], 2, "expected a number and s, m, h or d"),
+        (["verify", "--repair", uri], 2, "only local files can be repaired"),
+    ]:
+        assert expected in run(*arguments, status=status).stderr, arguments
+
+
+def test_the_command_knows_objects(tmp_path: Path, run: Callable[..., Any]) -> None:
+    with tupelo.recreate(tmp_path / "a.root") as file:
+        file["Events"] = {"x": np.arange(1000.0)}
+    run("copy", "a.root", "ntpl+file:events", "--mapping", "page")
+    run("copy", "a.root", "ntpl+file:events", "--force", "--fields", "x", "--entries", ":10")
+    assert "Events" in run("ls", "ntpl+file:events").stdout
+    assert "x" in run("schema", "ntpl+file:events").stdout
+    assert run("dump", "ntpl+file:events", "--format", "csv").stdout.count("\n") == 11
+    regions = json.loads(run("layout", "--json", "ntpl+file:events").stdout)["regions"]
+    assert {region["what"] for region in regions} == {"header", "pages", "page list", "footer", "manifest", "anchor"}
+    assert "would be removed" in run("gc", "--dry-run", "--older-than", "0", "ntpl+file:events").stderr
+    [document] = json.loads(run("gc", "--older-than", "0", "--json", "ntpl+file:events").stdout)
+    assert document["removed"]
+    assert len(document["orphans"]) == 1
+    assert len(list((tmp_path / "events.objects").iterdir())) == 1
+    run("verify", "--deep", "ntpl+file:events")
+    assert "1 entry" in run("ls", f"ntpl+file://{tmp_path}/").stdout
+    index = json.loads(run("index", f"ntpl+file://{tmp_path}/events").stdout)
+    assert index["files"][0]["entries"] == 10
+
+
+def test_a_mirror_is_read_from_what_answers(tmp_path: Path, run: Callable[..., Any]) -> None:
+    places = [f"ntpl+file:{tmp_path}/{name}" for name in ("first", "second")]
+    uri = f"ntpl+mirror:{','.join(places)}"
+    with tupelo.recreate(uri) as store:
+        store["Events"] = {"x": np.arange(1000)}
+    for place in [uri, *places]:
+        assert tupelo.open(place).arrays(library="np")["x"].tolist() == list(range(1000))
+        run("verify", "--deep", place)
+    for path in (tmp_path / "first.objects").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    assert len(tupelo.open(uri).arrays()) == 1000
+    (tmp_path / "first").unlink()
+    assert len(tupelo.open(uri).arrays()) == 1000
+    with tupelo.recreate(uri) as store:
+        store["Events"] = {"x": [7]}
+    assert [tupelo.open(place)["x"].array().tolist() for place in places] == [[7], [7]]
+    assert "one by one" in run("gc", uri, status=1).stderr
+
+
+def test_costs_follow_the_pages(tmp_path: Path, run: Callable[..., Any]) -> None:
+    with tupelo.recreate(tmp_path / "a.root", page_bytes=4096, compression="none") as file:
+        file["Events"] = {"x": np.arange(10_240.0), "y": np.arange(10_240.0)}
+    arguments = ["cost", "a.root", "--fields", "x", "--mapping", "page", "--mapping", "page-group", "--json"]
+    document = json.loads(run(*arguments, "--reads", "2").stdout)
+    page, group = document["mappings"]
+    # 20 pages for each of two columns; header, footer, page list, manifest and anchor.
+    assert (page["objects"], page["read_requests"]) == (45, 24)
+    assert (group["objects"], group["read_requests"]) == (7, 5)
+    assert page["write_dollars"] == pytest.approx(45 * 0.0053 / 1000)
+    assert page["reads_dollars"] == pytest.approx(2 * 24 * 0.00042 / 1000)
+    prices = {"put_per_1000": 1, "get_per_1000": 2, "read_per_gb": 3, "month_per_gb": 4, "source": "ours"}
+    (tmp_path / "prices.json").write_text(json.dumps({"date": "today", "stores": {"here": prices}}))
+    mine = run(*arguments, "--prices", "prices.json", "--store", "here").stdout
+    assert json.loads(mine)["mappings"][0]["write_dollars"] == pytest.approx(0.045)
+    run("copy", "a.root", "ntpl+file:objects", "--mapping", "page-group")
+    assert json.loads(run("cost", "ntpl+file:objects", *arguments[2:]).stdout)["mappings"][1]["objects"] == 7
+    assert len(list((tmp_path / "objects.objects").rglob("*"))) == 7
+    assert "it has az:west-europe, gs:us-central1" in run("cost", "a.root", "--store", "s3:mars", status=2).stderr
+    (tmp_path / "prices.json").write_text("[]")
+    assert "is not a table of prices" in run("cost", "a.root", "--prices", "prices.json", status=2).stderr
+
+
+def test_objects_behind_a_web_server(tmp_path: Path) -> None:
+    with tupelo.recreate(f"ntpl+file:{tmp_path}/events", mapping="page-group") as store:
+        store["Events"] = {"x": np.arange(1000), "y": np.arange(1000.0)}
+
+    server = Server(tmp_path)
+    try:
+        url = f"ntpl+{server.url}/events"
+        events = tupelo.open(url)
+        assert isinstance(events, tupelo.Ntuple)
+        assert events.arrays(library="np")["x"].tolist() == list(range(1000))
+        with pytest.raises(tupelo.UnsupportedError, match="web servers can only be read"):
+            tupelo.recreate(url)
+    finally:
+        server.close()
+
+
+def test_an_anchor_leads_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "0").write_text("not for the reader")
+    with tupelo.recreate(f"ntpl+file:{tmp_path}/events") as store:
+        store["Events"] = {"x": [1]}
+    anchor = json.loads((tmp_path / "events").read_text())
+    attempt = next((tmp_path / "events.objects").iterdir())
+    header = attempt / str(anchor["headerObjId"])
+    header.unlink()
+    header.symlink_to(tmp_path / "secret" / "0")
+    with pytest.raises(tupelo.Error):
+        tupelo.open(f"ntpl+file:{tmp_path}/events")
+
+
+WRITER = """
+import sys, numpy as np, tupelo
+uri, options, seed = sys.argv[1], eval(sys.argv[2]), int(sys.argv[3])
+with tupelo.recreate(uri, storage_options=options, mapping="page", page_bytes=2048) as store:
+    print("begin", flush=True)
+    store["Events"] = {"x": np.full(40_000, seed)}
+print("done", flush=True)
+"""
+
+
+def killed_writers(uri: str, options: dict[str, str], run: Callable[[str], None], rounds: int) -> None:
+    """Kills writers at random moments. Readers see what was before, or all that is new."""
+    numbers, visible = random.Random(1), 0
+    with tupelo.recreate(uri, storage_options=options) as store:
+        store["Events"] = {"x": np.full(40_000, visible)}
+    longest = 0.2
+    for seed in range(1, rounds + 1):
+        arguments = [sys.executable, "-c", WRITER, uri, repr(options), str(seed)]
+        writer = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "begin\n"
+        began = time.monotonic()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            writer.wait(numbers.uniform(0, 1.2 * longest))
+            longest = max(0.02, time.monotonic() - began)
+        writer.send_signal(signal.SIGKILL)
+        is_done = writer.communicate()[0] == "done\n"
+        values = tupelo.open(uri, storage_options=options).arrays(library="np")["x"]
+        assert len(values) == 40_000
+        assert set(values) in ([{seed}] if is_done else [{visible}, {seed}])
+        visible = int(values[0])
+    run("gc")
+    run("verify")
+
+
+def test_a_killed_writer_leaves_the_old_ntuple_or_the_new_one(tmp_path: Path, run: Callable[..., Any]) -> None:
+    uri = f"ntpl+file:{tmp_path}/events"
+    commands = {"gc": ["gc", "--older-than", "0", uri], "verify": ["verify", "--deep", uri]}
+    killed_writers(uri, {}, lambda name: run(*commands[name]), 8)
+    assert len(list((tmp_path / "events.objects").iterdir())) == 1
+
+
+SECOND_WRITER = """
+import sys, tupelo
+with tupelo.recreate(sys.argv[1], storage_options=eval(sys.argv[2])) as store:
+    store["Events"] = {"y": [2]}
+"""
+
+
+def test_a_real_store(s3: Store, tmp_path: Path, run: Callable[..., Any]) -> None:
+    uri, options = f"ntpl+{s3.url}dir/events", s3.options
+    rows = {"x": np.arange(100_000.0), "n": np.arange(100_000) % 7}
+    for mapping in MAPPINGS:
+        with tupelo.recreate(uri, mapping=mapping, page_bytes=65536, storage_options=options) as store:
+            store["Events"] = rows
+        events = tupelo.open(uri, storage_options=options, metrics=True)
+        assert isinstance(events, tupelo.Ntuple)
+        assert events.arrays("x", library="np")["x"].tolist() == rows["x"].tolist()
+        assert events.metrics is not None
+        # The anchor, header and footer, the page list, and the pages, which have less than 8 KiB.
+        assert events.metrics.requests <= {"page": 17, "cage:4KiB": 7}.get(mapping, 5), events.metrics
+    run("verify", uri, *s3.arguments)
+    assert "events" in run("ls", f"ntpl+{s3.url}dir/", *s3.arguments).stdout
+    run("copy", uri, "back.root", *s3.arguments)
+    assert tupelo.open(f"{tmp_path}/back.root:Events").num_entries == 100_000
+    done = run("copy", "back.root", uri, *s3.arguments, status=1)
+    assert "--force replaces it" in done.stderr
+    commands = {"gc": ["gc", "--older-than", "0", uri], "verify": ["verify", "--deep", uri]}
+    killed_writers(uri, options, lambda name: run(*commands[name], *s3.arguments), 5)
+    # Two writers at the same time.
+    first = tupelo.recreate(uri, storage_options=options)
+    first["Events"] = {"x": [1]}
+    subprocess.run([sys.executable, "-c", SECOND_WRITER, uri, repr(options)], check=True)
+    with pytest.raises(tupelo.StorageError, match="events"):
+        first.close()
+    assert tupelo.open(uri, storage_options=options).keys() == ["y"]
+    assert "hidden-secret" not in repr(first)
