@@ -76,7 +76,7 @@ uninstall: ## Remove what install copied
 wheel: tools $(VENV)/.stamp-packages ## A Python wheel with the command in it, in target/wheels
 	$(run) 'the wheel' $(PYTHON) -m maturin build --release --locked --manifest-path python/Cargo.toml
 
-bench: build root $(VENV)/.stamp-rivals $(if $(findstring remote,$(ROWS)),servers) ## Tupelo beside its rivals, or AGAINST=a commit; ROWS=read-flat-zstd,write-* does some, ROWS=remote reads over a network, BENCH='--quick' is quick
+bench: build root $(VENV)/.stamp-rivals $(if $(findstring remote,$(ROWS))$(findstring objects,$(ROWS)),servers) ## Tupelo beside its rivals, or AGAINST=a commit; ROWS=read-flat-zstd,write-* does some, ROWS=remote reads over a network, ROWS=objects does object stores, BENCH='--quick' is quick
 	$(run) 'the benchmarks in Rust' $(CARGO) build --locked --release --bin tupelo-bench --package tupelo-bench $(SAME_FEATURES)
 	$(PYTHON) bench/run.py $(if $(ROWS),--rows '$(ROWS)') $(if $(AGAINST),--against '$(AGAINST)') $(BENCH)
 

@@ -301,14 +301,19 @@ def arguments() -> argparse.Namespace:
         description="Measure Tupelo beside its rivals.", epilog=f"Rows: {', '.join(names)}"
     )
     parser.add_argument("--events", type=int, metavar="N", help=f"flat events (default: {EVENTS})")
-    parser.add_argument("--repeat", type=int, metavar="N", help="measured calls, after one (default: 5)")
-    rows_help = "only these, as read-flat-zstd,write-*; remote or remote-* for reading over a network"
+    parser.add_argument(
+        "--repeat", type=int, metavar="N", help="measured calls, after one (default: 5; 3 for rows objects*)"
+    )
+    rows_help = "only these, as read-flat-zstd,write-*; remote* for reading over a network, objects* for object stores"
     parser.add_argument("--rows", default="*", metavar="NAMES", help=rows_help)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS} events, one call: does it run at all?")
     parser.add_argument(
         "--fresh",
         action="store_true",
         help="regenerate the data, for example after a change of the generator or of the writer",
+    )
+    parser.add_argument(
+        "--scale", type=int, default=1, metavar="N", help="rows objects*: N times 100 MB of data (default: 1)"
     )
     parser.add_argument("--readme", action="store_true", help="write a table of some tasks into README.md")
     parser.add_argument(
@@ -325,14 +330,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--busy", action="store_true", help="with --against: measure on a busy machine too")
     options = parser.parse_args()
     options.events = options.events or (QUICK_EVENTS if options.quick else EVENTS)
-    options.repeat = (1 if options.quick else 5) if options.repeat is None else options.repeat
-    if options.events < SMALL_EVENTS or options.repeat < 1 or options.rounds < 1:
-        parser.error(f"at least {SMALL_EVENTS} events, one repetition and one round")
     patterns = [pattern.strip() for pattern in options.rows.split(",")]
     options.remote = [pattern for pattern in patterns if pattern.startswith("remote")]
-    if options.remote and (len(options.remote) < len(patterns) or options.against):
-        parser.error("remote rows are measured alone")
-    for pattern in [] if options.remote else patterns:
+    options.objects = [pattern for pattern in patterns if pattern.startswith("objects")]
+    if options.repeat is None:
+        options.repeat = 1 if options.quick else 3 if options.objects else 5
+    if options.events < SMALL_EVENTS or min(options.repeat, options.rounds, options.scale) < 1:
+        parser.error(f"at least {SMALL_EVENTS} events, one repetition, one round and a scale of one")
+    for kind, alone in (("remote", options.remote), ("objects", options.objects)):
+        if alone and (len(alone) < len(patterns) or options.against):
+            parser.error(f"{kind} rows are measured alone")
+    for pattern in [] if options.remote or options.objects else patterns:
         if not fnmatch.filter(names, pattern):
             parser.error(f"no row is called {pattern}; there are {', '.join(names)}")
     options.tasks = [task for task in TASKS if any(fnmatch.fnmatch(task.name, pattern) for pattern in patterns)]
@@ -394,7 +402,7 @@ def write_readme(bench: Bench, tasks: list[Task]) -> None:
 
 def main() -> int:
     options = arguments()
-    for binary in ("tupelo", "tupelo-generate", "tupelo-bench"):
+    for binary in ("tupelo", "tupelo-generate", *([] if options.objects else ["tupelo-bench"])):
         if not (options.binaries / binary).exists():
             say(f"{options.binaries / binary} is missing: run make bench, which builds it")
             return 1
@@ -410,6 +418,10 @@ def main() -> int:
         import remote
 
         return remote.run(options)
+    if options.objects:
+        import objects
+
+        return objects.run(options)
     if options.against:
         import against
 
