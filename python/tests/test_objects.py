@@ -20,6 +20,7 @@ from http_server import Server
 from servers import NotInstalledError, Store
 
 import tupelo
+import tupelo.uproot_compat as compat
 
 MAPPINGS = ["page", "cage:4KiB", "page-group", "cluster", "auto"]
 
@@ -105,6 +106,12 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
         store["Events"] = {"x": [1]}
         with pytest.raises(tupelo.InvalidArgumentError, match="names one ntuple"):
             store["Others"] = {"x": [1]}
+    with pytest.raises(tupelo.InvalidArgumentError, match="there are no directories in an object store"):
+        tupelo.recreate(f"ntpl+file:{tmp_path}/other")["dir/Events"] = {"x": [1]}
+    with pytest.raises(tupelo.InvalidArgumentError, match="takes no :NAME after it"):
+        tupelo.recreate(f"{uri}:Events")
+    with pytest.raises(tupelo.InvalidArgumentError, match="objects of another ntuple are in this folder"):
+        tupelo.recreate(f"{uri}.objects/other")
     with pytest.raises(tupelo.UnsupportedError, match="cannot be changed in place"):
         tupelo.update(uri)
     with pytest.raises(tupelo.InvalidArgumentError, match="'pages' is not a mapping; expected page, cage:SIZE"):
@@ -133,6 +140,27 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, run: Callable[..., Any]) ->
         (["verify", "--repair", uri], 2, "only local files can be repaired"),
     ]:
         assert expected in run(*arguments, status=status).stderr, arguments
+
+
+def test_uproot_compat_opens_objects(tmp_path: Path) -> None:
+    uri = f"ntpl+file:{tmp_path}/events"
+    with tupelo.recreate(uri) as store:
+        store["Events"] = {"x": [1, 2]}
+    assert compat.open(uri)["Events"]["x"].array().tolist() == [1, 2]
+    assert compat.open({uri: "Events"})["x"].array().tolist() == [1, 2]
+    assert tupelo.open({uri: None}).keys() == {"Events"}
+
+
+def test_pages_of_another_ntuple_are_found(tmp_path: Path, run: Callable[..., Any]) -> None:
+    for name, start in [("one", 0), ("two", 1000)]:
+        with tupelo.recreate(f"ntpl+file:{tmp_path}/{name}", compression="none") as store:
+            store["Events"] = {"x": np.arange(start, start + 100)}
+    [one] = (tmp_path / "one.objects").iterdir()
+    [two] = (tmp_path / "two.objects").iterdir()
+    for number in "12":
+        (one / number).write_bytes((two / number).read_bytes())
+    damaged = run("verify", f"ntpl+file:{tmp_path}/one", status=1)
+    assert "object 2 is not the one that was written" in damaged.stdout + damaged.stderr
 
 
 def test_the_command_knows_objects(tmp_path: Path, run: Callable[..., Any]) -> None:
@@ -173,7 +201,9 @@ def test_a_mirror_is_read_from_what_answers(tmp_path: Path, run: Callable[..., A
     with tupelo.recreate(uri) as store:
         store["Events"] = {"x": [7]}
     assert [tupelo.open(place)["x"].array().tolist() for place in places] == [[7], [7]]
-    assert "one by one" in run("gc", uri, status=1).stderr
+    assert "mirror" not in run("gc", "--dry-run", uri).stderr
+    (tmp_path / "second.objects").rename(tmp_path / "elsewhere")
+    assert "second" in run("verify", uri, status=1).stderr
 
 
 def test_costs_follow_the_pages(tmp_path: Path, run: Callable[..., Any]) -> None:

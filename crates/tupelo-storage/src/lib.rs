@@ -93,4 +93,4 @@ pub use objects::{
 };
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints, Traffic};
-pub use uri::{Storage, display_name, is_object_uri, local_path};
+pub use uri::{Storage, display_name, is_object_uri, local_path, mirror_members};

@@ -48,6 +48,11 @@ fn members(uri: &str) -> Option<impl Iterator<Item = &str>> {
     }))
 }
 
+/// The URIs of the members of `ntpl+mirror:URI,URI`; for any other name, that name.
+pub fn mirror_members(uri: &str) -> Vec<&str> {
+    members(uri).map_or_else(|| vec![uri], Iterator::collect)
+}
+
 /// The scheme of `SCHEME://…`, in the case in which it is written.
 fn scheme(name: &str) -> Option<&str> {
     let (scheme, _) = name.split_once("://")?;
@@ -203,7 +208,8 @@ mod tests {
         let uri = "ntpl+mirror:ntpl+file:a,b,ntpl+s3://user:hidden@bucket/c?d";
         assert_eq!(members(uri).unwrap().collect::<Vec<_>>(), ["ntpl+file:a,b", "ntpl+s3://user:hidden@bucket/c?d"]);
         assert_eq!(display_name(uri), "ntpl+mirror:ntpl+file:a,b,ntpl+s3://bucket/c");
-        assert!(members("ntpl+file:a,ntpl+file:b").is_none());
+        assert_eq!(mirror_members(uri), ["ntpl+file:a,b", "ntpl+s3://user:hidden@bucket/c?d"]);
+        assert_eq!(mirror_members("ntpl+file:a,ntpl+file:b"), ["ntpl+file:a,ntpl+file:b"]);
         let storage = Storage::default();
         assert!(storage.object_source("ntpl+mirror:ntpl+mirror:ntpl+file:a").is_err());
         assert!(storage.object_source("ntpl+mirror:").is_err());

@@ -98,7 +98,7 @@ def open(
                     "tupelo.concatenate or tupelo.partitions"
                 )
     file = reopen(path, page_checksums, budget, metrics, remote)
-    if name is None and _core.is_object_uri(path):
+    if not isinstance(where, Mapping) and _core.is_object_uri(path):
         (name,) = file
     return file if name is None else _named(file, name)
 

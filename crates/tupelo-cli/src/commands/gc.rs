@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tupelo::ops::gc::{Collector, Orphan};
-use tupelo::storage::is_object_uri;
+use tupelo::storage::{is_object_uri, mirror_members};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ const DEFAULT_AGE_TEXT: &str = "1d";
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.remote.storage()?;
     let mut documents = Vec::with_capacity(args.uris.len());
-    for uri in &args.uris {
+    for uri in args.uris.iter().flat_map(|uri| mirror_members(uri)) {
         if !is_object_uri(uri) {
             let wrong = Failure::usage(format_args!("{uri} is not in an object store"));
             return Err(wrong.with_hint("such URIs begin with ntpl+, as in ntpl+s3://BUCKET/PREFIX"));

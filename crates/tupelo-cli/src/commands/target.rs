@@ -176,7 +176,7 @@ impl Target {
                 let created = FileWriter::create_objects(&to.file, storage, options.with_exclusive(!self.force));
                 created.map_err(|error| match error.storage_kind() {
                     Some(StorageErrorKind::Changed) => Failure::new(error).with_hint("--force replaces it"),
-                    _ if error.kind() == ErrorKind::Unsupported && !self.force => {
+                    None if error.kind() == ErrorKind::Unsupported && !self.force => {
                         Failure::new(error).with_hint("--force writes without this protection")
                     }
                     _ => error.into(),

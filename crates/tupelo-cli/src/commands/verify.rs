@@ -5,6 +5,7 @@ use tupelo::dataset::find;
 use tupelo::ops::repair::{Repaired, leftovers, may_be_repaired, repair_within};
 use tupelo::ops::verify::{Damage, Report, verify, verify_deep};
 use tupelo::reader::Location;
+use tupelo::storage::mirror_members;
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -44,7 +45,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let locations = find(&args.inputs, args.reading.storage()?)?;
+    // Each member of a mirror is one of its own.
+    let inputs: Vec<&str> = args.inputs.iter().flat_map(|input| mirror_members(input)).collect();
+    let locations = find(&inputs, args.reading.storage()?)?;
     let mut without_ntuple = 0;
     super::for_each(&locations, console, |location| {
         let done = match args.repair {

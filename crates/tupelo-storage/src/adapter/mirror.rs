@@ -12,9 +12,6 @@ use crate::source::Hints;
 /// The key of the data set in a mirror; each member has a key of its own for it.
 const BASE: &str = "mirrored";
 
-/// Anchors with more bytes are not replaced.
-const MAX_ANCHOR_BYTES: u64 = 1 << 20;
-
 /// One data set in several namespaces.
 ///
 /// Reads go to the first member, and to the next one if that has no such object or cannot be reached: the fastest should
@@ -33,11 +30,11 @@ impl<O: ObjectSource + ?Sized> Mirror<O> {
     }
 
     /// The result of the first member that has one. An error that says more than that the object is missing comes first.
-    fn first<T>(&self, read: impl Fn(&O, &str) -> Result<T>) -> Result<(usize, T)> {
+    fn first<T>(&self, read: impl Fn(&O, &str) -> Result<T>) -> Result<T> {
         let mut failed: Option<Error> = None;
-        for (index, (member, base)) in self.members.iter().enumerate() {
+        for (member, base) in &self.members {
             match read(member, base) {
-                Ok(found) => return Ok((index, found)),
+                Ok(found) => return Ok(found),
                 Err(error) if is_absent(&error) => {
                     if failed.as_ref().is_none_or(Error::is_not_found) {
                         failed = Some(error);
@@ -78,10 +75,7 @@ impl<O: ObjectSource + ?Sized> ObjectSource for Mirror<O> {
     }
 
     fn get(&self, key: &str, max_bytes: u64) -> Result<(Bytes, ObjectVersion)> {
-        let (index, (bytes, version)) = self.first(|member, base| member.get(&own_key(key, base), max_bytes))?;
-        // The version is one of this member only.
-        let etag = Some(format!("{index} {}", version.etag.unwrap_or_default()));
-        Ok((bytes, ObjectVersion { etag, ..version }))
+        self.first(|member, base| member.get(&own_key(key, base), max_bytes))
     }
 
     fn get_ranges(&self, ranges: &[ObjectRange]) -> Result<Vec<Bytes>> {
@@ -89,7 +83,7 @@ impl<O: ObjectSource + ?Sized> ObjectSource for Mirror<O> {
             let own = |it: &ObjectRange| ObjectRange { key: own_key(&it.key, base).into(), range: it.range.clone() };
             member.get_ranges(&ranges.iter().map(own).collect::<Vec<_>>())
         };
-        self.first(read).map(|(_, bytes)| bytes)
+        self.first(read)
     }
 
     fn list(&self, _: &str) -> Result<Vec<ObjectEntry>> {
@@ -113,23 +107,35 @@ impl Mirror<dyn ObjectSink> {
             results.into_iter().collect()
         })
     }
+}
 
-    /// The condition of a member: that of the mirror, or for a member whose version is not known, its current state.
-    fn condition(&self, index: usize, key: &str, condition: &Condition) -> Result<Condition> {
-        let Condition::Version(version) = condition else { return Ok(Condition::Absent) };
-        let given = version.etag.as_deref().and_then(|etag| etag.split_once(' '));
-        if let Some((of, etag)) = given.filter(|(of, _)| of.parse() == Ok(index)) {
-            debug_assert_eq!(of.parse(), Ok(index));
-            let etag = Some(etag.to_owned()).filter(|etag| !etag.is_empty());
-            return Ok(Condition::Version(ObjectVersion { etag, generation: version.generation.clone() }));
-        }
-        let Some((member, base)) = self.members.get(index) else { return Ok(Condition::Absent) };
-        match member.get(&own_key(key, base), MAX_ANCHOR_BYTES) {
-            Ok((_, version)) => Ok(Condition::Version(version)),
-            Err(error) if error.is_not_found() => Ok(Condition::Absent),
-            Err(error) => Err(error),
-        }
+/// The states of the members as one version: a line for each, of ETag and generation. An object that does not exist has
+/// neither.
+fn joined(states: &[Condition]) -> Condition {
+    if states.iter().all(|state| *state == Condition::Absent) {
+        return Condition::Absent;
     }
+    let line = |state: &Condition| match state {
+        Condition::Absent => String::new(),
+        Condition::Version(ObjectVersion { etag, generation }) => {
+            format!("{}\t{}", etag.as_deref().unwrap_or_default(), generation.as_deref().unwrap_or_default())
+        }
+    };
+    let etag = Some(states.iter().map(line).collect::<Vec<_>>().join("\n"));
+    Condition::Version(ObjectVersion { etag, generation: None })
+}
+
+/// The state of each member.
+fn split(condition: &Condition, members: usize) -> Vec<Condition> {
+    let Condition::Version(ObjectVersion { etag, .. }) = condition else { return vec![Condition::Absent; members] };
+    let one = |line: &str| match line.split_once('\t') {
+        None => Condition::Absent,
+        Some((etag, generation)) => {
+            let [etag, generation] = [etag, generation].map(|text| Some(text.to_owned()).filter(|it| !it.is_empty()));
+            Condition::Version(ObjectVersion { etag, generation })
+        }
+    };
+    etag.as_deref().unwrap_or_default().split('\n').map(one).collect()
 }
 
 impl ObjectSink for Mirror<dyn ObjectSink> {
@@ -144,12 +150,26 @@ impl ObjectSink for Mirror<dyn ObjectSink> {
         self.all(|member, _| member.flush())
     }
 
+    /// The object is that of the first member that has one.
+    fn state(&self, key: &str, max_bytes: u64) -> Result<(Condition, Option<Bytes>)> {
+        let (mut states, mut found) = (Vec::with_capacity(self.members.len()), None);
+        for (member, base) in &self.members {
+            let (state, bytes) = member.state(&own_key(key, base), max_bytes)?;
+            states.push(state);
+            found = found.or(bytes);
+        }
+        Ok((joined(&states), found))
+    }
+
     fn publish(&self, key: &str, bytes: Bytes, condition: &Condition) -> Result<()> {
-        for (index, (member, base)) in self.members.iter().enumerate() {
-            let own = self.condition(index, key, condition)?;
-            member.publish(&own_key(key, base), bytes.clone(), &own).map_err(|error| match index {
+        let conditions = split(condition, self.members.len());
+        if conditions.len() != self.members.len() {
+            return Err(Error::new(ErrorKind::Other, "publish", self, "the condition is not one of this mirror"));
+        }
+        for (index, ((member, base), own)) in self.members.iter().zip(&conditions).enumerate() {
+            member.publish(&own_key(key, base), bytes.clone(), own).map_err(|error| match index {
                 0 => error,
-                // It is visible in the members before: its objects must not be removed.
+                // Its objects must not be removed.
                 _ => Error::new(ErrorKind::Other, "publish", self, "it is visible in some members only")
                     .with_source(error),
             })?;
@@ -219,11 +239,23 @@ mod tests {
         let (first, second) = (ObjectMemory::new(), ObjectMemory::new());
         let both = mirror([&first, &second]);
         both.publish(BASE, Bytes::from_static(b"1"), &Condition::Absent).unwrap();
-        let (_, version) = both.get(BASE, 9).unwrap();
-        both.publish(BASE, Bytes::from_static(b"2"), &Condition::Version(version.clone())).unwrap();
+        let (condition, bytes) = both.state(BASE, 9).unwrap();
+        assert_eq!(bytes.unwrap(), "1");
+        both.publish(BASE, Bytes::from_static(b"2"), &condition).unwrap();
         assert_eq!(second.get("dir/b", 9).unwrap().0, "2");
-        let error = both.publish(BASE, Bytes::from_static(b"3"), &Condition::Version(version)).unwrap_err();
+        let error = both.publish(BASE, Bytes::from_static(b"3"), &condition).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Changed);
+        // Another writer replaced it in the second one only.
+        let (condition, _) = both.state(BASE, 9).unwrap();
+        let (own, _) = second.state("dir/b", 9).unwrap();
+        second.publish("dir/b", Bytes::from_static(b"other"), &own).unwrap();
+        let error = both.publish(BASE, Bytes::from_static(b"4"), &condition).unwrap_err();
+        assert!(error.to_string().contains("it is visible in some members only"), "{error}");
+        assert_eq!(second.get("dir/b", 9).unwrap().0, "other");
+        // Members may differ when it is replaced in both.
+        let (condition, _) = both.state(BASE, 9).unwrap();
+        both.publish(BASE, Bytes::from_static(b"5"), &condition).unwrap();
+        assert_eq!([first.get("a", 9).unwrap().0, second.get("dir/b", 9).unwrap().0], ["5", "5"]);
         // Only the second one has it already.
         first.delete(&["a".to_owned()]).unwrap();
         let error = both.publish(BASE, Bytes::from_static(b"4"), &Condition::Absent).unwrap_err();

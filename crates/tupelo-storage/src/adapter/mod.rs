@@ -18,6 +18,6 @@ pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
 pub use fault::{Faults, FaultySink, FaultySource};
 pub use meter::{Clock, Meter, MeteredObjects, MeteredSource, Time};
 pub use mirror::Mirror;
-pub use recent::RecentSource;
+pub use recent::{RecentObjects, RecentSource};
 #[cfg(any(test, feature = "testing"))]
 pub use record::{IoEvent, IoLog, RecordingSink, RecordingSource};

@@ -165,6 +165,19 @@ pub trait ObjectSink: ObjectSource {
     /// Errors of the back end.
     fn flush(&self) -> Result<()>;
 
+    /// The state of a key before something is written, as the condition for [`publish`](Self::publish), and the object of
+    /// at most `max_bytes`, if there is one.
+    ///
+    /// # Errors
+    /// As [`ObjectSource::get`], but for an object that does not exist.
+    fn state(&self, key: &str, max_bytes: u64) -> Result<(Condition, Option<Bytes>)> {
+        match self.get(key, max_bytes) {
+            Ok((bytes, version)) => Ok((Condition::Version(version), Some(bytes))),
+            Err(error) if error.is_not_found() => Ok((Condition::Absent, None)),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes the object that makes others visible, if the condition is met. Readers see the old object or the new one. A
     /// request whose result is unknown is not taken for a failure or a success: the object is read back and compared.
     ///

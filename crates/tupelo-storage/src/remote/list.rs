@@ -15,6 +15,8 @@ use crate::net::{Attempts, Entry, Failure, Options, repeat, run};
 const MAX_ENTRIES: usize = 1_000_000;
 /// Maximum size of the names in a listing, in bytes.
 const MAX_NAME_BYTES: usize = 128 << 20;
+/// Maximum number of pages without entries in a listing: some stores send a few where objects were deleted.
+const MAX_EMPTY_PAGES: usize = 1000;
 /// Time that a listing may take for each entry, beyond the total time of a request.
 const SLOWEST_ENTRY: Duration = Duration::from_millis(10);
 
@@ -82,7 +84,7 @@ pub(super) async fn pages(
     delimiter: Option<&'static str>,
     mut each: impl FnMut(ListResult) + Send,
 ) -> Result<(), Failure> {
-    let (mut received, mut name_bytes) = (0, 0);
+    let (mut received, mut name_bytes, mut empty_pages) = (0, 0, 0);
     let mut page_token = None;
     loop {
         let page =
@@ -106,6 +108,11 @@ pub(super) async fn pages(
         // A page has at most a thousand entries, unless the server does not keep the protocol.
         call.extend(SLOWEST_ENTRY.saturating_mul(added.min(MAX_ENTRIES) as u32));
         each(page.result);
+        empty_pages += usize::from(added == 0);
+        if empty_pages > MAX_EMPTY_PAGES {
+            let reason = format!("the server sends more than {MAX_EMPTY_PAGES} pages without entries");
+            return Err(Failure::lasting(ErrorKind::Other, reason));
+        }
         if received > MAX_ENTRIES || name_bytes > MAX_NAME_BYTES {
             let mib = MAX_NAME_BYTES >> 20;
             let reason = format!("it has more than {MAX_ENTRIES} entries, or {mib} MiB of names");

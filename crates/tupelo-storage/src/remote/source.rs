@@ -23,6 +23,11 @@ pub const TAIL_BYTES: u64 = 64 << 10;
 /// Hints for remote objects. A request costs as much time as a few hundred KiB.
 pub const REMOTE_HINTS: Hints = Hints { gap_bytes: 512 << 10, max_request_bytes: 16 << 20, concurrency: 16 };
 
+/// Requests of fewer bytes on average take little more than the latency: more of them run at the same time.
+const SMALL_REQUEST_BYTES: u64 = 256 << 10;
+/// Number of small requests that run at the same time.
+const SMALL_CONCURRENCY: usize = 64;
+
 /// A remote object as a source.
 ///
 /// The version that was opened is pinned by its ETag, or its size and time of change: bytes of another version are
@@ -150,6 +155,11 @@ pub(super) fn fetch_all(
         }
         counts.push(pieces.len() - before);
     }
+    let bytes: u64 = pieces.iter().map(|piece| piece.range.end - piece.range.start).sum();
+    let concurrency = match bytes < pieces.len() as u64 * SMALL_REQUEST_BYTES {
+        true => SMALL_CONCURRENCY,
+        false => REMOTE_HINTS.concurrency,
+    };
     let fetched = run(async move {
         let one = |Piece { place, object, range, buffer }| {
             let attempts = Attempts::new(&limits.for_bytes(range.end - range.start)).counted_in(&traffic);
@@ -160,7 +170,7 @@ pub(super) fn fetch_all(
                 fetched.and_then(|fetched| fetched.cut(&range)).map_err(|failure| FailedRange { place, range, failure })
             }
         };
-        let all = stream::iter(pieces).map(one).buffered(REMOTE_HINTS.concurrency);
+        let all = stream::iter(pieces).map(one).buffered(concurrency);
         Ok(all.try_collect::<Vec<BytesMut>>().await)
     });
     let mut fetched = match fetched? {

@@ -52,7 +52,9 @@ impl Collector {
         let prefix = format!("{}.objects/", self.base);
         let mut attempts: BTreeMap<String, Orphan> = BTreeMap::new();
         for entry in self.namespace.list(&prefix)? {
-            let Some((attempt, _)) = entry.key.strip_prefix(&prefix).and_then(|key| key.split_once('/')) else {
+            let parts = entry.key.strip_prefix(&prefix).and_then(|key| key.split_once('/'));
+            // What writers do not make is not removed.
+            let Some((attempt, _)) = parts.filter(|(attempt, name)| is_attempt(attempt) && is_object(name)) else {
                 continue;
             };
             let orphan = attempts.entry(attempt.to_owned()).or_insert_with(|| Orphan {
@@ -100,5 +102,37 @@ impl Collector {
             Place::Attempt(attempt) => Some(attempt),
             Place::Below => None,
         })
+    }
+}
+
+/// Whether a folder has the name of an attempt: `YYYYMMDDTHHMMSS-` and twelve hexadecimal digits.
+fn is_attempt(name: &str) -> bool {
+    let is_time = |time: &str| {
+        time.len() == 15 && time.chars().enumerate().all(|(at, c)| if at == 8 { c == 'T' } else { c.is_ascii_digit() })
+    };
+    let is_random = |random: &str| random.len() == 12 && random.chars().all(|c| c.is_ascii_hexdigit());
+    name.split_once('-').is_some_and(|(time, random)| is_time(time) && is_random(random))
+}
+
+/// Whether an object of an attempt has a name that writers give.
+fn is_object(name: &str) -> bool {
+    let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
+    is_number || name == "probe" || name.strip_prefix("_clone/").is_some_and(|set| !set.contains('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_writers_make_is_removed() {
+        assert!(is_attempt("20260131T235959-0123456789ab"));
+        for name in
+            ["mine", "b.objects", "20260131T235959", "20260131T235959-0123456789a", "2026013xT235959-0123456789ab"]
+        {
+            assert!(!is_attempt(name), "{name}");
+        }
+        assert!(["0", "123", "_clone/set", "probe"].into_iter().all(is_object));
+        assert!(!["", "x", "1.root", "_clone/a/b", "notes/1"].into_iter().any(is_object));
     }
 }

@@ -1,29 +1,35 @@
 //! The objects of an ntuple in an object store, as a whole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tupelo_format::checksum::xxh3;
+use tupelo_format::locator::Locator;
 use tupelo_format::store::ObjectDigest;
 use tupelo_storage::{ErrorKind, ObjectRange};
 
-use crate::source::{Objects, missing};
+use crate::source::{CLONES, Objects, missing};
 use crate::{Error, Result};
 
 /// Objects that are read at once, in bytes and number.
 const BATCH_BYTES: u64 = 32 << 20;
 const BATCH_OBJECTS: usize = 256;
 
-/// Compares the objects with the manifest: their sizes, where the store has listings, and, if `is_deep`, their digests.
-/// Each difference is passed to `found`.
+/// Compares the objects with the manifest: their sizes, where the store has listings, the digests of header, footer, page
+/// lists and anchors of attribute sets, and, if `is_deep`, of all. Each difference is passed to `found`.
 ///
 /// # Errors
 /// Errors of the store.
-pub(super) fn check(objects: &Objects, is_deep: bool, found: &mut dyn FnMut(Error)) -> Result<()> {
+pub(super) fn check(
+    objects: &Objects,
+    page_lists: &[Locator],
+    is_deep: bool,
+    found: &mut dyn FnMut(Error),
+) -> Result<()> {
     let manifest = match objects.manifest() {
         Ok(Some(manifest)) => manifest,
         Ok(None) => return Ok(()),
-        Err(error) if error.storage_kind().is_some_and(|kind| kind != ErrorKind::NotFound) => return Err(error),
+        Err(error) if error.is_retryable() => return Err(error),
         Err(error) => {
             found(error);
             return Ok(());
@@ -34,7 +40,14 @@ pub(super) fn check(objects: &Objects, is_deep: bool, found: &mut dyn FnMut(Erro
     let mut expected: Vec<(String, ObjectDigest)> = numbered.chain(manifest.named).collect();
     check_sizes(objects, &folder, &mut expected, found)?;
     if !is_deep {
-        return Ok(());
+        let links = objects.anchor().links;
+        let envelopes = page_lists.iter().chain([&links.header.locator, &links.footer.locator]);
+        let numbers = envelopes.filter_map(|locator| match locator {
+            Locator::Object { location, .. } => Some(location.to_string()),
+            _ => None,
+        });
+        let numbers: HashSet<String> = numbers.collect();
+        expected.retain(|(name, _)| numbers.contains(name) || name.starts_with(CLONES));
     }
     let mut rest = expected.as_slice();
     while !rest.is_empty() {
@@ -44,7 +57,17 @@ pub(super) fn check(objects: &Objects, is_deep: bool, found: &mut dyn FnMut(Erro
             bytes <= BATCH_BYTES
         });
         let (batch, others) = rest.split_at(fits.count().max(1));
-        check_digests(objects, &folder, batch, found)?;
+        if let Err(error) = check_digests(objects, &folder, batch, found) {
+            if error.is_retryable() {
+                return Err(error);
+            }
+            // One of them cannot be read: which one?
+            for object in batch {
+                if let Err(error) = check_digests(objects, &folder, std::slice::from_ref(object), found) {
+                    found(error);
+                }
+            }
+        }
         rest = others;
     }
     Ok(())

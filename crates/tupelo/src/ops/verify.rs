@@ -135,7 +135,13 @@ fn check(file: &File, name: Option<&str>, is_deep: bool, progress: &mut dyn FnMu
     let mut report = Report::default();
     let mut add = |error: Error| report.add(Damage::whole("", error.to_string()), error.kind());
     match file.stored_objects().filter(|_| name.is_none()) {
-        Some(stored) => objects::check(stored, is_deep, &mut add)?,
+        Some(stored) => {
+            // What prevents that the ntuple is opened is found below.
+            let groups =
+                file.ntuple(None).map(|ntuple| ntuple.descriptor().cluster_groups().to_vec()).unwrap_or_default();
+            let page_lists: Vec<_> = groups.iter().map(|group| group.page_list.locator).collect();
+            objects::check(stored, &page_lists, is_deep, &mut add)?;
+        }
         None if name.is_none() => around(&file)?.into_iter().for_each(add),
         None => {}
     }

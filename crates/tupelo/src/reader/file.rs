@@ -289,7 +289,7 @@ impl File {
     pub(crate) fn with_recent_reads(self) -> Self {
         self.with(|container| match container {
             Container::Root(file) => Container::Root(file.with_recent_reads()),
-            objects @ Container::Objects(_) => objects,
+            Container::Objects(objects) => Container::Objects(objects.with_recent_reads()),
         })
     }
 

@@ -9,7 +9,7 @@ use tupelo_format::container::AnchorLinks;
 use tupelo_format::locator::Locator;
 use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ManifestLink, ObjectDigest, Place};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectSink as Namespace};
+use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace};
 
 use super::mapping::Mapping;
 use super::uploads::Uploads;
@@ -72,8 +72,9 @@ impl ObjectSink {
         mapping: Mapping,
         is_exclusive: bool,
     ) -> Result<Self> {
-        let condition = match namespace.get(base, MAX_ANCHOR_BYTES) {
-            Err(error) if error.is_not_found() => Condition::Absent,
+        check_base(base, name)?;
+        let condition = match namespace.state(base, MAX_ANCHOR_BYTES) {
+            Ok((condition, None)) => condition,
             Ok(_) if is_exclusive => {
                 return Err(Error::from(tupelo_storage::Error::new(
                     ErrorKind::Changed,
@@ -82,8 +83,8 @@ impl ObjectSink {
                     "it exists already",
                 )));
             }
-            Ok((bytes, version)) => match JsonAnchor::read(&bytes) {
-                Ok(_) => Condition::Version(version),
+            Ok((condition, Some(bytes))) => match JsonAnchor::read(&bytes) {
+                Ok(_) => condition,
                 Err(error) => return Err(not_an_ntuple(name, &error.to_string())),
             },
             Err(error) if error.kind() == ErrorKind::NotSupported => {
@@ -169,6 +170,12 @@ impl ObjectSink {
         let bytes = state.stored_bytes + link.bytes;
         inner.namespace.put(&[NewObject { key: self.key(link.object), pieces: vec![manifest] }])?;
         inner.namespace.flush()?;
+        // A writer that pauses for long may have lost its objects to a collection.
+        let first = ObjectRange { key: self.key(0).into(), range: 0..1 };
+        inner.namespace.get_ranges(&[first]).map_err(|error| match error.is_not_found() {
+            true => Error::invalid_argument("objects of the ntuple were removed while it was written; write it again"),
+            false => error.into(),
+        })?;
         let extension = Some(Extension { mapping: inner.mapping.to_string(), bytes, manifest: link });
         let anchor = JsonAnchor { links, place: inner.place.clone(), extension };
         Ok(Bytes::from(anchor.write()?))
@@ -194,6 +201,21 @@ impl ObjectSink {
     }
 }
 
+/// Refuses names that would be mistaken for something else.
+fn check_base(base: &str, name: &str) -> Result<()> {
+    if name.contains(".objects/") {
+        let what = "objects of another ntuple are in this folder; choose another one";
+        return Err(Error::invalid_argument(what).within(name));
+    }
+    match base.rsplit_once(':') {
+        None => Ok(()),
+        Some((uri, _)) => {
+            let what = "the URI of an object store names one ntuple, and takes no :NAME after it";
+            Err(Error::invalid_argument(format!("{what}; write to {uri} instead of {base}")).within(name))
+        }
+    }
+}
+
 #[cold]
 fn not_an_ntuple(name: &str, why: &str) -> Error {
     let what = "something that is not an ntuple exists under this name, and is not replaced";
@@ -216,6 +238,10 @@ impl PageSink for ObjectSink {
     fn begin(&self, path: &str, _: &str, cycle: Option<u16>) -> Result<()> {
         if cycle.is_some() {
             return Err(Error::unsupported("an ntuple in an object store cannot be continued; write a new one"));
+        }
+        if path.contains('/') {
+            let what = format!("'{path}': there are no directories in an object store; give the ntuple a plain name");
+            return Err(Error::invalid_argument(what));
         }
         let mut state = self.open()?;
         match state.ntuple {

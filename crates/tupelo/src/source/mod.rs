@@ -25,7 +25,7 @@ pub(crate) use memory::{MemoryBudget, RequestMemory, Reservation};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
-pub(crate) use objects::{Objects, clone_key, missing};
+pub(crate) use objects::{CLONES, Objects, clone_key, missing};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};

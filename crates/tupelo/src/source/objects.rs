@@ -11,15 +11,17 @@ use tupelo_format::locator::{EnvelopeLink, Locator};
 use tupelo_format::open;
 use tupelo_format::store::{JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ManifestLink, Place};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::adapter::MeteredObjects;
+use tupelo_storage::adapter::{MeteredObjects, RecentObjects};
 use tupelo_storage::{Hints, ObjectRange, ObjectSource};
 
-use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, Session};
+use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, RECENT_BUDGET_PART, Session};
 use crate::error::Remedy;
 use crate::{Error, Result};
 
 /// The folder of attribute sets among the objects of an ntuple, as in ROOT.
-const CLONES: &str = "_clone/";
+pub(crate) const CLONES: &str = "_clone/";
+/// A manifest takes at most this part of the memory budget.
+const MANIFEST_BUDGET_PART: u64 = 4;
 /// The size that is assumed where the anchor does not say it, which limits what is believed of page lists: 1 TiB.
 const UNKNOWN_BYTES: u64 = 1 << 40;
 
@@ -93,6 +95,16 @@ impl Objects {
         Self { session, ..self }
     }
 
+    /// The same ntuple for an operation that reads the same pages several times; see
+    /// [`File::with_recent_reads`](super::File::with_recent_reads).
+    pub(crate) fn with_recent_reads(self) -> Self {
+        if self.namespace.reads_in_place() {
+            return self;
+        }
+        let max_bytes = self.session.budget().limit_bytes() / RECENT_BUDGET_PART;
+        Self { namespace: Arc::new(RecentObjects::new(self.namespace, max_bytes)), ..self }
+    }
+
     /// Enables read statistics.
     pub(crate) fn with_metrics(self) -> Self {
         let (counters, meter) = Counters::metered();
@@ -105,9 +117,10 @@ impl Objects {
         let Some(extension) = &self.anchor.extension else { return Ok(None) };
         let ManifestLink { object, bytes, digest } = extension.manifest;
         let read = || {
-            let left = self.session.budget().left();
+            // Its records take the same memory again, and the names of objects in messages more.
+            let left = self.session.budget().left() / MANIFEST_BUDGET_PART;
             if bytes > left {
-                let refused = Error::limit(format!("{bytes} bytes where {left} bytes of memory are left"));
+                let refused = Error::limit(format!("{bytes} bytes where {left} bytes of memory are left for it"));
                 return Err(refused.with_remedy(Remedy::MemoryBudget));
             }
             let (stored, _) = self.namespace.get(&format!("{}{object}", self.folder()), bytes).map_err(missing)?;

@@ -205,7 +205,8 @@ impl FileWriter {
             self.sink.check_free(path)?;
             Transfer::new(&*self.sink, progress).run(ntuple, path)
         };
-        copy().map_err(|e| self.context(path, e))
+        // What is damaged is the ntuple that is read.
+        copy().map_err(|e| if e.is_corrupt() { ntuple.context(e) } else { self.context(path, e) })
     }
 
     /// Adds class layouts to the file's streamer info, so that ROOT can read objects of these classes without their

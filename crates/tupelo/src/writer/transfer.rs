@@ -30,18 +30,22 @@ pub(super) struct Transfer<'a> {
     progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
     done: WriteProgress,
     max_bytes: u64,
+    /// Number of the cluster that is copied.
+    cluster: u64,
 }
 
 /// A page, and where it is stored now.
 struct Page {
     column: u32,
+    /// Number of the page in the column.
+    number: u64,
     info: PageInfo,
     range: BlobRange,
 }
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(sink: &'a dyn PageSink, progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
-        Self { sink, progress, done: WriteProgress::default(), max_bytes: 0 }
+        Self { sink, progress, done: WriteProgress::default(), max_bytes: 0, cluster: 0 }
     }
 
     /// Copies an ntuple with its attribute sets under another path; `None` if the caller ended the copy.
@@ -79,6 +83,7 @@ impl<'a> Transfer<'a> {
             (header_link, header_checksum) = (self.put(envelope)?, checksum);
         }
         footer.header_checksum = header_checksum;
+        self.cluster = 0;
         for (group, record) in footer.cluster_groups.iter_mut().enumerate() {
             let list = source.page_list(group)?;
             let mut clusters: Vec<Listed> = Vec::with_capacity(list.clusters().len());
@@ -90,6 +95,7 @@ impl<'a> Transfer<'a> {
                     return Ok(None);
                 }
                 clusters.push((*summary, columns));
+                self.cluster += 1;
             }
             record.page_list = self.put(groups::write(header_checksum, &clusters))?;
         }
@@ -115,10 +121,10 @@ impl<'a> Transfer<'a> {
         let mut places: HashMap<BlobRange, usize> = HashMap::new();
         let mut pages: Vec<Page> = Vec::new();
         for (column, own) in (0..).zip(&*columns) {
-            for info in &own.pages {
+            for (number, info) in (0..).zip(&own.pages) {
                 let range = source.store().page_range(info)?;
                 places.entry(range).or_insert_with(|| {
-                    pages.push(Page { column, info: *info, range });
+                    pages.push(Page { column, number, info: *info, range });
                     pages.len() - 1
                 });
             }
@@ -166,7 +172,10 @@ impl<'a> Transfer<'a> {
         let fetched = source.store().fetch(&ranges)?;
         let (mut sealed, mut digests) = (Vec::with_capacity(pages.len()), Vec::with_capacity(pages.len()));
         for (page, bytes) in pages.iter().zip(&fetched) {
-            let stored = checked(&page.info, bytes, true).map_err(|e| e.within(format!("column {}", page.column)))?;
+            let stored = checked(&page.info, bytes, true).map_err(|e| {
+                let place = format!("column {}, cluster {}, page {}", page.column, self.cluster, page.number);
+                e.within(place).at_page(page.column, self.cluster, page.number)
+            })?;
             let checksum_bytes = bytes.len() - stored.len();
             let digest = bytes.last_chunk().filter(|_| checksum_bytes == CHECKSUM_BYTES);
             digests.push(digest.copied().map(u64::from_le_bytes));
