@@ -239,7 +239,8 @@ mod tests {
         let (first, second) = (ObjectMemory::new(), ObjectMemory::new());
         let both = mirror([&first, &second]);
         both.publish(BASE, Bytes::from_static(b"1"), &Condition::Absent).unwrap();
-        let (condition, bytes) = both.state(BASE, 9).unwrap();
+        // A pointer has the same state.
+        let (condition, bytes) = ObjectSink::state(&&both, BASE, 9).unwrap();
         assert_eq!(bytes.unwrap(), "1");
         both.publish(BASE, Bytes::from_static(b"2"), &condition).unwrap();
         assert_eq!(second.get("dir/b", 9).unwrap().0, "2");
@@ -257,6 +258,10 @@ mod tests {
         both.publish(BASE, Bytes::from_static(b"5"), &condition).unwrap();
         assert_eq!([first.get("a", 9).unwrap().0, second.get("dir/b", 9).unwrap().0], ["5", "5"]);
         // Only the second one has it already.
+        first.delete(&["a".to_owned()]).unwrap();
+        let (condition, bytes) = both.state(BASE, 9).unwrap();
+        assert_eq!(bytes.unwrap(), "5");
+        both.publish(BASE, Bytes::from_static(b"6"), &condition).unwrap();
         first.delete(&["a".to_owned()]).unwrap();
         let error = both.publish(BASE, Bytes::from_static(b"4"), &Condition::Absent).unwrap_err();
         assert!(error.to_string().contains("it is visible in some members only"), "{error}");

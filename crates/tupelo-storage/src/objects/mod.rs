@@ -232,6 +232,9 @@ macro_rules! forward_objects {
             fn flush(&self) -> Result<()> {
                 (**self).flush()
             }
+            fn state(&self, key: &str, max_bytes: u64) -> Result<(Condition, Option<Bytes>)> {
+                (**self).state(key, max_bytes)
+            }
             fn publish(&self, key: &str, bytes: Bytes, condition: &Condition) -> Result<()> {
                 (**self).publish(key, bytes, condition)
             }

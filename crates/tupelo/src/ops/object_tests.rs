@@ -237,7 +237,7 @@ fn objects_stay_where_the_result_is_unknown() {
     write(&file).unwrap();
     store.make_publish_ambiguous();
     let error = file.finish().unwrap_err().to_string();
-    assert!(error.contains("objects may be left in dir/events.objects/2"), "{error}");
+    assert!(error.contains("objects may be left beside ntpl+memory:dir/events; "), "{error}");
     assert!(verify_deep(&open_objects(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
 }
 
@@ -313,6 +313,7 @@ fn a_store_takes_one_new_ntuple() {
     let error = file.ntuple(Some("event")).unwrap_err();
     assert!(error.is_not_found() && error.to_string().contains("'events'"), "{error}");
     assert_eq!(file.ntuple_names().unwrap(), ["events"]);
+    assert!(file.ntuple(Some("events;1")).is_ok() && file.ntuple(Some("events;2")).is_err());
     assert_eq!(file.objects().unwrap()[0].name(), "events");
     assert!(file.header().is_err() && file.newest_ntuple("events").is_err());
     assert_eq!(Mapping::default().resolve(false, 1 << 20), Mapping::Cage(1 << 20));

@@ -465,6 +465,7 @@ impl File {
             }
             Container::Objects(objects) => {
                 let ntuple = self.stored_ntuple(objects)?;
+                let name = name.map(|name| name.strip_suffix(";1").unwrap_or(name));
                 match name.filter(|name| *name != ntuple.name()) {
                     None => Ok(ntuple),
                     Some(other) => {

@@ -382,7 +382,7 @@ impl Target for ObjectSink {
             Err(error) if error.kind() == ErrorKind::Changed => Err(self.removed_after(&mut state, error.into())),
             // It is not certain that the anchor is not visible.
             Err(error) => {
-                let kept = format!("objects may be left in {}; `tupelo gc` removes them", self.0.folder);
+                let kept = format!("objects may be left beside {}; `tupelo gc` removes them", self.0.name);
                 state.is_reported = true;
                 Err(Error::from(error).with_note(&kept))
             }
