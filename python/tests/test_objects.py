@@ -148,7 +148,7 @@ def test_uproot_compat_opens_objects(tmp_path: Path) -> None:
         store["Events"] = {"x": [1, 2]}
     assert compat.open(uri)["Events"]["x"].array().tolist() == [1, 2]
     assert compat.open({uri: "Events"})["x"].array().tolist() == [1, 2]
-    assert tupelo.open({uri: None}).keys() == {"Events"}
+    assert tupelo.open({uri: None}).keys() == ["Events"]
 
 
 def test_pages_of_another_ntuple_are_found(tmp_path: Path, run: Callable[..., Any]) -> None:
@@ -201,7 +201,7 @@ def test_a_mirror_is_read_from_what_answers(tmp_path: Path, run: Callable[..., A
     with tupelo.recreate(uri) as store:
         store["Events"] = {"x": [7]}
     assert [tupelo.open(place)["x"].array().tolist() for place in places] == [[7], [7]]
-    assert "mirror" not in run("gc", "--dry-run", uri).stderr
+    assert run("gc", "--dry-run", uri).stderr.count("would be removed") == 2
     (tmp_path / "second.objects").rename(tmp_path / "elsewhere")
     assert "second" in run("verify", uri, status=1).stderr
 
