@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fnmatch
 import itertools
 import json
 import random
@@ -47,6 +46,7 @@ from object_bench import (
 from object_calls import Outcome, classes, of_columns, opened
 from object_report import KIB, MIB, Series, cell, chart, plateau, size_name, table, targets_table
 from plain_get import Range, recorder
+from remote import chosen
 from remote_calls import NOTED_SECONDS
 from run import DATA, cores, count, machine, say
 from tasks import ALL_26, EIGHTEEN
@@ -444,17 +444,10 @@ def as_json(bench: Bench) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def chosen(patterns: list[str]) -> list[Row]:
-    """The rows that patterns name; `objects` is all of them."""
-    patterns = ["*" if pattern == "objects" else pattern for pattern in patterns]
-    return [one for one in ROWS if any(fnmatch.fnmatch(one.name, pattern) for pattern in patterns)]
-
-
 def run(options: argparse.Namespace) -> int:
     """Runs the rows, prints the tables and draws the figure."""
-    rows = chosen(options.objects)
+    rows: list[Row] = chosen(ROWS, options.objects, "objects")
     if not rows:
-        say(f"no row matches; there are: {', '.join(one.name for one in ROWS)}")
         return 2
     # On a disk, as in `remote.py`; TMPDIR=/dev/shm puts all objects into memory.
     with tempfile.TemporaryDirectory(prefix="tupelo-objects-") as scratch, contextlib.ExitStack() as stack:

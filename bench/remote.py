@@ -453,17 +453,19 @@ def text(bench: Bench) -> str:
     return "\n".join(parts)
 
 
-def chosen(patterns: list[str]) -> list[Row]:
-    """The rows that patterns name; `remote` is all of them."""
-    patterns = ["*" if pattern == "remote" else pattern for pattern in patterns]
-    return [one for one in ROWS if any(fnmatch.fnmatch(one.name, pattern) for pattern in patterns)]
+def chosen(rows: list[Any], patterns: list[str], family: str) -> list[Any]:
+    """The rows that patterns name; `family` is all of them."""
+    patterns = ["*" if pattern == family else pattern for pattern in patterns]
+    found = [one for one in rows if any(fnmatch.fnmatch(one.name, pattern) for pattern in patterns)]
+    if not found:
+        say(f"no row matches; there are: {', '.join(one.name for one in rows)}")
+    return found
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the rows and prints the table."""
-    rows = chosen(options.remote)
+    rows: list[Row] = chosen(ROWS, options.remote, "remote")
     if not rows:
-        say(f"no row matches; there are: {', '.join(one.name for one in ROWS)}")
         return 2
     # Not in memory: the cache and the copies on servers would take it from what is measured.
     with tempfile.TemporaryDirectory(prefix="tupelo-remote-") as scratch:

@@ -251,7 +251,7 @@ pub const COND_AKEY_INSERT: u64 = 16;
 pub const COND_AKEY_UPDATE: u64 = 32;
 /// `DAOS_COND_AKEY_FETCH`: the akeys must exist.
 pub const COND_AKEY_FETCH: u64 = 64;
-/// `DAOS_COND_PER_AKEY`: each akey has conditions of its own, in `iod_flags`.
+/// `DAOS_COND_PER_AKEY`: each akey has its own conditions, in `iod_flags`.
 pub const COND_PER_AKEY: u64 = 128;
 /// `DAOS_PROP_CO_LABEL`.
 pub const PROP_CO_LABEL: u32 = 4097;

@@ -29,7 +29,7 @@ pub(crate) fn c(text: &str) -> CString {
     CString::new(text).unwrap()
 }
 
-/// Whether this is a process of its own for a test, with an environment; starts one and waits for it otherwise.
+/// Whether this is the separate process of a test, with its environment; otherwise starts that process and waits for it.
 pub(crate) fn alone(test: &str, environment: &[(&str, &str)]) -> bool {
     if env::var_os(ALONE).is_some() {
         return true;

@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    // Each member of a mirror is one of its own.
+    // The members of a mirror are verified one by one.
     let inputs: Vec<&str> = args.inputs.iter().flat_map(|input| mirror_members(input)).collect();
     let locations = find(&inputs, args.reading.storage()?)?;
     let mut without_ntuple = 0;

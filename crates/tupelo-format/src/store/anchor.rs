@@ -17,7 +17,7 @@ const EPOCH: u16 = 1;
 const LAYOUT_VERSION: u64 = 1;
 /// The folder of the objects of ROOT's back end.
 const ROOT_TEMPLATE: &str = "${baseurl}/${objid}";
-/// What comes before the name of an attempt in a template, and after it.
+/// The parts of a template before and after the name of an attempt.
 const ATTEMPT_TEMPLATE: [&str; 2] = ["${baseurl}.objects/", "/${objid}"];
 /// Maximum length of the name of an attempt.
 const MAX_ATTEMPT_CHARS: usize = 64;
@@ -55,8 +55,13 @@ impl Place {
     pub fn folder(&self, base: &str) -> String {
         match self {
             Self::Below => format!("{base}/"),
-            Self::Attempt(attempt) => format!("{base}.objects/{attempt}/"),
+            Self::Attempt(attempt) => format!("{}{attempt}/", Self::attempts(base)),
         }
+    }
+
+    /// The folder of all attempts of an ntuple with the key `base`, with a slash at its end.
+    pub fn attempts(base: &str) -> String {
+        format!("{base}.objects/")
     }
 }
 

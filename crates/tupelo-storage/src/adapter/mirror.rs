@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{Condition, NewObject, ObjectEntry, ObjectRange, ObjectSink, ObjectSource, ObjectVersion};
 use crate::source::Hints;
 
-/// The key of the data set in a mirror; each member has a key of its own for it.
+/// The key of the data set in a mirror; members have their own keys for it.
 const BASE: &str = "mirrored";
 
 /// One data set in several namespaces.

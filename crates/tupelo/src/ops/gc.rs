@@ -1,11 +1,13 @@
 //! Objects that no ntuple uses: of writers that were killed, and of ntuples that were replaced.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tupelo_format::store::{JsonAnchor, MAX_ANCHOR_BYTES, Place};
 use tupelo_storage::{ObjectSink, Storage, display_name};
 
+use crate::source::CLONES;
 use crate::{Error, Result};
 
 /// Objects that were written at most so long ago may be those of a running writer: one day.
@@ -28,7 +30,7 @@ pub struct Orphan {
 /// Finds orphans beside an ntuple, and removes them.
 #[derive(Debug)]
 pub struct Collector {
-    namespace: std::sync::Arc<dyn ObjectSink>,
+    namespace: Arc<dyn ObjectSink>,
     base: String,
     name: String,
 }
@@ -49,7 +51,7 @@ impl Collector {
     /// Corrupt or unsupported if there is an anchor that cannot be read: it is not known then which objects are in use.
     /// Storage errors.
     pub fn orphans(&self, age: Duration) -> Result<Vec<Orphan>> {
-        let prefix = format!("{}.objects/", self.base);
+        let prefix = Place::attempts(&self.base);
         let mut attempts: BTreeMap<String, Orphan> = BTreeMap::new();
         for entry in self.namespace.list(&prefix)? {
             let parts = entry.key.strip_prefix(&prefix).and_then(|key| key.split_once('/'));
@@ -117,7 +119,7 @@ fn is_attempt(name: &str) -> bool {
 /// Whether an object of an attempt has a name that writers give.
 fn is_object(name: &str) -> bool {
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
-    is_number || name == "probe" || name.strip_prefix("_clone/").is_some_and(|set| !set.contains('/'))
+    is_number || name == "probe" || name.strip_prefix(CLONES).is_some_and(|set| !set.contains('/'))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::ByteSink;
 
 use super::paths::Paths;
-use super::{PageBytes, PageSink, Stored, Target};
+use super::{PageBytes, PageSink, Stored, Target, check_process};
 use crate::source::File;
 use crate::{Error, Result};
 
@@ -83,16 +83,9 @@ impl FileSink {
         Self { state: Arc::new(Mutex::new(state)), name, process: std::process::id(), own: None }
     }
 
-    /// Locks the state, in the process that opened the file only. In a forked child the state may be outdated, and the
-    /// thread that holds the lock may not exist.
+    /// Locks the state, in the process that opened the file only.
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
-        let (owner, here) = (self.process, std::process::id());
-        if owner != here {
-            return Err(Error::invalid_argument(format!(
-                "the file is being written by process {owner}, and a writer belongs to the process that opened it; \
-                 process {here} must open its own file"
-            )));
-        }
+        check_process(self.process, "file")?;
         Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -16,7 +16,7 @@ const MAX_OBJECT_BYTES: u64 = 1 << 30;
 pub enum Mapping {
     /// Each page is an object, as ROOT writes them.
     Page,
-    /// Pages of one column of a cluster share objects up to this size in bytes; a larger page is an object of its own.
+    /// Pages of one column of a cluster share objects up to this size in bytes; a larger page is stored alone.
     Cage(u64),
     /// All pages of one column of a cluster are one object.
     PageGroup,

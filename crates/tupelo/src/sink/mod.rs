@@ -27,7 +27,7 @@ pub(crate) use self::memory::MemorySink;
 pub(crate) use self::null::NullSink;
 pub(crate) use self::objects::ObjectSink;
 pub use self::sizes::parse_bytes;
-use crate::Result;
+use crate::{Error, Result};
 
 /// The bytes of a sealed page: compressed, and followed by its checksum if it has one.
 #[derive(Debug, Clone, Copy)]
@@ -129,4 +129,17 @@ pub(crate) trait Target: PageSink {
 
     /// Aborts a target whose writer was dropped; returns a warning, if one is needed.
     fn forget(&self) -> Option<String>;
+}
+
+/// Checks that this is the process that began to write. In a forked child, what a writer knows may be outdated, and the
+/// thread that holds its lock may not exist.
+fn check_process(owner: u32, what: &str) -> Result<()> {
+    let here = std::process::id();
+    match owner == here {
+        true => Ok(()),
+        false => Err(Error::invalid_argument(format!(
+            "the {what} is being written by process {owner}, and a writer belongs to the process that opened it; process \
+             {here} must open its own {what}"
+        ))),
+    }
 }

@@ -13,7 +13,7 @@ use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as
 
 use super::mapping::Mapping;
 use super::uploads::Uploads;
-use super::{PageBytes, PageSink, Stored, Target};
+use super::{PageBytes, PageSink, Stored, Target, check_process};
 use crate::source::clone_key;
 use crate::{Error, Result};
 
@@ -93,6 +93,7 @@ impl ObjectSink {
             Err(error) => return Err(error.into()),
         };
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
+        // `ops::gc` knows the form.
         let attempt = format!("{now}-{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
         let place = Place::Attempt(attempt);
         let folder = place.folder(base);
@@ -110,13 +111,7 @@ impl ObjectSink {
 
     /// Locks the state, in the process that began the ntuple only.
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
-        let (owner, here) = (self.0.process, std::process::id());
-        if owner != here {
-            return Err(Error::invalid_argument(format!(
-                "the ntuple is being written by process {owner}, and a writer belongs to the process that created it; \
-                 process {here} must write its own"
-            )));
-        }
+        check_process(self.0.process, "ntuple")?;
         Ok(self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -139,12 +134,6 @@ impl ObjectSink {
 
     fn key(&self, number: u64) -> String {
         format!("{}{number}", self.0.folder)
-    }
-
-    fn put_object(&self, bytes: Bytes) -> Result<u64> {
-        let number = self.number(1, bytes.len() as u64)?;
-        self.0.uploads.put(vec![NewObject { key: self.key(number), pieces: vec![bytes] }])?;
-        Ok(number)
     }
 
     /// Sizes and digests of all objects.
@@ -286,7 +275,10 @@ impl PageSink for ObjectSink {
 
     fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
         let bytes = envelope.len() as u64;
-        Ok(Locator::Object { location: self.put_object(Bytes::copy_from_slice(envelope))?, bytes })
+        let location = self.number(1, bytes)?;
+        let pieces = vec![Bytes::copy_from_slice(envelope)];
+        self.0.uploads.put(vec![NewObject { key: self.key(location), pieces }])?;
+        Ok(Locator::Object { location, bytes })
     }
 
     /// The anchor of an attribute set is found by the name of the set; its objects are among those of the ntuple.
@@ -351,7 +343,7 @@ impl Target for ObjectSink {
         Arc::new(self.clone())
     }
 
-    /// There is no file that describes classes: the footer of the ntuple does, where its fields need it.
+    /// Without a file around it, the footer of the ntuple describes the classes that its fields need.
     fn add_streamer_info(&self, _: &StreamerInfos) -> Result<()> {
         self.check_open()
     }
