@@ -242,7 +242,7 @@ async fn open(
         }
         (_, Some(Ok(head))) => Ok((head.identity, vec![(head.start, head.bytes.freeze())])),
         (_, Some(Err(failure))) if is_empty(&failure) => {
-            if !object.is_empty().await? {
+            if !attempts().repeat(|| object.is_empty()).await? {
                 let reason = "the server refuses every range, but the object is not empty";
                 return Err(Failure::lasting(ErrorKind::Other, reason));
             }

@@ -251,6 +251,19 @@ fn only_empty_objects_are_empty() {
     assert!(error.to_string().contains("refuses every range"), "{error}");
 }
 
+/// Regression: a connection that broke while an empty object was opened was an error at once.
+#[test]
+fn opening_an_empty_object_survives_broken_connections() {
+    let server = Server::with(Vec::new());
+    let has_failed = AtomicBool::new(false);
+    server.fault(move |seen, _| {
+        let is_first_whole = seen.header("range").is_none() && !has_failed.swap(true, Ordering::Relaxed);
+        is_first_whole.then_some(Fault::Close)
+    });
+    let source = open(&server.url("/x"), &quick()).unwrap();
+    assert_eq!((source.size().unwrap(), source.traffic().unwrap().retries()), (0, 1));
+}
+
 /// A server that stops to send ranges: the parts come out of the whole object, which is not kept in memory.
 #[test]
 fn a_part_may_come_with_the_whole_object() {
