@@ -88,7 +88,7 @@ pub use local::memory::{self, MemoryFile, MemorySink, MemorySource};
 pub use local::{FileSink, FileSource, PartialFile};
 pub use net::{Entry, Options};
 pub use objects::{
-    Condition, NewObject, ObjectDirectory, ObjectEntry, ObjectMemory, ObjectRange, ObjectSink, ObjectSource,
+    Condition, Keys, NewObject, ObjectDirectory, ObjectEntry, ObjectMemory, ObjectRange, ObjectSink, ObjectSource,
     ObjectVersion,
 };
 pub use sink::ByteSink;

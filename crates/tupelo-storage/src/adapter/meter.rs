@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::objects::{ObjectEntry, ObjectRange, ObjectSource, ObjectVersion};
+use crate::objects::{Keys, ObjectEntry, ObjectRange, ObjectSource, ObjectVersion};
 use crate::source::{ByteSource, Hints, Traffic, plan_requests};
 
 /// Time spent on a task, summed over threads.
@@ -192,6 +192,10 @@ impl fmt::Display for MeteredObjects {
 }
 
 impl ObjectSource for MeteredObjects {
+    fn keys(&self) -> Keys {
+        self.inner.keys()
+    }
+
     fn hints(&self) -> Hints {
         self.inner.hints()
     }

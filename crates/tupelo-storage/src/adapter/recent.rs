@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::objects::{ObjectEntry, ObjectRange, ObjectSource, ObjectVersion};
+use crate::objects::{Keys, ObjectEntry, ObjectRange, ObjectSource, ObjectVersion};
 use crate::source::{ByteSource, Hints, Traffic, read_missing};
 
 /// A source that keeps the requests that it read last, for a task that reads the same bytes several times within a short
@@ -162,6 +162,10 @@ impl fmt::Display for RecentObjects {
 }
 
 impl ObjectSource for RecentObjects {
+    fn keys(&self) -> Keys {
+        self.inner.keys()
+    }
+
     fn hints(&self) -> Hints {
         self.inner.hints()
     }

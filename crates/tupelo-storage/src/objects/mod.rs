@@ -92,8 +92,30 @@ pub enum Condition {
     Version(ObjectVersion),
 }
 
+/// How the keys of a namespace are built.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Keys {
+    /// Any text in parts that are separated by `/`. Objects of one folder are listed together.
+    #[default]
+    Paths,
+    /// `CLASS/HI/LO/DKEY/AKEY`: a value in a DAOS container. `CLASS` is the name of an object class, `HI` and `LO` are
+    /// the user's bits of the object's id (32 and 64), `DKEY` and `AKEY` are keys of 64 bits; numbers are hexadecimal,
+    /// without leading zeros. Only objects that have the first three parts in common are listed together.
+    Daos {
+        /// The class of objects that are written.
+        class: String,
+        /// The class of objects that describe others, for reading and writing.
+        metadata_class: String,
+    },
+}
+
 /// Objects that are read, from any number of threads. `Display` gives the URI of the namespace.
 pub trait ObjectSource: Debug + Display + Send + Sync {
+    /// How keys are built. The default implementation returns [`Keys::Paths`].
+    fn keys(&self) -> Keys {
+        Keys::Paths
+    }
+
     /// Tuning parameters of the back end, for ranges of one object, and for the number of concurrent requests.
     fn hints(&self) -> Hints;
 
@@ -185,6 +207,21 @@ pub trait ObjectSink: ObjectSource {
     /// [`ErrorKind::Changed`] if the condition is not met; errors of the back end.
     fn publish(&self, key: &str, bytes: Bytes, condition: &Condition) -> Result<()>;
 
+    /// As [`publish`](Self::publish), with other objects, which may exist: readers see all old ones or all new ones. The
+    /// default implementation accepts no others.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish); [`ErrorKind::NotSupported`] where the store cannot write several objects at once.
+    fn publish_with(&self, others: &[NewObject], key: &str, bytes: Bytes, condition: &Condition) -> Result<()> {
+        match others.is_empty() {
+            true => self.publish(key, bytes, condition),
+            false => {
+                let reason = "the store cannot publish several objects at once";
+                Err(Error::new(ErrorKind::NotSupported, "write", format_args!("{self}{key}"), reason))
+            }
+        }
+    }
+
     /// Whether the store honours the conditions of [`publish`](Self::publish), found out by writing a probe under a key
     /// that no other writer uses, and removing it.
     ///
@@ -202,6 +239,9 @@ pub trait ObjectSink: ObjectSource {
 macro_rules! forward_objects {
     ($($pointer:ty),*) => {$(
         impl<S: ObjectSource + ?Sized> ObjectSource for $pointer {
+            fn keys(&self) -> Keys {
+                (**self).keys()
+            }
             fn hints(&self) -> Hints {
                 (**self).hints()
             }
@@ -237,6 +277,15 @@ macro_rules! forward_objects {
             }
             fn publish(&self, key: &str, bytes: Bytes, condition: &Condition) -> Result<()> {
                 (**self).publish(key, bytes, condition)
+            }
+            fn publish_with(
+                &self,
+                others: &[NewObject],
+                key: &str,
+                bytes: Bytes,
+                condition: &Condition,
+            ) -> Result<()> {
+                (**self).publish_with(others, key, bytes, condition)
             }
             fn honours_conditions(&self, probe: &str) -> Result<bool> {
                 (**self).honours_conditions(probe)
