@@ -12,6 +12,9 @@ const TYPE_OBJECT64: u8 = 0x02;
 /// Type byte of ROOT's locator for several pages in one object: object id and byte offset.
 const TYPE_MULTI: u8 = 0x03;
 
+/// The first of the reserved bits, which ROOT set for pages that share a value.
+const CAGED: u32 = 1 << 16;
+
 /// A place on the storage medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -39,6 +42,16 @@ pub enum Locator {
         /// Stored bytes.
         bytes: u64,
     },
+    /// A byte range of one value in a DAOS container, as ROOT 6.28 to 6.36 wrote them on request. These versions have 32 bits
+    /// for the number of a value.
+    Cage {
+        /// The akey of the value.
+        object: u32,
+        /// From the start of the value.
+        offset: u32,
+        /// Stored bytes.
+        bytes: u64,
+    },
     /// A kind that this version does not know: it hurts only the page or envelope that it points to.
     Unknown {
         /// The locator's type byte.
@@ -57,6 +70,7 @@ impl Locator {
         let head = head.cast_unsigned();
         let own_bytes = (head & 0xffff) as usize;
         let kind = (head >> 24 & 0x7f) as u8;
+        let is_caged = head & CAGED != 0;
         let Some(payload_bytes) = own_bytes.checked_sub(4) else {
             return Err(Error::corrupt(format!("locator with its own size given as {own_bytes}")).at(start));
         };
@@ -65,7 +79,10 @@ impl Locator {
             TYPE_LARGE => Self::File { bytes: payload.u64_le()?, offset: payload.u64_le()? },
             TYPE_OBJECT64 => {
                 let bytes = Self::object_size(&mut payload)?;
-                Self::Object { bytes, location: payload.u64_le()? }
+                match is_caged {
+                    true => Self::Cage { bytes, object: payload.u32_le()?, offset: payload.u32_le()? },
+                    false => Self::Object { bytes, location: payload.u64_le()? },
+                }
             }
             TYPE_MULTI => {
                 let bytes = Self::object_size(&mut payload)?;
@@ -85,13 +102,13 @@ impl Locator {
         let special = |buffer: &mut Buffer, kind: u8, own_bytes: u32| {
             buffer.u32_le(1 << 31 | u32::from(kind) << 24 | own_bytes);
         };
-        let object = |buffer: &mut Buffer, kind: u8, bytes: u64| match u32::try_from(bytes) {
+        let object = |buffer: &mut Buffer, kind: u8, flags: u32, bytes: u64| match u32::try_from(bytes) {
             Ok(bytes) => {
-                special(buffer, kind, 16);
+                special(buffer, kind, flags | 16);
                 buffer.u32_le(bytes);
             }
             Err(_) => {
-                special(buffer, kind, 20);
+                special(buffer, kind, flags | 20);
                 buffer.u64_le(bytes);
             }
         };
@@ -108,11 +125,16 @@ impl Locator {
                 }
             },
             Self::Object { location, bytes } => {
-                object(buffer, TYPE_OBJECT64, bytes);
+                object(buffer, TYPE_OBJECT64, 0, bytes);
                 buffer.u64_le(location);
             }
             Self::ObjectRange { object: number, offset, bytes } => {
-                object(buffer, TYPE_MULTI, bytes);
+                object(buffer, TYPE_MULTI, 0, bytes);
+                buffer.u32_le(number);
+                buffer.u32_le(offset);
+            }
+            Self::Cage { object: number, offset, bytes } => {
+                object(buffer, TYPE_OBJECT64, CAGED, bytes);
                 buffer.u32_le(number);
                 buffer.u32_le(offset);
             }
@@ -123,7 +145,10 @@ impl Locator {
     /// Stored bytes, without a page's checksum; 0 for a locator of unknown kind.
     pub fn stored_bytes(&self) -> u64 {
         match *self {
-            Self::File { bytes, .. } | Self::Object { bytes, .. } | Self::ObjectRange { bytes, .. } => bytes,
+            Self::File { bytes, .. }
+            | Self::Object { bytes, .. }
+            | Self::ObjectRange { bytes, .. }
+            | Self::Cage { bytes, .. } => bytes,
             Self::Unknown { .. } => 0,
         }
     }
@@ -132,7 +157,7 @@ impl Locator {
     pub fn offset(&self) -> u64 {
         match *self {
             Self::File { offset, .. } => offset,
-            Self::ObjectRange { offset, .. } => offset.into(),
+            Self::ObjectRange { offset, .. } | Self::Cage { offset, .. } => offset.into(),
             Self::Object { .. } | Self::Unknown { .. } => 0,
         }
     }
@@ -141,7 +166,7 @@ impl Locator {
     pub fn in_file(&self) -> Result<(u64, u64)> {
         match *self {
             Self::File { offset, bytes } => Ok((offset, bytes)),
-            Self::Object { .. } | Self::ObjectRange { .. } => {
+            Self::Object { .. } | Self::ObjectRange { .. } | Self::Cage { .. } => {
                 Err(Error::unsupported(format!("{self} inside a ROOT file")))
             }
             Self::Unknown { kind } => Err(Error::unsupported(format!("locator of unknown type {kind:#04x}"))),
@@ -154,7 +179,7 @@ impl fmt::Display for Locator {
         match self {
             Self::File { offset, bytes } => write!(f, "{bytes} bytes at offset {offset}"),
             Self::Object { location, bytes } => write!(f, "{bytes} bytes in object {location:#x}"),
-            Self::ObjectRange { object, offset, bytes } => {
+            Self::ObjectRange { object, offset, bytes } | Self::Cage { object, offset, bytes } => {
                 write!(f, "{bytes} bytes at offset {offset} of object {object}")
             }
             Self::Unknown { kind } => write!(f, "locator of unknown type {kind:#04x}"),
@@ -197,6 +222,8 @@ mod tests {
             Locator::Object { location: 1, bytes: 1 << 32 },
             Locator::ObjectRange { object: 3, offset: 9, bytes: 8 },
             Locator::ObjectRange { object: u32::MAX, offset: u32::MAX, bytes: u64::MAX },
+            Locator::Cage { object: 7, offset: u32::MAX, bytes: 100 },
+            Locator::Cage { object: 7, offset: 1, bytes: 1 << 32 },
             Locator::Unknown { kind: 0x7e },
         ] {
             let mut buffer = Buffer::new();

@@ -8,7 +8,9 @@ use std::time::SystemTime;
 use bytes::{Bytes, BytesMut};
 
 use super::directory::too_large;
-use super::{Condition, NewObject, ObjectEntry, ObjectRange, ObjectSink, ObjectSource, ObjectVersion, key, probe};
+use super::{
+    Condition, Keys, NewObject, ObjectEntry, ObjectRange, ObjectSink, ObjectSource, ObjectVersion, key, probe,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::MEMORY_HINTS;
 use crate::source::{Hints, checked_len};
@@ -28,6 +30,7 @@ const BASE: &str = "memory:";
 /// For tests, it counts what is read and written, and fails on request.
 #[derive(Clone, Default)]
 pub struct ObjectMemory {
+    keys: Keys,
     state: Arc<Mutex<State>>,
 }
 
@@ -68,6 +71,11 @@ impl ObjectMemory {
     /// A namespace without objects.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A namespace without objects that says that its keys have this form, which is not checked.
+    pub fn with_keys(keys: Keys) -> Self {
+        Self { keys, ..Self::default() }
     }
 
     /// What was done since it was made, or since [`reset_counts`](Self::reset_counts).
@@ -176,6 +184,10 @@ impl fmt::Debug for ObjectMemory {
 }
 
 impl ObjectSource for ObjectMemory {
+    fn keys(&self) -> Keys {
+        self.keys.clone()
+    }
+
     fn hints(&self) -> Hints {
         MEMORY_HINTS
     }
@@ -258,7 +270,12 @@ impl ObjectSink for ObjectMemory {
     }
 
     fn publish(&self, key: &str, bytes: Bytes, condition: &Condition) -> Result<()> {
+        self.publish_with(&[], key, bytes, condition)
+    }
+
+    fn publish_with(&self, others: &[NewObject], key: &str, bytes: Bytes, condition: &Condition) -> Result<()> {
         key::check(key, self, "write")?;
+        others.iter().try_for_each(|other| key::check(&other.key, self, "write"))?;
         let mut state = self.state();
         state.count_put(key, bytes.len() as u64)?;
         let found = state.objects.get(key).map(Stored::version);
@@ -272,6 +289,9 @@ impl ObjectSink for ObjectMemory {
         };
         if let Some(reason) = reason {
             return Err(Error::new(ErrorKind::Changed, "write", format_args!("{BASE}{key}"), reason));
+        }
+        for other in others {
+            state.write(&other.key, other.pieces.concat().into());
         }
         state.write(key, bytes);
         match std::mem::take(&mut state.is_publish_ambiguous) {

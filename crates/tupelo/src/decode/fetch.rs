@@ -1,6 +1,7 @@
 //! Pages that are fetched before they are decoded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::thread;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use crate::Result;
 use crate::plan::PageId;
 use crate::pool::Waiting;
-use crate::source::{BlobRange, PageStore, RequestMemory};
+use crate::source::{BlobRange, CONCURRENT_FETCHES, PageStore, RequestMemory};
 
 /// Fetches the pages of one reading request and keeps them until they are decoded. Pages that a store reads in place are
 /// not fetched: the decoding thread reads them.
@@ -64,45 +65,47 @@ impl<'m> Fetcher<'m> {
         !self.pages.contains_key(&id) && !self.store.is_read_in_place(range)
     }
 
-    /// Fetches a batch, and then the next one while `work` decodes the one before. Where memory does not allow for both,
-    /// the next one is fetched after `work`, which is expected to release pages.
+    /// Fetches batches, several at a time where memory allows for them, and passes them to `work` in order, which is
+    /// expected to release pages. It decodes one batch while the next ones are fetched.
     pub(crate) fn each<T>(
         &mut self,
         batches: impl IntoIterator<Item = (PageBatch, T)>,
         mut work: impl FnMut(&mut Self, T) -> Result<()>,
     ) -> Result<()> {
-        let mut batches = batches.into_iter();
-        let Some((batch, mut task)) = batches.next() else { return Ok(()) };
-        self.fetch(batch)?;
-        loop {
-            let Some((batch, next)) = batches.next() else { return work(self, task) };
-            let is_ahead = !batch.is_empty() && self.memory.reserve(batch.bytes(), "sealed pages").is_ok();
-            if is_ahead {
-                let (store, ranges) = (self.store, &batch.ranges);
-                let (done, fetched) = thread::scope(|scope| {
-                    let fetching = Waiting::begin(scope, || store.fetch(ranges));
-                    let done = work(self, task);
-                    // Without a thread, or where it panicked, the pages are fetched now.
-                    (done, fetching.and_then(Waiting::join).unwrap_or_else(|| store.fetch(ranges)))
-                });
-                done?;
-                self.pages.extend(batch.ids.into_iter().zip(fetched?));
-            } else {
+        let (store, mut batches, mut ahead) = (self.store, batches.into_iter().peekable(), VecDeque::new());
+        thread::scope(|scope| {
+            loop {
+                while ahead.len() < CONCURRENT_FETCHES
+                    && let Some((batch, task)) = batches.next_if(|(batch, _)| self.reserves(batch))
+                {
+                    let PageBatch { ids, ranges } = batch;
+                    let ranges: Arc<[BlobRange]> = ranges.into();
+                    let own = Arc::clone(&ranges);
+                    let fetching = match ranges.is_empty() {
+                        true => None,
+                        false => Waiting::begin(scope, move || store.fetch(&own)),
+                    };
+                    ahead.push_back((ids, ranges, fetching, task));
+                }
+                let Some((ids, ranges, fetching, task)) = ahead.pop_front() else {
+                    // Nothing else takes memory: the next batch is too large, if there is one.
+                    return batches
+                        .next()
+                        .map_or(Ok(()), |(batch, _)| self.memory.reserve(batch.bytes(), "sealed pages"));
+                };
+                // Without a thread, or where it panicked, the pages are fetched now.
+                let fetched = fetching.and_then(Waiting::join);
+                let fetched =
+                    if ranges.is_empty() { Vec::new() } else { fetched.unwrap_or_else(|| store.fetch(&ranges))? };
+                self.pages.extend(ids.into_iter().zip(fetched));
                 work(self, task)?;
-                self.fetch(batch)?;
             }
-            task = next;
-        }
+        })
     }
 
-    fn fetch(&mut self, batch: PageBatch) -> Result<()> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        self.memory.reserve(batch.bytes(), "sealed pages")?;
-        let fetched = self.store.fetch(&batch.ranges)?;
-        self.pages.extend(batch.ids.into_iter().zip(fetched));
-        Ok(())
+    /// Reserves the memory of a batch, if there is so much.
+    fn reserves(&self, batch: &PageBatch) -> bool {
+        batch.is_empty() || self.memory.reserve(batch.bytes(), "sealed pages").is_ok()
     }
 
     /// Gives up a page that was fetched.

@@ -17,7 +17,7 @@ use tupelo_storage::{FileSource, Hints};
 use super::{DecodeOptions, decode};
 use crate::plan;
 use crate::schema::{Field, Schema};
-use crate::source::{BlobRange, File, FileStore, MemoryBudget, Metadata, PageStore, Session};
+use crate::source::{Blob, BlobRange, File, FileStore, MemoryBudget, Metadata, PageStore, Session};
 use crate::{Compression, ErrorKind, Ntuple, Result, WriteOptions};
 
 const CLUSTERS: u64 = 4;
@@ -92,9 +92,9 @@ impl PageStore for Objects {
         self.file.hints()
     }
 
-    fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {
-        let range = self.file.page_range(page)?;
-        Ok(BlobRange { blob: range.start, start: 0, end: range.bytes() })
+    fn page_range(&self, cluster: u64, column: u32, page: &PageInfo) -> Result<BlobRange> {
+        let range = self.file.page_range(cluster, column, page)?;
+        Ok(BlobRange { blob: Blob::numbered(range.start), start: 0, end: range.bytes() })
     }
 
     fn is_read_in_place(&self, _: &BlobRange) -> bool {
@@ -103,15 +103,19 @@ impl PageStore for Objects {
 
     fn fetch(&self, ranges: &[BlobRange]) -> Result<Vec<Bytes>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        self.fetched.lock().unwrap().extend(ranges.iter().map(|range| range.blob));
+        self.fetched.lock().unwrap().extend(ranges.iter().map(|range| range.blob.number));
         if self.fails {
             return Err(crate::Error::new(ErrorKind::Storage, "the store is gone"));
         }
-        let place = |range: &BlobRange| BlobRange { blob: 0, start: range.blob, end: range.blob + range.end };
+        let place = |range: &BlobRange| BlobRange {
+            blob: Blob::numbered(0),
+            start: range.blob.number,
+            end: range.blob.number + range.end,
+        };
         self.file.fetch(&ranges.iter().map(place).collect::<Vec<_>>())
     }
 
-    fn read_into(&self, _: u64, _: u64, _: &mut [&mut [u8]]) -> Result<()> {
+    fn read_into(&self, _: Blob, _: u64, _: &mut [&mut [u8]]) -> Result<()> {
         panic!("objects are not read in place")
     }
 }

@@ -60,7 +60,7 @@ pub fn costs(read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<Mapp
             for column in 0..source.listed_columns(&cluster)? as u32 {
                 let Some(stored) = source.column_pages(&cluster, ColumnId::from(column))? else { continue };
                 for page in &stored.pages {
-                    pages.push((column, source.store().page_range(page)?.bytes()));
+                    pages.push((column, source.store().page_range(cluster.number, column, page)?.bytes()));
                 }
             }
             costs.iter_mut().for_each(|cost| cost.add(&pages, &selected, hints));

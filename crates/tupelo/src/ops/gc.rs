@@ -4,18 +4,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tupelo_format::store::{JsonAnchor, MAX_ANCHOR_BYTES, Place};
-use tupelo_storage::{ObjectSink, Storage, display_name};
+use tupelo_format::store::{MAX_ANCHOR_BYTES, Place};
+use tupelo_storage::{ObjectEntry, ObjectSink, Storage, display_name};
 
-use crate::source::CLONES;
+use crate::sink::{attempt_of_record, read_record};
+use crate::source::{AttemptNumbers, CLONES, DaosKeys, StoreAnchor, anchor_key, daos_keys};
 use crate::{Error, Result};
 
 /// Objects that were written at most so long ago may be those of a running writer: one day.
 pub const DEFAULT_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Records of attempts are shorter.
+const MAX_RECORD_BYTES: u64 = 1 << 10;
+/// After so many clusters without objects, a DAOS container has no others of the ntuple: more are not written at a time.
+const MAX_EMPTY_CLUSTERS: u32 = 1000;
+
 /// The objects of one attempt to write an ntuple, which is not visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
+    /// What the anchor says of the attempt.
+    id: String,
     /// Name of the attempt; it begins with the time in UTC when it began.
     pub attempt: String,
     /// Number of objects.
@@ -25,6 +33,27 @@ pub struct Orphan {
     /// When the newest object was written, if the store knows.
     pub newest: Option<SystemTime>,
     keys: Vec<String>,
+}
+
+impl Orphan {
+    fn new(id: &str, attempt: &str) -> Self {
+        let (id, attempt) = (id.to_owned(), attempt.to_owned());
+        Self { id, attempt, objects: 0, bytes: 0, newest: None, keys: Vec::new() }
+    }
+
+    fn add(&mut self, entry: ObjectEntry) {
+        self.objects += 1;
+        self.bytes += entry.bytes;
+        self.keys.push(entry.key);
+    }
+
+    /// Adds a value of a DAOS container, if the attempt wrote it.
+    fn add_if_of(&mut self, entry: ObjectEntry, attempt: u64) {
+        let number = entry.key.rsplit('/').next().and_then(|akey| u64::from_str_radix(akey, 16).ok());
+        if number.map(AttemptNumbers::attempt_of) == Some(attempt) {
+            self.add(entry);
+        }
+    }
 }
 
 /// Finds orphans beside an ntuple, and removes them.
@@ -42,7 +71,12 @@ impl Collector {
     /// Storage errors; unsupported for what is not an object store that can be written.
     pub fn new(uri: &str, storage: &Storage) -> Result<Self> {
         let (namespace, base) = storage.object_sink(uri)?;
-        Ok(Self { namespace, base, name: display_name(uri) })
+        Ok(Self::over(namespace, &base, &display_name(uri)))
+    }
+
+    /// For the ntuple `base` in any namespace; `name` is its URI, for messages.
+    pub fn over(namespace: Arc<dyn ObjectSink>, base: &str, name: &str) -> Self {
+        Self { namespace, base: base.to_owned(), name: name.to_owned() }
     }
 
     /// The orphans whose newest object is older than `age`, or has an unknown age, by name.
@@ -51,6 +85,23 @@ impl Collector {
     /// Corrupt or unsupported if there is an anchor that cannot be read: it is not known then which objects are in use.
     /// Storage errors.
     pub fn orphans(&self, age: Duration) -> Result<Vec<Orphan>> {
+        let keys = self.namespace.keys();
+        let attempts = match daos_keys(&keys, &self.base) {
+            Some(keys) => self.in_container(&keys)?,
+            None => self.in_folder()?,
+        };
+        // After the listing: an attempt that became visible since is not an orphan.
+        let visible = self.visible_attempt()?;
+        let now = SystemTime::now();
+        let is_old = |orphan: &Orphan| {
+            // A clock that is ahead makes an object new.
+            orphan.newest.is_none_or(|newest| now.duration_since(newest).is_ok_and(|since| since >= age))
+        };
+        Ok(attempts.into_iter().filter(|it| Some(&it.id) != visible.as_ref() && is_old(it)).collect())
+    }
+
+    /// All attempts that have objects beside an anchor.
+    fn in_folder(&self) -> Result<Vec<Orphan>> {
         let prefix = Place::attempts(&self.base);
         let mut attempts: BTreeMap<String, Orphan> = BTreeMap::new();
         for entry in self.namespace.list(&prefix)? {
@@ -59,26 +110,49 @@ impl Collector {
             let Some((attempt, _)) = parts.filter(|(attempt, name)| is_attempt(attempt) && is_object(name)) else {
                 continue;
             };
-            let orphan = attempts.entry(attempt.to_owned()).or_insert_with(|| Orphan {
-                attempt: attempt.to_owned(),
-                objects: 0,
-                bytes: 0,
-                newest: None,
-                keys: Vec::new(),
-            });
-            orphan.objects += 1;
-            orphan.bytes += entry.bytes;
+            let orphan = attempts.entry(attempt.to_owned()).or_insert_with(|| Orphan::new(attempt, attempt));
             orphan.newest = orphan.newest.max(entry.modified);
-            orphan.keys.push(entry.key);
+            orphan.add(entry);
         }
-        // After the listing: an attempt that became visible since is not an orphan.
-        let visible = self.visible_attempt()?;
-        let now = SystemTime::now();
-        let is_old = |orphan: &Orphan| {
-            // A clock that is ahead makes an object new.
-            orphan.newest.is_none_or(|newest| now.duration_since(newest).is_ok_and(|since| since >= age))
-        };
-        Ok(attempts.into_values().filter(|it| Some(&it.attempt) != visible.as_ref() && is_old(it)).collect())
+        Ok(attempts.into_values().collect())
+    }
+
+    /// All attempts that have a record in a DAOS container. When they began is known, but not the age of their objects.
+    fn in_container(&self, keys: &DaosKeys) -> Result<Vec<Orphan>> {
+        let folder = keys.attempts();
+        let mut attempts = Vec::new();
+        for entry in self.namespace.list(&folder)? {
+            let Some(number) = attempt_of_record(&entry.key, &folder).filter(|number| *number > 0) else { continue };
+            let (record, _) = self.namespace.get(&entry.key, MAX_RECORD_BYTES)?;
+            let record = String::from_utf8_lossy(&record).into_owned();
+            let Some((name, class)) = read_record(&record).filter(|(name, _)| is_attempt(name)) else { continue };
+            let mut orphan = Orphan::new(&number.to_string(), name);
+            orphan.newest = began(name);
+            let keys = DaosKeys { class: class.into(), ..keys.clone() };
+            self.add_objects(&mut orphan, &keys, number.into())?;
+            self.add_objects(&mut orphan, &keys.of_set(), number.into())?;
+            for entry in self.namespace.list(&keys.page_lists())? {
+                orphan.add_if_of(entry, number.into());
+            }
+            // Last, since it tells others that these objects exist.
+            orphan.keys.push(entry.key);
+            attempts.push(orphan);
+        }
+        Ok(attempts)
+    }
+
+    /// Adds the pages of an attempt. Its writer may have stopped before it wrote clusters in between.
+    fn add_objects(&self, orphan: &mut Orphan, keys: &DaosKeys, attempt: u64) -> Result<()> {
+        let mut empty = 0;
+        for cluster in 0.. {
+            let listed = self.namespace.list(&keys.cluster(cluster))?;
+            empty = if listed.is_empty() { empty + 1 } else { 0 };
+            if empty == MAX_EMPTY_CLUSTERS {
+                break;
+            }
+            listed.into_iter().for_each(|entry| orphan.add_if_of(entry, attempt));
+        }
+        Ok(())
     }
 
     /// Removes the objects of an orphan.
@@ -86,7 +160,7 @@ impl Collector {
     /// # Errors
     /// Invalid argument if the attempt is visible now; storage errors.
     pub fn remove(&self, orphan: &Orphan) -> Result<()> {
-        if self.visible_attempt()?.as_ref() == Some(&orphan.attempt) {
+        if self.visible_attempt()?.as_ref() == Some(&orphan.id) {
             let what = format!("the objects of {} became visible, and are not removed", orphan.attempt);
             return Err(Error::invalid_argument(what).within(&self.name));
         }
@@ -94,17 +168,21 @@ impl Collector {
     }
 
     fn visible_attempt(&self) -> Result<Option<String>> {
-        let json = match self.namespace.get(&self.base, MAX_ANCHOR_BYTES) {
-            Ok((json, _)) => json,
+        let keys = self.namespace.keys();
+        let stored = match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
+            Ok((stored, _)) => stored,
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let anchor = JsonAnchor::read(&json).map_err(|e| Error::from(e).within(&self.name))?;
-        Ok(match anchor.place {
-            Place::Attempt(attempt) => Some(attempt),
-            Place::Below => None,
-        })
+        let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.within(&self.name))?;
+        Ok(anchor.attempt)
     }
+}
+
+/// When an attempt began, from its name.
+fn began(name: &str) -> Option<SystemTime> {
+    let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%S", name.split('-').next()?).ok()?;
+    Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().into())
 }
 
 /// Whether a folder has the name of an attempt: `YYYYMMDDTHHMMSS-` and twelve hexadecimal digits.
@@ -134,6 +212,8 @@ mod tests {
         {
             assert!(!is_attempt(name), "{name}");
         }
+        assert_eq!(began("19700101T000010-0123456789ab"), Some(SystemTime::UNIX_EPOCH + Duration::from_secs(10)));
+        assert_eq!(began("now"), None);
         assert!(["0", "123", "_clone/set", "probe"].into_iter().all(is_object));
         assert!(!["", "x", "1.root", "_clone/a/b", "notes/1"].into_iter().any(is_object));
     }

@@ -302,7 +302,7 @@ pub(super) fn each_column(source: &Metadata, mut tell: impl FnMut(&Cluster, Colu
                     if !seen.insert(page.locator) {
                         sizes.shared_pages += 1;
                     } else {
-                        let range = source.store().page_range(page)?;
+                        let range = source.store().page_range(cluster.number, id.index() as u32, page)?;
                         sizes.stored_bytes += range.bytes();
                         let unpacked = column.encoding.and_then(|encoding| encoding.packed_bytes(page.elements.into()));
                         sizes.unpacked_bytes += unpacked.unwrap_or(0);

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use tupelo_format::container::{self, Chunks, RecordKind, Walk};
 use tupelo_format::descriptor::{ColumnId, Descriptor, FieldId};
-use tupelo_format::locator::Locator;
+use tupelo_format::locator::EnvelopeLink;
 
 use super::inspect::shown_fields;
 use super::{each_ntuple, reason};
 use crate::reader::{File, Ntuple};
-use crate::source::{self, BlobRange, Reservation};
+use crate::source::{self, Blob, BlobRange, Reservation};
 use crate::{Error, Result};
 
 /// C++ class in the keys of records that no directory lists.
@@ -230,10 +230,15 @@ impl Map<'_> {
         self.payload(&names.ntuple, ntuple, source.store().envelope_range(&anchor.header)?, envelope("header", None))?;
         self.payload(&names.ntuple, ntuple, source.store().envelope_range(&anchor.footer)?, envelope("footer", None))?;
         for set in descriptor.attribute_sets() {
-            if let Locator::File { offset, bytes } = set.anchor {
+            // In a folder of objects, they have names, which the manifest lists.
+            let is_named = self.file.stored_objects().is_some_and(|objects| objects.folder().is_some());
+            if !is_named {
                 let ntuple = format!("{name}@{}", set.name).into();
                 let content = Content::Envelope { ntuple, envelope: ANCHOR, cluster_group: None };
-                self.pieces.push(piece(offset..offset.saturating_add(bytes), content));
+                let link = EnvelopeLink { length: set.anchor_length.into(), locator: set.anchor };
+                if let Ok(range) = source.store().envelope_range(&link) {
+                    self.pieces.push(Piece { range, content });
+                }
             }
         }
         let mut names = names;
@@ -270,7 +275,7 @@ impl Map<'_> {
                 };
                 let mut run: Option<(usize, BlobRange)> = None;
                 for (page, info) in stored.pages.iter().enumerate() {
-                    let range = source.store().page_range(info)?;
+                    let range = source.store().page_range(cluster.number, id, info)?;
                     if max_key > 0 && range.bytes() > max_key {
                         self.payload(&names.ntuple, ntuple, range, content(page, 1))?;
                         continue;
@@ -343,32 +348,35 @@ impl Map<'_> {
 
     /// The file, or the objects of the ntuple, by their numbers: name and size in bytes. Adds the anchors and the manifest
     /// of the ntuple, which have numbers after all others.
-    fn blobs(&mut self) -> BTreeMap<u64, (Option<Arc<str>>, u64)> {
+    fn blobs(&mut self) -> BTreeMap<Blob, (Option<Arc<str>>, u64)> {
         let Some(objects) = self.file.stored_objects() else {
-            return BTreeMap::from([(0, (None, self.file.size()))]);
+            return BTreeMap::from([(Blob::default(), (None, self.file.size()))]);
         };
         let manifest = objects.manifest().unwrap_or_else(|error| {
             self.remarks.push(Remark::of_file(error));
             None
         });
-        let mut blobs: BTreeMap<u64, (Option<Arc<str>>, u64)> = BTreeMap::new();
+        let keys = &objects.anchor().keys;
+        let mut blobs: BTreeMap<Blob, (Option<Arc<str>>, u64)> = BTreeMap::new();
         // Without a manifest, objects end where their last piece ends.
         for Piece { range, .. } in &self.pieces {
-            let (_, end) = blobs.entry(range.blob).or_insert_with(|| (Some(range.blob.to_string().into()), 0));
+            let (_, end) = blobs.entry(range.blob).or_insert_with(|| (Some(keys.name(range.blob).into()), 0));
             *end = range.end.max(*end);
         }
         let mut others = vec![(objects.base().to_owned(), objects.anchor_bytes(), ANCHOR)];
         if let Some(manifest) = manifest {
             let numbered = (0u64..).zip(&manifest.numbered);
-            blobs.extend(numbered.map(|(blob, it)| (blob, (Some(blob.to_string().into()), it.bytes))));
+            blobs.extend(
+                numbered.map(|(number, it)| (Blob::numbered(number), (Some(number.to_string().into()), it.bytes))),
+            );
             others.extend(manifest.named.into_iter().map(|(name, it)| (name, it.bytes, ANCHOR)));
-            if let Some(extension) = &objects.anchor().extension {
-                let link = extension.manifest;
+            if let Some(link) = objects.anchor().manifest {
                 others.push((link.object.to_string(), link.bytes, "manifest"));
             }
         }
-        let next = blobs.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
-        for (blob, (name, bytes, envelope)) in (next..).zip(others) {
+        let last = blobs.last_key_value().map(|(last, _)| *last).unwrap_or_default();
+        for (after, (name, bytes, envelope)) in (1..).zip(others) {
+            let blob = Blob { number: last.number.saturating_add(after), ..last };
             let content = Content::Envelope { ntuple: "".into(), envelope, cluster_group: None };
             self.pieces.push(Piece { range: BlobRange { blob, start: 0, end: bytes }, content });
             blobs.insert(blob, (Some(name.into()), bytes));

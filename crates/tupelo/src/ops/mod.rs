@@ -1,6 +1,8 @@
 //! Operations on whole ntuples and files.
 
 mod compared;
+#[cfg(test)]
+mod container_tests;
 pub mod copy;
 pub mod cost;
 pub mod gc;

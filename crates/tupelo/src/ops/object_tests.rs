@@ -21,7 +21,7 @@ use crate::{ErrorKind, Result};
 
 const MAPPINGS: [&str; 6] = ["page", "cage:1", "cage:700", "cage:1GiB", "page-group", "cluster"];
 
-fn options(mapping: &str) -> ObjectOptions {
+pub(super) fn options(mapping: &str) -> ObjectOptions {
     ObjectOptions::default().with_mapping(mapping.parse().unwrap())
 }
 
@@ -34,7 +34,7 @@ fn open_objects(store: &ObjectMemory) -> Result<File> {
 }
 
 /// Writes three clusters of 1000 entries, and an attribute.
-fn write(file: &FileWriter) -> Result<()> {
+pub(super) fn write(file: &FileWriter) -> Result<()> {
     let pages = WriteOptions::default().with_page_bytes(512).with_description("about");
     let mut ntuple = file.ntuple("events", &nested_schema(), pages)?;
     for start in [0, 1000, 2000] {
@@ -54,11 +54,11 @@ fn stored(mapping: &str) -> ObjectMemory {
     store
 }
 
-fn all(ntuple: &Ntuple) -> RecordBatch {
+pub(super) fn all(ntuple: &Ntuple) -> RecordBatch {
     ntuple.read_all().to_batch().unwrap()
 }
 
-fn keys(store: &ObjectMemory) -> Vec<String> {
+pub(super) fn keys(store: &ObjectMemory) -> Vec<String> {
     store.list("").unwrap().into_iter().map(|entry| entry.key).collect()
 }
 
@@ -290,8 +290,8 @@ fn objects_that_are_missing_or_swapped_are_found() {
 fn another_manifest_is_found() {
     let store = stored("cluster");
     let file = open_objects(&store).unwrap();
-    let extension = file.stored_objects().unwrap().anchor().extension.clone().unwrap();
-    let key = format!("{}{}", file.stored_objects().unwrap().folder(), extension.manifest.object);
+    let objects = file.stored_objects().unwrap();
+    let key = format!("{}{}", objects.folder().unwrap(), objects.anchor().manifest.unwrap().object);
     let mut bytes = store.get(&key, 1 << 20).unwrap().0.to_vec();
     *bytes.last_mut().unwrap() ^= 1;
     replace(&store, &key, bytes.into());

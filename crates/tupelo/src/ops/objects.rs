@@ -35,10 +35,10 @@ pub(super) fn check(
             return Ok(());
         }
     };
-    let folder = objects.folder();
+    let folder = objects.folder().unwrap_or_default();
     let numbered = (0..).zip(manifest.numbered).map(|(number, it): (u64, _)| (number.to_string(), it));
     let mut expected: Vec<(String, ObjectDigest)> = numbered.chain(manifest.named).collect();
-    check_sizes(objects, &folder, &mut expected, found)?;
+    check_sizes(objects, folder, &mut expected, found)?;
     if !is_deep {
         let links = objects.anchor().links;
         let envelopes = page_lists.iter().chain([&links.header.locator, &links.footer.locator]);
@@ -57,13 +57,13 @@ pub(super) fn check(
             bytes <= BATCH_BYTES
         });
         let (batch, others) = rest.split_at(fits.count().max(1));
-        if let Err(error) = check_digests(objects, &folder, batch, found) {
+        if let Err(error) = check_digests(objects, folder, batch, found) {
             if error.is_retryable() {
                 return Err(error);
             }
             // One of them cannot be read: which one?
             for object in batch {
-                if let Err(error) = check_digests(objects, &folder, std::slice::from_ref(object), found) {
+                if let Err(error) = check_digests(objects, folder, std::slice::from_ref(object), found) {
                     found(error);
                 }
             }

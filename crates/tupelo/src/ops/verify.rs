@@ -258,10 +258,11 @@ impl Check<'_> {
             for (page, info) in pages.into_iter().enumerate() {
                 self.report.pages += 1;
                 self.report.pages_without_checksum += u64::from(!info.has_checksum);
-                let range = self.source().store().page_range(&info).and_then(|range| {
-                    let _fits = self.source().session().budget().reserve(range.bytes(), "a page")?;
-                    Ok(range)
-                });
+                let range =
+                    self.source().store().page_range(cluster.number, id.index() as u32, &info).and_then(|range| {
+                        let _fits = self.source().session().budget().reserve(range.bytes(), "a page")?;
+                        Ok(range)
+                    });
                 match range {
                     Ok(range) => {
                         bytes += range.bytes();

@@ -70,6 +70,11 @@ impl ClusterColumn {
         ))
     }
 
+    /// Where a page is stored.
+    fn range(&self, metadata: &Metadata, page: usize) -> Result<BlobRange> {
+        metadata.store().page_range(self.cluster, self.id.index() as u32, &self.info.pages[page])
+    }
+
     /// Bytes of a page once it is decompressed.
     pub(crate) fn unpacked_bytes(&self, page: u32) -> u64 {
         let elements = self.info.pages.get(page as usize).map_or(0, |page| page.elements);
@@ -365,7 +370,7 @@ impl<'m> ColumnTable<'m> {
                 let (from, until) = (elements.start.max(first), elements.end.min(next));
                 let info = &column.info.pages[page];
                 let id = PageId { column: elements.column, page: page as u32 };
-                let range = self.metadata.store().page_range(info).and_then(|range| {
+                let range = column.range(self.metadata, page).and_then(|range| {
                     let bytes = info.locator.stored_bytes();
                     packed_bytes(info, bytes, &column.encoding)?;
                     stored_bytes = stored_bytes.saturating_add(bytes);
@@ -394,7 +399,7 @@ impl<'m> ColumnTable<'m> {
             let start = segment.start.saturating_sub(missing);
             let end = (segment.start + segment.count).saturating_sub(missing).min(stored);
             let page = |page: usize| {
-                let range = table.metadata.store().page_range(&column.info.pages[page]);
+                let range = column.range(table.metadata, page);
                 let id = PageId { column: place, page: page as u32 };
                 Ok((id, range.map_err(|e| column.within(id.page, e))?))
             };

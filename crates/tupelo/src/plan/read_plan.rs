@@ -139,9 +139,10 @@ pub(crate) fn requests(hints: Hints, pages: &[BlobRange]) -> u64 {
 mod tests {
     use super::*;
     use crate::schema::{Kind, Primitive};
+    use crate::source::Blob;
 
     fn range(blob: u64, start: u64, end: u64) -> BlobRange {
-        BlobRange { blob, start, end }
+        BlobRange { blob: Blob::numbered(blob), start, end }
     }
 
     /// A plan of fields with one column each, whose pages have 100 bytes; the numbers are those of the pages.

@@ -496,6 +496,7 @@ impl File {
         let open = || {
             let source = Metadata::open(self.session().clone(), Box::new(objects.store()), self.page_checksums)?;
             let name = source.descriptor().name().to_owned();
+            source.store().check_name(&name)?;
             Ntuple::new(source, &name)
         };
         let opened = open().map_err(|e: Error| e.within(self.name()))?;

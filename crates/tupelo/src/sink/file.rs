@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tupelo_format::checksum::CHECKSUM_BYTES;
 use tupelo_format::container::{ANCHOR_BYTES, Anchor, AnchorLinks, BLOB_KEY_BYTES, Layout, blob_key, unlisted_key};
+use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
 use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::streamer::StreamerInfos;
@@ -163,13 +164,17 @@ impl PageSink for FileSink {
         Ok(())
     }
 
-    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
+    fn attribute_set(self: Arc<Self>, _: &str) -> Arc<dyn PageSink> {
+        self
+    }
+
+    fn put_pages(&self, _: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
         let pieces: Vec<&[u8]> = pages.iter().map(|page| &page.bytes[..]).collect();
         let place = |(offset, page): (u64, &PageBytes<'_>)| Locator::File { offset, bytes: page.stored_bytes() };
         Ok(self.blobs(&pieces)?.into_iter().zip(pages).map(place).collect())
     }
 
-    fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
+    fn put_envelope(&self, _: EnvelopeType, envelope: &[u8]) -> Result<Locator> {
         Ok(Locator::File { offset: self.blob(&[envelope])?, bytes: envelope.len() as u64 })
     }
 

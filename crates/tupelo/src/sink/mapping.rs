@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use super::sizes::{format_bytes, parse_bytes};
-use crate::Error;
+use crate::{Error, Result};
 
 /// An object with more bytes than this is split: 1 GiB. Locators have 32 bits for offsets, of which ROOT means to use 30.
 const MAX_OBJECT_BYTES: u64 = 1 << 30;
@@ -22,7 +22,8 @@ pub enum Mapping {
     PageGroup,
     /// All pages of a cluster are one object.
     Cluster,
-    /// By the store: `cluster` in a directory, and elsewhere `cage` with the size of the largest request.
+    /// By the store: `cluster` in a directory, `page` in a DAOS container, and elsewhere `cage` with the size of the largest
+    /// request.
     #[default]
     Auto,
 }
@@ -34,6 +35,21 @@ impl Mapping {
             Self::Auto if reads_in_place => Self::Cluster,
             Self::Auto => Self::Cage(max_request_bytes),
             chosen => chosen,
+        }
+    }
+
+    /// The mapping for a DAOS container, where columns of a cluster have keys of their own. ROOT since 6.38 reads `page`
+    /// only.
+    ///
+    /// # Errors
+    /// Unsupported for [`Mapping::Cluster`].
+    pub(crate) fn resolve_for_daos(self) -> Result<Self> {
+        match self {
+            Self::Auto => Ok(Self::Page),
+            Self::Cluster => {
+                Err(Error::unsupported("a DAOS container has no mapping 'cluster'; use page, cage:SIZE or page-group"))
+            }
+            chosen => Ok(chosen),
         }
     }
 
@@ -81,7 +97,7 @@ impl fmt::Display for Mapping {
 impl FromStr for Mapping {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         let wrong = |why: &str| {
             let expected = "expected page, cage:SIZE (such as cage:1MiB), page-group, cluster or auto";
             Error::invalid_argument(format!("'{text}' is not a mapping{why}; {expected}"))
@@ -136,5 +152,7 @@ mod tests {
         assert_eq!(Mapping::Auto.resolve(true, 1), Mapping::Cluster);
         assert_eq!(Mapping::Auto.resolve(false, 1 << 24).to_string(), "cage:16MiB");
         assert_eq!(Mapping::Page.resolve(true, 1), Mapping::Page);
+        assert_eq!(Mapping::Auto.resolve_for_daos().unwrap(), Mapping::Page);
+        assert!(Mapping::Cluster.resolve_for_daos().unwrap_err().to_string().contains("use page, cage:SIZE"));
     }
 }

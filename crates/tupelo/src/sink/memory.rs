@@ -1,9 +1,10 @@
 //! A sink that keeps objects in memory, as an object store would: for tests of everything above sinks.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tupelo_format::container::AnchorLinks;
+use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
 
 use super::{PageBytes, PageSink, Stored};
@@ -78,10 +79,13 @@ impl PageSink for MemorySink {
         self.state().open.push(path.to_owned());
         Ok(())
     }
-    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
+    fn attribute_set(self: Arc<Self>, _: &str) -> Arc<dyn PageSink> {
+        self
+    }
+    fn put_pages(&self, _: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
         Ok(pages.iter().map(|page| self.put(page.bytes, page.stored_bytes())).collect())
     }
-    fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
+    fn put_envelope(&self, _: EnvelopeType, envelope: &[u8]) -> Result<Locator> {
         Ok(self.put(envelope, envelope.len() as u64))
     }
     fn put_anchor(&self, name: &str, links: &AnchorLinks) -> Result<(Locator, u32)> {

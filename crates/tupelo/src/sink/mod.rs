@@ -1,5 +1,6 @@
 //! The storage of an ntuple that is being written: sealed pages, envelopes and anchors, independent of the container.
 
+mod attempt;
 mod file;
 mod mapping;
 #[cfg(test)]
@@ -16,10 +17,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use tupelo_format::container::AnchorLinks;
-use tupelo_format::envelope::PageInfo;
+use tupelo_format::envelope::{EnvelopeType, PageInfo};
 use tupelo_format::locator::Locator;
 use tupelo_format::streamer::StreamerInfos;
 
+pub(crate) use self::attempt::{attempt_of_record, read_record};
 pub(crate) use self::file::{FileSink, MAX_KEY_BYTES, datime};
 pub use self::mapping::Mapping;
 #[cfg(test)]
@@ -70,16 +72,20 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     /// Begins an ntuple; `cycle` is the cycle of an existing one that is continued.
     fn begin(&self, path: &str, title: &str, cycle: Option<u16>) -> Result<()>;
 
-    /// Whether each call of [`PageSink::put_pages`] must have all pages of a cluster.
+    /// The sink of an attribute set, whose pages and envelopes are stored before its anchor.
+    fn attribute_set(self: Arc<Self>, name: &str) -> Arc<dyn PageSink>;
+
+    /// Whether each call of [`PageSink::put_pages`] must have all pages of a cluster, and its number.
     fn stores_whole_clusters(&self) -> bool {
         false
     }
 
-    /// Stores pages of one cluster, ordered by column, and returns the locator of each.
-    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>>;
+    /// Stores pages of one cluster, ordered by column, and returns the locator of each. The number of the cluster matters
+    /// only where [`stores_whole_clusters`](PageSink::stores_whole_clusters).
+    fn put_pages(&self, cluster: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>>;
 
     /// Stores a compressed envelope and returns its locator.
-    fn put_envelope(&self, envelope: &[u8]) -> Result<Locator>;
+    fn put_envelope(&self, kind: EnvelopeType, envelope: &[u8]) -> Result<Locator>;
 
     /// Stores the anchor of an attribute set, for the footer of its ntuple; returns its locator and its length.
     fn put_anchor(&self, name: &str, links: &AnchorLinks) -> Result<(Locator, u32)>;

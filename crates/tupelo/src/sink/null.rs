@@ -1,8 +1,9 @@
 //! A sink that stores nothing.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tupelo_format::container::AnchorLinks;
+use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
 
 use super::{PageBytes, PageSink, Stored};
@@ -36,10 +37,13 @@ impl PageSink for NullSink {
     fn begin(&self, _: &str, _: &str, _: Option<u16>) -> Result<()> {
         Ok(())
     }
-    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
+    fn attribute_set(self: Arc<Self>, _: &str) -> Arc<dyn PageSink> {
+        self
+    }
+    fn put_pages(&self, _: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
         Ok(pages.iter().map(|page| self.put(page.bytes.len() as u64, page.stored_bytes())).collect())
     }
-    fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
+    fn put_envelope(&self, _: EnvelopeType, envelope: &[u8]) -> Result<Locator> {
         let bytes = envelope.len() as u64;
         Ok(self.put(bytes, bytes))
     }

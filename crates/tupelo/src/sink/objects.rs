@@ -6,31 +6,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tupelo_format::checksum::xxh3;
 use tupelo_format::container::AnchorLinks;
+use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
+use tupelo_format::store::daos::{FOOTER_AKEY, HEADER_AKEY};
 use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ManifestLink, ObjectDigest, Place};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace};
+use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
 
+use super::attempt::{Attempt, Kind};
 use super::mapping::Mapping;
 use super::uploads::Uploads;
 use super::{PageBytes, PageSink, Stored, Target, check_process};
-use crate::source::clone_key;
+use crate::source::{Blob, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos, write_daos};
 use crate::{Error, Result};
 
-/// One ntuple that is being written to a store.
+/// One ntuple that is being written to a store, or one of its attribute sets.
 #[derive(Debug, Clone)]
-pub(crate) struct ObjectSink(Arc<Inner>);
+pub(crate) struct ObjectSink {
+    inner: Arc<Inner>,
+    keys: ObjectKeys,
+    is_set: bool,
+}
 
 #[derive(Debug)]
 struct Inner {
     namespace: Arc<dyn Namespace>,
     /// The URI of the ntuple, for messages.
     name: String,
-    /// The key of the anchor.
+    /// The name of the ntuple in the namespace.
     base: String,
-    place: Place,
-    /// The folder of the objects.
-    folder: String,
+    attempt: Attempt,
     mapping: Mapping,
     condition: Condition,
     uploads: Uploads,
@@ -43,8 +48,10 @@ struct Inner {
 struct State {
     /// Number of the next object.
     next: u64,
-    /// Keys of anchors of attribute sets.
+    /// Keys of objects in addition to the numbers of a folder.
     named: Vec<String>,
+    /// Header and footer, where they are written with the anchor.
+    head: [Bytes; 2],
     stored_bytes: u64,
     ntuple: Progress,
     published: Option<AnchorLinks>,
@@ -73,7 +80,12 @@ impl ObjectSink {
         is_exclusive: bool,
     ) -> Result<Self> {
         check_base(base, name)?;
-        let condition = match namespace.state(base, MAX_ANCHOR_BYTES) {
+        let keys = namespace.keys();
+        let mapping = match is_daos(&keys) {
+            true => mapping.resolve_for_daos().map_err(|e| e.within(name))?,
+            false => mapping.resolve(namespace.reads_in_place(), namespace.hints().max_request_bytes),
+        };
+        let condition = match namespace.state(&anchor_key(&keys, base), MAX_ANCHOR_BYTES) {
             Ok((condition, None)) => condition,
             Ok(_) if is_exclusive => {
                 return Err(Error::from(tupelo_storage::Error::new(
@@ -83,8 +95,11 @@ impl ObjectSink {
                     "it exists already",
                 )));
             }
-            Ok((condition, Some(bytes))) => match JsonAnchor::read(&bytes) {
-                Ok(_) => condition,
+            Ok((condition, Some(bytes))) => match StoreAnchor::read(&bytes, &keys, base) {
+                Ok(_) => {
+                    check_name(&namespace, base, name)?;
+                    condition
+                }
                 Err(error) => return Err(not_an_ntuple(name, &error.to_string())),
             },
             Err(error) if error.kind() == ErrorKind::NotSupported => {
@@ -92,27 +107,27 @@ impl ObjectSink {
             }
             Err(error) => return Err(error.into()),
         };
-        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
-        // `ops::gc` knows the form.
-        let attempt = format!("{now}-{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
-        let place = Place::Attempt(attempt);
-        let folder = place.folder(base);
-        if is_exclusive && !namespace.honours_conditions(&format!("{folder}probe"))? {
+        let attempt = Attempt::begin(&*namespace, base, mapping.needs_whole_clusters()).map_err(|e| e.within(name))?;
+        if let Kind::Folder { folder, .. } = &attempt.kind
+            && is_exclusive
+            && !namespace.honours_conditions(&format!("{folder}probe"))?
+        {
             let why = "the store ignores the conditions If-None-Match and If-Match, so that two writers could replace \
                        each other's ntuple";
             return Err(Error::unsupported(why).within(name));
         }
-        let mapping = mapping.resolve(namespace.reads_in_place(), namespace.hints().max_request_bytes);
         let uploads = Uploads::new(Arc::clone(&namespace));
-        let (name, base, state) = (name.to_owned(), base.to_owned(), Mutex::default());
-        let process = std::process::id();
-        Ok(Self(Arc::new(Inner { namespace, name, base, place, folder, mapping, condition, uploads, state, process })))
+        let (name, base, process) = (name.to_owned(), base.to_owned(), std::process::id());
+        let state = Mutex::new(State { next: attempt.numbers.first, ..State::default() });
+        let keys = attempt.keys.clone();
+        let inner = Inner { namespace, name, base, attempt, mapping, condition, uploads, state, process };
+        Ok(Self { inner: Arc::new(inner), keys, is_set: false })
     }
 
     /// Locks the state, in the process that began the ntuple only.
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
-        check_process(self.0.process, "ntuple")?;
-        Ok(self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+        check_process(self.inner.process, "ntuple")?;
+        Ok(self.inner.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn open(&self) -> Result<MutexGuard<'_, State>> {
@@ -126,21 +141,29 @@ impl ObjectSink {
     /// Reserves numbers for objects; returns the first one.
     fn number(&self, objects: usize, bytes: u64) -> Result<u64> {
         let mut state = self.open()?;
-        let first = state.next;
-        state.next += objects as u64;
+        let (first, end) = (state.next, state.next.saturating_add(objects as u64));
+        if end > self.inner.attempt.numbers.end {
+            return Err(Error::limit("too many objects; choose a mapping with larger ones"));
+        }
+        state.next = end;
         state.stored_bytes += bytes;
         Ok(first)
     }
 
-    fn key(&self, number: u64) -> String {
-        format!("{}{number}", self.0.folder)
+    /// The key of an object. Those that are not simply numbered are noted.
+    fn key(&self, blob: Blob) -> Result<String> {
+        let key = self.keys.key(blob);
+        if let Kind::Numbers { .. } = self.inner.attempt.kind {
+            self.open()?.named.push(key.clone());
+        }
+        Ok(key)
     }
 
-    /// Sizes and digests of all objects.
-    fn manifest(&self, state: &State) -> Result<Manifest> {
+    /// Sizes and digests of all objects in a folder.
+    fn manifest(&self, state: &State, folder: &str) -> Result<Manifest> {
         let mut manifest = Manifest { numbered: vec![ObjectDigest::default(); state.next as usize], named: Vec::new() };
-        for (key, digest) in self.0.uploads.finish()? {
-            let name = key.strip_prefix(&self.0.folder).unwrap_or(&key);
+        for (key, digest) in self.inner.uploads.finish()? {
+            let name = key.strip_prefix(folder).unwrap_or(&key);
             match name.parse().ok().and_then(|number: usize| manifest.numbered.get_mut(number)) {
                 Some(object) => *object = digest,
                 None => manifest.named.push((name.to_owned(), digest)),
@@ -150,24 +173,43 @@ impl ObjectSink {
         Ok(manifest)
     }
 
-    /// Writes the manifest, and waits until all objects are durable. Returns the anchor.
-    fn complete(&self, state: &mut State, links: AnchorLinks) -> Result<Bytes> {
-        let inner = &*self.0;
-        let manifest = Bytes::from(self.manifest(state)?.write());
-        let link = ManifestLink { object: state.next, bytes: manifest.len() as u64, digest: xxh3(&manifest) };
-        state.next += 1;
-        let bytes = state.stored_bytes + link.bytes;
-        inner.namespace.put(&[NewObject { key: self.key(link.object), pieces: vec![manifest] }])?;
+    /// Waits until all objects are durable. Returns those that make them visible, the anchor last.
+    fn complete(&self, state: &mut State, links: AnchorLinks) -> Result<(Vec<NewObject>, Bytes)> {
+        let inner = &*self.inner;
+        let (others, anchor) = match &inner.attempt.kind {
+            Kind::Folder { place, folder } => {
+                let manifest = Bytes::from(self.manifest(state, folder)?.write());
+                let link = ManifestLink { object: state.next, bytes: manifest.len() as u64, digest: xxh3(&manifest) };
+                state.next += 1;
+                let bytes = state.stored_bytes + link.bytes;
+                let key = inner.attempt.keys.key(Blob::numbered(link.object));
+                inner.namespace.put(&[NewObject { key, pieces: vec![manifest] }])?;
+                let extension = Some(Extension { mapping: inner.mapping.to_string(), bytes, manifest: link });
+                let anchor = JsonAnchor { links, place: place.clone(), extension }.write()?;
+                (Vec::new(), Bytes::from(anchor))
+            }
+            Kind::Numbers { keys, attempt, .. } => {
+                inner.uploads.finish()?;
+                let head = std::mem::take(&mut state.head);
+                let own = (state.stored_bytes, *attempt);
+                let anchor = write_daos(links, &keys.class, own, head.each_ref().map(|bytes| &bytes[..]))?;
+                let [header, footer] = head;
+                let object = |key, bytes| NewObject { key, pieces: vec![bytes] };
+                (vec![object(keys.header(), header), object(keys.footer(), footer)], anchor.into())
+            }
+        };
         inner.namespace.flush()?;
         // A writer that pauses for long may have lost its objects to a collection.
-        let first = ObjectRange { key: self.key(0).into(), range: 0..1 };
-        inner.namespace.get_ranges(&[first]).map_err(|error| match error.is_not_found() {
+        let written = match &inner.attempt.kind {
+            Kind::Folder { .. } => Some(inner.attempt.keys.key(Blob::numbered(0))),
+            Kind::Numbers { .. } => state.named.last().cloned(),
+        };
+        let written = written.map(|key| ObjectRange { key: key.into(), range: 0..1 });
+        inner.namespace.get_ranges(written.as_slice()).map_err(|error| match error.is_not_found() {
             true => Error::invalid_argument("objects of the ntuple were removed while it was written; write it again"),
             false => error.into(),
         })?;
-        let extension = Some(Extension { mapping: inner.mapping.to_string(), bytes, manifest: link });
-        let anchor = JsonAnchor { links, place: inner.place.clone(), extension };
-        Ok(Bytes::from(anchor.write()?))
+        Ok((others, anchor))
     }
 
     /// Removes the objects after an error that is returned.
@@ -183,10 +225,33 @@ impl ObjectSink {
     /// Removes the objects of an ntuple that is not visible.
     fn remove(&self, state: &mut State, why: &str) -> Result<()> {
         state.closed.get_or_insert_with(|| why.to_owned());
-        self.0.uploads.stop();
-        let numbered = (0..std::mem::take(&mut state.next)).map(|number| self.key(number));
-        let keys: Vec<String> = numbered.chain(std::mem::take(&mut state.named)).collect();
-        Ok(self.0.namespace.delete(&keys)?)
+        self.inner.uploads.stop();
+        let mut keys = std::mem::take(&mut state.named);
+        let numbers = self.inner.attempt.numbers.first..state.next;
+        match &self.inner.attempt.kind {
+            Kind::Folder { .. } => {
+                keys.extend(numbers.map(|number| self.inner.attempt.keys.key(Blob::numbered(number))));
+            }
+            // Last, since it tells others that these objects exist.
+            Kind::Numbers { record, .. } => keys.push(record.clone()),
+        }
+        state.next = self.inner.attempt.numbers.first;
+        Ok(self.inner.namespace.delete(&keys)?)
+    }
+}
+
+/// Refuses to replace an ntuple with another name, which a DAOS container may have under the same hash.
+fn check_name(namespace: &Arc<dyn Namespace>, base: &str, name: &str) -> Result<()> {
+    if !is_daos(&namespace.keys()) {
+        return Ok(());
+    }
+    let source: Arc<dyn ObjectSource> = Arc::clone(namespace) as _;
+    let found = Objects::open(source, base, name)
+        .and_then(|objects| Metadata::open(objects.session().clone(), Box::new(objects.store()), true));
+    match found {
+        Ok(metadata) => metadata.store().check_name(metadata.descriptor().name()),
+        // What cannot be read may be replaced.
+        Err(_) => Ok(()),
     }
 }
 
@@ -213,7 +278,7 @@ fn not_an_ntuple(name: &str, why: &str) -> Error {
 
 impl PageSink for ObjectSink {
     fn name(&self) -> &str {
-        &self.0.name
+        &self.inner.name
     }
 
     fn check_open(&self) -> Result<()> {
@@ -232,6 +297,11 @@ impl PageSink for ObjectSink {
             let what = format!("'{path}': there are no directories in an object store; give the ntuple a plain name");
             return Err(Error::invalid_argument(what));
         }
+        let (is_numbers, base) = (matches!(self.inner.attempt.kind, Kind::Numbers { .. }), &self.inner.base);
+        if is_numbers && path != base {
+            let what = format!("'{path}': the ntuple in a DAOS container has the name of its URI, which is '{base}'");
+            return Err(Error::invalid_argument(what));
+        }
         let mut state = self.open()?;
         match state.ntuple {
             Progress::None => {
@@ -242,12 +312,20 @@ impl PageSink for ObjectSink {
         }
     }
 
-    fn stores_whole_clusters(&self) -> bool {
-        self.0.mapping.needs_whole_clusters()
+    fn attribute_set(self: Arc<Self>, _: &str) -> Arc<dyn PageSink> {
+        let keys = match &self.keys {
+            ObjectKeys::Daos(keys) => ObjectKeys::Daos(keys.of_set()),
+            keys => keys.clone(),
+        };
+        Arc::new(Self { inner: Arc::clone(&self.inner), keys, is_set: true })
     }
 
-    fn put_pages(&self, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
-        let groups = self.0.mapping.objects(pages.iter().map(|page| (page.column, page.bytes.len() as u64)));
+    fn stores_whole_clusters(&self) -> bool {
+        matches!(self.inner.attempt.kind, Kind::Numbers { .. }) || self.inner.mapping.needs_whole_clusters()
+    }
+
+    fn put_pages(&self, cluster: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
+        let groups = self.inner.mapping.objects(pages.iter().map(|page| (page.column, page.bytes.len() as u64)));
         let bytes = pages.iter().map(|page| page.bytes.len() as u64).sum();
         let first = self.number(groups.len(), bytes)?;
         let (mut objects, mut locators) = (Vec::with_capacity(groups.len()), Vec::with_capacity(pages.len()));
@@ -260,44 +338,77 @@ impl PageSink for ObjectSink {
                     for page in several {
                         let too_many = |_| Error::limit("more than 2^32 objects; choose another mapping");
                         let object = u32::try_from(number).map_err(too_many)?;
-                        locators.push(Locator::ObjectRange { object, offset, bytes: page.stored_bytes() });
+                        let bytes = page.stored_bytes();
+                        locators.push(match self.inner.attempt.kind {
+                            Kind::Folder { .. } => Locator::ObjectRange { object, offset, bytes },
+                            Kind::Numbers { .. } => Locator::Cage { object, offset, bytes },
+                        });
                         // The lossless cast: an object with several pages has at most 1 GiB.
                         offset += page.bytes.len() as u32;
                     }
                 }
             }
-            let pieces = group.iter().map(|page| page.bytes.clone()).collect();
-            objects.push(NewObject { key: self.key(number), pieces });
+            let column = group.first().map_or(0, |page| page.column);
+            let key = self.key(self.keys.of_page(cluster, column, number)?)?;
+            objects.push(NewObject { key, pieces: group.iter().map(|page| page.bytes.clone()).collect() });
         }
-        self.0.uploads.put(objects)?;
+        self.inner.uploads.put(objects)?;
         Ok(locators)
     }
 
-    fn put_envelope(&self, envelope: &[u8]) -> Result<Locator> {
+    fn put_envelope(&self, kind: EnvelopeType, envelope: &[u8]) -> Result<Locator> {
         let bytes = envelope.len() as u64;
+        let head = match (&self.inner.attempt.kind, kind) {
+            (Kind::Numbers { .. }, EnvelopeType::Header) if !self.is_set => Some((HEADER_AKEY, 0)),
+            (Kind::Numbers { .. }, EnvelopeType::Footer) if !self.is_set => Some((FOOTER_AKEY, 1)),
+            _ => None,
+        };
+        let stored = Bytes::copy_from_slice(envelope);
+        if let Some((location, part)) = head {
+            let mut state = self.open()?;
+            state.stored_bytes += bytes;
+            state.head[part] = stored;
+            return Ok(Locator::Object { location, bytes });
+        }
         let location = self.number(1, bytes)?;
-        let pieces = vec![Bytes::copy_from_slice(envelope)];
-        self.0.uploads.put(vec![NewObject { key: self.key(location), pieces }])?;
+        let key = self.key(self.keys.of_envelope(location))?;
+        self.inner.uploads.put(vec![NewObject { key, pieces: vec![stored] }])?;
         Ok(Locator::Object { location, bytes })
     }
 
-    /// The anchor of an attribute set is found by the name of the set; its objects are among those of the ntuple.
+    /// In a folder, the anchor of an attribute set is found by the name of the set.
     fn put_anchor(&self, name: &str, links: &AnchorLinks) -> Result<(Locator, u32)> {
-        let anchor = JsonAnchor { links: *links, place: self.0.place.clone(), extension: None };
-        let bytes = Bytes::from(anchor.write()?);
-        let length = bytes.len() as u32;
-        let key = format!("{}{}", self.0.folder, clone_key(name)?);
-        let mut state = self.open()?;
-        if state.named.contains(&key) {
-            return Err(Error::unsupported(format!(
-                "attribute set '{name}' cannot be written twice to an object store"
-            )));
-        }
-        state.named.push(key.clone());
-        state.stored_bytes += u64::from(length);
-        drop(state);
-        self.0.uploads.put(vec![NewObject { key, pieces: vec![bytes] }])?;
-        Ok((Locator::Object { location: 0, bytes: length.into() }, length))
+        let place = match &self.inner.attempt.kind {
+            Kind::Folder { place, .. } => place.clone(),
+            Kind::Numbers { .. } => Place::Below,
+        };
+        let anchor = JsonAnchor { links: *links, place, extension: None };
+        let stored = Bytes::from(anchor.write()?);
+        let bytes = stored.len() as u64;
+        let (location, key) = match &self.inner.attempt.kind {
+            Kind::Folder { folder, .. } => {
+                let mut state = self.open()?;
+                let key = format!("{folder}{}", clone_key(name)?);
+                if state.named.contains(&key) {
+                    return Err(Error::unsupported(format!(
+                        "attribute set '{name}' cannot be written twice to an object store"
+                    )));
+                }
+                state.named.push(key.clone());
+                state.stored_bytes += bytes;
+                (0, key)
+            }
+            Kind::Numbers { keys, .. } => {
+                let location = self.number(1, bytes)?;
+                let keys = ObjectKeys::Daos(keys.of_set());
+                let key = keys.key(keys.of_envelope(location));
+                self.open()?.named.push(key.clone());
+                (location, key)
+            }
+        };
+        self.inner.uploads.put(vec![NewObject { key, pieces: vec![stored] }])?;
+        // The cast is lossless: anchors are small.
+        Ok((Locator::Object { location, bytes }, bytes as u32))
     }
 
     fn publish(&self, _: &str, _: &str, links: &AnchorLinks) -> Result<()> {
@@ -364,17 +475,18 @@ impl Target for ObjectSink {
                 return Err(Error::invalid_argument(format!("{why}, so nothing is stored")));
             }
         };
-        let anchor = match self.complete(&mut state, links) {
-            Ok(anchor) => anchor,
+        let (others, anchor) = match self.complete(&mut state, links) {
+            Ok(objects) => objects,
             Err(error) => return Err(self.removed_after(&mut state, error)),
         };
         state.closed = Some("the ntuple is finished".to_owned());
-        match self.0.namespace.publish(&self.0.base, anchor, &self.0.condition) {
+        let Inner { namespace, base, condition, .. } = &*self.inner;
+        match namespace.publish_with(&others, &anchor_key(&namespace.keys(), base), anchor, condition) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::Changed => Err(self.removed_after(&mut state, error.into())),
             // It is not certain that the anchor is not visible.
             Err(error) => {
-                let kept = format!("objects may be left beside {}; `tupelo gc` removes them", self.0.name);
+                let kept = format!("objects may be left beside {}; `tupelo gc` removes them", self.inner.name);
                 state.is_reported = true;
                 Err(Error::from(error).with_note(&kept))
             }
@@ -397,7 +509,7 @@ impl Target for ObjectSink {
         }
         let is_reported = state.is_reported;
         drop(state);
-        let name = &self.0.name;
+        let name = &self.inner.name;
         match self.abort() {
             Ok(_) if is_reported => None,
             Ok(_) => Some(format!("{name} was not finished")),

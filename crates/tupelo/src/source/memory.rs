@@ -15,8 +15,10 @@ pub const DEFAULT_MEMORY_BUDGET_BYTES: u64 = 1 << 30;
 /// Values may exceed the memory budget if they take at most this multiple of the stored bytes that they come from.
 pub const MAX_BUDGET_EXPANSION: u64 = 1024;
 
-/// Sealed pages that are fetched at once, in bytes, if the memory budget allows it.
-const FETCH_BYTES: u64 = 64 << 20;
+/// Sealed pages that are fetched together, in bytes, if the memory budget allows it.
+const FETCH_BYTES: u64 = 8 << 20;
+/// So many times are pages fetched at the same time.
+pub(crate) const CONCURRENT_FETCHES: usize = 4;
 
 /// The memory that one open file may take; clones count together.
 #[derive(Debug, Clone)]
@@ -199,9 +201,9 @@ impl RequestMemory {
         self.left_of(&self.counts())
     }
 
-    /// Sealed pages to fetch with one request, in bytes, so that those of two fit, and pages being decoded.
+    /// Sealed pages to fetch together, in bytes, so that those of several batches fit, and pages being decoded.
     pub(crate) fn fetch_bytes(&self) -> u64 {
-        (FETCH_BYTES / 2).min(self.left() / 4)
+        FETCH_BYTES.min(self.left() / CONCURRENT_FETCHES as u64 / 2)
     }
 
     fn left_of(&self, counts: &Counts) -> u64 {

@@ -21,7 +21,7 @@ const TEXT_COPIES: u64 = 6;
 /// Copies of a field's path: for a projected field and while fields are chosen by pattern.
 const PATH_COPIES: u64 = 2;
 /// Memory of one page in a list of pages, in bytes: place, start, and what a reading request notes of it.
-pub(crate) const PAGE_MEMORY: u64 = 208;
+pub(crate) const PAGE_MEMORY: u64 = 232;
 /// The shortest description of a page in a page list, in bytes.
 const MIN_LISTED_PAGE_BYTES: u64 = 8;
 /// Page lists that are fetched together, in stored bytes.

@@ -1,7 +1,9 @@
 //! Where an ntuple is stored: ROOT files and object stores, the metadata of ntuples in them, and the store of their
 //! pages.
 
+mod anchor;
 mod directories;
+mod keys;
 mod memory;
 mod metadata;
 mod metrics;
@@ -19,13 +21,15 @@ use tupelo_format::open;
 use tupelo_storage::ByteSource;
 use tupelo_storage::adapter::{MeteredSource, RecentSource};
 
+pub(crate) use anchor::{StoreAnchor, daos_keys, write_daos};
 use directories::Directories;
+pub(crate) use keys::{AttemptNumbers, Blob, DaosKeys, ObjectKeys, is_daos};
+pub(crate) use memory::{CONCURRENT_FETCHES, MemoryBudget, RequestMemory, Reservation};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
-pub(crate) use memory::{MemoryBudget, RequestMemory, Reservation};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
-pub(crate) use objects::{CLONES, Objects, clone_key, missing};
+pub(crate) use objects::{CLONES, Objects, anchor_key, clone_key, missing};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};

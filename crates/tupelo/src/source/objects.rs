@@ -9,11 +9,13 @@ use tupelo_format::descriptor::AttributeSet;
 use tupelo_format::envelope::{EnvelopeType, PageInfo};
 use tupelo_format::locator::{EnvelopeLink, Locator};
 use tupelo_format::open;
-use tupelo_format::store::{JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ManifestLink, Place};
+use tupelo_format::store::{MAX_ANCHOR_BYTES, Manifest, ManifestLink};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::adapter::{MeteredObjects, RecentObjects};
-use tupelo_storage::{Hints, ObjectRange, ObjectSource};
+use tupelo_storage::{Hints, Keys, ObjectRange, ObjectSource};
 
+use super::anchor::{StoreAnchor, daos_keys};
+use super::keys::{Blob, ObjectKeys};
 use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, RECENT_BUDGET_PART, Session};
 use crate::error::Remedy;
 use crate::{Error, Result};
@@ -31,23 +33,24 @@ pub(crate) struct Objects {
     namespace: Arc<dyn ObjectSource>,
     /// The URI of the ntuple.
     name: String,
-    /// The key of the anchor.
+    /// The name of the ntuple in the namespace.
     base: Arc<str>,
     /// The anchor as it is stored.
-    json: Bytes,
-    anchor: Arc<JsonAnchor>,
+    stored: Bytes,
+    anchor: Arc<StoreAnchor>,
     /// Header and footer, once they are read.
     envelopes: Arc<OnceLock<[Bytes; 2]>>,
     session: Session,
 }
 
 impl Objects {
-    /// Opens the ntuple whose anchor has the key `base`.
+    /// Opens the ntuple `base`.
     pub(crate) fn open(namespace: Arc<dyn ObjectSource>, base: &str, name: &str) -> Result<Self> {
-        let (json, _) = namespace.get(base, MAX_ANCHOR_BYTES)?;
-        let anchor = Arc::new(JsonAnchor::read(&json)?);
+        let keys = namespace.keys();
+        let (stored, _) = namespace.get(&anchor_key(&keys, base), MAX_ANCHOR_BYTES)?;
+        let anchor = Arc::new(StoreAnchor::read(&stored, &keys, base)?);
         let (name, base) = (name.to_owned(), base.into());
-        Ok(Self { namespace, name, base, json, anchor, envelopes: Arc::default(), session: Session::default() })
+        Ok(Self { namespace, name, base, stored, anchor, envelopes: Arc::default(), session: Session::default() })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -58,32 +61,35 @@ impl Objects {
         &self.session
     }
 
+    /// The folder of numbered objects.
+    pub(crate) fn folder(&self) -> Option<&str> {
+        match &self.anchor.keys {
+            ObjectKeys::Numbered { folder } => Some(folder),
+            ObjectKeys::Daos(_) => None,
+        }
+    }
+
     pub(crate) fn namespace(&self) -> &Arc<dyn ObjectSource> {
         &self.namespace
     }
 
-    pub(crate) fn anchor(&self) -> &JsonAnchor {
+    pub(crate) fn anchor(&self) -> &StoreAnchor {
         &self.anchor
     }
 
-    /// The key of the anchor.
+    /// The name of the ntuple in the namespace.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
     /// Bytes of the anchor.
     pub(crate) fn anchor_bytes(&self) -> u64 {
-        self.json.len() as u64
+        self.stored.len() as u64
     }
 
     /// Bytes of all objects, as the anchor says.
     pub(crate) fn size(&self) -> u64 {
-        self.anchor.extension.as_ref().map_or(UNKNOWN_BYTES, |extension| extension.bytes)
-    }
-
-    /// The folder of the objects.
-    pub(crate) fn folder(&self) -> String {
-        self.anchor.place.folder(&self.base)
+        self.anchor.bytes.unwrap_or(UNKNOWN_BYTES)
     }
 
     pub(crate) fn with_memory_budget(self, bytes: u64) -> Self {
@@ -114,8 +120,7 @@ impl Objects {
 
     /// Reads the manifest; `None` for an ntuple that has none.
     pub(crate) fn manifest(&self) -> Result<Option<Manifest>> {
-        let Some(extension) = &self.anchor.extension else { return Ok(None) };
-        let ManifestLink { object, bytes, digest } = extension.manifest;
+        let Some(ManifestLink { object, bytes, digest }) = self.anchor.manifest else { return Ok(None) };
         let read = || {
             // Its records take the same memory again, and the names of objects in messages more.
             let left = self.session.budget().left() / MANIFEST_BUDGET_PART;
@@ -123,7 +128,8 @@ impl Objects {
                 let refused = Error::limit(format!("{bytes} bytes where {left} bytes of memory are left for it"));
                 return Err(refused.with_remedy(Remedy::MemoryBudget));
             }
-            let (stored, _) = self.namespace.get(&format!("{}{object}", self.folder()), bytes).map_err(missing)?;
+            let (stored, _) =
+                self.namespace.get(&self.anchor.keys.key(Blob::numbered(object)), bytes).map_err(missing)?;
             if (stored.len() as u64, xxh3(&stored)) != (bytes, digest) {
                 return Err(Error::corrupt("it is not the one that the anchor names"));
             }
@@ -134,9 +140,13 @@ impl Objects {
 
     /// The store of the ntuple.
     pub(crate) fn store(&self) -> ObjectStore {
-        let (folder, links) = (self.folder().into(), self.anchor.links);
-        ObjectStore { objects: self.clone(), folder, links }
+        ObjectStore { objects: self.clone() }
     }
+}
+
+/// The key of the anchor of the ntuple `base`.
+pub(crate) fn anchor_key(keys: &Keys, base: &str) -> String {
+    daos_keys(keys, base).map_or_else(|| base.to_owned(), |keys| keys.anchor())
 }
 
 /// The key of the anchor of an attribute set, in the folder of the objects.
@@ -161,13 +171,15 @@ pub(crate) fn missing(error: tupelo_storage::Error) -> Error {
 #[derive(Debug)]
 pub(crate) struct ObjectStore {
     objects: Objects,
-    folder: Arc<str>,
-    links: AnchorLinks,
 }
 
 impl ObjectStore {
-    fn key(&self, blob: u64) -> Arc<str> {
-        format!("{}{blob}", self.folder).into()
+    fn keys(&self) -> &ObjectKeys {
+        &self.objects.anchor.keys
+    }
+
+    fn key(&self, blob: Blob) -> Arc<str> {
+        self.keys().key(blob).into()
     }
 
     fn get_envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {
@@ -191,7 +203,9 @@ impl ObjectStore {
 fn object(locator: &Locator) -> Result<(u64, u64)> {
     match *locator {
         Locator::Object { location, .. } => Ok((location, 0)),
-        Locator::ObjectRange { object, offset, .. } => Ok((object.into(), offset.into())),
+        Locator::ObjectRange { object, offset, .. } | Locator::Cage { object, offset, .. } => {
+            Ok((object.into(), offset.into()))
+        }
         other => Err(Error::unsupported(format!("{other} in an object store"))),
     }
 }
@@ -214,12 +228,23 @@ impl PageStore for ObjectStore {
     }
 
     fn anchor(&self) -> &AnchorLinks {
-        &self.links
+        &self.objects.anchor.links
+    }
+
+    fn check_name(&self, found: &str) -> Result<()> {
+        let base = &*self.objects.base;
+        match self.keys() {
+            ObjectKeys::Daos(_) if found != base => {
+                let what = format!("the container has no ntuple '{base}', but '{found}', whose name has the same hash");
+                Err(Error::not_found(what).within(&self.objects.name))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Of the anchor, which has the name of the attempt.
     fn identity(&self) -> Result<u64> {
-        Ok(xxh3(&self.objects.json))
+        Ok(xxh3(&self.objects.stored))
     }
 
     fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {
@@ -229,22 +254,22 @@ impl PageStore for ObjectStore {
         }
         let read = self.get_envelopes(envelopes)?;
         if let (true, Ok(head)) = (is_head, <[Bytes; 2]>::try_from(read.clone())) {
+            self.objects.anchor.check_head(head.each_ref().map(|bytes| &bytes[..]))?;
             self.objects.envelopes.get_or_init(|| head);
         }
         Ok(read)
     }
 
     fn attribute_set(&self, set: &AttributeSet) -> Result<Box<dyn PageStore>> {
-        let base = format!("{}{}", self.folder, clone_key(&set.name)?);
-        let (json, _) = self.objects.namespace.get(&base, MAX_ANCHOR_BYTES).map_err(missing)?;
-        let anchor = JsonAnchor::read(&json)?;
-        // The objects of a set that Tupelo wrote are among those of the ntuple.
-        let folder = match self.objects.anchor.place == anchor.place && anchor.place != Place::Below {
-            true => Arc::clone(&self.folder),
-            false => anchor.place.folder(&base).into(),
+        let base = match self.keys() {
+            ObjectKeys::Numbered { folder } => format!("{folder}{}", clone_key(&set.name)?),
+            keys => keys.key(keys.of_envelope(object(&set.anchor)?.0)),
         };
-        let objects = Objects { json, envelopes: Arc::default(), ..self.objects.clone() };
-        Ok(Box::new(Self { objects, folder, links: anchor.links }))
+        let (stored, _) = self.objects.namespace.get(&base, MAX_ANCHOR_BYTES).map_err(missing)?;
+        let anchor = StoreAnchor::of_set(&stored, &self.objects.anchor, &base)?;
+        let (base, anchor) = (base.into(), Arc::new(anchor));
+        let objects = Objects { stored, base, anchor, envelopes: Arc::default(), ..self.objects.clone() };
+        Ok(Box::new(Self { objects }))
     }
 
     /// There is no file around the ntuple; its footer describes the classes.
@@ -253,12 +278,14 @@ impl PageStore for ObjectStore {
     }
 
     fn envelope_range(&self, link: &EnvelopeLink) -> Result<BlobRange> {
-        let (blob, start) = object(&link.locator)?;
+        let (number, start) = object(&link.locator)?;
+        let blob = self.keys().of_envelope(number);
         Ok(BlobRange { blob, start, end: start.saturating_add(link.locator.stored_bytes()) })
     }
 
-    fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {
-        let (blob, start) = object(&page.locator)?;
+    fn page_range(&self, cluster: u64, column: u32, page: &PageInfo) -> Result<BlobRange> {
+        let (number, start) = object(&page.locator)?;
+        let blob = self.keys().of_page(cluster, column, number)?;
         let bytes = page.locator.stored_bytes();
         if bytes > MAX_PAGE_BYTES {
             return Err(Error::limit(format!("a page of {bytes} stored bytes, at most {MAX_PAGE_BYTES} are read")));
@@ -274,7 +301,7 @@ impl PageStore for ObjectStore {
 
     fn fetch(&self, ranges: &[BlobRange]) -> Result<Vec<Bytes>> {
         let mut last = None;
-        let mut key = |blob: u64| match &last {
+        let mut key = |blob: Blob| match &last {
             Some((known, key)) if *known == blob => Arc::clone(key),
             _ => {
                 let key = self.key(blob);
@@ -286,7 +313,7 @@ impl PageStore for ObjectStore {
         self.objects.namespace.get_ranges(&ranges.collect::<Vec<_>>()).map_err(missing)
     }
 
-    fn read_into(&self, blob: u64, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+    fn read_into(&self, blob: Blob, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
         self.objects.namespace.get_into(&self.key(blob), start, pieces).map_err(missing)
     }
 }

@@ -13,13 +13,13 @@ use tupelo_format::open;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::Hints;
 
-use super::{File, MAX_PAGE_BYTES};
+use super::{Blob, File, MAX_PAGE_BYTES};
 use crate::{Error, Result};
 
-/// A byte range of a blob. A ROOT file is one blob; in an object store every object is one.
+/// A byte range of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct BlobRange {
-    pub(crate) blob: u64,
+    pub(crate) blob: Blob,
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -60,6 +60,11 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
     /// XXH3 of what changes when the ntuple, or the file around it, is rewritten. Page lists and pages are not read.
     fn identity(&self) -> Result<u64>;
 
+    /// Refuses the ntuple if another one was requested: in some stores, two names can lead to one ntuple.
+    fn check_name(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Fetches envelopes as they are stored, with as few requests as the hints allow.
     fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>>;
 
@@ -72,8 +77,8 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
     /// The bytes of an envelope as it is stored.
     fn envelope_range(&self, link: &EnvelopeLink) -> Result<BlobRange>;
 
-    /// The bytes of a sealed page, checksum included. The range is within its blob.
-    fn page_range(&self, page: &PageInfo) -> Result<BlobRange>;
+    /// The bytes of a sealed page of a cluster and column, checksum included. The range is within its blob.
+    fn page_range(&self, cluster: u64, column: u32, page: &PageInfo) -> Result<BlobRange>;
 
     /// Whether the decoding thread reads this range itself, with [`PageStore::read_into`], and nothing is fetched
     /// ahead.
@@ -83,11 +88,11 @@ pub(crate) trait PageStore: fmt::Debug + Send + Sync {
     fn fetch(&self, ranges: &[BlobRange]) -> Result<Vec<Bytes>>;
 
     /// Reads consecutive bytes into pieces that follow each other.
-    fn read_into(&self, blob: u64, start: u64, pieces: &mut [&mut [u8]]) -> Result<()>;
+    fn read_into(&self, blob: Blob, start: u64, pieces: &mut [&mut [u8]]) -> Result<()>;
 }
 
-/// The number of the only blob.
-const FILE: u64 = 0;
+/// The only blob.
+const FILE: Blob = Blob::numbered(0);
 /// The header of a ROOT file in its longer layout, with the UUID after it, in bytes.
 const FILE_HEADER_BYTES: u64 = 93;
 
@@ -161,7 +166,7 @@ impl PageStore for FileStore {
         Ok(BlobRange::in_file(offset..offset.saturating_add(bytes)))
     }
 
-    fn page_range(&self, page: &PageInfo) -> Result<BlobRange> {
+    fn page_range(&self, _: u64, _: u32, page: &PageInfo) -> Result<BlobRange> {
         let (offset, bytes) = page.locator.in_file()?;
         let size = self.file.size();
         if bytes > MAX_PAGE_BYTES && bytes <= size {
@@ -193,7 +198,7 @@ impl PageStore for FileStore {
         ranges.iter().map(gather).collect()
     }
 
-    fn read_into(&self, _: u64, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
+    fn read_into(&self, _: Blob, start: u64, pieces: &mut [&mut [u8]]) -> Result<()> {
         Ok(self.file.source.read_into(start, pieces)?)
     }
 }

@@ -70,6 +70,9 @@ pub(super) struct StoredCluster {
     pub(super) stored_bytes: u64,
 }
 
+/// Stores the pages of a cluster, as far as they are not stored yet, once its number is known.
+pub(super) type Store<'a> = &'a mut dyn FnMut(u64) -> Result<StoredCluster>;
+
 impl ClusterBuilder {
     pub(super) fn new(
         sink: Arc<dyn PageSink>,
@@ -158,7 +161,7 @@ impl ClusterBuilder {
     pub(super) fn append(
         &mut self,
         batches: &[RecordBatch],
-        mut commit: impl FnMut(StoredCluster) -> Result<WriteProgress>,
+        mut commit: impl FnMut(Store<'_>) -> Result<WriteProgress>,
     ) -> Result<()> {
         for batch in batches {
             let is_whole = self.is_whole(batch)?;
@@ -219,7 +222,7 @@ impl ClusterBuilder {
     }
 
     /// Ends the open cluster, if it has entries.
-    pub(super) fn flush(&mut self, mut commit: impl FnMut(StoredCluster) -> Result<WriteProgress>) -> Result<()> {
+    pub(super) fn flush(&mut self, mut commit: impl FnMut(Store<'_>) -> Result<WriteProgress>) -> Result<()> {
         if self.entries == 0 {
             return Ok(());
         }
@@ -235,11 +238,19 @@ impl ClusterBuilder {
             }
         }
         self.seal()?;
-        self.store()?;
-        let stored_bytes = self.columns.iter().map(|column| column.sealed_bytes).sum();
-        let columns = self.columns.iter_mut().map(ColumnWriter::take_cluster).collect();
-        let entries = std::mem::take(&mut self.entries);
-        self.progress = commit(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })?;
+        if !self.sink.stores_whole_clusters() {
+            self.store(0)?;
+        }
+        let stored = |builder: &mut Self, number| {
+            if builder.sink.stores_whole_clusters() {
+                builder.store(number)?;
+            }
+            let stored_bytes = builder.columns.iter().map(|column| column.sealed_bytes).sum();
+            let columns = builder.columns.iter_mut().map(ColumnWriter::take_cluster).collect();
+            let entries = std::mem::take(&mut builder.entries);
+            Ok(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })
+        };
+        self.progress = commit(&mut |number| stored(self, number))?;
         Ok(())
     }
 
@@ -258,21 +269,28 @@ impl ClusterBuilder {
         &mut self,
         entries: u64,
         columns: Vec<SealedColumn>,
-        commit: impl FnOnce(StoredCluster) -> Result<WriteProgress>,
+        commit: impl FnOnce(Store<'_>) -> Result<WriteProgress>,
     ) -> Result<()> {
         debug_assert_eq!(self.entries, 0, "the open cluster is flushed first");
-        let numbered = (0u32..).zip(&columns);
-        let pages: Vec<_> =
-            numbered.flat_map(|(number, column)| column.pages.iter().map(move |page| page.as_stored(number))).collect();
-        let mut locators = self.sink.put_pages(&pages)?.into_iter();
         let unpacked_bytes = columns.iter().map(SealedColumn::unpacked_bytes).sum();
         let stored_bytes = columns.iter().map(SealedColumn::stored_bytes).sum();
-        let store = |SealedColumn { compression, pages, .. }| {
-            let pages = pages.into_iter().zip(&mut locators).map(|(page, locator)| page.stored_at(locator)).collect();
-            StoredColumn { pages, compression }
+        let sink = Arc::clone(&self.sink);
+        let put = |number| {
+            let numbered = (0u32..).zip(&columns);
+            let pages = numbered.flat_map(|(column, own)| own.pages.iter().map(move |page| page.as_stored(column)));
+            sink.put_pages(number, &pages.collect::<Vec<_>>())
         };
-        let columns = columns.into_iter().map(store).collect();
-        self.progress = commit(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })?;
+        let mut early = if sink.stores_whole_clusters() { None } else { Some(put(0)?) };
+        self.progress = commit(&mut |number| {
+            let locators = early.take().map_or_else(|| put(number), Ok)?;
+            let mut locators = locators.into_iter();
+            let store = |column: &SealedColumn| {
+                let pages = column.pages.iter().zip(&mut locators).map(|(page, locator)| page.stored_at(locator));
+                StoredColumn { pages: pages.collect(), compression: column.compression }
+            };
+            let columns = columns.iter().map(store).collect();
+            Ok(StoredCluster { entries, columns, unpacked_bytes, stored_bytes })
+        })?;
         Ok(())
     }
 
@@ -286,16 +304,16 @@ impl ClusterBuilder {
         while self.sealing_bytes > 0 && waiting(self) + self.sealing_bytes >= WRITE_BYTES {
             self.await_sealed()?;
         }
-        if waiting(self) >= WRITE_BYTES { self.store() } else { Ok(()) }
+        if waiting(self) >= WRITE_BYTES { self.store(0) } else { Ok(()) }
     }
 
-    /// Stores all sealed pages, ordered by column.
-    fn store(&mut self) -> Result<()> {
+    /// Stores all sealed pages, ordered by column. The number of the cluster matters only to sinks that store whole ones.
+    fn store(&mut self, cluster: u64) -> Result<()> {
         while self.sealing_bytes > 0 {
             self.await_sealed()?;
         }
         let pages: Vec<_> = (0..).zip(&self.columns).flat_map(|(number, column)| column.waiting(number)).collect();
-        let mut locators = self.sink.put_pages(&pages)?.into_iter();
+        let mut locators = self.sink.put_pages(cluster, &pages)?.into_iter();
         self.columns.iter_mut().for_each(|column| column.set_stored(&mut locators));
         Ok(())
     }

@@ -9,11 +9,12 @@ use tupelo_format::compression::{self, Compression};
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::Descriptor;
 use tupelo_format::envelope::{
-    AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, FeatureFlags, Footer, Header, SchemaRecords,
+    AttributeSetRecord, ClusterGroupRecord, ClusterSummary, ColumnPages, EnvelopeType, FeatureFlags, Footer, Header,
+    SchemaRecords,
 };
 use tupelo_format::locator::EnvelopeLink;
 
-use super::cluster_builder::{ClusterBuilder, StoredCluster, WriteProgress};
+use super::cluster_builder::{ClusterBuilder, Store, WriteProgress};
 use super::groups::{self, Groups, Listed};
 use super::records::{AddedFields, Mark, Model, check_name};
 use super::{WriteOptions, reopen};
@@ -148,7 +149,7 @@ impl Committer {
         if let Place::Listed(path) = &place {
             sink.begin(path, options.description(), None)?;
         }
-        let header_link = put_envelope(&*sink, options.compression, envelope)?;
+        let header_link = put_envelope(&*sink, EnvelopeType::Header, options.compression, envelope)?;
         let next_elements = added.first_elements;
         let model = (model, next_elements);
         let mut committer = Self::new(sink, place, options, model, (header, header_link), footer);
@@ -281,8 +282,9 @@ impl Committer {
     }
 
     /// Commits a cluster, and makes a checkpoint if one is due.
-    pub(super) fn commit(&mut self, cluster: StoredCluster) -> Result<WriteProgress> {
+    pub(super) fn commit(&mut self, store: Store<'_>) -> Result<WriteProgress> {
         self.check_usable()?;
+        let cluster = store(self.progress.clusters)?;
         self.is_changed = true;
         // In a continued ntuple, writers are in another order than physical columns.
         let mut stored: Vec<_> = cluster.columns.into_iter().map(Some).collect();
@@ -334,7 +336,7 @@ impl Committer {
             min_entry: clusters.first().map_or(0, |(summary, _)| summary.first_entry),
             entry_span: clusters.iter().map(|(summary, _)| summary.entries).sum(),
             clusters: u32::try_from(clusters.len()).map_err(|_| Error::limit("more than 2^32 clusters"))?,
-            page_list: put_envelope(&*self.sink, self.options.compression, envelope)?,
+            page_list: put_envelope(&*self.sink, EnvelopeType::PageList, self.options.compression, envelope)?,
         });
         self.groups.push(clusters, list_bytes);
         Ok(())
@@ -503,7 +505,7 @@ impl Committer {
     /// Writes page list and footer, and returns the links to them.
     pub(super) fn put_footer(&mut self) -> Result<AnchorLinks> {
         self.commit_group()?;
-        let footer = put_envelope(&*self.sink, self.options.compression, self.footer.write())?;
+        let footer = put_envelope(&*self.sink, EnvelopeType::Footer, self.options.compression, self.footer.write())?;
         self.superseded.push(Stored::Envelope(footer.locator));
         Ok(AnchorLinks { version: self.format_version, header: self.header_link, footer })
     }
@@ -552,12 +554,17 @@ fn check_readable(header: &Header, checksum: u64, footer: &Footer) -> Result<()>
 }
 
 /// Compresses and stores an envelope.
-pub(super) fn put_envelope(sink: &dyn PageSink, compression: Compression, envelope: Vec<u8>) -> Result<EnvelopeLink> {
+pub(super) fn put_envelope(
+    sink: &dyn PageSink,
+    kind: EnvelopeType,
+    compression: Compression,
+    envelope: Vec<u8>,
+) -> Result<EnvelopeLink> {
     let length = envelope.len() as u64;
     let stored = pool::run_detached(length, move || {
         let mut stored = Vec::new();
         compression::compress(compression, &envelope, &mut stored)?;
         Ok(stored)
     })?;
-    Ok(EnvelopeLink { length, locator: sink.put_envelope(&stored)? })
+    Ok(EnvelopeLink { length, locator: sink.put_envelope(kind, &stored)? })
 }

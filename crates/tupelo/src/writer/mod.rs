@@ -203,7 +203,7 @@ impl FileWriter {
         let mut copy = || {
             records::check_name(path.rsplit_once('/').map_or(path, |(_, name)| name))?;
             self.sink.check_free(path)?;
-            Transfer::new(&*self.sink, progress).run(ntuple, path)
+            Transfer::new(self.sink.for_ntuple(), progress).run(ntuple, path)
         };
         // What is damaged is the ntuple that is read.
         copy().map_err(|e| if e.is_corrupt() { ntuple.context(e) } else { self.context(path, e) })

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 
 use super::WriteOptions;
 use super::attributes::{AttributeSetWriter, Metadata, Set};
-use super::cluster_builder::{ClusterBuilder, WriteProgress};
+use super::cluster_builder::{ClusterBuilder, Store, WriteProgress};
 use super::committer::{Committer, Place, SharedSet};
 use super::sealed::SealedCluster;
 use crate::reader::{METADATA_SET, Ntuple};
@@ -85,7 +85,7 @@ impl NtupleWriter {
             checked.map_err(|e| committer.context(e))?
         };
         self.flush_cluster()?;
-        let commit = |cluster| lock(&self.shared).commit(cluster);
+        let commit = |cluster: Store<'_>| lock(&self.shared).commit(cluster);
         let appended = self.builder.append_sealed(entries, columns, commit);
         appended.map_err(|e| lock(&self.shared).poison(e))
     }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use tupelo_format::checksum::CHECKSUM_BYTES;
 use tupelo_format::compression::Compression;
@@ -26,7 +27,7 @@ const MAX_GROWTH: u64 = 2;
 
 /// Copies one ntuple to a sink.
 pub(super) struct Transfer<'a> {
-    sink: &'a dyn PageSink,
+    sink: Arc<dyn PageSink>,
     progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
     done: WriteProgress,
     max_bytes: u64,
@@ -44,7 +45,7 @@ struct Page {
 }
 
 impl<'a> Transfer<'a> {
-    pub(super) fn new(sink: &'a dyn PageSink, progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
+    pub(super) fn new(sink: Arc<dyn PageSink>, progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
         Self { sink, progress, done: WriteProgress::default(), max_bytes: 0, cluster: 0 }
     }
 
@@ -76,11 +77,11 @@ impl<'a> Transfer<'a> {
         if header.name == name {
             let stored = source.store().envelopes(&[(EnvelopeType::Header, anchor.header)])?;
             let stored = stored.first().map(|bytes| &bytes[..]).unwrap_or_default();
-            header_link.locator = self.sink.put_envelope(stored)?;
+            header_link.locator = self.sink.put_envelope(EnvelopeType::Header, stored)?;
         } else {
             name.clone_into(&mut header.name);
             let (envelope, checksum) = header.write();
-            (header_link, header_checksum) = (self.put(envelope)?, checksum);
+            (header_link, header_checksum) = (self.put(EnvelopeType::Header, envelope)?, checksum);
         }
         footer.header_checksum = header_checksum;
         self.cluster = 0;
@@ -97,23 +98,26 @@ impl<'a> Transfer<'a> {
                 clusters.push((*summary, columns));
                 self.cluster += 1;
             }
-            record.page_list = self.put(groups::write(header_checksum, &clusters))?;
+            record.page_list = self.put(EnvelopeType::PageList, groups::write(header_checksum, &clusters))?;
         }
         for (record, set) in footer.attribute_sets.iter_mut().zip(descriptor.attribute_sets()) {
+            let own = Arc::clone(&self.sink).attribute_set(&set.name);
+            let outer = std::mem::replace(&mut self.sink, own);
             let copied =
                 source.attribute_set(set).and_then(|source| self.envelopes(&source, source.descriptor().name()));
+            self.sink = outer;
             let Some(links) = copied.map_err(|e| e.within(format!("attribute set '{}'", set.name)))? else {
                 return Ok(None);
             };
             (record.anchor, record.anchor_length) = self.sink.put_anchor(&set.name, &links)?;
         }
-        let footer = self.put(footer.write())?;
+        let footer = self.put(EnvelopeType::Footer, footer.write())?;
         // The footer has what older versions lack.
         Ok(Some(AnchorLinks { version: anchor.version.max(FORMAT_VERSION), header: header_link, footer }))
     }
 
-    fn put(&self, envelope: Vec<u8>) -> Result<EnvelopeLink> {
-        put_envelope(self.sink, Compression::DEFAULT, envelope)
+    fn put(&self, kind: EnvelopeType, envelope: Vec<u8>) -> Result<EnvelopeLink> {
+        put_envelope(&*self.sink, kind, Compression::DEFAULT, envelope)
     }
 
     /// Copies the pages of a cluster, and changes their locators.
@@ -122,7 +126,7 @@ impl<'a> Transfer<'a> {
         let mut pages: Vec<Page> = Vec::new();
         for (column, own) in (0..).zip(&*columns) {
             for (number, info) in (0..).zip(&own.pages) {
-                let range = source.store().page_range(info)?;
+                let range = source.store().page_range(self.cluster, column, info)?;
                 places.entry(range).or_insert_with(|| {
                     pages.push(Page { column, number, info: *info, range });
                     pages.len() - 1
@@ -145,9 +149,11 @@ impl<'a> Transfer<'a> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        for own in columns {
+        for (column, own) in (0..).zip(columns) {
             for info in &mut own.pages {
-                let place = places.get(&source.store().page_range(info)?).and_then(|&index| stored.get(index));
+                let place = places
+                    .get(&source.store().page_range(self.cluster, column, info)?)
+                    .and_then(|&index| stored.get(index));
                 let (locator, digest) = place.ok_or_else(|| Error::corrupt("a page was not copied"))?;
                 (info.locator, info.digest) = (*locator, info.digest.or(*digest));
             }
@@ -181,7 +187,7 @@ impl<'a> Transfer<'a> {
             digests.push(digest.copied().map(u64::from_le_bytes));
             sealed.push(PageBytes { bytes, checksum_bytes, column: page.column });
         }
-        Ok(self.sink.put_pages(&sealed)?.into_iter().zip(digests).collect())
+        Ok(self.sink.put_pages(self.cluster, &sealed)?.into_iter().zip(digests).collect())
     }
 }
 

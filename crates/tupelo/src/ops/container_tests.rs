@@ -1,0 +1,264 @@
+//! Ntuples in DAOS containers: the layout of ROOT, and what happens when something fails.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::Array;
+use bytes::Bytes;
+use tupelo_format::store::daos::{DaosAnchor, FOOTER_AKEY, HEADER_AKEY};
+use tupelo_storage::objects::ObjectMemory;
+use tupelo_storage::{Condition, Keys, MemoryFile, MemorySink, NewObject, ObjectSink, ObjectSource};
+
+use super::gc::Collector;
+use super::layout::{Content, layout};
+use super::object_tests::{all, keys, options, write};
+use super::verify::{verify, verify_deep};
+use crate::reader::File;
+use crate::writer::tests::{file_with_late_field, nested, nested_schema, open};
+use crate::writer::{FileWriter, WriteOptions};
+use crate::{ErrorKind, Result};
+
+const URI: &str = "daos://tank/box:events";
+const MAPPINGS: [&str; 5] = ["auto", "page", "cage:700", "cage:1GiB", "page-group"];
+/// The first part of all keys of the ntuple.
+const INDEX: &str = "/2189a20c/";
+/// Anchor, header and footer.
+const HEAD: &str = "SX/2189a20c/ffffffffffffffff/5a3c69f0cafe4a11/4243544b5344422";
+
+fn container() -> ObjectMemory {
+    ObjectMemory::with_keys(Keys::Daos { class: "S2".to_owned(), metadata_class: "SX".to_owned() })
+}
+
+fn create(store: &ObjectMemory, mapping: &str) -> Result<FileWriter> {
+    FileWriter::create_objects_in(Arc::new(store.clone()), "events", URI, options(mapping))
+}
+
+fn open_in(store: &ObjectMemory) -> Result<File> {
+    File::of_objects(Arc::new(store.clone()), "events", URI)
+}
+
+fn stored(mapping: &str) -> ObjectMemory {
+    let store = container();
+    store_in(&store, mapping);
+    store
+}
+
+fn store_in(store: &ObjectMemory, mapping: &str) {
+    let file = create(store, mapping).unwrap();
+    write(&file).unwrap();
+    file.finish().unwrap();
+}
+
+#[test]
+fn every_mapping_gives_the_same_entries() {
+    let file = MemoryFile::new();
+    let writer = FileWriter::create_in(Box::new(MemorySink::create(&file)), "x.root").unwrap();
+    write(&writer).unwrap();
+    writer.finish().unwrap();
+    let expected = all(&open(&file));
+    for mapping in MAPPINGS {
+        let store = stored(mapping);
+        let file = open_in(&store).unwrap();
+        let ntuple = file.ntuple(None).unwrap();
+        assert_eq!(all(&ntuple), expected, "{mapping}");
+        assert_eq!((ntuple.name(), ntuple.description()), ("events", "about"));
+        assert_eq!(ntuple.metadata().unwrap()["key"], "value");
+        let report = verify(&file, None, &mut |_| {}).unwrap();
+        assert!(report.is_intact() && report.ntuples == 2, "{report:?}");
+        assert!(verify_deep(&file, &mut |_| {}).unwrap().is_intact());
+        let layout = layout(&file).unwrap();
+        assert!(layout.remarks.is_empty() && layout.regions.iter().all(|it| it.content != Content::Unaccounted));
+        let listed: u64 = store.list("").unwrap().iter().map(|entry| entry.bytes).sum();
+        let records: u64 = store.list("SX/0/0/").unwrap().iter().map(|entry| entry.bytes).sum();
+        assert_eq!(layout.size, listed - records, "{mapping}");
+        // Each value is read once.
+        store.reset_counts();
+        let part = ntuple.read(["numbers"]).unwrap().entries(1500..1501).to_batch().unwrap();
+        assert_eq!(part.column(0), &expected.column_by_name("numbers").unwrap().slice(1500, 1));
+        assert_eq!(store.counts().gets, 1, "{mapping}");
+    }
+}
+
+#[test]
+fn keys_are_those_of_root() {
+    let store = stored("page");
+    let (records, own): (Vec<String>, Vec<String>) =
+        keys(&store).into_iter().partition(|key| key.starts_with("SX/0/0/"));
+    let record = "SX/0/0/2189a20c/1".to_owned();
+    assert_eq!(records, ["SX/0/0/2189a20c/0", &record]);
+    assert_eq!(store.get("SX/0/0/2189a20c/0", 100).unwrap().0, "events");
+    assert!(String::from_utf8_lossy(&store.get(&record, 100).unwrap().0).ends_with(" S2"));
+    let is_key = |key: &String| key.matches('/').count() == 4;
+    assert!(own.iter().all(|key| is_key(key) && key.contains(INDEX)), "{own:?}");
+    for akey in ["a", "b", "c"] {
+        assert!(own.contains(&format!("{HEAD}{akey}")), "{akey}");
+    }
+    // Pages of cluster 2 and column 0.
+    assert!(own.iter().any(|key| key.starts_with("S2/2189a20c/2/0/100000000")), "{own:?}");
+    let anchor = DaosAnchor::read(&store.get(&format!("{HEAD}a"), 100).unwrap().0).unwrap();
+    assert_eq!((anchor.class.as_str(), anchor.extension.unwrap().attempt), ("S2", 1));
+    let [header, footer] = [HEADER_AKEY, FOOTER_AKEY].map(|akey| {
+        let key = format!("{}{akey:x}", HEAD.strip_suffix("4243544b5344422").unwrap());
+        store.get(&key, 1 << 20).unwrap().0.len() as u64
+    });
+    assert_eq!(anchor.links.header.locator.stored_bytes(), header);
+    assert_eq!(anchor.links.footer.locator.stored_bytes(), footer);
+}
+
+/// ROOT leaves arbitrary bytes after the object class, and numbers pages and page lists from 0.
+#[test]
+fn ntuples_of_root_are_read_and_replaced() {
+    let store = stored("page");
+    let expected = all(&open_in(&store).unwrap().ntuple(None).unwrap());
+    let key = format!("{HEAD}a");
+    let anchor = DaosAnchor::read(&store.get(&key, 100).unwrap().0).unwrap();
+    let mut bytes = DaosAnchor { extension: None, ..anchor }.write().unwrap();
+    bytes[40..].fill(0xee);
+    replace(&store, &key, bytes.into());
+    let file = open_in(&store).unwrap();
+    assert_eq!(all(&file.ntuple(None).unwrap()), expected);
+    // Without the number of the attempt, the sets cannot be told from those of others; ROOT writes none.
+    store_in(&store, "cage:700");
+    assert_eq!(all(&open_in(&store).unwrap().ntuple(None).unwrap()), expected);
+}
+
+fn replace(store: &ObjectMemory, key: &str, bytes: Bytes) {
+    store.delete(&[key.to_owned()]).unwrap();
+    store.put(&[NewObject { key: key.to_owned(), pieces: vec![bytes] }]).unwrap();
+}
+
+#[test]
+fn pages_are_copied_as_they_are() {
+    let original = file_with_late_field();
+    let ntuple = open(&original);
+    let expected = all(&ntuple);
+    let (store, mut last) = (container(), ntuple);
+    for mapping in MAPPINGS {
+        // Each is made of the one before.
+        let file = create(&store, mapping).unwrap();
+        file.copy_sealed(&last, "events", &mut |_| ControlFlow::Continue(())).unwrap().unwrap();
+        file.finish().unwrap();
+        last = open_in(&store).unwrap().ntuple(Some("events")).unwrap();
+        assert_eq!(all(&last), expected, "{mapping}");
+        assert_eq!(last.metadata().unwrap()["kept"], "with its ntuple");
+        assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
+    }
+    let target = MemoryFile::new();
+    let file = FileWriter::create_in(Box::new(MemorySink::create(&target)), "x.root").unwrap();
+    file.copy_sealed(&last, "other", &mut |_| ControlFlow::Continue(())).unwrap().unwrap();
+    file.finish().unwrap();
+    let file = File::new(Arc::new(target.source().unwrap()), true).unwrap();
+    assert_eq!(all(&file.ntuple(Some("other")).unwrap()).columns(), expected.columns());
+    assert!(verify_deep(&file, &mut |_| {}).unwrap().is_intact());
+}
+
+#[test]
+fn a_failed_writer_leaves_the_name_only() {
+    for after in [0, 1, 2, 30] {
+        let store = container();
+        let begun = create(&store, "page");
+        store.fail_put(after);
+        let error = begun.and_then(|file| write(&file).and_then(|()| file.finish())).unwrap_err();
+        assert!(error.is_retryable(), "{error}");
+        assert!(open_in(&store).unwrap_err().is_not_found());
+        assert_eq!(keys(&store), ["SX/0/0/2189a20c/0"], "after {after} objects");
+    }
+}
+
+#[test]
+fn an_ntuple_is_replaced_as_a_whole() {
+    for mapping in ["page", "cage:700"] {
+        let store = stored(mapping);
+        let old = open_in(&store).unwrap().ntuple(None).unwrap();
+        let writers = [create(&store, "page").unwrap(), create(&store, mapping).unwrap()];
+        let [first, second] = writers;
+        let mut ntuple = first.ntuple("events", &nested_schema(), WriteOptions::default()).unwrap();
+        ntuple.write(&nested(0..10, false)).unwrap();
+        ntuple.finish().unwrap();
+        write(&second).unwrap();
+        assert_eq!(open_in(&store).unwrap().ntuple(None).unwrap().entries(), 3000);
+        first.finish().unwrap();
+        assert_eq!(open_in(&store).unwrap().ntuple(None).unwrap().entries(), 10);
+        // Readers that opened the old one can go on until its objects are collected.
+        assert_eq!(all(&old).num_rows(), 3000);
+        let error = second.finish().unwrap_err();
+        assert_eq!(error.storage_kind(), Some(tupelo_storage::ErrorKind::Changed), "{error}");
+        assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
+    }
+}
+
+/// A reader that has the anchor of the old ntuple must not take header and footer of the new one.
+#[test]
+fn anchor_and_footer_belong_together() {
+    let store = stored("page");
+    let file = open_in(&store).unwrap();
+    store_in(&store, "page");
+    let error = file.ntuple(None).unwrap_err();
+    assert!(error.is_corrupt() && error.to_string().contains("do not belong to the anchor"), "{error}");
+    assert!(open_in(&store).unwrap().ntuple(None).is_ok());
+}
+
+#[test]
+fn orphans_are_collected() {
+    let store = stored("page");
+    store_in(&store, "cage:700");
+    // What a killed writer leaves: two clusters, but not the first one.
+    let killed = "SX/0/0/2189a20c/3".to_owned();
+    for (key, bytes) in [
+        (killed.as_str(), "20260101T000000-0123456789ab S1"),
+        ("S1/2189a20c/1/0/30000000000", "page"),
+        ("S1/2189a20c/7/5/30000000001", "page"),
+        ("S1/2189a20c/8000000000000000/5/30000000002", "page"),
+    ] {
+        store.put(&[NewObject { key: key.to_owned(), pieces: vec![bytes.into()] }]).unwrap();
+    }
+    let collector = Collector::over(Arc::new(store.clone()), "events", URI);
+    let hour = Duration::from_secs(3600);
+    assert_eq!(collector.orphans(hour).unwrap().iter().map(|it| it.objects).collect::<Vec<_>>(), [3]);
+    let orphans = collector.orphans(Duration::ZERO).unwrap();
+    assert_eq!(orphans.len(), 2);
+    assert!(orphans.iter().all(|it| it.objects > 0 && it.bytes > 0 && it.newest.is_some()));
+    orphans.iter().for_each(|orphan| collector.remove(orphan).unwrap());
+    assert_eq!(collector.orphans(Duration::ZERO).unwrap(), []);
+    assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
+    let left = keys(&store);
+    assert!(!left.contains(&killed) && left.iter().all(|key| !key.starts_with("S1/")), "{left:?}");
+    // As many as were there with one attempt.
+    assert_eq!(left.len(), keys(&stored("cage:700")).len());
+}
+
+#[test]
+fn another_name_with_the_same_hash_is_not_taken() {
+    let store = stored("page");
+    // As if both names had one hash.
+    let other = "SX/2235e9aa/ffffffffffffffff/5a3c69f0cafe4a11/4243544b5344422";
+    let found: Vec<_> = ["a", "b", "c"].map(|akey| store.get(&format!("{HEAD}{akey}"), 1 << 20).unwrap().0).into();
+    for (akey, bytes) in ["a", "b", "c"].into_iter().zip(found) {
+        store.put(&[NewObject { key: format!("{other}{akey}"), pieces: vec![bytes] }]).unwrap();
+    }
+    let open = || File::of_objects(Arc::new(store.clone()), "tracks", "daos://tank/box:tracks");
+    let error = open().unwrap().ntuple(None).unwrap_err();
+    let expected =
+        "daos://tank/box:tracks: the container has no ntuple 'tracks', but 'events', whose name has the same hash";
+    assert!(error.is_not_found() && error.to_string().contains(expected), "{error}");
+    let create = || {
+        let name = "daos://tank/box:tracks";
+        FileWriter::create_objects_in(Arc::new(store.clone()), "tracks", name, options("page"))
+    };
+    assert!(create().unwrap_err().to_string().contains(expected));
+}
+
+#[test]
+fn what_a_container_cannot_have_is_refused() {
+    let store = container();
+    let error = create(&store, "cluster").unwrap_err();
+    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("no mapping 'cluster'"), "{error}");
+    let file = create(&store, "page").unwrap();
+    let error = file.ntuple("tracks", &nested_schema(), WriteOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("has the name of its URI, which is 'events'"), "{error}");
+    drop(file);
+    store.publish(&format!("{HEAD}a"), Bytes::from_static(b"no anchor"), &Condition::Absent).unwrap();
+    let error = create(&store, "page").unwrap_err().to_string();
+    assert!(error.contains("something that is not an ntuple exists under this name"), "{error}");
+}

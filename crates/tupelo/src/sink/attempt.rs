@@ -1,0 +1,90 @@
+//! An attempt to write an ntuple to a store: the names of its objects, which no other attempt uses.
+
+use bytes::Bytes;
+use tupelo_format::store::Place;
+use tupelo_storage::{ErrorKind, NewObject, ObjectSink as Namespace};
+
+use crate::source::{AttemptNumbers, DaosKeys, ObjectKeys, daos_keys};
+use crate::{Error, Result};
+
+/// So many writers may begin at the same time.
+const MAX_COLLISIONS: usize = 100;
+
+/// One attempt.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) kind: Kind,
+    pub(super) keys: ObjectKeys,
+    pub(super) numbers: AttemptNumbers,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// In a folder of its own.
+    Folder { place: Place, folder: String },
+    /// By its numbers, in a DAOS container.
+    Numbers {
+        keys: DaosKeys,
+        attempt: u32,
+        /// The key of the record of the attempt.
+        record: String,
+    },
+}
+
+impl Attempt {
+    /// Begins an attempt to write the ntuple `base`; `is_caged` if pages share objects.
+    pub(super) fn begin(namespace: &dyn Namespace, base: &str, is_caged: bool) -> Result<Self> {
+        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
+        // `ops::gc` knows the form.
+        let name = format!("{now}-{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
+        match daos_keys(&namespace.keys(), base) {
+            Some(keys) => Self::in_container(namespace, base, keys, &name, is_caged),
+            None => {
+                let place = Place::Attempt(name);
+                let folder = place.folder(base);
+                let keys = ObjectKeys::Numbered { folder: folder.as_str().into() };
+                let numbers = AttemptNumbers { first: 0, end: u64::MAX };
+                Ok(Self { kind: Kind::Folder { place, folder }, keys, numbers })
+            }
+        }
+    }
+
+    /// Records the attempt with its object class, so that no other one gets its number.
+    fn in_container(namespace: &dyn Namespace, base: &str, keys: DaosKeys, name: &str, is_caged: bool) -> Result<Self> {
+        let folder = keys.attempts();
+        let put = |akey: u32, text: &str| {
+            let pieces = vec![Bytes::copy_from_slice(text.as_bytes())];
+            match namespace.put(&[NewObject { key: format!("{folder}{akey:x}"), pieces }]) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == ErrorKind::Changed => Ok(false),
+                Err(error) => Err(Error::from(error)),
+            }
+        };
+        // The name of the ntuple, for listings.
+        put(0, base)?;
+        for _ in 0..MAX_COLLISIONS {
+            let listed = namespace.list(&folder)?;
+            let numbers = listed.iter().filter_map(|entry| attempt_of_record(&entry.key, &folder));
+            let attempt = numbers.max().unwrap_or(0) + 1;
+            let numbers = AttemptNumbers::new(attempt, is_caged).ok_or_else(|| {
+                Error::limit(format!("attempt {attempt} to write the ntuple; `tupelo gc` removes those before it"))
+            })?;
+            if put(attempt, &format!("{name} {}", keys.class))? {
+                let record = format!("{folder}{attempt:x}");
+                let kind = Kind::Numbers { keys: keys.clone(), attempt, record };
+                return Ok(Self { kind, keys: ObjectKeys::Daos(keys), numbers });
+            }
+        }
+        Err(Error::limit("many writers begin at the same time"))
+    }
+}
+
+/// The name of an attempt and the object class of its pages, from its record.
+pub(crate) fn read_record(record: &str) -> Option<(&str, &str)> {
+    record.split_once(' ')
+}
+
+/// The number of the attempt of which this is the key of the record.
+pub(crate) fn attempt_of_record(key: &str, folder: &str) -> Option<u32> {
+    u32::from_str_radix(key.strip_prefix(folder)?, 16).ok()
+}

@@ -1,0 +1,109 @@
+//! The anchor of an ntuple in a store, in each layout.
+
+use tupelo_format::checksum::xxh3;
+use tupelo_format::container::AnchorLinks;
+use tupelo_format::store::daos::{DaosAnchor, DaosExtension};
+use tupelo_format::store::{JsonAnchor, ManifestLink, Place};
+use tupelo_storage::Keys;
+
+use super::keys::{DaosKeys, ObjectKeys};
+use crate::{Error, Result};
+
+/// What the anchor says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoreAnchor {
+    pub(crate) links: AnchorLinks,
+    pub(crate) keys: ObjectKeys,
+    /// The attempt that wrote the ntuple, where Tupelo did.
+    pub(crate) attempt: Option<String>,
+    /// Bytes of all objects, where Tupelo wrote them.
+    pub(crate) bytes: Option<u64>,
+    pub(crate) manifest: Option<ManifestLink>,
+    /// XXH3 of header and footer as they are stored.
+    head_digests: Option<[u64; 2]>,
+}
+
+/// The keys of the ntuple with this name in a DAOS container, before its anchor is read: the class of its pages is not
+/// known. `None` for another kind of namespace.
+pub(crate) fn daos_keys(keys: &Keys, base: &str) -> Option<DaosKeys> {
+    match keys {
+        Keys::Daos { class, metadata_class } => Some(DaosKeys::of_name(class, metadata_class, base)),
+        Keys::Paths => None,
+    }
+}
+
+impl StoreAnchor {
+    /// Reads the anchor of the ntuple `base`.
+    pub(crate) fn read(bytes: &[u8], keys: &Keys, base: &str) -> Result<Self> {
+        match daos_keys(keys, base) {
+            None => Ok(Self::of_json(JsonAnchor::read(bytes)?, base)),
+            Some(keys) => Self::of_daos(bytes, keys),
+        }
+    }
+
+    /// Reads an anchor with numbered objects.
+    fn of_json(anchor: JsonAnchor, base: &str) -> Self {
+        let folder = anchor.place.folder(base).into();
+        let attempt = match anchor.place {
+            Place::Attempt(attempt) => Some(attempt),
+            Place::Below => None,
+        };
+        Self {
+            links: anchor.links,
+            keys: ObjectKeys::Numbered { folder },
+            attempt,
+            bytes: anchor.extension.as_ref().map(|extension| extension.bytes),
+            manifest: anchor.extension.map(|extension| extension.manifest),
+            head_digests: None,
+        }
+    }
+
+    /// Reads the anchor of an attribute set of an ntuple.
+    pub(crate) fn of_set(bytes: &[u8], ntuple: &Self, base: &str) -> Result<Self> {
+        let mut anchor = Self::of_json(JsonAnchor::read(bytes)?, base);
+        // The objects of a set that Tupelo wrote are among those of the ntuple.
+        match &ntuple.keys {
+            ObjectKeys::Daos(keys) => anchor.keys = ObjectKeys::Daos(keys.of_set()),
+            keys if anchor.attempt.is_some() && anchor.attempt == ntuple.attempt => anchor.keys = keys.clone(),
+            ObjectKeys::Numbered { .. } => {}
+        }
+        Ok(anchor)
+    }
+
+    /// Reads an anchor of values with these keys, apart from the class of pages.
+    fn of_daos(bytes: &[u8], keys: DaosKeys) -> Result<Self> {
+        let anchor = DaosAnchor::read(bytes)?;
+        let own = anchor.extension;
+        Ok(Self {
+            links: anchor.links,
+            keys: ObjectKeys::Daos(DaosKeys { class: anchor.class.into(), ..keys }),
+            attempt: own.map(|own| own.attempt.to_string()),
+            bytes: own.map(|own| own.bytes),
+            manifest: None,
+            head_digests: own.map(|own| [own.header_digest, own.footer_digest]),
+        })
+    }
+
+    /// Compares header and footer as they are stored with the anchor, where it has their digests. A writer that replaces
+    /// the ntuple may have replaced them since the anchor was read.
+    pub(crate) fn check_head(&self, head: [&[u8]; 2]) -> Result<()> {
+        match self.head_digests {
+            Some(digests) if digests != head.map(xxh3) => Err(Error::corrupt(
+                "header and footer do not belong to the anchor; if the ntuple was replaced just now, open it again",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The anchor of an ntuple in a DAOS container as bytes; `head` are header and footer as they are stored.
+pub(crate) fn write_daos(
+    links: AnchorLinks,
+    class: &str,
+    (bytes, attempt): (u64, u32),
+    head: [&[u8]; 2],
+) -> Result<Vec<u8>> {
+    let [header_digest, footer_digest] = head.map(xxh3);
+    let extension = Some(DaosExtension { bytes, attempt, header_digest, footer_digest });
+    Ok(DaosAnchor { links, class: class.to_owned(), extension }.write()?)
+}

@@ -1,0 +1,250 @@
+//! The keys of the objects of an ntuple in a store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tupelo_format::store::daos::{
+    ANCHOR_AKEY, FOOTER_AKEY, HEADER_AKEY, METADATA_DKEY, METADATA_OBJECT, PAGE_LIST_OBJECT, RESERVED_INDEX,
+    ntuple_index,
+};
+use tupelo_storage::Keys;
+
+use crate::{Error, Result};
+
+/// A ROOT file, or an object of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(crate) struct Blob {
+    /// In a DAOS container, the cluster whose pages the object has; [`METADATA`] for no pages.
+    pub(crate) cluster: u32,
+    /// In a DAOS container, the column; of an object without pages, whether it is a page list or not.
+    pub(crate) column: u32,
+    pub(crate) number: u64,
+}
+
+/// The number that no cluster has.
+const METADATA: u32 = u32::MAX;
+/// What stands for the column of a page list, and of header and footer.
+const PAGE_LIST: u32 = 0;
+const HEAD: u32 = 1;
+
+impl Blob {
+    /// A blob that its number alone identifies.
+    pub(crate) const fn numbered(number: u64) -> Self {
+        Self { cluster: 0, column: 0, number }
+    }
+}
+
+/// How the objects of one ntuple, or of one of its attribute sets, are named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ObjectKeys {
+    /// Numbers in a folder, with a slash at its end.
+    Numbered { folder: Arc<str> },
+    /// Values in a DAOS container.
+    Daos(DaosKeys),
+}
+
+/// The keys of the values of an ntuple in a DAOS container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DaosKeys {
+    /// Object class of pages.
+    pub(crate) class: Arc<str>,
+    /// Object class of everything else.
+    pub(crate) metadata_class: Arc<str>,
+    /// The upper half of the ids of all objects.
+    pub(crate) index: u32,
+    /// Whether these are the keys of an attribute set. Sets share the objects of an ntuple: no two have a number in common.
+    pub(crate) is_set: bool,
+}
+
+/// The first of the objects with the clusters of attribute sets.
+const SETS: u64 = 1 << 63;
+
+impl DaosKeys {
+    /// The keys of an ntuple with this name.
+    pub(crate) fn of_name(class: &str, metadata_class: &str, name: &str) -> Self {
+        Self { class: class.into(), metadata_class: metadata_class.into(), index: ntuple_index(name), is_set: false }
+    }
+
+    pub(crate) fn anchor(&self) -> String {
+        self.metadata(METADATA_OBJECT, ANCHOR_AKEY)
+    }
+
+    pub(crate) fn header(&self) -> String {
+        self.metadata(METADATA_OBJECT, HEADER_AKEY)
+    }
+
+    pub(crate) fn footer(&self) -> String {
+        self.metadata(METADATA_OBJECT, FOOTER_AKEY)
+    }
+
+    fn metadata(&self, object: u64, akey: u64) -> String {
+        format!("{}/{:x}/{object:x}/{METADATA_DKEY:x}/{akey:x}", self.metadata_class, self.index)
+    }
+
+    /// The folder of the pages of a cluster.
+    pub(crate) fn cluster(&self, cluster: u64) -> String {
+        let object = if self.is_set { SETS | cluster } else { cluster };
+        format!("{}/{:x}/{object:x}/", self.class, self.index)
+    }
+
+    /// The folder of the page lists, and of all envelopes and anchors of attribute sets.
+    pub(crate) fn page_lists(&self) -> String {
+        format!("{}/{:x}/{PAGE_LIST_OBJECT:x}/", self.metadata_class, self.index)
+    }
+
+    /// The folder of the names of all ntuples, and of the attempts to write them.
+    pub(crate) fn directory(metadata_class: &str) -> String {
+        format!("{metadata_class}/{RESERVED_INDEX:x}/0/")
+    }
+
+    /// The folder of the name of the ntuple, and of the attempts to write it.
+    pub(crate) fn attempts(&self) -> String {
+        format!("{}{:x}/", Self::directory(&self.metadata_class), self.index)
+    }
+
+    /// The keys of an attribute set.
+    pub(crate) fn of_set(&self) -> Self {
+        Self { is_set: true, ..self.clone() }
+    }
+}
+
+impl ObjectKeys {
+    /// The object with a page.
+    pub(crate) fn of_page(&self, cluster: u64, column: u32, number: u64) -> Result<Blob> {
+        match self {
+            Self::Numbered { .. } => Ok(Blob::numbered(number)),
+            Self::Daos(_) => match u32::try_from(cluster) {
+                Ok(cluster) if cluster != METADATA => Ok(Blob { cluster, column, number }),
+                _ => Err(Error::limit(format!("cluster {cluster} in a DAOS container"))),
+            },
+        }
+    }
+
+    /// The object with an envelope.
+    pub(crate) fn of_envelope(&self, number: u64) -> Blob {
+        match self {
+            Self::Numbered { .. } => Blob::numbered(number),
+            Self::Daos(keys) => {
+                let is_head = !keys.is_set && matches!(number, HEADER_AKEY | FOOTER_AKEY);
+                Blob { cluster: METADATA, column: if is_head { HEAD } else { PAGE_LIST }, number }
+            }
+        }
+    }
+
+    /// The key of an object.
+    pub(crate) fn key(&self, blob: Blob) -> String {
+        let Blob { cluster, column, number } = blob;
+        match self {
+            Self::Numbered { folder } => format!("{folder}{number}"),
+            Self::Daos(keys) => match (cluster, column) {
+                (METADATA, HEAD) => keys.metadata(METADATA_OBJECT, number),
+                (METADATA, _) => keys.metadata(PAGE_LIST_OBJECT, number),
+                _ => format!("{}{column:x}/{number:x}", keys.cluster(cluster.into())),
+            },
+        }
+    }
+
+    /// What the key has in common with no other object of the ntuple, for messages.
+    pub(crate) fn name(&self, blob: Blob) -> String {
+        let Blob { cluster, column, number } = blob;
+        match self {
+            Self::Numbered { .. } => number.to_string(),
+            Self::Daos(_) => match (cluster, column, number) {
+                (METADATA, HEAD, HEADER_AKEY) => "header".to_owned(),
+                (METADATA, HEAD, _) => "footer".to_owned(),
+                (METADATA, ..) => format!("page list {number}"),
+                _ => format!("{cluster}/{column}/{number}"),
+            },
+        }
+    }
+}
+
+/// The numbers of the objects that one attempt to write an ntuple to a DAOS container may use. Attempts count from 1; ROOT
+/// uses the numbers of attempt 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AttemptNumbers {
+    /// The first number of the attempt.
+    pub(crate) first: u64,
+    /// The first number of the next one.
+    pub(crate) end: u64,
+}
+
+impl AttemptNumbers {
+    /// Numbers of objects with several pages have 32 bits in locators; those of others begin after all of these.
+    pub(crate) fn new(attempt: u32, is_caged: bool) -> Option<Self> {
+        let bits = if is_caged { CAGE_BITS } else { NUMBER_BITS };
+        let first = u64::from(attempt) << bits;
+        let end = first + (1 << bits);
+        (end <= if is_caged { 1 << 32 } else { 1 << 63 }).then_some(Self { first, end })
+    }
+
+    /// The attempt that an object belongs to.
+    pub(crate) fn attempt_of(number: u64) -> u64 {
+        match number >> NUMBER_BITS {
+            0 => number >> CAGE_BITS,
+            attempt => attempt,
+        }
+    }
+}
+
+/// Of the number of an object with several pages: 16 million objects in each of 255 attempts.
+const CAGE_BITS: u32 = 24;
+const NUMBER_BITS: u32 = 40;
+
+/// Whether keys are those of a DAOS container.
+pub(crate) fn is_daos(keys: &Keys) -> bool {
+    matches!(keys, Keys::Daos { .. })
+}
+
+impl fmt::Display for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_root() {
+        let keys = DaosKeys::of_name("S2", "SX", "Events");
+        assert_eq!(keys.anchor(), "SX/87d4b929/ffffffffffffffff/5a3c69f0cafe4a11/4243544b5344422a");
+        assert_eq!(keys.attempts(), "SX/0/0/87d4b929/");
+        let all = ObjectKeys::Daos(keys.clone());
+        let page = all.of_page(17, 3, 255).unwrap();
+        assert_eq!((all.key(page), all.name(page)), ("S2/87d4b929/11/3/ff".to_owned(), "17/3/255".to_owned()));
+        let list = all.of_envelope(1 << 40);
+        assert_eq!(all.key(list), "SX/87d4b929/fffffffffffffffe/5a3c69f0cafe4a11/10000000000");
+        assert_eq!(all.key(all.of_envelope(HEADER_AKEY)), keys.header());
+        assert_eq!(all.key(all.of_envelope(FOOTER_AKEY)), keys.footer());
+        assert!(all.of_page(u32::MAX.into(), 0, 0).is_err());
+        let set = ObjectKeys::Daos(keys.of_set());
+        assert_eq!(set.key(set.of_page(17, 3, 255).unwrap()), "S2/87d4b929/8000000000000011/3/ff");
+        assert_eq!(set.key(set.of_envelope(9)), "SX/87d4b929/fffffffffffffffe/5a3c69f0cafe4a11/9");
+    }
+
+    #[test]
+    fn objects_of_a_folder_have_numbers() {
+        let keys = ObjectKeys::Numbered { folder: "events.objects/x/".into() };
+        assert_eq!(keys.of_page(17, 3, 255).unwrap(), Blob::numbered(255));
+        assert_eq!(keys.key(keys.of_envelope(7)), "events.objects/x/7");
+    }
+
+    #[test]
+    fn attempts_share_no_numbers() {
+        let all = [(1, true), (2, true), (255, true), (1, false), (2, false), (1000, false)];
+        let numbers = all.map(|(attempt, is_caged)| AttemptNumbers::new(attempt, is_caged).unwrap());
+        for pair in numbers.windows(2) {
+            assert!(pair[0].end <= pair[1].first, "{pair:?}");
+        }
+        for ((attempt, _), numbers) in all.into_iter().zip(numbers) {
+            for number in [numbers.first, numbers.end - 1] {
+                assert_eq!(AttemptNumbers::attempt_of(number), u64::from(attempt));
+            }
+        }
+        assert_eq!(AttemptNumbers::new(256, true), None);
+        assert_eq!(AttemptNumbers::new(u32::MAX, false), None);
+        assert_eq!(AttemptNumbers::attempt_of(7), 0);
+    }
+}
