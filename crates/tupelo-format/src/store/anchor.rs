@@ -73,12 +73,14 @@ pub struct Extension {
     /// Bytes of all objects.
     pub bytes: u64,
     /// The manifest.
-    pub manifest: ManifestLink,
+    pub manifest: ObjectLink,
+    /// The page lists, if they are few: they can be read with header and footer, and cannot be exchanged.
+    pub page_lists: Vec<ObjectLink>,
 }
 
-/// The object that holds the [`Manifest`](super::Manifest).
+/// An object, such as the one that holds the [`Manifest`](super::Manifest).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ManifestLink {
+pub struct ObjectLink {
     /// Number of the object.
     pub object: u64,
     /// Its size in bytes.
@@ -129,7 +131,8 @@ impl JsonAnchor {
                 members.insert(name.to_owned(), json!(number));
             }
         }
-        if let Some(Extension { mapping, bytes, manifest }) = &self.extension {
+        if let Some(Extension { mapping, bytes, manifest, page_lists }) = &self.extension {
+            let lists: Vec<_> = page_lists.iter().map(|it| json!([it.object, it.bytes, it.digest])).collect();
             let extension = json!({
                 "layoutVersion": LAYOUT_VERSION,
                 "mapping": mapping,
@@ -137,6 +140,7 @@ impl JsonAnchor {
                 "manifestObjId": manifest.object,
                 "manifestBytes": manifest.bytes,
                 "manifestXXH3": manifest.digest,
+                "pageLists": lists,
             });
             members.insert("tupelo".to_owned(), extension);
         }
@@ -193,13 +197,25 @@ fn extension(value: &Value) -> Result<Extension> {
         LAYOUT_VERSION => {}
         other => return Err(Error::unsupported(format!("version {other} of Tupelo's object layout"))),
     }
-    let manifest = ManifestLink {
+    let manifest = ObjectLink {
         object: number(members, "manifestObjId")?,
         bytes: number(members, "manifestBytes")?,
         digest: number(members, "manifestXXH3")?,
     };
     let mapping = members.get("mapping").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Extension { mapping, bytes: number(members, "bytes")?, manifest })
+    let bytes = number(members, "bytes")?;
+    let page_lists = members.get("pageLists").and_then(Value::as_array).into_iter().flatten();
+    let page_lists = page_lists.map(object_link).collect::<Result<_>>()?;
+    Ok(Extension { mapping, bytes, manifest, page_lists })
+}
+
+/// Number, bytes and digest of an object.
+fn object_link(value: &Value) -> Result<ObjectLink> {
+    let numbers: Option<Vec<u64>> = value.as_array().and_then(|list| list.iter().map(Value::as_u64).collect());
+    match numbers.as_deref() {
+        Some(&[object, bytes, digest]) => Ok(ObjectLink { object, bytes, digest }),
+        _ => Err(Error::corrupt("a page list is not described by three numbers")),
+    }
 }
 
 fn link(members: &Map<String, Value>, names: [&str; 4]) -> Result<EnvelopeLink> {
@@ -237,11 +253,12 @@ mod tests {
 
     fn anchor() -> JsonAnchor {
         let link = |location, bytes, length| EnvelopeLink { length, locator: Locator::Object { location, bytes } };
-        let manifest = ManifestLink { object: 9, bytes: 160, digest: u64::MAX };
+        let manifest = ObjectLink { object: 9, bytes: 160, digest: u64::MAX };
+        let page_lists = vec![ObjectLink { object: 7, bytes: 100, digest: 3 }];
         JsonAnchor {
             links: AnchorLinks { version: [1, 0, 2, 0], header: link(0, 10, 20), footer: link(8, 30, 60) },
             place: Place::Attempt("20260101T120000-00ff".to_owned()),
-            extension: Some(Extension { mapping: "cage:1MiB".to_owned(), bytes: 1 << 40, manifest }),
+            extension: Some(Extension { mapping: "cage:1MiB".to_owned(), bytes: 1 << 40, manifest, page_lists }),
         }
     }
 
@@ -303,6 +320,7 @@ mod tests {
                 "objects at 'https://host/20260101T120000-00ff/${objid}', which is not a folder of the ntuple",
             ),
             ("urlTemplate", "URLTemplate", "it has no urlTemplate"),
+            ("      100,\n", "", "a page list is not described by three numbers"),
         ] {
             let changed = json.replace(from, to);
             let Ok(Value::Object(mut members)) = serde_json::from_str(&changed) else { panic!("{changed}") };

@@ -72,8 +72,9 @@ impl<'m> Fetcher<'m> {
         batches: impl IntoIterator<Item = (PageBatch, T)>,
         mut work: impl FnMut(&mut Self, T) -> Result<()>,
     ) -> Result<()> {
-        let (store, mut batches, mut ahead) = (self.store, batches.into_iter().peekable(), VecDeque::new());
+        let (store, mut batches) = (self.store, batches.into_iter().peekable());
         thread::scope(|scope| {
+            let mut ahead = VecDeque::new();
             loop {
                 while ahead.len() < CONCURRENT_FETCHES
                     && let Some((batch, task)) = batches.next_if(|(batch, _)| self.reserves(batch))

@@ -300,6 +300,19 @@ fn another_manifest_is_found() {
     assert!(damages(&store, false)[0].starts_with("manifest: an object of the ntuple is missing: "));
 }
 
+/// Regression: where pages and page list were exchanged for those of an ntuple like it, only `verify` noticed.
+#[test]
+fn another_page_list_is_found_by_readers() {
+    let store = stored("cluster");
+    let mut anchor = JsonAnchor::read(&store.get("dir/events", 1 << 20).unwrap().0).unwrap();
+    let extension = anchor.extension.as_mut().unwrap();
+    assert_eq!(extension.page_lists.len(), 1);
+    extension.page_lists[0].digest ^= 1;
+    replace(&store, "dir/events", anchor.write().unwrap().into());
+    let error = open_objects(&store).unwrap().ntuple(None).unwrap().read_all().to_batch().unwrap_err();
+    assert!(error.is_corrupt() && error.to_string().contains("not the one that the anchor names"), "{error}");
+}
+
 #[test]
 fn a_store_takes_one_new_ntuple() {
     let store = ObjectMemory::new();

@@ -9,7 +9,7 @@ use tupelo_format::container::AnchorLinks;
 use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
 use tupelo_format::store::daos::{FOOTER_AKEY, HEADER_AKEY};
-use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ManifestLink, ObjectDigest, Place};
+use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ObjectDigest, ObjectLink, Place};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
 
@@ -19,6 +19,9 @@ use super::uploads::Uploads;
 use super::{PageBytes, PageSink, Stored, Target, check_process};
 use crate::source::{Blob, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos, write_daos};
 use crate::{Error, Result};
+
+/// An anchor names at most so many page lists, and has about 3 KiB then.
+const MAX_LISTED: usize = 32;
 
 /// One ntuple that is being written to a store, or one of its attribute sets.
 #[derive(Debug, Clone)]
@@ -50,6 +53,8 @@ struct State {
     next: u64,
     /// Keys of objects in addition to the numbers of a folder.
     named: Vec<String>,
+    /// Numbers of the page lists.
+    page_lists: Vec<u64>,
     /// Header and footer, where they are written with the anchor.
     head: [Bytes; 2],
     stored_bytes: u64,
@@ -178,13 +183,16 @@ impl ObjectSink {
         let inner = &*self.inner;
         let (others, anchor) = match &inner.attempt.kind {
             Kind::Folder { place, folder } => {
-                let manifest = Bytes::from(self.manifest(state, folder)?.write());
-                let link = ManifestLink { object: state.next, bytes: manifest.len() as u64, digest: xxh3(&manifest) };
+                let manifest = self.manifest(state, folder)?;
+                let page_lists = page_lists(state, &manifest);
+                let manifest = Bytes::from(manifest.write());
+                let link = ObjectLink { object: state.next, bytes: manifest.len() as u64, digest: xxh3(&manifest) };
                 state.next += 1;
                 let bytes = state.stored_bytes + link.bytes;
                 let key = inner.attempt.keys.key(Blob::numbered(link.object));
                 inner.namespace.put(&[NewObject { key, pieces: vec![manifest] }])?;
-                let extension = Some(Extension { mapping: inner.mapping.to_string(), bytes, manifest: link });
+                let mapping = inner.mapping.to_string();
+                let extension = Some(Extension { mapping, bytes, manifest: link, page_lists });
                 let anchor = JsonAnchor { links, place: place.clone(), extension }.write()?;
                 (Vec::new(), Bytes::from(anchor))
             }
@@ -237,6 +245,18 @@ impl ObjectSink {
         }
         state.next = self.inner.attempt.numbers.first;
         Ok(self.inner.namespace.delete(&keys)?)
+    }
+}
+
+/// The page lists for the anchor, unless they are too many for it.
+fn page_lists(state: &State, manifest: &Manifest) -> Vec<ObjectLink> {
+    let link = |&object: &u64| {
+        let ObjectDigest { bytes, digest } = *manifest.numbered.get(object as usize)?;
+        Some(ObjectLink { object, bytes, digest })
+    };
+    match state.page_lists.len() {
+        0..=MAX_LISTED => state.page_lists.iter().filter_map(link).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -371,6 +391,9 @@ impl PageSink for ObjectSink {
             return Ok(Locator::Object { location, bytes });
         }
         let location = self.number(1, bytes)?;
+        if kind == EnvelopeType::PageList && !self.is_set {
+            self.open()?.page_lists.push(location);
+        }
         let key = self.key(self.keys.of_envelope(location))?;
         self.inner.uploads.put(vec![NewObject { key, pieces: vec![stored] }])?;
         Ok(Locator::Object { location, bytes })

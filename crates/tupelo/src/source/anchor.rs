@@ -3,7 +3,7 @@
 use tupelo_format::checksum::xxh3;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::store::daos::{DaosAnchor, DaosExtension};
-use tupelo_format::store::{JsonAnchor, ManifestLink, Place};
+use tupelo_format::store::{JsonAnchor, ObjectLink, Place};
 use tupelo_storage::Keys;
 
 use super::keys::{DaosKeys, ObjectKeys};
@@ -18,7 +18,9 @@ pub(crate) struct StoreAnchor {
     pub(crate) attempt: Option<String>,
     /// Bytes of all objects, where Tupelo wrote them.
     pub(crate) bytes: Option<u64>,
-    pub(crate) manifest: Option<ManifestLink>,
+    pub(crate) manifest: Option<ObjectLink>,
+    /// The page lists, where they are few and Tupelo wrote them.
+    pub(crate) page_lists: Vec<ObjectLink>,
     /// XXH3 of header and footer as they are stored.
     head_digests: Option<[u64; 2]>,
 }
@@ -48,14 +50,12 @@ impl StoreAnchor {
             Place::Attempt(attempt) => Some(attempt),
             Place::Below => None,
         };
-        Self {
-            links: anchor.links,
-            keys: ObjectKeys::Numbered { folder },
-            attempt,
-            bytes: anchor.extension.as_ref().map(|extension| extension.bytes),
-            manifest: anchor.extension.map(|extension| extension.manifest),
-            head_digests: None,
-        }
+        let (bytes, manifest, page_lists) = match anchor.extension {
+            Some(own) => (Some(own.bytes), Some(own.manifest), own.page_lists),
+            None => (None, None, Vec::new()),
+        };
+        let keys = ObjectKeys::Numbered { folder };
+        Self { links: anchor.links, keys, attempt, bytes, manifest, page_lists, head_digests: None }
     }
 
     /// Reads the anchor of an attribute set of an ntuple.
@@ -80,6 +80,7 @@ impl StoreAnchor {
             attempt: own.map(|own| own.attempt.to_string()),
             bytes: own.map(|own| own.bytes),
             manifest: None,
+            page_lists: Vec::new(),
             head_digests: own.map(|own| [own.header_digest, own.footer_digest]),
         })
     }

@@ -174,7 +174,7 @@ impl AttemptNumbers {
     pub(crate) fn new(attempt: u32, is_caged: bool) -> Option<Self> {
         let bits = if is_caged { CAGE_BITS } else { NUMBER_BITS };
         let first = u64::from(attempt) << bits;
-        let end = first + (1 << bits);
+        let end = first.checked_add(1 << bits)?;
         (end <= if is_caged { 1 << 32 } else { 1 << 63 }).then_some(Self { first, end })
     }
 

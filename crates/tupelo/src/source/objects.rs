@@ -9,7 +9,7 @@ use tupelo_format::descriptor::AttributeSet;
 use tupelo_format::envelope::{EnvelopeType, PageInfo};
 use tupelo_format::locator::{EnvelopeLink, Locator};
 use tupelo_format::open;
-use tupelo_format::store::{MAX_ANCHOR_BYTES, Manifest, ManifestLink};
+use tupelo_format::store::{MAX_ANCHOR_BYTES, Manifest, ObjectLink};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::adapter::{MeteredObjects, RecentObjects};
 use tupelo_storage::{Hints, Keys, ObjectRange, ObjectSource};
@@ -24,6 +24,9 @@ use crate::{Error, Result};
 pub(crate) const CLONES: &str = "_clone/";
 /// A manifest takes at most this part of the memory budget.
 const MANIFEST_BUDGET_PART: u64 = 4;
+/// Page lists are read with header and footer if all together have at most so many bytes, and this part of the memory.
+const MAX_EARLY_BYTES: u64 = 4 << 20;
+const EARLY_BUDGET_PART: u64 = 8;
 /// The size that is assumed where the anchor does not say it, which limits what is believed of page lists: 1 TiB.
 const UNKNOWN_BYTES: u64 = 1 << 40;
 
@@ -38,8 +41,8 @@ pub(crate) struct Objects {
     /// The anchor as it is stored.
     stored: Bytes,
     anchor: Arc<StoreAnchor>,
-    /// Header and footer, once they are read.
-    envelopes: Arc<OnceLock<[Bytes; 2]>>,
+    /// Header, footer, and the page lists that the anchor names, once they are read.
+    envelopes: Arc<OnceLock<Vec<Bytes>>>,
     session: Session,
 }
 
@@ -120,7 +123,7 @@ impl Objects {
 
     /// Reads the manifest; `None` for an ntuple that has none.
     pub(crate) fn manifest(&self) -> Result<Option<Manifest>> {
-        let Some(ManifestLink { object, bytes, digest }) = self.anchor.manifest else { return Ok(None) };
+        let Some(ObjectLink { object, bytes, digest }) = self.anchor.manifest else { return Ok(None) };
         let read = || {
             // Its records take the same memory again, and the names of objects in messages more.
             let left = self.session.budget().left() / MANIFEST_BUDGET_PART;
@@ -195,8 +198,33 @@ impl ObjectStore {
             let what = format!("metadata of {bytes} stored bytes where {left} bytes of memory are left");
             return Err(Error::limit(what).with_remedy(Remedy::MemoryBudget));
         }
+        // Small page lists come with the head: that saves a round trip.
+        let listed = &self.objects.anchor.page_lists;
+        let listed_bytes = listed.iter().fold(bytes, |sum, list| sum.saturating_add(list.bytes));
+        if is_head(envelopes) && listed_bytes <= MAX_EARLY_BYTES.min(left / EARLY_BUDGET_PART) {
+            ranges.extend(
+                listed.iter().map(|list| ObjectRange {
+                    key: self.key(self.keys().of_envelope(list.object)),
+                    range: 0..list.bytes,
+                }),
+            );
+        }
         self.objects.namespace.get_ranges(&ranges).map_err(missing)
     }
+
+    /// A page list of those that the anchor names: the link, and the bytes if they were read already.
+    fn listed(&self, link: &EnvelopeLink) -> Option<(ObjectLink, Option<Bytes>)> {
+        let Locator::Object { location, bytes } = link.locator else { return None };
+        let lists = &self.objects.anchor.page_lists;
+        let at = lists.iter().position(|list| (list.object, list.bytes) == (location, bytes))?;
+        let early = self.objects.envelopes.get().and_then(|known| known.get(2 + at)).cloned();
+        Some((*lists.get(at)?, early))
+    }
+}
+
+/// Whether header and footer are requested.
+fn is_head(envelopes: &[(EnvelopeType, EnvelopeLink)]) -> bool {
+    matches!(envelopes, [(EnvelopeType::Header, _), (EnvelopeType::Footer, _)])
 }
 
 /// The number of the object, and the offset in it, to which a locator leads.
@@ -248,14 +276,26 @@ impl PageStore for ObjectStore {
     }
 
     fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {
-        let is_head = matches!(envelopes, [(EnvelopeType::Header, _), (EnvelopeType::Footer, _)]);
-        if let Some(known) = self.objects.envelopes.get().filter(|_| is_head) {
-            return Ok(known.to_vec());
+        if is_head(envelopes) {
+            if let Some(known) = self.objects.envelopes.get() {
+                return Ok(known.iter().take(envelopes.len()).cloned().collect());
+            }
+            let read = self.get_envelopes(envelopes)?;
+            if let [header, footer, ..] = read.as_slice() {
+                self.objects.anchor.check_head([header, footer])?;
+            }
+            return Ok(self.objects.envelopes.get_or_init(|| read).iter().take(envelopes.len()).cloned().collect());
         }
-        let read = self.get_envelopes(envelopes)?;
-        if let (true, Ok(head)) = (is_head, <[Bytes; 2]>::try_from(read.clone())) {
-            self.objects.anchor.check_head(head.each_ref().map(|bytes| &bytes[..]))?;
-            self.objects.envelopes.get_or_init(|| head);
+        let known: Vec<_> = envelopes.iter().map(|(_, link)| self.listed(link)).collect();
+        let early = known.iter().map(|known| known.as_ref().and_then(|(_, bytes)| bytes.clone()));
+        let read = match early.collect::<Option<Vec<Bytes>>>() {
+            Some(early) => early,
+            None => self.get_envelopes(envelopes)?,
+        };
+        for (stored, (link, _)) in read.iter().zip(known).filter_map(|(stored, known)| Some((stored, known?))) {
+            if xxh3(stored) != link.digest {
+                return Err(Error::corrupt("it is not the one that the anchor names").within("page list"));
+            }
         }
         Ok(read)
     }
