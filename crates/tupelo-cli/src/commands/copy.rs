@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let inputs = Inputs::of(&locations);
     let is_own_target = inputs.contain(&to);
     // All inputs are checked before anything is written.
-    let jobs = jobs(args, &locations, to.object.as_deref(), console)?;
+    let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
     let mut summaries = Vec::with_capacity(jobs.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
         let mut destination = Vec::with_capacity(jobs.len());

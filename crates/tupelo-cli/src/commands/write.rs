@@ -47,7 +47,7 @@ pub trait Events {
 pub(crate) fn run(events: &impl Events, console: &Console) -> Result<(), Failure> {
     let OutputOptions { output, ntuple: options, target, .. } = events.output();
     let to = target.locate(output, None)?;
-    let name = to.object.as_deref().unwrap_or(events.ntuple());
+    let name = to.ntuple_name().unwrap_or(events.ntuple());
     let mut progress = console.progress(name, events.entries(), "events");
     let mut written = None;
     target.write(&to, &Inputs::default(), &Storage::default(), |file, interrupt| {

@@ -164,7 +164,21 @@ impl Collector {
             let what = format!("the objects of {} became visible, and are not removed", orphan.attempt);
             return Err(Error::invalid_argument(what).within(&self.name));
         }
-        Ok(self.namespace.delete(&orphan.keys)?)
+        self.namespace.delete(&orphan.keys)?;
+        self.remove_name()
+    }
+
+    /// Removes the name of the ntuple from a DAOS container, if nothing else is left of it.
+    fn remove_name(&self) -> Result<()> {
+        let keys = self.namespace.keys();
+        let Some(own) = daos_keys(&keys, &self.base) else { return Ok(()) };
+        let (name, folder) = (own.name_record(), own.attempts());
+        let is_last = self.namespace.list(&folder)?.iter().all(|entry| entry.key == name);
+        let is_visible = match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
+            Err(error) if error.is_not_found() => false,
+            found => found.map(|_| true)?,
+        };
+        if is_last && !is_visible { Ok(self.namespace.delete(&[name])?) } else { Ok(()) }
     }
 
     fn visible_attempt(&self) -> Result<Option<String>> {

@@ -19,6 +19,9 @@ impl Location {
     /// where none exists, and for URLs, the text is split after `.root`, or else is a file name as a whole. `file:` in
     /// front is dropped. The query string of a URL comes after the name of the object: `https://HOST/x.root:Events?a=b`.
     pub fn parse(text: &str) -> Self {
+        if is_container(text) {
+            return Self { file: text.to_owned(), object: None };
+        }
         let is_local = local_path(text).is_some();
         let text = local_path(text).and_then(Path::to_str).unwrap_or(text);
         let whole = Self { file: text.to_owned(), object: None };
@@ -42,8 +45,17 @@ impl Location {
         existing.or_else(|| colons().find(|&position| text[..position].ends_with(".root"))).map_or(whole, split)
     }
 
-    /// Whether it is the URL of a folder: it ends with a slash, or has no path.
+    /// The name that an ntuple gets at this place, if it is given. In a DAOS container it is part of the URI.
+    pub fn ntuple_name(&self) -> Option<&str> {
+        let in_container = || self.file.rsplit_once(':').filter(|_| is_container(&self.file)).map(|(_, name)| name);
+        self.object.as_deref().or_else(in_container)
+    }
+
+    /// Whether it is the URL of a folder: it ends with a slash, or has no path. A DAOS container is one.
     pub fn is_remote_folder(&self) -> bool {
+        if is_container(&self.file) {
+            return self.ntuple_name().is_none_or(|name| name.contains('/'));
+        }
         if is_object_uri(&self.file) {
             return self.file.ends_with('/');
         }
@@ -57,6 +69,14 @@ impl Location {
         local_path(&self.file)
     }
 }
+
+/// Whether it is the URI of a DAOS container, or of an ntuple in it.
+fn is_container(uri: &str) -> bool {
+    uri.get(..DAOS.len()).is_some_and(|start| start.eq_ignore_ascii_case(DAOS))
+}
+
+/// How such URIs begin.
+const DAOS: &str = "daos://";
 
 /// Without credentials in URLs.
 impl fmt::Display for Location {
@@ -107,5 +127,11 @@ mod tests {
         {
             assert_eq!(Location::parse(uri).is_remote_folder(), is_folder, "{uri}");
         }
+        for (uri, name) in [("daos://pool/box.root:Events", Some("Events")), ("daos://pool/box", None)] {
+            let location = Location::parse(uri);
+            let is_folder = location.is_remote_folder();
+            assert_eq!((location.ntuple_name().filter(|_| !is_folder), location.to_string().as_str()), (name, uri));
+        }
+        assert_eq!(Location::parse("a.root:Events").ntuple_name(), Some("Events"));
     }
 }

@@ -38,7 +38,7 @@ impl Attempt {
         // `ops::gc` knows the form.
         let name = format!("{now}-{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
         match daos_keys(&namespace.keys(), base) {
-            Some(keys) => Self::in_container(namespace, base, keys, &name, is_caged),
+            Some(keys) => Self::in_container(namespace, keys, &name, is_caged),
             None => {
                 let place = Place::Attempt(name);
                 let folder = place.folder(base);
@@ -50,18 +50,8 @@ impl Attempt {
     }
 
     /// Records the attempt with its object class, so that no other one gets its number.
-    fn in_container(namespace: &dyn Namespace, base: &str, keys: DaosKeys, name: &str, is_caged: bool) -> Result<Self> {
+    fn in_container(namespace: &dyn Namespace, keys: DaosKeys, name: &str, is_caged: bool) -> Result<Self> {
         let folder = keys.attempts();
-        let put = |akey: u32, text: &str| {
-            let pieces = vec![Bytes::copy_from_slice(text.as_bytes())];
-            match namespace.put(&[NewObject { key: format!("{folder}{akey:x}"), pieces }]) {
-                Ok(()) => Ok(true),
-                Err(error) if error.kind() == ErrorKind::Changed => Ok(false),
-                Err(error) => Err(Error::from(error)),
-            }
-        };
-        // The name of the ntuple, for listings.
-        put(0, base)?;
         for _ in 0..MAX_COLLISIONS {
             let listed = namespace.list(&folder)?;
             let numbers = listed.iter().filter_map(|entry| attempt_of_record(&entry.key, &folder));
@@ -69,13 +59,22 @@ impl Attempt {
             let numbers = AttemptNumbers::new(attempt, is_caged).ok_or_else(|| {
                 Error::limit(format!("attempt {attempt} to write the ntuple; `tupelo gc` removes those before it"))
             })?;
-            if put(attempt, &format!("{name} {}", keys.class))? {
-                let record = format!("{folder}{attempt:x}");
+            let record = format!("{folder}{attempt:x}");
+            if put_new(namespace, &record, format!("{name} {}", keys.class))? {
                 let kind = Kind::Numbers { keys: keys.clone(), attempt, record };
                 return Ok(Self { kind, keys: ObjectKeys::Daos(keys), numbers });
             }
         }
         Err(Error::limit("many writers begin at the same time"))
+    }
+}
+
+/// Writes a record; false if it exists.
+pub(super) fn put_new(namespace: &dyn Namespace, key: &str, text: String) -> Result<bool> {
+    match namespace.put(&[NewObject { key: key.to_owned(), pieces: vec![Bytes::from(text)] }]) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Changed => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

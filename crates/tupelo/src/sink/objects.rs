@@ -13,7 +13,7 @@ use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, Ob
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
 
-use super::attempt::{Attempt, Kind};
+use super::attempt::{Attempt, Kind, put_new};
 use super::mapping::Mapping;
 use super::uploads::Uploads;
 use super::{PageBytes, PageSink, Stored, Target, check_process};
@@ -198,6 +198,7 @@ impl ObjectSink {
             }
             Kind::Numbers { keys, attempt, .. } => {
                 inner.uploads.finish()?;
+                put_new(&*inner.namespace, &keys.name_record(), inner.base.clone())?;
                 let head = std::mem::take(&mut state.head);
                 let own = (state.stored_bytes, *attempt);
                 let anchor = write_daos(links, &keys.class, own, head.each_ref().map(|bytes| &bytes[..]))?;

@@ -92,14 +92,14 @@ impl DaosKeys {
         format!("{}/{:x}/{PAGE_LIST_OBJECT:x}/", self.metadata_class, self.index)
     }
 
-    /// The folder of the names of all ntuples, and of the attempts to write them.
-    pub(crate) fn directory(metadata_class: &str) -> String {
-        format!("{metadata_class}/{RESERVED_INDEX:x}/0/")
-    }
-
     /// The folder of the name of the ntuple, and of the attempts to write it.
     pub(crate) fn attempts(&self) -> String {
-        format!("{}{:x}/", Self::directory(&self.metadata_class), self.index)
+        format!("{}/{RESERVED_INDEX:x}/0/{:x}/", self.metadata_class, self.index)
+    }
+
+    /// The key of the name of the ntuple, by which a container is listed.
+    pub(crate) fn name_record(&self) -> String {
+        format!("{}0", self.attempts())
     }
 
     /// The keys of an attribute set.
