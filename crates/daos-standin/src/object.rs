@@ -226,33 +226,82 @@ pub unsafe extern "C" fn daos_obj_list_dkey(
     anchor: *mut Anchor,
     ev: *mut Event,
 ) -> c_int {
-    let job = || -> Outcome<Job> {
+    let job = || {
         let object = object_of(oh, th, false)?;
-        // SAFETY: null or a number.
-        let is_wrong = unsafe { nr.as_ref() }.is_none_or(|&nr| nr == 0);
-        if is_wrong || kds.is_null() || sgl.is_null() || anchor.is_null() {
-            return Err(DER_INVAL);
-        }
-        let (nr, kds, sgl, anchor) = (Out::new(nr), Out::new(kds), Out::new(sgl), Out::new(anchor));
-        Ok(Box::new(move || {
-            // SAFETY: as the caller promises, until the operation is complete; not null.
-            let (nr, sgl, anchor) = unsafe { (&mut *nr.get(), &mut *sgl.get(), &mut *anchor.get()) };
-            // SAFETY: as above.
-            let kds = unsafe { slice(kds.get(), (*nr).into()) };
-            // SAFETY: as above.
-            unsafe { list(&object, nr, kds, sgl, anchor) }
-        }))
+        let keys = |contents: &Contents, id| {
+            contents.objects.get(&id).into_iter().flatten().map(|(dkey, _)| dkey.clone()).collect()
+        };
+        // SAFETY: as the caller promises, until the operation is complete.
+        unsafe { list_job(object, keys, nr, kds, sgl, anchor) }
     };
     // SAFETY: the caller passes null or a valid event.
     unsafe { operation(ev, Kind::Other, job()) }
 }
 
-/// Lists the dkeys after the one in the anchor, which has its length in one byte, then its bytes.
+/// `daos_obj_list_akey`: the next akeys of a dkey, as [`daos_obj_list_dkey`]; none where there is no such dkey.
+///
+/// # Safety
+/// As [`daos_obj_list_dkey`]; a valid dkey.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn daos_obj_list_akey(
+    oh: Handle,
+    th: Handle,
+    dkey: *mut Iov,
+    nr: *mut u32,
+    kds: *mut KeyDesc,
+    sgl: *mut SgList,
+    anchor: *mut Anchor,
+    ev: *mut Event,
+) -> c_int {
+    let job = || {
+        let object = object_of(oh, th, false)?;
+        // SAFETY: the caller passes a valid key.
+        let dkey = unsafe { key(dkey, has_integer_dkeys(object.kind)) }?;
+        let keys = move |contents: &Contents, id| {
+            contents.akeys(id, &dkey).into_iter().flatten().map(|(akey, _)| akey.clone()).collect()
+        };
+        // SAFETY: as the caller promises, until the operation is complete.
+        unsafe { list_job(object, keys, nr, kds, sgl, anchor) }
+    };
+    // SAFETY: the caller passes null or a valid event.
+    unsafe { operation(ev, Kind::Other, job()) }
+}
+
+/// A job that lists the keys that `keys` finds, in the order of their bytes.
+///
+/// # Safety
+/// As [`daos_obj_list_dkey`].
+unsafe fn list_job(
+    object: Arc<OpenObject>,
+    keys: impl FnOnce(&Contents, ObjectId) -> Vec<Vec<u8>> + Send + 'static,
+    nr: *mut u32,
+    kds: *mut KeyDesc,
+    sgl: *mut SgList,
+    anchor: *mut Anchor,
+) -> Outcome<Job> {
+    // SAFETY: null or a number.
+    let is_wrong = unsafe { nr.as_ref() }.is_none_or(|&nr| nr == 0);
+    if is_wrong || kds.is_null() || sgl.is_null() || anchor.is_null() {
+        return Err(DER_INVAL);
+    }
+    let (nr, kds, sgl, anchor) = (Out::new(nr), Out::new(kds), Out::new(sgl), Out::new(anchor));
+    Ok(Box::new(move || {
+        // SAFETY: as the caller promises, until the operation is complete; not null.
+        let (nr, sgl, anchor) = unsafe { (&mut *nr.get(), &mut *sgl.get(), &mut *anchor.get()) };
+        // SAFETY: as above.
+        let kds = unsafe { slice(kds.get(), (*nr).into()) };
+        let keys = object.container.container.read(|contents| keys(contents, object.id))?;
+        // SAFETY: as above.
+        unsafe { list(keys, nr, kds, sgl, anchor) }
+    }))
+}
+
+/// Lists the keys after the one in the anchor, which has its length in one byte, then its bytes.
 ///
 /// # Safety
 /// A valid list.
 unsafe fn list(
-    object: &OpenObject,
+    mut keys: Vec<Vec<u8>>,
     nr: &mut u32,
     kds: &mut [KeyDesc],
     sgl: &mut SgList,
@@ -263,11 +312,7 @@ unsafe fn list(
         return Ok(());
     }
     let last = anchor.da_buf[1..].get(..anchor.da_buf[0].into()).ok_or(DER_INVAL)?;
-    let keys_after = |contents: &Contents| -> Vec<Vec<u8>> {
-        let keys = contents.objects.get(&object.id).into_iter().flatten().map(|(dkey, _)| dkey);
-        keys.filter(|dkey| dkey.as_slice() > last).cloned().collect()
-    };
-    let keys = object.container.container.read(keys_after)?;
+    keys.retain(|key| key.as_slice() > last);
     // SAFETY: the caller checked.
     let (space, mut out) = (unsafe { space(sgl) }?, Vec::new());
     for (kd, key) in kds.iter_mut().zip(&keys) {

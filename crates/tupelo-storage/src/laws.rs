@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, Result};
 use crate::sink::ByteSink;
 use crate::source::ByteSource;
 
-pub use self::objects::{object_laws, object_source_laws};
+pub use self::objects::{LawKeys, object_laws, object_laws_with, object_source_laws, object_source_laws_with};
 
 /// The laws of a source whose bytes are known.
 ///

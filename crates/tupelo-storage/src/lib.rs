@@ -58,6 +58,7 @@
 //! | [`net`] | what requests to all servers share: options, retries, tokens, hidden credentials, threads |
 //! | [`remote`] | objects on HTTP servers and in S3, GCS and Azure |
 //! | [`xrootd`] | files on XRootD servers |
+//! | `daos` | values in DAOS containers, by libdaos, which is loaded at run time |
 //! | [`objects`] | namespaces of objects, for data sets that are stored as many: directories, stores, web servers, memory |
 //! | [`adapter`] | wrappers: a meter, a cache and what was read last, and with the feature `testing` an I/O log and injected faults |
 //! | [`uri`] | objects and namespaces of all back ends, by path or URL |
@@ -69,6 +70,7 @@ pub mod range;
 pub mod sink;
 pub mod source;
 
+mod daos;
 pub mod local;
 pub mod net;
 pub mod objects;

@@ -6,7 +6,8 @@
 //! | `http:`, `https:`, `s3:`, `s3a:`, `gs:`, `gcs:`, `az:`, `azure:`, `abfs:`, `abfss:` | [`remote`] |
 //! | `root:`, `roots:`, `xroot:`, `xroots:` | [`xrootd`] |
 //!
-//! Data sets that are stored as many objects have `ntpl+` before the scheme: see [`Storage::object_source`].
+//! Data sets that are stored as many objects have `ntpl+` before the scheme, or are in DAOS: see
+//! [`Storage::object_source`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +43,8 @@ fn members(uri: &str) -> Option<impl Iterator<Item = &str>> {
     Some(std::iter::from_fn(move || {
         let list = rest.take()?;
         // A key may have a comma.
-        let Some(end) = list.find(",ntpl+") else { return Some(list) };
+        let next = [",ntpl+", ",daos://"].iter().filter_map(|start| list.find(start)).min();
+        let Some(end) = next else { return Some(list) };
         rest = Some(&list[end + 1..]);
         Some(&list[..end])
     }))
@@ -51,6 +53,15 @@ fn members(uri: &str) -> Option<impl Iterator<Item = &str>> {
 /// The URIs of the members of `ntpl+mirror:URI,URI`; for any other name, that name.
 pub fn mirror_members(uri: &str) -> Vec<&str> {
     members(uri).map_or_else(|| vec![uri], Iterator::collect)
+}
+
+/// Refuses members whose keys have another form than those of the others.
+fn check_member(member: &str, action: &'static str) -> Result<()> {
+    if objects::is_daos_uri(member) {
+        let reason = "a data set in DAOS cannot be part of a mirror: its objects have numbers instead of names";
+        return Err(Error::new(ErrorKind::NotSupported, action, display_name(member), reason));
+    }
+    Ok(())
 }
 
 /// The scheme of `SCHEME://…`, in the case in which it is written.
@@ -133,6 +144,7 @@ impl Storage {
     /// | `ntpl+s3://BUCKET/PREFIX/NAME`, with `gs`, `az` and their synonyms | the bucket with `PREFIX/` |
     /// | `ntpl+s3+https://HOST/BUCKET/PREFIX/NAME`, with `s3+http` | the same on this server |
     /// | `ntpl+https://HOST/PREFIX/NAME`, with `http` | the folder of the web server, for reading only |
+    /// | `daos://POOL/CONTAINER:NAME` | the DAOS container; see [`Keys::Daos`](crate::Keys::Daos) for its keys |
     ///
     /// On a server that the URI names, the credentials may also be in the variables `S3_ACCESS_KEY` and `S3_SECRET_KEY`, as
     /// for ROOT. Errors of the namespace may come when it is read.
@@ -142,7 +154,8 @@ impl Storage {
     /// string or fragment; errors of options and credentials.
     pub fn object_source(&self, uri: &str) -> Result<(Arc<dyn ObjectSource>, String)> {
         let Some(members) = members(uri) else { return objects::source(uri, &self.options) };
-        let members = members.map(|member| objects::source(member, &self.options)).collect::<Result<_>>()?;
+        let open = |member| check_member(member, "open").and_then(|()| objects::source(member, &self.options));
+        let members = members.map(open).collect::<Result<_>>()?;
         let (mirror, base) = Mirror::new(members);
         Ok((Arc::new(mirror), base))
     }
@@ -150,11 +163,12 @@ impl Storage {
     /// As [`object_source`](Self::object_source), for writing.
     ///
     /// # Errors
-    /// As [`object_source`](Self::object_source); [`ErrorKind::NotFound`] if the directory does not exist, and
-    /// [`ErrorKind::NotSupported`] for web servers.
+    /// As [`object_source`](Self::object_source); [`ErrorKind::NotFound`] if the directory or container does not exist,
+    /// and [`ErrorKind::NotSupported`] for web servers and for object classes that a DAOS pool cannot hold.
     pub fn object_sink(&self, uri: &str) -> Result<(Arc<dyn ObjectSink>, String)> {
         let Some(members) = members(uri) else { return objects::sink(uri, &self.options) };
-        let members = members.map(|member| objects::sink(member, &self.options)).collect::<Result<_>>()?;
+        let create = |member| check_member(member, "create").and_then(|()| objects::sink(member, &self.options));
+        let members = members.map(create).collect::<Result<_>>()?;
         let (mirror, base) = Mirror::new(members);
         Ok((Arc::new(mirror), base))
     }
@@ -213,6 +227,11 @@ mod tests {
         let storage = Storage::default();
         assert!(storage.object_source("ntpl+mirror:ntpl+mirror:ntpl+file:a").is_err());
         assert!(storage.object_source("ntpl+mirror:").is_err());
+        for uri in ["ntpl+mirror:ntpl+file:a,daos://p/c:x", "ntpl+mirror:daos://p/c:x,ntpl+file:a"] {
+            let expected = "daos://p/c:x: a data set in DAOS cannot be part of a mirror";
+            assert!(storage.object_source(uri).unwrap_err().to_string().contains(expected));
+            assert!(storage.object_sink(uri).unwrap_err().to_string().contains(expected));
+        }
         let (mirror, _) = storage.object_source("ntpl+mirror:ntpl+file:a,ntpl+file:b").unwrap();
         assert_eq!(mirror.to_string(), "ntpl+mirror:ntpl+file:a,ntpl+file:b");
     }

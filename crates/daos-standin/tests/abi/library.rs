@@ -47,6 +47,7 @@ const NAMES: &[&str] = &[
     "daos_obj_punch",
     "daos_obj_punch_dkeys",
     "daos_obj_punch_akeys",
+    "daos_obj_list_akey",
     "daos_obj_list_dkey",
     "daos_oclass_name2id",
     "daos_oclass_id2name",

@@ -7,7 +7,9 @@ use daos_standin::abi::{
     COND_DKEY_UPDATE, COND_PER_AKEY, COND_PUNCH, COO_RW, Handle, IOD_ARRAY, Iov, KeyDesc, OO_RO, OO_RW, ObjectId,
 };
 use daos_standin::class::OC_S1;
-use daos_standin::object::{daos_obj_list_dkey, daos_obj_punch, daos_obj_punch_akeys, daos_obj_punch_dkeys};
+use daos_standin::object::{
+    daos_obj_list_akey, daos_obj_list_dkey, daos_obj_punch, daos_obj_punch_akeys, daos_obj_punch_dkeys,
+};
 use daos_standin::value::{daos_obj_fetch, daos_obj_update};
 
 use crate::support::{
@@ -244,4 +246,28 @@ fn dkeys_are_listed_in_parts() {
     assert_eq!(call(&mut anchor, 9, 100), (0, vec![5], 8));
     assert_eq!(anchor.da_type, ANCHOR_EOF);
     assert_eq!(call(&mut anchor, 9, 100), (0, vec![], 0));
+}
+
+#[test]
+fn akeys_of_a_dkey_are_listed_in_parts() {
+    let oh = object("list-akeys");
+    for akey in 1..=3 {
+        assert_eq!(update(oh, 7, akey, b"x"), 0);
+    }
+    assert_eq!(update(oh, 8, 9, b"x"), 0);
+    let call = |anchor: &mut Anchor, dkey: &[u8]| {
+        let (mut nr, mut kds, mut buffer, mut dkey) = (2, [KeyDesc::default(); 2], [0; 16], dkey.to_vec());
+        let (mut iovs, mut dkey) = ([iov(&mut buffer)], iov(&mut dkey));
+        let (mut sgl, none) = (list(&mut iovs), ptr::null_mut());
+        // SAFETY: everything is valid during the call.
+        let rc = unsafe { daos_obj_list_akey(oh, NO_TX, &mut dkey, &mut nr, kds.as_mut_ptr(), &mut sgl, anchor, none) };
+        let keys = buffer.chunks_exact(8).map(|key| u64::from_le_bytes(key.try_into().unwrap()));
+        (rc, keys.take(nr as usize).collect::<Vec<_>>(), anchor.da_type == ANCHOR_EOF)
+    };
+    let mut anchor = Anchor::default();
+    assert_eq!(call(&mut anchor, &7u64.to_le_bytes()), (0, vec![1, 2], false));
+    assert_eq!(call(&mut anchor, &7u64.to_le_bytes()), (0, vec![3], true));
+    assert_eq!(call(&mut Anchor::default(), &8u64.to_le_bytes()), (0, vec![9], true));
+    assert_eq!(call(&mut Anchor::default(), &1u64.to_le_bytes()), (0, vec![], true), "an absent dkey has no akeys");
+    assert_eq!(call(&mut Anchor::default(), b"short").0, -1003);
 }

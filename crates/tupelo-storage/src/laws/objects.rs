@@ -12,16 +12,44 @@ use crate::objects::{Condition, NewObject, ObjectRange, ObjectSink, ObjectSource
 
 /// Keys that lead out of a namespace, or that not all stores take.
 const HOSTILE_KEYS: [&str; 8] = ["", "/a", "a/", "a//b", "../a", "a/../b", "./a", "a\0b"];
+/// Prefixes of some keys, and of none.
+const PREFIXES: [&str; 10] = ["a/", "a/1", "a/1/", "a/1/4", "a/b", "e", "empty", "emptyx", "nothing/", "a/9/x"];
 /// Threads that do the same at the same time.
 const THREADS: usize = 6;
 /// More than any object of these laws has.
 const MAX_BYTES: u64 = 1 << 30;
+
+/// How the laws name objects.
+#[derive(Debug, Clone, Copy)]
+pub struct LawKeys {
+    /// The key of an object, by a path that the laws choose.
+    pub of: fn(&str) -> String,
+    /// What all keys begin with, which can be listed.
+    pub folder: &'static str,
+    /// Whether keys are the paths, so that their parts are folders.
+    pub are_paths: bool,
+    /// Whether objects may be empty.
+    pub allow_empty: bool,
+}
+
+impl LawKeys {
+    /// Paths as keys.
+    pub const PATHS: Self = Self { of: str::to_owned, folder: "", are_paths: true, allow_empty: true };
+}
 
 /// The laws of a namespace that is read, with some objects whose bytes are known. It has no object `missing`.
 ///
 /// # Panics
 /// If `source` violates the contract.
 pub fn object_source_laws(source: &dyn ObjectSource, objects: &[(String, Vec<u8>)]) {
+    object_source_laws_with(source, objects, &LawKeys::PATHS);
+}
+
+/// As [`object_source_laws`], with other keys.
+///
+/// # Panics
+/// If `source` violates the contract.
+pub fn object_source_laws_with(source: &dyn ObjectSource, objects: &[(String, Vec<u8>)], keys: &LawKeys) {
     let uri = source.to_string();
     assert!(!uri.is_empty(), "a namespace has a URI");
     let hints = source.hints();
@@ -40,7 +68,7 @@ pub fn object_source_laws(source: &dyn ObjectSource, objects: &[(String, Vec<u8>
     }
     reads_ranges(source, objects);
 
-    let missing: Arc<str> = "missing".into();
+    let missing: Arc<str> = (keys.of)("missing").into();
     let error = source.get(&missing, MAX_BYTES).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "get a missing object: {error}");
     assert_eq!(error.uri(), format!("{uri}{missing}"), "an error names the object");
@@ -111,10 +139,18 @@ fn reads_ranges(source: &dyn ObjectSource, objects: &[(String, Vec<u8>)]) {
 /// # Panics
 /// If a namespace violates the contract.
 pub fn object_laws<S: ObjectSink>(make: impl Fn() -> S, refuses: bool) {
-    writes_and_lists(&make(), refuses);
-    conditions(&make());
-    publishes_once(&make());
-    writes_from_threads(&make());
+    object_laws_with(make, refuses, &LawKeys::PATHS);
+}
+
+/// As [`object_laws`], with other keys.
+///
+/// # Panics
+/// If a namespace violates the contract.
+pub fn object_laws_with<S: ObjectSink>(make: impl Fn() -> S, refuses: bool, keys: &LawKeys) {
+    writes_and_lists(&make(), refuses, keys);
+    conditions(&make(), keys);
+    publishes_once(&make(), keys);
+    writes_from_threads(&make(), keys);
 }
 
 fn new(key: &str, pieces: &[&[u8]]) -> NewObject {
@@ -126,14 +162,17 @@ fn names(sink: &impl ObjectSink, prefix: &str) -> Vec<String> {
     must(sink.list(prefix), format_args!("list {prefix}")).into_iter().map(|entry| entry.key).collect()
 }
 
-fn writes_and_lists(sink: &impl ObjectSink, refuses: bool) {
-    assert!(names(sink, "").is_empty() && names(sink, "a/b").is_empty(), "an empty namespace has no objects");
+fn writes_and_lists(sink: &impl ObjectSink, refuses: bool, keys: &LawKeys) {
+    assert!(names(sink, keys.folder).is_empty(), "an empty namespace has no objects");
     let mut numbers = Numbers(7);
-    let mut objects: Vec<(String, Vec<u8>)> =
-        vec![("b c+d%20é/0".to_owned(), vec![1; 100_000]), ("empty".to_owned(), vec![])];
+    let mut objects: Vec<(String, Vec<u8>)> = vec![((keys.of)("b c+d%20é/0"), vec![1; 100_000])];
+    let least = if keys.allow_empty { 0 } else { 1 };
+    if keys.allow_empty {
+        objects.push(((keys.of)("empty"), vec![]));
+    }
     for at in 0..60 {
-        let content: Vec<u8> = (0..numbers.below(5000)).map(|i| (i * 31 % 251 + at) as u8).collect();
-        objects.push((format!("a/{}/{at}", at % 3), content));
+        let content: Vec<u8> = (0..numbers.below(5000).max(least)).map(|i| (i * 31 % 251 + at) as u8).collect();
+        objects.push(((keys.of)(&format!("a/{}/{at}", at % 3)), content));
     }
     let put = |(key, content): &(String, Vec<u8>)| {
         let (front, back) = content.split_at(content.len() / 3);
@@ -143,15 +182,16 @@ fn writes_and_lists(sink: &impl ObjectSink, refuses: bool) {
     must(sink.put(&[]), "put nothing");
     must(sink.flush(), "flush");
     must(sink.flush(), "flush nothing");
-    object_source_laws(sink, &objects);
+    object_source_laws_with(sink, &objects, keys);
 
     objects.sort();
-    let listed = must(sink.list(""), "list");
+    let listed = must(sink.list(keys.folder), "list");
     let listed: Vec<(&str, u64)> = listed.iter().map(|entry| (entry.key.as_str(), entry.bytes)).collect();
     let expected: Vec<(&str, u64)> =
         objects.iter().map(|(key, content)| (key.as_str(), content.len() as u64)).collect();
     assert_eq!(listed, expected, "a listing has all objects in order");
-    for prefix in ["a/", "a/1", "a/1/", "a/1/4", "e", "empty", "emptyx", "nothing/", "a/9/x"] {
+    let prefixes: &[&str] = if keys.are_paths { &PREFIXES } else { &[] };
+    for prefix in prefixes {
         let expected: Vec<&str> = objects.iter().map(|(key, _)| &**key).filter(|key| key.starts_with(prefix)).collect();
         assert_eq!(names(sink, prefix), expected, "a prefix is one of the text: {prefix}");
     }
@@ -163,30 +203,33 @@ fn writes_and_lists(sink: &impl ObjectSink, refuses: bool) {
         refused(sink.delete(&[key.to_owned()]), ErrorKind::NotSupported, format_args!("delete {key:?}"));
     }
     if refuses {
-        refused(sink.put(&[new("a/0/0", &[b"other"])]), ErrorKind::Changed, "put of an object that exists");
+        refused(sink.put(&[new(&(keys.of)("a/0/0"), &[b"other"])]), ErrorKind::Changed, "put of an object that exists");
     }
-    object_source_laws(sink, &objects);
+    object_source_laws_with(sink, &objects, keys);
 
-    let keys: Vec<String> = objects.iter().map(|(key, _)| key.clone()).chain(["no/such".to_owned()]).collect();
-    must(sink.delete(&keys[..10]), "delete some");
-    assert_eq!(names(sink, ""), keys[10..keys.len() - 1], "the others are left");
-    must(sink.delete(&keys), "delete all, some again");
-    assert!(names(sink, "").is_empty(), "all are deleted");
-    refused(sink.get(&keys[3], MAX_BYTES), ErrorKind::NotFound, "get a deleted object");
-    must(sink.put(&[new(&keys[3], &[b"new"])]), "put again under the name of a deleted object");
+    let all: Vec<String> = objects.iter().map(|(key, _)| key.clone()).chain([(keys.of)("no/such")]).collect();
+    must(sink.delete(&all[..10]), "delete some");
+    assert_eq!(names(sink, keys.folder), all[10..all.len() - 1], "the others are left");
+    must(sink.delete(&all), "delete all, some again");
+    assert!(names(sink, keys.folder).is_empty(), "all are deleted");
+    refused(sink.get(&all[3], MAX_BYTES), ErrorKind::NotFound, "get a deleted object");
+    must(sink.put(&[new(&all[3], &[b"new"])]), "put again under the name of a deleted object");
 }
 
-fn conditions(sink: &impl ObjectSink) {
-    let publish = |content: &'static str, condition: &Condition| sink.publish("x/anchor", content.into(), condition);
-    let content = || must(sink.get("x/anchor", MAX_BYTES), "get what is published");
-    assert!(must(sink.honours_conditions("x/probe"), "probe"), "conditions are honoured");
-    assert!(names(sink, "").is_empty(), "the probe is removed");
+fn conditions(sink: &impl ObjectSink, keys: &LawKeys) {
+    let anchor = (keys.of)("x/anchor");
+    let publish = |content: &'static str, condition: &Condition| sink.publish(&anchor, content.into(), condition);
+    let content = || must(sink.get(&anchor, MAX_BYTES), "get what is published");
+    let state = || must(sink.state(&anchor, MAX_BYTES), "state");
+    assert!(must(sink.honours_conditions(&(keys.of)("x/probe")), "probe"), "conditions are honoured");
+    assert!(names(sink, keys.folder).is_empty(), "the probe is removed");
+    assert_eq!(state(), (Condition::Absent, None), "there is no object yet");
 
     must(publish("one", &Condition::Absent), "publish");
     refused(publish("other", &Condition::Absent), ErrorKind::Changed, "publish twice");
     let (bytes, first) = content();
     assert_eq!(bytes, "one", "what was refused is not written");
-    let range = ObjectRange { key: "x/anchor".into(), range: 0..3 };
+    let range = ObjectRange { key: anchor.as_str().into(), range: 0..3 };
     assert_eq!(must(sink.get_ranges(std::slice::from_ref(&range)), "read"), ["one"]);
 
     must(publish("number two", &Condition::Version(first.clone())), "replace");
@@ -198,24 +241,39 @@ fn conditions(sink: &impl ObjectSink) {
     refused(publish("three", &Condition::Version(first.clone())), ErrorKind::Changed, "replace an old version");
     assert_eq!(content(), ("number two".into(), second.clone()), "what was refused is not written");
     must(publish("three", &Condition::Version(second)), "replace again");
+    // The contents are those of before in turn.
+    for content in ["number two", "three", "number two", "three"] {
+        let (condition, _) = state();
+        must(publish(content, &condition), "replace by what was there before");
+        assert_eq!(state().1, Some(content.into()), "state has the object");
+        if content == "number two" {
+            refused(publish("lost", &condition), ErrorKind::Changed, "replace an old version");
+        }
+    }
 
-    must(sink.delete(&["x/anchor".to_owned()]), "delete");
+    must(sink.delete(std::slice::from_ref(&anchor)), "delete");
     refused(publish("four", &Condition::Version(first)), ErrorKind::Changed, "replace a deleted object");
-    assert!(names(sink, "").is_empty(), "what was refused is not written");
-    must(publish("", &Condition::Absent), "publish an empty object");
-    let (bytes, empty) = content();
-    assert!(bytes.is_empty(), "an empty object can be published");
-    must(publish("five", &Condition::Version(empty)), "replace an empty object");
-    assert_eq!(names(sink, ""), ["x/anchor"], "nothing else is left");
+    assert!(names(sink, keys.folder).is_empty(), "what was refused is not written");
+    if keys.allow_empty {
+        must(publish("", &Condition::Absent), "publish an empty object");
+        let (bytes, empty) = content();
+        assert!(bytes.is_empty(), "an empty object can be published");
+        must(publish("five", &Condition::Version(empty)), "replace an empty object");
+    } else {
+        refused(publish("", &Condition::Absent), ErrorKind::NotSupported, "publish an empty object");
+        must(publish("five", &Condition::Absent), "publish again");
+    }
+    assert_eq!(names(sink, keys.folder), [anchor.as_str()], "nothing else is left");
 }
 
 /// Of several writers only one meets the condition.
-fn publishes_once(sink: &impl ObjectSink) {
+fn publishes_once(sink: &impl ObjectSink, keys: &LawKeys) {
+    let anchor = (keys.of)("anchor");
     let mut condition = Condition::Absent;
     for round in 0..3 {
         let publish = |at: usize| {
             let content = format!("round {round} writer {at}");
-            match sink.publish("anchor", content.clone().into(), &condition) {
+            match sink.publish(&anchor, content.clone().into(), &condition) {
                 Ok(()) => Some(content),
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Changed, "publish while others do: {error}");
@@ -227,18 +285,18 @@ fn publishes_once(sink: &impl ObjectSink) {
             let writers: Vec<_> = (0..THREADS).map(|at| scope.spawn(move || publish(at))).collect();
             writers.into_iter().filter_map(|writer| writer.join().expect("a writer does not panic")).collect()
         });
-        let (bytes, version) = must(sink.get("anchor", MAX_BYTES), "get what is published");
+        let (bytes, version) = must(sink.get(&anchor, MAX_BYTES), "get what is published");
         assert_eq!(written, [String::from_utf8_lossy(&bytes)], "one writer has published, and it was not overwritten");
         condition = Condition::Version(version);
     }
 }
 
-fn writes_from_threads(sink: &impl ObjectSink) {
+fn writes_from_threads(sink: &impl ObjectSink, keys: &LawKeys) {
     thread::scope(|scope| {
         for at in 0..THREADS {
             scope.spawn(move || {
                 for round in 0..5 {
-                    let (key, content) = (format!("a/{round}/{at}"), format!("{round} {at}"));
+                    let (key, content) = ((keys.of)(&format!("a/{round}/{at}")), format!("{round} {at}"));
                     must(sink.put(&[new(&key, &[content.as_bytes()])]), "put from threads");
                     must(sink.flush(), "flush from threads");
                     assert_eq!(must(sink.get(&key, MAX_BYTES), "get").0, content, "what was written can be read");
@@ -246,5 +304,5 @@ fn writes_from_threads(sink: &impl ObjectSink) {
             });
         }
     });
-    assert_eq!(names(sink, "").len(), THREADS * 5, "nothing is lost");
+    assert_eq!(names(sink, keys.folder).len(), THREADS * 5, "nothing is lost");
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use self::certificates::authorities;
 pub(crate) use self::failure::Failure;
-pub use self::options::Options;
+pub use self::options::{Options, Redundancy};
 pub(crate) use self::retry::{Attempts, repeat, unless_stalled};
 pub use self::retry::{Limits, SLOWEST_BYTES_PER_SECOND};
 pub(crate) use self::runtime::{run, run_cleaning};

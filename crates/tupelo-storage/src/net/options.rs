@@ -15,6 +15,9 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Our own options.
 const COMMON: &[&str] = &["anonymous", "bearer_token", "ca_certificates", "profile"];
+/// Options of DAOS containers. Other stores may come to use `redundancy`.
+const DAOS: &[&str] =
+    &["daos_library", "daos_create", "daos_class", "daos_metadata_class", "daos_requests", "redundancy"];
 /// Limits of requests.
 const LIMITS: &[&str] = &["max_attempts", "total_timeout", "stall_timeout", "connect_timeout"];
 
@@ -65,6 +68,12 @@ const NESTED: &[&str] = &["client_kwargs", "config_kwargs", "s3_additional_kwarg
 /// | `bearer_token` | token for `https`, for XRootD servers with TLS, and for stores that take one |
 /// | `ca_certificates` | PEM file of certificate authorities, instead of those of the system |
 /// | `profile` | profile of `~/.aws/config` and `~/.aws/credentials`; default `AWS_PROFILE`, `default` |
+/// | `daos_library` | path of `libdaos.so`; default `libdaos.so.2`, where the system finds it |
+/// | `daos_create` | `true`: writing creates a DAOS container that does not exist |
+/// | `daos_class` | object class of what is written to DAOS, such as `RP_2GX`; default by `redundancy` |
+/// | `daos_metadata_class` | object class of what describes a data set in DAOS; default `SX` |
+/// | `daos_requests` | `batch` (default), `queue` or `blocking`: how values are requested from DAOS |
+/// | `redundancy` | `none` (default), `replicate`, `erasure` or `max`: see [`Redundancy`]; only DAOS uses it |
 /// | `max_attempts`, `total_timeout`, `stall_timeout`, `connect_timeout` | see [`Limits`]; times in seconds |
 ///
 /// All others are those of `object_store`, such as `aws_access_key_id` or `endpoint_url`. One map may have options for
@@ -89,6 +98,9 @@ impl Options {
         }
         options.checked_limits()?;
         options.flag("anonymous")?;
+        options.flag("daos_create")?;
+        options.checked_redundancy()?;
+        options.choice("daos_requests", &["batch", "queue", "blocking"])?;
         Ok(options)
     }
 
@@ -110,6 +122,34 @@ impl Options {
     /// Whether requests have no credentials.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.flag("anonymous").unwrap_or_default()
+    }
+
+    /// Whether writing creates a DAOS container that does not exist.
+    pub(crate) fn creates_containers(&self) -> bool {
+        self.flag("daos_create").unwrap_or_default()
+    }
+
+    /// How what is written survives the loss of servers, if that was chosen.
+    pub(crate) fn redundancy(&self) -> Option<Redundancy> {
+        self.checked_redundancy().unwrap_or_default()
+    }
+
+    fn checked_redundancy(&self) -> Result<Option<Redundancy>> {
+        let names = Redundancy::NAMES.map(|(name, _)| name);
+        let chosen = self.choice("redundancy", &names)?;
+        Ok(chosen
+            .and_then(|chosen| Redundancy::NAMES.iter().find(|(name, _)| *name == chosen))
+            .map(|(_, found)| *found))
+    }
+
+    /// The value of an option that has one of some names.
+    fn choice(&self, name: &str, names: &[&str]) -> Result<Option<&str>> {
+        match self.get(name).filter(|text| !text.is_empty()) {
+            Some(text) if !names.contains(&text) => {
+                Err(refused(name, format!("it must be one of: {}", names.join(", "))))
+            }
+            text => Ok(text),
+        }
     }
 
     /// The limits of requests.
@@ -153,6 +193,25 @@ impl Options {
     }
 }
 
+/// How what is written survives the loss of servers: the values of the option `redundancy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redundancy {
+    /// `none`: it does not.
+    None,
+    /// `replicate`: there are two copies.
+    Replicate,
+    /// `erasure`: there are parts and parity parts of large values; this takes less space than copies.
+    Erasure,
+    /// `max`: there are as many copies as the store can hold, at most three.
+    Max,
+}
+
+impl Redundancy {
+    /// All levels, by name.
+    pub(crate) const NAMES: [(&'static str, Self); 4] =
+        [("none", Self::None), ("replicate", Self::Replicate), ("erasure", Self::Erasure), ("max", Self::Max)];
+}
+
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Options")?;
@@ -165,6 +224,7 @@ fn is_known(name: &str) -> bool {
     use AmazonS3ConfigKey::{Client, ImdsV1Fallback};
     let is_used = |key: &ClientConfigKey| *key == ClientConfigKey::AllowHttp;
     COMMON.contains(&name)
+        || DAOS.contains(&name)
         || LIMITS.contains(&name)
         || match name.parse() {
             Ok(Client(key)) => is_used(&key),
@@ -189,7 +249,7 @@ fn suggestion(unknown: &str) -> String {
 
 /// A list of the most similar names.
 fn near(unknown: &str) -> String {
-    let known = COMMON.iter().chain(LIMITS).chain(SUGGESTED);
+    let known = COMMON.iter().chain(DAOS).chain(LIMITS).chain(SUGGESTED);
     let mut scored: Vec<(f64, &str)> =
         known.map(|name| (strsim::jaro_winkler(unknown, name), *name)).filter(|(score, _)| *score > 0.7).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -262,6 +322,21 @@ mod tests {
         {
             assert_eq!(Options::new([(name, value)]).unwrap_err().kind(), ErrorKind::NotSupported, "{name}={value}");
         }
+    }
+
+    #[test]
+    fn choices_have_names() {
+        let options = Options::new([("redundancy", "erasure"), ("daos_create", "yes")]).unwrap();
+        assert_eq!(options.redundancy(), Some(Redundancy::Erasure));
+        assert!(options.creates_containers());
+        assert_eq!(Options::new([("redundancy", "")]).unwrap().redundancy(), None);
+        let error = Options::new([("redundancy", "two")]).unwrap_err();
+        let expected = "cannot use the storage option redundancy: it must be one of: none, replicate, erasure, max";
+        assert_eq!(error.to_string(), expected);
+        for (name, value) in [("daos_requests", "Batch"), ("daos_create", "perhaps")] {
+            assert!(Options::new([(name, value)]).is_err(), "{name}={value}");
+        }
+        assert!(Options::new([("daos_clas", "SX")]).unwrap_err().to_string().contains("daos_class"));
     }
 
     #[test]

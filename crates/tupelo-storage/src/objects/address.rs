@@ -1,4 +1,4 @@
-//! The URIs of data sets that are stored as many objects: `ntpl+SCHEME:…/NAME`, as ROOT writes them.
+//! The URIs of data sets that are stored as many objects: `ntpl+SCHEME:…/NAME` and `daos://…`, as ROOT writes them.
 //!
 //! | URI | namespace | key |
 //! |---|---|---|
@@ -6,21 +6,34 @@
 //! | `ntpl+s3://BUCKET/PREFIX/NAME`, with `gs`, `az` and their synonyms | the bucket with `PREFIX/` | `NAME` |
 //! | `ntpl+s3+https://HOST/BUCKET/PREFIX/NAME`, with `s3+http` | the same on this server | `NAME` |
 //! | `ntpl+https://HOST/PREFIX/NAME`, with `http` | the folder of the web server | `NAME`, decoded |
+//! | `daos://POOL/CONTAINER:NAME` | the DAOS container | `NAME` |
+//!
+//! `POOL` and `CONTAINER` are labels or UUIDs, and `NAME` follows the last colon. What has this name in the container are
+//! objects whose keys are numbers, so the key itself is not one of an object.
 
 use std::path::{self, PathBuf};
 
 use object_store::path::Path as ObjectPath;
 
 use super::key;
+use crate::daos::DaosPlace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net;
 
 /// What the schemes begin with.
 const PREFIX: &str = "ntpl+";
 
-/// Whether a name is the URI of a data set that is stored as many objects: its scheme begins with `ntpl+`.
+/// How the URIs of containers begin.
+const DAOS: &str = "daos://";
+
+/// Whether a name is the URI of a data set that is stored as many objects: its scheme begins with `ntpl+`, or is `daos`.
 pub fn is_object_uri(name: &str) -> bool {
-    inner(name).is_some()
+    inner(name).is_some() || is_daos(name)
+}
+
+/// Whether a name is the URI of a DAOS container, or of something in it.
+pub(crate) fn is_daos(name: &str) -> bool {
+    starts_with(name, DAOS)
 }
 
 /// The URI without this prefix.
@@ -37,6 +50,7 @@ pub(crate) fn object_display_name(uri: &str) -> String {
     let shown = uri.split(['?', '#']).next().unwrap_or_default();
     match inner(shown) {
         Some(rest) if !is_file(rest) => format!("{}{}", &shown[..PREFIX.len()], net::display_name(rest)),
+        None if is_daos(shown) => net::display_name(shown),
         _ => shown.to_owned(),
     }
 }
@@ -62,6 +76,8 @@ pub(super) enum Place {
     Directory(PathBuf),
     /// The URL of a folder, which ends with a slash.
     Server(String),
+    /// A DAOS container.
+    Container(DaosPlace),
 }
 
 impl Address {
@@ -69,6 +85,9 @@ impl Address {
     pub(super) fn parse(uri: &str, action: &'static str) -> Result<Self> {
         let refused =
             |reason: &'static str| Error::new(ErrorKind::NotSupported, action, object_display_name(uri), reason);
+        if is_daos(uri) {
+            return Self::in_container(uri).map_err(refused);
+        }
         let rest = checked(uri, action)?.trim_end_matches('/');
         let no_name = || refused("the URI does not end with the name of a data set");
         let start = uri.len() - uri.trim_end_matches('/').len();
@@ -96,10 +115,35 @@ impl Address {
         let url = rest[..rest.len() - name.len()].to_owned();
         Ok(Self { place: Place::Server(url), base: base_of(name), key })
     }
+
+    /// Parses the URI of a data set in a container. An error is the reason.
+    fn in_container(uri: &str) -> Result<Self, &'static str> {
+        if uri.contains(['?', '#']) {
+            return Err("a query string or fragment does not belong in the URI of a data set");
+        }
+        let rest = &uri[DAOS.len()..];
+        if rest.contains('@') {
+            return Err("a user name or password does not belong in the URI: DAOS knows users by its agent");
+        }
+        let form =
+            "the URI of a data set in DAOS is daos://POOL/CONTAINER:NAME, with labels or UUIDs of pool and container";
+        let (pool, rest) = rest.split_once('/').ok_or(form)?;
+        let (container, name) = rest.rsplit_once(':').ok_or(form)?;
+        let place = DaosPlace::new(pool, container).ok_or(form)?;
+        if !key::is_valid(name) || name.contains('/') {
+            return Err(form);
+        }
+        let base = uri[..uri.len() - name.len()].to_owned();
+        Ok(Self { place: Place::Container(place), base, key: name.to_owned() })
+    }
 }
 
-/// The place of a folder, whose URI may end without a slash, and its URI with one.
+/// The place of a folder, whose URI may end without a slash, and its URI with one; or a container.
 pub(super) fn folder(uri: &str, action: &'static str) -> Result<(Place, String)> {
+    if is_daos(uri) {
+        let of_container = Address::parse(&format!("{}:x", uri.trim_end_matches(['/', ':'])), action)?;
+        return Ok((of_container.place, of_container.base));
+    }
     let rest = checked(uri, action)?;
     let end = if uri.ends_with([':', '/']) { "" } else { "/" };
     let place = match is_file(rest) {
@@ -173,6 +217,48 @@ mod tests {
     }
 
     #[test]
+    fn the_name_in_a_container_follows_the_last_colon() {
+        for (uri, pool, container, base, key) in [
+            ("daos://tank/box:Events", "tank", "box", "daos://tank/box:", "Events"),
+            ("DAOS://a:b/c:d:my events", "a:b", "c:d", "DAOS://a:b/c:d:", "my events"),
+            (
+                "daos://01234567-89ab-cdef-0123-456789abcdef/box.1:é",
+                "01234567-89ab-cdef-0123-456789abcdef",
+                "box.1",
+                "daos://01234567-89ab-cdef-0123-456789abcdef/box.1:",
+                "é",
+            ),
+        ] {
+            let place = Place::Container(DaosPlace::new(pool, container).unwrap());
+            let expected = Address { place, base: base.into(), key: key.into() };
+            assert_eq!(Address::parse(uri, "open").unwrap(), expected, "{uri}");
+        }
+        for uri in [
+            "daos://tank/box",
+            "daos://tank/box:",
+            "daos://tank",
+            "daos:///box:x",
+            "daos://tank/:x",
+            "daos://tank/a/b:x",
+            "daos://tank/box:a/b",
+            "daos://tank/b x:a",
+        ] {
+            let error = Address::parse(uri, "open").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotSupported);
+            assert!(error.to_string().contains("is daos://POOL/CONTAINER:NAME"), "{error}");
+        }
+        for uri in ["daos://tank/box:x?hidden", "daos://ann:hidden@tank/box:x", "daos://tank/box:x#hidden"] {
+            let error = Address::parse(uri, "open").unwrap_err();
+            assert!(error.to_string().contains("does not belong in the URI"), "{error}");
+            assert!(!error.to_string().contains("hidden"), "{error}");
+        }
+        let box_of_tank = Place::Container(DaosPlace::new("tank", "box").unwrap());
+        for uri in ["daos://tank/box", "daos://tank/box/", "daos://tank/box:"] {
+            assert_eq!(folder(uri, "list").unwrap().0, box_of_tank);
+        }
+    }
+
+    #[test]
     fn what_names_no_data_set_is_refused_without_showing_secrets() {
         for uri in [
             "ntpl+file:",
@@ -214,10 +300,13 @@ mod tests {
 
     #[test]
     fn schemes_begin_with_the_prefix() {
-        for uri in ["ntpl+file:x", "NTPL+S3://b/x", "ntpl+s3+https://h/b/x", "ntpl+unknown:x"] {
+        for uri in ["ntpl+file:x", "daos://p/c", "Daos://", "NTPL+S3://b/x", "ntpl+s3+https://h/b/x", "ntpl+unknown:x"]
+        {
             assert!(is_object_uri(uri), "{uri}");
         }
-        for name in ["ntpl+x", "ntpl+:x", "ntpl+a b:c", "ntpl", "s3://b/ntpl+x", "x/ntpl+file:y", "ntplé", ""] {
+        for name in
+            ["ntpl+x", "ntpl+:x", "ntpl+a b:c", "ntpl", "s3://b/ntpl+x", "x/ntpl+file:y", "ntplé", "daos:x", "daos", ""]
+        {
             assert!(!is_object_uri(name), "{name}");
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::Place;
-use super::address::folder;
-use crate::error::Result;
+use super::address::{folder, object_display_name};
+use crate::error::{Error, ErrorKind, Result};
 use crate::local::ObjectFiles;
 use crate::net::{Entry, Options};
 use crate::remote;
@@ -25,6 +25,10 @@ pub(super) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
             names.into_iter().map(entry).collect()
         }
         Place::Server(url) => remote::list_folder(&url, &base, options)?,
+        Place::Container(_) => {
+            let reason = "a DAOS container does not list its data sets: open one as daos://POOL/CONTAINER:NAME";
+            return Err(Error::new(ErrorKind::NotSupported, "list", object_display_name(uri), reason));
+        }
     };
     Ok(data_sets(entries))
 }

@@ -9,9 +9,14 @@ pub(super) fn check(key: &str, base: impl Display, action: &'static str) -> Resu
     if is_valid(key) {
         return Ok(());
     }
+    Err(refused(key, base, action, "the key has an empty or relative part, or a character that is not allowed"))
+}
+
+/// The error that refuses a key.
+#[cold]
+pub(super) fn refused(key: &str, base: impl Display, action: &'static str, reason: &'static str) -> Error {
     let shown: String = key.escape_debug().take(MAX_SHOWN_CHARS).collect();
-    let reason = "the key has an empty or relative part, or a character that is not allowed";
-    Err(Error::new(ErrorKind::NotSupported, action, format!("{base}{shown}"), reason))
+    Error::new(ErrorKind::NotSupported, action, format!("{base}{shown}"), reason)
 }
 
 /// Refuses a prefix whose folder could lead out of a namespace.

@@ -12,6 +12,7 @@
 //! | [`directory`](ObjectDirectory) | a directory as a namespace |
 //! | [`memory`](ObjectMemory) | memory as a namespace, with counts and faults for tests |
 //! | `remote` | a bucket, or a folder of a web server, as a namespace |
+//! | `container` | a DAOS container as a namespace |
 //! | `address` | the URIs of namespaces and of objects in them |
 //! | `folder` | the data sets in a folder |
 //! | `key` | which keys are refused |
@@ -19,6 +20,7 @@
 //! | `probe` | whether a store honours conditions |
 
 mod address;
+mod container;
 mod directory;
 mod folder;
 mod key;
@@ -37,13 +39,15 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use self::address::{Address, Place};
+use self::container::ContainerNamespace;
 use self::remote::RemoteNamespace;
+use crate::daos::Access;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Entry, Options};
 use crate::source::{Hints, Traffic};
 
 pub use self::address::is_object_uri;
-pub(crate) use self::address::object_display_name;
+pub(crate) use self::address::{is_daos as is_daos_uri, object_display_name};
 pub use self::directory::ObjectDirectory;
 pub use self::memory::{ObjectCounts, ObjectMemory};
 
@@ -100,7 +104,8 @@ pub enum Keys {
     Paths,
     /// `CLASS/HI/LO/DKEY/AKEY`: a value in a DAOS container. `CLASS` is the name of an object class, `HI` and `LO` are
     /// the user's bits of the object's id (32 and 64), `DKEY` and `AKEY` are keys of 64 bits; numbers are hexadecimal,
-    /// without leading zeros. Only objects that have the first three parts in common are listed together.
+    /// without leading zeros. In a small pool, objects of two classes may be the same object, so `HI` and `LO` must differ
+    /// between objects. Only objects that have the first three parts in common are listed together.
     Daos {
         /// The class of objects that are written.
         class: String,
@@ -307,6 +312,9 @@ pub(crate) fn source(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSour
     match place {
         Place::Directory(path) => Ok((Arc::new(ObjectDirectory::named(&path, base)?), key)),
         Place::Server(url) => Ok((Arc::new(RemoteNamespace::open(&url, base, options, "open", &key)?), key)),
+        Place::Container(place) => {
+            Ok((Arc::new(ContainerNamespace::open(&place, &base, options, Access::Read, "open", &key)?), key))
+        }
     }
 }
 
@@ -328,13 +336,17 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
             namespace.check_writable("create", &key)?;
             Ok((Arc::new(namespace), key))
         }
+        Place::Container(place) => {
+            Ok((Arc::new(ContainerNamespace::open(&place, &base, options, Access::Write, "create", &key)?), key))
+        }
     }
 }
 
 /// The data sets and folders in a folder; for the URI of a data set, the data set.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for web servers, which have no listings.
+/// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for web servers, which have no listings, and
+/// for DAOS containers.
 pub(crate) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
     match folder::list(uri, options) {
         Err(error) if error.is_not_found() && !uri.ends_with('/') => {}
