@@ -73,7 +73,7 @@ const NESTED: &[&str] = &["client_kwargs", "config_kwargs", "s3_additional_kwarg
 /// | `daos_class` | object class of what is written to DAOS, such as `RP_2GX`; default by `redundancy` |
 /// | `daos_metadata_class` | object class of what describes a data set in DAOS; default `SX` |
 /// | `daos_requests` | `batch` (default), `queue` or `blocking`: how values are requested from DAOS |
-/// | `redundancy` | `none` (default), `replicate`, `erasure` or `max`: see [`Redundancy`]; only DAOS uses it |
+/// | `redundancy` | `none` (default), `replicate`, `erasure` or `max`: see [`Redundancy`]; for new objects in DAOS, and for those in S3 by their storage class |
 /// | `max_attempts`, `total_timeout`, `stall_timeout`, `connect_timeout` | see [`Limits`]; times in seconds |
 ///
 /// All others are those of `object_store`, such as `aws_access_key_id` or `endpoint_url`. One map may have options for

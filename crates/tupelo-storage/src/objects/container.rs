@@ -25,6 +25,8 @@ use crate::source::{Hints, Traffic};
 
 /// What is stored in place of a lock.
 const LOCK: &[u8] = b"tupelock";
+/// Names of data sets are shorter.
+const MAX_NAME_BYTES: u64 = 64 << 10;
 /// Bit of the akeys of locks. Ordinary akeys may have it, too.
 const LOCK_BIT: u64 = 1 << 63;
 /// Locks that are looked for by one request: 16. A value with the same digest is rarely replaced again.
@@ -58,6 +60,15 @@ impl ContainerNamespace {
             Access::Write => Classes::checked(&container, options, action, &uri)?,
         };
         Ok(Self { container, classes })
+    }
+
+    /// The names of the data sets: the values with the akey 0 of the object 0/0, which no data set uses otherwise.
+    pub(super) fn names(&self) -> Result<Vec<String>> {
+        let found = self.container.list(&self.classes.metadata.as_str().into(), 0, 0, |_| true)?;
+        let names = found.into_iter().filter(|(key, bytes)| key.akey == 0 && *bytes <= MAX_NAME_BYTES);
+        names
+            .map(|(key, _)| Ok(String::from_utf8_lossy(&self.container.get(&key, MAX_NAME_BYTES)?).into_owned()))
+            .collect()
     }
 
     fn parse(&self, key: &str, action: &'static str) -> Result<DaosKey> {

@@ -1,10 +1,13 @@
-//! The data sets in a folder. One of the name `K` is an object `K`, which makes it visible, and a folder `K.objects/`.
+//! The data sets in a folder. One of the name `K` is an object `K`, which makes it visible, and a folder `K.objects/`. In a
+//! DAOS container, data sets have records with their names.
 
 use std::collections::HashSet;
 
 use super::Place;
-use super::address::{folder, object_display_name};
-use crate::error::{Error, ErrorKind, Result};
+use super::address::folder;
+use super::container::ContainerNamespace;
+use crate::daos::Access;
+use crate::error::Result;
 use crate::local::ObjectFiles;
 use crate::net::{Entry, Options};
 use crate::remote;
@@ -12,7 +15,8 @@ use crate::remote;
 /// What the name of a folder ends with that has the objects of a data set.
 const OBJECTS: &str = ".objects/";
 
-/// The data sets and folders in a folder, in order of their names. The size of a data set is that of its first object.
+/// The data sets and folders in a folder, in order of their names. The size of a data set is that of its first object; in a
+/// DAOS container it is not known.
 pub(super) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
     let (place, base) = folder(uri, "list")?;
     let entries = match place {
@@ -25,9 +29,12 @@ pub(super) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
             names.into_iter().map(entry).collect()
         }
         Place::Server(url) => remote::list_folder(&url, &base, options)?,
-        Place::Container(_) => {
-            let reason = "a DAOS container does not list its data sets: open one as daos://POOL/CONTAINER:NAME";
-            return Err(Error::new(ErrorKind::NotSupported, "list", object_display_name(uri), reason));
+        Place::Container(place) => {
+            let names = ContainerNamespace::open(&place, &base, options, Access::Read, "list", "")?.names()?;
+            let mut entries: Vec<Entry> =
+                names.into_iter().map(|name| Entry { url: format!("{base}{name}"), size: None }).collect();
+            entries.sort();
+            return Ok(entries);
         }
     };
     Ok(data_sets(entries))

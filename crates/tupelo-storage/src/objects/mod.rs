@@ -43,7 +43,7 @@ use self::container::ContainerNamespace;
 use self::remote::RemoteNamespace;
 use crate::daos::Access;
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::{Entry, Options};
+use crate::net::{Entry, Options, Redundancy};
 use crate::source::{Hints, Traffic};
 
 pub use self::address::is_object_uri;
@@ -327,6 +327,10 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
     let Address { place, base, key } = Address::parse(uri, "create")?;
     match place {
         Place::Directory(path) => {
+            if options.redundancy().is_some_and(|level| level != Redundancy::None) {
+                let reason = "the storage option redundancy must be none for a directory, which has each object once";
+                return Err(Error::new(ErrorKind::NotSupported, "create", uri, reason));
+            }
             let directory = ObjectDirectory::named(&path, base)?;
             directory.check_exists(&key)?;
             Ok((Arc::new(directory), key))
@@ -345,8 +349,7 @@ pub(crate) fn sink(uri: &str, options: &Options) -> Result<(Arc<dyn ObjectSink>,
 /// The data sets and folders in a folder; for the URI of a data set, the data set.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for web servers, which have no listings, and
-/// for DAOS containers.
+/// [`ErrorKind::NotFound`] if there is neither; [`ErrorKind::NotSupported`] for web servers, which have no listings.
 pub(crate) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
     match folder::list(uri, options) {
         Err(error) if error.is_not_found() && !uri.ends_with('/') => {}

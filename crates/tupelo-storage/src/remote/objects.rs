@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use object_store::{ListResult, ObjectMeta, ObjectStoreExt, PutPayload};
+use object_store::{ListResult, ObjectMeta, ObjectStore, PutOptions, PutPayload};
 
 use self::publish::publish;
 use super::answer::{Part, Version};
@@ -146,7 +146,8 @@ impl RemoteObjects {
                     let (object, pieces) = (&object, &pieces);
                     let put = attempts.repeat(move || async move {
                         let payload: PutPayload = pieces.iter().cloned().collect();
-                        object.store()?.put(object.path(), payload).await.map(drop).map_err(store_failure)
+                        let options = PutOptions::from(object.attributes()?);
+                        object.store()?.put_opts(object.path(), payload, options).await.map(drop).map_err(store_failure)
                     });
                     put.await.inspect(|()| traffic.add_put(len)).map_err(|failure| (key, failure))
                 }

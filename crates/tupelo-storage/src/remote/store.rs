@@ -14,7 +14,8 @@ use object_store::list::PaginatedListStore;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, GetOptions, GetRange, ObjectStore, ObjectStoreExt, RetryConfig, StaticCredentialProvider,
+    Attribute, Attributes, BackoffConfig, GetOptions, GetRange, ObjectStore, ObjectStoreExt, RetryConfig,
+    StaticCredentialProvider,
 };
 
 use super::answer::{Answer, Body, Identity, Part, Version};
@@ -22,7 +23,7 @@ use super::client::{Connector, Transport, store_failure};
 use super::credentials::Profile;
 use super::settings::{Rule, Settings, check_name, names_of};
 use crate::error::ErrorKind;
-use crate::net::{Failure, Options};
+use crate::net::{Failure, Options, Redundancy};
 
 /// A store whose objects can be read, listed, and written in parts.
 pub(super) trait Store: ObjectStore + MultipartStore + PaginatedListStore {}
@@ -406,6 +407,12 @@ impl StoreObject {
         &self.path
     }
 
+    /// What new objects have: the storage class for the redundancy that the options ask for.
+    pub(super) fn attributes(&self) -> Result<Attributes, Failure> {
+        let class = storage_class(self.address.vendor, &self.options)?;
+        Ok(class.map(|class| (Attribute::StorageClass, class)).into_iter().collect())
+    }
+
     /// Azure has no ranges that count from the end.
     pub(super) fn has_last_part(&self) -> bool {
         self.address.vendor != Vendor::Azure
@@ -449,9 +456,41 @@ impl StoreObject {
     }
 }
 
+/// The storage class of new objects for a level of redundancy. In S3, all classes are spread over several places, and all
+/// but one over several zones.
+///
+/// # Errors
+/// Not supported by other stores, where redundancy is a property of the bucket or account.
+fn storage_class(vendor: Vendor, options: &Options) -> Result<Option<&'static str>, Failure> {
+    match (vendor, options.redundancy()) {
+        (_, None) => Ok(None),
+        (Vendor::S3, Some(Redundancy::None)) => Ok(Some("ONEZONE_IA")),
+        (Vendor::S3, Some(_)) => Ok(Some("STANDARD")),
+        (_, Some(_)) => {
+            let reason =
+                "the storage option redundancy is not supported: it is a property of the bucket or account here";
+            Err(Failure::lasting(ErrorKind::NotSupported, reason))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn redundancy_is_a_storage_class_of_s3() {
+        let class = |vendor, level: &str| {
+            let options = Options::new([("redundancy", level)]).unwrap();
+            storage_class(vendor, &options).map_err(|failure| failure.kind)
+        };
+        assert_eq!(class(Vendor::S3, "none"), Ok(Some("ONEZONE_IA")));
+        for level in ["replicate", "erasure", "max"] {
+            assert_eq!(class(Vendor::S3, level), Ok(Some("STANDARD")), "{level}");
+        }
+        assert_eq!(class(Vendor::Azure, "none"), Err(ErrorKind::NotSupported));
+        assert_eq!(storage_class(Vendor::Gcs, &Options::default()).unwrap(), None);
+    }
 
     fn parse(url: &str) -> Address {
         Address::parse(url).unwrap().unwrap()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::multipart::PartId;
-use object_store::{ObjectStoreExt, PutPayload};
+use object_store::{ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -102,7 +102,10 @@ impl UploadSink {
         }
         let (object, attempts) = (self.object.clone(), self.attempts());
         let started = run(async move {
-            let start = async || object.store()?.create_multipart(object.path()).await.map_err(store_failure);
+            let start = async || {
+                let options = PutMultipartOptions::from(object.attributes()?);
+                object.store()?.create_multipart_opts(object.path(), options).await.map_err(store_failure)
+            };
             attempts.repeat(start).await
         })?;
         self.upload = Some(started.clone());
@@ -167,7 +170,8 @@ impl UploadSink {
             return run(async move {
                 let put = async || {
                     let payload: PutPayload = parts.iter().cloned().collect();
-                    object.store()?.put(object.path(), payload).await.map(drop).map_err(store_failure)
+                    let options = PutOptions::from(object.attributes()?);
+                    object.store()?.put_opts(object.path(), payload, options).await.map(drop).map_err(store_failure)
                 };
                 attempts.repeat(put).await
             });

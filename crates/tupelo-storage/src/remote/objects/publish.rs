@@ -30,7 +30,7 @@ pub(super) async fn publish(
     let (place, mut is_unclear) = (Object::Store(object.clone()), false);
     loop {
         let request = async {
-            let options = PutOptions::from(mode.clone());
+            let options = PutOptions { mode: mode.clone(), attributes: object.attributes()?, ..PutOptions::default() };
             let payload = PutPayload::from_bytes(bytes.clone());
             object.store()?.put_opts(object.path(), payload, options).await.map(drop).map_err(store_failure)
         };
