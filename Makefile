@@ -85,7 +85,7 @@ scaling: build $(VENV)/.stamp-requirements ## Costs that must not grow faster th
 
 ##@ Work on it
 
-.PHONY: test lint format fuzz mutants sanitize big clean help
+.PHONY: test lint format fuzz mutants sanitize big test-daos clean help
 test: announce-test begin lint servers test-rust build stubs reference test-python summary ## Every check there is: set up, lint, Rust, Python, cross-checks, docs
 
 lint: check-format layers imports tidy clippy types docs ## All that needs no tests: format, layers, imports, tidy, clippy, mypy, rustdoc
@@ -117,6 +117,12 @@ sanitize: tools ## AddressSanitizer, valgrind and Miri, as far as the machine ha
 
 big: build root ## Write a file over 4 GiB for real and let ROOT read it (5 GB of disk)
 	$(PYTHON) conformance/big_file.py
+
+test-daos: build $(VENV)/.stamp-requirements ## Tests of DAOS on a real server, in the pool TUPELO_DAOS_POOL
+	@[ -n "$${TUPELO_DAOS_POOL:-}" ] || { echo 'make test-daos needs a DAOS server, its agent on this machine, TUPELO_DAOS_POOL=POOL, in which it creates containers, and TUPELO_DAOS_LIBRARY=PATH if libdaos.so.2 is not found by name' >&2; exit 1; }
+	$(say) 'tests: DAOS'
+	@.ci/progress 'cargo test' $(CARGO) test --locked --package tupelo-storage --lib -- daos:: objects::container::
+	$(run) pytest $(PYTHON) -m pytest -c python/pyproject.toml --rootdir=. python/tests/test_daos.py
 
 clean: ## Remove all that make made
 	rm -rf target .venv demo $(CORE)

@@ -6,15 +6,17 @@ import argparse
 import contextlib
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from object_calls import Job, Outcome
+from object_calls import NTUPLE, Job, Outcome
 from object_report import KIB, Series, Target
 from run import DATA, JOB_SECONDS, PROJECT, say
 from tasks import ALL_26
@@ -38,12 +40,15 @@ class Place:
 
     name: str
     milliseconds: int | None
-    """Delay of answers; None for a directory."""
+    """Delay of answers of a server; None without one."""
 
 
+DAOS_MICROSECONDS = 20
+"""How long each operation of the stand-in takes."""
+DAOS = Place(f"DAOS stand-in, {DAOS_MICROSECONDS} µs", None)
 DIRECTORY = Place("directory", None)
 S3 = {delay: Place(f"S3, {delay} ms", delay) for delay in (0, 5, 30)}
-PLACES = (DIRECTORY, *S3.values())
+PLACES = (DIRECTORY, DAOS, *S3.values())
 
 
 @dataclass(frozen=True)
@@ -70,8 +75,12 @@ class Site:
     folder: Path
     """Where its objects are on this machine."""
 
+    @property
+    def is_daos(self) -> bool:
+        return self.store.url.startswith("daos:")
+
     def uri(self, name: str) -> str:
-        return f"ntpl+{self.store.url}{name}"
+        return f"{self.store.url}{name}:{NTUPLE}" if self.is_daos else f"ntpl+{self.store.url}{name}"
 
     @property
     def log(self) -> str:
@@ -147,6 +156,13 @@ def row(name: str, title: str) -> Callable[[Callable[[Bench, Row], None]], None]
     return add
 
 
+def standin() -> str:
+    """The stand-in for libdaos."""
+    build = ["cargo", "build", "--quiet", "--locked", "--release", "--package", "daos-standin"]
+    subprocess.run(build, check=True, cwd=PROJECT)
+    return str(PROJECT / "target/release/libdaos_standin.so")
+
+
 class FailedError(Exception):
     """A process that failed, with what it said."""
 
@@ -201,7 +217,12 @@ class Bench:
         """A place, started if it is not. Raises `NotInstalledError`."""
         if place not in self.sites:
             folder = self.folder()
-            if place.milliseconds is None:
+            if place == DAOS:
+                store = Store("daos://tank/", {"daos_create": "true", "daos_library": standin()}, 0, folder)
+                os.environ["DAOS_STANDIN_POOLS"] = "tank:4"
+                os.environ["DAOS_STANDIN_LATENCY_US"] = str(DAOS_MICROSECONDS)
+                os.environ["DAOS_STANDIN_DIR"] = str(folder)
+            elif place.milliseconds is None:
                 store = Store(f"file:{folder}/", {}, 0, folder)
             else:
                 store = self.stack.enter_context(servers.s3(folder))
@@ -240,35 +261,59 @@ class Bench:
             self.failures.append(f"{row.name}: {what}: wrong values in {', '.join(wrong)}")
 
     def point(
-        self, row: Row, variant: Variant, place: Place, columns: Sequence[list[str]] = (ALL_26,), label: str = ""
+        self,
+        row: Row,
+        variant: Variant,
+        place: Place,
+        columns: Sequence[list[str]] = (ALL_26,),
+        label: str = "",
+        **options: str,
     ) -> Point | None:
         """Writes the data and reads columns of them, if no other row has; None if it cannot be done."""
-        key = (variant, place, repr(columns))
+        key = (variant, place, repr((columns, options)))
         if key not in self.points:
             what = f"{label or variant.mapping}, {variant.codec}, {place.name}"
             say(f"{row.name}: {what}")
             self.points[key] = None
             try:
-                self.points[key] = self.measured(row, what, variant, place, columns)
+                self.points[key] = self.measured(row, what, variant, place, columns, options)
             except FailedError as error:
                 self.failures.append(f"{row.name}: {what}: {error}")
         return self.points[key]
 
-    def measured(self, row: Row, what: str, variant: Variant, place: Place, columns: Sequence[list[str]]) -> Point:
+    def measured(
+        self,
+        row: Row,
+        what: str,
+        variant: Variant,
+        place: Place,
+        columns: Sequence[list[str]],
+        options: dict[str, str],
+    ) -> Point:
         site = self.site(place)
         site.clear()
         try:
-            uri, more = site.uri("ntuple"), {"options": site.store.options, "log": site.log}
+            uri, more = site.uri("ntuple"), {"options": site.store.options | options, "log": site.log}
             source = str(self.file(self.events))
             written = self.do("write", uri, source=source, columns=ALL_26, writing=variant.writing, **more)
             last = f"ntuple-{self.options.repeat - 1}"
             reads = [self.do("read", site.uri(last), columns=some, **more) for some in columns]
             for outcome in reads:
                 self.check(row, what, outcome.answer)
-            sizes = [path.stat().st_size for path in (site.folder / last, *site.objects(last))]
+            sizes = self.sizes(site, last)
             return Point(place, written, reads, len(sizes), sum(sizes))
         finally:
             site.clear()
+
+    def sizes(self, site: Site, name: str) -> list[int]:
+        """Bytes of each object of an ntuple."""
+        if not site.is_daos:
+            return [path.stat().st_size for path in (site.folder / name, *site.objects(name))]
+        layout = json.loads(self.shell(self.command("layout", "--json", site.uri(name), *site.store.arguments)))
+        sizes = Counter[str]()
+        for region in layout["regions"]:
+            sizes[region["object"]] += region["bytes"]
+        return list(sizes.values())
 
     def note(self, row: Row, **record: Any) -> None:
         """Adds a line to the table of a row."""

@@ -44,7 +44,7 @@ class Job:
     result: str
     """Path of the outcome, as JSON."""
     uri: str
-    """What to read; what to write is this with a number."""
+    """What to read; what to write is this, `numbered`."""
     repeat: int
     columns: list[str] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
@@ -118,8 +118,14 @@ def opened(uri: str, options: dict[str, str], **more: Any) -> Any:
     """The ntuple in a file or an object store."""
     import tupelo
 
-    place = uri if uri.startswith("ntpl+") else {uri: NTUPLE}
+    place = uri if uri.startswith(("ntpl+", "daos:")) else {uri: NTUPLE}
     return tupelo.open(place, storage_options=options or None, **more)
+
+
+def numbered(uri: str, number: object) -> str:
+    """The URI of one of several ntuples: in DAOS, containers have numbers, because the name is that of the ntuple."""
+    store, colon, name = uri.partition(f":{NTUPLE}")
+    return f"{store}-{number}{colon}{name}"
 
 
 def of_columns(arrays: dict[str, Any]) -> dict[str, str]:
@@ -164,7 +170,7 @@ def write(job: Job, outcome: Outcome) -> None:
         columns = ntuple.arrays(job.columns, library="np")
 
     def create(number: object, entries: int | None = None) -> None:
-        with tupelo.recreate(f"{job.uri}-{number}", storage_options=job.options or None, **job.writing) as file:
+        with tupelo.recreate(numbered(job.uri, number), storage_options=job.options or None, **job.writing) as file:
             file[NTUPLE] = {name: values[:entries] for name, values in columns.items()}
 
     create("warm", WARM_ENTRIES)

@@ -2,8 +2,9 @@
 
 `make bench ROWS=objects` calls this; `ROWS=objects-mapping,objects-k*` does some rows. Each row varies one thing and
 keeps the others. S3 is a server on 127.0.0.1 that notes its requests, behind a proxy that delays answers by 0, 5 or
-30 ms; the other store is a directory. Each reader and writer runs in its own process, once without being measured and
-then several times. Exit status 1 if answers differ, an ntuple is damaged or something fails, not if a target is missed.
+30 ms; the other stores are a directory, and a stand-in for DAOS whose operations take 20 µs. Each reader and writer
+runs in its own process, once without being measured and then several times. Exit status 1 if answers differ, an
+ntuple is damaged or something fails, not if a target is missed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 from object_bench import (
     CLUSTER_BYTES,
     CODEC,
+    DAOS,
     DIRECTORY,
     PAGE_BYTES,
     PLACES,
@@ -115,7 +117,7 @@ def transfer(bench: Bench, row: Row) -> None:
             bench.series.append(Series(what, codec, place.name, line))
             if codec == "none" and line:
                 starts[what, place] = plateau(line)
-    for what, near in itertools.product(("read", "write"), (DIRECTORY, S3[0])):
+    for what, near in itertools.product(("read", "write"), (DAOS, DIRECTORY, S3[0])):
         if (what, near) in starts and (what, S3[30]) in starts:
             early, late = starts[what, near], starts[what, S3[30]]
             said = f"{what}, none: the plateau of {S3[30].name} starts at {LATER[0]}–{LATER[1]} × that of {near.name}"
@@ -127,7 +129,7 @@ def transfer(bench: Bench, row: Row) -> None:
 @row("cage", "cages with pages of 64 KiB, and native pages as large as the cages")
 def cage(bench: Bench, row: Row) -> None:
     shares: dict[tuple[str, int], dict[str, float]] = {}
-    for codec, place in itertools.product(two_codecs(bench), bench.places(row, [DIRECTORY, S3[0], S3[30]])):
+    for codec, place in itertools.product(two_codecs(bench), bench.places(row, [DIRECTORY, DAOS, S3[0], S3[30]])):
         for size in CAGES:
             native = Variant("page", size, codec, LARGEST_CLUSTER)
             caged = Variant(f"cage:{size // MIB}MiB", PAGE_BYTES, codec, LARGEST_CLUSTER)
@@ -189,6 +191,24 @@ def cluster(bench: Bench, row: Row) -> None:
         label = f"clusters of {size // 10**6} MB"
         if point := bench.point(row, Variant(cluster_bytes=size), place, label=label):
             bench.note(row, cluster=f"{size // 10**6} MB", **point.record())
+
+
+LADDER = {
+    "one value after the other": ("page", "blocking"),
+    "persistent queue: a request for each value": ("page", "queue"),
+    "batches: a request for the values of a column": ("page", "batch"),
+    "batches, cages of 1 MiB": ("cage:1MiB", "batch"),
+    "batches, page groups": ("page-group", "batch"),
+}
+"""The steps by which reading and writing of DAOS became faster, with a mapping and the option `daos_requests`."""
+
+
+@row("ladder", "DAOS, 18 of 26 columns, pages of 64 KiB without codec: each step of the published work")
+def ladder(bench: Bench, row: Row) -> None:
+    for place, (step, (name, requests)) in itertools.product(bench.places(row, [DAOS]), LADDER.items()):
+        variant = Variant(name, codec="none")
+        if point := bench.point(row, variant, place, [EIGHTEEN], label=step, daos_requests=requests):
+            bench.note(row, step=step, **point.record())
 
 
 @row("codec", "codecs: mapping `auto`, pages of 64 KiB, clusters of 100 MB")

@@ -91,7 +91,12 @@ fn list_folder(location: &Location, args: &Args, mut text: Text, console: &Conso
     for entry in &entries {
         let url = display_name(&entry.url);
         let (folder, slash) = url.strip_suffix('/').map_or((url.as_str(), ""), |folder| (folder, "/"));
-        let last = folder.rsplit('/').next().unwrap_or(folder);
+        // In a DAOS container, names follow a colon.
+        let last = match entry.url.split_once("://") {
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("daos") => folder.rsplit(':').next(),
+            _ => folder.rsplit('/').next(),
+        };
+        let last = last.unwrap_or(folder);
         table.line([format!("{last}{slash}"), entry.size.map_or_else(String::new, bytes)]);
     }
     text.add(format!("{location}, {}", things(entries.len() as u64, "entry"))).end_line();
@@ -153,7 +158,7 @@ fn list_objects(
         Ok(())
     })?;
     if args.json {
-        let mut value = json!({ "file": file.name(), "bytes": file.size() });
+        let mut value = json!({ "file": file.name(), "bytes": file.known_size() });
         if let Some(directory) = directory {
             value["directory"] = json!(directory);
         }
@@ -248,7 +253,10 @@ fn print_objects(
 ) -> Result<(), Failure> {
     match directory {
         Some(directory) => text.add(format!("{}:{directory}", file.name())).end_line(),
-        None => text.add(format!("{}, {}", file.name(), bytes(file.size()))).end_line(),
+        None => {
+            let size = file.known_size().map_or_else(String::new, |size| format!(", {}", bytes(size)));
+            text.add(format!("{}{size}", file.name())).end_line()
+        }
     };
     let mut table = Table::new(&[
         "NTUPLE",

@@ -361,11 +361,20 @@ impl File {
         }
     }
 
-    /// Size of the file, or of all objects of the ntuple together, in bytes.
+    /// Size of the file, or of all objects of the ntuple together, in bytes; 1 TiB where that is not
+    /// [known](File::known_size).
     pub fn size(&self) -> u64 {
         match &self.container {
             Container::Root(file) => file.size(),
             Container::Objects(objects) => objects.size(),
+        }
+    }
+
+    /// As [`File::size`]; `None` for an ntuple in an object store that Tupelo did not write, whose size is not recorded.
+    pub fn known_size(&self) -> Option<u64> {
+        match &self.container {
+            Container::Root(file) => Some(file.size()),
+            Container::Objects(objects) => objects.anchor().bytes,
         }
     }
 

@@ -15,7 +15,7 @@ use tupelo_storage::adapter::{MeteredObjects, RecentObjects};
 use tupelo_storage::{Hints, Keys, ObjectRange, ObjectSource};
 
 use super::anchor::{StoreAnchor, daos_keys};
-use super::keys::{Blob, ObjectKeys};
+use super::keys::{Blob, DaosKeys, ObjectKeys, is_daos};
 use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, RECENT_BUDGET_PART, Session};
 use crate::error::Remedy;
 use crate::{Error, Result};
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 pub(crate) const CLONES: &str = "_clone/";
 /// A manifest takes at most this part of the memory budget.
 const MANIFEST_BUDGET_PART: u64 = 4;
-/// Page lists are read with header and footer if all together have at most so many bytes, and this part of the memory.
+/// Page lists are read with header and footer if all together have at most this number of bytes and part of the memory.
 const MAX_EARLY_BYTES: u64 = 4 << 20;
 const EARLY_BUDGET_PART: u64 = 8;
 /// The size that is assumed where the anchor does not say it, which limits what is believed of page lists: 1 TiB.
@@ -50,7 +50,17 @@ impl Objects {
     /// Opens the ntuple `base`.
     pub(crate) fn open(namespace: Arc<dyn ObjectSource>, base: &str, name: &str) -> Result<Self> {
         let keys = namespace.keys();
-        let (stored, _) = namespace.get(&anchor_key(&keys, base), MAX_ANCHOR_BYTES)?;
+        let stored = match namespace.get(&anchor_key(&keys, base), MAX_ANCHOR_BYTES) {
+            Ok((stored, _)) => stored,
+            Err(error) if error.is_not_found() && is_daos(&keys) => {
+                let known = names(&*namespace, &keys);
+                return Err(Error::no_such("ntuple", base, known.iter().map(String::as_str)));
+            }
+            Err(error) if error.is_not_found() && base.contains(':') => {
+                return Err(Error::from(error).with_note("the URI of an object store takes no :NAME after it"));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let anchor = Arc::new(StoreAnchor::read(&stored, &keys, base)?);
         let (name, base) = (name.to_owned(), base.into());
         Ok(Self { namespace, name, base, stored, anchor, envelopes: Arc::default(), session: Session::default() })
@@ -145,6 +155,15 @@ impl Objects {
     pub(crate) fn store(&self) -> ObjectStore {
         ObjectStore { objects: self.clone() }
     }
+}
+
+/// The names of the ntuples that Tupelo wrote to a DAOS container, as far as they can be read.
+fn names(namespace: &dyn ObjectSource, keys: &Keys) -> Vec<String> {
+    let Keys::Daos { metadata_class, .. } = keys else { return Vec::new() };
+    let listed = namespace.list(&DaosKeys::directory(metadata_class)).unwrap_or_default();
+    let records = listed.into_iter().filter(|entry| DaosKeys::is_name_record(&entry.key));
+    let name = |(bytes, _): (Bytes, _)| String::from_utf8_lossy(&bytes).into_owned();
+    records.filter_map(|entry| namespace.get(&entry.key, entry.bytes).ok()).map(name).collect()
 }
 
 /// The key of the anchor of the ntuple `base`.

@@ -1,0 +1,160 @@
+"""Ntuples in DAOS containers: on the stand-in for libdaos, or on the pool TUPELO_DAOS_POOL of a real server."""
+
+import json
+import os
+import subprocess
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_objects import killed_writers, text_of
+
+import tupelo
+import tupelo.uproot_compat as compat
+
+PROJECT = Path(__file__).parents[2]
+MAPPINGS = ["page", "cage:4KiB", "page-group", "auto"]
+POOL = os.environ.get("TUPELO_DAOS_POOL")
+
+
+class Pool:
+    """A pool, of which each test uses a container of its own."""
+
+    def __init__(self, name: str, library: str | None) -> None:
+        self.name = name
+        self.options = {"daos_create": "true"} | ({"daos_library": library} if library else {})
+
+    @property
+    def arguments(self) -> list[str]:
+        return [part for name, value in self.options.items() for part in ("--storage-option", f"{name}={value}")]
+
+    def new_container(self) -> str:
+        return f"daos://{self.name}/test-{uuid.uuid4().hex}"
+
+
+def standin() -> str:
+    """The stand-in, which `cargo test` builds."""
+    path = PROJECT / "target" / "debug" / "libdaos_standin.so"
+    if not path.exists():
+        subprocess.run(["cargo", "build", "--quiet", "--locked", "-p", "daos-standin"], check=True, cwd=PROJECT)
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Pool:
+    if POOL:
+        return Pool(POOL, os.environ.get("TUPELO_DAOS_LIBRARY"))
+    # Read when the library is loaded; this process and the commands share the containers.
+    os.environ["DAOS_STANDIN_POOLS"] = "tank:4"
+    os.environ["DAOS_STANDIN_DIR"] = str(tmp_path_factory.mktemp("daos"))
+    return Pool("tank", standin())
+
+
+@pytest.fixture
+def run(command: str, pool: Pool, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command in the temporary folder, and checks its exit status."""
+
+    def call(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        all_arguments = [command, *arguments, *pool.arguments]
+        done = subprocess.run(all_arguments, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+        assert done.returncode == status, done.stderr
+        return done
+
+    return call
+
+
+@pytest.mark.parametrize("mapping", ["page", "cage:64KiB", "page-group"])
+def test_real_ntuples_are_copied_as_they_are(
+    mapping: str, real_ntuple: tuple[Path, str], pool: Pool, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, name = real_ntuple
+    uri = f"{pool.new_container()}:copy"
+    run("copy", f"{path}:{name}", uri, "--mapping", mapping)
+    original, copied = tupelo.open({path: name}), tupelo.open(uri, storage_options=pool.options)
+    assert isinstance(original, tupelo.Ntuple)
+    assert isinstance(copied, tupelo.Ntuple)
+    assert copied.name == "copy"
+    assert text_of(copied) == text_of(original)
+    assert copied.typenames() == original.typenames()
+    run("verify", "--deep", uri)
+    run("copy", uri, "back.root")
+    back = tupelo.open({tmp_path / "back.root": "copy"})
+    assert isinstance(back, tupelo.Ntuple)
+    assert text_of(back) == text_of(original)
+    run("verify", "--deep", "back.root")
+
+
+@pytest.mark.parametrize("requests", ["batch", "queue", "blocking"])
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_an_ntuple_is_written_and_read(mapping: str, requests: str, pool: Pool) -> None:
+    uri, options = f"{pool.new_container()}:Events", pool.options | {"daos_requests": requests}
+    values = np.random.default_rng(1).normal(size=30_000)
+    with tupelo.recreate(uri, mapping=mapping, page_bytes=4096, cluster_bytes=50_000, storage_options=options) as store:
+        store["Events"] = {"x": values, "n": [[1] * (i % 3) for i in range(30_000)]}
+        with pytest.raises(tupelo.NotFoundError):
+            tupelo.open(uri, storage_options=options)
+    events = tupelo.open(uri, storage_options=options)
+    assert isinstance(events, tupelo.Ntuple)
+    assert events.arrays(library="np")["x"].tolist() == values.tolist()
+    assert events.arrays(cut="x > 3")["x"].tolist() == values[values > 3].tolist()
+    assert events["n"].array(entry_start=29_999).tolist() == [[1] * (29_999 % 3)]
+    assert events.take([29_998, 5])["x"].tolist() == [values[29_998], values[5]]
+    assert compat.open(uri, storage_options=options)["Events"]["x"].array(entry_stop=2).tolist() == values[:2].tolist()
+
+
+def test_the_command_knows_containers(pool: Pool, run: Callable[..., Any], tmp_path: Path) -> None:
+    container = pool.new_container()
+    uri = f"{container}:Events"
+    with tupelo.recreate(tmp_path / "a.root") as file:
+        file["Events"] = {"x": np.arange(1000.0)}
+        file["others"] = {"x": np.arange(10.0)}
+    run("copy", "a.root:Events", uri, "--mapping", "page")
+    assert "--force replaces it" in run("copy", "a.root:Events", uri, status=1).stderr
+    run("copy", "a.root:Events", uri, "--force", "--entries", ":10")
+    run("copy", "a.root:others", f"{container}:others")
+    assert "Events" in run("ls", uri).stdout
+    listing = run("ls", container).stdout
+    assert [line.strip() for line in listing.splitlines()][-2:] == ["Events", "others"]
+    assert "x" in run("schema", uri).stdout
+    assert run("dump", uri, "--format", "csv").stdout.count("\n") == 11
+    regions = json.loads(run("layout", "--json", uri).stdout)["regions"]
+    assert {region["what"] for region in regions} == {"header", "pages", "page list", "footer", "anchor"}
+    assert "would be removed" in run("gc", "--dry-run", "--older-than", "0", uri).stderr
+    [document] = json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)
+    assert len(document["orphans"]) == 1
+    assert json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)[0]["orphans"] == []
+    run("verify", "--deep", uri)
+    assert tupelo.open(uri, storage_options=pool.options).num_entries == 10
+
+
+def test_what_cannot_be_done_is_said(pool: Pool, run: Callable[..., Any]) -> None:
+    container, options = pool.new_container(), pool.options
+    with pytest.raises(tupelo.MissingFileError, match=r"has no container .*; the storage option daos_create=true"):
+        tupelo.recreate(f"{container}:Events", storage_options=options | {"daos_create": "false"})
+    with pytest.raises(tupelo.MissingFileError, match="there is no DAOS pool"):
+        tupelo.open("daos://no-such-pool/box:Events", storage_options=options)
+    with tupelo.recreate(f"{container}:Events", storage_options=options) as store:
+        with pytest.raises(tupelo.InvalidArgumentError, match="has the name of its URI, which is 'Events'"):
+            store["Other"] = {"x": [1]}
+        store["Events"] = {"x": [1]}
+    with pytest.raises(tupelo.NotFoundError, match=r"no ntuple named 'Event'.*'Events'"):
+        tupelo.open(f"{container}:Event", storage_options=options)
+    with pytest.raises(tupelo.UnsupportedError, match="daos://POOL/CONTAINER:NAME"):
+        tupelo.open("daos://tank", storage_options=options)
+    with pytest.raises(tupelo.UnsupportedError, match="no mapping 'cluster'; use page, cage:SIZE or page-group"):
+        tupelo.recreate(f"{container}:Events", mapping="cluster", storage_options=options)
+    with pytest.raises(tupelo.UnsupportedError, match="NOPE"):
+        tupelo.recreate(f"{container}:Events", storage_options=options | {"daos_class": "NOPE"})
+    with pytest.raises(tupelo.Error, match="libdaos"):
+        tupelo.open(f"{container}:Events", storage_options=options | {"daos_library": "/no/libdaos.so"})
+    assert "cannot be part of a mirror" in run("ls", f"ntpl+mirror:{container}:Events,ntpl+file:x", status=1).stderr
+
+
+def test_a_killed_writer_leaves_the_old_ntuple_or_the_new_one(pool: Pool, run: Callable[..., Any]) -> None:
+    uri = f"{pool.new_container()}:Events"
+    commands = {"gc": ["gc", "--older-than", "0", uri], "verify": ["verify", "--deep", uri]}
+    killed_writers(uri, pool.options, lambda name: run(*commands[name]), 8)
+    assert json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)[0]["orphans"] == []
