@@ -28,7 +28,7 @@ pub use self::mapping::Mapping;
 pub(crate) use self::memory::MemorySink;
 pub(crate) use self::null::NullSink;
 pub(crate) use self::objects::ObjectSink;
-pub use self::sizes::parse_bytes;
+pub use self::sizes::{format_bytes, parse_bytes};
 use crate::{Error, Result};
 
 /// The bytes of a sealed page: compressed, and followed by its checksum if it has one.
