@@ -32,7 +32,8 @@ use crate::text::BOLD;
 /// the recommendation.
 ///
 /// Latency and bandwidth are those of --latency and --bandwidth, or are measured with --measure. Without these they are
-/// typical values of the store, from the table of prices. The existing pages, moved as they are, are compared too.
+/// typical values of the store, from the table of prices. The existing pages, moved as they are, are compared too: that
+/// takes no time to encode. The best new pages are printed in any case, for ntuples that are yet to be written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo tune events.root --store s3:eu-west-3 --reads 100 --fields 'Muon_*'
@@ -188,6 +189,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let Some(chosen) = goal.best(present_best.into_iter().chain(&candidates)) else {
         return Err(Failure::usage("there is nothing to compare"));
     };
+    // For ntuples that are yet to be written.
+    let new = goal.best(&candidates);
     let command = command(args, &location, chosen);
     if args.json {
         let one = |candidate: &Candidate| to_json(candidate, &goal);
@@ -207,6 +210,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
                 "trials": trials(&measured),
             },
             "recommendation": one(chosen),
+            "new_pages": new.map(one),
             "command": command,
             "present": present.iter().map(one).collect::<Value>(),
             "candidates": candidates.iter().map(one).collect::<Value>(),
@@ -215,7 +219,11 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut text = console.text();
     let lines = goal.summary(&candidates, present_best);
     table(&lines, chosen, &goal).add_to(&mut text);
-    text.end_line().add(sentence(chosen)).end_line().add(&command).end_line();
+    text.end_line().add("Recommended: ").add(sentence(chosen)).end_line();
+    if let Some(new) = new.filter(|new| !std::ptr::eq(*new, chosen)) {
+        text.add("Best of the new pages: ").add(sentence(new)).end_line();
+    }
+    text.add(&command).end_line();
     console.print(&text)?;
     notes(&ntuple, &measured, &speed, &goal, (cores, &date), console);
     if let Some(present) = present_best.filter(|present| !std::ptr::eq(*present, chosen)) {
@@ -337,7 +345,7 @@ fn sentence(chosen: &Candidate) -> String {
         None => format!("the existing pages, mapping {mapping}"),
     };
     let limits = (chosen.write.limit(), chosen.read.limit());
-    format!("Recommended: {layout}; {clusters}; writing is limited by {}, reading by {}.", limits.0, limits.1)
+    format!("{layout}; {clusters}; writing is limited by {}, reading by {}.", limits.0, limits.1)
 }
 
 /// What was measured and assumed.
