@@ -118,7 +118,7 @@ fn ntuples_of_root_are_read_and_replaced() {
     replace(&store, &key, bytes.into());
     let file = open_in(&store).unwrap();
     assert_eq!(all(&file.ntuple(None).unwrap()), expected);
-    // Without the number of the attempt, the sets cannot be told from those of others; ROOT writes none.
+    // Without the number of the attempt, the sets cannot be distinguished from those of others; ROOT writes none.
     store_in(&store, "cage:700");
     assert_eq!(all(&open_in(&store).unwrap().ntuple(None).unwrap()), expected);
 }

@@ -16,7 +16,7 @@ pub const DEFAULT_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Records of attempts are shorter.
 const MAX_RECORD_BYTES: u64 = 1 << 10;
-/// After so many clusters without objects, a DAOS container has no others of the ntuple: more are not written at a time.
+/// After this number of clusters without objects, a DAOS container has no others of the ntuple: more are not written at a time.
 const MAX_EMPTY_CLUSTERS: u32 = 1000;
 
 /// The objects of one attempt to write an ntuple, which is not visible.

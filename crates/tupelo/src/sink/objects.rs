@@ -20,7 +20,7 @@ use super::{PageBytes, PageSink, Stored, Target, check_process};
 use crate::source::{Blob, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos, write_daos};
 use crate::{Error, Result};
 
-/// An anchor names at most so many page lists, and has about 3 KiB then.
+/// An anchor names at most this number of page lists, and has about 3 KiB then.
 const MAX_LISTED: usize = 32;
 
 /// One ntuple that is being written to a store, or one of its attribute sets.

@@ -24,7 +24,7 @@ use crate::{Error, Result};
 pub(crate) const CLONES: &str = "_clone/";
 /// A manifest takes at most this part of the memory budget.
 const MANIFEST_BUDGET_PART: u64 = 4;
-/// Page lists are read with header and footer if all together have at most so many bytes, and this part of the memory.
+/// Page lists are read with header and footer if all together have at most this number of bytes, and this part of the memory.
 const MAX_EARLY_BYTES: u64 = 4 << 20;
 const EARLY_BUDGET_PART: u64 = 8;
 /// The size that is assumed where the anchor does not say it, which limits what is believed of page lists: 1 TiB.
