@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tupelo::ops::tune::{
-    Candidate, DEFAULT_CLUSTER_SIZES, DEFAULT_MAPPINGS, DEFAULT_PAGE_SIZES, Link, Measured, Phase, Probe, Store, best,
-    default_codecs, measure,
+    Candidate, DEFAULT_CLUSTER_SIZES, DEFAULT_MAPPINGS, DEFAULT_PAGE_SIZES, Layout, Link, Measured, Phase, Probe,
+    Store, Trial, best, default_codecs, measure,
 };
 use tupelo::reader::{Location, Read};
 use tupelo::storage::{display_name, is_object_uri};
@@ -206,7 +206,6 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             "speed": speed_json(&speed),
             "sample": {
                 "entries": measured.sample_entries(),
-                "memory_bytes": measured.sample_memory_bytes(),
                 "trials": trials(&measured),
             },
             "recommendation": one(chosen),
@@ -311,7 +310,7 @@ fn table(lines: &[&Candidate], chosen: &Candidate, goal: &Goal<'_>) -> Table {
     ];
     let mut table = Table::new(&heads);
     for candidate in lines {
-        let size = |of: fn(&tupelo::ops::tune::Layout) -> u64| {
+        let size = |of: fn(&Layout) -> u64| {
             candidate.layout.as_ref().map_or_else(|| "-".to_owned(), |layout| format_bytes(of(layout)))
         };
         let cells = [
@@ -359,10 +358,10 @@ fn notes(
 ) {
     let Goal { args, price } = goal;
     console.note(&format!(
-        "sample: {} of {}, {} in memory; times are for {}",
+        "sample: {} of {}, {} before compression; times are for {}",
         count(measured.sample_entries()),
         things(ntuple.entries(), "entry"),
-        bytes(measured.sample_memory_bytes()),
+        bytes(measured.trials().first().map_or(0, Trial::unpacked_bytes)),
         things(cores as u64, "core")
     ));
     let Store { get, put, .. } = speed.store;
@@ -445,7 +444,7 @@ fn speed_json(speed: &Speed) -> Value {
 }
 
 fn trials(measured: &Measured) -> Value {
-    let one = |trial: &tupelo::ops::tune::Trial| {
+    let one = |trial: &Trial| {
         json!({
             "compression": trial.compression().to_string(),
             "page_bytes": trial.page_bytes(),

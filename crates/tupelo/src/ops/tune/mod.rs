@@ -51,7 +51,6 @@ pub struct Measured {
     read: Read,
     trials: Vec<Trial>,
     sample_entries: u64,
-    sample_memory_bytes: u64,
     present_read_seconds: f64,
 }
 
@@ -96,7 +95,6 @@ pub fn measure(
         read: read.clone(),
         trials,
         sample_entries: sample.entries,
-        sample_memory_bytes: sample.memory_bytes,
         present_read_seconds: sample.read_seconds,
     }))
 }
@@ -110,11 +108,6 @@ impl Measured {
     /// Entries of the sample.
     pub fn sample_entries(&self) -> u64 {
         self.sample_entries
-    }
-
-    /// Bytes of the sample in memory.
-    pub fn sample_memory_bytes(&self) -> u64 {
-        self.sample_memory_bytes
     }
 
     /// What the ntuple takes in a store, for all measured codecs and page sizes with these cluster sizes and mappings.

@@ -91,7 +91,7 @@ impl Probe {
     /// Storage errors.
     pub fn remove(&self) -> Result<()> {
         match &self.kind {
-            Kind::Objects { namespace, keys } => Ok(namespace.delete(keys).map_err(Error::from)?),
+            Kind::Objects { namespace, keys } => Ok(namespace.delete(keys)?),
             Kind::File(_) => Ok(()),
         }
     }
@@ -100,7 +100,7 @@ impl Probe {
 fn objects(namespace: &dyn ObjectSink, keys: &[String]) -> Result<Store> {
     let (large, small) = keys.split_at(LARGE.min(keys.len()));
     let new = |key: &String, bytes: usize| NewObject { key: key.clone(), pieces: vec![noise(bytes)] };
-    let put = |objects: &[NewObject]| seconds(|| Ok(namespace.put(objects)?));
+    let put = |objects: &[NewObject]| seconds(|| namespace.put(objects));
     let mut times = Vec::with_capacity(SMALL);
     for key in small {
         times.push(put(&[new(key, 1)])?);
@@ -109,7 +109,7 @@ fn objects(namespace: &dyn ObjectSink, keys: &[String]) -> Result<Store> {
     let all: Vec<NewObject> = large.iter().map(|key| new(key, LARGE_BYTES)).collect();
     let put_seconds = put(&all)?;
     let range = |key: &String, bytes: u64| ObjectRange { key: Arc::from(key.as_str()), range: 0..bytes };
-    let get = |ranges: &[ObjectRange]| seconds(|| Ok(drop(namespace.get_ranges(ranges)?)));
+    let get = |ranges: &[ObjectRange]| seconds(|| namespace.get_ranges(ranges));
     let mut times = Vec::with_capacity(READS);
     for key in large.iter().cycle().take(READS) {
         times.push(get(&[range(key, 1)])?);
@@ -139,10 +139,10 @@ fn file(source: &dyn ByteSource) -> Result<Store> {
     let ranges: Vec<Range<u64>> = starts.map(|start| start..start + part.min(LARGE_BYTES as u64)).collect();
     let mut times = Vec::with_capacity(READS);
     for range in ranges.iter().cycle().take(READS) {
-        times.push(seconds(|| Ok(drop(source.read_range(range.start..range.start + 1)?)))?);
+        times.push(seconds(|| source.read_range(range.start..range.start + 1))?);
     }
     let latency = median(times);
-    let best = smallest(|| seconds(|| Ok(drop(source.read_ranges(&ranges)?))))?;
+    let best = smallest(|| seconds(|| source.read_ranges(&ranges)))?;
     let bytes = ranges.iter().map(|range| range.end - range.start).sum();
     let both = link(latency, bytes, best);
     Ok(Store { get: both, put: both, hints: source.hints(), reads_in_place: source.reads_in_place(&(0..size)) })
@@ -154,10 +154,12 @@ fn link(latency_seconds: f64, bytes: u64, seconds: f64) -> Link {
     Link { latency_seconds, bytes_per_second: bytes as f64 / transfer }
 }
 
-fn seconds(work: impl FnOnce() -> Result<()>) -> Result<f64> {
+fn seconds<T>(work: impl FnOnce() -> tupelo_storage::Result<T>) -> Result<f64> {
     let began = Instant::now();
-    work()?;
-    Ok(began.elapsed().as_secs_f64())
+    let done = work()?;
+    let time = began.elapsed();
+    drop(done);
+    Ok(time.as_secs_f64())
 }
 
 fn smallest(mut time: impl FnMut() -> Result<f64>) -> Result<f64> {

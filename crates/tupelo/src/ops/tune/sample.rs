@@ -44,8 +44,6 @@ pub(super) struct Sample {
     /// The fields that the request reads, by dotted path.
     paths: Vec<String>,
     pub(super) entries: u64,
-    /// Unpacked bytes in memory.
-    pub(super) memory_bytes: u64,
     /// CPU time of decoding the selected fields of the sample from the ntuple, in seconds.
     pub(super) read_seconds: f64,
 }
@@ -63,7 +61,6 @@ impl Sample {
                 batches.push(batch?);
             }
         }
-        let memory_bytes = batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
         let read_seconds = median(|| {
             // A cut keeps less.
             ranges.iter().try_for_each(|range| decode(read.clone().entries(range.clone())).map(drop))
@@ -75,7 +72,6 @@ impl Sample {
             extra: ntuple.descriptor().extra_type_info().to_vec(),
             paths: paths(read),
             entries,
-            memory_bytes,
             read_seconds,
         })
     }
