@@ -55,6 +55,50 @@ impl FromStr for Age {
     }
 }
 
+/// The time of a request in seconds: a number with `us`, `ms` or `s`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Latency(pub(crate) f64);
+
+impl FromStr for Latency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let factor = match unit.trim() {
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "" if number == "0" => 1.0,
+            _ => f64::NAN,
+        };
+        let seconds = number.parse::<f64>().ok().map(|number| number * factor).filter(|seconds| seconds.is_finite());
+        let wrong = || format!("'{text}' is not a latency; expected a number and us, ms or s, such as 30ms");
+        seconds.map(Self).ok_or_else(wrong)
+    }
+}
+
+/// Bytes per second: a size with `/s`, or bits as in `10Gbit/s`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bandwidth(pub(crate) f64);
+
+impl FromStr for Bandwidth {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let wrong = || format!("'{text}' is not a bandwidth; expected a size per second, such as 1GB/s or 10Gbit/s");
+        let amount = text.strip_suffix("/s").ok_or_else(wrong)?.trim();
+        let bytes = match amount.to_ascii_lowercase().strip_suffix("bit") {
+            // Bits have the factors of kB, MB and GB.
+            Some(bits) => tupelo::parse_bytes(&format!("{bits}B")).map(|bits| bits as f64 / 8.0),
+            None => tupelo::parse_bytes(amount).map(|bytes| bytes as f64),
+        };
+        bytes.map(Self).map_err(|_| wrong())
+    }
+}
+
 /// Entries as a Python slice: `10:20`, `:100`, `-10:`, `5`. Negative numbers count from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Entries {
@@ -140,6 +184,23 @@ mod tests {
         }
         for text in ["", "d", "1", "1w", "-1d", "1.5h", "99999999999999999999d", "999999999999999999d"] {
             assert!(text.parse::<Age>().unwrap_err().contains("is not an age"), "{text}");
+        }
+    }
+
+    #[test]
+    fn latencies_and_bandwidths_have_units() {
+        for (text, seconds) in [("30ms", 0.03), ("1.5 s", 1.5), ("200us", 2e-4), ("0", 0.0)] {
+            let Latency(parsed) = text.parse().unwrap();
+            assert!((parsed - seconds).abs() < 1e-12, "{text}");
+        }
+        for text in ["", "30", "ms", "-1ms", "1m", "1e400s", "nan s"] {
+            assert!(text.parse::<Latency>().unwrap_err().contains("is not a latency"), "{text}");
+        }
+        for (text, bytes) in [("1GB/s", 1e9), ("100 MiB/s", 104_857_600.0), ("10Gbit/s", 1.25e9), ("8kbit/s", 1000.0)] {
+            assert_eq!(text.parse(), Ok(Bandwidth(bytes)), "{text}");
+        }
+        for text in ["", "1GB", "0/s", "/s", "bit/s", "-1MB/s", "1GB/h"] {
+            assert!(text.parse::<Bandwidth>().unwrap_err().contains("is not a bandwidth"), "{text}");
         }
     }
 

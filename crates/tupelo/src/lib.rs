@@ -107,7 +107,7 @@
 //! | [`reader`] | files, ntuples, batches |
 //! | [`writer`] | files and ntuples being written |
 //! | [`dataset`] | many files: patterns, common fields, one request for all |
-//! | [`ops`] | copy, verify, inspect, layout, index, cost, collection of objects |
+//! | [`ops`] | copy, verify, inspect, layout, index, cost, tuning, collection of objects |
 
 pub mod dataset;
 mod decode;

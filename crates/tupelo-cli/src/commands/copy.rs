@@ -1,5 +1,7 @@
 //! `tupelo copy`: decodes ntuples and writes them again.
 
+mod raw;
+
 use std::ops::{ControlFlow, Range};
 
 use tupelo::dataset::find;
@@ -10,9 +12,9 @@ use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
 use tupelo::{ErrorKind, File, FileWriter};
 
+use super::EntryRange;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
 use super::target::{Destination, NtupleOptions, Target, summarise};
-use super::{EntryRange, raw};
 use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};

@@ -1,7 +1,7 @@
 //! `tupelo cost`: requests, bytes and money of an ntuple in an object store.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -60,30 +60,51 @@ struct Prices {
     stores: BTreeMap<String, Price>,
 }
 
+/// The prices of a store.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Price {
-    source: String,
+pub(super) struct Price {
+    pub(super) source: String,
     put_per_1000: f64,
     get_per_1000: f64,
     read_per_gb: f64,
     month_per_gb: f64,
+    /// How fast it is, if nothing else is known.
+    pub(super) typical: Option<Typical>,
+}
+
+/// The speed of a store that is assumed where it is not measured.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Typical {
+    pub(super) source: String,
+    pub(super) latency_ms: f64,
+    /// Of all concurrent requests together, in 1000 kB.
+    pub(super) mb_per_s: f64,
 }
 
 /// The money for one mapping.
-struct Money {
-    write: f64,
-    reads: f64,
-    month: f64,
+pub(super) struct Money {
+    pub(super) write: f64,
+    pub(super) reads: f64,
+    pub(super) month: f64,
+}
+
+impl Money {
+    /// All of it.
+    pub(super) fn sum(&self) -> f64 {
+        self.write + self.reads + self.month
+    }
 }
 
 impl Price {
-    fn of(&self, cost: &MappingCost, reads: u64, from_outside: bool) -> Money {
+    /// To write once, to read a number of times, and to store for a month.
+    pub(super) fn of(&self, cost: &MappingCost, reads: u64, from_outside: bool) -> Money {
         let gb = |bytes: u64| bytes as f64 / 1e9;
         let traffic = if from_outside { gb(cost.read_bytes) * self.read_per_gb } else { 0.0 };
         let read = cost.read_requests as f64 / 1e3 * self.get_per_1000 + traffic;
         Money {
-            write: cost.objects as f64 / 1e3 * self.put_per_1000,
+            write: cost.write_requests as f64 / 1e3 * self.put_per_1000,
             reads: reads as f64 * read,
             month: gb(cost.bytes) * self.month_per_gb,
         }
@@ -91,7 +112,7 @@ impl Price {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let (date, price) = price(args)?;
+    let (date, price) = price(args.prices.as_deref(), &args.store)?;
     let mappings = match args.mapping.as_slice() {
         [] => ["page", "cage:1MiB", "cage:4MiB", "cage:16MiB", "page-group", "cluster"]
             .iter()
@@ -117,16 +138,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let columns = ["MAPPING", ">OBJECTS", ">WRITE $", ">READ REQUESTS", ">READ SIZE", ">READS $", ">MONTH $", ">SUM $"];
     let mut table = Table::new(&columns);
     for cost in &costs {
-        let Money { write, reads, month } = money(cost);
+        let money = money(cost);
         table.line([
             cost.mapping.to_string(),
             count(cost.objects),
-            dollars(write),
+            dollars(money.write),
             count(cost.read_requests),
             bytes(cost.read_bytes),
-            dollars(reads),
-            dollars(month),
-            dollars(write + reads + month),
+            dollars(money.reads),
+            dollars(money.month),
+            dollars(money.sum()),
         ]);
     }
     let mut text = console.text();
@@ -140,9 +161,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The date of the table, and the prices of the store.
-fn price(args: &Args) -> Result<(String, Price), Failure> {
-    let (text, name) = match &args.prices {
+/// The date of the table, and the prices of the store. Without a path, the table is the built-in one.
+pub(super) fn price(path: Option<&Path>, store: &str) -> Result<(String, Price), Failure> {
+    let (text, name) = match path {
         Some(path) => {
             // FS: a table of the user, not data.
             let read = std::fs::read_to_string(path);
@@ -153,18 +174,18 @@ fn price(args: &Args) -> Result<(String, Price), Failure> {
     };
     let prices: Prices = serde_json::from_str(&text)
         .map_err(|error| Failure::usage(format_args!("{name} is not a table of prices: {error}")))?;
-    match prices.stores.get(&args.store) {
+    match prices.stores.get(store) {
         Some(price) => Ok((prices.date, price.clone())),
         None => {
             let known: Vec<_> = prices.stores.keys().map(String::as_str).collect();
-            let unknown = Failure::usage(format_args!("{name} has no prices of '{}'", args.store));
+            let unknown = Failure::usage(format_args!("{name} has no prices of '{store}'"));
             Err(unknown.with_hint(format!("it has {}", known.join(", "))))
         }
     }
 }
 
 /// Four significant digits: sums are often tiny.
-fn dollars(sum: f64) -> String {
+pub(super) fn dollars(sum: f64) -> String {
     let digits = if sum > 0.0 { (3.0 - sum.log10().floor()).clamp(2.0, 9.0) } else { 2.0 };
     format!("{sum:.*}", digits as usize)
 }
@@ -173,6 +194,7 @@ fn to_json(cost: &MappingCost, money: &Money) -> Value {
     json!({
         "mapping": cost.mapping.to_string(),
         "objects": cost.objects,
+        "write_requests": cost.write_requests,
         "bytes": cost.bytes,
         "read_requests": cost.read_requests,
         "read_bytes": cost.read_bytes,
@@ -192,16 +214,25 @@ mod tests {
         assert!(prices.stores.contains_key("s3:eu-west-3"));
         for price in prices.stores.values() {
             assert!(price.put_per_1000 > price.get_per_1000 && price.source.starts_with("https://"));
+            let typical = price.typical.as_ref().unwrap();
+            assert!(typical.latency_ms > 0.0 && typical.mb_per_s > 0.0 && !typical.source.is_empty());
         }
     }
 
     #[test]
     fn money_is_requests_and_bytes() {
-        let price =
-            Price { source: String::new(), put_per_1000: 5.0, get_per_1000: 1.0, read_per_gb: 0.5, month_per_gb: 0.1 };
+        let price = Price {
+            source: String::new(),
+            put_per_1000: 5.0,
+            get_per_1000: 1.0,
+            read_per_gb: 0.5,
+            month_per_gb: 0.1,
+            typical: None,
+        };
         let cost = MappingCost {
             mapping: Mapping::Page,
-            objects: 2000,
+            objects: 1000,
+            write_requests: 2000,
             bytes: 3_000_000_000,
             read_requests: 500,
             read_bytes: 2_000_000_000,

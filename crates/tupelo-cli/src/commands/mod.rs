@@ -9,9 +9,9 @@ mod head;
 mod index;
 mod layout;
 mod ls;
-mod raw;
 mod schema;
 mod target;
+mod tune;
 mod verify;
 mod write;
 
@@ -67,6 +67,7 @@ pub(crate) enum Command {
     Index(index::Args),
     Gc(gc::Args),
     Cost(cost::Args),
+    Tune(tune::Args),
 }
 
 impl Command {
@@ -83,6 +84,7 @@ impl Command {
             Self::Index(args) => index::run(&args, console),
             Self::Gc(args) => gc::run(&args, console),
             Self::Cost(args) => cost::run(&args, console),
+            Self::Tune(args) => tune::run(&args, console),
         }
     }
 }

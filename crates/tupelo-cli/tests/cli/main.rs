@@ -17,6 +17,7 @@ mod reading;
 mod real_files;
 mod several;
 mod terminal;
+mod tuning;
 mod usage;
 mod writing;
 

@@ -123,7 +123,7 @@ impl DaosAnchor {
             return Err(Error::limit(format!("the object class '{}', whose name is too long", self.class)));
         }
         buffer.string_le(&self.class);
-        buffer.put(&[0; ANCHOR_BYTES][buffer.len()..]);
+        buffer.put([0; ANCHOR_BYTES].get(buffer.len()..).unwrap_or_default());
         if let Some(extension) = &self.extension {
             let mut own = Buffer::new();
             own.u64_le(EXTENSION_MAGIC);

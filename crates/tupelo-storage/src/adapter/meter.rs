@@ -62,6 +62,19 @@ fn thread_cpu() -> Option<Duration> {
     None
 }
 
+/// CPU time of all threads of the process so far; `None` if the system does not report it.
+#[cfg(unix)]
+pub fn process_cpu() -> Option<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+}
+
+/// CPU time of all threads of the process so far; `None` if the system does not report it.
+#[cfg(not(unix))]
+pub fn process_cpu() -> Option<Duration> {
+    None
+}
+
 /// Counters of the reads of a source. For an object on a server these are the requests that were sent, opening and
 /// retries included; what a cache had is not counted.
 #[derive(Debug, Default)]

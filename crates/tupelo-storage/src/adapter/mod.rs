@@ -16,7 +16,7 @@ pub use cache::{Cache, CachedSource};
 pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
 #[cfg(any(test, feature = "testing"))]
 pub use fault::{Faults, FaultySink, FaultySource};
-pub use meter::{Clock, Meter, MeteredObjects, MeteredSource, Time};
+pub use meter::{Clock, Meter, MeteredObjects, MeteredSource, Time, process_cpu};
 pub use mirror::Mirror;
 pub use recent::{RecentObjects, RecentSource};
 #[cfg(any(test, feature = "testing"))]

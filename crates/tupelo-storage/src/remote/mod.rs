@@ -54,6 +54,7 @@ use crate::source::ByteSource;
 
 pub(crate) use self::answer::Version;
 pub use self::http::MAX_WHOLE_BYTES;
+pub use self::objects::put_requests;
 pub(crate) use self::objects::{RemoteObjects, Wanted, list_folder};
 pub use self::source::{HEAD_BYTES, REMOTE_HINTS, RemoteSource, TAIL_BYTES};
 pub use self::upload::PART_BYTES;

@@ -26,10 +26,20 @@ use crate::source::Traffic;
 
 /// Size from which on an object is uploaded in parts: 64 MiB.
 const UPLOAD_BYTES: u64 = 64 << 20;
+/// Requests of such an upload besides those of its parts: to begin and to complete it.
+const UPLOAD_REQUESTS: u64 = 2;
 /// More than any object has. Some servers ignore ranges beyond it.
 const MAX_BYTES: u64 = i64::MAX as u64;
 /// Objects that are removed by one call: S3 takes a thousand in one request.
 const REMOVED_AT_ONCE: usize = 1000;
+
+/// Requests that write an object of a store. Large objects are uploaded in parts.
+pub fn put_requests(bytes: u64) -> u64 {
+    match bytes > UPLOAD_BYTES {
+        true => bytes.div_ceil(PART_BYTES as u64) + UPLOAD_REQUESTS,
+        false => 1,
+    }
+}
 
 /// The objects of a folder on a server.
 #[derive(Debug)]

@@ -177,7 +177,7 @@ fn attribute_sets(ntuple: &Ntuple, has_own_metadata: bool) -> Result<Vec<(&str, 
 }
 
 /// What is written.
-fn schema(read: &Read) -> Result<Schema> {
+pub(super) fn schema(read: &Read) -> Result<Schema> {
     Ok(read.source().schema().explicit_encodings(&read.schema_with_computed()?))
 }
 

@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use tupelo_format::descriptor::ColumnId;
+use tupelo_format::envelope::PageInfo;
+use tupelo_storage::remote::put_requests;
 use tupelo_storage::{Hints, range};
 
 use crate::Result;
 use crate::reader::Read;
 use crate::sink::Mapping;
-use crate::source::Metadata;
+use crate::source::{Cluster, Metadata};
 use crate::{Error, plan};
 
 /// Objects besides pages and page lists: header, footer, manifest and anchor.
@@ -22,8 +24,10 @@ const OPENING_REQUESTS: u64 = 3;
 pub struct MappingCost {
     /// The mapping.
     pub mapping: Mapping,
-    /// Objects, each of which is written by one request.
+    /// Objects.
     pub objects: u64,
+    /// Requests that write them: large objects are uploaded in parts.
+    pub write_requests: u64,
     /// Bytes of all objects.
     pub bytes: u64,
     /// Requests to open it and to read the selected fields of all entries once.
@@ -43,35 +47,69 @@ pub fn costs(read: &Read, mappings: &[Mapping], hints: Hints) -> Result<Vec<Mapp
     let selected = selected(read, source)?;
     let resolve = |mapping: &Mapping| mapping.resolve(false, hints.max_request_bytes);
     let groups = source.descriptor().cluster_groups();
-    let links = [source.store().anchor().header, source.store().anchor().footer];
-    let envelope_bytes: u64 = links.iter().map(|link| link.locator.stored_bytes()).fold(0, u64::saturating_add);
-    let list_bytes = groups.iter().map(|group| group.page_list.locator.stored_bytes()).fold(0, u64::saturating_add);
-    let start = |mapping: &Mapping| MappingCost {
-        mapping: resolve(mapping),
-        objects: OTHER_OBJECTS + groups.len() as u64,
-        bytes: envelope_bytes.saturating_add(list_bytes),
-        read_requests: OPENING_REQUESTS + groups.len() as u64,
-        read_bytes: envelope_bytes.saturating_add(list_bytes),
+    let metadata_bytes = metadata_bytes(source);
+    let start = |mapping: &Mapping| {
+        MappingCost::of_metadata(
+            resolve(mapping),
+            groups.len() as u64,
+            metadata_bytes.0.saturating_add(metadata_bytes.1),
+        )
     };
     let mut costs: Vec<MappingCost> = mappings.iter().map(start).collect();
     for group in 0..groups.len() {
         for cluster in source.group_clusters(group)? {
             let mut pages: Vec<(u32, u64)> = Vec::new();
-            for column in 0..source.listed_columns(&cluster)? as u32 {
-                let Some(stored) = source.column_pages(&cluster, ColumnId::from(column))? else { continue };
-                for page in &stored.pages {
-                    pages.push((column, source.store().page_range(cluster.number, column, page)?.bytes()));
-                }
-            }
-            costs.iter_mut().for_each(|cost| cost.add(&pages, &selected, hints));
+            each_page(source, &cluster, |column, _, bytes| pages.push((column, bytes)))?;
+            costs.iter_mut().for_each(|cost| cost.add(&pages, &selected, hints, 1));
         }
     }
     Ok(costs)
 }
 
+/// Stored bytes of header and footer, and of all page lists.
+pub(super) fn metadata_bytes(source: &Metadata) -> (u64, u64) {
+    let links = [source.store().anchor().header, source.store().anchor().footer];
+    let envelopes = links.iter().map(|link| link.locator.stored_bytes());
+    let lists = source.descriptor().cluster_groups().iter().map(|group| group.page_list.locator.stored_bytes());
+    (envelopes.fold(0, u64::saturating_add), lists.fold(0, u64::saturating_add))
+}
+
+/// Passes the column, the record and the stored bytes of each page of a cluster, by column.
+pub(super) fn each_page(
+    source: &Metadata,
+    cluster: &Cluster,
+    mut found: impl FnMut(u32, &PageInfo, u64),
+) -> Result<()> {
+    for column in 0..source.listed_columns(cluster)? as u32 {
+        let Some(stored) = source.column_pages(cluster, ColumnId::from(column))? else { continue };
+        for page in &stored.pages {
+            found(column, page, source.store().page_range(cluster.number, column, page)?.bytes());
+        }
+    }
+    Ok(())
+}
+
 impl MappingCost {
-    /// Adds a cluster, by the columns and bytes of its pages.
-    fn add(&mut self, pages: &[(u32, u64)], selected: &HashSet<u32>, hints: Hints) {
+    /// The cost of an ntuple without clusters, from the number of page lists and the bytes of these, header and footer.
+    pub(super) fn of_metadata(mapping: Mapping, page_lists: u64, bytes: u64) -> Self {
+        let objects = OTHER_OBJECTS + page_lists;
+        let read_requests = OPENING_REQUESTS + page_lists;
+        Self { mapping, objects, write_requests: objects, bytes, read_requests, read_bytes: bytes }
+    }
+
+    /// Adds a number of equal clusters, by the columns and bytes of the pages of one.
+    pub(super) fn add(&mut self, pages: &[(u32, u64)], selected: &HashSet<u32>, hints: Hints, clusters: u64) {
+        let empty = Self { objects: 0, write_requests: 0, bytes: 0, read_requests: 0, read_bytes: 0, ..*self };
+        let one = empty.with_cluster(pages, selected, hints);
+        let sum = |total: u64, of_one: u64| total.saturating_add(of_one.saturating_mul(clusters));
+        self.objects = sum(self.objects, one.objects);
+        self.write_requests = sum(self.write_requests, one.write_requests);
+        self.bytes = sum(self.bytes, one.bytes);
+        self.read_requests = sum(self.read_requests, one.read_requests);
+        self.read_bytes = sum(self.read_bytes, one.read_bytes);
+    }
+
+    fn with_cluster(mut self, pages: &[(u32, u64)], selected: &HashSet<u32>, hints: Hints) -> Self {
         for object in self.mapping.objects(pages.iter().copied()) {
             self.objects += 1;
             let mut end = 0u64;
@@ -84,6 +122,7 @@ impl MappingCost {
                 }
             }
             self.bytes = self.bytes.saturating_add(end);
+            self.write_requests += put_requests(end);
             let plan = range::coalesce(&wanted, hints.gap_bytes, hints.max_request_bytes);
             let requests = plan.requests().iter().map(|request| {
                 let bytes = request.end - request.start;
@@ -92,11 +131,12 @@ impl MappingCost {
             self.read_requests += requests.sum::<u64>();
             self.read_bytes = self.read_bytes.saturating_add(plan.request_bytes());
         }
+        self
     }
 }
 
 /// The columns of the fields of a request, in all representations.
-fn selected(read: &Read, source: &Metadata) -> Result<HashSet<u32>> {
+pub(super) fn selected(read: &Read, source: &Metadata) -> Result<HashSet<u32>> {
     let mut columns = HashSet::new();
     let (cut, others) = read.fields_in_order();
     for column in cut.iter().chain(&others).flat_map(plan::columns) {
@@ -113,12 +153,14 @@ mod tests {
 
     const HINTS: Hints = Hints { gap_bytes: 10, max_request_bytes: 1000, concurrency: 1 };
 
-    /// Requests and bytes for column 1 of three columns of three pages.
+    /// Objects, bytes, requests to read and their bytes, for column 1 of three columns of three pages.
     fn of(mapping: Mapping) -> (u64, u64, u64, u64) {
         let pages: Vec<(u32, u64)> = (0..3).flat_map(|column| [(column, 400); 3]).collect();
-        let mut cost = MappingCost { mapping, objects: 0, bytes: 0, read_requests: 0, read_bytes: 0 };
-        cost.add(&pages, &HashSet::from([1]), HINTS);
-        (cost.objects, cost.bytes, cost.read_requests, cost.read_bytes)
+        let mut cost = MappingCost::of_metadata(mapping, 1, 7);
+        cost.add(&pages, &HashSet::from([1]), HINTS, 2);
+        assert_eq!(cost.write_requests, cost.objects);
+        // Those of metadata are the same for all mappings, and of two clusters each has one half.
+        ((cost.objects - 5) / 2, (cost.bytes - 7) / 2, (cost.read_requests - 4) / 2, (cost.read_bytes - 7) / 2)
     }
 
     #[test]
@@ -128,5 +170,13 @@ mod tests {
         // A request has at most 1000 bytes.
         assert_eq!(of(Mapping::PageGroup), (3, 3600, 2, 1200));
         assert_eq!(of(Mapping::Cluster), (1, 3600, 2, 1200));
+    }
+
+    #[test]
+    fn large_objects_are_uploaded_in_parts() {
+        let mut cost = MappingCost::of_metadata(Mapping::Cluster, 1, 0);
+        cost.add(&[(0, 65 << 20)], &HashSet::new(), HINTS, 3);
+        // Nine parts, a request to begin and one to complete the upload.
+        assert_eq!((cost.objects, cost.write_requests), (5 + 3, 5 + 3 * 11));
     }
 }

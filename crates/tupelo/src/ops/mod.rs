@@ -13,6 +13,7 @@ pub mod layout;
 mod object_tests;
 mod objects;
 pub mod repair;
+pub mod tune;
 pub mod verify;
 
 use std::cell::RefCell;

@@ -28,7 +28,7 @@ pub use self::mapping::Mapping;
 pub(crate) use self::memory::MemorySink;
 pub(crate) use self::null::NullSink;
 pub(crate) use self::objects::ObjectSink;
-pub use self::sizes::parse_bytes;
+pub use self::sizes::{format_bytes, parse_bytes};
 use crate::{Error, Result};
 
 /// The bytes of a sealed page: compressed, and followed by its checksum if it has one.
@@ -78,6 +78,11 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     /// Whether each call of [`PageSink::put_pages`] must have all pages of a cluster, and its number.
     fn stores_whole_clusters(&self) -> bool {
         false
+    }
+
+    /// Whether columns may list the same page.
+    fn shares_pages(&self) -> bool {
+        true
     }
 
     /// Stores pages of one cluster, ordered by column, and returns the locator of each. The number of the cluster matters

@@ -345,6 +345,11 @@ impl PageSink for ObjectSink {
         matches!(self.inner.attempt.kind, Kind::Numbers { .. }) || self.inner.mapping.needs_whole_clusters()
     }
 
+    /// In a DAOS container, the number of the column is a part of the key.
+    fn shares_pages(&self) -> bool {
+        matches!(self.inner.attempt.kind, Kind::Folder { .. })
+    }
+
     fn put_pages(&self, cluster: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
         let groups = self.inner.mapping.objects(pages.iter().map(|page| (page.column, page.bytes.len() as u64)));
         let bytes = pages.iter().map(|page| page.bytes.len() as u64).sum();

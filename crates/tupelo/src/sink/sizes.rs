@@ -28,7 +28,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 }
 
 /// The shortest exact form of a size: `1MiB`, `64KiB` or `65537`.
-pub(super) fn format_bytes(bytes: u64) -> String {
+pub fn format_bytes(bytes: u64) -> String {
     let units = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(factor, _)| bytes >= *factor && bytes.is_multiple_of(*factor)) {
         Some((factor, unit)) => format!("{}{unit}", bytes / factor),

@@ -35,7 +35,7 @@ use self::transfer::Transfer;
 use crate::reader::{File, Ntuple, Object};
 use crate::schema::Schema;
 use crate::sink::{FileSink, ObjectSink, Target};
-pub use crate::sink::{Mapping, parse_bytes};
+pub use crate::sink::{Mapping, format_bytes, parse_bytes};
 use crate::{Error, Result, source};
 
 /// A ROOT file that is being written. Nothing is visible under its name before [`FileWriter::finish`] returns, or,

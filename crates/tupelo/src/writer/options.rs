@@ -187,7 +187,7 @@ impl WriteOptions {
     }
 
     /// Uncompressed size at which a cluster is complete regardless of its compressed size.
-    pub(super) fn max_unpacked_cluster_bytes(&self) -> u64 {
+    pub(crate) fn max_unpacked_cluster_bytes(&self) -> u64 {
         MAX_UNPACKED_CLUSTER_BYTES.max(self.cluster_bytes.saturating_mul(10))
     }
 

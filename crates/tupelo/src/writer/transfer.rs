@@ -22,8 +22,9 @@ use crate::source::{BlobRange, Metadata, checked};
 use crate::{Error, Result, pool};
 
 /// Pages of an ntuple may share their bytes within a cluster. More bytes than this multiple of what is stored are not
-/// written.
+/// written: of the second one where each column needs a page of its own.
 const MAX_GROWTH: u64 = 2;
+const MAX_GROWTH_UNSHARED: u64 = 16;
 
 /// Copies one ntuple to a sink.
 pub(super) struct Transfer<'a> {
@@ -57,7 +58,8 @@ impl<'a> Transfer<'a> {
             )));
         }
         let source = ntuple.source();
-        self.max_bytes = source.store().size().saturating_mul(MAX_GROWTH);
+        let growth = if self.sink.shares_pages() { MAX_GROWTH } else { MAX_GROWTH_UNSHARED };
+        self.max_bytes = source.store().size().saturating_mul(growth);
         self.sink.begin(path, ntuple.description(), None)?;
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
         let Some(links) = self.envelopes(source, name)? else { return Ok(None) };
@@ -122,12 +124,14 @@ impl<'a> Transfer<'a> {
 
     /// Copies the pages of a cluster, and changes their locators.
     fn cluster(&mut self, source: &Metadata, columns: &mut [ColumnPages]) -> Result<ControlFlow<()>> {
-        let mut places: HashMap<BlobRange, usize> = HashMap::new();
+        let shares_pages = self.sink.shares_pages();
+        let place_of = |column: u32, range: BlobRange| (range, (!shares_pages).then_some(column));
+        let mut places: HashMap<(BlobRange, Option<u32>), usize> = HashMap::new();
         let mut pages: Vec<Page> = Vec::new();
         for (column, own) in (0..).zip(&*columns) {
             for (number, info) in (0..).zip(&own.pages) {
                 let range = source.store().page_range(self.cluster, column, info)?;
-                places.entry(range).or_insert_with(|| {
+                places.entry(place_of(column, range)).or_insert_with(|| {
                     pages.push(Page { column, number, info: *info, range });
                     pages.len() - 1
                 });
@@ -151,9 +155,8 @@ impl<'a> Transfer<'a> {
         }
         for (column, own) in (0..).zip(columns) {
             for info in &mut own.pages {
-                let place = places
-                    .get(&source.store().page_range(self.cluster, column, info)?)
-                    .and_then(|&index| stored.get(index));
+                let range = source.store().page_range(self.cluster, column, info)?;
+                let place = places.get(&place_of(column, range)).and_then(|&index| stored.get(index));
                 let (locator, digest) = place.ok_or_else(|| Error::corrupt("a page was not copied"))?;
                 (info.locator, info.digest) = (*locator, info.digest.or(*digest));
             }

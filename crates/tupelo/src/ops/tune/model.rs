@@ -1,0 +1,326 @@
+//! The model: requests, bytes and CPU time of an ntuple become seconds.
+//!
+//! Requests follow the rules of [`MappingCost`]. Decoding, transfer and waiting for requests overlap, so the slowest of
+//! them is the time; only the round trips that depend on each other are added.
+
+use std::collections::HashSet;
+
+use tupelo_format::compression::Compression;
+use tupelo_storage::Hints;
+use tupelo_storage::remote::REMOTE_HINTS;
+
+use crate::ops::cost::MappingCost;
+use crate::sink::Mapping;
+use crate::writer::{PENDING_BYTES, WRITE_BYTES, WriteOptions};
+
+/// Round trips of opening an ntuple that depend on each other: the anchor, then header, footer and page lists.
+const OPENING_ROUND_TRIPS: u32 = 2;
+/// Round trips at the end of writing: header, footer and page list, the manifest, a check, and the anchor; before the
+/// first page, a look at the existing anchor.
+const CLOSING_ROUND_TRIPS: u32 = 5;
+
+/// One direction of the connection to a store.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// Time of a request for few bytes, in seconds.
+    pub latency_seconds: f64,
+    /// Bytes per second of all concurrent requests together; infinite without a limit.
+    pub bytes_per_second: f64,
+}
+
+/// Where the objects are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Store {
+    /// Reading.
+    pub get: Link,
+    /// Writing.
+    pub put: Link,
+    /// Which ranges become one request, and how many requests are concurrent.
+    pub hints: Hints,
+    /// Whether reading costs little more than copying the bytes, as in a directory.
+    pub reads_in_place: bool,
+}
+
+impl Store {
+    /// A server, with the same link in both directions.
+    pub fn remote(link: Link) -> Self {
+        Self { get: link, put: link, hints: REMOTE_HINTS, reads_in_place: false }
+    }
+}
+
+/// How pages are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Layout {
+    /// Codec and level.
+    pub compression: Compression,
+    /// Largest page, in bytes before compression.
+    pub page_bytes: u64,
+    /// Compressed size at which a cluster is complete, in bytes.
+    pub cluster_bytes: u64,
+}
+
+/// The time of writing or reading all entries once, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phase {
+    /// Encoding or decoding, divided by the cores.
+    pub cpu_seconds: f64,
+    /// All bytes through the link.
+    pub transfer_seconds: f64,
+    /// The latencies of all requests, divided by the concurrent ones.
+    pub wait_seconds: f64,
+    /// Round trips that depend on each other, at the beginning or end.
+    pub round_trip_seconds: f64,
+}
+
+impl Phase {
+    /// `cpu_seconds` are those of all cores together.
+    pub(super) fn new(
+        cpu_seconds: f64,
+        cores: usize,
+        (requests, bytes): (u64, u64),
+        round_trips: u32,
+        link: Link,
+        hints: Hints,
+    ) -> Self {
+        let rounds = requests.div_ceil(hints.concurrency.max(1) as u64);
+        Self {
+            cpu_seconds: cpu_seconds / cores.max(1) as f64,
+            transfer_seconds: bytes as f64 / link.bytes_per_second,
+            wait_seconds: rounds as f64 * link.latency_seconds,
+            round_trip_seconds: f64::from(round_trips) * link.latency_seconds,
+        }
+    }
+
+    /// The time of the phase.
+    pub fn seconds(&self) -> f64 {
+        self.cpu_seconds.max(self.transfer_seconds).max(self.wait_seconds) + self.round_trip_seconds
+    }
+
+    /// What takes that time: `CPU`, `bandwidth` or `latency`.
+    pub fn limit(&self) -> &'static str {
+        match self {
+            it if it.cpu_seconds >= it.transfer_seconds.max(it.wait_seconds) => "CPU",
+            it if it.transfer_seconds >= it.wait_seconds => "bandwidth",
+            _ => "latency",
+        }
+    }
+}
+
+/// One way to store the ntuple, and what it takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// How pages are made; `None` for the pages that exist, moved as they are.
+    pub layout: Option<Layout>,
+    /// Objects, requests and bytes. A [`Mapping::Auto`] is resolved.
+    pub cost: MappingCost,
+    /// Number of clusters.
+    pub clusters: u64,
+    /// Stored bytes of a complete cluster that a writer keeps in memory.
+    pub cluster_memory_bytes: u64,
+    /// Writing all entries once.
+    pub write: Phase,
+    /// Reading the selected fields of all entries once.
+    pub read: Phase,
+}
+
+impl Candidate {
+    pub(super) fn new(
+        layout: Option<Layout>,
+        cost: MappingCost,
+        (clusters, cluster_bytes): (u64, u64),
+        (write_cpu, read_cpu): (f64, f64),
+        store: &Store,
+        cores: usize,
+    ) -> Self {
+        let written = (cost.write_requests, cost.bytes);
+        let read = (cost.read_requests, cost.read_bytes);
+        Self {
+            layout,
+            cost,
+            clusters,
+            cluster_memory_bytes: match cost.mapping.needs_whole_clusters() {
+                true => cluster_bytes,
+                false => cluster_bytes.min(WRITE_BYTES),
+            },
+            write: Phase::new(write_cpu, cores, written, CLOSING_ROUND_TRIPS, store.put, store.hints),
+            read: Phase::new(read_cpu, cores, read, OPENING_ROUND_TRIPS, store.get, store.hints),
+        }
+    }
+
+    /// The time of writing once and reading `reads` times, in seconds.
+    pub fn seconds(&self, reads: u64) -> f64 {
+        self.write.seconds() + reads as f64 * self.read.seconds()
+    }
+
+    /// The requests of writing once and reading `reads` times.
+    pub fn requests(&self, reads: u64) -> u64 {
+        self.cost.write_requests.saturating_add(reads.saturating_mul(self.cost.read_requests))
+    }
+}
+
+/// A column of the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ColumnBytes {
+    /// Number in the ntuple.
+    pub(super) column: u32,
+    /// Bytes before compression.
+    pub(super) unpacked: u64,
+    /// Bytes of the pages as stored, checksums included.
+    pub(super) stored: u64,
+}
+
+/// What the sample takes with one codec and page size, measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    pub(super) compression: Compression,
+    pub(super) page_bytes: u64,
+    /// Entries of the sample.
+    pub(super) entries: u64,
+    pub(super) columns: Vec<ColumnBytes>,
+    /// The columns that the request reads.
+    pub(super) selected: HashSet<u32>,
+    /// Bytes of header and footer.
+    pub(super) envelope_bytes: u64,
+    /// Bytes of the page list for each page.
+    pub(super) list_bytes_per_page: f64,
+    /// CPU time of encoding all columns, in seconds.
+    pub(super) write_seconds: f64,
+    /// CPU time of decoding the selected columns, in seconds.
+    pub(super) read_seconds: f64,
+}
+
+/// The clusters that `entries` entries become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Clusters {
+    /// Complete clusters, and the entries of one.
+    full: u64,
+    entries: u64,
+    /// Entries of the last cluster; 0 if all are complete.
+    rest: u64,
+}
+
+impl Trial {
+    /// The codec and level.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// The largest page, in bytes before compression.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// Stored bytes of the sample.
+    pub fn stored_bytes(&self) -> u64 {
+        self.columns.iter().map(|column| column.stored).sum()
+    }
+
+    /// Bytes of the sample before compression.
+    pub fn unpacked_bytes(&self) -> u64 {
+        self.columns.iter().map(|column| column.unpacked).sum()
+    }
+
+    /// CPU time of encoding all columns of the sample, in seconds.
+    pub fn write_seconds(&self) -> f64 {
+        self.write_seconds
+    }
+
+    /// CPU time of decoding the selected columns of the sample, in seconds.
+    pub fn read_seconds(&self) -> f64 {
+        self.read_seconds
+    }
+
+    /// Whether no column of the sample is larger than a page.
+    pub(super) fn has_whole_columns(&self) -> bool {
+        self.columns.iter().all(|column| column.unpacked <= self.page_bytes)
+    }
+
+    /// The same for larger pages.
+    pub(super) fn with_page_bytes(self, page_bytes: u64) -> Self {
+        Self { page_bytes, ..self }
+    }
+
+    /// What an ntuple of `entries` entries takes that are like the sample.
+    pub(super) fn candidate(
+        &self,
+        entries: u64,
+        cluster_bytes: u64,
+        mapping: Mapping,
+        store: &Store,
+        cores: usize,
+    ) -> Candidate {
+        let layout = Layout { compression: self.compression, page_bytes: self.page_bytes, cluster_bytes };
+        let clusters = self.clusters(entries, cluster_bytes);
+        let (full, rest) = (self.pages(clusters.entries), self.pages(clusters.rest));
+        let pages = full.len() as u64 * clusters.full + rest.len() as u64;
+        let metadata_bytes = self.envelope_bytes + (pages as f64 * self.list_bytes_per_page) as u64;
+        let mapping = mapping.resolve(store.reads_in_place, store.hints.max_request_bytes);
+        let mut cost = MappingCost::of_metadata(mapping, 1, metadata_bytes);
+        cost.add(&full, &self.selected, store.hints, clusters.full);
+        cost.add(&rest, &self.selected, store.hints, u64::from(clusters.rest > 0));
+        let scale = entries as f64 / self.entries.max(1) as f64;
+        let cpu = (self.write_seconds * scale, self.read_seconds * scale);
+        let largest = if clusters.full > 0 { &full } else { &rest };
+        let largest_bytes = largest.iter().map(|(_, bytes)| bytes).sum();
+        let number = clusters.full + u64::from(clusters.rest > 0);
+        Candidate::new(Some(layout), cost, (number, largest_bytes), cpu, store, cores)
+    }
+
+    /// A cluster ends by its stored or unpacked size, as the writer ends it.
+    fn clusters(&self, entries: u64, cluster_bytes: u64) -> Clusters {
+        let most_unpacked = WriteOptions::default().with_cluster_bytes(cluster_bytes).max_unpacked_cluster_bytes();
+        let entries_of = |limit: u64, sample: u64| limit as f64 / sample.max(1) as f64 * self.entries as f64;
+        let by_size = entries_of(cluster_bytes, self.stored_bytes());
+        let of_one = by_size.min(entries_of(most_unpacked, self.unpacked_bytes()));
+        let of_one = (of_one as u64).clamp(1, entries.max(1));
+        Clusters { full: entries / of_one, entries: of_one, rest: entries % of_one }
+    }
+
+    /// The pages of a cluster of `entries` entries: their columns and stored bytes.
+    fn pages(&self, entries: u64) -> Vec<(u32, u64)> {
+        let scale = entries as f64 / self.entries.max(1) as f64;
+        let unpacked: Vec<f64> = self.columns.iter().map(|column| column.unpacked as f64 * scale).collect();
+        let limit = page_limit(&unpacked, self.page_bytes as f64);
+        let mut pages = Vec::new();
+        for (column, unpacked) in self.columns.iter().zip(unpacked).filter(|(_, unpacked)| *unpacked > 0.0) {
+            let count = (unpacked / limit).ceil().max(1.0) as u64;
+            let stored = (column.stored as f64 * scale).round() as u64;
+            let (each, more) = (stored / count, stored % count);
+            pages.extend((0..count).map(|page| (column.column, each + u64::from(page < more))));
+        }
+        pages
+    }
+}
+
+/// The size at which pages end, for the unpacked bytes of the columns of a cluster. With many columns the writer ends the
+/// largest pages early, so that all pending values together take [`PENDING_BYTES`]: on average half of a page is pending.
+fn page_limit(columns: &[f64], page_bytes: f64) -> f64 {
+    let pending = |limit: f64| columns.iter().map(|bytes| bytes.min(limit) / 2.0).sum::<f64>();
+    let most = PENDING_BYTES as f64;
+    if pending(page_bytes) <= most {
+        return page_bytes;
+    }
+    let (mut low, mut high) = (1.0, page_bytes);
+    // Halving an interval of at most 1 GiB to a byte.
+    for _ in 0..30 {
+        let middle = (low + high) / 2.0;
+        *(if pending(middle) <= most { &mut low } else { &mut high }) = middle;
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_columns_have_smaller_pages() {
+        assert_eq!(page_limit(&[1e9; 8], 1e6), 1e6);
+        // 64 MiB of pending values are half-filled pages of 128 KiB in 1024 columns.
+        let limit = page_limit(&[1e9; 1024], 4e6);
+        assert!((limit - 131_072.0).abs() < 2.0, "{limit}");
+        // Columns with few values leave more for the others.
+        let columns = [&[1e9; 128][..], &[0.0; 1000]].concat();
+        assert!((page_limit(&columns, 4e6) - 1_048_576.0).abs() < 2.0);
+    }
+}

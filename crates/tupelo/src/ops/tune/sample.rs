@@ -1,0 +1,204 @@
+//! Measurements: a part of the ntuple is encoded and decoded in memory.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::RecordBatch;
+use tupelo_format::compression::Compression;
+use tupelo_format::descriptor::ColumnId;
+use tupelo_format::envelope::ExtraTypeInfo;
+use tupelo_format::streamer::StreamerInfos;
+use tupelo_storage::adapter::process_cpu;
+use tupelo_storage::{MemoryFile, MemorySink};
+
+use super::model::{ColumnBytes, Trial};
+use crate::ops::copy::schema;
+use crate::ops::cost::{each_page, metadata_bytes, selected};
+use crate::reader::{File, Ntuple, Read};
+use crate::schema::{Field, Schema};
+use crate::writer::{FileWriter, WriteOptions};
+use crate::{Error, Result};
+
+/// The sample comes from this many clusters, spread over the ntuple.
+const PIECES: usize = 4;
+/// Memory of the entries that are decoded at once, in bytes: 16 MiB.
+const BATCH_BYTES: u64 = 16 << 20;
+/// A measurement is repeated up to this number of times, and its median counts.
+const REPETITIONS: usize = 3;
+/// A measurement is not repeated after this time.
+const LONG: Duration = Duration::from_secs(1);
+/// The clusters of a trial end with the sample.
+const WHOLE: u64 = 1 << 40;
+/// Name of the ntuples in memory.
+const NAME: &str = "sample";
+
+/// Entries of an ntuple, with all fields, in memory.
+#[derive(Debug)]
+pub(super) struct Sample {
+    batches: Vec<RecordBatch>,
+    schema: Schema,
+    infos: StreamerInfos,
+    extra: Vec<ExtraTypeInfo>,
+    /// The fields that the request reads, by dotted path.
+    paths: Vec<String>,
+    pub(super) entries: u64,
+    /// CPU time of decoding the selected fields of the sample from the ntuple, in seconds.
+    pub(super) read_seconds: f64,
+}
+
+impl Sample {
+    /// Reads about `bytes` bytes in memory of all fields.
+    pub(super) fn take(read: &Read, ntuple: &Ntuple, bytes: u64) -> Result<Self> {
+        let all = ntuple.read_all().with_projected_sources().with_binary_strings(true);
+        let wanted = (bytes as f64 / all.bytes_per_entry()?.max(1.0)) as u64;
+        let ranges = pieces(ntuple, wanted.max(1))?;
+        let entries = ranges.iter().map(|range| range.end - range.start).sum();
+        let mut batches = Vec::new();
+        for range in &ranges {
+            for batch in all.clone().entries(range.clone()).batches_of_bytes(BATCH_BYTES)? {
+                batches.push(batch?);
+            }
+        }
+        let read_seconds = median(|| {
+            // A cut keeps less.
+            ranges.iter().try_for_each(|range| decode(read.clone().entries(range.clone())).map(drop))
+        })?;
+        Ok(Self {
+            batches,
+            schema: schema(&all)?,
+            infos: ntuple.streamer_infos()?,
+            extra: ntuple.descriptor().extra_type_info().to_vec(),
+            paths: paths(read),
+            entries,
+            read_seconds,
+        })
+    }
+
+    /// Measures one codec and page size.
+    pub(super) fn trial(&self, compression: Compression, page_bytes: u64) -> Result<Trial> {
+        let options = WriteOptions::default()
+            .with_compression(compression)
+            .with_page_bytes(page_bytes)
+            .with_cluster_bytes(WHOLE)
+            .with_checkpoint_bytes(0)
+            .with_checkpoint_time(Duration::ZERO)
+            .with_extra_type_info(self.extra.clone());
+        let file = MemoryFile::new();
+        let write_seconds = median(|| self.encode(&file, options.clone()))?;
+        let ntuple = File::new(Arc::new(file.source()?), true)?.ntuple(Some(NAME))?;
+        let read = match self.paths.is_empty() {
+            true => ntuple.read_all().without_fields(),
+            false => ntuple.read(&self.paths)?,
+        };
+        let read = read.with_binary_strings(true);
+        let read_seconds = median(|| match decode(read.clone())? {
+            entries if entries == self.entries => Ok(()),
+            entries => {
+                let what = format!("a sample of {} entries was read as {entries} entries", self.entries);
+                Err(Error::invalid_argument(what))
+            }
+        })?;
+        let source = ntuple.source();
+        let (mut columns, mut pages): (Vec<ColumnBytes>, u64) = (Vec::new(), 0);
+        let mut places: HashMap<u32, usize> = HashMap::new();
+        for cluster in source.clusters(0..self.entries)? {
+            each_page(source, &cluster, |column, page, stored| {
+                pages += 1;
+                let place = *places.entry(column).or_insert_with(|| {
+                    columns.push(ColumnBytes { column, unpacked: 0, stored: 0 });
+                    columns.len() - 1
+                });
+                let encoding = source.descriptor().column(ColumnId::from(column)).ok().and_then(|it| it.encoding);
+                let unpacked = encoding.and_then(|encoding| encoding.packed_bytes(page.elements.into()));
+                if let Some(bytes) = columns.get_mut(place) {
+                    bytes.unpacked += unpacked.unwrap_or(stored);
+                    bytes.stored += stored;
+                }
+            })?;
+        }
+        // Pages of a cluster are ordered by column.
+        columns.sort_by_key(|bytes| bytes.column);
+        let (envelope_bytes, list_bytes) = metadata_bytes(source);
+        Ok(Trial {
+            compression,
+            page_bytes,
+            entries: self.entries,
+            columns,
+            selected: selected(&read, source)?,
+            envelope_bytes,
+            list_bytes_per_page: list_bytes as f64 / pages.max(1) as f64,
+            write_seconds,
+            read_seconds,
+        })
+    }
+
+    fn encode(&self, file: &MemoryFile, options: WriteOptions) -> Result<()> {
+        let writer = FileWriter::create_in(Box::new(MemorySink::create(file)), NAME)?;
+        writer.add_streamer_info(&self.infos)?;
+        let mut ntuple = writer.ntuple(NAME, &self.schema, options)?;
+        let order = ntuple.schema().order_of(&self.schema)?;
+        for batch in &self.batches {
+            ntuple.write(&batch.project(&order)?)?;
+        }
+        ntuple.finish()?;
+        writer.finish()
+    }
+}
+
+/// The entries of the sample: at the beginning of clusters that are spread over the ntuple.
+pub(super) fn pieces(ntuple: &Ntuple, wanted: u64) -> Result<Vec<Range<u64>>> {
+    let entries = ntuple.entries();
+    if wanted >= entries {
+        return Ok(std::iter::once(0..entries).collect());
+    }
+    let clusters = ntuple.source().clusters(0..entries)?;
+    let count = PIECES.min(clusters.len()).max(1);
+    let starts = (0..count).filter_map(|piece| clusters.get(piece * clusters.len() / count));
+    let starts: Vec<u64> = starts.map(|cluster| cluster.entry_range().start).collect();
+    let ends = starts.iter().skip(1).copied().chain([entries]);
+    let each = wanted.div_ceil(count as u64);
+    Ok(starts.iter().zip(ends).map(|(&start, end)| start..end.min(start + each)).collect())
+}
+
+/// The fields of a request as dotted paths: each is a field that is read as a whole.
+fn paths(read: &Read) -> Vec<String> {
+    let (cut, others) = read.fields_in_order();
+    let chosen = Schema { fields: cut.into_iter().chain(others).collect() };
+    let all: HashMap<String, &Field> = read.source().schema().schema().paths().into_iter().collect();
+    let mut paths: Vec<String> = Vec::new();
+    for (path, field) in chosen.paths() {
+        let above = |known: &String| path.strip_prefix(known.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        let is_whole = all.get(&path).is_some_and(|whole| *whole == field);
+        if is_whole && !paths.last().is_some_and(above) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+/// Decodes all entries of a request and returns their number.
+fn decode(read: Read) -> Result<u64> {
+    let mut entries = 0;
+    for batch in read.batches_of_bytes(BATCH_BYTES)? {
+        entries += batch?.num_rows() as u64;
+    }
+    Ok(entries)
+}
+
+/// The median CPU time of some work, in seconds: the time of all threads of the process, which does not depend on their
+/// number, and little on other programs.
+fn median(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    let began = Instant::now();
+    let mut times = Vec::with_capacity(REPETITIONS);
+    while times.len() < REPETITIONS && (times.is_empty() || began.elapsed() < LONG) {
+        let (wall, cpu) = (Instant::now(), process_cpu());
+        work()?;
+        let wall = wall.elapsed();
+        let time = process_cpu().zip(cpu).map_or(wall, |(now, before)| now.saturating_sub(before));
+        times.push(time.as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+}
