@@ -13,7 +13,6 @@ import pytest
 from test_objects import killed_writers, text_of
 
 import tupelo
-import tupelo.uproot_compat as compat
 
 PROJECT = Path(__file__).parents[2]
 MAPPINGS = ["page", "cage:4KiB", "page-group", "auto"]
@@ -102,7 +101,6 @@ def test_an_ntuple_is_written_and_read(mapping: str, requests: str, pool: Pool) 
     assert events.arrays(cut="x > 3")["x"].tolist() == values[values > 3].tolist()
     assert events["n"].array(entry_start=29_999).tolist() == [[1] * (29_999 % 3)]
     assert events.take([29_998, 5])["x"].tolist() == [values[29_998], values[5]]
-    assert compat.open(uri, storage_options=options)["Events"]["x"].array(entry_stop=2).tolist() == values[:2].tolist()
 
 
 def test_the_command_knows_containers(pool: Pool, run: Callable[..., Any], tmp_path: Path) -> None:
