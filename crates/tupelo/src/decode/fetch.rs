@@ -7,9 +7,12 @@ use std::thread;
 use bytes::Bytes;
 
 use crate::Result;
-use crate::plan::PageId;
+use crate::plan::{PageId, requests};
 use crate::pool::Waiting;
 use crate::source::{BlobRange, CONCURRENT_FETCHES, PageStore, RequestMemory};
+
+/// No other batch is fetched while this number of requests is in flight.
+const MAX_REQUESTS: u64 = 512;
 
 /// Fetches the pages of one reading request and keeps them until they are decoded. Pages that a store reads in place are
 /// not fetched: the decoding thread reads them.
@@ -25,6 +28,15 @@ pub(crate) struct Fetcher<'m> {
 pub(crate) struct PageBatch {
     ids: Vec<PageId>,
     ranges: Vec<BlobRange>,
+}
+
+/// A batch that is being fetched.
+struct Ahead<'s, T> {
+    ids: Vec<PageId>,
+    ranges: Arc<[BlobRange]>,
+    requests: u64,
+    fetching: Option<Waiting<'s, Result<Vec<Bytes>>>>,
+    task: T,
 }
 
 impl PageBatch {
@@ -74,21 +86,23 @@ impl<'m> Fetcher<'m> {
     ) -> Result<()> {
         let (store, mut batches) = (self.store, batches.into_iter().peekable());
         thread::scope(|scope| {
-            let mut ahead = VecDeque::new();
+            let mut ahead: VecDeque<Ahead<'_, T>> = VecDeque::new();
             loop {
                 while ahead.len() < CONCURRENT_FETCHES
+                    && ahead.iter().map(|batch| batch.requests).sum::<u64>() < MAX_REQUESTS
                     && let Some((batch, task)) = batches.next_if(|(batch, _)| self.reserves(batch))
                 {
                     let PageBatch { ids, ranges } = batch;
+                    let requests = requests(store.hints(), &ranges);
                     let ranges: Arc<[BlobRange]> = ranges.into();
                     let own = Arc::clone(&ranges);
                     let fetching = match ranges.is_empty() {
                         true => None,
                         false => Waiting::begin(scope, move || store.fetch(&own)),
                     };
-                    ahead.push_back((ids, ranges, fetching, task));
+                    ahead.push_back(Ahead { ids, ranges, requests, fetching, task });
                 }
-                let Some((ids, ranges, fetching, task)) = ahead.pop_front() else {
+                let Some(Ahead { ids, ranges, fetching, task, .. }) = ahead.pop_front() else {
                     // Nothing else takes memory: the next batch is too large, if there is one.
                     return batches
                         .next()
