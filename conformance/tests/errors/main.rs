@@ -434,6 +434,7 @@ fn every_error_is_raised() {
     objects::what_members_refuse();
     objects::what_streamer_infos_refuse();
     stores::what_anchors_of_stores_refuse();
+    stores::what_anchors_of_containers_refuse();
     for bad in bad::all() {
         let _outcome = outcome::handle(&bad.bytes(), true, 64 << 20);
     }

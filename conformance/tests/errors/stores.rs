@@ -4,16 +4,17 @@ use serde_json::{Value, json};
 use tupelo_format::checksum::xxh3;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::locator::{EnvelopeLink, Locator};
-use tupelo_format::store::{Extension, JsonAnchor, Manifest, ManifestLink, Place};
+use tupelo_format::store::daos::{ANCHOR_BYTES, DaosAnchor, DaosExtension, FOOTER_AKEY, HEADER_AKEY};
+use tupelo_format::store::{Extension, JsonAnchor, Manifest, ObjectLink, Place};
 use tupelo_format::wire::Memory;
 
 fn anchor() -> JsonAnchor {
     let link = |location| EnvelopeLink { length: 100, locator: Locator::Object { location, bytes: 50 } };
-    let manifest = ManifestLink { object: 7, bytes: 40, digest: 5 };
+    let manifest = ObjectLink { object: 7, bytes: 40, digest: 5 };
     JsonAnchor {
         links: AnchorLinks { version: [1, 0, 2, 0], header: link(0), footer: link(6) },
         place: Place::Attempt("a".to_owned()),
-        extension: Some(Extension { mapping: "page".to_owned(), bytes: 1000, manifest }),
+        extension: Some(Extension { mapping: "page".to_owned(), bytes: 1000, manifest, page_lists: vec![manifest] }),
     }
 }
 
@@ -42,6 +43,7 @@ pub(super) fn what_anchors_of_stores_refuse() {
         ("/urlTemplate", json!("${baseurl}/../${objid}"), "which is not a folder of the ntuple"),
         ("/tupelo", json!([]), "its member tupelo is not an object"),
         ("/tupelo/layoutVersion", json!(2), "version 2 of Tupelo's object layout"),
+        ("/tupelo/pageLists", json!([[1, 2]]), "a page list is not described by three numbers"),
         ("/headerOffset", json!(1_u64 << 32), "50 bytes at offset 4294967296 of object 0"),
         ("/lenFooter", json!("100"), "its member lenFooter is missing or not a number"),
     ] {
@@ -53,4 +55,36 @@ pub(super) fn what_anchors_of_stores_refuse() {
     assert!(in_file.write().expect_err("no object").to_string().contains("in the anchor of an object store"));
     let none = Manifest::read(&[0; 24], &Memory::unlimited()).expect_err("no manifest");
     assert!(none.to_string().contains("it does not begin as a manifest"), "{none}");
+}
+
+#[test]
+pub(super) fn what_anchors_of_containers_refuse() {
+    let link = |location| EnvelopeLink { length: 100, locator: Locator::Object { location, bytes: 50 } };
+    let anchor = DaosAnchor {
+        links: AnchorLinks { version: [1, 0, 2, 0], header: link(HEADER_AKEY), footer: link(FOOTER_AKEY) },
+        class: "SX".to_owned(),
+        extension: Some(DaosExtension { bytes: 1000, attempt: 1, header_digest: 2, footer_digest: 3 }),
+    };
+    let bytes = anchor.write().expect("it is small");
+    for (at, byte, is_signed, expected) in [
+        (0, 2, false, "version 2 of the anchor"),
+        (8, 2, false, "format version with epoch 2"),
+        (36, b'/', false, "'/X' is not the name of an object class"),
+        (20, 0, false, "checksum mismatch"),
+        (72, 1, true, "number 4294967297 of its attempt"),
+    ] {
+        let mut changed = bytes.clone();
+        changed[at] = byte;
+        if is_signed {
+            let digest = xxh3(&changed[..ANCHOR_BYTES - 8]).to_le_bytes();
+            changed[ANCHOR_BYTES - 8..].copy_from_slice(&digest);
+        }
+        let found = DaosAnchor::read(&changed).expect_err("it is damaged").to_string();
+        assert!(found.starts_with("anchor: ") && found.contains(expected), "byte {at}: {found}");
+    }
+    let mut large = anchor.clone();
+    large.links.footer.length = 1 << 32;
+    assert!(large.write().expect_err("too large").to_string().contains("an envelope of 4294967296 bytes"));
+    let long = DaosAnchor { class: "A_LONG_OBJECT_CLASS".to_owned(), ..anchor };
+    assert!(long.write().expect_err("too long").to_string().contains("whose name is too long"));
 }
