@@ -16,9 +16,9 @@ pub const DEFAULT_MEMORY_BUDGET_BYTES: u64 = 1 << 30;
 pub const MAX_BUDGET_EXPANSION: u64 = 1024;
 
 /// Sealed pages that are fetched together, in bytes, if the memory budget allows it.
-const FETCH_BYTES: u64 = 8 << 20;
+const FETCH_BYTES: u64 = 16 << 20;
 /// So many times are pages fetched at the same time.
-pub(crate) const CONCURRENT_FETCHES: usize = 12;
+pub(crate) const CONCURRENT_FETCHES: usize = 8;
 
 /// The memory that one open file may take; clones count together.
 #[derive(Debug, Clone)]
