@@ -250,6 +250,13 @@ pub struct Buffer {
     bytes: Vec<u8>,
 }
 
+impl From<Vec<u8>> for Buffer {
+    /// Appends to bytes that are there.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes }
+    }
+}
+
 impl Buffer {
     /// An empty buffer.
     pub fn new() -> Self {
@@ -281,6 +288,8 @@ impl Buffer {
         i16_be: i16 = to_be_bytes;
         /// Big-endian two's complement.
         i32_be: i32 = to_be_bytes;
+        /// Big-endian two's complement.
+        i64_be: i64 = to_be_bytes;
         /// Big-endian IEEE 754.
         f32_be: f32 = to_be_bytes;
         /// Big-endian IEEE 754.

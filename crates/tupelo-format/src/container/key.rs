@@ -143,6 +143,29 @@ impl Key {
         datime: u32,
     ) -> Result<Self> {
         let is_big = at > START_BIG_FILE || seek_parent > START_BIG_FILE;
+        Self::of_width(is_big, at, seek_parent, [class_name, name, title], payload_bytes, datime)
+    }
+
+    /// As [`Key::place`] for an object with references, which count from the start of its key: with 64-bit offsets, so
+    /// that its length is known before its place.
+    pub(super) fn place_wide(
+        at: u64,
+        seek_parent: u64,
+        names: [&str; 3],
+        payload_bytes: usize,
+        datime: u32,
+    ) -> Result<Self> {
+        Self::of_width(true, at, seek_parent, names, payload_bytes, datime)
+    }
+
+    fn of_width(
+        is_big: bool,
+        at: u64,
+        seek_parent: u64,
+        [class_name, name, title]: [&str; 3],
+        payload_bytes: usize,
+        datime: u32,
+    ) -> Result<Self> {
         let mut key = Self {
             nbytes: 0,
             version: if is_big { BIG + VERSION } else { VERSION },
@@ -272,6 +295,26 @@ pub fn blob_key(at: u64, payload_bytes: u64, datime: u32) -> Result<Vec<u8>> {
 /// Limit for names and payloads longer than keys can say.
 pub fn unlisted_key(at: u64, names: [&str; 3], payload_bytes: usize, datime: u32) -> Result<Vec<u8>> {
     Key::place(at, BEGIN, names, payload_bytes, datime).map(|key| key.write())
+}
+
+/// Bytes of the key that [`Payload::streamed`](super::Payload::streamed) puts in front of an object: class, name
+/// without directories, and title.
+///
+/// # Errors
+/// Limit for names longer than keys can hold.
+pub fn streamed_key_bytes(names: [&str; 3]) -> Result<u16> {
+    Key::place_wide(0, 0, names, 0, 0).map(|key| key.key_bytes)
+}
+
+/// The key of a record with references at `at` that no directory lists, with 64-bit offsets: class, name and title; bytes
+/// of the payload as it is stored and before compression.
+///
+/// # Errors
+/// Limit for names and payloads longer than keys can say.
+pub fn streamed_key(at: u64, names: [&str; 3], payload_bytes: [usize; 2], datime: u32) -> Result<Vec<u8>> {
+    let mut key = Key::place_wide(at, BEGIN, names, payload_bytes[0], datime)?;
+    key.object_bytes = u32::try_from(payload_bytes[1]).map_err(|_| Error::limit("a payload above 4 GiB"))?;
+    Ok(key.write())
 }
 
 #[cfg(test)]

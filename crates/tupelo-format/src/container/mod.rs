@@ -30,8 +30,11 @@ pub use directory::{
 pub(crate) use fetched::together;
 pub use fetched::{Attempt, FetchedRanges, Interrupt};
 pub use header::{BEGIN, FileHeader, read_header, read_uuid};
-pub use key::{BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, unlisted_key};
-pub use layout::{Layout, Tail};
+pub use key::{
+    BLOB_KEY_BYTES, Key, MAX_BLOB_BYTES, MAX_OBJECT_BYTES, blob_key, object_bytes, read_key, streamed_key,
+    streamed_key_bytes, unlisted_key,
+};
+pub use layout::{Layout, Payload, Tail};
 pub use recover::{State, find_key, states};
 pub use streamer_info::streamer_infos;
 pub use walk::{Record, RecordKind, Walk, walk_keys};

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::anchor::tests::example;
 use super::*;
+use crate::compression::Compression;
 use crate::streamer::StreamerInfos;
 
 const DATIME: u32 = 0x7eea_050b;
@@ -85,6 +86,22 @@ fn what_is_written_is_read() {
     assert_eq!(records.last().map(|last| last.offset + last.nbytes), Some(file.len() as u64));
     assert!(records.iter().all(|record| matches!(record.kind, RecordKind::Key(_))));
     assert_eq!(records.len(), 2 + 2 + 3 + 3 + 2);
+}
+
+#[test]
+fn compressed_objects_come_back() {
+    let object = b"tupelo ".repeat(1000);
+    let (mut layout, mut file) = Layout::create("x.root", DATIME, [3; 16]).unwrap();
+    let packed = Payload::compressed(&object, Compression::default()).unwrap();
+    assert_eq!(packed.object_bytes(), object.len());
+    layout.add("packed", "C", "", packed).unwrap();
+    layout.add("short", "C", "", Payload::compressed(b"abc", Compression::default()).unwrap()).unwrap();
+    let tail = layout.finish(file.len() as u64).unwrap();
+    write(&mut file, tail);
+    assert!(file.len() < 2000, "{} bytes", file.len());
+    let objects = run(&file, list_objects).unwrap();
+    let bytes = |index: usize| run(&file, |fetched| object_bytes(fetched, &objects[index].key)).unwrap();
+    assert_eq!((bytes(0), bytes(1)), (object, b"abc".to_vec()));
 }
 
 #[test]

@@ -1,47 +1,39 @@
-//! Classes that ROOT streams by code of its own, and so differently from what their streamer info says.
+//! Reading objects of the classes that ROOT streams by code of its own.
 
+use super::classes::{array_item, has_own_format};
 use super::cpp::Basic;
 use super::reader::Reader;
 use super::value::Value;
+use crate::streamer::Version;
 use crate::{Error, Result};
 
-/// Further classes of that sort, which are not read: their streamer info would mislead.
-const NOT_READ: [&str; 11] = [
-    "TBits",
-    "TBtree",
-    "TClonesArray",
-    "TDirectory",
-    "TExMap",
-    "TMap",
-    "TQObject",
-    "TRef",
-    "TRefArray",
-    "TTree",
-    "TUUID",
-];
+/// Bit of a `TClonesArray` whose items are stored member by member (`TClonesArray::kBypassStreamer`).
+const IS_MEMBER_WISE: u32 = 1 << 12;
+/// Bit of a `TRef` to an object that has an identifier of its own (`kHasUUID`).
+const HAS_UUID: u32 = 1 << 5;
 
 impl Reader<'_> {
     /// An object of a class that is known here; `None` for all others.
     pub(super) fn special(&mut self, name: &str) -> Result<Option<Value>> {
+        if let Some(basic) = array_item(name) {
+            return self.number_array(name, basic).map(Some);
+        }
         Ok(Some(match name {
             "TObject" => self.root_object()?,
             "TNamed" => self.named()?,
             "TObjString" => self.text_object()?,
             "TObjArray" => self.array()?,
-            "TList" | "THashList" | "TSortedList" => self.linked_list()?,
+            "TClonesArray" => self.clones()?,
+            "TRef" => self.reference()?,
+            "TRefArray" => self.references()?,
+            "TTreeIndex" => self.tree_index()?,
+            "TList" | "THashList" | "TSortedList" => self.linked_list(name)?,
             "TDatime" => {
                 let datime = Value::UInt(self.stream.cursor.u32_be()?.into());
-                let info = self.built_in("TDatime", &["fDatime"]);
+                let info = self.built_in("TDatime");
                 self.object(info, vec![datime])
             }
-            "TArrayC" => self.number_array("TArrayC", Basic::I8)?,
-            "TArrayS" => self.number_array("TArrayS", Basic::I16)?,
-            "TArrayI" => self.number_array("TArrayI", Basic::I32)?,
-            "TArrayL" => self.number_array("TArrayL", Basic::I64)?,
-            "TArrayL64" => self.number_array("TArrayL64", Basic::I64)?,
-            "TArrayF" => self.number_array("TArrayF", Basic::F32)?,
-            "TArrayD" => self.number_array("TArrayD", Basic::F64)?,
-            _ if NOT_READ.contains(&name) => {
+            _ if has_own_format(name) => {
                 return Err(Error::unsupported(format!("class {name}, which has a format of its own")));
             }
             _ => return Ok(None),
@@ -51,8 +43,12 @@ impl Reader<'_> {
     fn root_object(&mut self) -> Result<Value> {
         let (number, bits) = self.stream.object()?;
         self.spend(3, size_of::<Value>())?;
-        let info = self.built_in("TObject", &["fUniqueID", "fBits"]);
-        Ok(self.object(info, vec![Value::UInt(number.into()), Value::UInt(bits.into())]))
+        Ok(self.object_of(number, bits))
+    }
+
+    fn object_of(&mut self, number: u32, bits: u32) -> Value {
+        let info = self.built_in("TObject");
+        self.object(info, vec![Value::UInt(number.into()), Value::UInt(bits.into())])
     }
 
     fn named(&mut self) -> Result<Value> {
@@ -60,7 +56,7 @@ impl Reader<'_> {
         self.spend(4, size_of::<Value>())?;
         let members = vec![self.root_object()?, self.text()?, self.text()?];
         self.stream.check_end(version.end)?;
-        let info = self.built_in("TNamed", &["TObject", "fName", "fTitle"]);
+        let info = self.built_in("TNamed");
         Ok(self.object(info, members))
     }
 
@@ -69,7 +65,7 @@ impl Reader<'_> {
         self.spend(3, size_of::<Value>())?;
         let members = vec![self.root_object()?, self.text()?];
         self.stream.check_end(version.end)?;
-        let info = self.built_in("TObjString", &["TObject", "fString"]);
+        let info = self.built_in("TObjString");
         Ok(self.object(info, members))
     }
 
@@ -87,17 +83,108 @@ impl Reader<'_> {
             list.push(self.pointer()?);
         }
         self.stream.check_end(version.end)?;
-        let info = self.built_in("TObjArray", &["TObject", "fName", "fLowerBound", "fObjects"]);
+        let info = self.built_in("TObjArray");
         Ok(self.object(info, vec![object, name, lower_bound, Value::List(list)]))
     }
 
-    fn linked_list(&mut self) -> Result<Value> {
+    /// A `TClonesArray`: the name and version of the class of all items, then the items, usually member by member.
+    fn clones(&mut self) -> Result<Value> {
         let version = self.stream.version()?;
         if version.number < 4 {
-            return Err(Error::unsupported(format!("class TList, version {}", version.number)));
+            return Err(Error::unsupported(format!("class TClonesArray, version {}", version.number)));
+        }
+        self.spend(5, size_of::<Value>())?;
+        let (number, bits) = self.stream.object()?;
+        let name = self.text()?;
+        let described = self.stream.cursor.text_be()?;
+        let count = self.stream.cursor.i32_be()?.unsigned_abs() as usize;
+        let lower_bound = Value::Int(self.stream.cursor.i32_be()?.into());
+        if count > self.remaining() {
+            return Err(Error::corrupt(format!("TClonesArray of {count} items")).at(self.stream.cursor.offset()));
+        }
+        let described = std::str::from_utf8(described).ok().and_then(|text| text.rsplit_once(';'));
+        let Some((class, class_version)) = described.and_then(|(class, it)| Some((class, it.parse::<i16>().ok()?)))
+        else {
+            return Err(Error::corrupt("TClonesArray of items without a class").at(self.stream.cursor.offset()));
+        };
+        let mut list = self.list(count)?;
+        if bits & IS_MEMBER_WISE != 0 {
+            let head = Version { number: class_version.cast_unsigned(), is_member_wise: true, end: None };
+            let info = self.layout(class, &head)?;
+            let items = self.members(&info, count, true)?;
+            list.extend(items.into_iter().map(|members| self.object(info.clone(), members)));
+        } else {
+            for _ in 0..count {
+                let is_there = self.stream.cursor.u8()? != 0;
+                list.push(if is_there { self.class(class)? } else { Value::Null });
+            }
+        }
+        self.stream.check_end(version.end)?;
+        let (object, info) = (self.object_of(number, bits), self.built_in("TClonesArray"));
+        Ok(self.object(info, vec![object, name, lower_bound, Value::List(list)]))
+    }
+
+    /// A `TRef`: the number of an object, and of the process that made it.
+    fn reference(&mut self) -> Result<Value> {
+        let (number, bits) = self.stream.object()?;
+        self.spend(4, size_of::<Value>())?;
+        let process = match bits & HAS_UUID {
+            0 => Value::UInt(self.stream.cursor.u16_be()?.into()),
+            _ => self.text()?,
+        };
+        let (object, info) = (self.object_of(number, bits), self.built_in("TRef"));
+        Ok(self.object(info, vec![object, process]))
+    }
+
+    fn references(&mut self) -> Result<Value> {
+        let version = self.stream.version()?;
+        self.spend(6, size_of::<Value>())?;
+        let (object, name) = (self.root_object()?, self.text()?);
+        let count = self.stream.count()?;
+        let lower_bound = Value::Int(self.stream.cursor.i32_be()?.into());
+        let process = Value::UInt(self.stream.cursor.u16_be()?.into());
+        let numbers = Value::Numbers(self.numbers(Basic::U32, count)?);
+        self.stream.check_end(version.end)?;
+        let info = self.built_in("TRefArray");
+        Ok(self.object(info, vec![object, name, lower_bound, process, numbers]))
+    }
+
+    /// A `TTreeIndex`: the expressions, their values in ascending order, and the entries that have them.
+    fn tree_index(&mut self) -> Result<Value> {
+        let version = self.stream.version()?;
+        self.spend(7, size_of::<Value>())?;
+        let base = self.class("TVirtualIndex")?;
+        let (major, minor) = (self.text()?, self.text()?);
+        let count = self.stream.cursor.i64_be()?;
+        let wanted = usize::try_from(count).map_err(|_| Error::corrupt(format!("TTreeIndex of {count} entries")))?;
+        let values = Value::Numbers(self.numbers(Basic::I64, wanted)?);
+        let minor_values = match version.number {
+            // Both values were one number.
+            ..2 => Value::Null,
+            _ => Value::Numbers(self.numbers(Basic::I64, wanted)?),
+        };
+        let entries = Value::Numbers(self.numbers(Basic::I64, wanted)?);
+        self.stream.check_end(version.end)?;
+        let info = self.built_in("TTreeIndex");
+        Ok(self.object(info, vec![base, major, minor, Value::Int(count), values, minor_values, entries]))
+    }
+
+    /// The name of a class, with a zero behind it that its length does not count.
+    pub(super) fn class_name(&mut self) -> Result<String> {
+        let length = self.stream.cursor.u8()?;
+        let name = self.stream.cursor.take(length.into())?;
+        self.stream.cursor.u8()?;
+        let name = std::str::from_utf8(name).map_err(|_| Error::corrupt("the name of a class is no text"))?;
+        Ok(name.to_owned())
+    }
+
+    fn linked_list(&mut self, name: &str) -> Result<Value> {
+        let version = self.stream.version()?;
+        if version.number < 4 {
+            return Err(Error::unsupported(format!("class {name}, version {}", version.number)));
         }
         self.spend(4, size_of::<Value>())?;
-        let (object, name) = (self.root_object()?, self.text()?);
+        let (object, title) = (self.root_object()?, self.text()?);
         let count = self.stream.count()?;
         let mut list = self.list(count)?;
         for _ in 0..count {
@@ -105,16 +192,16 @@ impl Reader<'_> {
             self.stream.option(version.number)?;
         }
         self.stream.check_end(version.end)?;
-        let info = self.built_in("TList", &["TObject", "fName", "fObjects"]);
-        Ok(self.object(info, vec![object, name, Value::List(list)]))
+        let info = self.built_in(name);
+        Ok(self.object(info, vec![object, title, Value::List(list)]))
     }
 
-    fn number_array(&mut self, name: &'static str, basic: Basic) -> Result<Value> {
+    fn number_array(&mut self, name: &str, basic: Basic) -> Result<Value> {
         let count = self.stream.cursor.i32_be()?;
         let length = usize::try_from(count).map_err(|_| Error::corrupt(format!("{name} of {count} items")))?;
         self.spend(3, size_of::<Value>())?;
         let numbers = Value::Numbers(self.numbers(basic, length)?);
-        let info = self.built_in(name, &["fN", "fArray"]);
+        let info = self.built_in(name);
         Ok(self.object(info, vec![Value::Int(count.into()), numbers]))
     }
 }

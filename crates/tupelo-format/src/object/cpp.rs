@@ -1,5 +1,6 @@
 //! What the names of C++ types say about how their values are stored.
 
+use crate::streamer::StreamerInfos;
 use crate::type_name::{TypeName, fundamental};
 use crate::{Error, Result};
 
@@ -8,7 +9,8 @@ const MAX_DEPTH: usize = 32;
 
 /// A number as it is stored: big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Basic {
+#[expect(missing_docs, reason = "the names are the types")]
+pub enum Basic {
     Bool,
     I8,
     U8,
@@ -28,16 +30,20 @@ pub(super) enum Basic {
 
 /// A type of C++, as far as it matters to how values of it are stored in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Type {
+pub enum Type {
+    /// A number.
     Basic(Basic),
-    /// `std::string`, `TString`.
+    /// `std::string`.
     Text,
+    /// `TString`, which never has a head.
+    RootText,
     /// Vectors, lists, sets.
     Sequence(Box<Type>),
     /// Maps.
     Map(Box<Type>, Box<Type>),
-    /// `std::bitset`.
-    Bits,
+    /// `std::bitset` of so many bits.
+    Bits(u64),
+    /// An object of a class, by name.
     Class(String),
     /// A pointer to an object of any class.
     Pointer,
@@ -45,7 +51,7 @@ pub(super) enum Type {
 
 impl Basic {
     /// By ROOT's code (`TVirtualStreamerInfo::EReadWrite`).
-    pub(super) fn from_code(code: i32) -> Option<Self> {
+    pub fn from_code(code: i32) -> Option<Self> {
         Some(match code {
             1 | 10 => Self::I8,
             2 => Self::I16,
@@ -67,7 +73,7 @@ impl Basic {
     }
 
     /// ROOT's code of the type.
-    pub(super) fn code(self) -> i32 {
+    pub fn code(self) -> i32 {
         match self {
             Self::Bool => 18,
             Self::I8 => 1,
@@ -85,7 +91,8 @@ impl Basic {
         }
     }
 
-    fn from_name(name: &str) -> Option<Self> {
+    /// By the name of the type.
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "Double32_t" => Self::Double32,
             "Float16_t" => Self::Float16,
@@ -109,7 +116,10 @@ impl Basic {
 
 impl Type {
     /// Reads a name as C++ or ROOT spell it.
-    pub(super) fn parse(name: &str) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Unsupported for templates without their arguments, limit for too many inside each other.
+    pub fn parse(name: &str) -> Result<Self> {
         Self::parse_nested(name, MAX_DEPTH)
     }
 
@@ -126,7 +136,8 @@ impl Type {
         }
         let Some((template, arguments)) = split(name) else {
             return Ok(match name {
-                "string" | "TString" => Self::Text,
+                "string" => Self::Text,
+                "TString" => Self::RootText,
                 _ => Self::Class(name.to_owned()),
             });
         };
@@ -138,7 +149,7 @@ impl Type {
             "vector" | "list" | "deque" | "forward_list" | "set" | "multiset" | "unordered_set"
             | "unordered_multiset" | "ROOT::VecOps::RVec" | "ROOT::RVec" | "RVec" => Self::Sequence(argument(0)?),
             "map" | "multimap" | "unordered_map" | "unordered_multimap" => Self::Map(argument(0)?, argument(1)?),
-            "bitset" => Self::Bits,
+            "bitset" => Self::Bits(arguments.first().and_then(|size| size.trim().parse().ok()).unwrap_or(0)),
             "basic_string" => Self::Text,
             _ => Self::Class(name.to_owned()),
         })
@@ -146,7 +157,7 @@ impl Type {
 }
 
 /// The names of the first and second type of a pair, or of the pairs in a map.
-pub(super) fn pair(name: &str) -> Option<[&str; 2]> {
+pub fn pair(name: &str) -> Option<[&str; 2]> {
     match split(bare(name))? {
         ("pair" | "map" | "multimap" | "unordered_map" | "unordered_multimap", arguments) => {
             Some([bare(arguments.first()?), bare(arguments.get(1)?)])
@@ -170,8 +181,17 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     (!arguments.is_empty()).then_some((base, arguments))
 }
 
+/// The name under which streamer info has a class that may be spelt differently.
+pub fn spelling<'i>(infos: &'i StreamerInfos, name: &str) -> Option<&'i str> {
+    if let Some(info) = infos.named(name).next() {
+        return Some(&info.name);
+    }
+    let wanted = comparable(name);
+    infos.classes().find(|info| comparable(&info.name) == wanted).map(|info| info.name.as_str())
+}
+
 /// A spelling in which RNTuple's names of types and those of streamer info agree: `Box<std::int32_t>`, `Box<int>`.
-pub(super) fn comparable(name: &str) -> String {
+fn comparable(name: &str) -> String {
     let is_outside = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '_' | ':' | ' '));
     let mut out = String::with_capacity(name.len());
     for piece in name.split_inclusive(is_outside) {
@@ -213,9 +233,9 @@ mod tests {
         assert_eq!(parse("const vector<const TH1*>"), sequence(Type::Pointer));
         assert_eq!(
             parse("map<pair<int,float>,vector<TString> >"),
-            Type::Map(Box::new(Type::Class("pair<int,float>".into())), Box::new(sequence(Type::Text)))
+            Type::Map(Box::new(Type::Class("pair<int,float>".into())), Box::new(sequence(Type::RootText)))
         );
-        assert_eq!(parse("bitset<17>"), Type::Bits);
+        assert_eq!(parse("bitset<17>"), Type::Bits(17));
         assert_eq!(parse("my::vector<int>"), Type::Class("my::vector<int>".into()));
         assert_eq!(pair("pair<const string,long>"), Some(["string", "long"]));
         assert_eq!(pair("std::map<int, vector<pair<int,int>>, less<int>>"), Some(["int", "vector<pair<int,int>>"]));

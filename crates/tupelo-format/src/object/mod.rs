@@ -6,21 +6,30 @@
 //! object or member by member. What cannot be read is an error that names the class, or, behind a pointer, an
 //! [`Value::Opaque`] of its own inside what can be read.
 //!
+//! [`Object::new`] makes an object of values by name, and [`Object::write`] streams it for a record of a file.
+//!
 //! The facts come from ROOT's `TBufferFile.cxx`, `TStreamerInfoReadBuffer.cxx`, `TGenCollectionStreamer.cxx` and the
 //! `Streamer` functions of the classes.
 
 mod builtin;
+mod classes;
 mod cpp;
+mod make;
 mod members;
+mod packing;
 mod reader;
 mod stl;
 #[cfg(test)]
 mod tests;
 mod value;
+mod write;
 
+pub use classes::{array_item, has_own_format, holds_objects};
+pub use cpp::{Basic, Type, pair, spelling};
+pub use packing::Packing;
 pub use value::{Numbers, Object, Opaque, Value};
 
-use crate::streamer::StreamerInfos;
+use crate::streamer::{ClassInfo, Element, StreamerInfos};
 use crate::{Error, Result};
 
 /// Objects nested deeper than this are refused.
@@ -44,10 +53,51 @@ pub fn read(bytes: &[u8], class_name: &str, infos: &StreamerInfos) -> Result<Val
 /// Unsupported, with class and reason, for what this version or the streamer info does not know; corrupt where byte
 /// counts contradict each other; limit above [`MAX_DEPTH`] and [`MAX_EXPANSION`].
 pub fn read_behind_key(bytes: &[u8], key_bytes: u16, class_name: &str, infos: &StreamerInfos) -> Result<Value> {
-    let mut reader = reader::Reader::new(bytes, key_bytes, infos);
+    let mut reader = reader::Reader::new(bytes, key_bytes.into(), infos);
     let value = reader.item(&cpp::Type::parse(class_name)?)?;
     match reader.remaining() {
         0 => Ok(value),
         rest => Err(Error::corrupt(format!("{rest} bytes are left behind an object of class {class_name}"))),
     }
+}
+
+/// Reads an object of a class from the bytes of an entry of a branch, whose references count from `origin` bytes before
+/// them. Bytes behind it are ignored.
+///
+/// # Errors
+/// Those of [`read_behind_key`].
+pub fn read_alone(bytes: &[u8], origin: usize, class_name: &str, infos: &StreamerInfos) -> Result<Value> {
+    reader::Reader::new(bytes, origin, infos).alone(class_name)
+}
+
+/// Reads an object with its head in the same way: of a class that is streamed by its own code.
+///
+/// # Errors
+/// Those of [`read_behind_key`].
+pub fn read_headed(bytes: &[u8], origin: usize, class_name: &str, infos: &StreamerInfos) -> Result<Value> {
+    reader::Reader::new(bytes, origin, infos).class(class_name)
+}
+
+/// Reads an object that the name of its class precedes in the same way: of a branch of the old form (`TBranchObject`).
+///
+/// # Errors
+/// Those of [`read_behind_key`].
+pub fn read_named(bytes: &[u8], origin: usize, infos: &StreamerInfos) -> Result<Value> {
+    let mut reader = reader::Reader::new(bytes, origin, infos);
+    let name = reader.class_name()?;
+    reader.class(&name)
+}
+
+/// Reads a member of a class in the same way.
+///
+/// # Errors
+/// Those of [`read_behind_key`].
+pub fn read_member(
+    bytes: &[u8],
+    origin: usize,
+    class: &ClassInfo,
+    member: &Element,
+    infos: &StreamerInfos,
+) -> Result<Value> {
+    reader::Reader::new(bytes, origin, infos).member(class, member)
 }

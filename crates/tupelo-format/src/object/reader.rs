@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::cpp::{self, Basic, Type, comparable};
+use super::classes::{has_own_format, is_special, special_layout};
+use super::cpp::{self, Basic, Type};
 use super::value::{Numbers, Object, Opaque, Value};
 use super::{FREE_BYTES, MAX_DEPTH, MAX_EXPANSION};
 use crate::streamer::{ClassInfo, Element, ElementKind, Pointer, Streamed, StreamerInfos, Version};
@@ -19,7 +20,7 @@ pub(super) struct Reader<'a> {
     /// Names under which the streamer info has classes that it spells differently.
     spellings: HashMap<String, Option<String>>,
     /// Layouts that no streamer info is needed for.
-    built_in: HashMap<&'static str, Arc<ClassInfo>>,
+    built_in: HashMap<String, Arc<ClassInfo>>,
     budget: usize,
     depth: u32,
     /// The deepest place within the object behind the innermost pointer.
@@ -27,7 +28,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8], key_bytes: u16, infos: &'a StreamerInfos) -> Self {
+    pub(super) fn new(bytes: &'a [u8], key_bytes: usize, infos: &'a StreamerInfos) -> Self {
         Self {
             stream: Streamed::new(bytes, key_bytes),
             infos,
@@ -87,10 +88,10 @@ impl<'a> Reader<'a> {
     pub(super) fn item(&mut self, of: &Type) -> Result<Value> {
         match of {
             Type::Basic(basic) => self.number(*basic),
-            Type::Text => self.text(),
+            Type::Text | Type::RootText => self.text(),
             Type::Sequence(item) => self.deeper(|this| this.sequence(item)),
             Type::Map(key, value) => self.deeper(|this| this.map(key, value)),
-            Type::Bits => self.deeper(Self::bits),
+            Type::Bits(_) => self.deeper(Self::bits),
             Type::Class(name) => self.class(name),
             Type::Pointer => self.pointer(),
         }
@@ -170,13 +171,44 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// An object in a branch of a tree of its own: containers have a head there, and classes have none.
+    pub(super) fn alone(&mut self, name: &str) -> Result<Value> {
+        match Type::parse(name)? {
+            Type::Sequence(_) | Type::Map(..) | Type::Bits(_) => {
+                let container = Element::new("", name, 300, ElementKind::Stl { container: 0, item: 0 });
+                self.member(&ClassInfo::unknown(name), &container)
+            }
+            Type::Class(class) => self.deeper(|this| {
+                if let Some(value) = this.special(&class)? {
+                    return Ok(value);
+                }
+                let spelling = this.spelling(&class);
+                let known = this.infos.named(spelling.as_deref().unwrap_or(&class));
+                let Some(info) = known.max_by_key(|info| info.version).cloned() else {
+                    return Err(Error::unsupported(format!("class {class} is not in the streamer info")));
+                };
+                let mut objects = this.members(&info, 1, false)?;
+                Ok(this.object(info, objects.pop().unwrap_or_default()))
+            }),
+            other => self.item(&other),
+        }
+    }
+
+    /// One member of a class.
+    pub(super) fn member(&mut self, info: &ClassInfo, member: &Element) -> Result<Value> {
+        let mut objects = [Vec::new()];
+        self.element(info, member, &mut objects, false)?;
+        let [mut members] = objects;
+        Ok(members.pop().unwrap_or(Value::Null))
+    }
+
     /// An object as its streamer info describes it: `TBufferFile::ReadClassBuffer`.
     fn versioned(&mut self, name: &str) -> Result<Value> {
         let start = self.stream.cursor.position();
         let version = self.stream.version()?;
         let read = |this: &mut Self| {
             let info = this.layout(name, &version)?;
-            let mut objects = this.members(&info, 1)?;
+            let mut objects = this.members(&info, 1, false)?;
             this.stream.check_end(version.end).map_err(|error| error.within(name))?;
             Ok(this.object(info, objects.pop().unwrap_or_default()))
         };
@@ -237,6 +269,16 @@ impl<'a> Reader<'a> {
         }))
     }
 
+    /// The layout of a base class; `None` for classes that ROOT streams by code of its own.
+    pub(super) fn base_layout(&mut self, element: &Element, version: i32) -> Option<Arc<ClassInfo>> {
+        if is_special(&element.name) || has_own_format(&element.name) {
+            return None;
+        }
+        let spelling = self.spelling(&element.name)?;
+        let by_checksum = element.base_checksum().and_then(|checksum| self.infos.find_by_checksum(&spelling, checksum));
+        by_checksum.or_else(|| self.infos.find(&spelling, version)).cloned()
+    }
+
     /// The name under which the streamer info has a class.
     fn spelling(&mut self, name: &str) -> Option<String> {
         if self.infos.named(name).next().is_some() {
@@ -245,8 +287,7 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.spellings.get(name) {
             return known.clone();
         }
-        let wanted = comparable(name);
-        let found = self.infos.classes().find(|info| comparable(&info.name) == wanted).map(|info| info.name.clone());
+        let found = cpp::spelling(self.infos, name).map(str::to_owned);
         self.spellings.insert(name.to_owned(), found.clone());
         found
     }
@@ -265,9 +306,12 @@ impl<'a> Reader<'a> {
                 return match self.known.get(&id).cloned() {
                     Some(Some((value, height))) => self.reach(height).map(|()| value),
                     Some(None) => Ok(Value::Enclosing),
+                    // What it was is not known, because it could not be read.
                     None => {
-                        let what = format!("reference to an object at {id}, which is not there");
-                        Err(Error::unsupported(what).at(at))
+                        let reason = Error::unsupported(format!("reference to an object at {id}, which is not there"));
+                        let (class_name, bytes, reason) = (String::new(), Vec::new(), reason.at(at).to_string());
+                        self.spend(1, size_of::<Opaque>() + reason.len())?;
+                        Ok(Value::Opaque(Box::new(Opaque { class_name, bytes, reason })))
                     }
                 };
             }
@@ -293,20 +337,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The layout of a class that ROOT streams by code of its own.
-    pub(super) fn built_in(&mut self, name: &'static str, members: &[&str]) -> Arc<ClassInfo> {
-        let make = || {
-            let elements = members.iter().map(|member| {
-                let kind = match *member {
-                    "TObject" => ElementKind::Base { version: 1 },
-                    _ => ElementKind::Basic,
-                };
-                Element::new(member, "", 0, kind)
-            });
-            let elements = elements.collect();
-            let (title, bits, version, checksum) = (Vec::new(), 0, 1, 0);
-            Arc::new(ClassInfo { name: name.to_owned(), title, bits, version, checksum, elements })
-        };
-        Arc::clone(self.built_in.entry(name).or_insert_with(make))
+    pub(super) fn built_in(&mut self, name: &str) -> Arc<ClassInfo> {
+        if let Some(known) = self.built_in.get(name) {
+            return Arc::clone(known);
+        }
+        let layout = Arc::new(special_layout(name).unwrap_or_default());
+        self.built_in.insert(name.to_owned(), Arc::clone(&layout));
+        layout
     }
 }
 
@@ -321,11 +358,11 @@ pub(super) fn pair([first, second]: [&str; 2]) -> Result<Arc<ClassInfo>> {
 fn member(name: &str, type_name: &str) -> Result<Element> {
     let (code, kind) = match Type::parse(type_name)? {
         Type::Basic(basic) => (basic.code(), ElementKind::Basic),
-        Type::Text if type_name == "TString" => (65, ElementKind::String),
+        Type::RootText => (65, ElementKind::String),
         Type::Text => (300, ElementKind::StlString { container: 365, item: 365 }),
         Type::Class(_) => (62, ElementKind::ObjectAny),
         Type::Pointer => (69, ElementKind::ObjectAnyPointer),
-        Type::Sequence(_) | Type::Map(..) | Type::Bits => (300, ElementKind::Stl { container: 0, item: 0 }),
+        Type::Sequence(_) | Type::Map(..) | Type::Bits(_) => (300, ElementKind::Stl { container: 0, item: 0 }),
     };
     Ok(Element::new(name, type_name, code, kind))
 }

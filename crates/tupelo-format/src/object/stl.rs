@@ -85,7 +85,7 @@ impl Reader<'_> {
             return Ok(if let Type::Map(..) = of { Value::Map(Vec::new()) } else { Value::List(Vec::new()) });
         }
         let info = layout.as_ref().map_err(Error::clone)?;
-        let objects = self.members(info, count)?;
+        let objects = self.members(info, count, true)?;
         if let Type::Map(..) = of {
             let pair = |members: Vec<Value>| {
                 let mut members = members.into_iter();

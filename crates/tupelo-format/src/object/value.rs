@@ -55,6 +55,47 @@ pub enum Numbers {
     F64(Vec<f64>),
 }
 
+impl Numbers {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bool(values) => values.len(),
+            Self::I8(values) => values.len(),
+            Self::U8(values) => values.len(),
+            Self::I16(values) => values.len(),
+            Self::U16(values) => values.len(),
+            Self::I32(values) => values.len(),
+            Self::U32(values) => values.len(),
+            Self::I64(values) => values.len(),
+            Self::U64(values) => values.len(),
+            Self::F32(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Name of their type, as in [`Basic`](super::Basic).
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Bool(_) => "Bool",
+            Self::I8(_) => "I8",
+            Self::U8(_) => "U8",
+            Self::I16(_) => "I16",
+            Self::U16(_) => "U16",
+            Self::I32(_) => "I32",
+            Self::U32(_) => "U32",
+            Self::I64(_) => "I64",
+            Self::U64(_) => "U64",
+            Self::F32(_) => "F32",
+            Self::F64(_) => "F64",
+        }
+    }
+}
+
 /// An object of a class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {

@@ -4,7 +4,5 @@
 mod info;
 mod streamed;
 
-pub use info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
-#[cfg(test)]
-pub(crate) use streamed::Streaming;
-pub use streamed::{Pointer, Streamed, Version};
+pub use info::{ClassInfo, Counter, Element, ElementKind, StreamerInfos, code};
+pub use streamed::{Pointer, Streamed, Streaming, Version};

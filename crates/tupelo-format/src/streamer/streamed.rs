@@ -63,8 +63,8 @@ pub enum Pointer<'a> {
 
 impl<'a> Streamed<'a> {
     /// A buffer whose references count from `key_bytes` before it.
-    pub fn new(bytes: &'a [u8], key_bytes: u16) -> Self {
-        Self { cursor: Cursor::new(bytes, 0), bytes, key_bytes: key_bytes.into(), classes: HashMap::new() }
+    pub fn new(bytes: &'a [u8], key_bytes: usize) -> Self {
+        Self { cursor: Cursor::new(bytes, 0), bytes, key_bytes, classes: HashMap::new() }
     }
 
     fn id(&self, position: usize) -> usize {
@@ -209,63 +209,100 @@ impl<'a> Streamed<'a> {
 
 /// A buffer into which objects are streamed.
 #[derive(Debug)]
-pub(crate) struct Streaming {
-    pub(crate) buffer: Buffer,
-    key_bytes: usize,
+pub struct Streaming {
+    /// What was streamed so far.
+    pub buffer: Buffer,
+    /// `None` if nothing refers to an earlier mention of a class.
+    key_bytes: Option<usize>,
     classes: HashMap<String, u32>,
 }
 
 impl Streaming {
     /// A buffer that will follow a key of `key_bytes`.
-    pub(crate) fn new(key_bytes: u16) -> Self {
-        Self { buffer: Buffer::new(), key_bytes: key_bytes.into(), classes: HashMap::new() }
+    pub fn new(key_bytes: u16) -> Self {
+        Self { buffer: Buffer::new(), key_bytes: Some(key_bytes.into()), classes: HashMap::new() }
+    }
+
+    /// A buffer that names the class of every object behind a pointer, so that its bytes may follow any key.
+    pub fn without_references() -> Self {
+        Self { buffer: Buffer::new(), key_bytes: None, classes: HashMap::new() }
     }
 
     /// Puts a byte count in front of what `content` writes.
-    fn counted(&mut self, content: impl FnOnce(&mut Self)) {
+    fn counted<T>(&mut self, content: impl FnOnce(&mut Self) -> T) -> T {
         let start = self.buffer.len();
         self.buffer.u32_be(0);
-        content(self);
+        let result = content(self);
         let mut count = Buffer::new();
         let bytes = self.buffer.len().saturating_sub(start).saturating_sub(4);
         count.u32_be(BYTE_COUNT | u32::try_from(bytes).unwrap_or(0));
         self.buffer.patch(start, count.as_slice());
+        result
     }
 
     /// An object behind a pointer: byte count, class, content.
-    pub(crate) fn pointer(&mut self, class_name: &str, content: impl FnOnce(&mut Self)) {
+    pub fn pointer<T>(&mut self, class_name: &str, content: impl FnOnce(&mut Self) -> T) -> T {
         self.counted(|this| {
             match this.classes.get(class_name) {
                 Some(&id) => this.buffer.u32_be(CLASS | id),
                 None => {
-                    let id = this.key_bytes.saturating_add(this.buffer.len()).saturating_add(MAP_OFFSET);
-                    this.classes.insert(class_name.to_owned(), u32::try_from(id).unwrap_or(0));
+                    if this.key_bytes.is_some() {
+                        let id = this.next_id();
+                        this.classes.insert(class_name.to_owned(), id);
+                    }
                     this.buffer.u32_be(NEW_CLASS);
                     this.buffer.put(class_name.as_bytes());
                     this.buffer.u8(0);
                 }
             }
-            content(this);
-        });
+            content(this)
+        })
+    }
+
+    /// What a [`reference`](Self::reference) to the object that is streamed next has to say.
+    pub fn next_id(&self) -> u32 {
+        let key_bytes = self.key_bytes.unwrap_or(0);
+        let id = key_bytes.saturating_add(self.buffer.len()).saturating_add(MAP_OFFSET);
+        u32::try_from(id).unwrap_or(0)
+    }
+
+    /// A pointer to an object that was streamed before, or to one around this place; 0 to none.
+    pub fn reference(&mut self, id: u32) {
+        self.buffer.u32_be(id);
     }
 
     /// A part of an object with a class version of its own.
-    pub(crate) fn versioned(&mut self, version: u16, content: impl FnOnce(&mut Self)) {
+    pub fn versioned<T>(&mut self, version: u16, content: impl FnOnce(&mut Self) -> T) -> T {
         self.counted(|this| {
             this.buffer.u16_be(version);
-            content(this);
-        });
+            content(this)
+        })
     }
 
     /// A `TObject` with these bits.
-    pub(crate) fn object(&mut self, bits: u32) {
+    pub fn object(&mut self, bits: u32) {
+        self.numbered_object(0, bits);
+    }
+
+    /// A `TObject` with a number (`fUniqueID`) and these bits.
+    pub fn numbered_object(&mut self, number: u32, bits: u32) {
         self.buffer.u16_be(1);
-        self.buffer.u32_be(0);
+        self.buffer.u32_be(number);
         self.buffer.u32_be(bits & !IS_REFERENCED);
     }
 
+    /// The number of items of a collection. There are never more than bytes of a record, which fewer than 32 bits count.
+    pub(crate) fn count(&mut self, count: usize) {
+        self.buffer.u32_be(u32::try_from(count).unwrap_or(0));
+    }
+
+    /// An empty option behind an object of a `TList`.
+    pub(crate) fn no_option(&mut self) {
+        self.buffer.u8(0);
+    }
+
     /// A `TNamed` with these bits.
-    pub(crate) fn named(&mut self, bits: u32, name: &str, title: &[u8]) {
+    pub fn named(&mut self, bits: u32, name: &str, title: &[u8]) {
         self.versioned(1, |this| {
             this.object(bits);
             this.buffer.string_be(name);

@@ -131,10 +131,12 @@ impl Layout {
             for entry in directory.entries.iter_mut() {
                 let Content::Object { title, payload } = &entry.content else { continue };
                 let names = [entry.class_name.as_str(), entry.name.as_str(), title.as_str()];
-                let mut key = Key::place(out.at(), seek_parent, names, payload.len(), self.datime)?;
+                let make = if payload.is_streamed { Key::place_wide } else { Key::place };
+                let mut key = make(out.at(), seek_parent, names, payload.stored.len(), self.datime)?;
                 key.cycle = entry.cycle;
+                key.object_bytes = u32::try_from(payload.object_bytes).unwrap_or(u32::MAX);
                 let key = Bytes::from(key.write());
-                let place = out.put(&key, payload);
+                let place = out.put(&key, &payload.stored);
                 entry.content = Content::Stored { key, place };
             }
         }

@@ -9,6 +9,7 @@ mod check;
 mod entries;
 mod existing;
 mod finish;
+mod payload;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,6 +17,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 pub use finish::Tail;
+pub use payload::Payload;
 
 use entries::{Entries, Order};
 
@@ -82,7 +84,7 @@ enum Content {
     /// The key as it stands in the list, and where the record lies.
     Stored { key: Bytes, place: Range<u64> },
     /// An object to be written.
-    Object { title: String, payload: Vec<u8> },
+    Object { title: String, payload: Payload },
     /// A directory to be written.
     Directory,
 }
@@ -205,8 +207,9 @@ impl Layout {
     /// # Errors
     /// Limit for names, payloads and cycles that keys cannot hold; unsupported for empty names and where a part of the
     /// path is an object, not a directory.
-    pub fn add(&mut self, path: &str, class_name: &str, title: &str, payload: Vec<u8>) -> Result<u16> {
-        let way = self.way(path, class_name, title, payload.len())?;
+    pub fn add(&mut self, path: &str, class_name: &str, title: &str, payload: impl Into<Payload>) -> Result<u16> {
+        let payload = payload.into();
+        let way = self.way(path, class_name, title, payload.object_bytes)?;
         let cycle = way.cycle;
         self.put(way, class_name, title, payload);
         Ok(cycle)
@@ -219,11 +222,11 @@ impl Layout {
     pub fn replace(&mut self, path: &str, cycle: u16, class_name: &str, title: &str, payload: Vec<u8>) -> Result<()> {
         self.remove(&format!("{path};{cycle}"));
         let way = self.way(path, class_name, title, payload.len())?;
-        self.put(Way { cycle, ..way }, class_name, title, payload);
+        self.put(Way { cycle, ..way }, class_name, title, payload.into());
         Ok(())
     }
 
-    fn put(&mut self, way: Way<'_>, class_name: &str, title: &str, payload: Vec<u8>) {
+    fn put(&mut self, way: Way<'_>, class_name: &str, title: &str, payload: Payload) {
         let Way { directory, missing, name, cycle } = way;
         let at = missing.into_iter().fold(directory, |at, part| self.make_directory(at, part));
         let content = Content::Object { title: title.to_owned(), payload };

@@ -4,6 +4,7 @@
 //! and in ROOT's own order the same bytes. Two things in a list are no layouts: the rules by which ROOT converts old
 //! classes, a list of texts that is kept, and anything else, of which ROOT warns when it reads it: that is left out.
 
+mod histograms;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,21 @@ use std::sync::Arc;
 const HAS_RANGE: u32 = 1 << 6;
 /// Bits of a `TObject` of its own.
 const OBJECT_BITS: u32 = 0x0001_0000;
+
+/// ROOT's codes of types that are no numbers (`TVirtualStreamerInfo::EReadWrite`).
+pub mod code {
+    /// Bases and members that are not stored.
+    pub const NOT_STORED: i32 = -1;
+    /// `char*`.
+    pub const CHARACTERS: i32 = 7;
+    /// The bits of a `TObject`.
+    pub const BITS: i32 = 15;
+    /// Added to the code of a type for fixed arrays …
+    pub const ARRAY: i32 = 20;
+    /// … and for pointers to numbers.
+    pub const POINTER: i32 = 40;
+}
+
 /// The anchor's class.
 const ANCHOR: &str = "ROOT::RNTuple";
 const ANCHOR_VERSION: i32 = 2;
@@ -47,7 +63,7 @@ pub struct StreamerInfos {
 }
 
 /// The layout of one version of a class.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClassInfo {
     /// C++ name.
     pub name: String,
@@ -148,6 +164,14 @@ pub struct Counter {
     pub class_name: String,
 }
 
+impl ClassInfo {
+    /// The layout of a class of which nothing is known but the name.
+    pub fn unknown(name: &str) -> Self {
+        let (title, elements) = (Vec::new(), Vec::new());
+        Self { name: name.to_owned(), title, bits: 0, version: 0, checksum: 0, elements }
+    }
+}
+
 impl Element {
     /// A member that is no array and has no comment, of ROOT's code of its type.
     pub fn new(name: &str, type_name: &str, code: i32, kind: ElementKind) -> Self {
@@ -163,6 +187,12 @@ impl Element {
             type_name: type_name.to_owned(),
             kind,
         }
+    }
+
+    /// The class of a member, also behind pointers.
+    pub fn class_name(&self) -> &str {
+        let name = self.type_name.trim_end_matches(['*', ' ']);
+        name.strip_prefix("const ").unwrap_or(name)
     }
 
     /// Lengths of the dimensions of a fixed array; empty where it is none.

@@ -15,7 +15,7 @@ impl StreamerInfos {
     /// # Errors
     /// Corrupt if lengths contradict each other or the bytes are truncated, unsupported for lists older than ROOT 3.
     pub fn read(bytes: &[u8], key_bytes: u16) -> Result<Self> {
-        let mut stream = Streamed::new(bytes, key_bytes);
+        let mut stream = Streamed::new(bytes, key_bytes.into());
         // The byte count is followed by the version of the list or, if the class is named, by a class reference.
         if bytes.get(4..8) == Some(&[0xff; 4]) {
             match stream.pointer()? {

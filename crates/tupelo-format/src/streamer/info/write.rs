@@ -11,31 +11,22 @@ impl StreamerInfos {
         list(&mut out, "", self.classes.len() + usize::from(!self.rules.is_empty()), |out| {
             for info in &self.classes {
                 out.pointer("TStreamerInfo", |out| class_info(out, info));
-                no_option(out);
+                out.no_option();
             }
             if !self.rules.is_empty() {
                 out.pointer("TList", |out| rules(out, &self.rules));
-                no_option(out);
+                out.no_option();
             }
         });
         out.buffer.into_vec()
     }
 }
 
-fn no_option(out: &mut Streaming) {
-    out.buffer.u8(0);
-}
-
-/// Lists and arrays are never longer than the bytes of a record, which fewer than 32 bits count.
-fn count(out: &mut Streaming, count: usize) {
-    out.buffer.u32_be(u32::try_from(count).unwrap_or(0));
-}
-
 fn list(out: &mut Streaming, name: &str, length: usize, content: impl FnOnce(&mut Streaming)) {
     out.versioned(5, |out| {
         out.object(0);
         out.buffer.string_be(name);
-        count(out, length);
+        out.count(length);
         content(out);
     });
 }
@@ -49,7 +40,7 @@ fn rules(out: &mut Streaming, rules: &[Vec<u8>]) {
                     out.buffer.text_be(rule);
                 });
             });
-            no_option(out);
+            out.no_option();
         }
     });
 }
@@ -63,7 +54,7 @@ fn class_info(out: &mut Streaming, info: &ClassInfo) {
             out.versioned(3, |out| {
                 out.object(0);
                 out.buffer.string_be("");
-                count(out, info.elements.len());
+                out.count(info.elements.len());
                 out.buffer.i32_be(0);
                 for element in &info.elements {
                     let (class_name, version) = class_of(&element.kind);

@@ -1,0 +1,243 @@
+//! Baskets: the values of a range of entries of one branch (`TBasket::Streamer`, `TBasket::ReadBasketBuffers`).
+//!
+//! The head of a basket follows the key of its record. Behind the values are the positions of the entries, unless all
+//! entries have the same length or the positions follow from a counter.
+
+use std::ops::Range;
+
+use tupelo_format::wire::Cursor;
+use tupelo_format::{Error, Result};
+
+/// Keys with a higher version have offsets of 64 bits.
+const BIG: u16 = 1000;
+/// Larger baskets are refused, in bytes: 1 GiB, which is ROOT's own limit for a buffer.
+pub const MAX_BASKET_BYTES: u64 = 1 << 30;
+/// Bit of a basket's features: offsets of entries are generated, or stored as sizes
+/// (`ROOT::Experimental::EIOFeatures::kGenerateOffsetMap`).
+const GENERATED_OFFSETS: u8 = 1;
+/// Added to the flag of baskets whose positions must be generated.
+const GENERATE: u8 = 80;
+/// Bits of a position that old versions of ROOT used for a displacement.
+const DISPLACEMENT: u32 = 0xff00_0000;
+
+/// What stands in front of the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BasketHead {
+    /// Bytes of the key with the head.
+    pub key_bytes: u16,
+    /// Bytes of the record, key included.
+    pub stored_bytes: u32,
+    /// Bytes of values and positions before compression.
+    pub object_bytes: u32,
+    /// Number of entries.
+    pub entries: u32,
+    /// End of the values, counted from the start of the key.
+    last: u32,
+    /// ROOT's mark of what follows.
+    flag: u8,
+    features: u8,
+}
+
+/// The bytes of a range of entries.
+#[derive(Debug, Clone)]
+pub struct Basket<'a> {
+    /// Values of all entries.
+    pub data: &'a [u8],
+    /// Number of entries.
+    pub entries: usize,
+    /// Bytes between the place from which references between objects count, and the data.
+    pub key_bytes: u16,
+    positions: Option<Vec<u32>>,
+}
+
+impl BasketHead {
+    /// Reads the key and the head from the first bytes of a record at `offset` of the file.
+    ///
+    /// # Errors
+    /// Corrupt where lengths contradict each other; limit above [`MAX_BASKET_BYTES`].
+    pub fn read(bytes: &[u8], offset: u64) -> Result<Self> {
+        let head = Self::parse(&mut Cursor::new(bytes, offset))?;
+        match head.stored_bytes > u32::from(head.key_bytes) || head.object_bytes == 0 {
+            true => head.checked(offset),
+            false => Err(Error::corrupt(format!("a basket of {} bytes", head.stored_bytes)).at(offset)),
+        }
+    }
+
+    fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let offset = cursor.offset();
+        let number = |number: i32, what| {
+            u32::try_from(number).map_err(|_| Error::corrupt(format!("a basket of {number} {what}")).at(offset))
+        };
+        let stored_bytes = number(cursor.i32_be()?, "stored bytes")?;
+        let version = cursor.u16_be()?;
+        let object_bytes = number(cursor.i32_be()?, "bytes of values")?;
+        let _datime = cursor.u32_be()?;
+        let key_bytes = cursor.u16_be()?;
+        let _cycle = cursor.u16_be()?;
+        cursor.take(if version > BIG { 16 } else { 8 })?;
+        // Class, name and title.
+        for _ in 0..3 {
+            cursor.text_be()?;
+        }
+        let _version = cursor.u16_be()?;
+        let _buffer_bytes = cursor.i32_be()?;
+        let features = match cursor.i32_be()? {
+            ..0 => cursor.u8()?,
+            _ => 0,
+        };
+        let entries = number(cursor.i32_be()?, "entries")?;
+        let last = number(cursor.i32_be()?, "bytes")?;
+        let flag = cursor.u8()?;
+        Ok(Self { key_bytes, stored_bytes, object_bytes, entries, last, flag, features })
+    }
+
+    fn checked(self, offset: u64) -> Result<Self> {
+        let object_bytes = u64::from(self.object_bytes);
+        if object_bytes > MAX_BASKET_BYTES {
+            return Err(Error::limit(format!("a basket of {object_bytes} bytes")).at(offset));
+        }
+        match u64::from(self.last).checked_sub(u64::from(self.key_bytes)) {
+            Some(border) if border <= object_bytes => Ok(self),
+            _ => {
+                let what = format!("the values of a basket end at byte {} of {object_bytes}", self.last);
+                Err(Error::corrupt(what).at(offset))
+            }
+        }
+    }
+
+    /// Bytes of the payload in the file.
+    pub fn payload_bytes(&self) -> u32 {
+        self.stored_bytes.saturating_sub(self.key_bytes.into())
+    }
+
+    /// Whether the payload is compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.payload_bytes() != self.object_bytes
+    }
+
+    /// The basket with its payload, which is not compressed any more.
+    ///
+    /// # Errors
+    /// Corrupt where positions lie outside the values or descend.
+    pub fn open(self, payload: &[u8]) -> Result<Basket<'_>> {
+        let border = self.last.saturating_sub(self.key_bytes.into()) as usize;
+        let Some((data, rest)) = payload.split_at_checked(border) else {
+            return Err(Error::corrupt(format!("{border} bytes of values in a basket of {} bytes", payload.len())));
+        };
+        let mut rest = Cursor::new(rest, border as u64);
+        let positions = match rest.remaining() {
+            0 => None,
+            _ => Some(self.positions(&mut rest, border, self.features & GENERATED_OFFSETS != 0)?),
+        };
+        Ok(Basket { data, entries: self.entries as usize, key_bytes: self.key_bytes, positions })
+    }
+
+    /// The positions of the entries, from the start of the values. In the tree's own record they are never sizes.
+    fn positions(&self, cursor: &mut Cursor<'_>, border: usize, are_sizes: bool) -> Result<Vec<u32>> {
+        let count = cursor.u32_be()? as usize;
+        let wanted = self.entries as usize;
+        if count < wanted {
+            return Err(Error::corrupt(format!("{count} positions of {wanted} entries")));
+        }
+        let bytes = cursor.take(wanted.saturating_mul(4))?;
+        let stored = bytes.chunks_exact(4).map(|chunk| chunk.iter().fold(0, |n, &byte| n << 8 | u32::from(byte)));
+        let (mut positions, key_bytes) = (Vec::with_capacity(wanted + 1), u32::from(self.key_bytes));
+        let (mut before, mut sum) = (0, 0_u32);
+        for (index, position) in stored.enumerate() {
+            let position = match are_sizes {
+                false if self.flag > 20 && self.flag < 40 => (position & !DISPLACEMENT).wrapping_sub(key_bytes),
+                false => position.wrapping_sub(key_bytes),
+                // The first entry begins behind the key, whether that is stored or zero; then follow sizes.
+                true => {
+                    sum = if index == 0 { 0 } else { sum.wrapping_add(position) };
+                    sum
+                }
+            };
+            if position < before || position as usize > border {
+                return Err(Error::corrupt(format!("an entry at byte {position} of {border}, after byte {before}")));
+            }
+            before = position;
+            positions.push(position);
+        }
+        positions.push(border as u32);
+        Ok(positions)
+    }
+}
+
+impl Basket<'_> {
+    /// Whether the positions of the entries are known.
+    pub fn has_positions(&self) -> bool {
+        self.positions.is_some()
+    }
+
+    /// The bytes of an entry, where the positions are known.
+    pub fn entry(&self, index: usize) -> Option<Range<usize>> {
+        let positions = self.positions.as_ref()?;
+        Some(*positions.get(index)? as usize..*positions.get(index + 1)? as usize)
+    }
+
+    /// Sets the positions of the entries from their lengths in bytes.
+    ///
+    /// # Errors
+    /// Corrupt where there are other numbers of entries or bytes.
+    pub fn set_lengths(&mut self, lengths: impl IntoIterator<Item = usize>) -> Result<()> {
+        let mut positions = vec![0];
+        let mut end = 0_usize;
+        for length in lengths {
+            end = end.saturating_add(length);
+            if end > self.data.len() {
+                break;
+            }
+            positions.push(end as u32);
+        }
+        if end != self.data.len() || positions.len() != self.entries + 1 {
+            let what = format!("{} entries of {end} bytes in a basket of {} bytes", self.entries, self.data.len());
+            return Err(Error::corrupt(what));
+        }
+        self.positions = Some(positions);
+        Ok(())
+    }
+}
+
+/// Number of entries of a basket in the tree's own record.
+pub(crate) fn embedded_entries(bytes: &[u8]) -> Result<u64> {
+    embedded(bytes).map(|(head, _)| head.entries.into())
+}
+
+fn embedded(bytes: &[u8]) -> Result<(BasketHead, Cursor<'_>)> {
+    let mut cursor = Cursor::new(bytes, 0);
+    let head = BasketHead::parse(&mut cursor)?;
+    Ok((head, cursor))
+}
+
+/// A basket in the tree's own record: head, positions, and a copy of the key with the values behind it.
+///
+/// # Errors
+/// As [`BasketHead::open`].
+pub fn open_embedded(bytes: &[u8]) -> Result<Basket<'_>> {
+    let (mut head, mut cursor) = embedded(bytes)?;
+    let border = head.last.saturating_sub(head.key_bytes.into()) as usize;
+    let must_generate = head.flag >= GENERATE;
+    head.flag %= GENERATE;
+    let mut positions = None;
+    if !must_generate && head.flag != 0 && head.flag % 10 != 2 {
+        if head.entries > 0 {
+            let mut counted = cursor.clone();
+            let count = counted.u32_be()? as usize;
+            positions = Some(head.positions(&mut cursor.clone(), border, false)?);
+            cursor.take(count.saturating_mul(4).saturating_add(4))?;
+        }
+        if head.flag > 40 {
+            let count = cursor.u32_be()? as usize;
+            cursor.take(count.saturating_mul(4))?;
+        }
+    }
+    let data = match head.flag {
+        1 | 11.. => {
+            cursor.take(head.key_bytes.into())?;
+            cursor.take(border)?
+        }
+        _ => &[],
+    };
+    Ok(Basket { data, entries: head.entries as usize, key_bytes: head.key_bytes, positions })
+}

@@ -1,0 +1,538 @@
+//! From the bytes of entries to Arrow arrays.
+
+mod finish;
+mod numbers;
+mod vectors;
+
+use std::ops::Range;
+
+use arrow_buffer::{MutableBuffer, OffsetBuffer, ScalarBuffer};
+use tupelo_format::object::Basic;
+use tupelo_format::streamer::Streamed;
+use tupelo_format::{Error, Result};
+
+pub use self::numbers::swap;
+use self::numbers::{memory_bytes, numbers};
+use self::vectors::Vectors;
+use crate::Basket;
+use crate::layout::{BASE, Layout, ObjectLayout};
+
+/// Items that take no bytes, of which a number in the file says how many there are.
+const MAX_EMPTY_ITEMS: usize = 1 << 20;
+/// Since this version of `TStreamerInfo` the class version of the items precedes members that are stored together.
+const MEMBER_WISE_SINCE: u16 = 8;
+
+/// The values of a layout, as they are read.
+#[derive(Debug)]
+pub enum Column {
+    /// Numbers in the byte order of the machine.
+    Numbers(MutableBuffer),
+    /// `bool`, a byte each.
+    Bools(Vec<u8>),
+    /// Texts and objects that are left as bytes.
+    Bytes(Offsets, MutableBuffer),
+    /// Items of lists.
+    List(Offsets, Box<Column>),
+    /// Items of fixed arrays, and how many arrays there are.
+    Fixed(Box<Column>, usize),
+    /// Members, and how many records there are.
+    Record(Vec<Column>, usize),
+}
+
+/// Where lists end in their items, from 0 on.
+#[derive(Debug)]
+pub struct Offsets(Vec<i64>);
+
+impl Offsets {
+    fn new() -> Self {
+        Self(vec![0])
+    }
+
+    fn last(&self) -> i64 {
+        self.0.last().copied().unwrap_or(0)
+    }
+
+    fn push_length(&mut self, length: usize) {
+        self.0.push(self.last().saturating_add(length as i64));
+    }
+
+    fn len(&self) -> usize {
+        self.0.len().saturating_sub(1)
+    }
+
+    fn finish(self) -> OffsetBuffer<i64> {
+        // They ascend, because they are sums of lengths.
+        OffsetBuffer::new(ScalarBuffer::from(self.0))
+    }
+}
+
+/// A cursor over the entries of a basket.
+struct Entries<'a> {
+    stream: Streamed<'a>,
+    /// Where the current entry ends.
+    end: usize,
+    /// Whether that is known from the positions of the entries.
+    is_bounded: bool,
+}
+
+impl Entries<'_> {
+    fn left(&self) -> usize {
+        self.end.saturating_sub(self.stream.cursor.position())
+    }
+
+    /// A number of items, of which each takes at least a byte.
+    fn count(&mut self, item: &Layout) -> Result<usize> {
+        let at = self.stream.cursor.offset();
+        let count = self.stream.cursor.i32_be()?;
+        let most = if is_empty(item) { MAX_EMPTY_ITEMS } else { self.stream.cursor.remaining() };
+        match usize::try_from(count) {
+            Ok(count) if count <= most => Ok(count),
+            _ => Err(Error::corrupt(format!("a container of {count} items where {} bytes follow", self.left())).at(at)),
+        }
+    }
+}
+
+/// Whether values may take no bytes.
+fn is_empty(item: &Layout) -> bool {
+    match item {
+        Layout::Fixed(count, item) => *count == 0 || is_empty(item),
+        Layout::Members(members) => members.iter().all(|(_, member)| is_empty(member)),
+        // Members that are stored together have no head.
+        Layout::Object(object) => object.members.iter().all(|(_, member)| is_empty(member)),
+        _ => false,
+    }
+}
+
+impl Column {
+    /// No values yet.
+    pub fn new(layout: &Layout) -> Self {
+        match layout {
+            Layout::Number(Basic::Bool, _) => Self::Bools(Vec::new()),
+            Layout::Number(..) => Self::Numbers(MutableBuffer::new(0)),
+            Layout::Text | Layout::Leaf | Layout::Characters | Layout::Opaque => {
+                Self::Bytes(Offsets::new(), MutableBuffer::new(0))
+            }
+            Layout::Fixed(_, item) => Self::Fixed(Box::new(Self::new(item)), 0),
+            Layout::Bits(_) => Self::Fixed(Box::new(Self::Bools(Vec::new())), 0),
+            Layout::Counted(item)
+            | Layout::Rest(item)
+            | Layout::FlaggedRest(item)
+            | Layout::Pointed { item, .. }
+            | Layout::CountedBy { item, .. } => Self::List(Offsets::new(), Box::new(Self::new(item))),
+            Layout::Headed(body) => Self::new(body),
+            Layout::Pair(parts) => Self::Record(parts.iter().map(Self::new).collect(), 0),
+            Layout::Members(members) => Self::record(members),
+            Layout::Object(object) => Self::record(&object.members),
+            Layout::RootObject => {
+                let number = || Self::Numbers(MutableBuffer::new(0));
+                Self::Record(vec![number(), number()], 0)
+            }
+        }
+    }
+
+    fn record(members: &[(String, Layout)]) -> Self {
+        Self::Record(members.iter().map(|(_, member)| Self::new(member)).collect(), 0)
+    }
+
+    /// Appends the values of some entries of a basket.
+    ///
+    /// # Errors
+    /// Corrupt where the bytes do not fit the layout; unsupported for versions of classes and forms that are not known.
+    pub fn read(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>) -> Result<()> {
+        if let Some(width) = layout.fixed_bytes() {
+            return self.read_fixed(layout, basket, entries, width);
+        }
+        let stream = Streamed::new(basket.data, basket.key_bytes.into());
+        let mut source = Entries { stream, end: basket.data.len(), is_bounded: basket.has_positions() };
+        if basket.has_positions() {
+            if let (Layout::Rest(item), Self::List(offsets, values)) = (layout, &mut *self)
+                && let Some(width) = item.fixed_bytes().filter(|&width| width > 0)
+            {
+                return values.read_counted(item, width, offsets, basket, entries);
+            }
+            if let Some(mut vectors) = Vectors::of(layout, self)
+                && vectors.read(basket, entries.clone())
+            {
+                return Ok(());
+            }
+            for index in entries {
+                let range = basket.entry(index).unwrap_or_default();
+                source.stream.go_to(range.start)?;
+                source.end = range.end;
+                self.append(layout, &mut source, 1).map_err(|error| error.within(format_args!("entry {index}")))?;
+                if source.stream.cursor.position() > range.end {
+                    let what = format!("entry {index} takes more than its {} bytes", range.len());
+                    return Err(Error::corrupt(what));
+                }
+            }
+            return Ok(());
+        }
+        // One entry after the other, each as long as its values.
+        let mut skipped = Self::new(layout);
+        for index in 0..entries.end {
+            let column = if index < entries.start { &mut skipped } else { &mut *self };
+            column.append(layout, &mut source, 1).map_err(|error| error.within(format_args!("entry {index}")))?;
+        }
+        Ok(())
+    }
+
+    /// Values that all have the same length.
+    fn read_fixed(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>, width: usize) -> Result<()> {
+        let bytes = match basket.has_positions() {
+            false => {
+                if width.checked_mul(basket.entries) != Some(basket.data.len()) {
+                    let (entries, bytes) = (basket.entries, basket.data.len());
+                    return Err(Error::corrupt(format!("{entries} entries of {width} bytes in a basket of {bytes}")));
+                }
+                entries.start * width..entries.end * width
+            }
+            true => {
+                let start = basket.entry(entries.start).map_or(basket.data.len(), |range| range.start);
+                let end =
+                    entries.end.checked_sub(1).and_then(|last| basket.entry(last)).map_or(start, |range| range.end);
+                start..end.max(start)
+            }
+        };
+        let count = entries.len();
+        if bytes.len() != count * width {
+            let what = format!("{count} entries of {width} bytes each in {} bytes", bytes.len());
+            return Err(Error::corrupt(what));
+        }
+        let data = basket.data.get(bytes).unwrap_or_default();
+        let stream = Streamed::new(data, basket.key_bytes.into());
+        let mut source = Entries { stream, end: data.len(), is_bounded: false };
+        self.append(layout, &mut source, count)
+    }
+
+    /// As many items as fit into each entry.
+    fn read_counted(
+        &mut self,
+        item: &Layout,
+        width: usize,
+        offsets: &mut Offsets,
+        basket: &Basket<'_>,
+        entries: Range<usize>,
+    ) -> Result<()> {
+        let (mut start, mut end) = (None, 0);
+        offsets.0.reserve(entries.len());
+        for index in entries {
+            let range = basket.entry(index).unwrap_or_default();
+            if !range.len().is_multiple_of(width) {
+                let what = format!("entry {index} has {} bytes for items of {width}", range.len());
+                return Err(Error::corrupt(what));
+            }
+            offsets.push_length(range.len() / width);
+            start.get_or_insert(range.start);
+            end = range.end;
+        }
+        let data = basket.data.get(start.unwrap_or(end)..end).unwrap_or_default();
+        let stream = Streamed::new(data, basket.key_bytes.into());
+        let mut source = Entries { stream, end: data.len(), is_bounded: false };
+        self.append(item, &mut source, data.len() / width)
+    }
+
+    /// Number of values so far.
+    fn len(&self, layout: &Layout) -> usize {
+        match (self, layout) {
+            (_, Layout::Headed(body)) => self.len(body),
+            (Self::Numbers(bytes), Layout::Number(basic, _)) => bytes.len() / memory_bytes(*basic),
+            (Self::Numbers(bytes), _) => bytes.len() / 4,
+            (Self::Bools(bytes), _) => bytes.len(),
+            (Self::Bytes(offsets, _) | Self::List(offsets, _), _) => offsets.len(),
+            (Self::Fixed(_, count) | Self::Record(_, count), _) => *count,
+        }
+    }
+
+    /// Appends values that follow each other.
+    fn append(&mut self, layout: &Layout, source: &mut Entries<'_>, count: usize) -> Result<()> {
+        match (layout, self) {
+            (Layout::Number(_, packing), Self::Bools(out)) => {
+                debug_assert!(packing.is_none());
+                out.extend(source.stream.cursor.take(count)?.iter().map(|&byte| u8::from(byte != 0)));
+                Ok(())
+            }
+            (Layout::Number(basic, packing), Self::Numbers(out)) => numbers(*basic, *packing, source, count, out),
+            // ROOT writes nothing for an empty text in a leaf.
+            (Layout::Leaf, Self::Bytes(offsets, _)) if source.is_bounded && source.left() == 0 && count == 1 => {
+                offsets.push_length(0);
+                Ok(())
+            }
+            (Layout::Text | Layout::Leaf, Self::Bytes(offsets, out)) => each(count, || {
+                let text = source.stream.cursor.text_be()?;
+                offsets.push_length(text.len());
+                out.extend_from_slice(text);
+                Ok(())
+            }),
+            (Layout::Characters, Self::Bytes(offsets, out)) => each(count, || {
+                let length = usize::try_from(source.stream.cursor.i32_be()?).unwrap_or(0);
+                let text = source.stream.cursor.take(length)?;
+                offsets.push_length(text.len());
+                out.extend_from_slice(text);
+                Ok(())
+            }),
+            (Layout::Opaque, Self::Bytes(offsets, out)) => {
+                let bytes = source.stream.cursor.take(source.left())?;
+                offsets.push_length(bytes.len());
+                out.extend_from_slice(bytes);
+                Ok(())
+            }
+            (Layout::Fixed(size, item), Self::Fixed(items, total)) => {
+                let wanted = size
+                    .checked_mul(count)
+                    .filter(|&wanted| wanted <= source.stream.cursor.remaining() || is_empty(item));
+                let wanted = wanted.ok_or_else(|| Error::corrupt(format!("{count} arrays of {size} items")))?;
+                *total += count;
+                items.append(item, source, wanted)
+            }
+            (Layout::Bits(size), Self::Fixed(bits, total)) => each(count, || {
+                let stored = source.count(&Layout::Number(Basic::Bool, None))?;
+                if stored != *size {
+                    return Err(Error::corrupt(format!("a bitset of {stored} bits and not {size}")));
+                }
+                *total += 1;
+                bits.append(&Layout::Number(Basic::Bool, None), source, stored)
+            }),
+            (Layout::Counted(item), Self::List(offsets, items)) => each(count, || {
+                let length = source.count(item)?;
+                offsets.push_length(length);
+                items.append(item, source, length)
+            }),
+            (Layout::Rest(item), Self::List(offsets, items)) => rest(item, items, offsets, source),
+            (Layout::FlaggedRest(item), Self::List(offsets, items)) => match source.left() {
+                0 => {
+                    offsets.push_length(0);
+                    Ok(())
+                }
+                _ => {
+                    source.stream.cursor.u8()?;
+                    rest(item, items, offsets, source)
+                }
+            },
+            (Layout::Headed(body), column) => column.headed(body, source, count),
+            (Layout::Pair(parts), Self::Record(columns, total)) => {
+                *total += count;
+                each(count, || {
+                    for (part, column) in parts.iter().zip(columns.iter_mut()) {
+                        let part = if let Layout::Headed(body) = part { body } else { part };
+                        column.append(part, source, 1)?;
+                    }
+                    Ok(())
+                })
+            }
+            (Layout::Members(members), Self::Record(columns, total)) => {
+                *total += count;
+                each(count, || append_members(members, columns, source, 1, false))
+            }
+            (Layout::Object(object), Self::Record(columns, total)) => {
+                *total += count;
+                each(count, || {
+                    let version = source.stream.version()?;
+                    check_version(object, version.number, source)?;
+                    let within = |error: Error| error.within(format_args!("class {}", object.class.name));
+                    append_members(&object.members, columns, source, 1, false).map_err(within)?;
+                    source.stream.check_end(version.end).map_err(within)
+                })
+            }
+            (Layout::RootObject, Self::Record(columns, total)) => {
+                *total += count;
+                each(count, || {
+                    let (number, bits) = source.stream.object()?;
+                    for (column, value) in columns.iter_mut().zip([number, bits]) {
+                        if let Self::Numbers(out) = column {
+                            out.push(value);
+                        }
+                    }
+                    Ok(())
+                })
+            }
+            (layout, _) => Err(Error::unsupported(format!("values of the layout {layout:?} in this place"))),
+        }
+    }
+
+    /// Values behind a head that serves them all.
+    fn headed(&mut self, body: &Layout, source: &mut Entries<'_>, count: usize) -> Result<()> {
+        let version = source.stream.version()?;
+        match version.is_member_wise {
+            false => self.append(body, source, count)?,
+            true => self.member_wise(body, source, count, version.number)?,
+        }
+        source.stream.check_end(version.end)
+    }
+
+    /// Collections whose items' members are stored together.
+    fn member_wise(&mut self, body: &Layout, source: &mut Entries<'_>, count: usize, writer: u16) -> Result<()> {
+        let class = MemberWise::read(source, writer)?;
+        each(count, || self.append_member_wise(body, source, class))
+    }
+
+    /// One collection whose items' members are stored together.
+    fn append_member_wise(&mut self, body: &Layout, source: &mut Entries<'_>, class: MemberWise) -> Result<()> {
+        let (Layout::Counted(item), Self::List(offsets, items)) = (body, self) else {
+            return Err(Error::corrupt("members side by side of values that have none"));
+        };
+        let length = source.count(item)?;
+        offsets.push_length(length);
+        if length == 0 {
+            return Ok(());
+        }
+        let Self::Record(columns, total) = &mut **items else {
+            return Err(Error::corrupt("members side by side of items that have none"));
+        };
+        *total += length;
+        match &**item {
+            Layout::Pair(parts) => {
+                parts.iter().zip(columns).try_for_each(|(part, column)| column.append(part, source, length))
+            }
+            Layout::Object(object) => {
+                check_known(object, class.number, class.checksum)?;
+                append_members(&object.members, columns, source, length, true)
+            }
+            _ => Err(Error::corrupt("members side by side of items that have none")),
+        }
+    }
+}
+
+/// Reads items to the end of the entry.
+fn rest(item: &Layout, items: &mut Column, offsets: &mut Offsets, source: &mut Entries<'_>) -> Result<()> {
+    if let Some(width) = item.fixed_bytes().filter(|&width| width > 0) {
+        let length = source.left() / width;
+        offsets.push_length(length);
+        return items.append(item, source, length);
+    }
+    let before = items.len(item);
+    // One head serves all items.
+    let (item, head) = match item {
+        Layout::Headed(body) if source.left() > 0 => (&**body, Some(source.stream.version()?)),
+        _ => (item, None),
+    };
+    // How many there are is known only to the end. Members may be side by side in each of them.
+    if let Some(version) = head.filter(|version| version.is_member_wise) {
+        let class = MemberWise::read(source, version.number)?;
+        while source.left() > 0 {
+            items.append_member_wise(item, source, class)?;
+        }
+        offsets.push_length(items.len(item).saturating_sub(before));
+        return Ok(());
+    }
+    while source.left() > 0 {
+        let at = source.stream.cursor.position();
+        items.append(item, source, 1)?;
+        if source.stream.cursor.position() == at {
+            return Err(Error::corrupt("items without bytes up to the end of an entry"));
+        }
+    }
+    offsets.push_length(items.len(item).saturating_sub(before));
+    Ok(())
+}
+
+fn append_members(
+    members: &[(String, Layout)],
+    columns: &mut [Column],
+    source: &mut Entries<'_>,
+    count: usize,
+    is_member_wise: bool,
+) -> Result<()> {
+    for (index, (name, member)) in members.iter().enumerate() {
+        let Some((before, rest)) = columns.split_at_mut_checked(index) else { break };
+        let Some(column) = rest.first_mut() else { break };
+        match (member, column) {
+            (Layout::Pointed { counter, item } | Layout::CountedBy { counter, item }, Column::List(offsets, items)) => {
+                let counts = before.get(*counter).zip(members.get(*counter));
+                let (counts, (_, layout)) = counts.ok_or_else(|| Error::unsupported("a counter in another class"))?;
+                for object in (0..count).rev() {
+                    let length = counts.number_from_end(layout, object)?;
+                    let is_there = match member {
+                        Layout::Pointed { .. } => source.stream.cursor.u8()? != 0,
+                        _ => true,
+                    };
+                    let length = if is_there { length } else { 0 };
+                    if length > source.stream.cursor.remaining() {
+                        return Err(Error::corrupt(format!("{length} values where {} bytes follow", source.left())));
+                    }
+                    offsets.push_length(length);
+                    items.append(item, source, length)?;
+                }
+            }
+            // Bases have no head where members of several objects are stored together.
+            (Layout::Object(base), Column::Record(columns, total)) if is_member_wise && name.starts_with(BASE) => {
+                *total += count;
+                append_members(&base.members, columns, source, count, true)?;
+            }
+            (member, column) => column.append(member, source, count)?,
+        }
+    }
+    Ok(())
+}
+
+impl Column {
+    /// A counter, counted from the last one; 0 where it is negative.
+    fn number_from_end(&self, layout: &Layout, index: usize) -> Result<usize> {
+        let (Self::Numbers(bytes), Layout::Number(basic, None)) = (self, layout) else {
+            return Err(Error::unsupported("a counter that is no number"));
+        };
+        let width = memory_bytes(*basic);
+        let end = bytes.len().saturating_sub(index.saturating_mul(width));
+        let stored = bytes.get(end.saturating_sub(width)..end).unwrap_or_default();
+        let mut wide = [0; 8];
+        if let Some(low) = wide.get_mut(..stored.len()) {
+            low.copy_from_slice(stored);
+        }
+        let number = u64::from_le_bytes(wide);
+        let is_negative = match basic {
+            Basic::I8 => (number as u8).cast_signed() < 0,
+            Basic::I16 => (number as u16).cast_signed() < 0,
+            Basic::I32 => (number as u32).cast_signed() < 0,
+            Basic::I64 => number.cast_signed() < 0,
+            Basic::U8 | Basic::U16 | Basic::U32 | Basic::U64 => false,
+            _ => return Err(Error::unsupported("a counter that is no integer")),
+        };
+        Ok(if is_negative { 0 } else { usize::try_from(number).unwrap_or(usize::MAX) })
+    }
+}
+
+/// The class of items whose members are stored together.
+#[derive(Clone, Copy)]
+struct MemberWise {
+    number: u16,
+    /// Classes without a version have a checksum instead.
+    checksum: Option<u32>,
+}
+
+impl MemberWise {
+    fn read(source: &mut Entries<'_>, writer: u16) -> Result<Self> {
+        if writer < MEMBER_WISE_SINCE {
+            return Err(Error::unsupported("members of a collection side by side, as before ROOT 5.24"));
+        }
+        let number = source.stream.cursor.u16_be()?;
+        let checksum = if number == 0 { Some(source.stream.cursor.u32_be()?) } else { None };
+        Ok(Self { number, checksum })
+    }
+}
+
+fn each(count: usize, mut read: impl FnMut() -> Result<()>) -> Result<()> {
+    (0..count).try_for_each(|_| read())
+}
+
+/// Checks the version of a class, and takes the checksum of classes without a version.
+fn check_version(object: &ObjectLayout, number: u16, source: &mut Entries<'_>) -> Result<()> {
+    let checksum = match number {
+        0 => Some(source.stream.cursor.u32_be()?),
+        _ => None,
+    };
+    check_known(object, number, checksum)
+}
+
+fn check_known(object: &ObjectLayout, number: u16, checksum: Option<u32>) -> Result<()> {
+    let class = &object.class;
+    let is_known = match checksum {
+        Some(checksum) => class.checksum == checksum || class.checksum == 0,
+        None => class.version == i32::from(number.cast_signed()) || class.checksum == 0,
+    };
+    match is_known {
+        true => Ok(()),
+        false => {
+            let what = format!("class {} of version {number}, where {} is described", class.name, class.version);
+            Err(Error::unsupported(what))
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The branches of a tree as nested fields: an object that is split over branches is one field again.
+
+use tupelo_format::Result;
+use tupelo_format::object::{self, Type};
+use tupelo_format::streamer::StreamerInfos;
+
+use crate::layout::{self, BASE, Layout};
+use crate::tree::{Branch, Tree};
+
+/// A field of a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Name within its parent: without the names of its parents, dimensions, and the dot at the end; base classes are
+    /// called `:_0`, `:_1`, ….
+    pub name: String,
+    /// C++ class or type, as the branch spells it; empty where only the layout says it.
+    pub type_name: String,
+    /// Free text.
+    pub title: String,
+    /// Where its values are.
+    pub kind: FieldKind,
+}
+
+/// Where the values of a field are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldKind {
+    /// In one branch.
+    Value {
+        /// Number of the branch.
+        branch: usize,
+        /// How they are stored.
+        layout: Layout,
+    },
+    /// In the branches of its members.
+    Record(Vec<Field>),
+    /// In the branches of the members of its items, of which each has the values of all items of an entry.
+    Collection {
+        /// The branch with the number of items.
+        counts: usize,
+        /// Members of the items.
+        items: Vec<Field>,
+    },
+}
+
+/// A branch that is no field, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Names of its parents and its own, joined by slashes.
+    pub path: String,
+    /// Why it cannot be read.
+    pub reason: String,
+}
+
+impl Tree {
+    /// The fields of the tree, and the branches that are none.
+    pub fn fields(&self, infos: &StreamerInfos) -> (Vec<Field>, Vec<Refused>) {
+        let refused =
+            self.unreadable.iter().map(|(path, reason)| Refused { path: path.clone(), reason: reason.clone() });
+        let mut builder = Builder { tree: self, infos, refused: refused.collect() };
+        let fields = builder.members(&self.top_level, &[], false);
+        (fields, builder.refused)
+    }
+}
+
+struct Builder<'t> {
+    tree: &'t Tree,
+    infos: &'t StreamerInfos,
+    refused: Vec<Refused>,
+}
+
+impl Builder<'_> {
+    /// The fields of sibling branches.
+    fn members(&mut self, branches: &[usize], parents: &[&str], is_nested: bool) -> Vec<Field> {
+        let mut fields: Vec<Field> = Vec::with_capacity(branches.len());
+        let mut bases = 0;
+        for &index in branches {
+            let Some(branch) = self.tree.branches.get(index) else { continue };
+            let mut field = match self.field(index, branch, parents) {
+                Ok(field) => field,
+                Err(error) => {
+                    self.refuse(index, error.to_string());
+                    continue;
+                }
+            };
+            if is_nested && self.is_base(branch) {
+                field.name = format!("{BASE}{bases}");
+                bases += 1;
+            }
+            // Members of members that have no branch of their own.
+            let within = if is_nested { field.name.clone() } else { String::new() };
+            match within.split_once('.') {
+                Some((record, member)) if !record.is_empty() && !member.is_empty() => {
+                    field.name = member.to_owned();
+                    match fields.iter_mut().find(|field| field.name == record) {
+                        Some(Field { kind: FieldKind::Record(members), .. }) => members.push(field),
+                        Some(_) => self.refuse(index, "another branch has the name".to_owned()),
+                        None => fields.push(Field {
+                            name: record.to_owned(),
+                            type_name: String::new(),
+                            title: String::new(),
+                            kind: FieldKind::Record(vec![field]),
+                        }),
+                    }
+                }
+                _ if field.name.is_empty() => self.refuse(index, "it has no name".to_owned()),
+                _ if fields.iter().any(|other| other.name == field.name) => {
+                    self.refuse(index, "another branch has the name".to_owned());
+                }
+                _ => fields.push(field),
+            }
+        }
+        fields
+    }
+
+    fn refuse(&mut self, index: usize, reason: String) {
+        self.refused.push(Refused { path: self.tree.path(index), reason });
+    }
+
+    fn field(&mut self, index: usize, branch: &Branch, parents: &[&str]) -> Result<Field> {
+        let kind = branch.element.as_ref().map_or(0, |element| element.kind);
+        let below = || [parents, &[branch.name.as_str()]].concat();
+        let kind = match (kind, branch.children.is_empty()) {
+            (3 | 4, _) => {
+                let mut items = self.members(&branch.children, &below(), true);
+                if let (Ok(Type::Map(..)), [first, second]) = (Type::parse(&branch.class_name), items.as_mut_slice()) {
+                    first.name = "_0".to_owned();
+                    second.name = "_1".to_owned();
+                }
+                FieldKind::Collection { counts: index, items }
+            }
+            (_, false) => FieldKind::Record(self.members(&branch.children, &below(), true)),
+            (_, true) => {
+                let layout = match layout::of_branch(self.tree, branch, self.infos) {
+                    Ok(layout) => layout,
+                    // What has no columns is left as bytes, if it can be decoded as objects.
+                    Err(_) if self.is_object(branch) => Layout::Opaque,
+                    Err(error) => return Err(error),
+                };
+                FieldKind::Value { branch: index, layout }
+            }
+        };
+        let type_name = match (layout::member_type(branch, self.infos), &branch.element) {
+            (Some(member), _) => member,
+            (None, Some(element)) if element.id < 0 => branch.class_name.clone(),
+            // Of an old branch of whole objects.
+            (None, None) => branch.class_name.clone(),
+            (None, _) => String::new(),
+        };
+        let title = if is_description(branch) { branch.title.clone() } else { String::new() };
+        Ok(Field { name: local_name(&branch.name, parents), type_name, title, kind })
+    }
+
+    /// Whether the entries of a branch can be decoded one by one, without columns.
+    fn is_object(&self, branch: &Branch) -> bool {
+        branch.element.as_ref().is_some_and(|element| match element.id {
+            ..0 => !branch.class_name.is_empty() && !object::has_own_format(&branch.class_name),
+            _ => element.kind == 0 && layout::member_type(branch, self.infos).is_some(),
+        })
+    }
+
+    /// Whether a branch holds a base class of the object around it.
+    fn is_base(&self, branch: &Branch) -> bool {
+        let Some(element) = &branch.element else { return false };
+        // Codes of bases: of TObject, TNamed, and other classes.
+        if element.kind == 1 {
+            return true;
+        }
+        if let Some(is_base) = layout::is_base(branch, self.infos) {
+            return is_base;
+        }
+        element.kind == 0 && element.id >= 0 && matches!(element.streamer_type, 0 | 66 | 67)
+    }
+}
+
+/// Whether a title says more than the names and types of the leaves.
+fn is_description(branch: &Branch) -> bool {
+    let is_leaf = |part: &str| {
+        part.rsplit_once('/').is_some_and(|(_, code)| code.split('[').next().is_some_and(|it| it.len() == 1))
+    };
+    branch.element.is_none() && branch.title != branch.name && !branch.title.split(':').all(is_leaf)
+}
+
+/// The name of a branch without those of its parents.
+fn local_name(name: &str, parents: &[&str]) -> String {
+    let name = match name.find('[') {
+        Some(at) if name.ends_with(']') => name.get(..at).unwrap_or(name),
+        _ => name,
+    };
+    let name = name.strip_suffix('.').unwrap_or(name);
+    for parent in parents.iter().rev() {
+        let parent = parent.strip_suffix('.').unwrap_or(parent);
+        if let Some(rest) = name.strip_prefix(parent).and_then(|rest| rest.strip_prefix('.')) {
+            return rest.to_owned();
+        }
+    }
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_those_of_their_parents() {
+        assert_eq!(local_name("EventInfoAux.", &[]), "EventInfoAux");
+        assert_eq!(local_name("EventInfoAux.runNumber", &["EventInfoAux."]), "runNumber");
+        assert_eq!(local_name("t.fSec", &["Evt", "t"]), "fSec");
+        assert_eq!(local_name("ev.t.fSec", &["ev.", "ev.t"]), "fSec");
+        assert_eq!(local_name("trks.pos.x", &["Evt", "trks"]), "pos.x");
+        assert_eq!(local_name("fMatrix[3][3]", &["Evt"]), "fMatrix");
+        assert_eq!(local_name("jets.pt", &[]), "jets.pt");
+    }
+}

@@ -1,0 +1,547 @@
+//! How the values of a branch are stored, compiled from its leaves and the file's streamer info.
+//!
+//! A layout says how several values follow each other. For most that is one value after the other; members of the items
+//! of a collection are stored for all items together, so that one head serves them all.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::sync::Arc;
+
+use tupelo_format::object::{self, Basic, Opaque, Packing, Type, Value};
+use tupelo_format::streamer::code::{ARRAY, BITS, CHARACTERS, NOT_STORED, POINTER};
+use tupelo_format::streamer::{ClassInfo, Counter, Element, ElementKind, StreamerInfos};
+use tupelo_format::{Error, Result};
+
+use crate::Basket;
+use crate::tree::{Branch, BranchElement, Leaf, Tree};
+
+/// Types nested deeper than this are refused.
+const MAX_DEPTH: usize = 40;
+/// Names of base classes begin like this, and a number follows.
+pub const BASE: &str = ":_";
+/// `fType` of a branch whose objects are written by the streamer of their class, and so with a head.
+const OWN_STREAMER: i32 = -1;
+
+/// How values are stored.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layout {
+    /// Big-endian numbers.
+    Number(Basic, Option<Packing>),
+    /// Length in one byte, or 255 and 32 bits, then the bytes.
+    Text,
+    /// The same in a leaf, where an empty text may take no bytes.
+    Leaf,
+    /// Length in 32 bits, then the bytes.
+    Characters,
+    /// So many items for each value; those of several dimensions are nested.
+    Fixed(usize, Box<Layout>),
+    /// A number of items in 32 bits, then the items.
+    Counted(Box<Layout>),
+    /// As many items as there are to the end of the entry.
+    Rest(Box<Layout>),
+    /// A byte that says whether there are any items, then as many as are left to the end of the entry.
+    FlaggedRest(Box<Layout>),
+    /// A byte that says whether there are any items, then as many as another member says.
+    Pointed {
+        /// Number of the member in its record.
+        counter: usize,
+        /// The items.
+        item: Box<Layout>,
+    },
+    /// The same without the byte: leaves of one branch.
+    CountedBy {
+        /// Number of the leaf in its branch.
+        counter: usize,
+        /// The items.
+        item: Box<Layout>,
+    },
+    /// A `std::bitset`: the number of bits in 32 bits, then a byte for each.
+    Bits(usize),
+    /// Byte count and version once, then the values. If the version says so, the members of the items of each value are
+    /// stored together.
+    Headed(Box<Layout>),
+    /// Key and value of a map, as members of a `std::pair`; without their heads where one pair follows the other.
+    Pair(Box<[Layout; 2]>),
+    /// The leaves of a branch, or the members of a class without a head.
+    Members(Vec<(String, Layout)>),
+    /// An object with a head.
+    Object(Box<ObjectLayout>),
+    /// `TObject`, which has a form of its own: number and bits.
+    RootObject,
+    /// Bytes that are decoded as objects: what has no columns.
+    Opaque,
+}
+
+/// How the objects of a class are stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectLayout {
+    /// The layout in the streamer info.
+    pub class: Arc<ClassInfo>,
+    /// Names and layouts of its bases and members.
+    pub members: Vec<(String, Layout)>,
+}
+
+impl Layout {
+    /// Bytes of a value, where all have the same number.
+    pub fn fixed_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Number(basic, packing) => Some(packing.map_or_else(|| stored_bytes(*basic), Packing::item_bytes)),
+            Self::Fixed(count, item) => item.fixed_bytes()?.checked_mul(*count),
+            Self::Members(members) => {
+                members.iter().try_fold(0_usize, |sum, (_, member)| sum.checked_add(member.fixed_bytes()?))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of a number that is not packed.
+pub(crate) fn stored_bytes(basic: Basic) -> usize {
+    match basic {
+        Basic::Bool | Basic::I8 | Basic::U8 => 1,
+        Basic::I16 | Basic::U16 => 2,
+        Basic::I32 | Basic::U32 | Basic::F32 | Basic::Double32 | Basic::Float16 => 4,
+        Basic::I64 | Basic::U64 | Basic::F64 => 8,
+    }
+}
+
+/// The layout of the values in the baskets of a branch.
+///
+/// # Errors
+/// Unsupported for what the streamer info does not describe and for branches of forms that only ROOT 2 wrote.
+pub fn of_branch(tree: &Tree, branch: &Branch, infos: &StreamerInfos) -> Result<Layout> {
+    match (&branch.element, branch.branch_class.as_str()) {
+        (Some(_), _) => Compiler { infos, depth: 0 }.branch_element(branch),
+        (None, "TBranch") => of_leaves(tree, branch),
+        (None, "TBranchObject") => Ok(Layout::Opaque),
+        (None, other) => Err(Error::unsupported(format!("a branch of class {other}"))),
+    }
+}
+
+fn of_leaves(tree: &Tree, branch: &Branch) -> Result<Layout> {
+    if let [leaf] = branch.leaves.as_slice() {
+        return of_leaf(leaf, branch);
+    }
+    let place = tree.branches.iter().position(|other| std::ptr::eq(other, branch));
+    let mut members = Vec::with_capacity(branch.leaves.len());
+    for leaf in &branch.leaves {
+        let layout = match (of_leaf(leaf, branch)?, leaf.counter) {
+            (Layout::Rest(item), Some((counted_in, counter)))
+                if Some(counted_in) == place && counter < members.len() =>
+            {
+                Layout::CountedBy { counter, item }
+            }
+            (Layout::Rest(_), _) => {
+                return Err(Error::unsupported(format!("leaf '{}' beside others, counted elsewhere", leaf.name)));
+            }
+            (layout, _) => layout,
+        };
+        members.push((leaf.name.clone(), layout));
+    }
+    Ok(Layout::Members(members))
+}
+
+fn of_leaf(leaf: &Leaf, branch: &Branch) -> Result<Layout> {
+    let basic = match (leaf.leaf_class.as_str(), leaf.is_unsigned) {
+        ("TLeafC", _) => return Ok(Layout::Leaf),
+        ("TLeafO", _) => Basic::Bool,
+        ("TLeafB", false) => Basic::I8,
+        ("TLeafB", true) => Basic::U8,
+        ("TLeafS", false) => Basic::I16,
+        ("TLeafS", true) => Basic::U16,
+        ("TLeafI", false) => Basic::I32,
+        ("TLeafI", true) => Basic::U32,
+        ("TLeafL" | "TLeafG", false) => Basic::I64,
+        ("TLeafL" | "TLeafG", true) => Basic::U64,
+        ("TLeafF", _) => Basic::F32,
+        ("TLeafD", _) => Basic::F64,
+        ("TLeafF16", _) => Basic::Float16,
+        ("TLeafD32", _) => Basic::Double32,
+        (other, _) => return Err(Error::unsupported(format!("a leaf of class {other}"))),
+    };
+    let packing = Packing::of_title(range_of(&leaf.title, &branch.title), basic);
+    let number = Layout::Number(basic, packing);
+    let length = usize::try_from(leaf.length).unwrap_or(usize::MAX);
+    let (is_counted, sizes) = dimensions(&leaf.title, length);
+    let item = nested(number, &sizes);
+    Ok(if is_counted || leaf.counter.is_some() { Layout::Rest(Box::new(item)) } else { item })
+}
+
+/// The text that has the range of a packed number: the title of the leaf or of its branch.
+fn range_of<'t>(leaf: &'t str, branch: &'t str) -> &'t str {
+    if leaf.contains(',') { leaf } else { branch.rsplit_once('/').map_or("", |(_, kind)| kind) }
+}
+
+/// Whether the first dimension in `x[n][3]` is a counter, and the sizes of the others, which together are `length`.
+fn dimensions(title: &str, length: usize) -> (bool, Vec<usize>) {
+    let mut sizes = Vec::new();
+    let mut is_counted = false;
+    for part in title.split('[').skip(1) {
+        let Some((inside, _)) = part.split_once(']') else { break };
+        match inside.trim().parse() {
+            Ok(size) => sizes.push(size),
+            Err(_) if inside.contains(',') => break,
+            Err(_) => is_counted = true,
+        }
+    }
+    let product = sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
+    match (product == Some(length), length) {
+        (true, _) => (is_counted, sizes),
+        (false, 1) => (is_counted, Vec::new()),
+        (false, _) => (is_counted, vec![length]),
+    }
+}
+
+fn nested(item: Layout, sizes: &[usize]) -> Layout {
+    sizes.iter().rev().fold(item, |item, &size| Layout::Fixed(size, Box::new(item)))
+}
+
+/// Whether a branch holds a base of a class; `None` where that is not described.
+pub fn is_base(branch: &Branch, infos: &StreamerInfos) -> Option<bool> {
+    let element = branch.element.as_ref().filter(|element| element.id >= 0)?;
+    let (_, member) = find_member(branch, element, infos)?;
+    Some(matches!(member.kind, ElementKind::Base { .. }))
+}
+
+/// The type of the member of a class that a branch holds; `None` for whole objects and where it is not described.
+pub fn member_type(branch: &Branch, infos: &StreamerInfos) -> Option<String> {
+    let element = branch.element.as_ref().filter(|element| element.id >= 0)?;
+    let (_, member) = find_member(branch, element, infos)?;
+    Some(match member.kind {
+        ElementKind::Base { .. } => member.name,
+        _ => member.class_name().to_owned(),
+    })
+}
+
+/// Decodes the entries of a branch as objects, whatever its layout is. What cannot be decoded is a [`Value::Opaque`] that
+/// says why.
+pub fn objects(branch: &Branch, infos: &StreamerInfos, basket: &Basket<'_>, entries: Range<usize>) -> Vec<Value> {
+    let member = branch.element.as_ref().and_then(|element| find_member(branch, element, infos));
+    let read = |bytes: &[u8], origin: usize| match (&branch.element, &member) {
+        (Some(element), Some((class, member))) if element.id >= 0 && element.kind < 30 => {
+            object::read_member(bytes, origin, class, member, infos)
+        }
+        (None, _) if branch.branch_class == "TBranchObject" => {
+            match branch.leaves.first().is_none_or(|leaf| leaf.is_virtual) {
+                true => object::read_named(bytes, origin, infos),
+                false => object::read_headed(bytes, origin, &branch.class_name, infos),
+            }
+        }
+        (Some(element), _) if element.id < 0 && element.kind == OWN_STREAMER => {
+            object::read_headed(bytes, origin, &branch.class_name, infos)
+        }
+        (Some(element), _) if element.id < 0 => object::read_alone(bytes, origin, &branch.class_name, infos),
+        _ => Err(Error::unsupported(format!("objects in a branch of class {}", branch.branch_class))),
+    };
+    let opaque = |bytes: &[u8], reason: Error| {
+        let (class_name, reason) = (branch.class_name.clone(), reason.to_string());
+        Value::Opaque(Box::new(Opaque { class_name, bytes: bytes.to_vec(), reason }))
+    };
+    let value = |index: usize| {
+        let range = match (basket.entry(index), basket.entries) {
+            (Some(range), _) => range,
+            (None, 1) => 0..basket.data.len(),
+            (None, _) => return opaque(&[], Error::unsupported("entries of unknown length")),
+        };
+        let origin = usize::from(basket.key_bytes).saturating_add(range.start);
+        let bytes = basket.data.get(range).unwrap_or_default();
+        read(bytes, origin).unwrap_or_else(|reason| opaque(bytes, reason))
+    };
+    entries.map(value).collect()
+}
+
+/// The class that has a member, and the member.
+fn find_member(branch: &Branch, element: &BranchElement, infos: &StreamerInfos) -> Option<(Arc<ClassInfo>, Element)> {
+    let classes = [&branch.class_name, &element.parent_class, &element.clones_class];
+    let name = member_name(&branch.name);
+    for class in classes.into_iter().filter(|class| !class.is_empty()) {
+        let known = object::spelling(infos, class);
+        let mut fitting: Vec<_> = known.into_iter().flat_map(|known| infos.named(known)).collect();
+        let is_this = |info: &ClassInfo| {
+            info.checksum == element.checksum || element.checksum == 0 && info.version == element.class_version
+        };
+        fitting.sort_by_key(|info| (!is_this(info), Reverse(info.version)));
+        for info in fitting {
+            let by_id = usize::try_from(element.id).ok().and_then(|id| info.elements.get(id));
+            let is_it = |element: &&Element| element.name == name || element.name == branch.name;
+            let found = by_id.filter(is_it).or_else(|| info.elements.iter().find(is_it));
+            if let Some(found) = found {
+                return Some((Arc::clone(info), found.clone()));
+            }
+        }
+    }
+    None
+}
+
+/// Compiles types and classes to layouts.
+struct Compiler<'i> {
+    infos: &'i StreamerInfos,
+    depth: usize,
+}
+
+impl Compiler<'_> {
+    fn deeper<T>(&mut self, compile: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Error::limit(format!("types nested more than {MAX_DEPTH} deep")));
+        }
+        self.depth += 1;
+        let layout = compile(self);
+        self.depth -= 1;
+        layout
+    }
+
+    fn branch_element(&mut self, branch: &Branch) -> Result<Layout> {
+        let Some(element) = &branch.element else { return Ok(Layout::Opaque) };
+        match element.kind {
+            // Numbers of items.
+            3 | 4 => return Ok(Layout::Number(Basic::I32, None)),
+            31 | 41 => {
+                let member = self.member_of(branch)?;
+                return Ok(Layout::Rest(Box::new(member)));
+            }
+            _ => {}
+        }
+        if element.id >= 0 {
+            return match self.member_of(branch)? {
+                // The counter is in another branch.
+                Layout::Pointed { item, .. } => Ok(Layout::FlaggedRest(item)),
+                layout => Ok(layout),
+            };
+        }
+        if element.kind == OWN_STREAMER {
+            return self.item(&Type::parse(&branch.class_name)?);
+        }
+        self.alone(&branch.class_name)
+    }
+
+    /// A whole object in a branch of its own.
+    fn alone(&mut self, class_name: &str) -> Result<Layout> {
+        let of = Type::parse(class_name)?;
+        let layout = self.item(&of)?;
+        Ok(match (of, layout) {
+            (Type::Sequence(_) | Type::Map(..) | Type::Bits(_), layout) => Layout::Headed(Box::new(layout)),
+            // Members and bases without a head.
+            (_, Layout::Object(object)) => Layout::Members(object.members),
+            (_, layout) => layout,
+        })
+    }
+
+    /// The member of a class that a branch holds.
+    fn member_of(&mut self, branch: &Branch) -> Result<Layout> {
+        let Some(element) = &branch.element else { return Ok(Layout::Opaque) };
+        if let Some((info, member)) = find_member(branch, element, self.infos) {
+            return self.element(&info, &member);
+        }
+        let name = member_name(&branch.name);
+        for class in [&branch.class_name, &element.parent_class] {
+            match (object::pair(class), name) {
+                (Some([first, _]), "first") => return self.pair_member(&Type::parse(first)?),
+                (Some([_, second]), "second") => return self.pair_member(&Type::parse(second)?),
+                _ => {}
+            }
+        }
+        if let (Some(basic), "fUniqueID" | "fBits") = (Basic::from_code(element.streamer_type.min(13)), name) {
+            return Ok(Layout::Number(basic, None));
+        }
+        let class = &branch.class_name;
+        match Basic::from_code(element.streamer_type) {
+            // A number needs no more than its type.
+            Some(basic) if !matches!(basic, Basic::Double32 | Basic::Float16) => Ok(Layout::Number(basic, None)),
+            _ => {
+                Err(Error::unsupported(format!("member '{name}' of class {class}, which is not in the streamer info")))
+            }
+        }
+    }
+
+    /// The values of a type in a container.
+    fn item(&mut self, of: &Type) -> Result<Layout> {
+        self.deeper(|this| {
+            Ok(match of {
+                Type::Basic(basic) => Layout::Number(*basic, None),
+                Type::Text | Type::RootText => Layout::Text,
+                Type::Sequence(item) => Layout::Counted(Box::new(this.item(item)?)),
+                Type::Map(key, value) => Layout::Counted(Box::new(Layout::Pair(Box::new([
+                    this.pair_member(key)?,
+                    this.pair_member(value)?,
+                ])))),
+                Type::Bits(size) => Layout::Bits(usize::try_from(*size).unwrap_or(0)),
+                Type::Class(name) => this.class(name)?,
+                Type::Pointer => return Err(Error::unsupported("pointers, whose classes only the objects say")),
+            })
+        })
+    }
+
+    /// Objects of a class.
+    fn class(&mut self, name: &str) -> Result<Layout> {
+        match name {
+            "TObject" => return Ok(Layout::RootObject),
+            "TString" => return Ok(Layout::Text),
+            "TDatime" => return Ok(Layout::Members(vec![("fDatime".into(), Layout::Number(Basic::U32, None))])),
+            _ => {}
+        }
+        if let Some(item) = object::array_item(name) {
+            let item = Layout::Counted(Box::new(Layout::Number(item, None)));
+            return Ok(Layout::Members(vec![("fArray".into(), item)]));
+        }
+        if object::has_own_format(name) || object::holds_objects(name) {
+            return Err(Error::unsupported(format!("class {name}, which has a format of its own")));
+        }
+        let info = match object::spelling(self.infos, name) {
+            Some(known) => self.infos.named(known).max_by_key(|info| info.version).cloned(),
+            None => None,
+        };
+        let Some(info) = info else {
+            let Some([first, second]) = object::pair(name) else {
+                return Err(Error::unsupported(format!("class {name} is not in the streamer info")));
+            };
+            let members = vec![
+                ("_0".to_owned(), self.pair_member(&Type::parse(first)?)?),
+                ("_1".to_owned(), self.pair_member(&Type::parse(second)?)?),
+            ];
+            return Ok(Layout::Object(Box::new(ObjectLayout { class: Arc::new(ClassInfo::unknown(name)), members })));
+        };
+        self.object(&info)
+    }
+
+    fn object(&mut self, info: &Arc<ClassInfo>) -> Result<Layout> {
+        self.deeper(|this| {
+            let mut members = Vec::with_capacity(info.elements.len());
+            let mut bases = 0;
+            for element in info.elements.iter().filter(|element| element.code != NOT_STORED) {
+                let name = match element.kind {
+                    ElementKind::Base { .. } => {
+                        bases += 1;
+                        format!("{BASE}{}", bases - 1)
+                    }
+                    _ => element.name.clone(),
+                };
+                let within = |error: Error| error.within(format_args!("{}::{}", info.name, element.name));
+                members.push((name, this.element(info, element).map_err(within)?));
+            }
+            Ok(Layout::Object(Box::new(ObjectLayout { class: Arc::clone(info), members })))
+        })
+    }
+
+    /// A part of a `std::pair`, as a member of it.
+    fn pair_member(&mut self, of: &Type) -> Result<Layout> {
+        let layout = self.item(of)?;
+        Ok(match of {
+            Type::Text | Type::Sequence(_) | Type::Map(..) | Type::Bits(_) => Layout::Headed(Box::new(layout)),
+            _ => layout,
+        })
+    }
+
+    /// Values of a member or base of a class.
+    fn element(&mut self, info: &ClassInfo, element: &Element) -> Result<Layout> {
+        let length = usize::try_from(element.array_length)
+            .map_err(|_| Error::corrupt(format!("array of {} items", element.array_length)))?;
+        let sizes: Vec<usize> = match length {
+            0 => Vec::new(),
+            1 if element.array_dimensions == 0 => Vec::new(),
+            _ => sizes(element, length),
+        };
+        match &element.kind {
+            ElementKind::Base { .. } => self.deeper(|this| this.class(&element.name)),
+            ElementKind::Basic => basic(element, &sizes),
+            ElementKind::BasicPointer(counter) => {
+                let Some(basic) = element.code.checked_sub(POINTER).and_then(Basic::from_code) else {
+                    return Err(unknown(element));
+                };
+                if length > 1 {
+                    return Err(Error::unsupported("an array of pointers to numbers"));
+                }
+                let item = Box::new(Layout::Number(basic, Packing::of(element, basic)));
+                Ok(Layout::Pointed { counter: counter_place(info, counter), item })
+            }
+            ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
+                if element.type_name.ends_with('*') {
+                    return Err(Error::unsupported(format!("pointer to a container, {}", element.type_name)));
+                }
+                let of = self.with_enums(Type::parse(&element.type_name)?, &element.kind);
+                let layout = self.item(&of)?;
+                Ok(Layout::Headed(Box::new(nested(layout, &sizes))))
+            }
+            ElementKind::Loop(_) => Err(Error::unsupported("pointers to several objects")),
+            ElementKind::Other { class_name, .. } => {
+                Err(Error::unsupported(format!("member that is described by a {class_name}")))
+            }
+            ElementKind::Object
+            | ElementKind::ObjectAny
+            | ElementKind::ObjectPointer
+            | ElementKind::ObjectAnyPointer
+            | ElementKind::String => {
+                let code = element.code;
+                let class = element.class_name();
+                match if (81..=90).contains(&code) { code - ARRAY } else { code } {
+                    61 | 62 | 63 | 66..=68 if code != 86 && code != 87 => {
+                        let layout = self.deeper(|this| this.class(class))?;
+                        Ok(nested(layout, &sizes))
+                    }
+                    65 if code == 85 => Ok(Layout::Headed(Box::new(nested(Layout::Text, &sizes)))),
+                    65 => Ok(Layout::Text),
+                    64 | 69 | 70 => Err(Error::unsupported("pointers, whose classes only the objects say")),
+                    _ => Err(unknown(element)),
+                }
+            }
+        }
+    }
+
+    /// Enums are named by their own type; only the element says that they are integers.
+    fn with_enums(&self, of: Type, kind: &ElementKind) -> Type {
+        match (&of, kind) {
+            (Type::Sequence(item), ElementKind::Stl { item: code, .. }) => match (&**item, Basic::from_code(*code)) {
+                (Type::Class(name), Some(basic)) if object::spelling(self.infos, name).is_none() => {
+                    Type::Sequence(Box::new(Type::Basic(basic)))
+                }
+                _ => of,
+            },
+            _ => of,
+        }
+    }
+}
+
+fn basic(element: &Element, sizes: &[usize]) -> Result<Layout> {
+    match element.code {
+        CHARACTERS => return Ok(Layout::Characters),
+        BITS => return Ok(Layout::Number(Basic::U32, None)),
+        _ => {}
+    }
+    let code = if (21..=39).contains(&element.code) { element.code - ARRAY } else { element.code };
+    let Some(basic) = Basic::from_code(code) else { return Err(unknown(element)) };
+    Ok(nested(Layout::Number(basic, Packing::of(element, basic)), sizes))
+}
+
+/// The lengths of the dimensions of a member, which together are `length`.
+fn sizes(element: &Element, length: usize) -> Vec<usize> {
+    let sizes: Option<Vec<usize>> = element.dimensions().iter().map(|&size| usize::try_from(size).ok()).collect();
+    let sizes = sizes.unwrap_or_default();
+    match sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)) {
+        Some(product) if product == length => sizes,
+        _ => vec![length],
+    }
+}
+
+/// The place of a counter among the stored members; past the end where it is none of them.
+fn counter_place(info: &ClassInfo, counter: &Counter) -> usize {
+    let mut stored = info.elements.iter().filter(|element| element.code != NOT_STORED);
+    let place = match counter.class_name == info.name {
+        true => stored.position(|element| element.name == counter.name),
+        false => None,
+    };
+    place.unwrap_or(usize::MAX)
+}
+
+/// The member that a branch is called after: the last part of its name, without dimensions.
+fn member_name(branch: &str) -> &str {
+    let name = branch.split('[').next().unwrap_or(branch).trim_end_matches('.');
+    // Templates may have dots in their arguments.
+    let from = name.rfind('>').unwrap_or(0);
+    match name.get(from..).and_then(|rest| rest.rsplit_once('.')) {
+        Some((_, member)) => member,
+        None => name,
+    }
+}
+
+fn unknown(element: &Element) -> Error {
+    Error::unsupported(format!("member of type '{}' (code {})", element.type_name, element.code))
+}

@@ -1,0 +1,524 @@
+//! What a streamed `TTree` says: branches, leaves, and where the baskets are.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use tupelo_format::object::{self, Numbers, Object, Value};
+use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::{Error, Result};
+
+/// Classes whose objects are trees.
+pub const TREE_CLASSES: [&str; 3] = ["TTree", "TNtuple", "TNtupleD"];
+/// Branches nested deeper than this are refused.
+const MAX_DEPTH: usize = 24;
+/// A tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tree {
+    /// Name.
+    pub name: String,
+    /// Free text.
+    pub title: String,
+    /// C++ class: `TTree`, `TNtuple` or `TNtupleD`.
+    pub class_name: String,
+    /// Number of entries.
+    pub entries: u64,
+    /// Bytes of all baskets before and after compression.
+    pub bytes: [u64; 2],
+    /// Size of a cluster: a number of entries if it is positive, of bytes if it is negative; 0 if nothing is flushed.
+    pub auto_flush: i64,
+    /// Ranges of entries whose clusters have other sizes than those at the end: last entry and size of a cluster.
+    pub cluster_ranges: Vec<(u64, u64)>,
+    /// All branches; parents before their children.
+    pub branches: Vec<Branch>,
+    /// The branches that have no parent.
+    pub top_level: Vec<usize>,
+    /// Branches that cannot be read, and why.
+    pub unreadable: Vec<(String, String)>,
+    /// Friend trees: alias, file and tree.
+    pub friends: Vec<[String; 3]>,
+    /// Expressions of the major and minor key of the index, if the tree has one.
+    pub index: Option<[String; 2]>,
+    /// Aliases: name and expression.
+    pub aliases: Vec<(String, String)>,
+}
+
+/// A branch of a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Branch {
+    /// Name, in ROOT's spelling: with a dot at the end, or with dimensions in brackets.
+    pub name: String,
+    /// Free text; of leaves the list with their types.
+    pub title: String,
+    /// ROOT's class of the branch: `TBranch`, `TBranchElement`.
+    pub branch_class: String,
+    /// C++ class of the objects; empty for branches of leaves.
+    pub class_name: String,
+    /// What only a `TBranchElement` says.
+    pub element: Option<BranchElement>,
+    /// The branch that this one is part of.
+    pub parent: Option<usize>,
+    /// Its parts.
+    pub children: Vec<usize>,
+    /// Leaves in the order in which they are stored.
+    pub leaves: Vec<Leaf>,
+    /// Number of entries.
+    pub entries: u64,
+    /// Where the values are, in order of entries.
+    pub baskets: Vec<BasketPlace>,
+    /// ROOT's compression setting: algorithm × 100 + level.
+    pub compression: i32,
+    /// Name of another file that has the baskets; empty for the tree's own.
+    pub file_name: String,
+    /// Bytes of the baskets before and after compression.
+    pub bytes: [u64; 2],
+}
+
+/// What is special about a branch of objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchElement {
+    /// ROOT's kind of branch: 0 for a value or an unsplit object, 1 a base class, 2 a split object, 3 and 4 the number of
+    /// items in a `TClonesArray` or another collection, 31 and 41 members of those items.
+    pub kind: i32,
+    /// ROOT's code of the type of the member; -1 for whole objects.
+    pub streamer_type: i32,
+    /// Number of the member in its class; negative for whole objects.
+    pub id: i32,
+    /// Version of the class that has the member.
+    pub class_version: i32,
+    /// Checksum of that class.
+    pub checksum: u32,
+    /// The class whose member the branch is.
+    pub parent_class: String,
+    /// The class of the items of a `TClonesArray`.
+    pub clones_class: String,
+}
+
+/// A leaf of a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// Name.
+    pub name: String,
+    /// Name with dimensions: `x[n][3]`.
+    pub title: String,
+    /// ROOT's class of the leaf: `TLeafF`.
+    pub leaf_class: String,
+    /// Number of values for each count; of a fixed array all of them.
+    pub length: u64,
+    /// Whether integers have no sign.
+    pub is_unsigned: bool,
+    /// Whether the names of classes precede objects.
+    pub is_virtual: bool,
+    /// The leaf that says how many values there are: branch, and number of the leaf in it.
+    pub counter: Option<(usize, usize)>,
+}
+
+/// Where a basket is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BasketPlace {
+    /// Its entries.
+    pub entries: Range<u64>,
+    /// Its bytes.
+    pub stored: Stored,
+}
+
+/// Where the bytes of a basket are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stored {
+    /// In a record of the file.
+    InFile {
+        /// Offset of the record.
+        offset: u64,
+        /// Its length in bytes, key included.
+        bytes: u32,
+    },
+    /// In the tree's own record, with a copy of its key.
+    Embedded(Arc<[u8]>),
+}
+
+impl Stored {
+    /// Its length in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::InFile { bytes, .. } => (*bytes).into(),
+            Self::Embedded(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+impl Branch {
+    /// Whether it is in a file of its own.
+    pub fn is_elsewhere(&self) -> bool {
+        !self.file_name.is_empty()
+    }
+}
+
+impl Tree {
+    /// Reads a tree from the payload of its record, behind a key of `key_bytes`.
+    ///
+    /// # Errors
+    /// Unsupported where the streamer info does not describe it; corrupt where numbers contradict each other; limit for
+    /// branches nested more than 24 deep.
+    pub fn read(bytes: &[u8], key_bytes: u16, class_name: &str, infos: &StreamerInfos) -> Result<Self> {
+        let value = object::read_behind_key(bytes, key_bytes, class_name, infos)?;
+        let Some(object) = value.as_object() else {
+            return Err(Error::corrupt(format!("no {class_name}, but {}", kind(&value))));
+        };
+        let tree = Members(object);
+        let mut branches = Branches::default();
+        for branch in tree.objects("fBranches")? {
+            let index = branches.add(branch, None, 0)?;
+            branches.top_level.extend(index);
+        }
+        branches.resolve_counters();
+        let entries = tree.count("fEntries")?;
+        Ok(Self {
+            name: tree.text("fName")?,
+            title: tree.text("fTitle")?,
+            class_name: class_name.to_owned(),
+            entries,
+            bytes: [tree.count("fTotBytes").unwrap_or(0), tree.count("fZipBytes").unwrap_or(0)],
+            auto_flush: tree.integer("fAutoFlush").unwrap_or(0),
+            cluster_ranges: cluster_ranges(tree, entries),
+            friends: friends(tree),
+            index: index(tree),
+            aliases: aliases(tree),
+            branches: branches.all,
+            top_level: branches.top_level,
+            unreadable: branches.unreadable,
+        })
+    }
+
+    /// The clusters: ranges of entries that were flushed together. Where the tree does not say, they are made from its
+    /// size, of about `cluster_bytes` compressed bytes each.
+    pub fn clusters(&self, cluster_bytes: u64) -> Vec<Range<u64>> {
+        let mut clusters = Vec::new();
+        let mut start = 0;
+        let mut add = |end: u64, size: u64| {
+            // A file may say that a cluster has one entry, of as many as there are.
+            let size = size.max((end - start) / MAX_CLUSTERS).max(1);
+            while start < end {
+                let next = start.saturating_add(size).min(end);
+                clusters.push(start..next);
+                start = next;
+            }
+        };
+        for &(last, size) in &self.cluster_ranges {
+            let end = last.saturating_add(1).min(self.entries);
+            if end > 0 && size > 0 {
+                add(end, size);
+            }
+        }
+        let size = match u64::try_from(self.auto_flush) {
+            Ok(entries) if entries > 0 => entries,
+            _ => {
+                let bytes = self.bytes[1].max(1);
+                (u128::from(self.entries) * u128::from(cluster_bytes) / u128::from(bytes))
+                    .try_into()
+                    .unwrap_or(u64::MAX)
+            }
+        };
+        add(self.entries, size);
+        clusters
+    }
+
+    /// Full name of a branch: the names of its parents and its own, joined by slashes.
+    pub fn path(&self, index: usize) -> String {
+        let mut names = Vec::new();
+        let mut next = Some(index);
+        while let Some(branch) = next.and_then(|index| self.branches.get(index)) {
+            names.push(branch.name.as_str());
+            next = branch.parent;
+        }
+        names.reverse();
+        names.join("/")
+    }
+}
+
+/// More clusters are not made, whatever a file says of their size.
+const MAX_CLUSTERS: u64 = 1 << 20;
+
+/// The members of an object by name, own ones and those of bases.
+#[derive(Clone, Copy)]
+struct Members<'v>(&'v Object);
+
+impl<'v> Members<'v> {
+    fn get(self, name: &str) -> Result<&'v Value> {
+        self.0.get(name).ok_or_else(|| {
+            let reason = self.0.bases().find_map(|(_, base)| match base {
+                Value::Opaque(opaque) => Some(format!(": {}", opaque.reason)),
+                _ => None,
+            });
+            let class = self.0.class_name();
+            Error::unsupported(format!("a {class} without {name}{}", reason.unwrap_or_default()))
+        })
+    }
+
+    /// A whole number; old trees have it as a floating-point number.
+    fn integer(self, name: &str) -> Result<i64> {
+        match *self.get(name)? {
+            Value::Int(number) => Ok(number),
+            Value::UInt(number) => Ok(number.cast_signed()),
+            Value::Bool(truth) => Ok(truth.into()),
+            Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => Ok(number as i64),
+            ref other => Err(Error::corrupt(format!("{name} is {}", kind(other)))),
+        }
+    }
+
+    /// A number that cannot be negative.
+    fn count(self, name: &str) -> Result<u64> {
+        let number = self.integer(name)?;
+        u64::try_from(number).map_err(|_| Error::corrupt(format!("{name} is {number}")))
+    }
+
+    fn text(self, name: &str) -> Result<String> {
+        match self.get(name)? {
+            Value::Text(text) => Ok(text.clone()),
+            Value::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+            Value::Null => Ok(String::new()),
+            other => Err(Error::corrupt(format!("{name} is {}", kind(other)))),
+        }
+    }
+
+    /// An array of integers; empty where it is null.
+    fn integers(self, name: &str) -> Result<Vec<i64>> {
+        Ok(match self.get(name)? {
+            Value::Null => Vec::new(),
+            Value::Numbers(Numbers::I64(numbers)) => numbers.clone(),
+            Value::Numbers(Numbers::I32(numbers)) => numbers.iter().map(|&number| number.into()).collect(),
+            Value::Numbers(Numbers::U32(numbers)) => numbers.iter().map(|&number| number.into()).collect(),
+            Value::Numbers(Numbers::F64(numbers)) => numbers.iter().map(|&number| number as i64).collect(),
+            other => return Err(Error::corrupt(format!("{name} is {}", kind(other)))),
+        })
+    }
+
+    /// The items of a collection of objects.
+    fn objects(self, name: &str) -> Result<&'v [Value]> {
+        match self.get(name)? {
+            Value::Null => Ok(&[]),
+            Value::List(list) => Ok(list),
+            Value::Object(collection) => match collection.get("fObjects") {
+                Some(Value::List(list)) => Ok(list),
+                _ => Err(Error::unsupported(format!("{name} is a {}", collection.class_name()))),
+            },
+            other => Err(Error::corrupt(format!("{name} is {}", kind(other)))),
+        }
+    }
+}
+
+fn kind(value: &Value) -> String {
+    match value {
+        Value::Null => "a null pointer".into(),
+        Value::Opaque(opaque) => format!("a {} that cannot be read: {}", opaque.class_name, opaque.reason),
+        Value::Object(object) => format!("a {}", object.class_name()),
+        Value::Text(_) | Value::Bytes(_) => "a text".into(),
+        Value::List(_) | Value::Map(_) | Value::Numbers(_) | Value::Grid(..) => "a list".into(),
+        Value::Enclosing => "an object around it".into(),
+        Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => "a number".into(),
+    }
+}
+
+/// The branches as they are found.
+#[derive(Default)]
+struct Branches {
+    all: Vec<Branch>,
+    top_level: Vec<usize>,
+    unreadable: Vec<(String, String)>,
+    /// Leaves by the addresses of their objects.
+    leaves: HashMap<*const Object, (usize, usize)>,
+    /// Counters that are not known yet: branch and number of the leaf, address and name of the counter.
+    counters: Vec<((usize, usize), *const Object, String)>,
+}
+
+impl Branches {
+    /// Adds a branch and those below it. `None` where it cannot be read.
+    fn add(&mut self, value: &Value, parent: Option<usize>, depth: usize) -> Result<Option<usize>> {
+        if depth >= MAX_DEPTH {
+            return Err(Error::limit(format!("branches nested more than {MAX_DEPTH} deep")));
+        }
+        let Value::Object(object) = value else {
+            if !matches!(value, Value::Null) {
+                self.unreadable.push((String::new(), kind(value)));
+            }
+            return Ok(None);
+        };
+        let members = Members(object);
+        let index = self.all.len();
+        let branch = match branch(object, parent) {
+            Ok(branch) => branch,
+            Err(error) => {
+                self.unreadable.push((members.text("fName").unwrap_or_default(), error.to_string()));
+                return Ok(None);
+            }
+        };
+        let name = branch.name.clone();
+        self.all.push(branch);
+        for (number, value) in members.objects("fLeaves")?.iter().enumerate() {
+            if let Value::Object(leaf) = value {
+                self.leaves.insert(Arc::as_ptr(leaf), (index, number));
+                if let Ok(Value::Object(counter)) = Members(leaf).get("fLeafCount") {
+                    let counter_name = Members(counter).text("fName")?;
+                    self.counters.push(((index, number), Arc::as_ptr(counter), counter_name));
+                }
+            }
+        }
+        for child in members.objects("fBranches").map_err(|error| error.within(&name))? {
+            if let Some(child) = self.add(child, Some(index), depth + 1)?
+                && let Some(branch) = self.all.get_mut(index)
+            {
+                branch.children.push(child);
+            }
+        }
+        Ok(Some(index))
+    }
+
+    /// Finds the leaves that count the values of others. In old files a counter may be a copy: then its name decides.
+    fn resolve_counters(&mut self) {
+        for ((branch, leaf), address, name) in std::mem::take(&mut self.counters) {
+            let by_name = || {
+                let place =
+                    |(at, other): (usize, &Branch)| Some((at, other.leaves.iter().position(|leaf| leaf.name == name)?));
+                self.all.iter().enumerate().find_map(place)
+            };
+            let counter = self.leaves.get(&address).copied().or_else(by_name);
+            if let Some(leaf) = self.all.get_mut(branch).and_then(|branch| branch.leaves.get_mut(leaf)) {
+                leaf.counter = counter;
+            }
+        }
+    }
+}
+
+fn branch(object: &Object, parent: Option<usize>) -> Result<Branch> {
+    let members = Members(object);
+    let is_element = members.0.get("fStreamerType").is_some();
+    let name = members.text("fName")?;
+    let element = match is_element {
+        false => None,
+        true => Some(BranchElement {
+            kind: small(members.integer("fType")?),
+            streamer_type: small(members.integer("fStreamerType")?),
+            id: small(members.integer("fID")?),
+            class_version: small(members.integer("fClassVersion")?),
+            checksum: members.integer("fCheckSum").unwrap_or(0) as u32,
+            parent_class: members.text("fParentName").unwrap_or_default(),
+            clones_class: members.text("fClonesName").unwrap_or_default(),
+        }),
+    };
+    let leaf = |value: &Value| match value {
+        Value::Object(object) => leaf(object),
+        other => Err(Error::unsupported(format!("a leaf is {}", kind(other)))),
+    };
+    let entries = members.count("fEntries")?;
+    Ok(Branch {
+        title: members.text("fTitle")?,
+        branch_class: object.class_name().to_owned(),
+        class_name: members.text("fClassName").unwrap_or_default(),
+        element,
+        parent,
+        children: Vec::new(),
+        leaves: members.objects("fLeaves")?.iter().map(leaf).collect::<Result<_>>()?,
+        entries,
+        baskets: baskets(members, entries).map_err(|error| error.within(format_args!("branch '{name}'")))?,
+        compression: small(members.integer("fCompress").unwrap_or(0)),
+        file_name: members.text("fFileName").unwrap_or_default(),
+        bytes: [members.count("fTotBytes").unwrap_or(0), members.count("fZipBytes").unwrap_or(0)],
+        name,
+    })
+}
+
+fn small(number: i64) -> i32 {
+    i32::try_from(number).unwrap_or(-1)
+}
+
+fn leaf(object: &Object) -> Result<Leaf> {
+    let members = Members(object);
+    Ok(Leaf {
+        name: members.text("fName")?,
+        title: members.text("fTitle")?,
+        leaf_class: object.class_name().to_owned(),
+        // Some writers leave it open.
+        length: u64::try_from(members.integer("fLen")?).unwrap_or(1),
+        is_unsigned: members.integer("fIsUnsigned").unwrap_or(0) != 0,
+        is_virtual: members.integer("fVirtual").unwrap_or(1) != 0,
+        counter: None,
+    })
+}
+
+/// The baskets of a branch: those in records of the file, then those in the tree's own record.
+fn baskets(branch: Members<'_>, entries: u64) -> Result<Vec<BasketPlace>> {
+    let seeks = branch.integers("fBasketSeek")?;
+    let bytes = branch.integers("fBasketBytes")?;
+    let starts = branch.integers("fBasketEntry")?;
+    let written = usize::try_from(branch.count("fWriteBasket")?).unwrap_or(usize::MAX);
+    let embedded: Vec<&[u8]> = branch
+        .objects("fBaskets")?
+        .iter()
+        .filter_map(|basket| match basket {
+            Value::Opaque(opaque) if opaque.class_name == "TBasket" => Some(opaque.bytes.as_slice()),
+            _ => None,
+        })
+        .collect();
+    let in_file = seeks.iter().take(written).take_while(|&&seek| seek != 0).count();
+    let start = |index: usize| {
+        let start = starts.get(index).copied();
+        start.map(|start| u64::try_from(start).map_err(|_| Error::corrupt(format!("basket {index} begins at {start}"))))
+    };
+    let mut places = Vec::with_capacity(in_file + embedded.len());
+    let mut next = 0;
+    for index in 0..in_file {
+        let first = start(index).transpose()?.unwrap_or(next);
+        // ROOT knows the end of the last basket by the entries of the branch, where there is no next one.
+        let end = start(index + 1).transpose()?.filter(|&end| end > 0 || entries == 0).unwrap_or(entries);
+        if first != next || end < first || end > entries {
+            let what = format!("basket {index} has the entries {first} to {end}, after {next} of {entries}");
+            return Err(Error::corrupt(what));
+        }
+        let (Some(&seek), Some(&stored)) = (seeks.get(index), bytes.get(index)) else {
+            return Err(Error::corrupt(format!("basket {index} has no place")));
+        };
+        let (Ok(offset), Ok(stored)) = (u64::try_from(seek), u32::try_from(stored)) else {
+            return Err(Error::corrupt(format!("basket {index}: {stored} bytes at byte {seek}")));
+        };
+        places.push(BasketPlace { entries: first..end, stored: Stored::InFile { offset, bytes: stored } });
+        next = end;
+    }
+    for basket in embedded {
+        if next >= entries {
+            break;
+        }
+        let end = crate::basket::embedded_entries(basket)?.saturating_add(next).min(entries);
+        places.push(BasketPlace { entries: next..end, stored: Stored::Embedded(basket.into()) });
+        next = end;
+    }
+    Ok(places)
+}
+
+/// The ranges of clusters that a tree records; see `TTree::GetClusterIterator`.
+fn cluster_ranges(tree: Members<'_>, entries: u64) -> Vec<(u64, u64)> {
+    let ends = tree.integers("fClusterRangeEnd").unwrap_or_default();
+    let sizes = tree.integers("fClusterSize").unwrap_or_default();
+    let ranges = ends.iter().zip(&sizes);
+    let ranges = ranges.filter_map(|(&end, &size)| Some((u64::try_from(end).ok()?, u64::try_from(size).ok()?)));
+    ranges.filter(|&(end, _)| end < entries).collect()
+}
+
+fn friends(tree: Members<'_>) -> Vec<[String; 3]> {
+    let friend = |value: &Value| {
+        let friend = Members(value.as_object()?);
+        Some([friend.text("fName").ok()?, friend.text("fTitle").ok()?, friend.text("fTreeName").unwrap_or_default()])
+    };
+    tree.objects("fFriends").unwrap_or_default().iter().filter_map(friend).collect()
+}
+
+fn index(tree: Members<'_>) -> Option<[String; 2]> {
+    let index = Members(tree.get("fTreeIndex").ok()?.as_object()?);
+    Some([index.text("fMajorName").ok()?, index.text("fMinorName").ok()?])
+}
+
+fn aliases(tree: Members<'_>) -> Vec<(String, String)> {
+    let alias = |value: &Value| {
+        let alias = Members(value.as_object()?);
+        Some((alias.text("fName").ok()?, alias.text("fTitle").ok()?))
+    };
+    tree.objects("fAliases").unwrap_or_default().iter().filter_map(alias).collect()
+}

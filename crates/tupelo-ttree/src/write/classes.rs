@@ -1,0 +1,106 @@
+//! Streamer info of the classes in a tree: ROOT's own, and the records that are written as objects.
+
+use tupelo_format::container::streamed_key;
+use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
+use tupelo_format::{Error, Result};
+
+use super::form::{Form, OBJECT, Record, number};
+
+/// ROOT's class of baskets.
+pub(super) const BASKET: &str = "TBasket";
+/// Bytes of a basket's head, which ROOT counts as part of the key.
+pub(super) const BASKET_HEAD_BYTES: u16 = 19;
+
+/// Bytes of the key of a basket with its head.
+///
+/// # Errors
+/// Limit for names longer than keys can hold.
+pub(super) fn basket_key_bytes(tree: &str, branch: &str) -> Result<u16> {
+    let key = streamed_key(0, [BASKET, branch, tree], [0, 0], 0)?;
+    let key_bytes = u16::try_from(key.len()).ok().and_then(|bytes| bytes.checked_add(BASKET_HEAD_BYTES));
+    key_bytes.ok_or_else(|| Error::limit(format!("the name of branch '{branch}' is too long for a key")))
+}
+
+/// ROOT's code of members that a class streams itself (`TVirtualStreamerInfo::kStreamer`), as which it lists containers.
+const STREAMER: i32 = 500;
+/// ROOT's numbers of `std::vector` and of `std::string` (`ROOT::ESTLType`).
+const VECTOR: i32 = 1;
+const STRING: i32 = 365;
+/// ROOT's code of objects in a container (`kObject`).
+const OBJECT_ITEM: i32 = 61;
+
+/// The checksum that ROOT computes of a class without bases, from the names of its members and their types
+/// (`TStreamerInfo::GetCheckSum`). Containers have no members there.
+pub(super) fn checksum(class_name: &str, elements: &[Element]) -> u32 {
+    let add = |sum: u32, number: u32| sum.wrapping_mul(3).wrapping_add(number);
+    let text = |sum, text: &str| text.bytes().fold(sum, |sum, byte| add(sum, byte.into()));
+    elements.iter().fold(text(0, class_name), |sum, element| {
+        let sum = text(text(sum, &element.name), &element.type_name);
+        element.dimensions().iter().fold(sum, |sum, &size| add(sum, size.cast_unsigned()))
+    })
+}
+
+impl Record {
+    /// The checksum of the class.
+    pub(super) fn checksum(&self) -> u32 {
+        checksum(&self.class_name, &self.elements())
+    }
+
+    fn elements(&self) -> Vec<Element> {
+        self.members.iter().map(|(name, form)| element(name, form)).collect()
+    }
+
+    /// Adds the class and those of its members.
+    pub(super) fn add_to(&self, infos: &mut StreamerInfos) {
+        self.members.iter().for_each(|(_, member)| add(member, infos));
+        let elements = self.elements();
+        infos.push(ClassInfo {
+            name: self.class_name.clone(),
+            title: Vec::new(),
+            bits: 0,
+            version: CLASS_VERSION,
+            checksum: checksum(&self.class_name, &elements),
+            elements,
+        });
+    }
+}
+
+/// Version of classes that have no version of their own.
+pub(super) const CLASS_VERSION: i32 = 1;
+
+/// Adds the classes of a form.
+pub(super) fn add(form: &Form, infos: &mut StreamerInfos) {
+    match form {
+        Form::Record(record) => record.add_to(infos),
+        Form::List(item) | Form::Fixed(_, item) => add(item, infos),
+        Form::Number(_) | Form::Text => {}
+    }
+}
+
+fn element(name: &str, form: &Form) -> Element {
+    let type_name = form.type_name();
+    let (code, kind) = match form {
+        Form::Number(basic) => (number(*basic).0, ElementKind::Basic),
+        Form::Fixed(_, item) => match item.numbers() {
+            Some((basic, _)) => (number(basic).0, ElementKind::Basic),
+            None => (OBJECT, ElementKind::ObjectAny),
+        },
+        Form::Text => (STREAMER, ElementKind::StlString { container: STRING, item: STRING }),
+        Form::List(item) => {
+            let item = if let Form::Number(basic) = **item { number(basic).0 } else { OBJECT_ITEM };
+            (STREAMER, ElementKind::Stl { container: VECTOR, item })
+        }
+        Form::Record(_) => (OBJECT, ElementKind::ObjectAny),
+    };
+    let sizes = form.numbers().map_or_else(Vec::new, |(_, sizes)| sizes);
+    let small = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let mut element = Element { size: small(form.memory().0), ..Element::new(name, &type_name, code, kind) };
+    if !sizes.is_empty() {
+        element.array_length = small(sizes.iter().product());
+        element.array_dimensions = small(sizes.len());
+        for (place, &size) in element.max_index.iter_mut().zip(&sizes) {
+            *place = small(size);
+        }
+    }
+    element
+}

@@ -1,0 +1,125 @@
+//! What the fields of a tree hold, and how C++ and ROOT name it.
+
+use tupelo_format::object::Basic;
+use tupelo_format::streamer::code::ARRAY;
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Form {
+    /// A number or `bool`.
+    Number(Basic),
+    /// `std::string`.
+    Text,
+    /// A fixed array.
+    Fixed(usize, Box<Form>),
+    /// Any number of items.
+    List(Box<Form>),
+    /// An object with members.
+    Record(Record),
+}
+
+/// A class with members.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// C++ name.
+    pub class_name: String,
+    /// Names and forms.
+    pub members: Vec<(String, Form)>,
+}
+
+/// A top-level field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Name.
+    pub name: String,
+    /// What its values are.
+    pub form: Form,
+    /// Of a list: the field with the number of its items, which may count other lists too. By default a counter of its
+    /// own, `nNAME`.
+    pub counter: Option<String>,
+}
+
+/// ROOT's code of objects in a branch that have a member's head (`TVirtualStreamerInfo::kAny`) …
+pub(super) const OBJECT: i32 = 62;
+/// … and of containers and texts (`kSTL`).
+pub(super) const CONTAINER: i32 = 300;
+
+/// ROOT's code and C++ name of a number, the letter of its leaf, and its bytes.
+pub(super) fn number(basic: Basic) -> (i32, &'static str, char, usize) {
+    match basic {
+        Basic::Bool => (18, "bool", 'O', 1),
+        Basic::I8 => (1, "char", 'B', 1),
+        Basic::U8 => (11, "unsigned char", 'b', 1),
+        Basic::I16 => (2, "short", 'S', 2),
+        Basic::U16 => (12, "unsigned short", 's', 2),
+        Basic::I32 => (3, "int", 'I', 4),
+        Basic::U32 => (13, "unsigned int", 'i', 4),
+        Basic::I64 => (16, "Long64_t", 'L', 8),
+        Basic::U64 => (17, "ULong64_t", 'l', 8),
+        Basic::F32 | Basic::Float16 => (5, "float", 'F', 4),
+        Basic::F64 | Basic::Double32 => (8, "double", 'D', 8),
+    }
+}
+
+impl Form {
+    /// The number and the dimensions of a number or of fixed arrays of numbers.
+    pub(super) fn numbers(&self) -> Option<(Basic, Vec<usize>)> {
+        match self {
+            Self::Number(basic) => Some((*basic, Vec::new())),
+            Self::Fixed(size, item) => {
+                let (basic, mut sizes) = item.numbers()?;
+                sizes.insert(0, *size);
+                Some((basic, sizes))
+            }
+            _ => None,
+        }
+    }
+
+    /// C++ name; of fixed arrays that of the items.
+    pub(super) fn type_name(&self) -> String {
+        match self {
+            Self::Number(basic) => number(*basic).1.to_owned(),
+            Self::Text => "string".to_owned(),
+            Self::Fixed(_, item) => item.type_name(),
+            Self::List(item) => vector(&item.type_name()),
+            Self::Record(record) => record.class_name.clone(),
+        }
+    }
+
+    /// ROOT's code of a branch that holds a member.
+    pub(super) fn branch_code(&self) -> i32 {
+        match self {
+            Self::Number(basic) => number(*basic).0,
+            Self::Fixed(_, item) => item.branch_code() % ARRAY + ARRAY,
+            Self::Text | Self::List(_) => CONTAINER,
+            Self::Record(_) => OBJECT,
+        }
+    }
+
+    /// Bytes in memory, and their alignment.
+    pub(super) fn memory(&self) -> (usize, usize) {
+        match self {
+            Self::Number(basic) => (number(*basic).3, number(*basic).3),
+            Self::Text => (32, 8),
+            Self::List(_) => (24, 8),
+            Self::Fixed(size, item) => {
+                let (bytes, alignment) = item.memory();
+                (bytes.saturating_mul(*size), alignment)
+            }
+            Self::Record(record) => {
+                let (mut end, mut most) = (0_usize, 1_usize);
+                for (_, member) in &record.members {
+                    let (bytes, alignment) = member.memory();
+                    end = end.next_multiple_of(alignment).saturating_add(bytes);
+                    most = most.max(alignment);
+                }
+                (end.next_multiple_of(most), most)
+            }
+        }
+    }
+}
+
+/// The name of a `std::vector`, as ROOT spells it.
+pub(super) fn vector(item: &str) -> String {
+    if item.ends_with('>') { format!("vector<{item} >") } else { format!("vector<{item}>") }
+}

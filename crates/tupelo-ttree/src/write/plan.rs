@@ -1,0 +1,550 @@
+//! Which branches hold the values of fields.
+
+use std::collections::HashMap;
+
+use tupelo_format::object::Basic;
+use tupelo_format::streamer::StreamerInfos;
+use tupelo_format::streamer::code::ARRAY;
+use tupelo_format::{Error, Result};
+
+use super::classes::{self, CLASS_VERSION, checksum};
+use super::form::{OBJECT, number, vector};
+use super::{Encoding, Field, Form, Record};
+use crate::streamer;
+
+/// Version that ROOT gives to containers, in front of their values (that of `TStreamerInfo`) …
+const CONTAINER_HEAD: u16 = 9;
+/// … and in branches (that of `TCollectionProxyInfo`).
+const CONTAINER_VERSION: i32 = 6;
+/// The most dimensions of a leaf that readers are known to take.
+const MAX_DIMENSIONS: usize = 5;
+
+/// How lists of numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Jagged {
+    /// As arrays whose length is in a branch of its own: `nx/I` and `x[nx]/F`.
+    #[default]
+    Counter,
+    /// As `std::vector`s.
+    Vector,
+}
+
+/// How fields become branches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planning {
+    /// How lists of numbers are stored.
+    pub jagged: Jagged,
+    /// To how many levels members of records get branches of their own, from 0 to 99.
+    pub split_level: u8,
+}
+
+/// The branches of a tree, parents before their children and counters before what they count.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// All branches.
+    pub branches: Vec<Branch>,
+    /// The streamer info that the file must have.
+    pub infos: StreamerInfos,
+}
+
+/// A branch with one leaf.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Branch {
+    /// Name.
+    pub name: String,
+    /// Title: the leaf with its type, or the name.
+    pub title: String,
+    /// The branch that this one is part of.
+    pub parent: Option<usize>,
+    /// What stands for the values: the column and the members in it, and how they are stored. `None` for branches that
+    /// only have parts.
+    pub values: Option<(Vec<usize>, Encoding)>,
+    /// Bytes of a basket's key.
+    pub key_bytes: u16,
+    pub(super) split_level: u8,
+    pub(super) leaf: Leaf,
+    /// What only a `TBranchElement` has.
+    pub(super) object: Option<ObjectBranch>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Leaf {
+    pub(super) name: String,
+    pub(super) title: String,
+    /// `None` for `TLeafElement`.
+    pub(super) class: LeafClass,
+    pub(super) length: usize,
+    /// Bytes of a number; 0 where there is none.
+    pub(super) number_bytes: usize,
+    pub(super) is_counter: bool,
+    pub(super) counter: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum LeafClass {
+    Number(Basic),
+    Text,
+    Element,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct ObjectBranch {
+    pub(super) class_name: String,
+    pub(super) parent_name: String,
+    pub(super) item_name: String,
+    pub(super) checksum: u32,
+    pub(super) class_version: i32,
+    pub(super) id: i32,
+    pub(super) kind: i32,
+    pub(super) code: i32,
+    /// Whether ROOT calls it an object of any class (`TBranch::kBranchAny`).
+    pub(super) is_any: bool,
+}
+
+impl Branch {
+    /// Whether the branch counts the items of others: its largest value belongs to the tree.
+    pub fn is_counter(&self) -> bool {
+        self.leaf.is_counter || self.object.as_ref().is_some_and(|object| object.kind == 4)
+    }
+
+    /// Whether the branch holds texts in a leaf: the length of the longest belongs to the tree.
+    pub fn is_text(&self) -> bool {
+        self.leaf.class == LeafClass::Text
+    }
+}
+
+impl Plan {
+    /// Plans the branches of a tree.
+    ///
+    /// # Errors
+    /// Unsupported for a field that has no form in a tree, and for names that occur twice; limit for long names.
+    pub fn new(tree: &str, fields: &[Field], planning: Planning) -> Result<Self> {
+        let mut planner =
+            Planner { tree, planning, branches: Vec::new(), counters: HashMap::new(), infos: StreamerInfos::default() };
+        let is_counted = |field: &&Field| match &field.form {
+            Form::List(item) => planning.jagged == Jagged::Counter && item.numbers().is_some(),
+            _ => false,
+        };
+        let named: Vec<&str> = fields.iter().filter(is_counted).filter_map(|field| field.counter.as_deref()).collect();
+        for (index, field) in fields.iter().enumerate() {
+            // The counter of lists stands for the field itself.
+            if field.form.numbers().is_none() || !named.contains(&field.name.as_str()) {
+                let within = |error: Error| error.within(format_args!("field '{}'", field.name));
+                planner.field(index, field, fields).map_err(within)?;
+            }
+        }
+        let Planner { branches, infos: mut classes, .. } = planner;
+        let mut names: Vec<&str> = branches.iter().map(|branch| branch.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some((twice, _)) = names.iter().zip(names.iter().skip(1)).find(|(a, b)| a == b) {
+            return Err(Error::unsupported(format!(
+                "two branches would have the name '{twice}'; rename one of the fields"
+            )));
+        }
+        let leaf_classes: Vec<String> = branches.iter().map(|branch| branch.leaf.class.name()).collect();
+        let has_objects = branches.iter().any(|branch| branch.object.is_some());
+        let mut infos = streamer::classes(|name| match name.starts_with("TLeaf") && name != "TLeaf" {
+            true => leaf_classes.iter().any(|class| class == name),
+            false => name != "TBranchElement" || has_objects,
+        });
+        std::mem::swap(&mut infos, &mut classes);
+        classes.merge(&infos);
+        Ok(Self { branches, infos: classes })
+    }
+}
+
+impl LeafClass {
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Number(basic) => format!("TLeaf{}", number(basic).2.to_ascii_uppercase()),
+            Self::Text => "TLeafC".to_owned(),
+            Self::Element => "TLeafElement".to_owned(),
+        }
+    }
+
+    pub(super) fn is_unsigned(self) -> bool {
+        matches!(self, Self::Number(Basic::U8 | Basic::U16 | Basic::U32 | Basic::U64))
+    }
+}
+
+struct Planner<'p> {
+    tree: &'p str,
+    planning: Planning,
+    branches: Vec<Branch>,
+    /// Counters by name: the branch.
+    counters: HashMap<String, usize>,
+    infos: StreamerInfos,
+}
+
+impl Planner<'_> {
+    fn field(&mut self, index: usize, field: &Field, fields: &[Field]) -> Result<()> {
+        check_name(&field.name)?;
+        let path = vec![index];
+        match &field.form {
+            Form::List(item) => match &**item {
+                Form::Record(record) => self.records(field, record, path, fields),
+                item => self.list(&field.name, item, path, self.counter_name(field, fields)),
+            },
+            Form::Record(record) => self.record(&field.name, record, path),
+            form => self.flat(&field.name, form, path),
+        }
+    }
+
+    fn push(&mut self, mut branch: Branch) -> Result<usize> {
+        branch.key_bytes = classes::basket_key_bytes(self.tree, &branch.name)?;
+        self.branches.push(branch);
+        Ok(self.branches.len() - 1)
+    }
+
+    /// A number, a fixed array of numbers, or a text: a leaf.
+    fn flat(&mut self, name: &str, form: &Form, path: Vec<usize>) -> Result<()> {
+        if *form == Form::Text {
+            let leaf = Leaf::new(name, name, LeafClass::Text);
+            return self.push(Branch::leaves(leaf, 'C', Some((path, Encoding::Text)))).map(|_| ());
+        }
+        let (basic, sizes) = form.numbers().ok_or_else(|| no_form(form))?;
+        self.numbers(name, basic, &sizes, "", None, (path, value(form)?)).map(|_| ())
+    }
+
+    /// Numbers in a leaf `NAME[COUNTER][SIZE]…`.
+    fn numbers(
+        &mut self,
+        name: &str,
+        basic: Basic,
+        sizes: &[usize],
+        counted: &str,
+        counter: Option<usize>,
+        values: (Vec<usize>, Encoding),
+    ) -> Result<usize> {
+        if sizes.len() > MAX_DIMENSIONS || sizes.contains(&0) {
+            return Err(Error::unsupported(format!("a fixed array of {sizes:?} items, which a leaf cannot have")));
+        }
+        let dimensions: String = sizes.iter().map(|size| format!("[{size}]")).collect();
+        let mut leaf = Leaf::new(name, &format!("{name}{counted}{dimensions}"), LeafClass::Number(basic));
+        leaf.length = sizes.iter().product();
+        leaf.number_bytes = number(basic).3;
+        leaf.counter = counter;
+        self.push(Branch::leaves(leaf, number(basic).2, Some(values)))
+    }
+
+    /// The name of the counter of a list: its own, or another that no field has.
+    fn counter_name(&self, field: &Field, fields: &[Field]) -> String {
+        if let Some(counter) = &field.counter {
+            return counter.clone();
+        }
+        let mut name = format!("n{}", field.name);
+        while fields.iter().any(|other| other.name == name) {
+            name.push('_');
+        }
+        name
+    }
+
+    /// The branch that counts the items of lists.
+    fn counter(&mut self, name: &str, path: Vec<usize>) -> Result<usize> {
+        if let Some(&counter) = self.counters.get(name) {
+            return Ok(counter);
+        }
+        let counter = self.numbers(name, Basic::I32, &[], "", None, (path, Encoding::Count))?;
+        if let Some(branch) = self.branches.get_mut(counter) {
+            branch.leaf.is_counter = true;
+        }
+        self.counters.insert(name.to_owned(), counter);
+        Ok(counter)
+    }
+
+    /// Lists: counted numbers, or vectors.
+    fn list(&mut self, name: &str, item: &Form, path: Vec<usize>, counter: String) -> Result<()> {
+        let numbers = item.numbers();
+        let vectors = self.planning.jagged == Jagged::Vector && !matches!(item, Form::Fixed(..));
+        match numbers {
+            Some((basic, sizes)) if !vectors => {
+                let counter_branch = self.counter(&counter, path.clone())?;
+                let encoding = Encoding::Items(Box::new(value(item)?));
+                let counted = format!("[{counter}]");
+                self.numbers(name, basic, &sizes, &counted, Some(counter_branch), (path, encoding)).map(|_| ())
+            }
+            _ => self.whole(name, &Form::List(Box::new(item.clone())), path),
+        }
+    }
+
+    /// A whole container or object in a branch.
+    fn whole(&mut self, name: &str, form: &Form, path: Vec<usize>) -> Result<()> {
+        classes::add(form, &mut self.infos);
+        let class_name = form.type_name();
+        let object = match form {
+            Form::Record(record) => ObjectBranch {
+                checksum: record.checksum(),
+                class_version: CLASS_VERSION,
+                is_any: true,
+                ..ObjectBranch::default()
+            },
+            _ => ObjectBranch {
+                checksum: checksum(&class_name, &[]),
+                class_version: CONTAINER_VERSION,
+                ..ObjectBranch::default()
+            },
+        };
+        let encoding = match form {
+            Form::Record(record) => members(record)?,
+            form => member(form)?,
+        };
+        let object = ObjectBranch { class_name, id: -1, code: -1, ..object };
+        let split_level = if object.is_any { 0 } else { self.planning.split_level };
+        let branch = Branch::object(name, name, object, Some((path, encoding)));
+        self.push(Branch { split_level, ..branch }).map(|_| ())
+    }
+
+    /// A record: whole, or a branch for each member.
+    fn record(&mut self, name: &str, record: &Record, path: Vec<usize>) -> Result<()> {
+        if self.planning.split_level == 0 {
+            return self.whole(name, &Form::Record(record.clone()), path);
+        }
+        record.add_to(&mut self.infos);
+        let object = ObjectBranch {
+            class_name: record.class_name.clone(),
+            checksum: record.checksum(),
+            class_version: CLASS_VERSION,
+            id: -2,
+            code: -1,
+            is_any: true,
+            ..ObjectBranch::default()
+        };
+        let dotted = format!("{name}.");
+        let branch = Branch::object(&dotted, &dotted, object, None);
+        let parent = self.push(Branch { split_level: self.planning.split_level, ..branch })?;
+        self.members(&dotted, record, &path, parent, self.planning.split_level - 1)
+    }
+
+    /// The branches of the members of a record.
+    fn members(&mut self, prefix: &str, record: &Record, path: &[usize], parent: usize, level: u8) -> Result<()> {
+        for (id, (member_name, form)) in record.members.iter().enumerate() {
+            check_member(member_name)?;
+            let name = format!("{prefix}{member_name}");
+            let path = [path, &[id]].concat();
+            let object = ObjectBranch {
+                class_name: record.class_name.clone(),
+                parent_name: record.class_name.clone(),
+                checksum: record.checksum(),
+                class_version: CLASS_VERSION,
+                id: i32::try_from(id).unwrap_or(i32::MAX),
+                code: form.branch_code(),
+                ..ObjectBranch::default()
+            };
+            match form {
+                Form::Record(inner) if level > 0 => {
+                    let object = ObjectBranch { kind: 2, ..object };
+                    let mut branch = Branch::object(&name, &name, object, None);
+                    (branch.parent, branch.split_level) = (Some(parent), level);
+                    let branch = self.push(branch)?;
+                    self.members(&format!("{name}."), inner, &path, branch, level - 1)?;
+                }
+                form => {
+                    let object = ObjectBranch { is_any: object.code == OBJECT, ..object };
+                    let (title, leaf_title) = member_titles(&name, &name, form);
+                    let mut branch = Branch::object(&title, &leaf_title, object, Some((path, member(form)?)));
+                    branch.leaf.of_member(&name, form);
+                    (branch.parent, branch.split_level) = (Some(parent), level);
+                    self.push(branch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A list of records: its members as lists with one counter, or as a vector of objects, split or whole.
+    fn records(&mut self, field: &Field, record: &Record, path: Vec<usize>, fields: &[Field]) -> Result<()> {
+        let name = &field.name;
+        if self.planning.jagged == Jagged::Counter {
+            let counter = self.counter_name(field, fields);
+            if record.members.is_empty() {
+                return self.counter(&counter, path).map(|_| ());
+            }
+            for (id, (member_name, form)) in record.members.iter().enumerate() {
+                let within = |error: Error| error.within(format_args!("member '{member_name}'"));
+                let path = [path.as_slice(), &[id]].concat();
+                self.list(&format!("{name}_{member_name}"), form, path, counter.clone()).map_err(within)?;
+            }
+            return Ok(());
+        }
+        let is_flat = record.members.iter().all(|(_, form)| form.numbers().is_some());
+        if self.planning.split_level == 0 || !is_flat {
+            return self.whole(name, &Form::List(Box::new(Form::Record(record.clone()))), path);
+        }
+        record.add_to(&mut self.infos);
+        let class_name = vector(&record.class_name);
+        let object = ObjectBranch {
+            checksum: checksum(&class_name, &[]),
+            class_name,
+            item_name: record.class_name.clone(),
+            class_version: CONTAINER_VERSION,
+            id: -1,
+            kind: 4,
+            code: -1,
+            is_any: true,
+            ..ObjectBranch::default()
+        };
+        let counted = format!("{name}_");
+        let mut branch = Branch::object(name, &counted, object, Some((path.clone(), Encoding::Count)));
+        branch.leaf.name.clone_from(&counted);
+        branch.split_level = self.planning.split_level;
+        let parent = self.push(branch)?;
+        for (id, (member_name, form)) in record.members.iter().enumerate() {
+            check_member(member_name)?;
+            let object = ObjectBranch {
+                class_name: record.class_name.clone(),
+                parent_name: record.class_name.clone(),
+                checksum: record.checksum(),
+                class_version: CLASS_VERSION,
+                id: i32::try_from(id).unwrap_or(i32::MAX),
+                kind: 41,
+                code: form.branch_code(),
+                ..ObjectBranch::default()
+            };
+            let whole_name = format!("{name}.{member_name}");
+            let (branch_name, _) = member_titles(&whole_name, "", form);
+            let title = format!("{member_name}[{counted}]");
+            let values = ([path.as_slice(), &[id]].concat(), Encoding::Items(Box::new(member(form)?)));
+            let mut branch = Branch::object(&branch_name, &title, object, Some(values));
+            branch.leaf.of_member(&whole_name, form);
+            branch.leaf.counter = Some(parent);
+            branch.parent = Some(parent);
+            self.push(branch)?;
+        }
+        Ok(())
+    }
+}
+
+/// How a member of an object is stored.
+fn member(form: &Form) -> Result<Encoding> {
+    Ok(match form {
+        Form::Text | Form::List(_) => Encoding::Headed(CONTAINER_HEAD, None, Box::new(value(form)?)),
+        form => value(form)?,
+    })
+}
+
+/// How values are stored: numbers, and items of containers.
+fn value(form: &Form) -> Result<Encoding> {
+    Ok(match form {
+        Form::Number(basic) => Encoding::Number(*basic),
+        Form::Text => Encoding::Text,
+        Form::Fixed(size, item) if item.numbers().is_some() => Encoding::Fixed(*size, Box::new(value(item)?)),
+        Form::Fixed(..) => return Err(no_form(form)),
+        Form::List(item) => match **item {
+            // There is no class for them.
+            Form::Fixed(..) => {
+                return Err(Error::unsupported("a vector of fixed arrays, which trees have only as counted arrays"));
+            }
+            _ => Encoding::Counted(Box::new(value(item)?)),
+        },
+        // Classes without a version are identified by their checksums.
+        Form::Record(record) => Encoding::Headed(0, Some(record.checksum()), Box::new(members(record)?)),
+    })
+}
+
+fn members(record: &Record) -> Result<Encoding> {
+    let encode = |(name, form): &(String, Form)| {
+        check_member(name)?;
+        member(form).map_err(|error| error.within(format_args!("member '{name}'")))
+    };
+    Ok(Encoding::Members(record.members.iter().map(encode).collect::<Result<_>>()?))
+}
+
+#[cold]
+fn no_form(form: &Form) -> Error {
+    match form {
+        Form::Fixed(..) => Error::unsupported("a fixed array of something else than numbers, which trees do not have"),
+        form => Error::unsupported(format!("values of type {}", form.type_name())),
+    }
+}
+
+/// Names of branches: what ROOT would take for something else is refused.
+fn check_name(name: &str) -> Result<()> {
+    match name.chars().find(|c| matches!(c, '[' | ']' | '/' | ':' | '.') || c.is_control() || c.is_whitespace()) {
+        Some(letter) => Err(Error::unsupported(format!("'{}' in the name of a branch", letter.escape_default()))),
+        None if name.is_empty() => Err(Error::unsupported("a branch without a name")),
+        None => Ok(()),
+    }
+}
+
+/// Names of members are those of C++.
+fn check_member(name: &str) -> Result<()> {
+    let is_legal = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty();
+    match is_legal && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        true => Ok(()),
+        false => Err(Error::unsupported(format!("'{name}' as the name of a member of a class"))),
+    }
+}
+
+/// Name of a branch with the dimensions of a member, and its title.
+fn member_titles(name: &str, title: &str, form: &Form) -> (String, String) {
+    let sizes = form.numbers().map_or_else(Vec::new, |(_, sizes)| sizes);
+    let dimensions: String = sizes.iter().map(|size| format!("[{size}]")).collect();
+    (format!("{name}{dimensions}"), format!("{title}{dimensions}"))
+}
+
+impl Leaf {
+    fn new(name: &str, title: &str, class: LeafClass) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            class,
+            length: 1,
+            number_bytes: 0,
+            is_counter: false,
+            counter: None,
+        }
+    }
+
+    /// The leaf of a member.
+    fn of_member(&mut self, name: &str, form: &Form) {
+        name.clone_into(&mut self.name);
+        if let Some((basic, sizes)) = form.numbers() {
+            self.number_bytes = number(basic).3;
+            self.length = sizes.iter().product();
+        }
+    }
+}
+
+impl Branch {
+    fn leaves(leaf: Leaf, letter: char, values: Option<(Vec<usize>, Encoding)>) -> Self {
+        Self {
+            name: leaf.name.clone(),
+            title: format!("{}/{letter}", leaf.title),
+            parent: None,
+            values,
+            key_bytes: 0,
+            split_level: 0,
+            leaf,
+            object: None,
+        }
+    }
+
+    fn object(name: &str, title: &str, object: ObjectBranch, values: Option<(Vec<usize>, Encoding)>) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            parent: None,
+            values,
+            key_bytes: 0,
+            split_level: 0,
+            leaf: Leaf::new(name, title, LeafClass::Element),
+            object: Some(object),
+        }
+    }
+
+    /// The branch that counts the items of this one.
+    pub fn counter(&self) -> Option<usize> {
+        self.leaf.counter
+    }
+
+    /// Bytes of an entry, where all have the same number.
+    pub(super) fn entry_bytes(&self) -> Option<usize> {
+        self.values.as_ref().and_then(|(_, encoding)| encoding.fixed_bytes())
+    }
+
+    /// Whether baskets have the positions of entries. In branches of objects, all have them but those of single numbers.
+    pub fn has_positions(&self) -> bool {
+        let is_number = self.object.as_ref().is_none_or(|object| (0..ARRAY).contains(&object.code));
+        !is_number || self.entry_bytes().is_none()
+    }
+}

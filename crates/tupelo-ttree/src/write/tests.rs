@@ -1,0 +1,307 @@
+//! What is written is read again, without files.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{Float32Builder, LargeListBuilder, LargeStringBuilder};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Int32Array, LargeListArray, LargeStringArray,
+    StructArray, UInt16Array,
+};
+use arrow_schema::{DataType, Field as ArrowField};
+use tupelo_format::object::Basic;
+
+use super::plan::Planning;
+use super::*;
+use crate::basket::BasketHead;
+use crate::fields::FieldKind;
+use crate::tree::Stored;
+use crate::{Column, Tree};
+
+/// A tree in memory: its record and what lies at each offset.
+struct Stage {
+    plan: Plan,
+    record: Vec<u8>,
+    file: Vec<u8>,
+}
+
+const KEY_BYTES: u16 = 60;
+
+fn stage(fields: &[Field], arrays: &[ArrayRef], planning: Planning, basket_bytes: u32) -> Stage {
+    let plan = Plan::new("t", fields, planning).unwrap();
+    let mut file = vec![0; 100];
+    let mut written = Vec::new();
+    let entries = arrays[0].len();
+    for branch in &plan.branches {
+        let mut state = Written { basket_bytes, ..Written::default() };
+        if let Some((path, encoding)) = &branch.values {
+            let array = column(&arrays[path[0]], &path[1..]).unwrap();
+            let mut open = OpenBasket::new(branch);
+            let (mut done, mut first) = (0, 0);
+            while done < entries {
+                let (taken, is_full) = open.append(encoding, &array, done..entries, basket_bytes as usize).unwrap();
+                done += taken;
+                if is_full || done == entries {
+                    let basket = open.finish();
+                    let offset = file.len() as u64;
+                    let head = basket.head(offset, "t", &branch.name, basket.object.len(), 7).unwrap();
+                    let bytes = (head.len() + basket.object.len()) as u32;
+                    assert_eq!(head.len(), usize::from(basket.key_bytes));
+                    file.extend(head);
+                    file.extend(&basket.object);
+                    state.baskets.push(BasketPlace { first_entry: first, offset, bytes });
+                    first += u64::from(basket.entries);
+                    state.bytes = state.bytes.map(|sum| sum + u64::from(bytes));
+                }
+            }
+        }
+        written.push(state);
+    }
+    let record = TreeRecord {
+        name: "t",
+        title: "title",
+        entries: entries as u64,
+        compression: 0,
+        auto_flush: 3,
+        flushed_bytes: 0,
+        cluster_ranges: &[(4, 2)],
+        branches: &plan.branches,
+        written: &written,
+    };
+    let record = record.stream(KEY_BYTES);
+    Stage { plan, record, file }
+}
+
+impl Stage {
+    fn tree(&self) -> Tree {
+        Tree::read(&self.record, KEY_BYTES, "TTree", &self.plan.infos).unwrap()
+    }
+
+    /// Checks the values of a branch with a path.
+    fn check(&self, path: &str, expected: &ArrayRef) {
+        let tree = self.tree();
+        let (fields, refused) = tree.fields(&self.plan.infos);
+        assert!(refused.is_empty(), "{refused:?}");
+        let mut fields = &fields;
+        let mut names = path.split('.').peekable();
+        loop {
+            let name = names.next().unwrap();
+            let field =
+                fields.iter().find(|field| field.name == name).unwrap_or_else(|| panic!("{name} in {fields:?}"));
+            match &field.kind {
+                FieldKind::Record(members) | FieldKind::Collection { items: members, .. } => fields = members,
+                FieldKind::Value { branch, layout } => {
+                    assert_eq!(names.peek(), None);
+                    let mut column = Column::new(layout);
+                    for place in &tree.branches[*branch].baskets {
+                        let Stored::InFile { offset, bytes } = place.stored else { panic!("{place:?}") };
+                        let record = &self.file[offset as usize..][..bytes as usize];
+                        let head = BasketHead::read(record, offset).unwrap();
+                        let basket = head.open(&record[usize::from(head.key_bytes)..]).unwrap();
+                        column.read(layout, &basket, 0..basket.entries).unwrap();
+                    }
+                    let read = column.finish(layout, expected.data_type()).unwrap();
+                    assert_eq!(read.to_data(), expected.to_data(), "{path}");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn lists() -> ArrayRef {
+    let mut lists =
+        LargeListBuilder::new(Float32Builder::new()).with_field(ArrowField::new("item", DataType::Float32, false));
+    for length in [0_usize, 3, 1, 0, 2] {
+        lists.values().append_slice(&[1.5, -2.0, 3.25][..length]);
+        lists.append(true);
+    }
+    Arc::new(lists.finish())
+}
+
+fn texts() -> ArrayRef {
+    let long = "x".repeat(300);
+    Arc::new(LargeStringArray::from(vec!["", "a", &long, "äöü", "end"]))
+}
+
+fn field(name: &str, form: Form) -> Field {
+    Field { name: name.to_owned(), form, counter: None }
+}
+
+fn list_of(item: Form) -> Form {
+    Form::List(Box::new(item))
+}
+
+fn flat() -> (Vec<Field>, Vec<ArrayRef>) {
+    let fixed = FixedSizeListArray::new(
+        Arc::new(ArrowField::new("item", DataType::Float32, false)),
+        2,
+        Arc::new(Float32Array::from_iter_values((0..10_u8).map(f32::from))),
+        None,
+    );
+    let fields = vec![
+        field("i", Form::Number(Basic::I32)),
+        field("u", Form::Number(Basic::U16)),
+        field("b", Form::Number(Basic::Bool)),
+        field("s", Form::Text),
+        field("a", Form::Fixed(2, Box::new(Form::Number(Basic::F32)))),
+        field("x", list_of(Form::Number(Basic::F32))),
+    ];
+    let arrays: Vec<ArrayRef> = vec![
+        Arc::new(Int32Array::from(vec![1, -2, 3, i32::MIN, i32::MAX])),
+        Arc::new(UInt16Array::from(vec![0, 1, 2, 3, u16::MAX])),
+        Arc::new(BooleanArray::from(vec![true, false, true, true, false])),
+        texts(),
+        Arc::new(fixed),
+        lists(),
+    ];
+    (fields, arrays)
+}
+
+const COUNTER: Planning = Planning { jagged: Jagged::Counter, split_level: 99 };
+const VECTOR: Planning = Planning { jagged: Jagged::Vector, split_level: 99 };
+
+#[test]
+fn flat_branches_come_back_in_baskets_of_any_size() {
+    let (fields, arrays) = flat();
+    for planning in [COUNTER, VECTOR] {
+        for basket_bytes in [1, 110, 400, 32_000] {
+            let stage = stage(&fields, &arrays, planning, basket_bytes);
+            fields.iter().zip(&arrays).for_each(|(field, array)| stage.check(&field.name, array));
+        }
+    }
+}
+
+#[test]
+fn the_tree_says_what_it_is() {
+    let (fields, arrays) = flat();
+    let stage = stage(&fields, &arrays, COUNTER, 32_000);
+    let tree = stage.tree();
+    assert_eq!((tree.name.as_str(), tree.title.as_str(), tree.entries, tree.auto_flush), ("t", "title", 5, 3));
+    let titles: Vec<&str> = tree.branches.iter().map(|branch| branch.title.as_str()).collect();
+    assert_eq!(titles, ["i/I", "u/s", "b/O", "s/C", "a[2]/F", "nx/I", "x[nx]/F"]);
+    assert_eq!(tree.cluster_ranges, [(4, 2)].into_iter().filter(|range| range.0 < 5).collect::<Vec<_>>());
+    let lists = tree.branches.last().unwrap();
+    assert_eq!(lists.leaves[0].counter, Some((5, 0)));
+}
+
+fn records() -> (Record, ArrayRef) {
+    let mut names = LargeListBuilder::new(LargeStringBuilder::new()).with_field(ArrowField::new(
+        "item",
+        DataType::LargeUtf8,
+        false,
+    ));
+    for length in [1, 0, 2, 0, 1] {
+        (0..length).for_each(|index| names.values().append_value(format!("name {index}")));
+        names.append(true);
+    }
+    let inner = Record { class_name: "Inner".into(), members: vec![("x".into(), list_of(Form::Number(Basic::F32)))] };
+    let outer = Record {
+        class_name: "Outer".into(),
+        members: vec![
+            ("id".into(), Form::Number(Basic::I32)),
+            ("s".into(), Form::Text),
+            ("names".into(), list_of(Form::Text)),
+            ("inner".into(), Form::Record(inner)),
+        ],
+    };
+    let column = |name: &str, array: &ArrayRef| Arc::new(ArrowField::new(name, array.data_type().clone(), false));
+    let lists = lists();
+    let inner: ArrayRef = Arc::new(StructArray::from(vec![(column("x", &lists), lists)]));
+    let ids: ArrayRef = Arc::new(Int32Array::from(vec![5, 4, 3, 2, 1]));
+    let (texts, names): (ArrayRef, ArrayRef) = (texts(), Arc::new(names.finish()));
+    let members = [("id", ids), ("s", texts), ("names", names), ("inner", inner)];
+    let members: Vec<_> = members.into_iter().map(|(name, array)| (column(name, &array), array)).collect();
+    (outer, Arc::new(StructArray::from(members)))
+}
+
+#[test]
+fn records_come_back_at_every_split_level() {
+    let (record, array) = records();
+    for (split_level, branches) in [(0, 1), (1, 5), (2, 6), (99, 6)] {
+        let planning = Planning { split_level, ..COUNTER };
+        let stage = stage(&[field("r", Form::Record(record.clone()))], std::slice::from_ref(&array), planning, 300);
+        assert_eq!(stage.plan.branches.len(), branches, "{split_level}");
+        let get = |path: &[usize]| column(&array, path).unwrap();
+        match split_level {
+            0 => stage.check("r", &array),
+            1 => stage.check("r.inner", &get(&[3])),
+            _ => stage.check("r.inner.x", &get(&[3, 0])),
+        }
+        if split_level > 0 {
+            stage.check("r.id", &get(&[0]));
+            stage.check("r.s", &get(&[1]));
+            stage.check("r.names", &get(&[2]));
+        }
+    }
+}
+
+#[test]
+fn lists_of_records_come_back_in_every_form() {
+    let pt: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0]));
+    let ids: ArrayRef = Arc::new(Int32Array::from(vec![7, 8, 9]));
+    let column = |name: &str, array: &ArrayRef| Arc::new(ArrowField::new(name, array.data_type().clone(), false));
+    let items: ArrayRef = Arc::new(StructArray::from(vec![(column("pt", &pt), pt.clone()), (column("id", &ids), ids)]));
+    let item = column("item", &items);
+    let offsets = arrow_buffer::OffsetBuffer::new(vec![0_i64, 2, 2, 3].into());
+    let array: ArrayRef = Arc::new(LargeListArray::new(item, offsets, items, None));
+    let members = vec![("pt".into(), Form::Number(Basic::F32)), ("id".into(), Form::Number(Basic::I32))];
+    let record = Form::Record(Record { class_name: "Muon".into(), members });
+    let fields = [field("m", list_of(record))];
+    let arrays = [array.clone()];
+    let get = |member: usize| super::column(&array, &[member]).unwrap();
+    let counted = stage(&fields, &arrays, COUNTER, 32_000);
+    counted.check("m_pt", &get(0));
+    counted.check("m_id", &get(1));
+    assert_eq!(counted.plan.branches.iter().filter(|branch| branch.is_counter()).count(), 1);
+    stage(&fields, &arrays, Planning { split_level: 0, ..VECTOR }, 32_000).check("m", &array);
+    let split = stage(&fields, &arrays, VECTOR, 32_000);
+    split.check("m.pt", &get(0));
+    let tree = split.tree();
+    assert_eq!(tree.branches[1].leaves[0].counter, Some((0, 0)));
+}
+
+#[test]
+fn lists_share_the_counter_that_they_name() {
+    let counted = |name: &str| Field { counter: Some("n".into()), ..field(name, list_of(Form::Number(Basic::F32))) };
+    let fields = [field("n", Form::Number(Basic::U32)), counted("x"), counted("y")];
+    let titles = |planning| {
+        let plan = Plan::new("t", &fields, planning).unwrap();
+        plan.branches.into_iter().map(|branch| branch.title).collect::<Vec<_>>()
+    };
+    assert_eq!(titles(COUNTER), ["n/I", "x[n]/F", "y[n]/F"]);
+    assert_eq!(titles(VECTOR), ["n/i", "x", "y"]);
+    // A counter of its own does not take the name of another field.
+    let fields = [field("nx", Form::Number(Basic::U32)), field("x", list_of(Form::Number(Basic::F32)))];
+    let plan = Plan::new("t", &fields, COUNTER).unwrap();
+    assert_eq!(plan.branches.iter().map(|branch| branch.name.as_str()).collect::<Vec<_>>(), ["nx", "nx_", "x"]);
+}
+
+#[test]
+fn checksums_are_those_of_root() {
+    // Computed by ROOT 6.40 for these classes.
+    let point = Record {
+        class_name: "WTPoint".into(),
+        members: vec![
+            ("x".into(), Form::Number(Basic::F32)),
+            ("n".into(), Form::Number(Basic::I32)),
+            ("v".into(), list_of(Form::Number(Basic::F32))),
+            ("s".into(), Form::Text),
+            ("a".into(), Form::Fixed(3, Box::new(Form::Number(Basic::F64)))),
+        ],
+    };
+    assert_eq!((point.checksum(), Form::Record(point.clone()).memory()), (2_607_787_748, (88, 8)));
+    let outer = vec![("id".into(), Form::Number(Basic::I32)), ("p".into(), Form::Record(point))];
+    assert_eq!(Record { class_name: "WTOuter".into(), members: outer }.checksum(), 987_040_485);
+    assert_eq!(classes::checksum("vector<vector<float> >", &[]), 2_170_935_584);
+}
+
+#[test]
+fn what_has_no_branch_is_refused_by_name() {
+    let refused = |fields: &[Field]| Plan::new("t", fields, COUNTER).unwrap_err().to_string();
+    let number = || Form::Number(Basic::I32);
+    assert!(refused(&[field("a b", number())]).contains("' ' in the name of a branch"));
+    assert!(refused(&[field("t", Form::Fixed(2, Box::new(Form::Text)))]).contains("field 't'"));
+    assert!(refused(&[field("x", number()), field("x", number())]).contains("'x'"));
+    let base = Record { class_name: "R".into(), members: vec![(":_0".into(), number())] };
+    assert!(refused(&[field("r", Form::Record(base))]).contains("':_0'"));
+}
