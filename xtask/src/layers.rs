@@ -77,9 +77,15 @@ const CRATES: &[Crate] = &[
         ],
     },
     Crate {
+        name: "tupelo-ttree",
+        path: "crates/tupelo-ttree",
+        uses: &["tupelo-format"],
+        rooms: &["streamer", "basket", "tree", "layout", "fields", "column", "write"],
+    },
+    Crate {
         name: "tupelo",
         path: "crates/tupelo",
-        uses: &["tupelo-format", "tupelo-storage"],
+        uses: &["tupelo-format", "tupelo-storage", "tupelo-ttree"],
         rooms: &[
             "error",
             "pool",

@@ -91,8 +91,8 @@ pub use local::{FileSink, FileSource, PartialFile};
 pub use net::{Entry, Options};
 pub use objects::{
     Condition, Keys, NewObject, ObjectDirectory, ObjectEntry, ObjectMemory, ObjectRange, ObjectSink, ObjectSource,
-    ObjectVersion,
+    ObjectVersion, names_in_container,
 };
 pub use sink::ByteSink;
 pub use source::{ByteSource, Hints, Traffic};
-pub use uri::{Storage, display_name, is_object_uri, local_path, mirror_members};
+pub use uri::{Storage, display_name, is_daos_uri, is_object_uri, local_path, mirror_members};

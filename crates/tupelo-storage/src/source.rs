@@ -4,6 +4,7 @@ use std::fmt::{Debug, Display};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -28,6 +29,7 @@ pub struct Traffic {
     requests: AtomicU64,
     retries: AtomicU64,
     bytes: AtomicU64,
+    nanoseconds: AtomicU64,
     puts: AtomicU64,
     sent_bytes: AtomicU64,
 }
@@ -46,6 +48,11 @@ impl Traffic {
     /// Number of received bytes of the object.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Time from each request to its complete answer, summed. Requests of one batch are answered together.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
     }
 
     /// Number of objects that were written to a namespace. A large one is written by several requests.
@@ -68,6 +75,10 @@ impl Traffic {
 
     pub(crate) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_time(&self, time: Duration) {
+        self.nanoseconds.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(crate) fn add_put(&self, bytes: u64) {

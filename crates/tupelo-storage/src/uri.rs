@@ -22,7 +22,7 @@ use crate::sink::ByteSink;
 use crate::source::ByteSource;
 use crate::xrootd::{self, is_xrootd};
 
-pub use crate::objects::is_object_uri;
+pub use crate::objects::{is_daos_uri, is_object_uri};
 
 /// The path of a local file; `None` for a URL of another scheme than `file`, and for what [`is_object_uri`].
 pub fn local_path(name: &str) -> Option<&Path> {
@@ -57,7 +57,7 @@ pub fn mirror_members(uri: &str) -> Vec<&str> {
 
 /// Refuses members whose keys have another form than those of the others.
 fn check_member(member: &str, action: &'static str) -> Result<()> {
-    if objects::is_daos_uri(member) {
+    if is_daos_uri(member) {
         let reason = "a data set in DAOS cannot be part of a mirror: its objects have numbers instead of names";
         return Err(Error::new(ErrorKind::NotSupported, action, display_name(member), reason));
     }

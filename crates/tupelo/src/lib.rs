@@ -105,9 +105,9 @@
 //! | `decode` | fetches sealed pages and decodes them to Arrow arrays |
 //! | `encode` | encodes Arrow arrays to sealed pages |
 //! | [`reader`] | files, ntuples, batches |
-//! | [`writer`] | files and ntuples being written |
+//! | [`writer`] | files, ntuples and trees being written |
 //! | [`dataset`] | many files: patterns, common fields, one request for all |
-//! | [`ops`] | copy, verify, inspect, layout, index, cost, tuning, collection of objects |
+//! | [`ops`] | copy, import, export, verify, inspect, layout, index, cost, tuning, collection of objects |
 
 pub mod dataset;
 mod decode;
@@ -129,12 +129,12 @@ use std::path::Path;
 pub use error::{Error, ErrorKind, Place, Remedy, Result, printable};
 pub use expression::Expression;
 pub use pool::{THREADS_VARIABLE, cancellable, set_threads, threads};
-pub use reader::{File, Metrics, Ntuple, OpenOptions, Time};
+pub use reader::{File, Metrics, Ntuple, OpenOptions, Table, Time, Tree};
 pub use tupelo_format::compression::{Algorithm, Compression};
 pub use tupelo_format::object;
 pub use tupelo_format::streamer::StreamerInfos;
 pub use tupelo_storage::{self as storage, Storage};
-pub use writer::{FileWriter, NtupleWriter, WriteOptions, parse_bytes};
+pub use writer::{FileWriter, NtupleWriter, TreeOptions, TreeWriter, WriteOptions, parse_bytes};
 
 /// Names a file, `FILE`, or an object in it, `FILE:NAME`; nothing is opened yet. See [`reader::Location::parse`].
 pub fn open(location: &str) -> OpenOptions {

@@ -1,5 +1,7 @@
 //! `tupelo copy`: decodes ntuples and writes them again.
 
+pub(super) mod export;
+pub(super) mod import;
 mod raw;
 
 use std::ops::{ControlFlow, Range};
@@ -10,7 +12,7 @@ use tupelo::ops::inspect;
 use tupelo::reader::{Location, Read};
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::WriteProgress;
-use tupelo::{ErrorKind, File, FileWriter};
+use tupelo::{ErrorKind, File, FileWriter, Table};
 
 use super::EntryRange;
 use super::ls::{DIRECTORY_CLASS, NTUPLE_CLASS};
@@ -174,6 +176,7 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
         for object in names {
             let from = Location { file: location.file.clone(), object: Some(object) };
             let ntuple = file.ntuple(from.object.as_deref()).map_err(|error| super::no_ntuple(error, location))?;
+            let ntuple = Table::from(ntuple);
             super::warn(&ntuple, console);
             let target = name.unwrap_or_else(|| without_cycle(ntuple.path())).to_owned();
             let read = args.fields.read(&ntuple, Some(&args.condition), None)?;
@@ -286,7 +289,7 @@ fn copy(
     let (mut copier, mut before) = (None, 0);
     for part in &job.parts {
         let ntuple = args.reading.open_file(&part.location, console)?.ntuple(part.location.object.as_deref())?;
-        let read = args.fields.read(&ntuple, Some(&args.condition), None)?.entries(part.entries.clone());
+        let read = args.fields.read(&ntuple.into(), Some(&args.condition), None)?.entries(part.entries.clone());
         let read = args.condition.apply(read)?;
         let copier = match &mut copier {
             Some(copier) => copier,

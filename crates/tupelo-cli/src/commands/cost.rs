@@ -26,21 +26,11 @@ pub(crate) struct Args {
     /// The ntuple, as FILE or FILE:NAME, or the URI of one in an object store
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
-    /// The store and its region, by the name in the table of prices
-    #[arg(long, value_name = "STORE", default_value = "s3:eu-west-3")]
-    store: String,
-    /// Table of prices in JSON, instead of the built-in one
-    #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
+    #[command(flatten)]
+    pricing: Pricing,
     /// A mapping of pages to objects; may be repeated [default: page, cages of 1, 4 and 16 MiB, page-group and cluster]
     #[arg(long, value_name = "MAPPING")]
     mapping: Vec<Mapping>,
-    /// How often the fields are read
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    reads: u64,
-    /// Pay for the traffic out of the region too
-    #[arg(long)]
-    from_outside: bool,
     #[command(flatten)]
     fields: super::Fields,
     /// One JSON document instead of the table
@@ -48,6 +38,35 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     reading: super::Reading,
+}
+
+/// Where an ntuple is stored, how often it is read, and the prices of that.
+#[derive(Debug, clap::Args)]
+pub(super) struct Pricing {
+    /// The store and its region, by the name in the table of prices
+    #[arg(long, value_name = "STORE", default_value = "s3:eu-west-3")]
+    pub(super) store: String,
+    /// Table of prices in JSON, instead of the built-in one
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// How often the fields are read
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) reads: u64,
+    /// Pay for the traffic out of the region too
+    #[arg(long)]
+    from_outside: bool,
+}
+
+impl Pricing {
+    /// The date of the table, and the prices of the store.
+    pub(super) fn price(&self) -> Result<(String, Price), Failure> {
+        price(self.prices.as_deref(), &self.store)
+    }
+
+    /// The money for one mapping.
+    pub(super) fn money(&self, price: &Price, cost: &MappingCost) -> Money {
+        price.of(cost, self.reads, self.from_outside)
+    }
 }
 
 /// The built-in table.
@@ -99,7 +118,7 @@ impl Money {
 
 impl Price {
     /// To write once, to read a number of times, and to store for a month.
-    pub(super) fn of(&self, cost: &MappingCost, reads: u64, from_outside: bool) -> Money {
+    fn of(&self, cost: &MappingCost, reads: u64, from_outside: bool) -> Money {
         let gb = |bytes: u64| bytes as f64 / 1e9;
         let traffic = if from_outside { gb(cost.read_bytes) * self.read_per_gb } else { 0.0 };
         let read = cost.read_requests as f64 / 1e3 * self.get_per_1000 + traffic;
@@ -112,7 +131,7 @@ impl Price {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let (date, price) = price(args.prices.as_deref(), &args.store)?;
+    let (date, price) = args.pricing.price()?;
     let mappings = match args.mapping.as_slice() {
         [] => ["page", "cage:1MiB", "cage:4MiB", "cage:16MiB", "page-group", "cluster"]
             .iter()
@@ -120,18 +139,18 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             .collect(),
         chosen => chosen.to_vec(),
     };
-    let ntuple = args.reading.open(&args.input, None, console)?;
-    let read = args.fields.read(&ntuple, None, None)?;
+    let ntuple = args.reading.open_ntuple(&args.input, console)?;
+    let read = args.fields.read(&ntuple.clone().into(), None, None)?;
     let costs = costs(&read, &mappings, REMOTE_HINTS)?;
-    let money = |cost: &MappingCost| price.of(cost, args.reads, args.from_outside);
+    let money = |cost: &MappingCost| args.pricing.money(&price, cost);
     if args.json {
         let one = |cost: &MappingCost| to_json(cost, &money(cost));
         return console.print_json(&json!({
             "file": ntuple.file_name(),
             "ntuple": ntuple.path(),
-            "store": args.store,
+            "store": args.pricing.store,
             "prices": { "source": price.source, "date": date },
-            "reads": args.reads,
+            "reads": args.pricing.reads,
             "mappings": costs.iter().map(one).collect::<Value>(),
         }));
     }
@@ -153,16 +172,16 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut text = console.text();
     table.add_to(&mut text);
     console.print(&text)?;
-    let reads = match args.reads {
+    let reads = match args.pricing.reads {
         1 => "one read".to_owned(),
         many => format!("{} reads", count(many)),
     };
-    console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.store, price.source));
+    console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.pricing.store, price.source));
     Ok(())
 }
 
 /// The date of the table, and the prices of the store. Without a path, the table is the built-in one.
-pub(super) fn price(path: Option<&Path>, store: &str) -> Result<(String, Price), Failure> {
+fn price(path: Option<&Path>, store: &str) -> Result<(String, Price), Failure> {
     let (text, name) = match path {
         Some(path) => {
             // FS: a table of the user, not data.

@@ -32,7 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let ntuple = args.reading.open(&args.input, None, console)?;
+    let ntuple = args.reading.open(&super::one(&args.input, args.reading.storage()?)?, None, console)?;
     let range = args.range.of(ntuple.entries());
     let read = args.fields.read(&ntuple, Some(&args.condition), None)?.entries(range);
     let explanation = args.condition.apply(read)?.explain()?;

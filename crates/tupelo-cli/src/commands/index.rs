@@ -11,7 +11,7 @@ use crate::console::{Console, Output, Pending};
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 
-/// Write a manifest of ntuples, so that reads can be planned without opening the files
+/// Write a manifest of ntuples and trees, so that reads can be planned without opening the files
 ///
 /// One JSON document: size and identity of each file, its clusters with first entry, number of entries and stored
 /// bytes, its fields with their sizes, and the distinct schemas. tupelo.partitions and tupelo.dask in Python accept it
@@ -22,7 +22,7 @@ use crate::inputs::Inputs;
   tupelo index -o manifest.json a.root:Events b.root:Events
   tupelo index run*.root | jq '[.files[].entries] | add'")]
 pub(crate) struct Args {
-    /// The ntuples, each as FILE or FILE:NAME; FILE may have wildcards
+    /// The ntuples and trees, each as FILE or FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
     /// Output file, which is replaced if it exists, or - for stdout [default: -]
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let mut progress = console.progress("index", locations.len() as u64, "files");
     let mut manifest = Manifest::new();
     for (done, location) in (1..).zip(&locations) {
-        manifest.add(&args.reading.open_ntuple(location, None, console)?)?;
+        manifest.add(&args.reading.open(location, None, console)?)?;
         progress.set(done);
     }
     progress.finish();

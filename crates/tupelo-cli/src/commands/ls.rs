@@ -1,4 +1,6 @@
-//! `tupelo ls`: the contents of a file or ntuple.
+//! `tupelo ls`: the contents of a file, ntuple or tree.
+
+mod trees;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,23 +9,24 @@ use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, FieldInfo, Sizes, Summary};
 use tupelo::ops::{self, Found};
 use tupelo::reader::{Location, Object};
-use tupelo::storage::{Entry, Storage, display_name};
-use tupelo::{Error, ErrorKind, File, Ntuple};
+use tupelo::storage::{Entry, Storage, display_name, is_daos_uri};
+use tupelo::{Error, ErrorKind, File, Ntuple, Table as Data, Tree};
 
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::table::{Table, bytes, count, things};
 use crate::text::{BOLD, Text};
+use trees::{list_branches, tree_line, tree_to_json};
 
 /// C++ class of an ntuple's anchor.
 pub(super) const NTUPLE_CLASS: &str = "ROOT::RNTuple";
 /// Prefix of the C++ classes of directories.
 pub(super) const DIRECTORY_CLASS: &str = "TDirectory";
 
-/// List the objects of files, or the fields of an ntuple
+/// List the objects of files, or the fields of an ntuple or TTree
 ///
-/// For a file or a directory in it: its ntuples with their attribute sets (@NAME), and all other objects. For an
-/// ntuple: its top-level fields with their sizes. Sizes are in powers of 1024 (KiB, MiB, …); --json gives exact bytes.
+/// For a file or a directory in it: its ntuples with their attribute sets (@NAME), its TTrees, and all other objects. For
+/// an ntuple or a tree: its top-level fields with their sizes. Sizes are in powers of 1024 (KiB, MiB, …); --json gives exact bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tupelo ls events.root
@@ -31,7 +34,7 @@ pub(super) const DIRECTORY_CLASS: &str = "TDirectory";
   tupelo ls events.root:Events
   tupelo ls events.root --json | jq '.ntuples[].entries'")]
 pub(crate) struct Args {
-    /// The files, or one ntuple or directory in each as FILE:NAME; FILE may have wildcards
+    /// The files, or one ntuple, tree or directory in each as FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
     /// Also list the metadata of the ntuples
@@ -63,8 +66,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         }
         let file = super::watched(opened.map_err(super::unopened), console)?;
         let Some(name) = &location.object else { return list_objects(&file, None, args, text, console) };
-        match file.ntuple(Some(name)) {
-            Ok(ntuple) => list_fields(&ntuple, args, text, console),
+        match file.table(Some(name)) {
+            Ok(Data::Ntuple(ntuple)) => list_fields(&ntuple, args, text, console),
+            Ok(Data::Tree(tree)) => list_branches(&tree, args, text, console),
             Err(_) if is_directory(&file, name) => list_objects(&file, Some(name), args, text, console),
             Err(error) => Err(super::no_ntuple(error, location)),
         }
@@ -92,11 +96,8 @@ fn list_folder(location: &Location, args: &Args, mut text: Text, console: &Conso
         let url = display_name(&entry.url);
         let (folder, slash) = url.strip_suffix('/').map_or((url.as_str(), ""), |folder| (folder, "/"));
         // In a DAOS container, names follow a colon.
-        let last = match entry.url.split_once("://") {
-            Some((scheme, _)) if scheme.eq_ignore_ascii_case("daos") => folder.rsplit(':').next(),
-            _ => folder.rsplit('/').next(),
-        };
-        let last = last.unwrap_or(folder);
+        let mark = if is_daos_uri(folder) { ':' } else { '/' };
+        let last = folder.rsplit(mark).next().unwrap_or(folder);
         table.line([format!("{last}{slash}"), entry.size.map_or_else(String::new, bytes)]);
     }
     text.add(format!("{location}, {}", things(entries.len() as u64, "entry"))).end_line();
@@ -123,6 +124,13 @@ struct Listed {
     sets: Vec<Listed>,
 }
 
+/// What a file or directory has.
+struct Contents {
+    ntuples: Vec<Listed>,
+    trees: Vec<(String, Tree)>,
+    others: Vec<Object>,
+}
+
 /// Properties of an ntuple.
 struct Details {
     description: String,
@@ -142,6 +150,7 @@ fn list_objects(
     let is_below = |path: &str| below.as_ref().is_none_or(|below| path.starts_with(below));
     let mut others = file.objects()?;
     others.retain(|object| object.class_name != NTUPLE_CLASS && is_below(&object.path));
+    let trees = trees::take(file, &mut others, console);
     let mut failed = false;
     let mut listed: Vec<Listed> = Vec::new();
     ops::each_ntuple(file, None, &mut |found| {
@@ -163,17 +172,18 @@ fn list_objects(
             value["directory"] = json!(directory);
         }
         value["ntuples"] = listed.iter().map(to_json).collect();
+        value["trees"] = trees.iter().map(tree_to_json).collect();
         value["objects"] = others.iter().map(object_to_json).collect();
         console.print_json(&value)?;
     } else {
-        print_objects(file, directory, &listed, &others, args.long, text, console)?;
+        print_objects(file, directory, &Contents { ntuples: listed, trees, others }, args.long, text, console)?;
     }
     if failed { Err(Failure::reported()) } else { Ok(()) }
 }
 
 fn describe(found: Found, failed: &mut bool, console: &Console) -> Listed {
     let details = found.ntuple.and_then(|ntuple| {
-        super::warn(&ntuple, console);
+        super::warn(&ntuple.clone().into(), console);
         let summary = inspect::summary(&ntuple)?;
         let (description, writer) = (ntuple.description().to_owned(), ntuple.writer().to_owned());
         let format_version = ntuple.format_version().to_string();
@@ -245,12 +255,12 @@ fn object_to_json(object: &Object) -> Value {
 fn print_objects(
     file: &File,
     directory: Option<&str>,
-    ntuples: &[Listed],
-    others: &[Object],
+    contents: &Contents,
     long: bool,
     mut text: Text,
     console: &Console,
 ) -> Result<(), Failure> {
+    let Contents { ntuples, trees, others } = contents;
     match directory {
         Some(directory) => text.add(format!("{}:{directory}", file.name())).end_line(),
         None => {
@@ -283,6 +293,12 @@ fn print_objects(
         }
         add_table(&table, &mut text);
     }
+    let mut table =
+        Table::new(&["TREE", ">ENTRIES", ">FIELDS", ">CLUSTERS", ">UNPACKED", ">STORED", ">RATIO", "CODEC"]);
+    for (name, tree) in trees {
+        table.line(tree_line(name, tree));
+    }
+    add_table(&table, &mut text);
     let cycles = others.iter().fold(HashMap::<&str, usize>::new(), |mut cycles, object| {
         *cycles.entry(&object.path).or_default() += 1;
         cycles
@@ -329,7 +345,7 @@ fn ntuple_lines(listed: &Listed, indent: &str, table: &mut Table) {
 }
 
 fn list_fields(ntuple: &Ntuple, args: &Args, mut text: Text, console: &Console) -> Result<(), Failure> {
-    super::warn(ntuple, console);
+    super::warn(&ntuple.clone().into(), console);
     let summary = inspect::summary(ntuple)?;
     let fields = inspect::fields(ntuple)?;
     if args.json {

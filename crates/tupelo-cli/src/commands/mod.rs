@@ -28,7 +28,7 @@ use tupelo::dataset::{Chain, FieldPolicy};
 use tupelo::reader::{Location, Read};
 use tupelo::schema::Schema;
 use tupelo::storage::{self, Cache, Storage, display_name};
-use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions};
+use tupelo::{ErrorKind, Expression, File, Ntuple, OpenOptions, Table};
 
 pub(crate) use self::write::run as write;
 pub use self::write::{Events, OutputOptions};
@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Layout(layout::Args),
     Verify(verify::Args),
     Copy(copy::Args),
+    Import(copy::import::Args),
+    Export(copy::export::Args),
     Index(index::Args),
     Gc(gc::Args),
     Cost(cost::Args),
@@ -81,6 +83,8 @@ impl Command {
             Self::Layout(args) => layout::run(&args, console),
             Self::Verify(args) => verify::run(&args, console),
             Self::Copy(args) => copy::run(&args, console),
+            Self::Import(args) => copy::import::run(&args, console),
+            Self::Export(args) => copy::export::run(&args, console),
             Self::Index(args) => index::run(&args, console),
             Self::Gc(args) => gc::run(&args, console),
             Self::Cost(args) => cost::run(&args, console),
@@ -192,30 +196,31 @@ impl Reading {
         Ok(options.with_storage(self.storage()?.clone()).open_file())
     }
 
-    /// Opens the ntuple of an argument `FILE[:NAME]`, or one of its attribute sets, and prints its warnings.
-    fn open(&self, argument: &str, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
-        self.open_ntuple(&one(argument, self.storage()?)?, attributes, console)
+    /// Opens the ntuple of an argument `FILE[:NAME]` and prints its warnings.
+    fn open_ntuple(&self, argument: &str, console: &Console) -> Result<Ntuple, Failure> {
+        let table = self.open(&one(argument, self.storage()?)?, None, console)?;
+        Ok(table.ntuple()?.clone())
     }
 
-    /// Opens an ntuple, or one of its attribute sets, and prints its warnings.
-    fn open_ntuple(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Ntuple, Failure> {
-        let ntuple = self.open_silently(location, attributes, console)?;
-        warn(&ntuple, console);
-        Ok(ntuple)
+    /// Opens an ntuple, one of its attribute sets, or a tree, and prints its warnings.
+    fn open(&self, location: &Location, attributes: Option<&str>, console: &Console) -> Result<Table, Failure> {
+        let table = self.open_silently(location, attributes, console)?;
+        warn(&table, console);
+        Ok(table)
     }
 
-    /// Opens an ntuple, or one of its attribute sets.
+    /// Opens an ntuple, one of its attribute sets, or a tree.
     fn open_silently(
         &self,
         location: &Location,
         attributes: Option<&str>,
         console: &Console,
-    ) -> Result<Ntuple, Failure> {
+    ) -> Result<Table, Failure> {
         let file = self.open_file(location, console)?;
-        let ntuple = file.ntuple(location.object.as_deref()).map_err(|error| no_ntuple(error, location))?;
+        let table = file.table(location.object.as_deref()).map_err(|error| no_ntuple(error, location))?;
         match attributes {
-            Some(set) => Ok(ntuple.attribute_set(set)?),
-            None => Ok(ntuple),
+            Some(set) => Ok(Table::Ntuple(table.ntuple()?.attribute_set(set)?)),
+            None => Ok(table),
         }
     }
 }
@@ -223,7 +228,7 @@ impl Reading {
 /// One request for several files.
 #[derive(Debug, clap::Args)]
 struct Files {
-    /// Ntuples, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'). The entries of several files are read
+    /// Ntuples or trees, as FILE or FILE:NAME; wildcards match files ('run*.root:Events'). The entries of several files are read
     /// as one sequence, numbered consecutively
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
@@ -252,24 +257,24 @@ impl Files {
             console.warn(&format!("{repeated} is given more than once; its entries are read each time"));
         }
         let policy = if self.union { FieldPolicy::Union } else { FieldPolicy::Common };
-        let open_ntuple =
+        let open_table =
             |file: usize| self.reading.open_silently(&locations[file], self.attributes.as_deref(), console);
         let known = Mutex::new(HashSet::new());
         let found = (locations.len() > 1).then(|| Arc::new(Matched { union: self.union, patterns: Mutex::default() }));
         let matched = found.clone();
         let open = move |file: usize| {
-            let ntuple = open_ntuple(file)?;
+            let table = open_table(file)?;
             // A file is opened for its fields, and again for its entries.
             if known.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
-                warn(&ntuple, console);
+                warn(&table, console);
             }
-            let read = fields.read(&ntuple, Some(condition), matched.as_deref())?;
+            let read = fields.read(&table, Some(condition), matched.as_deref())?;
             condition.apply(read.with_binary_strings(binary_strings)).map(Some)
         };
         let chain = Chain::new(locations.len(), policy, open)?;
         let mut missing = found.map_or_else(Vec::new, |found| found.missing(fields));
         if !missing.is_empty() {
-            let first = open_ntuple(0)?;
+            let first = open_table(0)?;
             condition.remove_defined(&first, &mut missing);
             // The error names near fields.
             first.read(&missing)?;
@@ -341,22 +346,22 @@ impl Fields {
         self.fields.is_empty() && self.exclude.is_empty()
     }
 
-    /// Selects the fields. Columns of `--define` are always included, and may be listed. With `matched`, the ntuple is one
+    /// Selects the fields. Columns of `--define` are always included, and may be listed. With `matched`, the table is one
     /// of several.
-    fn read(&self, ntuple: &Ntuple, condition: Option<&Condition>, matched: Option<&Matched>) -> Result<Read, Failure> {
+    fn read(&self, table: &Table, condition: Option<&Condition>, matched: Option<&Matched>) -> Result<Read, Failure> {
         let (mut wanted, mut unwanted) = (patterns(&self.fields), patterns(&self.exclude));
         if let Some(condition) = condition {
-            condition.remove_defined(ntuple, &mut wanted);
+            condition.remove_defined(table, &mut wanted);
         }
         if let Some(matched) = matched {
             if matched.union {
-                matched.retain(&mut wanted, ntuple);
+                matched.retain(&mut wanted, table);
             }
-            matched.retain(&mut unwanted, ntuple);
+            matched.retain(&mut unwanted, table);
         }
         let read = match wanted.is_empty() && !self.fields.is_empty() {
-            true => ntuple.read_all().without_fields(),
-            false => ntuple.read(wanted)?,
+            true => table.read_all().without_fields(),
+            false => table.read(wanted)?,
         };
         Ok(read.without(unwanted)?)
     }
@@ -371,9 +376,9 @@ struct Matched {
 }
 
 impl Matched {
-    /// Retains the patterns that match fields of an ntuple.
-    fn retain(&self, patterns: &mut Vec<String>, ntuple: &Ntuple) {
-        patterns.retain(|pattern| ntuple.schema().select(&[pattern]).is_ok());
+    /// Retains the patterns that match fields of an ntuple or tree.
+    fn retain(&self, patterns: &mut Vec<String>, table: &Table) {
+        patterns.retain(|pattern| table.schema().select(&[pattern]).is_ok());
         self.patterns.lock().unwrap_or_else(PoisonError::into_inner).extend(patterns.iter().cloned());
     }
 
@@ -452,13 +457,13 @@ impl Condition {
     }
 
     /// Removes patterns that match a defined column but no field.
-    fn remove_defined(&self, ntuple: &Ntuple, wanted: &mut Vec<String>) {
+    fn remove_defined(&self, table: &Table, wanted: &mut Vec<String>) {
         // Only the names matter.
         let column = |column: &Definition| ArrowField::new(&column.name, DataType::Boolean, false);
         let columns: Vec<_> = self.define.iter().map(column).collect();
         let Ok(defined) = Schema::from_arrow(&ArrowSchema::new(columns)) else { return };
         let is_column = |pattern: &String| defined.select(&[pattern]).is_ok();
-        wanted.retain(|pattern| !is_column(pattern) || ntuple.schema().select(&[pattern]).is_ok());
+        wanted.retain(|pattern| !is_column(pattern) || table.schema().select(&[pattern]).is_ok());
     }
 
     /// Prints a note if the cut keeps no entry.
@@ -478,10 +483,11 @@ impl Condition {
     }
 }
 
-/// Prints the warnings of an ntuple.
-fn warn(ntuple: &Ntuple, console: &Console) {
-    for warning in ntuple.warnings() {
-        console.warn(&format!("{}: ntuple '{}': {warning}", ntuple.file_name(), ntuple.path()));
+/// Prints the warnings of an ntuple or tree.
+fn warn(table: &Table, console: &Console) {
+    let kind = if table.tree().is_some() { "tree" } else { "ntuple" };
+    for warning in table.warnings() {
+        console.warn(&format!("{}: {kind} '{}': {warning}", table.file_name(), table.path()));
     }
 }
 

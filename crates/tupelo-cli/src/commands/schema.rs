@@ -1,4 +1,4 @@
-//! `tupelo schema`: the fields of an ntuple and how they are stored.
+//! `tupelo schema`: the fields of an ntuple or tree and how they are stored.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use tupelo::dataset::find;
 use tupelo::ops::inspect::{self, ColumnInfo};
 use tupelo::schema::{Field, Schema};
-use tupelo::{Ntuple, printable};
+use tupelo::{Table, printable};
 
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::table::{bytes, pad, things, width};
 use crate::text::{BOLD, CYAN, DIM, Text};
 
-/// Show the fields of an ntuple as a tree with their C++ types
+/// Show the fields of an ntuple or TTree with their C++ types
 ///
 /// The items of collections are called _0, base classes :_0, :_1 and so on.
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ use crate::text::{BOLD, CYAN, DIM, Text};
   tupelo schema events.root:Events --fields 'Muon_*' --columns
   tupelo schema 'run*.root:Events'")]
 pub(crate) struct Args {
-    /// The ntuples, each as FILE or FILE:NAME; FILE may have wildcards
+    /// The ntuples or trees, each as FILE or FILE:NAME; FILE may have wildcards
     #[arg(value_name = "FILE[:NAME]", required = true)]
     inputs: Vec<String>,
     #[command(flatten)]
@@ -53,20 +53,20 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let locations = find(&args.inputs, args.reading.storage()?)?;
     let mut is_first = true;
     super::for_each(&locations, console, |location| {
-        let ntuple = args.reading.open_ntuple(location, args.attributes.as_deref(), console)?;
+        let table = args.reading.open(location, args.attributes.as_deref(), console)?;
         if locations.len() > 1 && !args.json {
             let mut head = console.text();
             if !std::mem::take(&mut is_first) {
                 head.end_line();
             }
-            console.print(head.add(ntuple.file_name()).end_line())?;
+            console.print(head.add(table.file_name()).end_line())?;
         }
-        show(args, &ntuple, console)
+        show(args, &table, console)
     })
 }
 
-fn show(args: &Args, ntuple: &Ntuple, console: &Console) -> Result<(), Failure> {
-    let read = args.fields.read(ntuple, None, None)?;
+fn show(args: &Args, table: &Table, console: &Console) -> Result<(), Failure> {
+    let read = args.fields.read(table, None, None)?;
     if args.arrow {
         let mut text = console.text();
         for field in read.arrow_schema().fields() {
@@ -76,20 +76,20 @@ fn show(args: &Args, ntuple: &Ntuple, console: &Console) -> Result<(), Failure> 
     }
     let mut columns = Columns::new();
     if args.columns {
-        for column in inspect::columns(ntuple)? {
+        for column in inspect::columns(table.ntuple()?)? {
             columns.entry(column.field.clone()).or_default().push(column);
         }
     }
     match args.json {
-        true => print_json(ntuple, read.schema(), &columns, console),
-        false => print_tree(ntuple, read.schema(), &columns, console),
+        true => print_json(table, read.schema(), &columns, console),
+        false => print_tree(table, read.schema(), &columns, console),
     }
 }
 
-fn print_tree(ntuple: &Ntuple, schema: &Schema, columns: &Columns, console: &Console) -> Result<(), Failure> {
+fn print_tree(table: &Table, schema: &Schema, columns: &Columns, console: &Console) -> Result<(), Failure> {
     let mut text = console.text();
-    text.styled(BOLD, ntuple.path()).add(format!(": {}", things(ntuple.entries(), "entry")));
-    add_description(ntuple.description(), &mut text);
+    text.styled(BOLD, table.path()).add(format!(": {}", things(table.entries(), "entry")));
+    add_description(table.description(), &mut text);
     text.end_line();
     branches(&schema.fields, "", "", columns, &mut text);
     console.print(&text)
@@ -156,13 +156,13 @@ fn column_text(column: &ColumnInfo) -> String {
     text
 }
 
-fn print_json(ntuple: &Ntuple, schema: &Schema, columns: &Columns, console: &Console) -> Result<(), Failure> {
+fn print_json(table: &Table, schema: &Schema, columns: &Columns, console: &Console) -> Result<(), Failure> {
     let fields: Vec<_> = schema.fields.iter().map(|field| to_json(field, &field.name, columns)).collect();
     console.print_json(&json!({
-        "file": ntuple.file_name(),
-        "name": ntuple.path(),
-        "description": ntuple.description(),
-        "entries": ntuple.entries(),
+        "file": table.file_name(),
+        "name": table.path(),
+        "description": table.description(),
+        "entries": table.entries(),
         "fields": fields,
     }))
 }

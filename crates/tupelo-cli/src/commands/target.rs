@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use tupelo::reader::Location;
+use tupelo::reader::{Location, TREE_CLASSES};
 use tupelo::storage::{ErrorKind as StorageErrorKind, Storage, display_name, is_object_uri};
 use tupelo::writer::{DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, Mapping, ObjectOptions, WriteProgress};
 use tupelo::{Compression, ErrorKind, FileWriter, WriteOptions, cancellable};
@@ -49,8 +49,9 @@ impl NtupleOptions {
         if to.local_path().is_some() || self.checkpoint.0.is_none() || is_default(self.checkpoint) {
             return Ok(());
         }
-        let refused =
-            Failure::usage(format_args!("{to}: a remote file has no checkpoints: it is visible once complete"));
+        let refused = Failure::usage(format_args!(
+            "{to}: only local files have checkpoints; remote ones appear when they are complete"
+        ));
         Err(refused.with_hint("omit --checkpoint, or write a local file and copy it with --raw"))
     }
 
@@ -227,6 +228,22 @@ impl Target {
             true => "--force replaces it, --append adds to it",
             false => "--force replaces it",
         }))
+    }
+
+    /// Checks that a tree can be added. An existing one is hidden only with `--new-cycle`.
+    pub(crate) fn check_tree(&self, file: &FileWriter, name: &str) -> Result<(), Failure> {
+        if self.extend {
+            return Err(Failure::usage("a tree cannot be extended").with_hint("--as NAME writes another tree"));
+        }
+        let is_tree = |class_name: &str| TREE_CLASSES.contains(&class_name);
+        let exists = file.objects()?.iter().any(|object| is_tree(&object.class_name) && object.path == name);
+        match exists && !self.new_cycle {
+            true => {
+                let exists = Failure::usage(format_args!("the file already has a tree '{name}'"));
+                Err(exists.with_hint("--as NAME uses another name, --new-cycle writes a newer cycle that hides it"))
+            }
+            false => Ok(()),
+        }
     }
 
     /// How to add an ntuple. An existing ntuple is hidden only with `--new-cycle`.

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tupelo::ops::tune::{
@@ -14,7 +13,7 @@ use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::{Mapping, format_bytes};
 use tupelo::{Compression, ErrorKind, Ntuple, cancellable};
 
-use super::cost::{Price, dollars, price};
+use super::cost::{Price, Pricing, dollars};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::inputs::one;
@@ -43,15 +42,8 @@ pub(crate) struct Args {
     /// The ntuple, as FILE or FILE:NAME, or the URI of one in an object store
     #[arg(value_name = "FILE[:NAME]")]
     input: String,
-    /// The store and its region, by the name in the table of prices
-    #[arg(long, value_name = "STORE", default_value = "s3:eu-west-3")]
-    store: String,
-    /// Table of prices in JSON, instead of the built-in one
-    #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
-    /// How often the fields are read
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    reads: u64,
+    #[command(flatten)]
+    pricing: Pricing,
     /// What is to be small: time, money or size
     #[arg(long, value_name = "WHAT", default_value = "time")]
     by: By,
@@ -68,9 +60,6 @@ pub(crate) struct Args {
     /// Cores that encode and decode [default: as --threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cores: Option<u32>,
-    /// Pay for the traffic out of the region too
-    #[arg(long)]
-    from_outside: bool,
     /// A codec and level to compare; may be repeated [default: none, lz4:4, zstd:5 and zlib:1]
     #[arg(long, value_name = "CODEC")]
     compression: Vec<Compression>,
@@ -127,13 +116,13 @@ struct Goal<'a> {
 
 impl Goal<'_> {
     fn dollars(&self, candidate: &Candidate) -> f64 {
-        self.price.of(&candidate.cost, self.args.reads, self.args.from_outside).sum()
+        self.args.pricing.money(self.price, &candidate.cost).sum()
     }
 
     /// The value by which candidates are ordered.
     fn value(&self, candidate: &Candidate) -> f64 {
         match self.args.by {
-            By::Time => candidate.seconds(self.args.reads),
+            By::Time => candidate.seconds(self.args.pricing.reads),
             By::Money => self.dollars(candidate),
             By::Size => candidate.cost.bytes as f64,
         }
@@ -144,9 +133,9 @@ impl Goal<'_> {
     }
 
     fn best<'c>(&self, candidates: impl IntoIterator<Item = &'c Candidate>) -> Option<&'c Candidate> {
-        let time = |candidate: &Candidate| candidate.seconds(self.args.reads);
+        let time = |candidate: &Candidate| candidate.seconds(self.args.pricing.reads);
         let size = |candidate: &Candidate| candidate.cost.bytes as f64;
-        let requests = |candidate: &Candidate| candidate.requests(self.args.reads) as f64;
+        let requests = |candidate: &Candidate| candidate.requests(self.args.pricing.reads) as f64;
         let memory = |candidate: &Candidate| candidate.cluster_memory_bytes as f64;
         let first = |candidate: &Candidate| self.value(candidate);
         best(candidates, &[&first, &time, &size, &requests, &memory])
@@ -170,10 +159,10 @@ impl Goal<'_> {
 }
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
-    let (date, price) = price(args.prices.as_deref(), &args.store)?;
+    let (date, price) = args.pricing.price()?;
     let location = one(&args.input, args.reading.storage()?)?;
-    let ntuple = args.reading.open_ntuple(&location, None, console)?;
-    let read = args.fields.read(&ntuple, None, None)?;
+    let ntuple = args.reading.open(&location, None, console)?.ntuple()?.clone();
+    let read = args.fields.read(&ntuple.clone().into(), None, None)?;
     let interrupt = Interrupt::watch()?;
     let speed = speed(args, &price, &interrupt)?;
     let mappings = or_default(&args.mapping, &DEFAULT_MAPPINGS);
@@ -198,9 +187,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             "file": ntuple.file_name(),
             "ntuple": ntuple.path(),
             "entries": ntuple.entries(),
-            "store": args.store,
+            "store": args.pricing.store,
             "prices": { "source": price.source, "date": date },
-            "reads": args.reads,
+            "reads": args.pricing.reads,
             "by": format!("{:?}", args.by).to_lowercase(),
             "cores": cores,
             "speed": speed_json(&speed),
@@ -257,7 +246,8 @@ fn speed(args: &Args, price: &Price, interrupt: &Interrupt) -> Result<Speed, Fai
     let latency = args.latency.map(|latency| latency.0).or(typical.map(|typical| typical.latency_ms / 1e3));
     let bandwidth = args.bandwidth.map(|bandwidth| bandwidth.0).or(typical.map(|typical| typical.mb_per_s * 1e6));
     let (Some(latency_seconds), Some(bytes_per_second)) = (latency, bandwidth) else {
-        let unknown = Failure::usage(format_args!("the table of prices has no typical speed of '{}'", args.store));
+        let unknown =
+            Failure::usage(format_args!("the table of prices has no typical speed of '{}'", args.pricing.store));
         return Err(unknown.with_hint("--latency TIME and --bandwidth BANDWIDTH, or --measure URI"));
     };
     let is_given = args.latency.is_some() && args.bandwidth.is_some();
@@ -322,7 +312,7 @@ fn table(lines: &[&Candidate], chosen: &Candidate, goal: &Goal<'_>) -> Table {
             time(candidate.write.seconds()),
             time(candidate.read.seconds()),
             count(candidate.cost.read_requests),
-            time(candidate.seconds(goal.args.reads)),
+            time(candidate.seconds(goal.args.pricing.reads)),
             dollars(goal.dollars(candidate)),
         ];
         let is_chosen = std::ptr::eq(*candidate, chosen);
@@ -368,17 +358,18 @@ fn notes(
     let link = |link: Link| format!("{}, {}/s", time(link.latency_seconds), bytes(link.bytes_per_second as u64));
     let links = if get == put { link(get) } else { format!("read {}; write {}", link(get), link(put)) };
     console.note(&match (speed.origin, speed.source.as_str()) {
-        ("assumed", source) => format!("{}: {links}; assumed, from {source}", args.store),
+        ("assumed", source) => format!("{}: {links}; assumed, from {source}", args.pricing.store),
         ("measured", source) => format!("{source}: {links}; measured"),
-        (origin, _) => format!("{}: {links}; {origin}", args.store),
+        (origin, _) => format!("{}: {links}; {origin}", args.pricing.store),
     });
-    let reads = if args.reads == 1 { "one read".to_owned() } else { format!("{} reads", count(args.reads)) };
-    console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.store, price.source));
+    let reads =
+        if args.pricing.reads == 1 { "one read".to_owned() } else { format!("{} reads", count(args.pricing.reads)) };
+    console.note(&format!("{}, {reads}, one month; prices of {date}, {}", args.pricing.store, price.source));
 }
 
 /// The command that applies a recommendation.
 fn command(args: &Args, location: &Location, chosen: &Candidate) -> String {
-    let place = match (&args.measure, args.store.split(':').next()) {
+    let place = match (&args.measure, args.pricing.store.split(':').next()) {
         (Some(uri), _) if is_object_uri(uri) => display_name(uri),
         (_, Some(scheme @ ("gs" | "s3"))) => format!("ntpl+{scheme}://BUCKET/PREFIX"),
         (_, Some("az")) => "ntpl+az://CONTAINER/PREFIX".to_owned(),
@@ -458,7 +449,7 @@ fn trials(measured: &Measured) -> Value {
 }
 
 fn to_json(candidate: &Candidate, goal: &Goal<'_>) -> Value {
-    let money = goal.price.of(&candidate.cost, goal.args.reads, goal.args.from_outside);
+    let money = goal.args.pricing.money(goal.price, &candidate.cost);
     let layout = candidate.layout;
     json!({
         "compression": layout.map(|layout| layout.compression.to_string()),
@@ -474,7 +465,7 @@ fn to_json(candidate: &Candidate, goal: &Goal<'_>) -> Value {
         "read_bytes": candidate.cost.read_bytes,
         "write": phase_json(&candidate.write),
         "read": phase_json(&candidate.read),
-        "sum_seconds": candidate.seconds(goal.args.reads),
+        "sum_seconds": candidate.seconds(goal.args.pricing.reads),
         "write_dollars": money.write,
         "reads_dollars": money.reads,
         "month_dollars": money.month,

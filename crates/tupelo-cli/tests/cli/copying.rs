@@ -199,7 +199,7 @@ fn several_inputs_are_concatenated() {
 fn remote_files_have_no_checkpoints() {
     let place = Place::new();
     let error = tupelo(&["copy", &place.b2hhh(), "http://127.0.0.1:9/x.root", "--checkpoint", "1MiB"]).fails(2);
-    assert!(error.contains("a remote file has no checkpoints"), "{error}");
+    assert!(error.contains("only local files have checkpoints"), "{error}");
     let error = tupelo(&["head", "http://127.0.0.1:9/*.root"]).fails(2);
     assert!(error.contains("web servers have no listings"), "{error}");
 }

@@ -97,6 +97,11 @@ impl Meter {
         self.traffic.get().map_or(0, |traffic| traffic.retries())
     }
 
+    /// Time from each request to a server to its complete answer, summed; zero where there is no server.
+    pub fn request_time(&self) -> Duration {
+        self.traffic.get().map_or(Duration::ZERO, |traffic| traffic.time())
+    }
+
     /// Number of bytes of the requests.
     pub fn bytes(&self) -> u64 {
         self.traffic.get().map_or_else(|| self.bytes.load(Ordering::Relaxed), |traffic| traffic.bytes())

@@ -38,7 +38,7 @@ const CODES: &[(c_int, &str, &str, ErrorKind)] = &[
     (-1015, "DER_UNINIT", "libdaos is not initialised", ErrorKind::Other),
     (-1016, "DER_TRUNC", "a buffer is too short", ErrorKind::Other),
     (-1018, "DER_CANCELED", "the request was cancelled by DAOS", ErrorKind::Unavailable),
-    (UNKNOWN, "DER_MISC", "an error without a number of its own", ErrorKind::Other),
+    (UNKNOWN, "DER_MISC", "an unspecified error", ErrorKind::Other),
     (-2001, "DER_IO", "the medium has an error", ErrorKind::Other),
     (-2012, "DER_KEY2BIG", "a key is too large", ErrorKind::Other),
     (TOO_SHORT, "DER_REC2BIG", "the value is larger than expected", ErrorKind::Changed),

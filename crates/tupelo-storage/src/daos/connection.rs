@@ -200,7 +200,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Opens a container on a thread of its own: `daos_pool_connect` looks for the servers of the pool before it returns,
+    /// Opens a container on a separate thread: `daos_pool_connect` looks for the servers of the pool before it returns,
     /// also with an event, and may wait for them longer than the caller.
     fn open_aside(
         library: &'static Library,

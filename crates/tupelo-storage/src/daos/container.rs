@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::code;
 use super::connection::{Connection, Deadline, NoObject, Refused, Stop, Target, library, too_demanding, unknown};
@@ -110,11 +110,19 @@ impl DaosContainer {
             let object = object.ok_or_else(|| Stop::Failed(code::ABSENT).into_error(action, self.uri(first)))?;
             calls.push(make(group, object));
         }
+        let (count, sent) = (calls.len(), Instant::now());
         calls.iter().for_each(|_| self.traffic.add_request());
         let results = match self.requests {
             Requests::Blocking => self.connection.run_blocking(calls, deadline),
             Requests::Batch | Requests::Queue => self.connection.run(calls, deadline),
         };
+        let time = match self.requests {
+            Requests::Blocking => sent.elapsed(),
+            Requests::Batch | Requests::Queue => {
+                sent.elapsed().saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
+            }
+        };
+        self.traffic.add_time(time);
         let results = results.map_err(|stop| stop.into_error(action, self.uri(first)))?;
         Ok(groups.into_iter().zip(results).map(|(group, (result, call))| (group, result, call)).collect())
     }

@@ -21,7 +21,7 @@ fn open_as(pool: &str, container: &str, options: &Options, access: Access) -> Re
 /// A new container of the stand-in.
 fn container(knobs: &Knobs, others: &[(&str, &str)]) -> DaosContainer {
     let container = open_as("tank", &new_name(), &knobs.options(others), Access::Write).unwrap();
-    // Tests count what comes after opening.
+    // Opening is not counted.
     knobs.take_counts();
     container
 }

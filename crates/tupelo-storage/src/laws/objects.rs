@@ -244,7 +244,7 @@ fn conditions(sink: &impl ObjectSink, keys: &LawKeys) {
     // The contents are those of before in turn.
     for content in ["number two", "three", "number two", "three"] {
         let (condition, _) = state();
-        must(publish(content, &condition), "replace by what was there before");
+        must(publish(content, &condition), "publish the first content again");
         assert_eq!(state().1, Some(content.into()), "state has the object");
         if content == "number two" {
             refused(publish("lost", &condition), ErrorKind::Changed, "replace an old version");

@@ -113,11 +113,15 @@ impl Attempts {
 
     /// Runs one attempt within the total time.
     pub(crate) async fn run<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let (left, sent) = (self.limits.total.saturating_sub(self.started.elapsed()), Instant::now());
         if let Some(traffic) = &self.traffic {
             traffic.add_request();
         }
-        let left = self.limits.total.saturating_sub(self.started.elapsed());
-        timeout(left, attempt).await.unwrap_or_else(|_| Err(self.late()))
+        let answer = timeout(left, attempt).await.unwrap_or_else(|_| Err(self.late()));
+        if let Some(traffic) = &self.traffic {
+            traffic.add_time(sent.elapsed());
+        }
+        answer
     }
 
     #[cold]

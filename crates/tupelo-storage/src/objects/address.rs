@@ -32,7 +32,7 @@ pub fn is_object_uri(name: &str) -> bool {
 }
 
 /// Whether a name is the URI of a DAOS container, or of something in it.
-pub(crate) fn is_daos(name: &str) -> bool {
+pub fn is_daos(name: &str) -> bool {
     starts_with(name, DAOS)
 }
 

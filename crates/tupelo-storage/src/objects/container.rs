@@ -62,15 +62,6 @@ impl ContainerNamespace {
         Ok(Self { container, classes })
     }
 
-    /// The names of the data sets: the values with the akey 0 of the object 0/0, which no data set uses otherwise.
-    pub(super) fn names(&self) -> Result<Vec<String>> {
-        let found = self.container.list(&self.classes.metadata.as_str().into(), 0, 0, |_| true)?;
-        let names = found.into_iter().filter(|(key, bytes)| key.akey == 0 && *bytes <= MAX_NAME_BYTES);
-        names
-            .map(|(key, _)| Ok(String::from_utf8_lossy(&self.container.get(&key, MAX_NAME_BYTES)?).into_owned()))
-            .collect()
-    }
-
     fn parse(&self, key: &str, action: &'static str) -> Result<DaosKey> {
         let reason = "keys in DAOS are CLASS/HI/LO/DKEY/AKEY, with hexadecimal numbers";
         key.parse().map_err(|_| key::refused(key, self, action, reason))
@@ -117,6 +108,22 @@ impl ContainerNamespace {
         }
         Ok(self.container.get(key, bytes)? == LOCK)
     }
+}
+
+/// The names of the data sets in a DAOS container: the values with the akey 0 of the object 0/0, which no data set uses
+/// otherwise. None in other namespaces.
+///
+/// # Errors
+/// Errors of the back end.
+pub fn names_in_container(namespace: &dyn ObjectSource) -> Result<Vec<String>> {
+    let Keys::Daos { metadata_class, .. } = namespace.keys() else { return Ok(Vec::new()) };
+    let listed = namespace.list(&format!("{metadata_class}/0/0/"))?.into_iter();
+    let names = listed.filter(|entry| entry.key.ends_with("/0") && entry.bytes <= MAX_NAME_BYTES);
+    let name = |entry: ObjectEntry| {
+        let (name, _) = namespace.get(&entry.key, MAX_NAME_BYTES)?;
+        Ok(String::from_utf8_lossy(&name).into_owned())
+    };
+    names.map(name).collect()
 }
 
 fn digest_of(bytes: &[u8]) -> u64 {

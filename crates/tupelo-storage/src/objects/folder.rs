@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::Place;
 use super::address::folder;
-use super::container::ContainerNamespace;
+use super::container::{ContainerNamespace, names_in_container};
 use crate::daos::Access;
 use crate::error::Result;
 use crate::local::ObjectFiles;
@@ -30,9 +30,10 @@ pub(super) fn list(uri: &str, options: &Options) -> Result<Vec<Entry>> {
         }
         Place::Server(url) => remote::list_folder(&url, &base, options)?,
         Place::Container(place) => {
-            let names = ContainerNamespace::open(&place, &base, options, Access::Read, "list", "")?.names()?;
+            let container = ContainerNamespace::open(&place, &base, options, Access::Read, "list", "")?;
+            let names = names_in_container(&container)?.into_iter();
             let mut entries: Vec<Entry> =
-                names.into_iter().map(|name| Entry { url: format!("{base}{name}"), size: None }).collect();
+                names.map(|name| Entry { url: format!("{base}{name}"), size: None }).collect();
             entries.sort();
             return Ok(entries);
         }

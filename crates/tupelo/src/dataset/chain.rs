@@ -9,9 +9,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 
 use super::fields::{CommonFields, FieldPolicy, UnionFields, add_missing_columns};
-use crate::reader::{Batches, Read, truncated};
+use crate::plan::truncated;
+use crate::reader::{Batches, Read};
 use crate::schema::Schema;
-use crate::{Error, ErrorKind, Ntuple, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Opens the file of a number and selects what to read; `None` skips the file.
 type Open<'a, E> = Box<dyn Fn(usize) -> Result<Option<Read>, E> + Send + 'a>;
@@ -77,7 +78,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
         let (mut found, mut entries, mut last) = (Vec::new(), 0, None);
         for file in 0..files {
             let Some(read) = open(file)? else { continue };
-            found.push(Part { file, first_entry: entries, identity: identity(&read)? });
+            found.push(Part { file, first_entry: entries, identity: read.source().identity()? });
             entries += read.source().entries();
             common.add(read.schema());
             // Records of which some members are skipped have different types here.
@@ -187,7 +188,7 @@ impl<'a, E: From<Error>> Chain<'a, E> {
                 let part = &self.files[index];
                 let opened = (self.open)(part.file)?;
                 let read = opened.ok_or_else(|| Error::not_found("a file has no such ntuple any more"))?;
-                if identity(&read)? != part.identity {
+                if read.source().identity()? != part.identity {
                     let what = "the file has changed since its fields were compared; read the files again";
                     return Err(read.context(Error::new(ErrorKind::Storage, what)).into());
                 }
@@ -303,11 +304,6 @@ impl<E: From<Error>> Iterator for ChainBatches<'_, E> {
 
 fn no_ntuples() -> Error {
     Error::not_found("no ntuples to read: the list of files is empty, or no file has one")
-}
-
-/// The state of the file that a request reads, if it is an ntuple.
-fn identity(read: &Read) -> Result<Option<String>> {
-    read.source().as_ntuple().map(Ntuple::identity).transpose()
 }
 
 impl<E> fmt::Debug for Chain<'_, E> {

@@ -31,12 +31,24 @@ pub(crate) struct PageBatch {
 }
 
 /// A batch that is being fetched.
-struct Ahead<'s, T> {
+struct Ahead<'s> {
     ids: Vec<PageId>,
     ranges: Arc<[BlobRange]>,
     requests: u64,
     fetching: Option<Waiting<'s, Result<Vec<Bytes>>>>,
-    task: T,
+}
+
+impl Ahead<'_> {
+    /// Waits for the pages.
+    fn end(self, store: &dyn PageStore) -> Result<impl Iterator<Item = (PageId, Bytes)> + use<>> {
+        let fetched = match self.fetching.and_then(Waiting::join) {
+            Some(fetched) => fetched?,
+            None if self.ranges.is_empty() => Vec::new(),
+            // There was no thread, or it panicked.
+            None => store.fetch(&self.ranges)?,
+        };
+        Ok(self.ids.into_iter().zip(fetched))
+    }
 }
 
 impl PageBatch {
@@ -52,6 +64,17 @@ impl PageBatch {
     /// Bytes of all pages.
     fn bytes(&self) -> u64 {
         self.ranges.iter().map(BlobRange::bytes).sum()
+    }
+
+    /// Begins to fetch the pages on another thread.
+    fn begin<'s, 'e: 's>(self, scope: &'s thread::Scope<'s, 'e>, store: &'e dyn PageStore) -> Ahead<'s> {
+        let (requests, ranges) = (requests(store.hints(), &self.ranges), Arc::<[BlobRange]>::from(self.ranges));
+        let own = Arc::clone(&ranges);
+        let fetching = match ranges.is_empty() {
+            true => None,
+            false => Waiting::begin(scope, move || store.fetch(&own)),
+        };
+        Ahead { ids: self.ids, ranges, requests, fetching }
     }
 }
 
@@ -86,33 +109,21 @@ impl<'m> Fetcher<'m> {
     ) -> Result<()> {
         let (store, mut batches) = (self.store, batches.into_iter().peekable());
         thread::scope(|scope| {
-            let mut ahead: VecDeque<Ahead<'_, T>> = VecDeque::new();
+            let mut ahead: VecDeque<(Ahead<'_>, T)> = VecDeque::new();
             loop {
                 while ahead.len() < CONCURRENT_FETCHES
-                    && ahead.iter().map(|batch| batch.requests).sum::<u64>() < MAX_REQUESTS
+                    && ahead.iter().map(|(batch, _)| batch.requests).sum::<u64>() < MAX_REQUESTS
                     && let Some((batch, task)) = batches.next_if(|(batch, _)| self.reserves(batch))
                 {
-                    let PageBatch { ids, ranges } = batch;
-                    let requests = requests(store.hints(), &ranges);
-                    let ranges: Arc<[BlobRange]> = ranges.into();
-                    let own = Arc::clone(&ranges);
-                    let fetching = match ranges.is_empty() {
-                        true => None,
-                        false => Waiting::begin(scope, move || store.fetch(&own)),
-                    };
-                    ahead.push_back(Ahead { ids, ranges, requests, fetching, task });
+                    ahead.push_back((batch.begin(scope, store), task));
                 }
-                let Some(Ahead { ids, ranges, fetching, task, .. }) = ahead.pop_front() else {
+                let Some((batch, task)) = ahead.pop_front() else {
                     // Nothing else takes memory: the next batch is too large, if there is one.
                     return batches
                         .next()
                         .map_or(Ok(()), |(batch, _)| self.memory.reserve(batch.bytes(), "sealed pages"));
                 };
-                // Without a thread, or where it panicked, the pages are fetched now.
-                let fetched = fetching.and_then(Waiting::join);
-                let fetched =
-                    if ranges.is_empty() { Vec::new() } else { fetched.unwrap_or_else(|| store.fetch(&ranges))? };
-                self.pages.extend(ids.into_iter().zip(fetched));
+                self.pages.extend(batch.end(store)?);
                 work(self, task)?;
             }
         })

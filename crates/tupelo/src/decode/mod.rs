@@ -4,6 +4,7 @@
 //! level: the columns whose segments are known are decoded together, and index columns among them give the segments of the
 //! fields below. So a range of entries touches only the pages that hold it, and a level of all fields takes one request.
 
+mod baskets;
 mod fetch;
 mod level;
 mod node;
@@ -27,6 +28,7 @@ use crate::plan::{ColumnTable, PageSlice, ReadPlan, Segment};
 use crate::schema::{Field, Kind, Primitive};
 use crate::source::{Metadata, RequestMemory};
 use crate::{Error, Result, pool};
+pub(crate) use baskets::{basket_objects, branches_of, decode_baskets, estimated_bytes};
 use fetch::Fetcher;
 use level::{Job, Target};
 use node::{Assembly, Columns, Node, Offsets};

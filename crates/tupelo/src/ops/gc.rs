@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use tupelo_format::store::{MAX_ANCHOR_BYTES, Place};
 use tupelo_storage::{ObjectEntry, ObjectSink, Storage, display_name};
 
-use crate::sink::{attempt_of_record, read_record};
+use crate::sink::{attempt_of_record, began, is_attempt, read_record};
 use crate::source::{AttemptNumbers, CLONES, DaosKeys, StoreAnchor, anchor_key, daos_keys};
 use crate::{Error, Result};
 
@@ -171,42 +172,26 @@ impl Collector {
 
     /// Removes the name of the ntuple from a DAOS container, if nothing else is left of it.
     fn remove_name(&self) -> Result<()> {
-        let keys = self.namespace.keys();
-        let Some(own) = daos_keys(&keys, &self.base) else { return Ok(()) };
+        let Some(own) = daos_keys(&self.namespace.keys(), &self.base) else { return Ok(()) };
         let (name, folder) = (own.name_record(), own.attempts());
         let is_last = self.namespace.list(&folder)?.iter().all(|entry| entry.key == name);
-        let is_visible = match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
-            Err(error) if error.is_not_found() => false,
-            found => found.map(|_| true)?,
-        };
-        if is_last && !is_visible { Ok(self.namespace.delete(&[name])?) } else { Ok(()) }
+        if is_last && self.stored_anchor()?.is_none() { Ok(self.namespace.delete(&[name])?) } else { Ok(()) }
+    }
+
+    /// The anchor as it is stored; `None` if no ntuple is visible.
+    fn stored_anchor(&self) -> Result<Option<Bytes>> {
+        match self.namespace.get(&anchor_key(&self.namespace.keys(), &self.base), MAX_ANCHOR_BYTES) {
+            Ok((stored, _)) => Ok(Some(stored)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn visible_attempt(&self) -> Result<Option<String>> {
-        let keys = self.namespace.keys();
-        let stored = match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
-            Ok((stored, _)) => stored,
-            Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.within(&self.name))?;
-        Ok(anchor.attempt)
+        let Some(stored) = self.stored_anchor()? else { return Ok(None) };
+        let anchor = StoreAnchor::read(&stored, &self.namespace.keys(), &self.base);
+        Ok(anchor.map_err(|e| e.within(&self.name))?.attempt)
     }
-}
-
-/// When an attempt began, from its name.
-fn began(name: &str) -> Option<SystemTime> {
-    let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%S", name.split('-').next()?).ok()?;
-    Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().into())
-}
-
-/// Whether a folder has the name of an attempt: `YYYYMMDDTHHMMSS-` and twelve hexadecimal digits.
-fn is_attempt(name: &str) -> bool {
-    let is_time = |time: &str| {
-        time.len() == 15 && time.chars().enumerate().all(|(at, c)| if at == 8 { c == 'T' } else { c.is_ascii_digit() })
-    };
-    let is_random = |random: &str| random.len() == 12 && random.chars().all(|c| c.is_ascii_hexdigit());
-    name.split_once('-').is_some_and(|(time, random)| is_time(time) && is_random(random))
 }
 
 /// Whether an object of an attempt has a name that writers give.
@@ -221,14 +206,6 @@ mod tests {
 
     #[test]
     fn only_what_writers_make_is_removed() {
-        assert!(is_attempt("20260131T235959-0123456789ab"));
-        for name in
-            ["mine", "b.objects", "20260131T235959", "20260131T235959-0123456789a", "2026013xT235959-0123456789ab"]
-        {
-            assert!(!is_attempt(name), "{name}");
-        }
-        assert_eq!(began("19700101T000010-0123456789ab"), Some(SystemTime::UNIX_EPOCH + Duration::from_secs(10)));
-        assert_eq!(began("now"), None);
         assert!(["0", "123", "_clone/set", "probe"].into_iter().all(is_object));
         assert!(!["", "x", "1.root", "_clone/a/b", "notes/1"].into_iter().any(is_object));
     }

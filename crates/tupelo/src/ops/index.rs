@@ -8,21 +8,22 @@
 //! | `format` | [`MANIFEST_FORMAT`] |
 //! | `version` | [`MANIFEST_VERSION`] |
 //! | `schemas` | what the files have: `fields` is a list of pairs of the name and the C++ type of each top-level field; `arrow` is the Arrow schema that reading gives, as an Arrow IPC stream without batches, in base64 |
-//! | `files` | the ntuples, in the order in which they were added |
+//! | `files` | the ntuples and trees, in the order in which they were added |
 //!
 //! and each of the `files` is an object:
 //!
 //! | key | value |
 //! |---|---|
 //! | `uri` | the file, by its absolute path, or its URL without credentials |
-//! | `ntuple` | path of the ntuple in the file |
+//! | `ntuple` | path of the ntuple or tree in the file |
 //! | `size_bytes` | size of the file |
-//! | `identity` | [`Ntuple::identity`] |
+//! | `identity` | [`Table::identity`] |
 //! | `entries` | number of entries |
 //! | `schema` | index of its schema in `schemas` |
 //! | `field_bytes` | stored bytes of each top-level field of the schema, page checksums included; of a projected field, those of its source |
-//! | `clusters` | for each cluster that has entries, in order: first entry, number of entries, stored bytes of all columns |
+//! | `clusters` | for each cluster that has entries, in order: first entry, number of entries, stored bytes of all columns; of a tree those of the baskets that begin in it |
 
+use std::ops::Range;
 use std::path::{Path, absolute};
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ use tupelo_storage::local_path;
 
 use super::inspect::{each_column, top_level};
 use crate::evolution::binary_type;
-use crate::reader::Ntuple;
+use crate::reader::{Ntuple, Table, Tree};
 use crate::schema::Schema;
 use crate::{Error, Result};
 
@@ -96,6 +97,20 @@ fn sizes(ntuple: &Ntuple) -> Result<(Vec<Cluster>, Vec<u64>)> {
     add_up().map_err(|e| ntuple.context(e))
 }
 
+/// The clusters of a tree. A basket belongs to the cluster in which it begins.
+fn tree_clusters(tree: &Tree) -> Vec<Cluster> {
+    let empty =
+        |range: Range<u64>| Cluster { first_entry: range.start, entries: range.end - range.start, stored_bytes: 0 };
+    let mut clusters: Vec<Cluster> = tree.cluster_ranges().map(empty).collect();
+    for basket in tree.metadata().branches.iter().flat_map(|branch| &branch.baskets) {
+        let next = clusters.partition_point(|cluster| cluster.first_entry <= basket.entries.start);
+        if let Some(cluster) = next.checked_sub(1).and_then(|index| clusters.get_mut(index)) {
+            cluster.stored_bytes += basket.stored.bytes();
+        }
+    }
+    clusters
+}
+
 /// What reading the fields that patterns choose gives, without entries: of the Arrow schema of an ntuple, which need
 /// not be open. With `binary_strings` strings are bytes.
 ///
@@ -123,23 +138,31 @@ impl Manifest {
         Self::default()
     }
 
-    /// Adds an ntuple. It is not kept open.
+    /// Adds an ntuple or a tree. It is not kept open.
     ///
     /// # Errors
     /// Corrupt if a page list is damaged; storage errors.
-    pub fn add(&mut self, ntuple: &Ntuple) -> Result<()> {
-        let (clusters, bytes) = sizes(ntuple)?;
-        let schema = ArrowSchema::new(ntuple.arrow_schema().fields().clone());
-        let field_bytes: Vec<u64> =
-            schema.fields().iter().map(|field| field_bytes(ntuple, field.name(), &bytes)).collect();
+    pub fn add(&mut self, table: &Table) -> Result<()> {
+        let schema = ArrowSchema::new(table.arrow_schema().fields().clone());
+        let (clusters, size, field_bytes): (_, _, Vec<u64>) = match table {
+            Table::Ntuple(ntuple) => {
+                let (clusters, bytes) = sizes(ntuple)?;
+                let own = schema.fields().iter().map(|field| field_bytes(ntuple, field.name(), &bytes));
+                (clusters, ntuple.source().store().size(), own.collect())
+            }
+            Table::Tree(tree) => {
+                let own = tree.sizes().into_iter().map(|sizes| sizes.stored_bytes);
+                (tree_clusters(tree), tree.source().file().size(), own.collect())
+            }
+        };
         let clusters =
             clusters.iter().map(|cluster| json!([cluster.first_entry, cluster.entries, cluster.stored_bytes]));
         let file = json!({
-            "uri": uri(&ntuple.file_name())?,
-            "ntuple": ntuple.path(),
-            "size_bytes": ntuple.source().store().size(),
-            "identity": ntuple.identity()?,
-            "entries": ntuple.entries(),
+            "uri": uri(&table.file_name())?,
+            "ntuple": table.path(),
+            "size_bytes": size,
+            "identity": table.identity()?,
+            "entries": table.entries(),
             "schema": self.schemas.iter().position(|known| *known == schema).unwrap_or(self.schemas.len()),
             "field_bytes": field_bytes,
             "clusters": clusters.collect::<Vec<_>>(),
@@ -245,8 +268,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut manifest = Manifest::new();
         let ntuple = write(&folder.path().join("a.root"), 0);
-        manifest.add(&ntuple).unwrap();
-        manifest.add(&write(&folder.path().join("b.root"), 7)).unwrap();
+        manifest.add(&ntuple.clone().into()).unwrap();
+        manifest.add(&write(&folder.path().join("b.root"), 7).into()).unwrap();
         let json: Value = serde_json::from_str(&manifest.to_json().unwrap()).unwrap();
         assert_eq!((&json["format"], &json["version"]), (&json!("tupelo-manifest"), &json!(1)));
         assert_eq!(json["schemas"].as_array().unwrap().len(), 1);

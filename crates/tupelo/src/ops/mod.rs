@@ -1,11 +1,11 @@
 //! Operations on whole ntuples and files.
 
 mod compared;
-#[cfg(test)]
-mod container_tests;
 pub mod copy;
 pub mod cost;
+pub mod export;
 pub mod gc;
+pub mod import;
 pub mod index;
 pub mod inspect;
 pub mod layout;

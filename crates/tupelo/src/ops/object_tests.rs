@@ -1,5 +1,7 @@
 //! Ntuples in object stores: every mapping, copies to and from files, and what happens when something fails.
 
+mod containers;
+
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -45,6 +47,15 @@ pub(super) fn write(file: &FileWriter) -> Result<()> {
     ntuple.finish().map(drop)
 }
 
+/// The entries that [`write`] writes, from a file.
+pub(super) fn in_a_file() -> RecordBatch {
+    let file = MemoryFile::new();
+    let writer = FileWriter::create_in(Box::new(MemorySink::create(&file)), "x.root").unwrap();
+    write(&writer).unwrap();
+    writer.finish().unwrap();
+    all(&open(&file))
+}
+
 fn stored(mapping: &str) -> ObjectMemory {
     let store = ObjectMemory::new();
     let file = create(&store, options(mapping)).unwrap();
@@ -64,11 +75,7 @@ pub(super) fn keys(store: &ObjectMemory) -> Vec<String> {
 
 #[test]
 fn every_mapping_gives_the_same_entries() {
-    let file = MemoryFile::new();
-    let writer = FileWriter::create_in(Box::new(MemorySink::create(&file)), "x.root").unwrap();
-    write(&writer).unwrap();
-    writer.finish().unwrap();
-    let expected = all(&open(&file));
+    let expected = in_a_file();
     assert_eq!(expected.num_rows(), 3000);
     let mut objects = Vec::new();
     for mapping in MAPPINGS {
@@ -247,7 +254,7 @@ fn damages(store: &ObjectMemory, is_deep: bool) -> Vec<String> {
     report.unwrap().damages.iter().map(ToString::to_string).collect()
 }
 
-fn replace(store: &ObjectMemory, key: &str, bytes: Bytes) {
+pub(super) fn replace(store: &ObjectMemory, key: &str, bytes: Bytes) {
     store.delete(&[key.to_owned()]).unwrap();
     store.put(&[NewObject { key: key.to_owned(), pieces: vec![bytes] }]).unwrap();
 }

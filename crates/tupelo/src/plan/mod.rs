@@ -4,7 +4,7 @@ mod boundary;
 mod columns;
 mod read_plan;
 
-use std::ops::Range;
+use std::ops::{Bound, Range, RangeBounds};
 
 use tupelo_format::descriptor::Descriptor;
 
@@ -61,6 +61,36 @@ pub(crate) fn segments(clusters: &[Cluster], entries: &Range<u64>) -> Vec<Segmen
             })
         })
         .collect()
+}
+
+/// The part of a range that is within the first `entries` entries.
+pub(crate) fn truncated(range: impl RangeBounds<u64>, entries: u64) -> Range<u64> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => entries,
+    };
+    let end = end.min(entries);
+    start.min(end)..end
+}
+
+/// The entries of segments of top-level fields, consecutive ones together.
+pub(crate) fn entry_ranges(segments: &[Segment]) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for segment in segments {
+        let start = segment.cluster.first_entry + segment.start;
+        let end = start + segment.count;
+        match ranges.last_mut().filter(|last| last.end == start) {
+            Some(last) => last.end = end,
+            None => ranges.push(start..end),
+        }
+    }
+    ranges
 }
 
 /// Runs of entries, which ascend, as segments.

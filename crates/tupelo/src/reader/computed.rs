@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_empty_array};
 use arrow_schema::{DataType, Field as ArrowField};
 
 use super::decoded::{DecodedFields, Needed};
-use super::entries::EntrySource;
+use super::sources::EntrySource;
 use crate::evolution::Selection;
 use crate::expression::{Expression, booleans, shorten};
 use crate::schema::{Field, Kind};

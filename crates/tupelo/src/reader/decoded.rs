@@ -11,7 +11,7 @@ use arrow_select::filter::{FilterBuilder, filter};
 use arrow_select::take::take;
 use tupelo_format::descriptor::FieldId;
 
-use super::entries::EntrySource;
+use super::sources::EntrySource;
 use crate::evolution::Selection;
 use crate::plan::Segment;
 use crate::schema::{Field, Kind};

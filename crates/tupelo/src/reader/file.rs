@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tupelo_format::container::FileHeader;
+use tupelo_format::object::{self, Value};
 use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::{container, open};
@@ -14,17 +15,19 @@ use tupelo_storage::local::memory::MemorySource;
 use tupelo_storage::local::{FileSource, temporaries_of};
 use tupelo_storage::{ByteSource, ObjectSource, Storage, display_name, is_object_uri};
 
-use super::{Location, Ntuple};
+use tupelo_ttree::tree::TREE_CLASSES;
+
+use super::Location;
+use super::sources::{Ntuple, Tree};
+use super::table::Table;
 use crate::source::Metrics;
-use crate::source::{self, FileStore, Metadata, Objects, Session};
+use crate::source::{self, FileStore, Metadata, Objects, Session, TreeSource};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result, pool};
 
 /// Whether page checksums are compared by default: yes, always.
 pub const DEFAULT_PAGE_CHECKSUMS: bool = true;
 
-/// Class of the data sets that came before ntuples.
-const TREE_CLASS: &str = "TTree";
 /// Classes that a message names.
 const MAX_SHOWN_CLASSES: usize = 3;
 /// Ntuples that a message names.
@@ -114,6 +117,15 @@ impl OpenOptions {
     pub fn open(self) -> Result<Ntuple> {
         let object = self.location.object.clone();
         self.open_file()?.ntuple(object.as_deref())
+    }
+
+    /// Opens the ntuple or tree that the location names, or the only one in the file.
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open_file`] and [`File::table`].
+    pub fn table(self) -> Result<Table> {
+        let object = self.location.object.clone();
+        self.open_file()?.table(object.as_deref())
     }
 }
 
@@ -486,6 +498,99 @@ impl File {
         }
     }
 
+    /// Opens an ntuple or a tree by its path. Without a path it is the only ntuple or, in a file without ntuples, the only
+    /// tree.
+    ///
+    /// # Errors
+    /// As [`File::ntuple`].
+    pub fn table(&self, name: Option<&str>) -> Result<Table> {
+        let Container::Root(file) = &self.container else { return self.ntuple(name).map(Table::Ntuple) };
+        let object = match name {
+            Some(name) => self.find(file, Some(name)),
+            None => match ntuples(file) {
+                Ok(ntuples) if ntuples.is_empty() => self.only_tree(file),
+                _ => self.find(file, None),
+            },
+        };
+        let object = object.map_err(|e| e.within(self.name()))?;
+        if !TREE_CLASSES.contains(&object.key.class_name.as_str()) {
+            return self.ntuple_of(&object).map(Table::Ntuple);
+        }
+        let open = || Ok(Tree::new(TreeSource::open(file.clone(), &object)?, &object.path));
+        open().map(Table::Tree).map_err(|e: Error| e.within(format!("tree '{}'", object.path)).within(self.name()))
+    }
+
+    /// Paths of the ntuples and the trees in the file.
+    ///
+    /// # Errors
+    /// Corrupt if a directory is damaged.
+    pub fn table_names(&self) -> Result<Vec<String>> {
+        let mut names = self.ntuple_names()?;
+        names.extend(self.tree_names()?);
+        Ok(names)
+    }
+
+    /// Paths of the trees in the file.
+    ///
+    /// # Errors
+    /// Corrupt if a directory is damaged.
+    pub fn tree_names(&self) -> Result<Vec<String>> {
+        match &self.container {
+            Container::Root(file) => {
+                let trees = trees(file).map_err(|e| e.within(self.name()))?;
+                Ok(trees.into_iter().map(|object| object.path).collect())
+            }
+            Container::Objects(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn only_tree(&self, file: &source::File) -> Result<container::Object> {
+        let mut trees = trees(file)?;
+        match (trees.pop(), trees.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(last), false) => {
+                trees.push(last);
+                let names: Vec<_> = trees.iter().map(|object| format!("'{}'", object.path)).collect();
+                Err(Error::invalid_argument(format!(
+                    "the file holds {} trees, so one must be named as FILE:NAME: {}",
+                    names.len(),
+                    names.join(", ")
+                )))
+            }
+            (None, _) => {
+                Err(Error::not_found(format!("the file contains no ntuple and no tree{}", other_objects(file)?)))
+            }
+        }
+    }
+
+    /// Reads an object that the directories list, by its path or as `PATH;CYCLE`: a histogram, a graph, or anything else
+    /// that the file's streamer info describes.
+    ///
+    /// # Errors
+    /// Not found, with near names; invalid argument for ntuples and directories, which are not such objects; unsupported,
+    /// with class and reason, for what the streamer info does not describe; corrupt where the object is damaged.
+    pub fn object(&self, name: &str) -> Result<Value> {
+        let read = || {
+            let file = self.root_file()?;
+            let Some(object) = file.find_object(name)? else {
+                let known = file.listing()?.objects().map(|(object, _)| object.path.as_str());
+                return Err(Error::no_such("object", name, known));
+            };
+            let (key, path) = (&object.key, object.path.escape_debug());
+            if key.is_directory() || key.class_name == ANCHOR_CLASS {
+                let what = if key.is_directory() { "a directory" } else { "an RNTuple" };
+                return Err(Error::invalid_argument(format!("'{path}' is {what}, not a single object")));
+            }
+            let read = || {
+                let infos = file.attempt(container::streamer_infos)?;
+                let bytes = file.attempt(|fetched| container::object_bytes(fetched, key))?;
+                Ok(object::read_behind_key(&bytes, key.key_bytes, &key.class_name, &infos)?)
+            };
+            read().map_err(|e: Error| e.within(format!("object '{path}'")))
+        };
+        read().map_err(|e| e.within(self.name()))
+    }
+
     /// Opens the newest cycle of an ntuple in a ROOT file, and gives the cycle.
     pub(crate) fn newest_ntuple(&self, path: &str) -> Result<(Ntuple, u16)> {
         let file = self.root_file()?;
@@ -576,6 +681,13 @@ fn ntuples(file: &source::File) -> Result<Vec<container::Object>> {
     Ok(open::newest_ntuples(file.listing()?.objects().map(|(object, _)| object.clone())))
 }
 
+/// The newest cycles of the trees.
+fn trees(file: &source::File) -> Result<Vec<container::Object>> {
+    let listing = file.listing()?;
+    let is_tree = |object: &container::Object| TREE_CLASSES.contains(&object.key.class_name.as_str());
+    Ok(listing.objects().filter(|(object, is_newest)| *is_newest && is_tree(object)).map(|it| it.0.clone()).collect())
+}
+
 /// What there is in a file without ntuples, for a message: the classes, most frequent first.
 fn other_objects(file: &source::File) -> Result<String> {
     let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -586,7 +698,7 @@ fn other_objects(file: &source::File) -> Result<String> {
     }
     let mut classes: Vec<_> = classes.into_iter().collect();
     // What is most like an ntuple first.
-    classes.sort_by_key(|(class, paths)| (*class != TREE_CLASS, Reverse(paths.len())));
+    classes.sort_by_key(|(class, paths)| (!TREE_CLASSES.contains(class), Reverse(paths.len())));
     let shown = classes.iter().take(MAX_SHOWN_CLASSES).map(|(class, paths)| match paths.as_slice() {
         [path] => format!("a {} '{}'", class.escape_debug(), path.escape_debug()),
         [first, ..] => format!("{} {} ('{}', …)", paths.len(), class.escape_debug(), first.escape_debug()),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use tupelo_storage::{display_name, is_object_uri, local_path};
+use tupelo_storage::{display_name, is_daos_uri, is_object_uri, local_path};
 
 /// A file and, perhaps, the name of an object inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Location {
     /// where none exists, and for URLs, the text is split after `.root`, or else is a file name as a whole. `file:` in
     /// front is dropped. The query string of a URL comes after the name of the object: `https://HOST/x.root:Events?a=b`.
     pub fn parse(text: &str) -> Self {
-        if is_container(text) {
+        if is_daos_uri(text) {
             return Self { file: text.to_owned(), object: None };
         }
         let is_local = local_path(text).is_some();
@@ -47,13 +47,13 @@ impl Location {
 
     /// The name that an ntuple gets at this place, if it is given. In a DAOS container it is part of the URI.
     pub fn ntuple_name(&self) -> Option<&str> {
-        let in_container = || self.file.rsplit_once(':').filter(|_| is_container(&self.file)).map(|(_, name)| name);
+        let in_container = || self.file.rsplit_once(':').filter(|_| is_daos_uri(&self.file)).map(|(_, name)| name);
         self.object.as_deref().or_else(in_container)
     }
 
     /// Whether it is the URL of a folder: it ends with a slash, or has no path. A DAOS container is one.
     pub fn is_remote_folder(&self) -> bool {
-        if is_container(&self.file) {
+        if is_daos_uri(&self.file) {
             return self.ntuple_name().is_none_or(|name| name.contains('/'));
         }
         if is_object_uri(&self.file) {
@@ -69,14 +69,6 @@ impl Location {
         local_path(&self.file)
     }
 }
-
-/// Whether it is the URI of a DAOS container, or of an ntuple in it.
-fn is_container(uri: &str) -> bool {
-    uri.get(..DAOS.len()).is_some_and(|start| start.eq_ignore_ascii_case(DAOS))
-}
-
-/// How such URIs begin.
-const DAOS: &str = "daos://";
 
 /// Without credentials in URLs.
 impl fmt::Display for Location {

@@ -4,20 +4,20 @@ mod attributes;
 mod batches;
 mod computed;
 mod decoded;
-mod entries;
 mod explain;
 mod file;
 mod location;
-mod ntuple;
 mod objects;
 mod parts;
 mod read;
+mod sources;
+mod table;
 mod take;
 #[cfg(test)]
 mod tests;
 
 pub use crate::evolution::ReadRule;
-pub use crate::source::Metrics;
+pub use crate::source::{Metrics, TreeCache};
 pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches};
@@ -28,8 +28,10 @@ pub use file::{
 };
 pub(crate) use file::{Listed, may_be_repaired};
 pub use location::Location;
-pub use ntuple::{FormatVersion, Ntuple};
 pub use objects::Objects;
-pub(crate) use read::truncated;
+
 pub use read::{DEFAULT_BATCH_BYTES, Read};
+pub use sources::{FormatVersion, Ntuple, Tree, TreeSizes};
+pub use table::Table;
 pub use tupelo_storage::adapter::Time;
+pub use tupelo_ttree::tree::{Stored, TREE_CLASSES};

@@ -1,7 +1,7 @@
 //! A choice of fields and entries.
 
 use std::collections::HashSet;
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
@@ -9,9 +9,8 @@ use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchem
 
 use super::computed::{Aliases, ComputedColumn, Cut};
 use super::decoded::{DecodedFields, Needed};
-use super::entries::EntrySource;
 use super::explain::Explanation;
-use super::ntuple::Ntuple;
+use super::sources::{EntrySource, Ntuple, Tree};
 use crate::evolution::{Selection, binary_type};
 use crate::expression::Expression;
 use crate::plan::Segment;
@@ -51,6 +50,22 @@ impl Ntuple {
     }
 
     /// Selects all fields that are [listed](Schema::listed).
+    pub fn read_all(&self) -> Read {
+        Read::new(Arc::new(self.clone()), self.source_schema().listed())
+    }
+}
+
+impl Tree {
+    /// Selects fields to read, by dotted paths or globs; no pattern means all. See [`Ntuple::read`].
+    ///
+    /// # Errors
+    /// Not found, with near names, for a pattern that matches no field.
+    pub fn read<S: AsRef<str>>(&self, patterns: impl AsRef<[S]>) -> Result<Read> {
+        let fields = self.source_schema().select(patterns.as_ref()).map_err(|e| EntrySource::context(self, e))?;
+        Ok(Read::new(Arc::new(self.clone()), fields))
+    }
+
+    /// Selects all fields.
     pub fn read_all(&self) -> Read {
         Read::new(Arc::new(self.clone()), self.source_schema().listed())
     }
@@ -138,7 +153,7 @@ impl Read {
     /// Restricts reading to a range of entries. A range that extends past the end of the ntuple is truncated.
     #[must_use]
     pub fn entries(mut self, range: impl RangeBounds<u64>) -> Self {
-        self.entries = truncated(range, self.source.entries());
+        self.entries = plan::truncated(range, self.source.entries());
         self
     }
 
@@ -472,20 +487,4 @@ impl Read {
         }
         decoded.batch(fields, arrays)
     }
-}
-
-/// The part of a range that is within the first `entries` entries.
-pub(crate) fn truncated(range: impl RangeBounds<u64>, entries: u64) -> Range<u64> {
-    let start = match range.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&start) => start.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match range.end_bound() {
-        Bound::Included(&end) => end.saturating_add(1),
-        Bound::Excluded(&end) => end,
-        Bound::Unbounded => entries,
-    };
-    let end = end.min(entries);
-    start.min(end)..end
 }

@@ -12,9 +12,9 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Schema as ArrowSchema};
 use arrow_select::concat::concat;
 
-use super::entries::EntrySource;
 use super::explain::Explanation;
 use super::read::Read;
+use super::sources::EntrySource;
 use crate::evolution::SourceSchema;
 use crate::plan::Segment;
 use crate::schema::{Field, Schema, tighten};
@@ -108,6 +108,10 @@ impl EntrySource for Arrays {
 
     fn explain(&self, _: &[Field], _: &[Field], _: &[Segment]) -> Result<Explanation> {
         Err(Error::unsupported("arrays have no pages"))
+    }
+
+    fn identity(&self) -> Result<Option<String>> {
+        Ok(None)
     }
 
     fn as_ntuple(&self) -> Option<&Ntuple> {

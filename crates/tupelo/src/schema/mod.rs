@@ -20,6 +20,7 @@ mod select;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tighten;
+mod tree;
 
 pub use arrow::{metadata, standard_type_name};
 pub use data_type::depth;

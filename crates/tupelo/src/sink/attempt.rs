@@ -1,14 +1,22 @@
 //! An attempt to write an ntuple to a store: the names of its objects, which no other attempt uses.
 
+use std::time::SystemTime;
+
 use bytes::Bytes;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use tupelo_format::store::Place;
 use tupelo_storage::{ErrorKind, NewObject, ObjectSink as Namespace};
 
 use crate::source::{AttemptNumbers, DaosKeys, ObjectKeys, daos_keys};
 use crate::{Error, Result};
 
-/// So many writers may begin at the same time.
+/// Writers that may take a number first, of those that begin at the same time.
 const MAX_COLLISIONS: usize = 100;
+/// How the name of an attempt begins: the time in UTC.
+const TIME: &str = "%Y%m%dT%H%M%S";
+/// Random hexadecimal digits after the time and a hyphen.
+const RANDOM_CHARS: usize = 12;
 
 /// One attempt.
 #[derive(Debug)]
@@ -20,7 +28,7 @@ pub(super) struct Attempt {
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// In a folder of its own.
+    /// In a separate folder.
     Folder { place: Place, folder: String },
     /// By its numbers, in a DAOS container.
     Numbers {
@@ -34,9 +42,7 @@ pub(super) enum Kind {
 impl Attempt {
     /// Begins an attempt to write the ntuple `base`; `is_caged` if pages share objects.
     pub(super) fn begin(namespace: &dyn Namespace, base: &str, is_caged: bool) -> Result<Self> {
-        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
-        // `ops::gc` knows the form.
-        let name = format!("{now}-{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
+        let name = new_name();
         match daos_keys(&namespace.keys(), base) {
             Some(keys) => Self::in_container(namespace, keys, &name, is_caged),
             None => {
@@ -69,6 +75,27 @@ impl Attempt {
     }
 }
 
+/// The name of a new attempt.
+fn new_name() -> String {
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    format!("{}-{}", jiff::Timestamp::now().strftime(TIME), &random[..RANDOM_CHARS])
+}
+
+/// Whether this is the name of an attempt: `YYYYMMDDTHHMMSS-` and twelve hexadecimal digits.
+pub(crate) fn is_attempt(name: &str) -> bool {
+    let is_time = |time: &str| {
+        time.len() == 15 && time.chars().enumerate().all(|(at, c)| if at == 8 { c == 'T' } else { c.is_ascii_digit() })
+    };
+    let is_random = |random: &str| random.len() == RANDOM_CHARS && random.chars().all(|c| c.is_ascii_hexdigit());
+    name.split_once('-').is_some_and(|(time, random)| is_time(time) && is_random(random))
+}
+
+/// When an attempt began, from its name.
+pub(crate) fn began(name: &str) -> Option<SystemTime> {
+    let time = DateTime::strptime(TIME, name.split('-').next()?).ok()?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().into())
+}
+
 /// Writes a record; false if it exists.
 pub(super) fn put_new(namespace: &dyn Namespace, key: &str, text: String) -> Result<bool> {
     match namespace.put(&[NewObject { key: key.to_owned(), pieces: vec![Bytes::from(text)] }]) {
@@ -86,4 +113,26 @@ pub(crate) fn read_record(record: &str) -> Option<(&str, &str)> {
 /// The number of the attempt of which this is the key of the record.
 pub(crate) fn attempt_of_record(key: &str, folder: &str) -> Option<u32> {
     u32::from_str_radix(key.strip_prefix(folder)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn names_of_attempts_are_recognised() {
+        assert!(is_attempt("20260131T235959-0123456789ab"));
+        for name in
+            ["mine", "b.objects", "20260131T235959", "20260131T235959-0123456789a", "2026013xT235959-0123456789ab"]
+        {
+            assert!(!is_attempt(name), "{name}");
+        }
+        let name = new_name();
+        assert!(is_attempt(&name), "{name}");
+        assert!(began(&name).unwrap() <= SystemTime::now());
+        assert_eq!(began("19700101T000010-0123456789ab"), Some(SystemTime::UNIX_EPOCH + Duration::from_secs(10)));
+        assert_eq!(began("now"), None);
+    }
 }

@@ -1,13 +1,19 @@
 //! A ROOT file as a sink: pages and envelopes are blobs, anchors are objects in its directories.
 
+mod records;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tupelo_format::checksum::CHECKSUM_BYTES;
-use tupelo_format::container::{ANCHOR_BYTES, Anchor, AnchorLinks, BLOB_KEY_BYTES, Layout, blob_key, unlisted_key};
+use tupelo_format::compression::Compression;
+use tupelo_format::container::{
+    ANCHOR_BYTES, Anchor, AnchorLinks, BLOB_KEY_BYTES, Layout, Payload, blob_key, unlisted_key,
+};
 use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
+use tupelo_format::object::Object;
 use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::ByteSink;
@@ -164,7 +170,7 @@ impl PageSink for FileSink {
         Ok(())
     }
 
-    fn attribute_set(self: Arc<Self>, _: &str) -> Arc<dyn PageSink> {
+    fn attribute_set(self: Arc<Self>) -> Arc<dyn PageSink> {
         self
     }
 
@@ -275,6 +281,10 @@ impl Target for FileSink {
         Arc::new(Self { own: Some(Arc::default()), ..self.clone() })
     }
 
+    fn file(&self) -> Result<&FileSink> {
+        Ok(self)
+    }
+
     /// Adds layouts of classes to the file's streamer info.
     fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
         let mut state = self.lock()?;
@@ -283,10 +293,29 @@ impl Target for FileSink {
         Ok(())
     }
 
+    /// The object becomes the newest cycle of its path.
+    fn put_object(&self, path: &str, title: &str, object: &Object, compression: Compression) -> Result<()> {
+        let payload = Payload::compressed(&object.write()?, compression)?;
+        let class_name = object.class_name();
+        let mut guard = self.lock()?;
+        let state = &mut *guard;
+        state.sink()?;
+        state.paths.check(path, None)?;
+        if let Some(taken) = state.layout.conflict(path, class_name) {
+            return Err(Error::invalid_argument(taken + "; give the object another one"));
+        }
+        let fits = state.layout.check_add(path, class_name, title, payload.object_bytes());
+        fits.map_err(|error| Error::invalid_argument(error.to_string()))?;
+        state.change()?;
+        state.layout.add_streamer_info(&object.layouts());
+        state.layout.add(path, class_name, title, payload).map_err(|error| state.poison(error.into()))?;
+        Ok(())
+    }
+
     /// Closes the file and makes it visible under its name.
     fn commit(&self) -> Result<()> {
         let mut state = self.lock()?;
-        let open = state.paths.first_open().map(|path| format!("ntuple '{path}' was not finished"));
+        let open = state.paths.first_open().map(|path| format!("'{path}' was not finished"));
         if let Some(why) = state.closed.clone().or(open) {
             let kept = state.abort(&why)?;
             let what = format!("{why}, so the file is not written{}", kept_aside(kept.as_deref()));

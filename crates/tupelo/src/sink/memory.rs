@@ -79,7 +79,7 @@ impl PageSink for MemorySink {
         self.state().open.push(path.to_owned());
         Ok(())
     }
-    fn attribute_set(self: Arc<Self>, _: &str) -> Arc<dyn PageSink> {
+    fn attribute_set(self: Arc<Self>) -> Arc<dyn PageSink> {
         self
     }
     fn put_pages(&self, _: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {

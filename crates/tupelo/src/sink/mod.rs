@@ -16,12 +16,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use tupelo_format::compression::Compression;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::envelope::{EnvelopeType, PageInfo};
 use tupelo_format::locator::Locator;
+use tupelo_format::object::Object;
 use tupelo_format::streamer::StreamerInfos;
 
-pub(crate) use self::attempt::{attempt_of_record, read_record};
+pub(crate) use self::attempt::{attempt_of_record, began, is_attempt, read_record};
 pub(crate) use self::file::{FileSink, MAX_KEY_BYTES, datime};
 pub use self::mapping::Mapping;
 #[cfg(test)]
@@ -73,7 +75,7 @@ pub(crate) trait PageSink: fmt::Debug + Send + Sync {
     fn begin(&self, path: &str, title: &str, cycle: Option<u16>) -> Result<()>;
 
     /// The sink of an attribute set, whose pages and envelopes are stored before its anchor.
-    fn attribute_set(self: Arc<Self>, name: &str) -> Arc<dyn PageSink>;
+    fn attribute_set(self: Arc<Self>) -> Arc<dyn PageSink>;
 
     /// Whether each call of [`PageSink::put_pages`] must have all pages of a cluster, and its number.
     fn stores_whole_clusters(&self) -> bool {
@@ -129,8 +131,14 @@ pub(crate) trait Target: PageSink {
     /// The same target for one ntuple, which can be [abandoned](PageSink::abandon).
     fn for_ntuple(&self) -> Arc<dyn PageSink>;
 
+    /// The file, for objects that are no ntuples.
+    fn file(&self) -> Result<&FileSink>;
+
     /// Adds layouts of classes beside the ntuples.
     fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()>;
+
+    /// Stores an object beside the ntuples, with the layouts of its classes.
+    fn put_object(&self, path: &str, title: &str, object: &Object, compression: Compression) -> Result<()>;
 
     /// Makes everything visible under the target's name.
     fn commit(&self) -> Result<()>;
@@ -153,4 +161,9 @@ fn check_process(owner: u32, what: &str) -> Result<()> {
              {here} must open its own {what}"
         ))),
     }
+}
+
+/// The last part of an object's path: its name without directories.
+pub(crate) fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }

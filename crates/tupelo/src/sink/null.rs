@@ -37,7 +37,7 @@ impl PageSink for NullSink {
     fn begin(&self, _: &str, _: &str, _: Option<u16>) -> Result<()> {
         Ok(())
     }
-    fn attribute_set(self: Arc<Self>, _: &str) -> Arc<dyn PageSink> {
+    fn attribute_set(self: Arc<Self>) -> Arc<dyn PageSink> {
         self
     }
     fn put_pages(&self, _: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tupelo_format::checksum::xxh3;
+use tupelo_format::compression::Compression;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::envelope::EnvelopeType;
 use tupelo_format::locator::Locator;
+use tupelo_format::object::Object;
 use tupelo_format::store::daos::{FOOTER_AKEY, HEADER_AKEY};
 use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ObjectDigest, ObjectLink, Place};
 use tupelo_format::streamer::StreamerInfos;
@@ -16,7 +18,7 @@ use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as
 use super::attempt::{Attempt, Kind, put_new};
 use super::mapping::Mapping;
 use super::uploads::Uploads;
-use super::{PageBytes, PageSink, Stored, Target, check_process};
+use super::{FileSink, PageBytes, PageSink, Stored, Target, check_process};
 use crate::source::{Blob, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos, write_daos};
 use crate::{Error, Result};
 
@@ -158,10 +160,23 @@ impl ObjectSink {
     /// The key of an object. Those that are not simply numbered are noted.
     fn key(&self, blob: Blob) -> Result<String> {
         let key = self.keys.key(blob);
-        if let Kind::Numbers { .. } = self.inner.attempt.kind {
+        if self.is_in_container() {
             self.open()?.named.push(key.clone());
         }
         Ok(key)
+    }
+
+    fn is_in_container(&self) -> bool {
+        matches!(self.inner.attempt.kind, Kind::Numbers { .. })
+    }
+
+    /// The sink of an attribute set.
+    fn of_set(&self) -> Self {
+        let keys = match &self.keys {
+            ObjectKeys::Daos(keys) => ObjectKeys::Daos(keys.of_set()),
+            keys => keys.clone(),
+        };
+        Self { inner: Arc::clone(&self.inner), keys, is_set: true }
     }
 
     /// Sizes and digests of all objects in a folder.
@@ -318,8 +333,8 @@ impl PageSink for ObjectSink {
             let what = format!("'{path}': there are no directories in an object store; give the ntuple a plain name");
             return Err(Error::invalid_argument(what));
         }
-        let (is_numbers, base) = (matches!(self.inner.attempt.kind, Kind::Numbers { .. }), &self.inner.base);
-        if is_numbers && path != base {
+        let base = &self.inner.base;
+        if self.is_in_container() && path != base {
             let what = format!("'{path}': the ntuple in a DAOS container has the name of its URI, which is '{base}'");
             return Err(Error::invalid_argument(what));
         }
@@ -333,21 +348,17 @@ impl PageSink for ObjectSink {
         }
     }
 
-    fn attribute_set(self: Arc<Self>, _: &str) -> Arc<dyn PageSink> {
-        let keys = match &self.keys {
-            ObjectKeys::Daos(keys) => ObjectKeys::Daos(keys.of_set()),
-            keys => keys.clone(),
-        };
-        Arc::new(Self { inner: Arc::clone(&self.inner), keys, is_set: true })
+    fn attribute_set(self: Arc<Self>) -> Arc<dyn PageSink> {
+        Arc::new(self.of_set())
     }
 
     fn stores_whole_clusters(&self) -> bool {
-        matches!(self.inner.attempt.kind, Kind::Numbers { .. }) || self.inner.mapping.needs_whole_clusters()
+        self.is_in_container() || self.inner.mapping.needs_whole_clusters()
     }
 
     /// In a DAOS container, the number of the column is a part of the key.
     fn shares_pages(&self) -> bool {
-        matches!(self.inner.attempt.kind, Kind::Folder { .. })
+        !self.is_in_container()
     }
 
     fn put_pages(&self, cluster: u64, pages: &[PageBytes<'_>]) -> Result<Vec<Locator>> {
@@ -365,9 +376,9 @@ impl PageSink for ObjectSink {
                         let too_many = |_| Error::limit("more than 2^32 objects; choose another mapping");
                         let object = u32::try_from(number).map_err(too_many)?;
                         let bytes = page.stored_bytes();
-                        locators.push(match self.inner.attempt.kind {
-                            Kind::Folder { .. } => Locator::ObjectRange { object, offset, bytes },
-                            Kind::Numbers { .. } => Locator::Cage { object, offset, bytes },
+                        locators.push(match self.is_in_container() {
+                            true => Locator::Cage { object, offset, bytes },
+                            false => Locator::ObjectRange { object, offset, bytes },
                         });
                         // The lossless cast: an object with several pages has at most 1 GiB.
                         offset += page.bytes.len() as u32;
@@ -384,13 +395,13 @@ impl PageSink for ObjectSink {
 
     fn put_envelope(&self, kind: EnvelopeType, envelope: &[u8]) -> Result<Locator> {
         let bytes = envelope.len() as u64;
-        let head = match (&self.inner.attempt.kind, kind) {
-            (Kind::Numbers { .. }, EnvelopeType::Header) if !self.is_set => Some((HEADER_AKEY, 0)),
-            (Kind::Numbers { .. }, EnvelopeType::Footer) if !self.is_set => Some((FOOTER_AKEY, 1)),
-            _ => None,
+        let head = match kind {
+            EnvelopeType::Header => Some((HEADER_AKEY, 0)),
+            EnvelopeType::Footer => Some((FOOTER_AKEY, 1)),
+            EnvelopeType::PageList => None,
         };
         let stored = Bytes::copy_from_slice(envelope);
-        if let Some((location, part)) = head {
+        if let Some((location, part)) = head.filter(|_| self.is_in_container() && !self.is_set) {
             let mut state = self.open()?;
             state.stored_bytes += bytes;
             state.head[part] = stored;
@@ -427,12 +438,9 @@ impl PageSink for ObjectSink {
                 state.stored_bytes += bytes;
                 (0, key)
             }
-            Kind::Numbers { keys, .. } => {
-                let location = self.number(1, bytes)?;
-                let keys = ObjectKeys::Daos(keys.of_set());
-                let key = keys.key(keys.of_envelope(location));
-                self.open()?.named.push(key.clone());
-                (location, key)
+            Kind::Numbers { .. } => {
+                let (location, set) = (self.number(1, bytes)?, self.of_set());
+                (location, set.key(set.keys.of_envelope(location))?)
             }
         };
         self.inner.uploads.put(vec![NewObject { key, pieces: vec![stored] }])?;
@@ -453,7 +461,7 @@ impl PageSink for ObjectSink {
     }
 
     fn checkpoint(&self) -> Result<()> {
-        Err(Error::unsupported("an ntuple in an object store has no checkpoints: it is visible once complete"))
+        Err(Error::unsupported("only local files have checkpoints; remote ones appear when they are complete"))
     }
 
     fn end(&self, _: &str) {
@@ -483,9 +491,19 @@ impl Target for ObjectSink {
         Arc::new(self.clone())
     }
 
+    fn file(&self) -> Result<&FileSink> {
+        let what = "an object store holds ntuples only; write trees to a ROOT file";
+        Err(Error::unsupported(what))
+    }
+
     /// Without a file around it, the footer of the ntuple describes the classes that its fields need.
     fn add_streamer_info(&self, _: &StreamerInfos) -> Result<()> {
         self.check_open()
+    }
+
+    fn put_object(&self, _: &str, _: &str, object: &Object, _: Compression) -> Result<()> {
+        let what = format!("an object store holds one ntuple, and no {}; write it to a ROOT file", object.class_name());
+        Err(Error::unsupported(what))
     }
 
     fn commit(&self) -> Result<()> {

@@ -27,7 +27,7 @@ impl Paths {
     /// Checks that an ntuple can be created or, with the cycle of an existing one, continued.
     pub(super) fn check(&self, path: &str, cycle: Option<u16>) -> Result<()> {
         if self.open.contains_key(path) {
-            return Err(Error::invalid_argument(format!("ntuple '{path}' is already being written")));
+            return Err(Error::invalid_argument(format!("'{path}' is already being written")));
         }
         if cycle.is_some() && self.finished.contains(path) {
             let what = "was finished by this writer; finish the file, and open it again to continue it";
@@ -99,7 +99,7 @@ mod tests {
         let check = |paths: &Paths, path: &str| paths.check(path, None).map_err(|error| error.to_string());
         paths.begin("a/b/n", None);
         paths.begin("a/m", None);
-        assert_eq!(check(&paths, "a/b/n").unwrap_err(), "ntuple 'a/b/n' is already being written");
+        assert_eq!(check(&paths, "a/b/n").unwrap_err(), "'a/b/n' is already being written");
         assert_eq!(check(&paths, "a").unwrap_err(), "'a' is a directory");
         assert_eq!(check(&paths, "a/b").unwrap_err(), "'a/b' is a directory");
         assert_eq!(check(&paths, "a/m/n").unwrap_err(), "'a/m/n': 'a/m' is not a directory");

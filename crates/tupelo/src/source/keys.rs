@@ -94,20 +94,10 @@ impl DaosKeys {
 
     /// The folder of the name of the ntuple, and of the attempts to write it.
     pub(crate) fn attempts(&self) -> String {
-        format!("{}{:x}/", Self::directory(&self.metadata_class), self.index)
+        format!("{}/{RESERVED_INDEX:x}/0/{:x}/", self.metadata_class, self.index)
     }
 
-    /// The folder of the names of all ntuples, and of the attempts to write them.
-    pub(crate) fn directory(metadata_class: &str) -> String {
-        format!("{metadata_class}/{RESERVED_INDEX:x}/0/")
-    }
-
-    /// Whether a key in this folder is that of a name.
-    pub(crate) fn is_name_record(key: &str) -> bool {
-        key.ends_with("/0")
-    }
-
-    /// The key of the name of the ntuple, by which a container is listed.
+    /// The key of the name of the ntuple, for `tupelo_storage::names_in_container`.
     pub(crate) fn name_record(&self) -> String {
         format!("{}0", self.attempts())
     }

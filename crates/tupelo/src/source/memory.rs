@@ -125,10 +125,13 @@ impl Drop for ScratchReservation<'_> {
 
 impl RequestMemory {
     /// Refuses values above one of so many shares of the budget, whatever is stored for them, because the caller did not
-    /// ask for so many at once.
+    /// ask for so many at once. `None` changes nothing.
     #[must_use]
-    pub(crate) fn strict(self, shares: u64) -> Self {
-        Self { strict: true, limit_bytes: self.limit_bytes / shares.max(1), ..self }
+    pub(crate) fn shared(self, shares: Option<u64>) -> Self {
+        match shares {
+            Some(shares) => Self { strict: true, limit_bytes: self.limit_bytes / shares.max(1), ..self },
+            None => self,
+        }
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -253,11 +256,11 @@ mod tests {
         request.add_stored(u64::MAX);
         request.reserve_values(50 * 1024 - 1024).unwrap();
         assert!(request.reserve_values(1).is_err());
-        let strict = MemoryBudget::new(1000).request(1 << 40).strict(1);
+        let strict = MemoryBudget::new(1000).request(1 << 40).shared(Some(1));
         strict.add_stored(1 << 30);
         strict.reserve_values(1000).unwrap();
         assert!(strict.reserve_values(1).is_err());
-        let half = MemoryBudget::new(1000).request(1 << 40).strict(2);
+        let half = MemoryBudget::new(1000).request(1 << 40).shared(Some(2));
         half.reserve_values(500).unwrap();
         assert!(half.reserve_values(1).is_err());
     }

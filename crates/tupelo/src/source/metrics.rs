@@ -20,12 +20,14 @@ pub struct Metrics {
     pub requests: u64,
     /// Requests to a server that repeat one that failed.
     pub retries: u64,
+    /// Time from each request to a server to its complete answer, summed: requests overlap. Zero for local files.
+    pub request_time: Duration,
     /// Bytes that the requests read (`szReadPayload` + `szReadOverhead`).
     pub read_bytes: u64,
-    /// Bytes of the sealed pages that were decoded, checksums included (`szReadPayload`); metadata are in `read_bytes`
-    /// only.
+    /// Bytes of the sealed pages that were decoded, checksums included (`szReadPayload`), or of the baskets of a tree
+    /// without their keys; metadata are in `read_bytes` only.
     pub page_bytes: u64,
-    /// Pages decoded (`nPageUnsealed`).
+    /// Pages decoded (`nPageUnsealed`), or baskets.
     pub pages: u64,
     /// Bytes of those pages once decompressed (`szUnzip`).
     pub unpacked_bytes: u64,
@@ -42,6 +44,11 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// Mean time from a request to a server to its complete answer.
+    pub fn latency(&self) -> Duration {
+        self.request_time.checked_div(u32::try_from(self.requests).unwrap_or(u32::MAX)).unwrap_or_default()
+    }
+
     /// Bytes read outside of decoded pages, relative to the bytes of decoded pages (`fracReadOverhead`).
     pub fn read_overhead(&self) -> f64 {
         ratio(self.read_bytes.saturating_sub(self.page_bytes) as f64, self.page_bytes as f64)
@@ -80,6 +87,7 @@ impl AddAssign for Metrics {
     fn add_assign(&mut self, other: Self) {
         self.requests += other.requests;
         self.retries += other.retries;
+        self.request_time += other.request_time;
         self.read_bytes += other.read_bytes;
         self.page_bytes += other.page_bytes;
         self.pages += other.pages;
@@ -112,7 +120,11 @@ impl fmt::Display for Metrics {
         writeln!(f, "idle         {:10.3} ms of {} threads", ms(self.idle()), self.threads)?;
         writeln!(f, "elapsed      {:10.3} ms", ms(self.elapsed))?;
         let retries = if self.retries > 0 { format!(", {} of them retries", self.retries) } else { String::new() };
-        writeln!(f, "requests     {:10}{retries}", self.requests)?;
+        let latency = match self.request_time.is_zero() {
+            true => String::new(),
+            false => format!(", {:.3} ms each", ms(self.latency())),
+        };
+        writeln!(f, "requests     {:10}{retries}{latency}", self.requests)?;
         let overhead = self.read_overhead() * 100.0;
         writeln!(f, "bytes read   {:10.3} MiB, {overhead:.1} % more than the pages", mib(self.read_bytes as f64))?;
         writeln!(f, "pages        {:10}", self.pages)?;
@@ -179,6 +191,7 @@ impl Counters {
         Some(Metrics {
             requests: counts.meter.requests(),
             retries: counts.meter.retries(),
+            request_time: counts.meter.request_time(),
             read_bytes: counts.meter.bytes(),
             page_bytes: count(&counts.page_bytes),
             pages: count(&counts.pages),

@@ -11,6 +11,7 @@ mod objects;
 mod seal;
 mod session;
 mod store;
+mod tree;
 mod work;
 
 use std::ops::Range;
@@ -33,6 +34,8 @@ pub(crate) use objects::{CLONES, Objects, anchor_key, clone_key, missing};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};
+pub use tree::TreeCache;
+pub(crate) use tree::TreeSource;
 pub use tupelo_format::encoding::MAX_PAGE_BYTES;
 
 use crate::error::Remedy;

@@ -12,10 +12,10 @@ use tupelo_format::open;
 use tupelo_format::store::{MAX_ANCHOR_BYTES, Manifest, ObjectLink};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::adapter::{MeteredObjects, RecentObjects};
-use tupelo_storage::{Hints, Keys, ObjectRange, ObjectSource};
+use tupelo_storage::{Hints, Keys, ObjectRange, ObjectSource, names_in_container};
 
 use super::anchor::{StoreAnchor, daos_keys};
-use super::keys::{Blob, DaosKeys, ObjectKeys, is_daos};
+use super::keys::{Blob, ObjectKeys, is_daos};
 use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, RECENT_BUDGET_PART, Session};
 use crate::error::Remedy;
 use crate::{Error, Result};
@@ -53,7 +53,8 @@ impl Objects {
         let stored = match namespace.get(&anchor_key(&keys, base), MAX_ANCHOR_BYTES) {
             Ok((stored, _)) => stored,
             Err(error) if error.is_not_found() && is_daos(&keys) => {
-                let known = names(&*namespace, &keys);
+                // Those that Tupelo wrote.
+                let known = names_in_container(&*namespace).unwrap_or_default();
                 return Err(Error::no_such("ntuple", base, known.iter().map(String::as_str)));
             }
             Err(error) if error.is_not_found() && base.contains(':') => {
@@ -155,15 +156,6 @@ impl Objects {
     pub(crate) fn store(&self) -> ObjectStore {
         ObjectStore { objects: self.clone() }
     }
-}
-
-/// The names of the ntuples that Tupelo wrote to a DAOS container, as far as they can be read.
-fn names(namespace: &dyn ObjectSource, keys: &Keys) -> Vec<String> {
-    let Keys::Daos { metadata_class, .. } = keys else { return Vec::new() };
-    let listed = namespace.list(&DaosKeys::directory(metadata_class)).unwrap_or_default();
-    let records = listed.into_iter().filter(|entry| DaosKeys::is_name_record(&entry.key));
-    let name = |(bytes, _): (Bytes, _)| String::from_utf8_lossy(&bytes).into_owned();
-    records.filter_map(|entry| namespace.get(&entry.key, entry.bytes).ok()).map(name).collect()
 }
 
 /// The key of the anchor of the ntuple `base`.
@@ -296,14 +288,17 @@ impl PageStore for ObjectStore {
 
     fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {
         if is_head(envelopes) {
-            if let Some(known) = self.objects.envelopes.get() {
-                return Ok(known.iter().take(envelopes.len()).cloned().collect());
-            }
-            let read = self.get_envelopes(envelopes)?;
-            if let [header, footer, ..] = read.as_slice() {
-                self.objects.anchor.check_head([header, footer])?;
-            }
-            return Ok(self.objects.envelopes.get_or_init(|| read).iter().take(envelopes.len()).cloned().collect());
+            let known = match self.objects.envelopes.get() {
+                Some(known) => known,
+                None => {
+                    let read = self.get_envelopes(envelopes)?;
+                    if let [header, footer, ..] = read.as_slice() {
+                        self.objects.anchor.check_head([header, footer])?;
+                    }
+                    self.objects.envelopes.get_or_init(|| read)
+                }
+            };
+            return Ok(known.iter().take(envelopes.len()).cloned().collect());
         }
         let known: Vec<_> = envelopes.iter().map(|(_, link)| self.listed(link)).collect();
         let early = known.iter().map(|known| known.as_ref().and_then(|(_, bytes)| bytes.clone()));

@@ -34,7 +34,7 @@ impl Set {
         options: &WriteOptions,
     ) -> Result<Self> {
         let options = options.clone().for_attributes();
-        let (sink, place) = (sink.attribute_set(name), Place::AttributeSet(name.to_owned()));
+        let (sink, place) = (sink.attribute_set(), Place::AttributeSet(name.to_owned()));
         let (committer, builder) = match existing {
             None => Committer::create(sink, place, &set_schema(schema)?, options)?,
             Some(ntuple) => Committer::reopen(sink, place, ntuple, 1, options)?,
@@ -201,7 +201,7 @@ impl LinkedSet for Metadata {
         let values: ArrayRef = Arc::new(StringArray::from_iter_values(self.values.values()));
         let pairs = RecordBatch::try_from_iter([("key", keys), ("value", values)])?;
         let schema = metadata_schema();
-        let sink = Arc::clone(sink).attribute_set(METADATA_SET);
+        let sink = Arc::clone(sink).attribute_set();
         let place = Place::AttributeSet(METADATA_SET.to_owned());
         let options = WriteOptions::default().for_attributes();
         let (mut committer, mut builder) = Committer::create(sink, place, &set_schema(&schema)?, options)?;

@@ -21,7 +21,7 @@ use super::{WriteOptions, reopen};
 use crate::encode::StoredColumn;
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::schema::Schema;
-use crate::sink::{PageSink, Stored};
+use crate::sink::{PageSink, Stored, name_of};
 use crate::{Error, Result, pool};
 
 /// Pages after which a cluster group is closed, which limits the size of page lists.
@@ -122,7 +122,7 @@ impl Committer {
     ) -> Result<(Self, ClusterBuilder)> {
         options.check()?;
         let name = match &place {
-            Place::Listed(path) => path.rsplit_once('/').map_or(path.as_str(), |(_, name)| name),
+            Place::Listed(path) => name_of(path),
             Place::AttributeSet(name) => name,
         };
         check_name(name)?;

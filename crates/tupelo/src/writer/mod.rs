@@ -12,11 +12,14 @@ mod sealed;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transfer;
+mod tree;
 
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use tupelo_format::compression::Compression;
+use tupelo_format::object;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{
     self as storage, ByteSink, ByteSource, FileSink as LocalSink, FileSource, Storage, display_name, is_object_uri,
@@ -32,9 +35,12 @@ pub use self::options::{
     ObjectOptions, PENDING_BYTES, WRITE_BYTES, WriteOptions,
 };
 use self::transfer::Transfer;
+pub use self::tree::{
+    DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions, TreeWriter,
+};
 use crate::reader::{File, Ntuple, Object};
 use crate::schema::Schema;
-use crate::sink::{FileSink, ObjectSink, Target};
+use crate::sink::{FileSink, ObjectSink, Target, name_of};
 pub use crate::sink::{Mapping, format_bytes, parse_bytes};
 use crate::{Error, Result, source};
 
@@ -157,6 +163,27 @@ impl FileWriter {
         begun.map_err(|e| self.context(path, e))
     }
 
+    /// Begins a tree (`TTree`) with the path `DIRECTORY/NAME`, which ROOT and uproot read. Trees and ntuples may be written
+    /// at the same time.
+    ///
+    /// | field | branch |
+    /// |---|---|
+    /// | number, `bool` | leaf of the same type: `x/F` |
+    /// | `std::string` | leaf `x/C` |
+    /// | fixed arrays of numbers | `x[3][2]/F` |
+    /// | list of numbers, or of fixed arrays of them | `nx/I` and `x[nx]/F`, or `vector<float>`: [`TreeOptions::with_jagged`] |
+    /// | other lists | `vector<string>`, `vector<vector<float> >` |
+    /// | record | a branch for each member, or one of objects: [`TreeOptions::with_split_level`] |
+    /// | list of records | a list for each member, with one counter; or a vector of objects |
+    ///
+    /// # Errors
+    /// Unsupported for fields that have no branch (maps, optional values, variants, pairs) and for an object store; invalid
+    /// argument for names of other objects and options out of range.
+    pub fn tree(&self, path: &str, schema: &Schema, options: TreeOptions) -> Result<TreeWriter> {
+        TreeWriter::create(&*self.sink, path, schema, options)
+            .map_err(|error| error.within(format!("tree '{path}'")).within(self.sink.name()))
+    }
+
     /// The objects that the file listed when it was opened for update; none for a new file.
     ///
     /// # Errors
@@ -201,7 +228,7 @@ impl FileWriter {
         let infos = ntuple.source().store().streamer_infos().map_err(|e| ntuple.context(e))?;
         self.add_streamer_info(&infos)?;
         let mut copy = || {
-            records::check_name(path.rsplit_once('/').map_or(path, |(_, name)| name))?;
+            records::check_name(name_of(path))?;
             self.sink.check_free(path)?;
             Transfer::new(self.sink.for_ntuple(), progress).run(ntuple, path)
         };
@@ -216,6 +243,18 @@ impl FileWriter {
     /// Invalid argument if the file was aborted.
     pub fn add_streamer_info(&self, infos: &StreamerInfos) -> Result<()> {
         self.sink.add_streamer_info(infos).map_err(|e| e.within(self.sink.name()))
+    }
+
+    /// Writes an object as `DIRECTORY/NAME`, with the layouts of its classes, for instance a histogram that
+    /// [`StreamerInfos::histograms`] describes. An existing object of the same class becomes an older cycle. It is kept in
+    /// memory, compressed, until the file is finished or a checkpoint is made.
+    ///
+    /// # Errors
+    /// Unsupported for values that cannot be written, and for ntuples in object stores; invalid argument for names of
+    /// ntuples, directories and objects of other classes.
+    pub fn object(&self, path: &str, title: &str, object: &object::Object, compression: Compression) -> Result<()> {
+        let put = self.sink.put_object(path, title, object, compression);
+        put.map_err(|e| e.within(format!("object '{path}'")).within(self.sink.name()))
     }
 
     /// Writes directories, streamer info and header, and makes the file visible and durable. An update that added nothing

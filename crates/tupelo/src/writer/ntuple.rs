@@ -234,7 +234,9 @@ impl NtupleWriter {
     /// state of the last checkpoint is kept.
     pub fn checkpoint(&mut self) -> Result<()> {
         if !lock(&self.shared).has_checkpoints {
-            return Err(Error::unsupported("a remote file has no checkpoints: it appears when it is complete"));
+            return Err(Error::unsupported(
+                "only local files have checkpoints; remote ones appear when they are complete",
+            ));
         }
         self.flush_cluster()?;
         let mut committer = lock(&self.shared);

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, LargeListArray, LargeStringArray, RecordBatch};
+use tupelo_format::compression::Compression;
 use tupelo_format::container::AnchorLinks;
 use tupelo_format::descriptor::ColumnId;
 use tupelo_format::envelope::{Footer, Header, PageInfo, PageList};
 use tupelo_format::locator::Locator;
+use tupelo_format::object::{Numbers, Object, Value};
+use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{MemoryFile, MemorySink as StorageSink};
 
 use super::cluster_builder::ClusterBuilder;
@@ -339,4 +342,46 @@ fn a_dry_run_counts_what_would_be_stored() {
     });
     assert_eq!(stored, dry);
     assert!(dry.stored_bytes > 0);
+}
+
+/// A histogram beside an ntuple, in a file of its own, and added to a file.
+#[test]
+fn objects_are_written_and_read() {
+    let histogram = |bins: Vec<f64>| {
+        let members = [("fNcells", Value::Int(bins.len() as i64)), ("fArray", Value::Numbers(Numbers::F64(bins)))];
+        let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Object::new("TH1D", members, &StreamerInfos::histograms()).unwrap()
+    };
+    let bins = |file: &File, name: &str| match file.object(name).unwrap().as_object().unwrap().get("fArray") {
+        Some(Value::Numbers(Numbers::F64(bins))) => bins.clone(),
+        other => panic!("{other:?}"),
+    };
+    let target = MemoryFile::new();
+    let put = |file: &FileWriter, path: &str, bins: Vec<f64>| {
+        file.object(path, "title", &histogram(bins), Compression::default()).map_err(|error| error.to_string())
+    };
+    let writer = FileWriter::create_in(Box::new(StorageSink::create(&target)), "x.root").unwrap();
+    put(&writer, "dir/h", vec![1.5; 10_000]).unwrap();
+    let schema = Schema::from_arrow(&numbers(0..1).schema()).unwrap();
+    let mut ntuple = writer.ntuple("n", &schema, WriteOptions::default()).unwrap();
+    assert!(put(&writer, "n", vec![0.0]).unwrap_err().contains("'n' is already being written"));
+    assert!(put(&writer, "dir", vec![0.0]).unwrap_err().contains("the file has a directory of that name"));
+    assert!(writer.ntuple("dir/h", &schema, WriteOptions::default()).unwrap_err().to_string().contains("TH1D"));
+    ntuple.finish().unwrap();
+    assert_eq!(target.bytes(), None);
+    writer.finish().unwrap();
+    let bytes = target.bytes().unwrap();
+    assert!(bytes.len() < 20_000, "{} bytes of 80 kB of equal bins", bytes.len());
+    let file = File::of_bytes("x.root", bytes).unwrap();
+    assert_eq!(bins(&file, "dir/h"), vec![1.5; 10_000]);
+    assert!(file.streamer_infos().unwrap().find("TH1", 8).is_some());
+    assert_eq!(file.ntuple_names().unwrap(), ["n"]);
+    for (name, expected) in [
+        ("dir/g", "x.root: no object named 'dir/g' (available: 'dir/h'"),
+        ("n", "x.root: 'n' is an RNTuple, not a single object"),
+        ("dir", "x.root: 'dir' is a directory, not a single object"),
+    ] {
+        let error = file.object(name).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

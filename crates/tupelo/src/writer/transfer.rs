@@ -17,12 +17,12 @@ use super::groups::{self, Listed};
 use super::{WRITE_BYTES, WriteProgress};
 use crate::error::Remedy;
 use crate::reader::Ntuple;
-use crate::sink::{PageBytes, PageSink};
+use crate::sink::{PageBytes, PageSink, name_of};
 use crate::source::{BlobRange, Metadata, checked};
 use crate::{Error, Result, pool};
 
 /// Pages of an ntuple may share their bytes within a cluster. More bytes than this multiple of what is stored are not
-/// written: of the second one where each column needs a page of its own.
+/// written; with the second one where columns cannot share pages.
 const MAX_GROWTH: u64 = 2;
 const MAX_GROWTH_UNSHARED: u64 = 16;
 
@@ -61,7 +61,7 @@ impl<'a> Transfer<'a> {
         let growth = if self.sink.shares_pages() { MAX_GROWTH } else { MAX_GROWTH_UNSHARED };
         self.max_bytes = source.store().size().saturating_mul(growth);
         self.sink.begin(path, ntuple.description(), None)?;
-        let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+        let name = name_of(path);
         let Some(links) = self.envelopes(source, name)? else { return Ok(None) };
         self.sink.publish(path, ntuple.description(), &links)?;
         self.sink.end(path);
@@ -103,7 +103,7 @@ impl<'a> Transfer<'a> {
             record.page_list = self.put(EnvelopeType::PageList, groups::write(header_checksum, &clusters))?;
         }
         for (record, set) in footer.attribute_sets.iter_mut().zip(descriptor.attribute_sets()) {
-            let own = Arc::clone(&self.sink).attribute_set(&set.name);
+            let own = Arc::clone(&self.sink).attribute_set();
             let outer = std::mem::replace(&mut self.sink, own);
             let copied =
                 source.attribute_set(set).and_then(|source| self.envelopes(&source, source.descriptor().name()));
@@ -125,16 +125,17 @@ impl<'a> Transfer<'a> {
     /// Copies the pages of a cluster, and changes their locators.
     fn cluster(&mut self, source: &Metadata, columns: &mut [ColumnPages]) -> Result<ControlFlow<()>> {
         let shares_pages = self.sink.shares_pages();
-        let place_of = |column: u32, range: BlobRange| (range, (!shares_pages).then_some(column));
         let mut places: HashMap<(BlobRange, Option<u32>), usize> = HashMap::new();
-        let mut pages: Vec<Page> = Vec::new();
+        // The listed pages, by their place among those to store.
+        let (mut pages, mut listed): (Vec<Page>, Vec<usize>) = Default::default();
         for (column, own) in (0..).zip(&*columns) {
             for (number, info) in (0..).zip(&own.pages) {
                 let range = source.store().page_range(self.cluster, column, info)?;
-                places.entry(place_of(column, range)).or_insert_with(|| {
+                let place = places.entry((range, (!shares_pages).then_some(column))).or_insert_with(|| {
                     pages.push(Page { column, number, info: *info, range });
                     pages.len() - 1
                 });
+                listed.push(*place);
             }
             self.done.unpacked_bytes += unpacked_bytes(source, column, own);
         }
@@ -153,13 +154,9 @@ impl<'a> Transfer<'a> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        for (column, own) in (0..).zip(columns) {
-            for info in &mut own.pages {
-                let range = source.store().page_range(self.cluster, column, info)?;
-                let place = places.get(&place_of(column, range)).and_then(|&index| stored.get(index));
-                let (locator, digest) = place.ok_or_else(|| Error::corrupt("a page was not copied"))?;
-                (info.locator, info.digest) = (*locator, info.digest.or(*digest));
-            }
+        for (info, place) in columns.iter_mut().flat_map(|own| &mut own.pages).zip(listed) {
+            let (locator, digest) = stored.get(place).ok_or_else(|| Error::corrupt("a page was not copied"))?;
+            (info.locator, info.digest) = (*locator, info.digest.or(*digest));
         }
         Ok(ControlFlow::Continue(()))
     }

@@ -1,4 +1,7 @@
-//! What entries are read from.
+//! What entries are read from: ntuples and trees.
+
+mod ntuple;
+mod tree;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,13 +10,14 @@ use std::ops::Range;
 use arrow_array::ArrayRef;
 
 use super::explain::{Explanation, explain};
-use super::ntuple::Ntuple;
 use crate::decode::{DecodeOptions, decode};
 use crate::evolution::SourceSchema;
 use crate::plan::{self, ColumnOf, ColumnTable, ReadPlan, Segment};
 use crate::schema::Field;
 use crate::source::Cluster;
 use crate::{Error, Result};
+pub use ntuple::{FormatVersion, Ntuple};
+pub use tree::{Tree, TreeSizes};
 
 /// A source of entries: an ntuple, or anything else with a schema whose fields can be decoded for ranges of entries.
 /// [`Read`](super::Read), expressions, cuts and batches use nothing else of it.
@@ -61,8 +65,16 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
     /// What reading segments would do: first the fields that a cut needs, then the others.
     fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation>;
 
+    /// What changes when the source is rewritten; `None` if it has no file.
+    fn identity(&self) -> Result<Option<String>>;
+
     /// The ntuple, if this is one.
     fn as_ntuple(&self) -> Option<&Ntuple>;
+
+    /// Lists, each with the field that has the numbers of their items: names of both.
+    fn counters(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
 }
 
 impl EntrySource for Ntuple {
@@ -94,11 +106,7 @@ impl EntrySource for Ntuple {
         shares: Option<u64>,
     ) -> Result<Vec<ArrayRef>> {
         let source = self.source();
-        let memory = source.request_memory();
-        let memory = match shares {
-            Some(shares) => memory.strict(shares),
-            None => memory,
-        };
+        let memory = source.request_memory().shared(shares);
         let options = DecodeOptions { compressed: self.is_compressed(), binary_strings };
         source.session().counters().elapsed(|| decode(source, &memory, fields, segments, options))
     }
@@ -144,6 +152,10 @@ impl EntrySource for Ntuple {
 
     fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation> {
         explain(self.source(), cut, others, segments)
+    }
+
+    fn identity(&self) -> Result<Option<String>> {
+        self.identity().map(Some)
     }
 
     fn as_ntuple(&self) -> Option<&Ntuple> {

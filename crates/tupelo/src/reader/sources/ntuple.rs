@@ -117,7 +117,7 @@ impl Ntuple {
         self.schema.schema()
     }
 
-    pub(super) fn source_schema(&self) -> &SourceSchema {
+    pub(in crate::reader) fn source_schema(&self) -> &SourceSchema {
         &self.schema
     }
 

@@ -10,10 +10,10 @@ use tupelo_format::store::daos::{DaosAnchor, FOOTER_AKEY, HEADER_AKEY};
 use tupelo_storage::objects::ObjectMemory;
 use tupelo_storage::{Condition, Keys, MemoryFile, MemorySink, NewObject, ObjectSink, ObjectSource};
 
-use super::gc::Collector;
-use super::layout::{Content, layout};
-use super::object_tests::{all, keys, options, write};
-use super::verify::{verify, verify_deep};
+use super::super::gc::Collector;
+use super::super::layout::{Content, layout};
+use super::super::verify::{verify, verify_deep};
+use super::{all, in_a_file, keys, options, replace, write};
 use crate::reader::File;
 use crate::writer::tests::{file_with_late_field, nested, nested_schema, open};
 use crate::writer::{FileWriter, WriteOptions};
@@ -52,11 +52,7 @@ fn store_in(store: &ObjectMemory, mapping: &str) {
 
 #[test]
 fn every_mapping_gives_the_same_entries() {
-    let file = MemoryFile::new();
-    let writer = FileWriter::create_in(Box::new(MemorySink::create(&file)), "x.root").unwrap();
-    write(&writer).unwrap();
-    writer.finish().unwrap();
-    let expected = all(&open(&file));
+    let expected = in_a_file();
     for mapping in MAPPINGS {
         let store = stored(mapping);
         let file = open_in(&store).unwrap();
@@ -121,11 +117,6 @@ fn ntuples_of_root_are_read_and_replaced() {
     // Attribute sets need the number of the attempt; ROOT writes none.
     store_in(&store, "cage:700");
     assert_eq!(all(&open_in(&store).unwrap().ntuple(None).unwrap()), expected);
-}
-
-fn replace(store: &ObjectMemory, key: &str, bytes: Bytes) {
-    store.delete(&[key.to_owned()]).unwrap();
-    store.put(&[NewObject { key: key.to_owned(), pieces: vec![bytes] }]).unwrap();
 }
 
 #[test]

@@ -1,0 +1,185 @@
+//! `tupelo export`: ntuples as trees.
+
+use std::ops::{ControlFlow, Range};
+
+use tupelo::dataset::find;
+use tupelo::ops::copy::check_alike;
+use tupelo::ops::export::Exporter;
+use tupelo::reader::Read;
+use tupelo::writer::{
+    DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, TreeOptions, WriteProgress,
+};
+use tupelo::{Compression, FileWriter};
+
+use super::super::target::{Target, summarise};
+use crate::console::{Console, Progress};
+use crate::failure::Failure;
+use crate::inputs::{Inputs, repeated};
+use crate::interrupt::Interrupt;
+use crate::parse::Bytes;
+
+/// Export ntuples or trees as TTrees, which ROOT and uproot read
+///
+/// With several IN, their entries become one tree; the fields must be the same. Lists become arrays with a counter
+/// (nx/I and x[nx]/F) or vectors, records a branch for each member or one of objects. Fields that no branch can hold
+/// (maps, optional values, variants, pairs) are refused: --exclude leaves them out. Attribute sets and metadata are not
+/// exported. OUT appears when it is complete.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "tupelo export [OPTIONS] <IN[:NAME]>... <OUT[:TREE]>")]
+#[command(after_help = "Examples:
+  tupelo export events.root tree.root --to ttree
+  tupelo export events.root:Events tree.root:Events --compression lz4:4 --auto-flush 10000
+  tupelo export events.root tree.root --jagged vector --split-level 0
+  tupelo export events.root dimuons.root --fields 'Muon_*' --cut 'len(Muon_pt) == 2'")]
+pub(crate) struct Args {
+    /// The inputs, and last the output, each as FILE or FILE:NAME. FILE of an input may have wildcards; without TREE of the
+    /// output, the tree has the name of the ntuple
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    files: Vec<String>,
+    /// Format of the output: ttree [default: ttree]
+    #[arg(long, value_name = "FORMAT", default_value = "ttree", hide_default_value = true, value_parser = format)]
+    to: Format,
+    #[command(flatten)]
+    fields: super::super::Fields,
+    #[command(flatten)]
+    range: super::super::EntryRange,
+    #[command(flatten)]
+    condition: super::super::Condition,
+    /// Codec and level from 1 to 9: zstd:5, lz4:4, zlib:1, lzma:7, none, or a number of ROOT such as 505 [default: zstd:5]
+    #[arg(long, value_name = "CODEC")]
+    compression: Option<Compression>,
+    /// When a cluster ends: after N entries, after -N compressed bytes (the following clusters have as many entries as the
+    /// first), or 0 for never [default: -30000000]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_AUTO_FLUSH, hide_default_value = true, allow_hyphen_values = true)]
+    auto_flush: i64,
+    /// Size of a basket, in bytes before compression [default: 32000]
+    #[arg(long, value_name = "SIZE")]
+    basket_bytes: Option<Bytes>,
+    /// Keep the size of baskets after the first cluster, in place of one basket in a cluster for each branch
+    #[arg(long)]
+    fixed_baskets: bool,
+    /// To how many levels members of records get branches of their own, from 0 to 99 [default: 99]
+    #[arg(long, value_name = "LEVEL", default_value_t = DEFAULT_SPLIT_LEVEL, hide_default_value = true)]
+    split_level: u8,
+    /// How lists of numbers are stored: counter (arrays with a counter) or vector (std::vector) [default: counter]
+    #[arg(long, value_name = "FORM", default_value = "counter", hide_default_value = true, value_parser = jagged)]
+    jagged: Jagged,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    reading: super::super::Reading,
+}
+
+/// Formats of the output.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    TTree,
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    match text {
+        "ttree" => Ok(Format::TTree),
+        _ => Err("expected ttree; `tupelo dump -o FILE` writes Parquet, Arrow, CSV and JSON".to_owned()),
+    }
+}
+
+fn jagged(text: &str) -> Result<Jagged, String> {
+    match text {
+        "counter" => Ok(Jagged::Counter),
+        "vector" => Ok(Jagged::Vector),
+        _ => Err("expected counter or vector".to_owned()),
+    }
+}
+
+impl Args {
+    fn options(&self) -> Result<TreeOptions, Failure> {
+        let basket_bytes = match self.basket_bytes {
+            None => DEFAULT_BASKET_BYTES,
+            Some(Bytes(bytes)) => u32::try_from(bytes)
+                .map_err(|_| Failure::usage(format_args!("--basket-bytes {bytes}: a basket has at most 256 MiB")))?,
+        };
+        Ok(TreeOptions::default()
+            .with_compression(self.compression.unwrap_or(Compression::DEFAULT))
+            .with_auto_flush(self.auto_flush)
+            .with_basket_bytes(basket_bytes)
+            .with_optimised_baskets(!self.fixed_baskets)
+            .with_split_level(self.split_level)
+            .with_jagged(self.jagged))
+    }
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let [inputs @ .., output] = args.files.as_slice() else { return Err(Failure::usage("no files are given")) };
+    if inputs.is_empty() {
+        let missing = Failure::usage(format_args!("{output} is the only file: export needs an input and an output"));
+        return Err(missing.with_hint("tupelo export IN... OUT"));
+    }
+    // There is only one yet.
+    let Format::TTree = args.to;
+    let storage = args.reading.storage()?;
+    let locations = find(inputs, storage)?;
+    let to = args.target.locate(output, None)?;
+    if let Some(repeated) = repeated(&locations) {
+        console.warn(&format!("{repeated} is given more than once; its entries are exported each time"));
+    }
+    // All inputs are checked before anything is written.
+    let mut parts: Vec<(Read, Range<u64>)> = Vec::with_capacity(locations.len());
+    let (mut total, mut name) = (0, to.ntuple_name().map(str::to_owned));
+    for location in &locations {
+        let table = args.reading.open(location, None, console)?;
+        let read = args.fields.read(&table, Some(&args.condition), None)?;
+        name.get_or_insert_with(|| super::without_cycle(table.path()).to_owned());
+        if let Some((first, _)) = parts.first() {
+            check_alike(first, &read)?;
+        }
+        parts.push((read, total..total + table.entries()));
+        total += table.entries();
+    }
+    let name = name.unwrap_or_default();
+    let wanted = args.range.of(total);
+    let options = args.options()?;
+    let mut written = None;
+    args.target.write(&to, &Inputs::of(&locations), storage, |writer, interrupt| {
+        args.target.check_tree(writer, &name)?;
+        written = export(&parts, &wanted, args, (writer, &name, options), interrupt, console)?;
+        Ok(if written.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    if let Some(written) = written {
+        summarise(&name, &written, console);
+    }
+    Ok(())
+}
+
+fn export(
+    parts: &[(Read, Range<u64>)],
+    wanted: &Range<u64>,
+    args: &Args,
+    (file, name, options): (&FileWriter, &str, TreeOptions),
+    interrupt: &Interrupt,
+    console: &Console,
+) -> Result<Option<WriteProgress>, Failure> {
+    let mut progress: Progress = console.progress(name, wanted.end - wanted.start, "entries");
+    let (mut exporter, mut before) = (None, 0);
+    for (read, place) in parts {
+        let within = |entry: u64| entry.clamp(place.start, place.end) - place.start;
+        let entries = within(wanted.start)..within(wanted.end);
+        let count = entries.end - entries.start;
+        let read = args.condition.apply(read.clone().entries(entries))?;
+        let exporter = match &mut exporter {
+            Some(exporter) => exporter,
+            none => none.insert(Exporter::create(&read, file, name, options.clone())?),
+        };
+        let mut report = |done| {
+            progress.set(before + done);
+            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        if exporter.append(read, &mut report)?.is_break() {
+            return Ok(None);
+        }
+        before += count;
+    }
+    Ok(match exporter {
+        Some(exporter) => Some(exporter.finish()?),
+        None => Some(WriteProgress::default()),
+    })
+}

@@ -1,0 +1,275 @@
+//! `tupelo import`: trees as ntuples.
+
+use std::fs; // FS: the report is written beside the output, for people.
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tupelo::dataset::find;
+use tupelo::ops::import::{ImportOptions, ImportPlan, Importer, Validation, validate};
+use tupelo::reader::Location;
+use tupelo::storage::display_name;
+use tupelo::writer::WriteProgress;
+use tupelo::{FileWriter, OpenOptions, Table, Tree};
+
+use super::super::target::{Destination, NtupleOptions, Target, summarise};
+use crate::console::{Console, Progress};
+use crate::failure::Failure;
+use crate::inputs::{Inputs, repeated};
+use crate::interrupt::Interrupt;
+use crate::table::things;
+
+/// Entries that are compared by default, half of them at the begin and half at the end.
+const SAMPLE_ENTRIES: u64 = 1000;
+/// Maximum number of branches in a warning.
+const MAX_LISTED: usize = 5;
+
+/// Import TTrees as ntuples, and compare the result
+///
+/// Without TREE, every tree of IN is imported. With several IN, trees with the same name are concatenated. Branches
+/// become fields of the same C++ types, split objects become records, and classes are not named, so that every program
+/// reads the ntuple. Arrays with a counter become one collection, and appear under their names as projected fields, as
+/// ROOT's importer does it. OUT appears when it is complete; then it is read again and compared with the trees, and the
+/// exit status is 1 if there is a difference.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "tupelo import [OPTIONS] <IN[:TREE]>... <OUT[:NAME]>")]
+#[command(after_help = "Examples:
+  tupelo import nano.root:Events events.root
+  tupelo import 'run*.root:Events' all.root:Events --compression zstd:5
+  tupelo import lhcb.root:DecayTree b2hhh.root --fields 'B_*,H1_*' --rename B_PX=B_px
+  tupelo import daod.root:CollectionTree daod-ntuple.root:EventData --validate full --report report.json")]
+pub(crate) struct Args {
+    /// The inputs, and last the output, each as FILE or FILE:NAME. FILE of an input may have wildcards; without NAME of the
+    /// output, the ntuple has the name of the tree
+    #[arg(value_name = "FILE[:NAME]", required = true)]
+    files: Vec<String>,
+    #[command(flatten)]
+    fields: super::super::Fields,
+    #[command(flatten)]
+    range: super::super::EntryRange,
+    /// Give a top-level field another name; may be repeated
+    #[arg(long, value_name = "OLD=NEW", value_parser = rename)]
+    rename: Vec<(String, String)>,
+    /// What replaces dots in names, which an ntuple cannot have; names of ATLAS auxiliary stores always get colons
+    /// [default: _]
+    #[arg(long, value_name = "CHARACTER", default_value = "_", hide_default_value = true)]
+    dots: char,
+    /// Store each array with a counter as a list of its own
+    #[arg(long)]
+    no_collections: bool,
+    /// Compare the ntuple with the tree, entry by entry: a sample of 1000 entries, all (full), or none
+    /// [default: sample]
+    #[arg(long, value_name = "EXTENT", default_value = "sample", hide_default_value = true, value_parser = extent)]
+    validate: u64,
+    /// Write what was compared, with a histogram of each numeric field, to a JSON file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    ntuple: NtupleOptions,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    reading: super::super::Reading,
+}
+
+fn rename(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((old, new)) if !old.is_empty() && !new.is_empty() => Ok((old.to_owned(), new.to_owned())),
+        _ => Err("expected OLD=NEW".to_owned()),
+    }
+}
+
+fn extent(text: &str) -> Result<u64, String> {
+    match text {
+        "sample" => Ok(SAMPLE_ENTRIES),
+        "full" => Ok(u64::MAX),
+        "none" => Ok(0),
+        _ => Err("expected sample, full or none".to_owned()),
+    }
+}
+
+/// An ntuple to write, with its trees.
+struct Job {
+    name: String,
+    trees: Vec<(Tree, ImportPlan)>,
+}
+
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let [inputs @ .., output] = args.files.as_slice() else { return Err(Failure::usage("no files are given")) };
+    if inputs.is_empty() {
+        let missing = Failure::usage(format_args!("{output} is the only file: import needs an input and an output"));
+        return Err(missing.with_hint("tupelo import IN... OUT"));
+    }
+    let storage = args.reading.storage()?;
+    let locations = find(inputs, storage)?;
+    let to = args.target.locate(output, None)?;
+    args.ntuple.check_checkpoint(&to)?;
+    if let Some(repeated) = repeated(&locations) {
+        console.warn(&format!("{repeated} is given more than once; its entries are imported each time"));
+    }
+    let inputs = Inputs::of(&locations);
+    let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
+    let mut summaries = Vec::with_capacity(jobs.len());
+    args.target.write(&to, &inputs, storage, |writer, interrupt| {
+        for job in &jobs {
+            if args.target.destination(writer, &job.name)? == Destination::Existing {
+                return Err(
+                    Failure::usage("an import cannot extend an ntuple").with_hint("--as NAME uses another name")
+                );
+            }
+        }
+        for job in &jobs {
+            let Some(written) = import(job, args, writer, interrupt, console)? else {
+                return Ok(ControlFlow::Break(()));
+            };
+            summaries.push((&job.name, written));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    summaries.iter().for_each(|(name, written)| summarise(name, written, console));
+    compare(args, &to, &jobs, console)
+}
+
+/// The ntuples to write, with the trees that become one.
+fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Console) -> Result<Vec<Job>, Failure> {
+    let options = ImportOptions::default()
+        .with_renames(args.rename.iter().cloned())
+        .with_dots(args.dots)
+        .with_collections(!args.no_collections);
+    let mut jobs: Vec<Job> = Vec::new();
+    for location in locations {
+        let file = args.reading.open_file(location, console)?;
+        let names = match &location.object {
+            Some(name) => vec![name.clone()],
+            None => file.tree_names()?,
+        };
+        if names.is_empty() {
+            return Err(Failure::usage(format_args!("{} contains no tree", display_name(&location.file))));
+        }
+        if let (Some(name), 2..) = (name, names.len()) {
+            let several = Failure::usage(format_args!("{} trees cannot have the same name '{name}'", names.len()));
+            return Err(several.with_hint("select one tree as IN:TREE, or omit the name of the output"));
+        }
+        for object in names {
+            let Table::Tree(tree) =
+                file.table(Some(&object)).map_err(|error| super::super::no_ntuple(error, location))?
+            else {
+                let wrong = format_args!("{}: '{object}' is an ntuple", display_name(&location.file));
+                return Err(Failure::usage(wrong).with_hint("`tupelo copy` copies ntuples"));
+            };
+            let table = Table::from(tree.clone());
+            let read = args.fields.read(&table, None, None)?;
+            let entries = args.range.of(tree.entries());
+            let plan = ImportPlan::new(&tree, read.entries(entries), &options)?;
+            warn_skipped(&tree, &plan, console);
+            let target =
+                name.map_or_else(|| tree.path().split(';').next().unwrap_or_default().to_owned(), str::to_owned);
+            match jobs.iter_mut().find(|job| job.name == target) {
+                Some(job) => job.trees.push((tree, plan)),
+                None => jobs.push(Job { name: target, trees: vec![(tree, plan)] }),
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+fn warn_skipped(tree: &Tree, plan: &ImportPlan, console: &Console) {
+    let skipped = plan.skipped();
+    for (path, reason) in skipped.iter().take(MAX_LISTED) {
+        console.warn(&format!("{}: tree '{}': '{path}' is not imported: {reason}", tree.file_name(), tree.path()));
+    }
+    if skipped.len() > MAX_LISTED {
+        let more = things((skipped.len() - MAX_LISTED) as u64, "other field");
+        console.warn(&format!("{}: tree '{}': {more} not imported", tree.file_name(), tree.path()));
+    }
+}
+
+fn import(
+    job: &Job,
+    args: &Args,
+    file: &FileWriter,
+    interrupt: &Interrupt,
+    console: &Console,
+) -> Result<Option<WriteProgress>, Failure> {
+    let total = job.trees.iter().map(|(_, plan)| plan.read().count()).sum();
+    let mut progress: Progress = console.progress(&job.name, total, "entries");
+    let Some((first_tree, first)) = job.trees.first() else { return Ok(Some(WriteProgress::default())) };
+    let mut importer = Importer::create(first, first_tree, file, &job.name, args.ntuple.options())?;
+    let mut before = 0;
+    for (_, plan) in &job.trees {
+        let mut report = |done| {
+            progress.set(before + done);
+            if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        if importer.append(plan, &mut report)?.is_break() {
+            return Ok(None);
+        }
+        before += plan.read().count();
+    }
+    Ok(Some(importer.finish()?))
+}
+
+/// Compares the ntuples with their trees, and reports.
+fn compare(args: &Args, to: &Location, jobs: &[Job], console: &Console) -> Result<(), Failure> {
+    if args.validate == 0 {
+        return Ok(());
+    }
+    let options = OpenOptions::at(Location { file: to.file.clone(), object: None });
+    let file = options.with_storage(args.reading.storage()?.clone()).open_file()?;
+    let mut reports = Vec::new();
+    let mut different = None;
+    for job in jobs {
+        let plans: Vec<ImportPlan> = job.trees.iter().map(|(_, plan)| plan.clone()).collect();
+        let validation = validate(&plans, &file.ntuple(Some(&job.name))?, args.validate)?;
+        let (fields, values) = (validation.fields.len() as u64, validation.fields.iter().map(|it| it.values).sum());
+        console.note(&format!(
+            "{}: compared {} of {} in {}: {}",
+            job.name,
+            things(values, "value"),
+            things(fields, "field"),
+            things(validation.entries, "entry"),
+            if validation.is_equal() { "equal" } else { "different" }
+        ));
+        if let Some(field) = validation.fields.iter().find(|field| !field.is_equal()) {
+            let entry = field.first_difference.unwrap_or(0);
+            let what = format!(
+                "{}: field '{}' is not equal to branch '{}' in entry {entry}",
+                job.name, field.field, field.branch
+            );
+            different.get_or_insert(what);
+        }
+        reports.push(to_json(&job.name, &validation));
+    }
+    if let Some(path) = &args.report {
+        let text = serde_json::to_string_pretty(&Value::from(reports)).map_err(Failure::new)?;
+        fs::write(path, text + "\n").map_err(|error| Failure::new(format_args!("{}: {error}", path.display())))?;
+    }
+    match different {
+        None => Ok(()),
+        Some(what) => Err(Failure::new(what)),
+    }
+}
+
+fn to_json(name: &str, validation: &Validation) -> Value {
+    let fields = validation.fields.iter().map(|field| {
+        let mut value = json!({
+            "branch": field.branch,
+            "field": field.field,
+            "values": field.values,
+            "equal": field.is_equal(),
+            "first_difference": field.first_difference,
+        });
+        if let Some(histogram) = &field.histogram {
+            let (low, high) = histogram.range;
+            value["histogram"] =
+                json!({ "low": low, "high": high, "tree": histogram.counts[0], "ntuple": histogram.counts[1] });
+        }
+        value
+    });
+    json!({
+        "ntuple": name,
+        "entries": validation.entries,
+        "equal": validation.is_equal(),
+        "fields": fields.collect::<Vec<_>>(),
+    })
+}

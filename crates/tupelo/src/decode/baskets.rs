@@ -1,0 +1,595 @@
+//! Baskets of trees to Arrow arrays: each basket is decompressed and read on its own, and the parts are joined.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, LargeListArray, StructArray, UInt64Array, make_array};
+use arrow_buffer::OffsetBuffer;
+use arrow_cast::cast;
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Fields};
+use bytes::Bytes;
+use tupelo_format::compression;
+use tupelo_format::object::{Basic, Value};
+use tupelo_ttree::basket::{BasketHead, open_embedded};
+use tupelo_ttree::column::swap;
+use tupelo_ttree::fields::{Field as TreeField, FieldKind};
+use tupelo_ttree::tree::Stored;
+use tupelo_ttree::{Basket, Branch, Column, Layout, layout};
+
+use super::scratch::{sized, with_scratch};
+use super::values::ValueBuffer;
+use super::{mismatch, try_allocation};
+use crate::source::{CONCURRENT_FETCHES, RequestMemory, TreeCache, TreeSource};
+use crate::{Error, Result, pool};
+
+/// The values of fields for ranges of entries, which ascend; one array for each field, of the data type given with it.
+pub(crate) fn decode_baskets(
+    source: &TreeSource,
+    memory: &RequestMemory,
+    cache: TreeCache,
+    fields: &[(&TreeField, DataType)],
+    entries: &[Range<u64>],
+) -> Result<Vec<ArrayRef>> {
+    let decoder = BasketDecoder { source, memory, cache };
+    let mut leaves = Vec::new();
+    let forms: Vec<Form> =
+        fields.iter().map(|(field, data_type)| Form::of(field, data_type, &mut leaves)).collect::<Result<_>>()?;
+    let arrays = decoder.leaves(&leaves, entries)?;
+    let mut arrays: Vec<Option<ArrayRef>> = arrays.into_iter().map(Some).collect();
+    let entries: u64 = entries.iter().map(|range| range.end - range.start).sum();
+    forms.into_iter().map(|form| form.assemble(&mut arrays, entries as usize)).collect()
+}
+
+/// The entries of a branch as objects.
+pub(crate) fn basket_objects(
+    source: &TreeSource,
+    memory: &RequestMemory,
+    branch: usize,
+    entries: Range<u64>,
+) -> Result<Vec<Value>> {
+    let decoder = BasketDecoder { source, memory, cache: TreeCache::default() };
+    let stored = decoder.branch(branch)?;
+    let mut values = Vec::new();
+    for (basket, entries) in decoder.baskets(branch, &[entries])? {
+        let range = source.range(stored, basket)?;
+        let fetched = match range.as_ref().filter(|range| !source.is_read_in_place(range)) {
+            Some(range) => source.fetch(std::slice::from_ref(range))?.pop(),
+            None => None,
+        };
+        let read = decoder.with_basket(branch, basket, range, fetched, |basket, _| {
+            Ok(layout::objects(stored, source.infos(), &basket, entries))
+        });
+        values.extend(read.map_err(|e| decoder.named(branch, basket, e))?);
+    }
+    Ok(values)
+}
+
+/// Bytes that the values of fields take in memory for a number of entries, judged by the sizes of their branches.
+pub(crate) fn estimated_bytes(source: &TreeSource, field: &TreeField, entries: u64) -> f64 {
+    match &field.kind {
+        FieldKind::Value { branch, .. } => {
+            let branch = source.tree().branches.get(*branch);
+            branch.map_or(0.0, |branch| branch.bytes[0] as f64 * entries as f64 / branch.entries.max(1) as f64)
+        }
+        FieldKind::Record(members) | FieldKind::Collection { items: members, .. } => {
+            members.iter().map(|member| estimated_bytes(source, member, entries)).sum()
+        }
+    }
+}
+
+/// The branches of a field, with their dotted paths.
+pub(crate) fn branches_of<'f>(field: &'f TreeField, path: &str, found: &mut Vec<(String, usize, &'f Layout)>) {
+    match &field.kind {
+        FieldKind::Value { branch, layout } => found.push((path.to_owned(), *branch, layout)),
+        FieldKind::Record(members) | FieldKind::Collection { items: members, .. } => {
+            members.iter().for_each(|member| branches_of(member, &format!("{path}.{}", member.name), found));
+        }
+    }
+}
+
+/// A branch that is read.
+struct Leaf<'f> {
+    branch: usize,
+    layout: &'f Layout,
+    data_type: DataType,
+}
+
+/// How the arrays of branches make that of a field.
+enum Form {
+    Leaf(usize),
+    Record(Fields, Vec<Form>),
+    /// Members of the items of a collection, each a list of all items of an entry. Without members their number.
+    Collection(FieldRef, Fields, Vec<Form>),
+    Counts(FieldRef, usize),
+}
+
+static COUNT: Layout = Layout::Number(Basic::I32, None);
+
+impl Form {
+    fn of<'f>(field: &'f TreeField, data_type: &DataType, leaves: &mut Vec<Leaf<'f>>) -> Result<Self> {
+        match (&field.kind, data_type) {
+            (FieldKind::Value { branch, layout }, _) => Ok(Self::leaf(*branch, layout, data_type.clone(), leaves)),
+            (FieldKind::Record(members), DataType::Struct(fields)) => {
+                Ok(Self::Record(fields.clone(), Self::members(members, fields, leaves, Self::of)?))
+            }
+            (FieldKind::Collection { counts, items }, DataType::LargeList(item)) => match item.data_type() {
+                DataType::Struct(fields) if !fields.is_empty() => {
+                    let members = Self::members(items, fields, leaves, Self::of_member)?;
+                    Ok(Self::Collection(Arc::clone(item), fields.clone(), members))
+                }
+                _ => {
+                    leaves.push(Leaf { branch: *counts, layout: &COUNT, data_type: DataType::Int32 });
+                    Ok(Self::Counts(Arc::clone(item), leaves.len() - 1))
+                }
+            },
+            _ => Err(mistyped(field, data_type)),
+        }
+    }
+
+    /// A member of the items of a collection.
+    fn of_member<'f>(field: &'f TreeField, data_type: &DataType, leaves: &mut Vec<Leaf<'f>>) -> Result<Self> {
+        match (&field.kind, data_type) {
+            (FieldKind::Value { branch, layout: layout @ Layout::Rest(_) }, _) => {
+                let item = Arc::new(ArrowField::new("item", data_type.clone(), false));
+                Ok(Self::leaf(*branch, layout, DataType::LargeList(item), leaves))
+            }
+            (FieldKind::Record(members), DataType::Struct(fields)) => {
+                Ok(Self::Record(fields.clone(), Self::members(members, fields, leaves, Self::of_member)?))
+            }
+            _ => Err(mistyped(field, data_type)),
+        }
+    }
+
+    fn leaf<'f>(branch: usize, layout: &'f Layout, data_type: DataType, leaves: &mut Vec<Leaf<'f>>) -> Self {
+        leaves.push(Leaf { branch, layout, data_type });
+        Self::Leaf(leaves.len() - 1)
+    }
+
+    fn members<'f>(
+        members: &'f [TreeField],
+        fields: &Fields,
+        leaves: &mut Vec<Leaf<'f>>,
+        of: impl Fn(&'f TreeField, &DataType, &mut Vec<Leaf<'f>>) -> Result<Self>,
+    ) -> Result<Vec<Self>> {
+        // The parts of pairs have other names in Arrow.
+        let is_pair = matches!(members, [first, second] if first.name == "_0" && second.name == "_1");
+        let member = |(index, field): (usize, &FieldRef)| {
+            let found = match is_pair && fields.len() == 2 {
+                true => members.get(index),
+                false => members.iter().find(|member| member.name == *field.name()),
+            };
+            let found = found.ok_or_else(|| Error::unsupported(format!("there is no member '{}'", field.name())))?;
+            of(found, field.data_type(), leaves)
+        };
+        fields.iter().enumerate().map(member).collect()
+    }
+
+    fn assemble(self, arrays: &mut [Option<ArrayRef>], entries: usize) -> Result<ArrayRef> {
+        let take = |arrays: &mut [Option<ArrayRef>], index: usize| {
+            arrays.get_mut(index).and_then(Option::take).ok_or_else(|| Error::corrupt("a branch was not read"))
+        };
+        match self {
+            Self::Leaf(index) => take(arrays, index),
+            Self::Record(fields, members) => {
+                let members = members.into_iter().map(|member| member.assemble(arrays, entries));
+                structure(&fields, members.collect::<Result<_>>()?, entries)
+            }
+            Self::Counts(item, index) => {
+                let counts = take(arrays, index)?;
+                let lengths = counts.as_primitive::<Int32Type>().values().iter();
+                let lengths: Vec<usize> = lengths.map(|&count| usize::try_from(count).unwrap_or(0)).collect();
+                let total = lengths.iter().try_fold(0_usize, |sum, &n| sum.checked_add(n)).filter(|&n| n < 1 << 40);
+                let total = total.ok_or_else(|| Error::corrupt("too many items without members"))?;
+                let items = structure(&Fields::empty(), Vec::new(), total)?;
+                list(&item, OffsetBuffer::from_lengths(lengths), items)
+            }
+            Self::Collection(item, fields, members) => {
+                let mut offsets: Option<OffsetBuffer<i64>> = None;
+                let mut items = Vec::with_capacity(members.len());
+                for (member, field) in members.into_iter().zip(&fields) {
+                    items
+                        .push(member.items(arrays, &mut offsets).map_err(|e| e.within(format!("'{}'", field.name())))?);
+                }
+                let offsets = offsets.unwrap_or_else(|| OffsetBuffer::new_zeroed(entries));
+                let total = offsets.last().copied().unwrap_or(0) as usize;
+                list(&item, offsets, structure(&fields, items, total)?)
+            }
+        }
+    }
+
+    /// The values of all items of all entries. Each member must have as many in each entry as the others.
+    fn items(self, arrays: &mut [Option<ArrayRef>], offsets: &mut Option<OffsetBuffer<i64>>) -> Result<ArrayRef> {
+        match self {
+            Self::Record(fields, members) => {
+                let members = members.into_iter().map(|member| member.items(arrays, offsets));
+                let members: Vec<ArrayRef> = members.collect::<Result<_>>()?;
+                let total = members.first().map_or(0, |member| member.len());
+                structure(&fields, members, total)
+            }
+            other => {
+                let lists = other.assemble(arrays, 0)?;
+                let lists = lists.as_list_opt::<i64>().ok_or_else(|| Error::corrupt("a member that is no list"))?;
+                // Parts that were joined begin at 0, as those do that were not.
+                match offsets {
+                    None => *offsets = Some(lists.offsets().clone()),
+                    Some(known) if known == lists.offsets() => {}
+                    Some(_) => return Err(Error::corrupt("has other numbers of items than the members before it")),
+                }
+                Ok(Arc::clone(lists.values()))
+            }
+        }
+    }
+}
+
+fn mistyped(field: &TreeField, data_type: &DataType) -> Error {
+    Error::unsupported(format!("field '{}' as {data_type}", field.name))
+}
+
+/// The fields may have got the types of bytes in place of texts.
+fn retyped(field: &FieldRef, array: &ArrayRef) -> FieldRef {
+    match field.data_type() == array.data_type() {
+        true => Arc::clone(field),
+        false => Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())),
+    }
+}
+
+fn structure(fields: &Fields, arrays: Vec<ArrayRef>, len: usize) -> Result<ArrayRef> {
+    let fields: Fields = fields.iter().zip(&arrays).map(|(field, array)| retyped(field, array)).collect();
+    Ok(Arc::new(StructArray::try_new_with_length(fields, arrays, None, len).map_err(mismatch)?))
+}
+
+fn list(item: &FieldRef, offsets: OffsetBuffer<i64>, items: ArrayRef) -> Result<ArrayRef> {
+    Ok(Arc::new(LargeListArray::try_new(retyped(item, &items), offsets, items, None).map_err(mismatch)?))
+}
+
+/// Reads the baskets of one request.
+#[derive(Clone, Copy)]
+struct BasketDecoder<'r> {
+    source: &'r TreeSource,
+    memory: &'r RequestMemory,
+    cache: TreeCache,
+}
+
+/// Entries of one basket.
+struct Part<'o> {
+    /// Its place among the parts of its leaf.
+    number: usize,
+    leaf: usize,
+    basket: usize,
+    entries: Range<usize>,
+    /// Where the values belong, if they are numbers.
+    out: Option<&'o mut [u8]>,
+    range: Option<Range<u64>>,
+    first_entry: u64,
+}
+
+impl Part<'_> {
+    fn stored_bytes(&self) -> u64 {
+        self.range.as_ref().map_or(0, |range| range.end - range.start)
+    }
+}
+
+/// The values of a part, if they are not in place already.
+struct Done {
+    leaf: usize,
+    number: usize,
+    array: Option<ArrayRef>,
+}
+
+impl BasketDecoder<'_> {
+    /// One array for each leaf.
+    fn leaves(self, leaves: &[Leaf<'_>], entries: &[Range<u64>]) -> Result<Vec<ArrayRef>> {
+        let count: u64 = entries.iter().map(|range| range.end - range.start).sum();
+        let mut buffers: Vec<Option<ValueBuffer>> = Vec::with_capacity(leaves.len());
+        let mut baskets = Vec::with_capacity(leaves.len());
+        for leaf in leaves {
+            // Every entry is in a basket, so that values are backed by stored bytes.
+            let found = self.baskets(leaf.branch, entries)?;
+            self.memory.add_stored(self.stored_bytes(leaf.branch, &found)?);
+            baskets.push(found);
+            buffers.push(match plain_width(leaf.layout) {
+                Some(width) => {
+                    let bytes = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(width);
+                    self.memory.reserve_values(bytes as u64)?;
+                    try_allocation(bytes)?;
+                    Some(ValueBuffer::with_len(bytes)?)
+                }
+                None => None,
+            });
+        }
+        let mut parts = Vec::new();
+        for (((index, leaf), baskets), buffer) in leaves.iter().enumerate().zip(baskets).zip(&mut buffers) {
+            let mut out = buffer.as_mut().map(ValueBuffer::bytes_mut);
+            let width = plain_width(leaf.layout).unwrap_or(0);
+            let branch = self.branch(leaf.branch)?;
+            for (number, (basket, entries)) in baskets.into_iter().enumerate() {
+                let own = out.take().map(|bytes| {
+                    let (own, rest) = bytes.split_at_mut((entries.len() * width).min(bytes.len()));
+                    out = Some(rest);
+                    own
+                });
+                let range = self.source.range(branch, basket);
+                let range = range.map_err(|e| self.named(leaf.branch, basket, e))?;
+                let first = branch.baskets.get(basket).map_or(0, |place| place.entries.start);
+                parts.push(Part { number, leaf: index, basket, entries, out: own, range, first_entry: first });
+            }
+        }
+        // One cluster after the other, each as it lies in the file, so that few requests fetch it.
+        let place = |part: &Part<'_>| part.range.as_ref().map_or(0, |range| range.start);
+        parts.sort_by_cached_key(|part| (self.source.cluster_of(part.first_entry), place(part)));
+        let mut done = self.parts(leaves, parts)?;
+        done.sort_by_key(|done| (done.leaf, done.number));
+        let mut arrays: Vec<Vec<ArrayRef>> = leaves.iter().map(|_| Vec::new()).collect();
+        for Done { leaf, array, .. } in done {
+            if let (Some(array), Some(parts)) = (array, arrays.get_mut(leaf)) {
+                parts.push(array);
+            }
+        }
+        let join = |((leaf, parts), buffer): ((&Leaf<'_>, Vec<ArrayRef>), Option<ValueBuffer>)| match buffer {
+            Some(buffer) => {
+                let data = ArrayData::builder(leaf.data_type.clone()).len(count as usize).add_buffer(buffer.into());
+                Ok(make_array(data.build().map_err(mismatch)?))
+            }
+            None => joined(leaf, parts),
+        };
+        let bytes = arrays.iter().flatten().map(|array| array.get_array_memory_size() as u64).sum();
+        pool::map(leaves.iter().zip(arrays).zip(buffers).collect(), bytes, join)
+    }
+
+    fn branch(&self, index: usize) -> Result<&Branch> {
+        self.source.tree().branches.get(index).ok_or_else(|| Error::corrupt("there is no such branch"))
+    }
+
+    fn named(&self, branch: usize, basket: usize, error: impl Into<Error>) -> Error {
+        let path = self.source.tree().path(branch);
+        error.into().within(format!("basket {basket}")).within(format!("branch '{path}'"))
+    }
+
+    /// The baskets that hold entries, and which of their entries.
+    fn baskets(&self, branch: usize, entries: &[Range<u64>]) -> Result<Vec<(usize, Range<usize>)>> {
+        let branch = self.branch(branch)?;
+        let mut found = Vec::new();
+        for wanted in entries {
+            let first = branch.baskets.partition_point(|place| place.entries.end <= wanted.start);
+            let mut next = wanted.start;
+            for (basket, place) in branch.baskets.iter().enumerate().skip(first) {
+                if place.entries.start >= wanted.end {
+                    break;
+                }
+                let (start, end) = (place.entries.start.max(wanted.start), place.entries.end.min(wanted.end));
+                if start >= end {
+                    continue;
+                }
+                next = end;
+                let within = |entry: u64| (entry - place.entries.start) as usize;
+                found.push((basket, within(start)..within(end)));
+            }
+            if next < wanted.end {
+                let what = format!("branch '{}' has no entry {next}", branch.name);
+                return Err(Error::corrupt(what));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Bytes of baskets in the file.
+    fn stored_bytes(&self, branch: usize, baskets: &[(usize, Range<usize>)]) -> Result<u64> {
+        let branch = self.branch(branch)?;
+        let places = baskets.iter().filter_map(|(basket, _)| branch.baskets.get(*basket));
+        Ok(places.map(|place| place.stored.bytes()).sum())
+    }
+
+    /// Reads parts, in parallel; those of a remote file in batches, of which several are fetched ahead.
+    fn parts<'o>(self, leaves: &[Leaf<'_>], parts: Vec<Part<'o>>) -> Result<Vec<Done>> {
+        let is_remote = |part: &Part<'_>| part.range.as_ref().is_some_and(|range| !self.source.is_read_in_place(range));
+        if self.cache.bytes.is_none() && !parts.iter().any(is_remote) {
+            let total = parts.iter().map(Part::stored_bytes).sum();
+            return pool::map(parts, total, |part| self.part(leaves, part, None));
+        }
+        let batches = self.batches(parts);
+        let fetch = |(sum, batch): (u64, Vec<Part<'o>>)| {
+            let reserved = self.memory.reserve_scratch(sum, "baskets")?;
+            let ranges: Vec<Range<u64>> = batch.iter().filter_map(|part| part.range.clone()).collect();
+            Ok((batch, self.source.fetch(&ranges)?, sum, reserved))
+        };
+        let mut done = Vec::new();
+        pool::each_waiting(batches, CONCURRENT_FETCHES, fetch, |(batch, fetched, sum, reserved)| {
+            let mut fetched = fetched.into_iter();
+            let parts = batch.into_iter().map(|part| {
+                let bytes = if part.range.is_some() { fetched.next() } else { None };
+                (part, bytes)
+            });
+            done.extend(pool::map(parts.collect(), sum, |(part, bytes)| self.part(leaves, part, bytes))?);
+            drop(reserved);
+            Ok(())
+        })?;
+        Ok(done)
+    }
+
+    /// Divides parts into those that one vector read fetches, with their bytes.
+    fn batches<'o>(self, parts: Vec<Part<'o>>) -> Vec<(u64, Vec<Part<'o>>)> {
+        let most = self.memory.fetch_bytes().min(self.cache.bytes.unwrap_or(u64::MAX));
+        let mut batches: Vec<(u64, Vec<Part<'o>>)> = Vec::new();
+        let mut was_learning = false;
+        for part in parts {
+            let own = part.stored_bytes();
+            let is_learning = part.first_entry < self.cache.learn_entries;
+            match batches.last_mut().filter(|(sum, _)| !is_learning && !was_learning && sum + own <= most) {
+                Some((sum, batch)) => {
+                    *sum += own;
+                    batch.push(part);
+                }
+                None => batches.push((own, vec![part])),
+            }
+            was_learning = is_learning;
+        }
+        batches
+    }
+
+    /// Reads the entries of one basket.
+    fn part(self, leaves: &[Leaf<'_>], part: Part<'_>, fetched: Option<Bytes>) -> Result<Done> {
+        let (leaf, number) = (part.leaf, part.number);
+        let array = match leaves.get(leaf) {
+            Some(leaf) => self.part_of(leaf, part, fetched)?,
+            None => None,
+        };
+        Ok(Done { leaf, number, array })
+    }
+
+    fn part_of(self, leaf: &Leaf<'_>, part: Part<'_>, fetched: Option<Bytes>) -> Result<Option<ArrayRef>> {
+        let (branch, basket) = (leaf.branch, part.basket);
+        let read = || {
+            self.with_basket(leaf.branch, basket, part.range.clone(), fetched, |mut basket, expected| {
+                if basket.entries < expected {
+                    let what = format!("{} entries where the branch says {expected}", basket.entries);
+                    return Err(Error::corrupt(what));
+                }
+                let counters = self.source.session().counters();
+                if let (Some(out), Some(width)) = (part.out, plain_width(leaf.layout)) {
+                    return counters.decode(|| plain(&basket, &part.entries, width, out)).map(|()| None);
+                }
+                if let (false, Layout::Rest(item)) = (basket.has_positions(), leaf.layout) {
+                    let lengths = self.lengths(leaf.branch, part.basket, item, basket.entries)?;
+                    basket.set_lengths(lengths)?;
+                }
+                counters.decode(|| {
+                    let mut column = Column::new(leaf.layout);
+                    column.read(leaf.layout, &basket, part.entries.clone())?;
+                    Ok(Some(column.finish(leaf.layout, &leaf.data_type)?))
+                })
+            })
+        };
+        let array = read().map_err(|e| self.named(branch, basket, e))?;
+        if let Some(array) = &array {
+            self.memory.reserve_values(array.get_array_memory_size() as u64)?;
+        }
+        Ok(array)
+    }
+
+    /// Passes a basket, decompressed, and the number of entries that the branch expects in it.
+    fn with_basket<T>(
+        self,
+        branch: usize,
+        basket: usize,
+        range: Option<Range<u64>>,
+        fetched: Option<Bytes>,
+        work: impl FnOnce(Basket<'_>, usize) -> Result<T>,
+    ) -> Result<T> {
+        let place = self.branch(branch)?.baskets.get(basket);
+        let place = place.ok_or_else(|| Error::corrupt("there is no such basket"))?;
+        let expected = (place.entries.end - place.entries.start) as usize;
+        let range = match (&place.stored, range) {
+            (Stored::Embedded(bytes), _) => return work(open_embedded(bytes)?, expected),
+            (Stored::InFile { .. }, Some(range)) => range,
+            (Stored::InFile { .. }, None) => return Err(Error::corrupt("a basket without a place")),
+        };
+        with_scratch(|scratch| {
+            let _reserved;
+            let record: &[u8] = match &fetched {
+                Some(bytes) => bytes,
+                None => {
+                    let bytes = range.end - range.start;
+                    _reserved = self.memory.reserve_scratch(bytes, "a basket")?;
+                    let record = sized(&mut scratch.sealed, bytes)?;
+                    self.source.read_into(range.start, record)?;
+                    record
+                }
+            };
+            let head = BasketHead::read(record, range.start)?;
+            let payload = record.get(usize::from(head.key_bytes)..head.stored_bytes as usize);
+            let payload = payload.ok_or_else(|| {
+                Error::corrupt(format!("a record of {} bytes where the tree says {}", head.stored_bytes, record.len()))
+            })?;
+            let counters = self.source.session().counters();
+            if !head.is_compressed() {
+                counters.decompress(payload.len(), payload.len() as u64, || ());
+                return work(head.open(payload)?, expected);
+            }
+            let unpacked_bytes = u64::from(head.object_bytes);
+            let _unpacked = self.memory.reserve_scratch(unpacked_bytes, "a decompressed basket")?;
+            let unpacked = sized(&mut scratch.packed, unpacked_bytes)?;
+            counters.decompress(payload.len(), unpacked_bytes, || compression::decompress_into(payload, unpacked))?;
+            work(head.open(unpacked)?, expected)
+        })
+    }
+
+    /// Bytes of the entries of a basket without positions: the values of the counter, times the bytes of an item.
+    fn lengths(self, branch: usize, basket: usize, item: &Layout, entries: usize) -> Result<Vec<usize>> {
+        let counted = self.branch(branch)?;
+        let counter = counted.leaves.first().and_then(|leaf| leaf.counter);
+        let (Some((counter, _)), Some(width)) = (counter, item.fixed_bytes()) else {
+            return Err(Error::unsupported("entries of unknown length"));
+        };
+        let first = counted.baskets.get(basket).map_or(0, |place| place.entries.start);
+        let leaf = self.branch(counter)?;
+        let layout = layout::of_branch(self.source.tree(), leaf, self.source.infos())?;
+        let data_type = match &layout {
+            Layout::Number(Basic::I8, None) => DataType::Int8,
+            Layout::Number(Basic::I16, None) => DataType::Int16,
+            Layout::Number(Basic::I32, None) => DataType::Int32,
+            Layout::Number(Basic::I64, None) => DataType::Int64,
+            Layout::Number(Basic::U8, None) => DataType::UInt8,
+            Layout::Number(Basic::U16, None) => DataType::UInt16,
+            Layout::Number(Basic::U32, None) => DataType::UInt32,
+            Layout::Number(Basic::U64, None) => DataType::UInt64,
+            _ => return Err(Error::unsupported("a counter that is no integer")),
+        };
+        let counters = [Leaf { branch: counter, layout: &layout, data_type }];
+        let range = first..first.saturating_add(entries as u64);
+        let counts =
+            self.leaves(&counters, &[range])?.pop().ok_or_else(|| Error::corrupt("a counter without values"))?;
+        let counts = cast(&counts, &DataType::UInt64)?;
+        let counts = counts.as_any().downcast_ref::<UInt64Array>();
+        let counts = counts.ok_or_else(|| Error::corrupt("a counter that is no integer"))?;
+        Ok(counts
+            .iter()
+            .map(|count| usize::try_from(count.unwrap_or(0)).unwrap_or(usize::MAX).saturating_mul(width))
+            .collect())
+    }
+}
+
+/// Bytes of numbers that are in memory as they are in the file, except for their byte order.
+fn plain_width(layout: &Layout) -> Option<usize> {
+    match layout {
+        Layout::Number(Basic::Bool | Basic::Double32 | Basic::Float16, _) => None,
+        Layout::Number(..) => layout.fixed_bytes(),
+        _ => None,
+    }
+}
+
+/// Numbers into their place.
+fn plain(basket: &Basket<'_>, entries: &Range<usize>, width: usize, out: &mut [u8]) -> Result<()> {
+    // Some writers have positions for them, too.
+    let start = basket.entry(entries.start).map_or(entries.start * width, |range| range.start);
+    let bytes = start.checked_add(entries.len() * width).and_then(|end| basket.data.get(start..end));
+    match bytes {
+        Some(bytes) => {
+            swap(width, bytes, out);
+            Ok(())
+        }
+        None => {
+            let what = format!("{} entries of {width} bytes in {} bytes", basket.entries, basket.data.len());
+            Err(Error::corrupt(what))
+        }
+    }
+}
+
+/// The array of all parts.
+fn joined(leaf: &Leaf<'_>, mut parts: Vec<ArrayRef>) -> Result<ArrayRef> {
+    match parts.len() {
+        0 => Ok(Column::new(leaf.layout).finish(leaf.layout, &leaf.data_type)?),
+        1 => Ok(parts.swap_remove(0)),
+        _ => {
+            // Texts that are not UTF-8 in some part are bytes in all of them.
+            if let Some(other) = parts.iter().map(|part| part.data_type()).find(|part| **part != leaf.data_type) {
+                let other = other.clone();
+                parts = parts.iter().map(|part| cast(part, &other)).collect::<Result<_, _>>()?;
+            }
+            let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+            Ok(arrow_select::concat::concat(&parts)?)
+        }
+    }
+}

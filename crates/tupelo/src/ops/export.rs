@@ -1,0 +1,68 @@
+//! Export as trees: the selected entries of ntuples or trees, decoded and written as a `TTree`.
+
+use std::ops::ControlFlow;
+
+use arrow_array::RecordBatch;
+
+use crate::Result;
+use crate::reader::Read;
+use crate::writer::{FileWriter, TreeOptions, TreeWriter, WriteProgress};
+
+/// Memory of the entries that are decoded at once, in bytes: 16 MiB.
+const BATCH_BYTES: u64 = 16 << 20;
+
+/// A tree that is filled with entries of ntuples or other trees, one after the other.
+///
+/// What is chosen is exported: fields, entries, those that a cut keeps, and computed columns. Projected fields become
+/// branches like others. Attribute sets and metadata have no place in a tree and are left out.
+#[derive(Debug)]
+pub struct Exporter {
+    writer: TreeWriter,
+}
+
+impl Exporter {
+    /// Begins a tree with the fields of `like`; its title is the description of the source, unless the options have one.
+    ///
+    /// # Errors
+    /// As [`FileWriter::tree`].
+    pub fn create(like: &Read, file: &FileWriter, path: &str, options: TreeOptions) -> Result<Self> {
+        let options = match like.source().as_ntuple() {
+            Some(ntuple) if options.title().is_empty() => options.with_title(ntuple.description()),
+            _ => options,
+        };
+        let schema = like.schema_with_computed()?;
+        let mut counters = like.source().counters();
+        counters.retain(|(list, counter)| {
+            [list, counter].iter().all(|name| schema.fields.iter().any(|it| it.name == **name))
+        });
+        Ok(Self { writer: file.tree(path, &schema, options.with_counters(counters))? })
+    }
+
+    /// Appends the selected entries. Fields are matched by name and must have the same type. `progress` receives the
+    /// number of selected entries that are done, and may cancel the export.
+    ///
+    /// # Errors
+    /// Invalid argument where the fields are not those of the tree; those of reading and of writing.
+    pub fn append(&mut self, read: Read, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
+        let first = read.range().start;
+        let source = read.source().clone();
+        self.writer.schema().order_of(&read.schema_with_computed()?).map_err(|error| source.context(error))?;
+        let mut batches = read.with_binary_strings(true).batches_of_bytes(BATCH_BYTES)?;
+        while let Some(batch) = batches.next() {
+            let batch: RecordBatch = batch?;
+            self.writer.write(&batch)?;
+            if progress(batches.position() - first).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Ends the tree.
+    ///
+    /// # Errors
+    /// As [`TreeWriter::finish`].
+    pub fn finish(mut self) -> Result<WriteProgress> {
+        self.writer.finish()
+    }
+}

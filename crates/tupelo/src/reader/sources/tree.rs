@@ -1,0 +1,399 @@
+//! One open tree.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::{Range, RangeBounds};
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, SchemaRef};
+use tupelo_format::descriptor::FieldId;
+use tupelo_format::object::Value;
+use tupelo_format::streamer::StreamerInfos;
+use tupelo_ttree::Layout;
+use tupelo_ttree::fields::{Field as TreeField, FieldKind};
+
+use super::super::explain::{ExplainedColumn, Explanation};
+use super::{EntrySource, Ntuple};
+use crate::decode::{basket_objects, branches_of, decode_baskets, estimated_bytes};
+use crate::evolution::{ReadRule, SourceSchema, binary_type};
+use crate::plan::{Segment, entry_ranges, truncated};
+use crate::schema::arrow::data_type;
+use crate::schema::{Field, Schema, metadata};
+use crate::source::{Cluster, Metrics, TreeCache, TreeSource};
+use crate::{Error, Result};
+
+/// An open `TTree`: cheap to clone, usable from many threads.
+///
+/// Its top-level branches are fields. An object or a collection that is split over branches is one field again, so that
+/// `hits.pos.x` is the name of a branch and of a member at the same time.
+///
+/// # How branches become Arrow
+/// As the fields of an ntuple do, by the same C++ types. Arrays with a counter (`x[n]/F`) and `std::vector` are
+/// `LargeList`, fixed arrays `FixedSizeList`, several leaves `Struct`, `char*`, `TString` and `std::string`
+/// `LargeUtf8`. Branches of whole objects whose classes only the objects themselves say (pointers) are left as bytes;
+/// what cannot be read at all is in [`Tree::refused`].
+#[derive(Debug, Clone)]
+pub struct Tree {
+    source: Arc<TreeSource>,
+    path: Arc<str>,
+    schema: SourceSchema,
+    cache: TreeCache,
+}
+
+impl Tree {
+    pub(crate) fn new(source: TreeSource, path: &str) -> Self {
+        let texts = [(metadata::NAME, &source.tree().name), (metadata::DESCRIPTION, &source.tree().title)];
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let texts: HashMap<String, String> = texts.map(|(key, text)| (key.to_owned(), text.clone())).collect();
+        let schema = SourceSchema::new(Schema::from_tree(source.fields()), true, texts);
+        Self { source: Arc::new(source), path: path.into(), schema, cache: TreeCache::default() }
+    }
+
+    /// Name of the tree, without directories.
+    pub fn name(&self) -> &str {
+        &self.source.tree().name
+    }
+
+    /// Path of the tree in the file, with the directories.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Path or URL of the file.
+    pub fn file_name(&self) -> String {
+        self.source.file().source().to_string()
+    }
+
+    /// Free text.
+    pub fn description(&self) -> &str {
+        &self.source.tree().title
+    }
+
+    /// Number of entries.
+    pub fn entries(&self) -> u64 {
+        self.source.tree().entries
+    }
+
+    /// Number of clusters: ranges of entries that were flushed together.
+    pub fn clusters(&self) -> u64 {
+        self.source.cluster_count() as u64
+    }
+
+    /// The fields.
+    pub fn schema(&self) -> &Schema {
+        self.schema.schema()
+    }
+
+    /// The Arrow schema of all listed fields.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        self.schema.to_arrow(&self.schema().listed()).into()
+    }
+
+    /// What each top-level field takes in the file, in the order of the schema.
+    pub fn sizes(&self) -> Vec<TreeSizes> {
+        self.source.fields().iter().map(|field| self.sizes_of(field)).collect()
+    }
+
+    /// What each field with branches of its own takes in the file, with the fields below it, by dotted path.
+    pub fn paths_with_sizes(&self) -> Vec<(String, TreeSizes)> {
+        let mut found = Vec::new();
+        let mut fields: Vec<(String, &TreeField)> =
+            self.source.fields().iter().rev().map(|field| (field.name.clone(), field)).collect();
+        while let Some((path, field)) = fields.pop() {
+            if let FieldKind::Record(members) | FieldKind::Collection { items: members, .. } = &field.kind {
+                fields.extend(members.iter().rev().map(|member| (format!("{path}.{}", member.name), member)));
+            }
+            found.push((path, self.sizes_of(field)));
+        }
+        found
+    }
+
+    fn sizes_of(&self, field: &TreeField) -> TreeSizes {
+        let mut branches = Vec::new();
+        branches_of(field, &field.name, &mut branches);
+        let mut sizes = TreeSizes::default();
+        let known = branches.iter().filter_map(|(_, branch, _)| self.metadata().branches.get(*branch));
+        known.for_each(|branch| sizes.add(branch));
+        sizes
+    }
+
+    /// Bytes of the record with the metadata of the tree, before compression.
+    pub fn record_bytes(&self) -> u64 {
+        self.source.record_bytes()
+    }
+
+    /// The entries of each cluster.
+    pub fn cluster_ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        self.source.clusters(0..self.entries(), usize::MAX).into_iter().map(|cluster| cluster.entry_range())
+    }
+
+    /// The branches, leaves and baskets.
+    pub fn metadata(&self) -> &tupelo_ttree::Tree {
+        self.source.tree()
+    }
+
+    /// The entries of a field as objects, decoded by the streamer info: of branches that have no columns, and of any other
+    /// whole object or member. What cannot be decoded is a [`Value::Opaque`](tupelo_format::object::Value::Opaque) that
+    /// says why.
+    ///
+    /// # Errors
+    /// Not found, with near names, for a path that is no branch with values; corrupt where baskets are damaged.
+    pub fn objects(&self, path: &str, entries: impl RangeBounds<u64>) -> Result<Vec<Value>> {
+        let read = || {
+            let mut branches = Vec::new();
+            self.source.fields().iter().for_each(|field| branches_of(field, &field.name, &mut branches));
+            let found = branches.iter().find(|(known, ..)| known == path);
+            let Some((_, branch, _)) = found else {
+                return Err(Error::no_such("branch", path, branches.iter().map(|(known, ..)| known.as_str())));
+            };
+            let entries = truncated(entries, self.entries());
+            basket_objects(&self.source, &self.source.request_memory(), *branch, entries)
+        };
+        read().map_err(|e| EntrySource::context(self, e))
+    }
+
+    /// The branches with values: their numbers in the metadata, and the dotted paths of their fields.
+    pub fn branches(&self) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        for field in self.source.fields() {
+            branches_of(field, &field.name, &mut found);
+        }
+        found.into_iter().map(|(path, branch, _)| (branch, path)).collect()
+    }
+
+    /// The fields as branches make them.
+    pub(crate) fn tree_fields(&self) -> &[TreeField] {
+        self.source.fields()
+    }
+
+    /// Branches that are no fields: their path, names joined by slashes, and why they cannot be read.
+    pub fn refused(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.source.refused().iter().map(|refused| (refused.path.as_str(), refused.reason.as_str()))
+    }
+
+    /// The layouts of classes that the file describes.
+    pub fn streamer_infos(&self) -> &StreamerInfos {
+        self.source.infos()
+    }
+
+    /// The same tree with read rules; see [`Ntuple::with_rules`](crate::Ntuple::with_rules).
+    ///
+    /// # Errors
+    /// As [`Ntuple::with_rules`](crate::Ntuple::with_rules).
+    pub fn with_rules(&self, rules: impl IntoIterator<Item = ReadRule>) -> Result<Self> {
+        let schema = self.schema.with_rules(rules).map_err(|e| EntrySource::context(self, e))?;
+        Ok(Self { schema, ..self.clone() })
+    }
+
+    /// The same tree, whose baskets are fetched in another way.
+    #[must_use]
+    pub fn with_cache(&self, cache: TreeCache) -> Self {
+        Self { cache, ..self.clone() }
+    }
+
+    /// Read statistics of everything that is opened through the same file, if they are collected.
+    pub fn metrics(&self) -> Option<Metrics> {
+        self.source.session().counters().read(crate::pool::threads())
+    }
+
+    /// An identifier of this state of the file: 16 hexadecimal digits that change when the tree is written again. It is
+    /// computed from the size of the file and the record of the tree.
+    ///
+    /// # Errors
+    /// None; see [`Ntuple::identity`](crate::Ntuple::identity).
+    pub fn identity(&self) -> Result<String> {
+        Ok(format!("{:016x}", self.source.identity()))
+    }
+
+    pub(crate) fn source(&self) -> &TreeSource {
+        &self.source
+    }
+
+    pub(in crate::reader) fn source_schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    /// The field of the tree that a field of the schema stands for.
+    fn tree_field(&self, field: &Field) -> Result<&TreeField> {
+        let index = field.id.map(FieldId::index);
+        let found = index.and_then(|index| self.source.fields().get(index));
+        found.ok_or_else(|| Error::not_found(format!("field '{}' is not stored", field.name)))
+    }
+}
+
+/// What branches take in the file, added up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TreeSizes {
+    /// Number of branches with values.
+    pub branches: u64,
+    /// Number of baskets.
+    pub baskets: u64,
+    /// Bytes of the baskets in the file.
+    pub stored_bytes: u64,
+    /// Bytes of the baskets before compression.
+    pub unpacked_bytes: u64,
+    /// ROOT's numbers of the compression settings.
+    pub compression: BTreeSet<u32>,
+}
+
+impl TreeSizes {
+    fn add(&mut self, branch: &tupelo_ttree::Branch) {
+        self.branches += 1;
+        self.baskets += branch.baskets.len() as u64;
+        let [unpacked, stored] = branch.bytes;
+        self.unpacked_bytes += unpacked;
+        self.stored_bytes += stored;
+        self.compression.extend(u32::try_from(branch.compression));
+    }
+}
+
+impl EntrySource for Tree {
+    fn context(&self, error: Error) -> Error {
+        error.within(format!("tree '{}'", self.path)).within(self.file_name())
+    }
+
+    fn file_name(&self) -> String {
+        self.file_name()
+    }
+
+    fn schema(&self) -> &SourceSchema {
+        &self.schema
+    }
+
+    fn entries(&self) -> u64 {
+        self.entries()
+    }
+
+    fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
+        Ok(self.source.clusters(entries, most))
+    }
+
+    fn decode(
+        &self,
+        fields: &[Field],
+        segments: &[Segment],
+        binary_strings: bool,
+        shares: Option<u64>,
+    ) -> Result<Vec<ArrayRef>> {
+        let memory = self.source.request_memory().shared(shares);
+        let typed = |field: &Field| {
+            let stored = data_type(field, self.schema.is_compressed());
+            let data_type: DataType = if binary_strings { binary_type(&stored) } else { stored };
+            Ok((self.tree_field(field)?, data_type))
+        };
+        let typed: Vec<_> = fields.iter().map(typed).collect::<Result<_>>()?;
+        let counters = self.source.session().counters();
+        counters.elapsed(|| decode_baskets(&self.source, &memory, self.cache, &typed, &entry_ranges(segments)))
+    }
+
+    fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64> {
+        let entries: u64 = clusters.iter().map(|cluster| cluster.entries).sum();
+        let mut known = Vec::new();
+        let mut bytes = 0.0;
+        for field in fields {
+            if !known.contains(&field.id) {
+                known.push(field.id);
+                bytes += estimated_bytes(&self.source, self.tree_field(field)?, entries);
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn is_remote(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
+        let mut branches = Vec::new();
+        for field in fields {
+            branches_of(self.tree_field(field)?, &field.name, &mut branches);
+        }
+        let metadata = self.source.tree();
+        let branches = branches.iter().filter_map(|(_, branch, _)| metadata.branches.get(*branch));
+        for branch in branches {
+            let first = branch.baskets.partition_point(|place| place.entries.end <= cluster.first_entry);
+            if let Some(range) = self.source.range(branch, first)? {
+                return Ok(!self.source.is_read_in_place(&range));
+            }
+        }
+        Ok(false)
+    }
+
+    /// The end of a cluster: all branches have a basket that ends there.
+    fn batch_end(
+        &self,
+        _: &[&Field],
+        window: &Range<u64>,
+        limit: u64,
+        place: &dyn Fn(u64) -> u64,
+    ) -> Result<Option<u64>> {
+        let clusters = self.source.clusters(window.start..limit, usize::MAX);
+        let ends = clusters.iter().map(|cluster| place(cluster.entry_range().end)).filter(|end| *end < limit);
+        let middle = window.start.midpoint(window.end);
+        let near = ends.clone().filter(|end| window.contains(end)).min_by_key(|end| end.abs_diff(middle));
+        Ok(near.or_else(|| ends.clone().find(|&end| end >= window.end)))
+    }
+
+    fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation> {
+        let ranges = entry_ranges(segments);
+        let mut columns = Vec::new();
+        let mut requests = 0;
+        for (fields, is_cut) in [(cut, true), (others, false)] {
+            for field in fields {
+                let mut branches = Vec::new();
+                branches_of(self.tree_field(field)?, &field.name, &mut branches);
+                for (path, index, _) in branches {
+                    let Some(branch) = self.source.tree().branches.get(index) else { continue };
+                    let wanted = |basket: &usize| {
+                        let place = branch.baskets.get(*basket).map(|place| &place.entries);
+                        place.is_some_and(|held| ranges.iter().any(|r| r.start < held.end && held.start < r.end))
+                    };
+                    let baskets: Vec<usize> = (0..branch.baskets.len()).filter(wanted).collect();
+                    let mut stored = 0;
+                    for &basket in &baskets {
+                        stored += self.source.range(branch, basket)?.map_or(0, |range| range.end - range.start);
+                    }
+                    let unpacked =
+                        (branch.bytes[0] as f64 * baskets.len() as f64 / branch.baskets.len().max(1) as f64) as u64;
+                    requests += baskets.len() as u64;
+                    columns.push(ExplainedColumn {
+                        field: path,
+                        column_type: "baskets",
+                        is_cut,
+                        is_upper_bound: !cut.is_empty() && !is_cut,
+                        pages: baskets.len() as u64,
+                        stored_bytes: stored,
+                        unpacked_bytes: unpacked,
+                        requests: baskets.len() as u64,
+                    });
+                }
+            }
+        }
+        let entries = segments.iter().map(|segment| segment.count).sum();
+        let clusters = segments.chunk_by(|a, b| a.cluster.number == b.cluster.number).count() as u64;
+        Ok(Explanation { entries, clusters, columns, requests })
+    }
+
+    fn identity(&self) -> Result<Option<String>> {
+        self.identity().map(Some)
+    }
+
+    fn as_ntuple(&self) -> Option<&Ntuple> {
+        None
+    }
+
+    fn counters(&self) -> Vec<(String, String)> {
+        let branches = &self.metadata().branches;
+        let number_of = |kind: &FieldKind| match kind {
+            FieldKind::Value { branch, layout: Layout::Number(..) } => Some(*branch),
+            _ => None,
+        };
+        let value_of = |wanted| self.tree_fields().iter().find(|field| number_of(&field.kind) == Some(wanted));
+        let mut counters = Vec::new();
+        for field in self.tree_fields() {
+            let FieldKind::Value { branch, layout: Layout::Rest(_) } = field.kind else { continue };
+            let Some([leaf]) = branches.get(branch).map(|branch| branch.leaves.as_slice()) else { continue };
+            if let Some(counting) = leaf.counter.and_then(|(counting, _)| value_of(counting)) {
+                counters.push((field.name.clone(), counting.name.clone()));
+            }
+        }
+        counters
+    }
+}

@@ -1,0 +1,397 @@
+//! Writing trees: the entries of Arrow batches to baskets and clusters.
+
+mod forms;
+mod options;
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use tupelo_format::compression;
+use tupelo_ttree::write::{BasketPlace, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column};
+
+pub use self::options::{
+    DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
+};
+use super::WriteProgress;
+use crate::schema::{Schema, tighten};
+use crate::sink::{FileSink, PageSink, Target, name_of};
+use crate::{Error, Result, pool};
+
+/// C++ class of trees.
+const CLASS: &str = "TTree";
+/// Bytes of full baskets that are compressed together: 8 MiB.
+const PENDING_BYTES: usize = 8 << 20;
+/// Entries after which the size of a cluster is compared, if a number of bytes ends it.
+const STEP_ENTRIES: u64 = 256;
+
+/// Writes one tree. It must be finished before its file can be.
+#[derive(Debug)]
+pub struct TreeWriter {
+    sink: FileSink,
+    path: String,
+    options: TreeOptions,
+    schema: Schema,
+    /// Arrow types of the columns.
+    types: Vec<DataType>,
+    plan: Plan,
+    /// The open basket of each branch.
+    open: Vec<OpenBasket>,
+    written: Vec<Written>,
+    pending: Vec<Pending>,
+    pending_bytes: usize,
+    entries: u64,
+    clusters: u64,
+    /// The first entry of the open cluster.
+    cluster_start: u64,
+    /// Entries of a cluster, once they are known.
+    cluster_entries: Option<u64>,
+    flushed_bytes: u64,
+    /// Clusters that were ended by the caller: last entry of a range, and entries of a cluster in it.
+    ranges: Vec<(u64, u64)>,
+    /// Why nothing more can be written.
+    closed: Option<String>,
+}
+
+/// A full basket.
+#[derive(Debug)]
+struct Pending {
+    branch: usize,
+    first_entry: u64,
+    basket: FinishedBasket,
+}
+
+impl TreeWriter {
+    /// Begins a tree in a file.
+    pub(super) fn create(target: &dyn Target, path: &str, schema: &Schema, options: TreeOptions) -> Result<Self> {
+        let name = name_of(path);
+        if name.is_empty() || name.contains(';') {
+            return Err(Error::invalid_argument(format!("'{path}' is not the name of a tree")));
+        }
+        let plan = Plan::new(name, &forms::fields(schema, &options.counters)?, options.planning()?)?;
+        let sink = target.file()?.for_object();
+        sink.begin_object(path, CLASS, options.title())?;
+        let open = plan.branches.iter().map(OpenBasket::new).collect();
+        let none = Written { basket_bytes: options.basket_bytes, ..Written::default() };
+        let types = schema.to_arrow(true).fields().iter().map(|field| field.data_type().clone()).collect();
+        Ok(Self {
+            sink,
+            path: path.to_owned(),
+            schema: schema.clone(),
+            types,
+            open,
+            written: vec![none; plan.branches.len()],
+            plan,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            entries: 0,
+            clusters: 0,
+            cluster_start: 0,
+            cluster_entries: u64::try_from(options.auto_flush).ok().filter(|&entries| entries > 0),
+            flushed_bytes: 0,
+            ranges: Vec::new(),
+            closed: None,
+            options,
+        })
+    }
+
+    /// Entries written so far.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The fields that a batch must have.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Appends all entries of a batch. Its columns must be the fields of the schema.
+    ///
+    /// # Errors
+    /// Invalid argument if columns do not match the schema, contain nulls, or have other numbers of items than those with
+    /// the same counter: then nothing of the batch is written. Storage errors, after which the tree cannot be finished.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let columns = self.check_open().and_then(|()| self.columns(batch)).map_err(|error| self.context(error))?;
+        self.append(&columns, batch.num_rows()).map_err(|error| self.poison(error))
+    }
+
+    /// Ends the open cluster: stores all baskets, and records the range of entries (`TTree::FlushBaskets`). Does nothing if
+    /// it has no entries.
+    ///
+    /// # Errors
+    /// Storage errors, after which the tree cannot be finished.
+    pub fn flush_cluster(&mut self) -> Result<()> {
+        self.check_open().map_err(|error| self.context(error))?;
+        if self.entries == self.cluster_start {
+            return Ok(());
+        }
+        let before = self.ranges.last().map_or(0, |range| range.0 + 1);
+        let size = self.cluster_entries.unwrap_or(self.entries - before);
+        self.end_cluster().map_err(|error| self.poison(error))?;
+        self.ranges.push((self.entries - 1, size));
+        Ok(())
+    }
+
+    /// Writes what is left and the tree itself. It becomes visible when its file is finished, and accepts no more data.
+    ///
+    /// # Errors
+    /// Storage errors, or an error if an earlier call failed; limit for a tree whose record is longer than 1 GiB.
+    pub fn finish(&mut self) -> Result<WriteProgress> {
+        self.check_open().map_err(|error| self.context(error))?;
+        self.try_finish().map_err(|error| self.poison(error))
+    }
+
+    /// Abandons the tree: its name is free again. Other objects of the file are not affected.
+    ///
+    /// # Errors
+    /// Invalid argument in a process other than the one that began the tree.
+    pub fn abandon(self) -> Result<()> {
+        self.sink.abandon(&self.path).map_err(|error| self.context(error))
+    }
+
+    fn check_open(&self) -> Result<()> {
+        match &self.closed {
+            Some(why) => Err(Error::invalid_argument(format!("{why}, so nothing more can be written"))),
+            None => self.sink.check_open(),
+        }
+    }
+
+    /// The columns of all branches, in the types that their encodings take.
+    fn columns(&mut self, batch: &RecordBatch) -> Result<Vec<Option<ArrayRef>>> {
+        let order = self.schema.order_of(&Schema::from_arrow(&tighten(batch))?)?;
+        let mut fields = Vec::with_capacity(order.len());
+        for (place, wanted) in order.iter().zip(&self.types) {
+            let array = batch.column(*place);
+            fields.push(match is_alike(array.data_type(), wanted) {
+                true => array.clone(),
+                false => arrow_cast::cast(array, wanted)?,
+            });
+        }
+        let mut columns = Vec::with_capacity(self.plan.branches.len());
+        for branch in &self.plan.branches {
+            columns.push(match &branch.values {
+                Some((path, _)) => {
+                    match path.split_first().and_then(|(&field, below)| Some((fields.get(field)?, below))) {
+                        Some((field, below)) => Some(column(field, below)?),
+                        None => None,
+                    }
+                }
+                None => None,
+            });
+        }
+        for (branch, array) in self.plan.branches.iter().zip(&columns) {
+            let counter = branch.counter().and_then(|counter| Some((counter, columns.get(counter)?.as_ref()?)));
+            if let (Some((counter, counts)), Some(array)) = (counter, array)
+                && !has_same_lengths(array, counts)
+            {
+                let counter = self.plan.branches.get(counter).map_or("", |counter| counter.name.as_str());
+                let what = format!("has other numbers of items than the lists with the same counter '{counter}'");
+                return Err(Error::invalid_argument(what).in_field(&branch.name));
+            }
+        }
+        Ok(columns)
+    }
+
+    fn append(&mut self, columns: &[Option<ArrayRef>], count: usize) -> Result<()> {
+        for ((branch, column), written) in self.plan.branches.iter().zip(columns).zip(&mut self.written) {
+            if let Some(column) = column.as_ref().filter(|_| branch.is_counter() || branch.is_text()) {
+                written.maximum = written.maximum.max(longest(column));
+            }
+        }
+        let mut done = 0;
+        while done < count {
+            pool::check()?;
+            let step = self.step((count - done) as u64) as usize;
+            self.append_step(columns, done..done + step)?;
+            done += step;
+            self.entries += step as u64;
+            if self.pending_bytes >= PENDING_BYTES {
+                self.store()?;
+            }
+            self.flush_if_due()?;
+        }
+        Ok(())
+    }
+
+    /// How many of the next entries can be appended before the end of a cluster has to be looked for.
+    fn step(&self, left: u64) -> u64 {
+        match (self.cluster_entries, self.options.auto_flush) {
+            (Some(entries), _) => {
+                let start = self.ranges.last().map_or(0, |range| range.0 + 1);
+                left.min(entries - (self.entries - start) % entries)
+            }
+            (None, ..0) => left.min(STEP_ENTRIES - self.entries % STEP_ENTRIES),
+            (None, _) => left,
+        }
+    }
+
+    fn append_step(&mut self, columns: &[Option<ArrayRef>], entries: Range<usize>) -> Result<()> {
+        for (index, (branch, column)) in self.plan.branches.iter().zip(columns).enumerate() {
+            let (Some((_, encoding)), Some(column)) = (&branch.values, column) else { continue };
+            let (open, basket_bytes) = (&mut self.open[index], self.written[index].basket_bytes as usize);
+            let mut range = entries.clone();
+            while !range.is_empty() {
+                let appended = open.append(encoding, column, range.clone(), basket_bytes);
+                let (taken, is_full) = appended.map_err(|error| Error::from(error).in_field(&branch.name))?;
+                range.start += taken;
+                if is_full {
+                    let end = self.entries + (range.start - entries.start) as u64;
+                    let basket = open.finish();
+                    self.pending_bytes += basket.object.len();
+                    self.pending.push(Pending { branch: index, first_entry: end - u64::from(basket.entries), basket });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a cluster as `TTree::Fill` does.
+    fn flush_if_due(&mut self) -> Result<()> {
+        if let Some(entries) = self.cluster_entries {
+            let start = self.ranges.last().map_or(0, |range| range.0 + 1);
+            return if (self.entries - start).is_multiple_of(entries) { self.end_cluster() } else { Ok(()) };
+        }
+        let limit = match self.options.auto_flush {
+            // Not at the end of every batch, so that the result does not depend on them.
+            bytes @ ..0 if self.entries.is_multiple_of(STEP_ENTRIES) => bytes.unsigned_abs(),
+            _ => return Ok(()),
+        };
+        // Compressed baskets are not larger than they were.
+        if self.stored_bytes() + self.pending_bytes as u64 > limit {
+            self.store()?;
+        }
+        if self.stored_bytes() > limit {
+            self.cluster_entries = Some(self.entries);
+            self.end_cluster()?;
+        }
+        Ok(())
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.written.iter().map(|written| written.bytes[1]).sum()
+    }
+
+    /// Stores all baskets.
+    fn end_cluster(&mut self) -> Result<()> {
+        self.flush()?;
+        if self.clusters == 0 && self.options.optimise_baskets {
+            let entries = self.entries;
+            for (branch, written) in self.plan.branches.iter().zip(&mut self.written) {
+                written.optimise(branch, entries, MAX_BASKET_BYTES);
+            }
+        }
+        self.clusters += 1;
+        self.cluster_start = self.entries;
+        self.flushed_bytes = self.stored_bytes();
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        for (branch, open) in self.open.iter_mut().enumerate() {
+            if open.entries() > 0 {
+                let basket = open.finish();
+                self.pending_bytes += basket.object.len();
+                self.pending.push(Pending { branch, first_entry: self.entries - u64::from(basket.entries), basket });
+            }
+        }
+        self.store()
+    }
+
+    /// Compresses the full baskets and appends them to the file.
+    fn store(&mut self) -> Result<()> {
+        let (pending, bytes) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.pending_bytes));
+        let compression = self.options.compression;
+        let sealed = pool::map(pending, bytes as u64, |pending: Pending| {
+            let mut payload = Vec::new();
+            compression::compress(compression, &pending.basket.object, &mut payload)?;
+            Ok((pending, payload))
+        })?;
+        let name = name_of(&self.path);
+        for (Pending { branch, first_entry, basket }, payload) in sealed {
+            let branch_name = &self.plan.branches[branch].name;
+            let head = |at, datime| basket.head(at, name, branch_name, payload.len(), datime);
+            let offset = self.sink.put_record(head, &payload)?;
+            let written = &mut self.written[branch];
+            let stored_bytes = u64::from(basket.key_bytes) + payload.len() as u64;
+            written.bytes[0] += u64::from(basket.key_bytes) + basket.object.len() as u64;
+            written.bytes[1] += stored_bytes;
+            written.baskets.push(BasketPlace { first_entry, offset, bytes: stored_bytes as u32 });
+        }
+        Ok(())
+    }
+
+    fn try_finish(&mut self) -> Result<WriteProgress> {
+        if self.entries > self.cluster_start {
+            self.flush()?;
+            self.clusters += 1;
+        }
+        let record = TreeRecord {
+            name: name_of(&self.path),
+            title: &self.options.title,
+            entries: self.entries,
+            compression: self.options.compression.setting(),
+            auto_flush: self.cluster_entries.map_or(self.options.auto_flush, u64::cast_signed),
+            flushed_bytes: self.flushed_bytes,
+            cluster_ranges: &self.ranges,
+            branches: &self.plan.branches,
+            written: &self.written,
+        };
+        let stream = |key_bytes| record.stream(key_bytes);
+        self.sink.publish_object(&self.path, [CLASS, &self.options.title], stream, self.options.compression)?;
+        self.sink.add_streamer_info(&self.plan.infos)?;
+        self.sink.end(&self.path);
+        self.closed = Some("the tree is finished".to_owned());
+        Ok(WriteProgress {
+            entries: self.entries,
+            clusters: self.clusters,
+            stored_bytes: self.stored_bytes(),
+            unpacked_bytes: self.written.iter().map(|written| written.bytes[0]).sum(),
+        })
+    }
+
+    #[cold]
+    fn poison(&mut self, error: Error) -> Error {
+        self.closed.get_or_insert_with(|| format!("an earlier write failed ({error})"));
+        self.sink.reported();
+        self.context(error)
+    }
+
+    #[cold]
+    fn context(&self, error: Error) -> Error {
+        error.within(format!("tree '{}'", self.path)).within(self.sink.name())
+    }
+}
+
+/// Whether an array of one type can be taken for one of the other, texts being bytes.
+fn is_alike(given: &DataType, wanted: &DataType) -> bool {
+    match (given, wanted) {
+        (DataType::LargeBinary, DataType::LargeUtf8) => true,
+        (DataType::LargeList(a), DataType::LargeList(b)) => is_alike(a.data_type(), b.data_type()),
+        (DataType::FixedSizeList(a, m), DataType::FixedSizeList(b, n)) => {
+            m == n && is_alike(a.data_type(), b.data_type())
+        }
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_alike(a.data_type(), b.data_type()))
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// Whether two arrays of lists have the same numbers of items.
+fn has_same_lengths(a: &ArrayRef, b: &ArrayRef) -> bool {
+    let (Some(a), Some(b)) = (a.as_list_opt::<i64>(), b.as_list_opt::<i64>()) else { return true };
+    let lengths = |offsets: &[i64]| offsets.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
+    a.offsets().ptr_eq(b.offsets()) || lengths(a.value_offsets()) == lengths(b.value_offsets())
+}
+
+/// The largest number of items in a list, or of bytes in a text.
+fn longest(array: &ArrayRef) -> i64 {
+    let offsets = match array.data_type() {
+        DataType::LargeUtf8 => array.as_string::<i64>().value_offsets(),
+        DataType::LargeBinary => array.as_binary::<i64>().value_offsets(),
+        DataType::LargeList(_) => array.as_list::<i64>().value_offsets(),
+        _ => &[],
+    };
+    offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
+}

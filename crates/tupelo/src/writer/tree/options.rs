@@ -1,0 +1,130 @@
+//! Options for writing a tree. Defaults are ROOT's (`TTree`, 6.40), but for the codec, which is that of ntuples.
+
+use std::collections::HashMap;
+
+use tupelo_format::compression::Compression;
+pub use tupelo_ttree::write::Jagged;
+use tupelo_ttree::write::Planning;
+
+use crate::{Error, Result};
+
+/// Flushing of clusters: by default after 30 000 000 compressed bytes.
+pub const DEFAULT_AUTO_FLUSH: i64 = -30_000_000;
+/// Size of a basket, in bytes before compression: 32 000.
+pub const DEFAULT_BASKET_BYTES: u32 = 32_000;
+/// Larger baskets are refused, in bytes before compression: 256 MiB.
+pub const MAX_BASKET_BYTES: u32 = 256 << 20;
+/// Levels to which members of records get branches of their own.
+pub const DEFAULT_SPLIT_LEVEL: u8 = 99;
+
+/// Options for writing a tree.
+#[derive(Debug, Clone)]
+pub struct TreeOptions {
+    pub(super) compression: Compression,
+    pub(super) auto_flush: i64,
+    pub(super) basket_bytes: u32,
+    pub(super) optimise_baskets: bool,
+    pub(super) split_level: u8,
+    pub(super) jagged: Jagged,
+    pub(super) title: String,
+    /// The counters of lists, by their names.
+    pub(super) counters: HashMap<String, String>,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            compression: Compression::DEFAULT,
+            auto_flush: DEFAULT_AUTO_FLUSH,
+            basket_bytes: DEFAULT_BASKET_BYTES,
+            optimise_baskets: true,
+            split_level: DEFAULT_SPLIT_LEVEL,
+            jagged: Jagged::Counter,
+            title: String::new(),
+            counters: HashMap::new(),
+        }
+    }
+}
+
+impl TreeOptions {
+    /// Codec and level of baskets; by default zstd:5.
+    #[must_use]
+    pub fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// When all baskets are flushed, which ends a cluster: after this number of entries if it is positive, of compressed
+    /// bytes if it is negative, never if it is 0. As in ROOT, a number of bytes ends the first cluster only, and the
+    /// following ones have as many entries. By default [`DEFAULT_AUTO_FLUSH`].
+    #[must_use]
+    pub fn with_auto_flush(mut self, auto_flush: i64) -> Self {
+        self.auto_flush = auto_flush;
+        self
+    }
+
+    /// Size at which a basket is full, in bytes before compression, with its key; by default [`DEFAULT_BASKET_BYTES`].
+    #[must_use]
+    pub fn with_basket_bytes(mut self, basket_bytes: u32) -> Self {
+        self.basket_bytes = basket_bytes;
+        self
+    }
+
+    /// Whether the size of baskets changes at the end of the first cluster, so that each branch has one basket in a
+    /// cluster (`TTree::OptimizeBaskets`). By default yes.
+    #[must_use]
+    pub fn with_optimised_baskets(mut self, optimise_baskets: bool) -> Self {
+        self.optimise_baskets = optimise_baskets;
+        self
+    }
+
+    /// To how many levels, 0 to 99, members of records get branches of their own. With 0, a record is one branch of
+    /// objects. By default [`DEFAULT_SPLIT_LEVEL`].
+    #[must_use]
+    pub fn with_split_level(mut self, split_level: u8) -> Self {
+        self.split_level = split_level;
+        self
+    }
+
+    /// How lists of numbers are stored; by default as arrays with a counter.
+    #[must_use]
+    pub fn with_jagged(mut self, jagged: Jagged) -> Self {
+        self.jagged = jagged;
+        self
+    }
+
+    /// Title of the tree; by default empty.
+    #[must_use]
+    pub fn with_title(mut self, title: &str) -> Self {
+        title.clone_into(&mut self.title);
+        self
+    }
+
+    /// Lists, each with the field that has the numbers of their items and becomes their counter: names of both. By
+    /// default each list has a counter of its own, `nNAME`, and lists that are projected from a collection have the field
+    /// with its size.
+    #[must_use]
+    pub fn with_counters(mut self, counters: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.counters.extend(counters);
+        self
+    }
+
+    /// The title.
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// How fields become branches.
+    pub(super) fn planning(&self) -> Result<Planning> {
+        let out_of_range = |what: &str, given: u64, range: &str| {
+            Err(Error::invalid_argument(format!("{what} {given}: it can be {range}")))
+        };
+        match self {
+            Self { split_level: 100.., .. } => out_of_range("split level", self.split_level.into(), "0 to 99"),
+            Self { basket_bytes, .. } if !(1..=MAX_BASKET_BYTES).contains(basket_bytes) => {
+                out_of_range("basket size", (*basket_bytes).into(), &format!("1 to {MAX_BASKET_BYTES} bytes"))
+            }
+            _ => Ok(Planning { jagged: self.jagged, split_level: self.split_level }),
+        }
+    }
+}
