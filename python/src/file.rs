@@ -9,7 +9,8 @@ use tupelo::reader::Location;
 
 use crate::error::{OrRaise, cancellable};
 use crate::file_object::FileObject;
-use crate::ntuple::Ntuple;
+use crate::ntuple::Table;
+use crate::objects;
 use crate::storage::{Storage, or_default};
 
 /// Splits `FILE:NAME` into file and name.
@@ -117,10 +118,27 @@ impl File {
         py.detach(|| self.inner.ntuple_names()).or_raise(py)
     }
 
-    /// Opens an ntuple by its path, or the only one.
-    fn ntuple(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Ntuple> {
-        let inner = cancellable(py, || self.inner.ntuple(name))?;
-        Ok(Ntuple::from(inner))
+    /// Paths of the ntuples and the trees.
+    fn table_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.inner.table_names()).or_raise(py)
+    }
+
+    /// Opens an ntuple or a tree by its path, or the only ntuple or, without ntuples, the only tree.
+    fn table(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Table> {
+        let inner = cancellable(py, || self.inner.table(name))?;
+        Ok(Table::from(inner))
+    }
+
+    /// Decodes another object of the directories, as `Objects.decode` does.
+    fn object<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        make_object: Bound<'py, PyAny>,
+        make_opaque: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let value = cancellable(py, || self.inner.object(name))?;
+        objects::to_python(&value, make_object, make_opaque)
     }
 }
 

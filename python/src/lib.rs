@@ -16,6 +16,7 @@ mod objects;
 mod options;
 mod rules;
 mod storage;
+mod tree;
 mod writer;
 
 use std::ffi::OsString;
@@ -38,13 +39,17 @@ mod _core {
     #[pymodule_export]
     use super::file::{File, parse_location};
     #[pymodule_export]
-    use super::ntuple::{Batches, Manifest, Ntuple, expression_names, schema_choose, schema_fields};
+    use super::ntuple::{Batches, Manifest, Table, expression_names, schema_choose, schema_fields};
     #[pymodule_export]
     use super::objects::Objects;
     #[pymodule_export]
     use super::options::check_options;
     #[pymodule_export]
     use super::storage::{Storage, display_name, is_object_uri, is_remote};
+    #[pymodule_export]
+    use super::tree::import::Import;
+    #[pymodule_export]
+    use super::tree::writer::TreeWriter;
     #[pymodule_export]
     use super::writer::{FileWriter, FillContext, NtupleWriter, tighten, type_names};
     use super::*;

@@ -1,4 +1,4 @@
-//! Ntuples and reading from them.
+//! Ntuples and trees, and reading from them.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use pyo3_arrow::{PyArray, PyRecordBatch, PyRecordBatchReader, PySchema};
 use tupelo::Error;
 use tupelo::ops::inspect::{self, Sizes};
-use tupelo::reader::Read;
+use tupelo::reader::{Read, TreeCache};
 use tupelo::schema::{Field, Kind, Schema};
 
 use crate::arrow;
@@ -21,23 +21,21 @@ use crate::error::{OrRaise, cancellable, lock};
 use crate::objects::Objects;
 use crate::options::Options;
 use crate::rules::{self, RuleRow};
+use crate::tree::{self, BranchRow, SizesRow, TreeRow};
 use crate::writer::FileWriter;
 
 /// Dotted path, index of the parent in the list, name, C++ type, description and kind.
 type FieldRow = (String, Option<usize>, String, String, String, &'static str);
 
-/// Stored bytes, bytes before compression, and the codecs in use.
-type SizesRow = (u64, u64, String);
-
-/// An open ntuple.
+/// An open ntuple or tree.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
-pub(crate) struct Ntuple {
-    inner: tupelo::Ntuple,
+pub(crate) struct Table {
+    inner: tupelo::Table,
 }
 
-impl From<tupelo::Ntuple> for Ntuple {
-    fn from(inner: tupelo::Ntuple) -> Self {
+impl From<tupelo::Table> for Table {
+    fn from(inner: tupelo::Table) -> Self {
         Self { inner }
     }
 }
@@ -62,8 +60,14 @@ pub(crate) struct Request {
     schema: Option<PySchema>,
 }
 
-impl Ntuple {
-    fn select(&self, request: Request) -> tupelo::Result<Read> {
+impl Table {
+    /// The ntuple or tree.
+    pub(crate) fn inner(&self) -> &tupelo::Table {
+        &self.inner
+    }
+
+    /// What a request reads.
+    pub(crate) fn select(&self, request: Request) -> tupelo::Result<Read> {
         let mut read = match request.patterns {
             Some(patterns) => self.inner.read(patterns)?,
             None => self.inner.read_all().without_fields(),
@@ -100,7 +104,7 @@ pub(crate) fn expression_names(py: Python<'_>, text: &str) -> PyResult<Vec<Strin
 }
 
 #[pymethods]
-impl Ntuple {
+impl Table {
     /// Name, without directories.
     #[getter]
     fn name(&self) -> &str {
@@ -119,16 +123,32 @@ impl Ntuple {
         self.inner.description()
     }
 
-    /// The program that wrote it.
+    /// C++ class: ``ROOT::RNTuple``, ``TTree``, ``TNtuple`` or ``TNtupleD``.
     #[getter]
-    fn writer(&self) -> &str {
-        self.inner.writer()
+    fn class_name(&self) -> &str {
+        self.inner.tree().map_or("ROOT::RNTuple", |tree| &tree.metadata().class_name)
     }
 
-    /// Format version of the writer.
+    /// The program that wrote it; empty for trees, which do not say.
+    #[getter]
+    fn writer(&self) -> &str {
+        self.inner.ntuple().map_or("", |ntuple| ntuple.writer())
+    }
+
+    /// Format version of the writer; empty for trees.
     #[getter]
     fn format_version(&self) -> String {
-        self.inner.format_version().to_string()
+        self.inner.ntuple().map_or_else(|_| String::new(), |ntuple| ntuple.format_version().to_string())
+    }
+
+    /// What trees have beside ntuples: friends, index, aliases, and branches that cannot be read.
+    fn tree(&self) -> Option<TreeRow> {
+        self.inner.tree().map(tree::description)
+    }
+
+    /// The branches of a tree, and the paths of the fields with their values; nothing for an ntuple.
+    fn tree_branches(&self) -> (Vec<BranchRow>, BTreeMap<usize, String>) {
+        self.inner.tree().map(tree::branches).unwrap_or_default()
     }
 
     /// Number of entries.
@@ -150,14 +170,18 @@ impl Ntuple {
 
     /// First entry, number of entries and stored bytes of each cluster that has entries.
     fn clusters(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
-        let clusters = py.detach(|| tupelo::ops::index::clusters(&self.inner)).or_raise(py)?;
+        let ntuple = match &self.inner {
+            tupelo::Table::Ntuple(ntuple) => ntuple,
+            tupelo::Table::Tree(tree) => return Ok(tree::clusters(tree)),
+        };
+        let clusters = py.detach(|| tupelo::ops::index::clusters(ntuple)).or_raise(py)?;
         Ok(clusters.iter().map(|cluster| (cluster.first_entry, cluster.entries, cluster.stored_bytes)).collect())
     }
 
     /// One warning for each field that this version cannot read.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        self.inner.warnings().to_vec()
+        self.inner.warnings()
     }
 
     /// All readable fields, parents first, hidden ones last, without the alternatives of variants, which cannot be read
@@ -178,9 +202,13 @@ impl Ntuple {
     /// field with its subfields, by dotted path.
     fn sizes(&self, py: Python<'_>) -> PyResult<(u64, SizesRow, BTreeMap<String, SizesRow>)> {
         let sizes = || {
-            let summary = inspect::summary(&self.inner)?;
+            let ntuple = match &self.inner {
+                tupelo::Table::Ntuple(ntuple) => ntuple,
+                tupelo::Table::Tree(tree) => return Ok(tree::sizes(tree)),
+            };
+            let summary = inspect::summary(ntuple)?;
             let paths = self.inner.schema().paths().into_iter().map(|(path, _)| path);
-            let fields = paths.zip(inspect::paths(&self.inner)?.iter().map(sizes_row)).collect();
+            let fields = paths.zip(inspect::paths(ntuple)?.iter().map(sizes_row)).collect();
             Ok((summary.metadata_bytes, sizes_row(&summary.sizes), fields))
         };
         py.detach(sizes).or_raise(py)
@@ -188,29 +216,53 @@ impl Ntuple {
 
     /// Names of the linked attribute sets.
     fn attribute_sets(&self) -> Vec<String> {
-        self.inner.attribute_sets().map(str::to_owned).collect()
+        match self.inner.ntuple() {
+            Ok(ntuple) => ntuple.attribute_sets().map(str::to_owned).collect(),
+            Err(_) => Vec::new(),
+        }
     }
 
     /// Opens an attribute set.
     fn attribute_set(&self, py: Python<'_>, name: &str) -> PyResult<Self> {
-        let inner = py.detach(|| self.inner.attribute_set(name)).or_raise(py)?;
-        Ok(Self { inner })
+        let set = py.detach(|| self.inner.ntuple()?.attribute_set(name)).or_raise(py)?;
+        Ok(Self { inner: set.into() })
     }
 
     /// The objects of a streamer field.
     fn objects(&self, py: Python<'_>, path: &str) -> PyResult<Objects> {
-        let inner = py.detach(|| self.inner.objects(path)).or_raise(py)?;
+        let inner = py.detach(|| self.inner.ntuple()?.objects(path)).or_raise(py)?;
         Ok(Objects::from(inner))
+    }
+
+    /// The objects of a branch of a tree; see `Objects.decode`.
+    fn tree_objects<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        entries: (u64, u64),
+        make_object: Bound<'py, PyAny>,
+        make_opaque: Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let read = || match self.inner.tree() {
+            Some(tree) => tree.objects(path, entries.0..entries.1),
+            None => Err(Error::invalid_argument("an ntuple has streamer fields in place of branches of objects")),
+        };
+        let values = cancellable(py, read)?;
+        crate::objects::made(py, &values, make_object, make_opaque)
     }
 
     /// All entries of an attribute set.
     fn attributes(&self, py: Python<'_>, name: &str) -> PyResult<Attributes> {
-        py.detach(|| self.inner.attributes(name)).or_raise(py).map(Attributes::from)
+        py.detach(|| self.inner.ntuple()?.attributes(name)).or_raise(py).map(Attributes::from)
     }
 
     /// The metadata of the program that wrote it.
     fn metadata(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
-        py.detach(|| self.inner.metadata()).or_raise(py)
+        let metadata = || match &self.inner {
+            tupelo::Table::Ntuple(ntuple) => ntuple.metadata(),
+            tupelo::Table::Tree(_) => Ok(BTreeMap::new()),
+        };
+        py.detach(metadata).or_raise(py)
     }
 
     /// The `pyarrow.Schema` of the selection.
@@ -229,6 +281,11 @@ impl Ntuple {
         Ok(py.detach(ruled).or_raise(py)?.into())
     }
 
+    /// The same tree with another way of fetching baskets.
+    fn with_tree_cache(&self, bytes: Option<u64>, learn_entries: u64) -> Self {
+        self.inner.with_tree_cache(TreeCache { bytes, learn_entries }).into()
+    }
+
     /// The selection as one `pyarrow.RecordBatch`.
     fn read<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
         let batch = cancellable(py, || self.select(request)?.to_batch())?;
@@ -241,6 +298,7 @@ impl Ntuple {
         let counts = PyDict::new(py);
         counts.set_item("requests", metrics.requests)?;
         counts.set_item("retries", metrics.retries)?;
+        counts.set_item("latency", metrics.latency().as_secs_f64())?;
         counts.set_item("read_bytes", metrics.read_bytes)?;
         counts.set_item("page_bytes", metrics.page_bytes)?;
         counts.set_item("pages", metrics.pages)?;
@@ -378,7 +436,7 @@ pub(crate) fn schema_choose(
     arrow::batch(py, batch)
 }
 
-/// A manifest of ntuples, for planning distributed reads.
+/// A manifest of ntuples and trees, for planning distributed reads.
 #[pyclass(module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -392,9 +450,9 @@ impl Manifest {
         Self { inner: tupelo::ops::index::Manifest::new() }
     }
 
-    /// Adds an ntuple, without a reference to it.
-    fn add(&mut self, py: Python<'_>, ntuple: &Ntuple) -> PyResult<()> {
-        py.detach(|| self.inner.add(&ntuple.inner)).or_raise(py)
+    /// Adds an ntuple or a tree, without a reference to it.
+    fn add(&mut self, py: Python<'_>, table: &Table) -> PyResult<()> {
+        py.detach(|| self.inner.add(&table.inner)).or_raise(py)
     }
 
     /// The JSON document.

@@ -3,21 +3,39 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::{
-    ArrayRef, BooleanArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, UInt8Array,
-    UInt16Array, UInt32Array, UInt64Array,
+    Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
+use arrow_schema::DataType;
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3_arrow::PyArray;
 use tupelo::object::{Numbers, Object, Value};
+use tupelo::{Error, StreamerInfos};
+
+use crate::error::OrRaise;
 
 /// The objects of one streamer field.
 #[pyclass(frozen, module = "tupelo._core")]
 #[derive(Debug)]
 pub(crate) struct Objects {
     inner: tupelo::reader::Objects,
+}
+
+/// Python objects of decoded values; see [`Objects::decode`].
+pub(crate) fn made<'py>(
+    py: Python<'py>,
+    values: &[Value],
+    make_object: Bound<'py, PyAny>,
+    make_opaque: Bound<'py, PyAny>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut maker = Maker { py, make_object, make_opaque, made: HashMap::new() };
+    values.iter().map(|value| maker.value(value)).collect()
 }
 
 impl From<tupelo::reader::Objects> for Objects {
@@ -44,8 +62,67 @@ impl Objects {
         make_opaque: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let value = py.detach(|| self.inner.decode(data));
-        Maker { py, make_object, make_opaque, made: HashMap::new() }.value(&value)
+        to_python(&value, make_object, make_opaque)
     }
+}
+
+/// A decoded object, as [`Objects::decode`] returns it.
+pub(crate) fn to_python<'py>(
+    value: &Value,
+    make_object: Bound<'py, PyAny>,
+    make_opaque: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    Maker { py: make_object.py(), make_object, make_opaque, made: HashMap::new() }.value(value)
+}
+
+/// An object of a class with a known layout, from the values of its members: None, numbers, strings, `pyarrow.Array`s of
+/// numbers, lists, and pairs of class name and members.
+pub(crate) fn of_members(class_name: &str, members: &Bound<'_, PyDict>, infos: &StreamerInfos) -> PyResult<Object> {
+    let py = members.py();
+    let members = members.iter().map(|(name, value)| Ok((name.extract()?, to_value(&value, infos)?)));
+    let members = members.collect::<PyResult<HashMap<String, Value>>>()?;
+    Object::new(class_name, members, infos).map_err(Error::from).or_raise(py)
+}
+
+fn to_value(value: &Bound<'_, PyAny>, infos: &StreamerInfos) -> PyResult<Value> {
+    Ok(if value.is_none() {
+        Value::Null
+    } else if let Ok(value) = value.cast::<PyBool>() {
+        Value::Bool(value.is_true())
+    } else if value.is_instance_of::<PyInt>() {
+        Value::Int(value.extract()?)
+    } else if value.is_instance_of::<PyFloat>() {
+        Value::Float(value.extract()?)
+    } else if value.is_instance_of::<PyString>() {
+        Value::Text(value.extract()?)
+    } else if let Ok(bytes) = value.cast::<PyBytes>() {
+        Value::Bytes(bytes.as_bytes().to_vec())
+    } else if let Ok(list) = value.cast::<PyList>() {
+        Value::List(list.iter().map(|item| to_value(&item, infos)).collect::<PyResult<_>>()?)
+    } else if let Ok((class_name, members)) = value.extract::<(String, Bound<'_, PyDict>)>() {
+        Value::Object(Arc::new(of_members(&class_name, &members, infos)?))
+    } else {
+        let (array, _) = value.extract::<PyArray>()?.into_inner();
+        let what = || PyTypeError::new_err(format!("an array of {} is not an array of numbers", array.data_type()));
+        Value::Numbers(to_numbers(&array).ok_or_else(what)?)
+    })
+}
+
+fn to_numbers(array: &ArrayRef) -> Option<Numbers> {
+    macro_rules! values {
+        ($variant:ident, $type:ty) => {
+            Numbers::$variant(array.as_primitive::<$type>().values().to_vec())
+        };
+    }
+    Some(match array.data_type() {
+        DataType::Int8 => values!(I8, Int8Type),
+        DataType::Int16 => values!(I16, Int16Type),
+        DataType::Int32 => values!(I32, Int32Type),
+        DataType::Int64 => values!(I64, Int64Type),
+        DataType::Float32 => values!(F32, Float32Type),
+        DataType::Float64 => values!(F64, Float64Type),
+        _ => return None,
+    })
 }
 
 struct Maker<'py> {

@@ -76,6 +76,6 @@ pub(crate) fn check_options(py: Python<'_>, options: Options) -> PyResult<()> {
     options.to_write().and_then(|options| options.check()).or_raise(py)
 }
 
-fn parse_compression(text: &str) -> tupelo::Result<Compression> {
+pub(crate) fn parse_compression(text: &str) -> tupelo::Result<Compression> {
     text.parse::<Compression>().map_err(|error| Error::invalid_argument(error.to_string()))
 }

@@ -6,16 +6,18 @@ use std::sync::Mutex;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema as ArrowSchema, UnionFields};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pyo3_arrow::input::AnyRecordBatch;
 use pyo3_arrow::{PySchema, PyTable};
-use tupelo::Error;
 use tupelo::schema::Schema;
 use tupelo::storage::{display_name, is_object_uri};
 use tupelo::writer::ObjectOptions;
+use tupelo::{Compression, Error, StreamerInfos};
 
 use crate::attributes::AttributeSetWriter;
 use crate::error::{OrRaise, cancellable, lock};
-use crate::options::Options;
+use crate::objects;
+use crate::options::{Options, parse_compression};
 use crate::storage::{Storage, or_default};
 
 /// A ROOT file that is being written; nothing is visible before it is finished.
@@ -64,6 +66,22 @@ impl FileWriter {
     /// Continues an existing ntuple of the file.
     fn append(&self, py: Python<'_>, path: &str, options: Options) -> PyResult<NtupleWriter> {
         self.begin(py, |file| file.append(path, options.to_write()?))
+    }
+
+    /// Writes a histogram of a class from the values of its members; see `objects::of_members`. `compression` is that of
+    /// ntuples, None for the default.
+    fn histogram(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        title: &str,
+        class_name: &str,
+        members: &Bound<'_, PyDict>,
+        compression: Option<&str>,
+    ) -> PyResult<()> {
+        let compression = compression.map_or_else(|| Ok(Compression::default()), parse_compression).or_raise(py)?;
+        let object = objects::of_members(class_name, members, &StreamerInfos::histograms())?;
+        py.detach(|| self.with(|file| file.object(path, title, &object, compression))).or_raise(py)
     }
 
     /// Paths and C++ classes of the objects that were in the file, all cycles.
@@ -311,6 +329,6 @@ fn combine_field(a: &FieldRef, b: &FieldRef, nullable: fn(bool, bool) -> bool) -
 }
 
 #[cold]
-fn closed(what: &str) -> Error {
+pub(crate) fn closed(what: &str) -> Error {
     Error::invalid_argument(format!("the {what} is closed"))
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import awkward as ak
+import numpy as np
 import pytest
 import uproot
 
@@ -174,6 +175,25 @@ def test_physlite(mode: str) -> None:
     assert values(events.Electrons.trackParticles.z0) == tracks
 
 
+@pytest.mark.usefixtures("only_tupelo")
+@pytest.mark.parametrize("mode", MODES)
+def test_trees(mode: str) -> None:
+    """coffea reads trees with the interpretations of their branches."""
+    from coffea.nanoevents import NanoAODSchema, PHYSLITESchema
+
+    path = real("cms_nanoaod_2015_ttbar_tree.root")
+    columns = compat.open(path)["Events"].arrays(["Muon_pt", "Jet_mass", "MET_pt"])
+    events = from_root(path, "Events", mode, NanoAODSchema)
+    assert values(events.Muon.pt) == columns.Muon_pt.tolist()
+    assert values(events.Jet[:, :1].mass) == columns.Jet_mass[:, :1].tolist()
+    assert values(events.MET.pt) == columns.MET_pt.tolist()
+    path = real("atlas_daod_physlite_tree.root")
+    columns = compat.open(path)["CollectionTree"].arrays(["AnalysisMuonsAuxDyn.pt", "AnalysisElectronsAuxDyn.eta"])
+    events = from_root(path, "CollectionTree", mode, PHYSLITESchema, which="*AuxDyn.*")
+    assert values(events.Muons.pt) == columns["AnalysisMuonsAuxDyn.pt"].tolist()
+    assert values(events.Electrons.eta) == columns["AnalysisElectronsAuxDyn.eta"].tolist()
+
+
 def test_several_files_and_steps(nanoaod: Path) -> None:
     """Partitions follow the file specification; untouched fields are not read."""
     import dask_awkward as dak
@@ -195,7 +215,10 @@ def test_uproot_still_reads_other_files(nanoaod: Path) -> None:
         assert isinstance(uproot.open(f"{nanoaod}:Events"), compat.RNTuple)
         assert isinstance(uproot.open(nanoaod), compat.ReadOnlyDirectory)
         tree = uproot.open({str(real("cms_nanoaod_2015_ttbar_tree.root")): "Events"})
-        assert isinstance(tree, uproot.TTree)
+        assert isinstance(tree, compat.TTree)
+        with tupelo.recreate("histogram.root") as file:
+            file["h"] = np.histogram([0.5, 1.5])
+        assert type(uproot.open("histogram.root")) is uproot.ReadOnlyDirectory
         assert uproot.open.defaults == before[0].defaults  # type: ignore[attr-defined]
         with pytest.raises(FileNotFoundError):
             uproot.open("nowhere.root")

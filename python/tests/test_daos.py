@@ -20,7 +20,7 @@ POOL = os.environ.get("TUPELO_DAOS_POOL")
 
 
 class Pool:
-    """A pool, of which each test uses a container of its own."""
+    """A pool, in which each test uses a separate container."""
 
     def __init__(self, name: str, library: str | None) -> None:
         self.name = name

@@ -121,12 +121,12 @@ def test_errors_name_the_class_of_other_objects(monkeypatch: pytest.MonkeyPatch)
 
     with uproot.recreate("tree.root") as file:
         file.mktree("Events", {"x": "f4"})
-    with pytest.raises(tupelo.InvalidArgumentError, match="'Events' is a TTree, not an ntuple"):
-        tupelo.open("tree.root:Events")
+    with pytest.raises(tupelo.UnsupportedError, match="'Events' is a TTree, not an RNTuple"):
+        tupelo.open("tree.root:Events").attributes("set")
     with tupelo.open("tree.root") as opened:
         assert isinstance(opened, tupelo.File)
-        assert opened.keys() == []
-        assert "Events" not in opened
+        assert opened.keys() == ["Events"]
+        assert "Events" in opened
         assert opened.classnames() == {"Events": "TTree"}
 
 

@@ -147,7 +147,7 @@ def test_a_file_with_nothing_to_draw_is_reported() -> None:
     with tupelo.recreate("texts.root") as file:
         file["Events"] = {"name": ["a", "b"], "same": [1, 1]}
     for path, said in [
-        ("trees.root", "trees.root holds no RNTuple to draw. It holds: Events (TTree)"),
+        ("trees.root", "ntuple 'Events', 0 entries, has no number that varies: nothing to draw"),
         ("texts.root", "ntuple 'Events', 2 entries, has no number that varies: nothing to draw"),
     ]:
         program = [sys.executable, ROOT / "examples" / "distributions.py", path]

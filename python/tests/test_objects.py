@@ -336,3 +336,12 @@ def test_a_real_store(s3: Store, tmp_path: Path, run: Callable[..., Any]) -> Non
         first.close()
     assert tupelo.open(uri, storage_options=options).keys() == ["y"]
     assert "hidden-secret" not in repr(first)
+
+
+@pytest.mark.parametrize(
+    "options", [{"checkpoint_clusters": 1}, {"checkpoint_bytes": "1 MiB"}, {"checkpoint_seconds": 5}]
+)
+def test_checkpoints_of_stores_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(tupelo.UnsupportedError, match="only local files have checkpoints"):
+        tupelo.recreate(f"ntpl+file://{tmp_path}/events", **options)
+    assert not list(tmp_path.iterdir())

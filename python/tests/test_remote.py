@@ -307,7 +307,8 @@ def test_metrics_count_the_requests_to_the_server(server: Server, tmp_path: Path
     assert metrics is not None
     assert (metrics.requests, metrics.retries) == (len(server.requests), 1)
     assert metrics.read_bytes >= metrics.page_bytes
-    assert f"{len(server.requests)}, 1 of them retries" in str(metrics)
+    assert 0 < metrics.latency < 10
+    assert f"{len(server.requests)}, 1 of them retries, {metrics.latency * 1e3:.3f} ms each" in str(metrics)
     for _ in range(2):
         server.requests.clear()
         with tupelo.open(f"{server.url}/large.root:Events", metrics=True, cache=tmp_path / "cache") as events:
@@ -416,8 +417,10 @@ def test_a_url_of_a_local_file_is_written(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.root", "b.root", "c.root"]
 
 
-def test_automatic_checkpoints_of_remote_files_are_skipped(server: Server, files: Path) -> None:
-    with tupelo.recreate(f"{server.url}/new.root", checkpoint_clusters=1, cluster_bytes="4 KiB") as file:
+def test_checkpoints_of_remote_files_are_skipped_or_refused(server: Server, files: Path) -> None:
+    with pytest.raises(tupelo.UnsupportedError, match="only local files have checkpoints"):
+        tupelo.recreate(f"{server.url}/new.root", checkpoint_clusters=1)
+    with tupelo.recreate(f"{server.url}/new.root", cluster_bytes="4 KiB") as file:
         events = file.mkrntuple("Events", {"x": "double"})
         for _ in range(5):
             events.extend({"x": np.random.default_rng(0).random(4000)})

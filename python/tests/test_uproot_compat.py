@@ -173,8 +173,8 @@ def test_unsupported_writes_are_rejected() -> None:
         sub = file.mkdir("dir")
         sub["a"] = {"x": [1]}
         assert (sub.path, sub.keys(), file.keys(cycle=False)) == (("dir",), ["a;1"], ["dir", "dir/a"])
-        with pytest.raises(tupelo.UnsupportedError, match="TTree"):
-            file.mktree("t", {"x": "i4"})
+        with pytest.raises(tupelo.UnsupportedError, match="counter_name"):
+            file.mktree("t", {"x": "i4"}, counter_name=str.upper)
         with pytest.raises(tupelo.UnsupportedError, match="cannot be deleted"):
             del file["dir/a"]
         with pytest.raises(KeyError, match="nothing"):

@@ -57,13 +57,13 @@ def test_an_ntuple_is_not_a_tree() -> None:
 def test_modules_can_be_imported_by_uproots_names() -> None:
     names = {
         "behaviors.RNTuple": ["HasFields", "iterate", "concatenate"],
-        "behaviors.TBranch": ["HasBranches", "TBranch"],
+        "behaviors.TBranch": ["HasBranches", "TBranch", "Report", "iterate", "concatenate"],
         "behaviors.TTree": ["TTree"],
         "compression": ["Compression", "ZLIB", "LZMA", "LZ4", "ZSTD"],
         "exceptions": ["KeyInFileError"],
         "reading": ["open", "ReadOnlyFile", "ReadOnlyDirectory"],
         "source.futures": ["TrivialExecutor", "ThreadPoolExecutor"],
-        "writing.writable": ["WritableDirectory", "WritableFile", "WritableNTuple"],
+        "writing.writable": ["WritableDirectory", "WritableFile", "WritableNTuple", "WritableTree"],
     }
     for module, members in names.items():
         mine, theirs = (importlib.import_module(f"{package.__name__}.{module}") for package in (compat, uproot))

@@ -298,13 +298,12 @@ def test_written_and_read_by_uproot(real_ntuple: tuple[Path, str]) -> None:
         assert ours_again.keys() == [*names, "late"]
 
 
-def test_other_objects_raise_errors(real_ntuple: tuple[Path, str]) -> None:
-    file = compat.open(real_ntuple[0])
+def test_other_objects_are_those_of_tupelo(real_ntuple: tuple[Path, str]) -> None:
+    file, native = compat.open(real_ntuple[0]), tupelo.open(real_ntuple[0])
+    assert isinstance(native, tupelo.File)
     for key, class_name in file.classnames().items():
-        if class_name.startswith(("TDirectory", "ROOT::RNTuple")):
-            continue
-        with pytest.raises(tupelo.UnsupportedError, match=class_name):
-            file[key]
+        if not class_name.startswith(("TDirectory", "ROOT::RNTuple", "TTree", "TNtuple")):
+            assert type(file[key]) is type(native[key])
 
 
 def test_file_objects_cannot_be_pickled(real_ntuple: tuple[Path, str]) -> None:

@@ -8,10 +8,11 @@
 >>> events.pt.tolist()
 [[31.5, 7.25], [], [12.0]]
 
-`open` returns a `File` (a mapping from names to ntuples) or an `Ntuple` (a mapping from dotted paths to fields).
+`open` returns a `File` (a mapping from names to ntuples and trees), an `Ntuple` (a mapping from dotted paths to fields)
+or a `Tree`, which is read like an ntuple. Other objects of files are `Histogram`, `Graph`, `Efficiency` or `Instance`.
 `Ntuple.arrays` and `Ntuple.iterate` return entries as Awkward, NumPy, Arrow, pandas or polars; `iterate` and
-`concatenate` read many files. `recreate` and `update` return a `WritableFile`. Failures raise an `Error`, with a
-subclass for each kind. Nothing is silently ignored: unsupported requests are errors.
+`concatenate` read many files; `import_trees` writes trees as ntuples. `recreate` and `update` return a `WritableFile`.
+Failures raise an `Error`, with a subclass for each kind. Nothing is silently ignored: unsupported requests are errors.
 """
 
 from importlib import import_module
@@ -45,13 +46,17 @@ if TYPE_CHECKING:
     from ._stream import Stream
     from .attributes import AttributeSet, AttributeSetWriter
     from .columns import NtupleWithColumns
+    from .efficiency import Efficiency
     from .fields import Field
     from .filling import FillContext, Metadata, NtupleWriter
+    from .graph import Graph
     from .histogram import Histogram
+    from .importing import ImportedField, ImportReport, import_trees
     from .metrics import Metrics
-    from .ntuple import Ntuple
+    from .ntuple import Ntuple, Tree
     from .reading import File, open
     from .rules import ReadRule
+    from .trees import TreeWriter
     from .writing import WritableFile, abort, recreate, update
 
 __all__ = [
@@ -60,11 +65,15 @@ __all__ = [
     "CancelledError",
     "ChangedFileError",
     "CorruptError",
+    "Efficiency",
     "Error",
     "Field",
     "File",
     "FillContext",
+    "Graph",
     "Histogram",
+    "ImportReport",
+    "ImportedField",
     "Instance",
     "InvalidArgumentError",
     "LimitError",
@@ -82,6 +91,8 @@ __all__ = [
     "Report",
     "StorageError",
     "Stream",
+    "Tree",
+    "TreeWriter",
     "TupeloWarning",
     "UnsupportedError",
     "WritableFile",
@@ -91,6 +102,7 @@ __all__ = [
     "dask",
     "dask_dataframe",
     "hist",
+    "import_trees",
     "index",
     "iterate",
     "num_entries",
@@ -108,10 +120,14 @@ __all__ = [
 _MODULE_OF = {
     "AttributeSet": "attributes",
     "AttributeSetWriter": "attributes",
+    "Efficiency": "efficiency",
     "Field": "fields",
     "File": "reading",
     "FillContext": "filling",
+    "Graph": "graph",
     "Histogram": "histogram",
+    "ImportReport": "importing",
+    "ImportedField": "importing",
     "Instance": "_objects",
     "Metadata": "filling",
     "Metrics": "metrics",
@@ -124,12 +140,15 @@ _MODULE_OF = {
     "ReadRule": "rules",
     "Report": "_locations",
     "Stream": "_stream",
+    "Tree": "ntuple",
+    "TreeWriter": "trees",
     "WritableFile": "writing",
     "abort": "writing",
     "concatenate": "_many",
     "dask": "_dask",
     "dask_dataframe": "_dask",
     "hist": "_many",
+    "import_trees": "importing",
     "index": "_manifest",
     "iterate": "_many",
     "num_entries": "_many",

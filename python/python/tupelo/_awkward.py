@@ -28,6 +28,8 @@ class AwkwardOptions:
     """Whether the type depends on the fields only. Otherwise a variant is optional only if values are missing."""
     signed_sizes: bool = False
     """Whether sizes of collections are signed 64-bit integers, as in uproot."""
+    type_name: Callable[[Any], str] = _arrow.full_type_name
+    """The C++ type of a `pyarrow.Field`, as it is to be spelled."""
 
     def __post_init__(self) -> None:
         """Raises `InvalidArgumentError` for invalid values of ``ak_add_doc``."""
@@ -59,14 +61,17 @@ class AwkwardOptions:
         if not field.metadata and not pa.types.is_nested(field.type):
             # The bits of a bitset are not a field.
             return None
-        return {key: _ATTRIBUTES[attribute](field) for key, attribute in self.add_doc.items() if key != RECORD}
+        return {key: self._attribute(name, field) for key, name in self.add_doc.items() if key != RECORD}
 
     def record(self, field: Any) -> dict[str, str] | None:
         """The parameters of a record, inside of an enclosing option."""
         if isinstance(self.add_doc, bool) or RECORD not in self.add_doc:
             return None
-        name = _ATTRIBUTES[self.add_doc[RECORD]](field)
+        name = self._attribute(self.add_doc[RECORD], field)
         return {RECORD: name} if name else None
+
+    def _attribute(self, name: str, field: Any) -> str:
+        return self.type_name(field) if name == "typename" else _ATTRIBUTES[name](field)
 
 
 _ATTRIBUTES: dict[str, Callable[[Any], str]] = {

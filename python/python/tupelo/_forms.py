@@ -28,15 +28,16 @@ def with_form_keys(form: Any) -> Any:
     import awkward as ak
 
     copied = ak.forms.from_dict(form.to_dict())
-    for number, below in enumerate(_walk(copied)):
+    for number, below in enumerate(walk(copied)):
         below.form_key = str(number)
     return copied
 
 
-def _walk(form: Any) -> Iterator[Any]:
+def walk(form: Any) -> Iterator[Any]:
+    """A form and all forms in it."""
     yield form
     for content in contents_of(form):
-        yield from _walk(content)
+        yield from walk(content)
 
 
 def required_buffers(

@@ -109,7 +109,7 @@ def _object(file: "_core.File", item: tuple[str, str, str, int, int], is_ntuple:
     says = f"{bytes_text(size)}"
     if is_ntuple:
         try:
-            ntuple = file.ntuple(path)
+            ntuple = file.table(path)
             top = sum(parent is None for _, parent, *_ in ntuple.fields()[: ntuple.num_listed_fields()])
             says = f"{top} fields, {ntuple.num_entries} entries, {_sizes(ntuple.sizes()[1])}"
         except Error as error:

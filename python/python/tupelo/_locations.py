@@ -56,12 +56,14 @@ class NtupleLocation:
     """The absolute path or the URL of the file when it was opened; None for a file object, which cannot be reopened."""
     storage: "_core.Storage | None" = None
     """Options and cache of a remote file."""
+    tree_cache: tuple[int | None, int] | None = None
+    """Bytes of a vector read of baskets, and entries of the learning phase; see `Tree.with_cache`."""
 
-    def open(self) -> "_core.Ntuple":
+    def open(self) -> "_core.Table":
         """Opens the ntuple, in any process."""
         path = self.file_path if self.absolute_path is None else self.absolute_path
         file = _core.File(path, self.page_checksums, self.memory_budget, self.metrics, self.storage)
-        core = file.ntuple(self.names[0])
+        core = file.table(self.names[0])
         for name in self.names[1:]:
             core = core.attribute_set(name)
-        return core
+        return core if self.tree_cache is None else core.with_tree_cache(*self.tree_cache)

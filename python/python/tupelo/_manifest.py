@@ -65,7 +65,7 @@ def build(found: Iterable[InputNtuple], remote: "_core.Storage | None" = None) -
     for place in found:
         file = reading.reopen(place.path_from_here, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote)
         # Opening by name warns of fields that cannot be read.
-        core.add((file.only() if place.name is None else file[place.name])._core)
+        core.add(file._table(place.name)._core)
     text = core.to_json()
     return json.loads(text), text
 

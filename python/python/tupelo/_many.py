@@ -453,7 +453,7 @@ class FileSequence:
             file = reopen(
                 place.path_from_here, opening["page_checksums"], opening["memory_budget"], False, self._remote
             )
-            return file.only() if place.name is None else file[place.name]
+            return file._table(place.name)
         except MissingFileError:
             raise
         except NotFoundError:

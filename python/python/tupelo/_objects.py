@@ -1,13 +1,21 @@
-"""Objects of C++ classes from streamer fields."""
+"""Objects of C++ classes, from streamer fields and from the directories of files."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import histogram
+from . import efficiency, graph, histogram
+from .errors import CorruptError, Error, UnsupportedError
 
-_LISTS = frozenset(["TObjArray", "TList", "THashList", "TSortedList"])
+_LISTS = frozenset(["TClonesArray", "TObjArray", "TList", "THashList", "TSortedList"])
 _ARRAYS = frozenset(["TArrayC", "TArrayS", "TArrayI", "TArrayL", "TArrayL64", "TArrayF", "TArrayD"])
+
+_MAKERS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(histogram.DIMENSIONS, histogram.of),
+    **dict.fromkeys(graph.CLASSES, graph.of),
+    efficiency.CLASS: efficiency.of,
+}
+"""Functions that make the objects of classes with a Python class of their own."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,27 @@ class Instance(Mapping[str, Any]):
         raise KeyError(name)
 
 
+def of_file(value: Any) -> Any:
+    """Converts a decoded object of a file to Python types.
+
+    Raises `CorruptError` and `UnsupportedError` for histograms, graphs and efficiencies whose members contradict each
+    other.
+    """
+    is_special = isinstance(value, Instance) and value.class_name in _MAKERS
+    return _make(value) if is_special else to_python(value)
+
+
+def _make(instance: Instance) -> Any:
+    """The object of a class with a Python class of its own."""
+    try:
+        return _MAKERS[instance.class_name](instance)
+    except Error:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # The streamer info of a damaged file may give members any type.
+        raise CorruptError(f"{instance.class_name} with an unexpected member: {error}") from error
+
+
 def to_python(value: Any) -> Any:
     """Converts a decoded value to Python types."""
     return _to_python(value, {})
@@ -105,5 +134,10 @@ def _instance_to_python(value: Instance, done: dict[int, Any]) -> Any:
         return value.stored("fArray")
     if value.class_name.startswith("pair<"):
         return _to_python((value.stored("first"), value.stored("second")), done)
-    made = histogram.of(value)
-    return value if made is None else made
+    if value.class_name not in _MAKERS:
+        return value
+    try:
+        return _make(value)
+    except (CorruptError, UnsupportedError):
+        # Its members are still there.
+        return value

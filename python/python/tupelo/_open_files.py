@@ -6,17 +6,21 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
 
 from . import _core
 from ._checks import absolute_path
 from .errors import InvalidArgumentError, NotFoundError
 
+Core = TypeVar("Core", bound="_core.NtupleWriter | _core.TreeWriter")
+"""A writer of the engine."""
 
-class OpenNtuple:
-    """The state of an ntuple being written; it outlives its `tupelo.NtupleWriter`."""
 
-    def __init__(self, core: "_core.NtupleWriter") -> None:
-        self.core: _core.NtupleWriter | None = core
+class OpenNtuple(Generic[Core]):
+    """The state of an ntuple or tree being written; it outlives its `tupelo.NtupleWriter` or `tupelo.TreeWriter`."""
+
+    def __init__(self, core: Core) -> None:
+        self.core: Core | None = core
         """The writer of the engine; None once the ntuple is closed."""
         self._entries = 0
 
@@ -50,8 +54,10 @@ class OpenFile:
         self.absolute_path = absolute_path(path)
         self.core: _core.FileWriter | None = _core.FileWriter(self.absolute_path, update, remote, mapping)
         """The writer of the engine; None once the file is closed or discarded."""
-        self.ntuples: dict[str, OpenNtuple] = {}
-        """Ntuples being written, by path."""
+        self.ntuples: dict[str, OpenNtuple[Any]] = {}
+        """Ntuples and trees being written, by path."""
+        self.histograms: list[str] = []
+        """Paths of the histograms that were written."""
         self.has_failed = False
         """Whether the last call raised an exception."""
         self.finish_on_release = False
@@ -110,7 +116,7 @@ class OpenFile:
     def discard(self, why: str, hint: str = "") -> None:
         """Discards the file and reports on the standard error stream what is lost."""
         state = "the file is unchanged" if self.is_update else "no file was created"
-        lost = [f"discarded {self._listed()}"] if self.ntuples else []
+        lost = [f"discarded {self._listed()}"] if self.ntuples or self.histograms else []
         try:
             if kept := self.abort():
                 state = f"its last checkpoint is kept: `tupelo verify --repair {kept}`"
@@ -124,7 +130,7 @@ class OpenFile:
         # A forked child process leaves the file to its parent.
         if not self.is_ours:
             return
-        if self.is_update and not self.ntuples:
+        if self.is_update and not self.ntuples and not self.histograms:
             # Nothing is lost.
             with contextlib.suppress(Exception):
                 self.abort()
@@ -171,7 +177,8 @@ class OpenFile:
         self.release(f"is opened again by {function}(); its earlier writer {state} and is discarded")
 
     def _listed(self) -> str:
-        return ", ".join(f"'{name}' ({begun.num_entries} entries)" for name, begun in self.ntuples.items())
+        ntuples = [f"'{name}' ({begun.num_entries} entries)" for name, begun in self.ntuples.items()]
+        return ", ".join([*ntuples, *(f"histogram '{name}'" for name in self.histograms)])
 
 
 class WriterHandle:

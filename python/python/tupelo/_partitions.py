@@ -20,7 +20,7 @@ from ._select import Filter
 from ._sizes import parse_optional_bytes
 from ._splitting import splitter
 from .errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError
-from .ntuple import Ntuple
+from .ntuple import Ntuple, as_table
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -206,7 +206,7 @@ def _opened(
     state: tuple[int, int, int],
 ) -> Ntuple:
     """Opens an ntuple; ``state`` invalidates the cache when the file changes."""
-    core = _core.File(uri, page_checksums, memory_budget, False, remote).ntuple(name)
+    core = _core.File(uri, page_checksums, memory_budget, False, remote).table(name)
     if (found := core.identity()) != identity:
         shown = _core.display_name(uri)
         raise ChangedFileError(
@@ -215,7 +215,7 @@ def _opened(
         )
     # The warnings were issued while planning.
     place = NtupleLocation(_core.display_name(uri), (name,), page_checksums, memory_budget, False, uri, remote)
-    return Ntuple(core, place, is_quiet=True)
+    return as_table(core, place, is_quiet=True)
 
 
 class PartitionOptions(TypedDict, total=False):

@@ -167,7 +167,7 @@ class Request:
         """Reorders the columns of a `pyarrow.RecordBatch` as requested."""
         return batch.select(self.order) if self.order and batch.schema.names != self.order else batch
 
-    def read_as_stream(self, core: "_core.Ntuple") -> Any:
+    def read_as_stream(self, core: "_core.Table") -> Any:
         """Reads everything into one `pyarrow.RecordBatch` with the schema of a stream, which does not depend on the
         values.
         """

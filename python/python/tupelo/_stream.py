@@ -17,7 +17,7 @@ class Stream:
     ``pyarrow.RecordBatchReader.from_stream(stream)``. Batches are read on demand, and every consumer gets all of them.
     """
 
-    def __init__(self, core: "_core.Ntuple", request: Request) -> None:
+    def __init__(self, core: "_core.Table", request: Request) -> None:
         self._core = core
         self._request = request
         # Raises errors of the request early.

@@ -50,7 +50,7 @@ def check(access_log: Any, virtual: bool, **others: object) -> None:
         )
 
 
-def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: AwkwardOptions, access_log: Any) -> Any:
+def virtual_arrays(core: "_core.Table", request: _select.Request, style: AwkwardOptions, access_log: Any) -> Any:
     """An `ak.Array` for a request of which nothing is read yet.
 
     Its type depends on the fields only. Values are read field by field: members of records, also in collections,
@@ -81,7 +81,7 @@ def virtual_arrays(core: "_core.Ntuple", request: _select.Request, style: Awkwar
     return ak.from_buffers(form, request.entry_stop - request.entry_start, reader.buffers)
 
 
-def _templates(core: "_core.Ntuple", request: _select.Request, schema: Any, style: AwkwardOptions) -> list[Any]:
+def _templates(core: "_core.Table", request: _select.Request, schema: Any, style: AwkwardOptions) -> list[Any]:
     """The layout of each field without entries."""
     # Thousands of fields have few types. For nested fields, C++ types determine more than Arrow types.
     keys = [

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,7 @@ def _concatenated(one: Any, other: Any) -> Any:
 
 
 def copy(
-    core: "_core.Ntuple",
+    core: "_core.Table",
     request: _select.Request,
     path: str | os.PathLike[str],
     source: NtupleLocation,
@@ -115,6 +116,23 @@ def copy(
                 f"{short_repr(column)} is an expression, not a field; give it a name: "
                 f"with_columns({{'name': {column!r}}})"
             )
+    target = check_output(path, [source.absolute_path])
+    if name is not None:
+        check_name(name)
+    own = dict(options)
+    remote = storage(own.pop("storage_options", None), None) or source.storage
+    writing = write_options("copy", own)
+    total = request.entry_stop - request.entry_start
+    with _progress.report_progress(progress) as tell, new_file(target, remote) as file:
+        tell(0, total)
+        callback = None if _progress.is_silent(progress) else lambda done: tell(done, total)
+        inside = core.path.partition(";")[0] if name is None else name
+        entries = core.copy(request, file, inside, writing, callback)
+    return entries
+
+
+def check_output(path: str | os.PathLike[str], inputs: Iterable[str | None]) -> str:
+    """The name of a file to write, which is none of the input files."""
     target = check_path(path)
     if (pair := file_and_ntuple(path)) is not None:
         file_path, inside = pair
@@ -122,35 +140,36 @@ def copy(
             f"{short_repr(path)} names a file and an ntuple; use the path {_core.display_name(file_path)!r} and "
             f"name={inside!r}"
         )
-    if _is_same_file(target, source.absolute_path):
-        raise InvalidArgumentError(f"{_core.display_name(target)} is the input file; copy the ntuple to another file")
-    if name is not None:
-        check_name(name)
-    own = dict(options)
-    remote = storage(own.pop("storage_options", None), None) or source.storage
+    if any(_is_same_file(target, source) for source in inputs):
+        raise InvalidArgumentError(f"{_core.display_name(target)} is the input file; write to another file")
+    return target
+
+
+def write_options(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `recreate` and `WritableFile.mkrntuple` as a dict for the engine."""
+    own = dict(given)
     described = {key: own.pop(key) for key in ("description", "encodings", "compressions") if key in own}
     known = WriteOptions.__dataclass_fields__
     for option in own:
         if option not in known:
-            raise TypeError(f"copy() got an unexpected keyword argument {short_repr(option)}")
+            raise TypeError(f"{function}() got an unexpected keyword argument {short_repr(option)}")
     checkpoints = {
         "checkpoint_bytes": _core.DEFAULT_CHECKPOINT_BYTES,
         "checkpoint_seconds": _core.DEFAULT_CHECKPOINT_SECONDS,
     }
-    writing = WriteOptions(**(checkpoints | own)).options(**described)
-    total = request.entry_stop - request.entry_start
-    with _progress.report_progress(progress) as tell:
-        file = _core.FileWriter(absolute_path(target), False, remote)
-        try:
-            tell(0, total)
-            silent = _progress.is_silent(progress)
-            callback = None if silent else lambda done: tell(done, total)
-            entries = core.copy(request, file, core.path.partition(";")[0] if name is None else name, writing, callback)
-            file.finish()
-        except BaseException:
-            file.abort()
-            raise
-    return entries
+    return WriteOptions(**(checkpoints | own)).options(**described)
+
+
+@contextmanager
+def new_file(path: str, remote: "_core.Storage | None") -> "Iterator[_core.FileWriter]":
+    """A file that replaces an existing one at the end of the block, unless an error is raised."""
+    file = _core.FileWriter(absolute_path(path), False, remote)
+    try:
+        yield file
+        file.finish()
+    except BaseException:
+        file.abort()
+        raise
 
 
 def _is_same_file(target: str, source: str | None) -> bool:

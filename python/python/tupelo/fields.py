@@ -178,16 +178,22 @@ class Field:
         Entries are counted as in a Python slice. The result has one object per entry, or a list for fields below
         collections.
 
-        ``TString``, ``TObjString`` and ``std::string`` become `str`; ``TObjArray``, ``TList`` and sequences become
-        lists (NumPy arrays for numbers); maps become dicts, ``TArrayD`` and similar classes NumPy arrays,
-        ``std::pair`` tuples, one- and two-dimensional histograms and ``TProfile`` `Histogram`, and other objects
-        `Instance`. Objects are decoded with the streamer info of the file. Classes without streamer info or with a
-        custom format become an `OpaqueObject` with the bytes and the reason; a null pointer becomes None.
+        ``TString``, ``TObjString`` and ``std::string`` become `str`; ``TObjArray``, ``TClonesArray``, ``TList`` and
+        sequences become lists (NumPy arrays for numbers); maps become dicts, ``TArrayD`` and similar classes NumPy
+        arrays, ``std::pair`` tuples, histograms and profiles `Histogram`, graphs `Graph`, and other
+        objects `Instance`. Objects are decoded with the streamer info of the file. Classes without streamer info or
+        with a custom format become an `OpaqueObject` with the bytes and the reason; a null pointer becomes None.
+
+        In a `Tree`, every branch of a whole object or of a member can be read as objects.
 
         Raises `InvalidArgumentError` for fields that are not streamer fields; use `array` for these.
         """
         _select.reject_unknown("objects", unknown)
         start, stop = _select.entry_range(entry_start, entry_stop, self.num_entries)
+        if self._ntuple._core.tree() is not None:
+            makers = _objects.Instance, _objects.OpaqueObject
+            values = self._ntuple._core.tree_objects(self.path, (start, stop), *makers)
+            return [_objects.to_python(value) for value in values]
         core = self._ntuple._core.objects(self.path)
 
         def decoded(stored: Any) -> Any:
@@ -219,8 +225,11 @@ class Fields:
 
     # Not a `collections.abc.Mapping`: libraries would treat it as a dict of columns and ignore the Arrow stream.
 
-    def __init__(self, core: "_core.Ntuple", file_path: str) -> None:
-        self._open_core: _core.Ntuple | None = core
+    _class = "Ntuple"
+    """Name of the class in texts."""
+
+    def __init__(self, core: "_core.Table", file_path: str) -> None:
+        self._open_core: _core.Table | None = core
         self._file_path = file_path
         self._path = core.path
 
@@ -414,9 +423,9 @@ class Fields:
 
     def __repr__(self) -> str:
         if self._open_core is None:
-            return f"<tupelo.Ntuple {self._path!r} (closed)>"
+            return f"<tupelo.{self._class} {self._path!r} (closed)>"
         top = sum(self._fields[index][1] is None for index in self._listed.values())
-        return f"<tupelo.Ntuple {self._path!r} ({top} fields, {self.num_entries} entries)>"
+        return f"<tupelo.{self._class} {self._path!r} ({top} fields, {self.num_entries} entries)>"
 
     def close(self) -> None:
         """Closes the file. Arrays that were read stay valid."""
@@ -436,7 +445,7 @@ class Fields:
         return False
 
     @property
-    def _core(self) -> "_core.Ntuple":
+    def _core(self) -> "_core.Table":
         if self._open_core is None:
             raise InvalidArgumentError(f"{self.file_path}: ntuple '{self._path}' is closed")
         return self._open_core

@@ -1,14 +1,15 @@
 """Filling ntuples."""
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import pyarrow as pa
 
 from . import _arrow, _cast, _conversion, _core, _select
 from ._checks import check_name, check_text
 from ._messages import short_repr
+from ._open_files import Core
 from ._schema import declared_schema
 from ._write_options import Projections, WriteOptions
 from .attributes import AttributeSetWriter
@@ -23,24 +24,15 @@ LISTED = 5
 """Maximum number of projected fields in a message."""
 
 
-class NtupleWriter:
-    """Writes an ntuple; `WritableFile.mkrntuple` and `WritableFile.append` return it.
+class TableWriter(Generic[Core]):
+    """What the writers of ntuples and of trees have in common."""
 
-    It adds entries (`extend`), fields (`add_fields`, `add_members`), data attached to ranges of entries
-    (`attribute_set`) and metadata of the whole ntuple (`metadata`).
-    """
+    _kind: str
 
-    def __init__(
-        self, begun: "OpenNtuple", name: str, schema: Any, projections: Mapping[str, str] | None, hold: "WriterHandle"
-    ) -> None:
+    def __init__(self, begun: "OpenNtuple[Core]", name: str, schema: Any, hold: "WriterHandle") -> None:
         self._open_ntuple = begun
         self._name = name
         self._known_schema = schema
-        self._added: list[pa.Field] = []
-        """Fields to append to the known schema, since many may be added one by one."""
-        self._is_continued = projections is None
-        self._projections = dict(projections or {})
-        """Dotted paths of the sources of projected fields by name, except projections of a continued ntuple."""
         # Keeps the file alive as long as one of its writers.
         self._hold = hold
         self._file = hold.opened
@@ -57,6 +49,93 @@ class NtupleWriter:
 
     @property
     def arrow_schema(self) -> Any:
+        """The `pyarrow.Schema` of the fields that `extend` expects."""
+        return self._schema
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is closed."""
+        return self._open_ntuple.core is None
+
+    def extend(self, data: Any) -> None:
+        """Appends entries: columns of the declared names, as for `NtupleWriter.extend`.
+
+        Raises `InvalidArgumentError` for data that do not fit; then nothing is written. Streams are read batch by
+        batch: batches before an error stay written.
+        """
+        self._extend(data, self._write)
+
+    def flush_cluster(self) -> None:
+        """Ends the open cluster before it is full: all entries so far are encoded and written."""
+        with self._file.call():
+            self._core.flush_cluster()
+
+    def close(self) -> None:
+        """Writes pending data. The entries become visible when the file is closed."""
+        if not self.is_closed:
+            with self._file.call():
+                self._open_ntuple.close()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<tupelo.{type(self).__name__} {self._name!r} ({self.num_entries} entries)>"
+
+    @property
+    def _schema(self) -> Any:
+        return self._known_schema
+
+    @property
+    def _core(self) -> Core:
+        if self._file.is_replaced:
+            raise self._file.closed_error
+        if self._open_ntuple.core is None:
+            raise InvalidArgumentError(f"{self._kind} '{self._name}' is closed")
+        return self._open_ntuple.core
+
+    def _extend(self, data: Any, write: Callable[[Any], None]) -> None:
+        with self._file.call():
+            if _conversion.is_stream(data):
+                for batch in _conversion.batches(data):
+                    write(pa.Table.from_batches([batch]))
+            else:
+                write(_conversion.to_table(data, self._schema))
+
+    def _write(self, table: Any) -> None:
+        self._core.write(_cast.cast_table(table, self._schema))
+
+
+class NtupleWriter(TableWriter[_core.NtupleWriter]):
+    """Writes an ntuple; `WritableFile.mkrntuple` and `WritableFile.append` return it.
+
+    It adds entries (`extend`), fields (`add_fields`, `add_members`), data attached to ranges of entries
+    (`attribute_set`) and metadata of the whole ntuple (`metadata`).
+    """
+
+    _kind = "ntuple"
+
+    def __init__(
+        self,
+        begun: "OpenNtuple[_core.NtupleWriter]",
+        name: str,
+        schema: Any,
+        projections: Mapping[str, str] | None,
+        hold: "WriterHandle",
+    ) -> None:
+        super().__init__(begun, name, schema, hold)
+        self._added: list[pa.Field] = []
+        """Fields to append to the known schema, since many may be added one by one."""
+        self._is_continued = projections is None
+        self._projections = dict(projections or {})
+        """Dotted paths of the sources of projected fields by name, except projections of a continued ntuple."""
+
+    @property
+    def arrow_schema(self) -> Any:
         """The `pyarrow.Schema` of the fields that `extend` expects: all except projected ones."""
         return self._schema
 
@@ -67,11 +146,6 @@ class NtupleWriter:
             self._known_schema = pa.schema([*known, *self._added], metadata=known.metadata)
             self._added = []
         return self._known_schema
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it is closed."""
-        return self._open_ntuple.core is None
 
     @property
     def metadata(self) -> "Metadata":
@@ -97,12 +171,7 @@ class NtupleWriter:
         Raises `InvalidArgumentError` for data that do not fit; then nothing is written and no field is added. Streams
         are read batch by batch: batches before an error stay written.
         """
-        with self._file.call():
-            if _conversion.is_stream(data):
-                for batch in _conversion.batches(data):
-                    self._take(pa.Table.from_batches([batch]), accept_new_fields)
-            else:
-                self._take(_conversion.to_table(data, self._schema), accept_new_fields)
+        self._extend(data, lambda table: self._take(table, accept_new_fields))
 
     def add_fields(self, what: Any = None, *, projections: Projections | None = None) -> None:
         """Adds fields: declared as for `WritableFile.mkrntuple`, or projected from existing ones.
@@ -189,11 +258,6 @@ class NtupleWriter:
         """
         return FillContext(self._core.fill_context(), self, self._schema)
 
-    def flush_cluster(self) -> None:
-        """Ends the open cluster before it is full: all entries so far are encoded and written."""
-        with self._file.call():
-            self._core.flush_cluster()
-
     def checkpoint(self) -> None:
         """Ends the open cluster and makes everything written so far readable and durable.
 
@@ -205,30 +269,6 @@ class NtupleWriter:
         with self._file.call():
             self._core.checkpoint()
 
-    def close(self) -> None:
-        """Writes pending data. The ntuple becomes visible when the file is closed."""
-        if not self.is_closed:
-            with self._file.call():
-                self._open_ntuple.close()
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        if kind is None:
-            self.close()
-
-    def __repr__(self) -> str:
-        return f"<tupelo.NtupleWriter {self._name!r} ({self.num_entries} entries)>"
-
-    @property
-    def _core(self) -> "_core.NtupleWriter":
-        if self._file.is_replaced:
-            raise self._file.closed_error
-        if self._open_ntuple.core is None:
-            raise InvalidArgumentError(f"ntuple '{self._name}' is closed")
-        return self._open_ntuple.core
-
     def _take(self, table: Any, accept_new_fields: bool) -> None:
         new = self._unknown(table.schema.names)
         if not accept_new_fields or not new:
@@ -238,9 +278,6 @@ class NtupleWriter:
         fitting = _cast.cast_table(table, pa.schema([*self._schema, *added]))
         self.add_fields(added)
         self._core.write(fitting)
-
-    def _write(self, table: Any) -> None:
-        self._core.write(_cast.cast_table(table, self._schema))
 
     def _unknown(self, names: Iterable[str]) -> list[str]:
         """Names of columns that `extend` does not expect.
@@ -268,7 +305,7 @@ class NtupleWriter:
         if not self._is_continued:
             return {}
         try:
-            core = _core.File(self._file.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False).ntuple(self._name)
+            core = _core.File(self._file.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False).table(self._name)
             schema = core.arrow_schema(_select.Request())
         except Error:
             return {}

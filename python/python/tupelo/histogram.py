@@ -1,5 +1,6 @@
-"""ROOT histograms in streamer fields."""
+"""ROOT histograms."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,10 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _optional
+from .errors import CorruptError, UnsupportedError
 
 Numbers = npt.NDArray[Any]
 
-_DIMENSIONS = {"TProfile": 1} | {f"TH{n}{letter}": n for n in (1, 2) for letter in "CSIFDL"}
+DIMENSIONS = {"TProfile": 1, "TProfile2D": 2, "TProfile3D": 3} | {
+    f"TH{dimensions}{letter}": dimensions for dimensions in (1, 2, 3) for letter in "CSIFDL"
+}
+"""The classes of histograms, with their numbers of axes."""
+
+AXES = ("fXaxis", "fYaxis", "fZaxis")
+"""The members of `TH1` with its axes."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +76,13 @@ class Axis:
         return f"<tupelo Axis {self.title!r}: {len(self)} bins from {self.edges[0]} to {self.edges[-1]}>"
 
 
-class Histogram:
-    """A histogram of one or two dimensions, or a profile: what ``TH1``, ``TH2`` and ``TProfile`` hold.
+class StoredObject:
+    """What histograms, graphs and efficiencies have in common."""
 
-    It follows UHI's ``PlottableHistogram``, so mplhep, hist and others accept it. The bins of a profile are
-    means.
-    """
-
-    def __init__(self, members: Mapping[str, Any], class_name: str, axes: tuple[Axis, ...]) -> None:
+    def __init__(self, members: Mapping[str, Any], class_name: str) -> None:
         self._members = members
         self.class_name = class_name
         """Its C++ class."""
-        self.axes = axes
-        """Its axes, x first."""
 
     @property
     def name(self) -> str:
@@ -93,9 +95,37 @@ class Histogram:
         return _text(self._members["fTitle"])
 
     @property
+    def members(self) -> Mapping[str, Any]:
+        """Everything that ROOT stores, by the names of the members: ``fSumw2``, ``fFunctions``, …"""
+        return self._members
+
+
+class Histogram(StoredObject):
+    """A histogram or a profile of one to three dimensions: ``TH1``, ``TH2`` and ``TH3`` with bins of any type,
+    ``TProfile``, ``TProfile2D`` and ``TProfile3D``.
+
+    It follows UHI's ``PlottableHistogram``, so mplhep, hist and others accept it. The bins of a profile are
+    means.
+
+    >>> import numpy as np, tupelo
+    >>> with tupelo.recreate("histogram.root") as file:
+    ...     file["h"] = np.histogram([0.5, 1.5, 1.7], bins=3, range=(0, 3))
+    >>> histogram = tupelo.open("histogram.root")["h"]
+    >>> histogram
+    <tupelo.Histogram 'h': TH1I, 3 bins, 3 entries>
+    >>> histogram.values(), histogram.axes[0].edges
+    (array([1, 2, 0], dtype=int32), array([0., 1., 2., 3.]))
+    """
+
+    def __init__(self, members: Mapping[str, Any], class_name: str, axes: tuple[Axis, ...]) -> None:
+        super().__init__(members, class_name)
+        self.axes = axes
+        """Its axes, x first."""
+
+    @property
     def kind(self) -> Literal["COUNT", "MEAN"]:
         """``"MEAN"`` for profiles, else ``"COUNT"``."""
-        return "MEAN" if self.class_name == "TProfile" else "COUNT"
+        return "MEAN" if self.class_name.startswith("TProfile") else "COUNT"
 
     @property
     def num_entries(self) -> float:
@@ -103,15 +133,11 @@ class Histogram:
         return float(self._members["fEntries"])
 
     @property
-    def members(self) -> Mapping[str, Any]:
-        """Everything that ROOT stores, by the names of the members: ``fSumw2``, ``fFunctions``, …"""
-        return self._members
-
-    @property
     def is_weighted(self) -> bool:
         """Whether it keeps sums of squared weights."""
-        name = "fBinSumw2" if self.kind == "MEAN" else "fSumw2"
-        return len(self._members[name]) > 0
+        # Old versions of the classes lack it.
+        squares = self._members.get("fBinSumw2" if self.kind == "MEAN" else "fSumw2", ())
+        return len(squares) > 0
 
     def values(self, flow: bool = False) -> Numbers:
         """Contents of the bins: sums of weights, or means, which are NaN for empty bins. The shape is that of the axes;
@@ -140,10 +166,22 @@ class Histogram:
                 case 2:
                     variances = np.where(spread != 0, spread, 1 / 12) / counts
                 case 3:
-                    variances = 1 / sums
+                    variances = np.where(sums != 0, 1 / sums, np.nan)
                 case _:
                     variances = spread / counts
         return variances
+
+    def errors(self, flow: bool = False) -> Numbers:
+        """Errors of the `values`: the square roots of the `variances`. ``flow`` is that of `values`."""
+        return np.sqrt(self.variances(flow))
+
+    def to_numpy(self, flow: bool = False) -> tuple[Numbers, ...]:
+        """The `values` and the edges of each axis, as ``numpy.histogram`` and ``numpy.histogram2d`` return them.
+
+        ``flow`` adds underflow and overflow, from -inf and to inf.
+        """
+        edges = [np.concatenate(([-np.inf], axis.edges, [np.inf])) if flow else axis.edges for axis in self.axes]
+        return self.values(flow), *edges
 
     def counts(self, flow: bool = False) -> Numbers:
         """The number of entries of each bin; for weighted histograms, the effective number of entries.
@@ -225,49 +263,72 @@ class Histogram:
         return shaped if flow else shaped[(slice(1, -1),) * len(shape)]
 
 
-def of(instance: Any) -> Histogram | None:
-    """The histogram in an `Instance`, or None if it does not hold a valid one."""
-    dimensions = _DIMENSIONS.get(instance.class_name)
-    if dimensions is None:
-        return None
-    try:
-        axes = tuple(_axis(instance.stored(name)) for name in ("fXaxis", "fYaxis")[:dimensions])
-        cells = int(np.prod([len(axis) + 2 for axis in axes]))
-        if any(axis is None for axis in axes) or len(instance["fArray"]) != cells or _is_buffering(instance):
-            return None
-        sizes = [len(instance["fSumw2"])]
-        if instance.class_name == "TProfile":
-            sizes += [len(instance["fBinSumw2"]), len(instance["fBinEntries"]) - cells]
-    except (KeyError, TypeError, ValueError):
-        return None
-    if any(size not in (0, cells) for size in sizes):
-        return None
-    return Histogram(instance, instance.class_name, axes)
+def of(instance: Any) -> Histogram:
+    """The histogram in an `Instance` of a class in `DIMENSIONS`.
+
+    Raises `CorruptError` if its members contradict each other, and `UnsupportedError` if its entries are not in bins
+    yet.
+    """
+    name = instance.class_name
+    axes = tuple(_axis(member(instance, axis), axis) for axis in AXES[: DIMENSIONS[name]])
+    cells = math.prod(len(axis) + 2 for axis in axes)
+    is_profile = name.startswith("TProfile")
+    for array in ("fArray", "fBinEntries") if is_profile else ("fArray",):
+        check_length(instance, array, cells)
+    for array in ("fSumw2", "fBinSumw2") if is_profile else ("fSumw2",):
+        if (is_profile and array == "fSumw2") or len(instance.get(array, ())) > 0:
+            check_length(instance, array, cells)
+    for text in ("fName", "fTitle"):
+        _text(member(instance, text))
+    float(member(instance, "fEntries"))
+    if _is_buffering(instance):
+        raise UnsupportedError(
+            f"{name}: its entries are still in a buffer, as its axes have no range yet; call BufferEmpty() in ROOT "
+            "before it is written"
+        )
+    return Histogram(instance, name, axes)
+
+
+def member(instance: Any, name: str) -> Any:
+    """A member of an `Instance`. Raises `CorruptError` if it does not exist or could not be decoded."""
+    if name not in instance:
+        raise CorruptError(f"{instance.class_name} without the member {name}")
+    value = instance[name]
+    if (reason := getattr(value, "reason", None)) is not None:
+        raise CorruptError(f"{instance.class_name}: {name} cannot be read: {reason}")
+    return value
+
+
+def check_length(instance: Any, name: str, length: int) -> None:
+    """Raises `CorruptError` if an array of an `Instance` has another length."""
+    found = member(instance, name)
+    if not isinstance(found, np.ndarray) or len(found) != length:
+        items = f"{len(found)} items" if isinstance(found, np.ndarray) else "no items"
+        raise CorruptError(f"{instance.class_name}: {name} has {items}, expected {length}")
 
 
 def _is_buffering(instance: Any) -> bool:
     """Whether entries are still buffered because the range of the histogram is undetermined."""
-    buffer = instance["fBuffer"]
+    buffer = instance.get("fBuffer")
     return buffer is not None and len(buffer) > 0 and buffer[0] != 0
 
 
-def _axis(stored: Any) -> Axis:
-    bins = stored["fNbins"]
-    edges = stored["fXbins"]
+def _axis(stored: Any, name: str) -> Axis:
+    bins, edges = member(stored, "fNbins"), member(stored, "fXbins")
     is_regular = len(edges) == 0
+    if bins < 1 or not (is_regular or len(edges) == bins + 1):
+        raise CorruptError(f"{name} has {bins} bins and {len(edges)} edges")
     if is_regular:
-        edges = np.linspace(stored["fXmin"], stored["fXmax"], bins + 1)
-    if bins < 1 or len(edges) != bins + 1:
-        raise ValueError("an axis without bins, or with a wrong number of edges")
+        edges = np.linspace(member(stored, "fXmin"), member(stored, "fXmax"), bins + 1)
     labels: list[str | None] = []
-    if stored["fLabels"]:
+    if stored.get("fLabels"):
         labels = [None] * bins
         for label in stored.stored("fLabels").stored("fObjects"):
             # Labels hold the numbers of their bins, which start at 1.
             number = label.stored("fUniqueID")
             if 1 <= number <= bins:
-                labels[number - 1] = label.stored("fString")
-    return Axis(_text(stored["fTitle"]), edges, is_regular, labels)
+                labels[number - 1] = _text(label.stored("fString"))
+    return Axis(_text(member(stored, "fTitle")), edges, is_regular, labels)
 
 
 def _text(value: Any) -> str:

@@ -34,12 +34,14 @@ class Metrics:
     requests to the server, those of opening and retries included; what the cache has is not requested."""
     retries: int
     """Requests to a server that repeat one that failed."""
+    latency: float
+    """Mean seconds from a request to a server to its complete answer; 0 for local files."""
     read_bytes: int
     """Bytes that these requests read (``szReadPayload`` + ``szReadOverhead``)."""
     page_bytes: int
-    """Bytes of the stored pages that were decoded, checksums included (``szReadPayload``)."""
+    """Bytes of the stored pages that were decoded, checksums included (``szReadPayload``), or of baskets."""
     pages: int
-    """Pages decoded (``nPageUnsealed``)."""
+    """Pages decoded (``nPageUnsealed``), or baskets."""
     unpacked_bytes: int
     """Uncompressed bytes of these pages (``szUnzip``)."""
     read: Time

@@ -18,7 +18,7 @@ from ._messages import printable, short_repr
 from ._progress import Progress
 from ._read_options import ArrayOptions, ReadOptions, SelectOptions, complete, takes
 from ._select import Filter
-from ._sizes import parse_bytes
+from ._sizes import as_count, parse_bytes, parse_optional_bytes
 from ._stream import Stream
 from .attributes import AttributeSet
 from .columns import Columns, NtupleWithColumns, copy
@@ -55,7 +55,7 @@ class Ntuple(Fields):
     """Additional columns, for `NtupleWithColumns`."""
 
     def __init__(
-        self, core: "_core.Ntuple", origin: NtupleLocation, rules: tuple[ReadRule, ...] = (), *, is_quiet: bool = False
+        self, core: "_core.Table", origin: NtupleLocation, rules: tuple[ReadRule, ...] = (), *, is_quiet: bool = False
     ) -> None:
         super().__init__(core, origin.file_path)
         self._location = origin
@@ -63,7 +63,8 @@ class Ntuple(Fields):
         if rules or is_quiet:
             return
         for text in core.warnings:
-            about = printable(f"{origin.file_path}: ntuple '{core.path}': {text}")
+            kind = self._class.lower()
+            about = printable(f"{origin.file_path}: {kind} '{core.path}': {text}")
             warnings.warn(about, TupeloWarning, stacklevel=3)
 
     # Properties.
@@ -574,7 +575,7 @@ class Ntuple(Fields):
             if not isinstance(rule, ReadRule):
                 raise InvalidArgumentError(f"expected rules of the class ReadRule, not {short_repr(rule)}")
         core = self._core.with_rules([rule._to_core() for rule in rules])
-        return Ntuple(core, self._location, self._rules + rules)
+        return as_table(core, self._location, self._rules + rules)
 
     def __reduce__(self) -> tuple[Any, ...]:
         origin = self._location
@@ -668,7 +669,97 @@ def _split_entry_numbers(batch: Any) -> tuple[Any, Any]:
     return rest, _arrow.to_numbers(batch.column(last)).view(np.int64)
 
 
+class Tree(Ntuple):
+    """An open ``TTree``: it is read by the same methods as an ntuple.
+
+    Branches are fields. An object or a collection that is split over branches is one field with subfields again, so
+    that ``tree["hits.pos.x"]`` is the branch of that name. Arrays with a counter (``x[n]/F``) and ``std::vector`` are
+    lists; `unreadable` has the branches that cannot be read.
+
+    >>> import tupelo, uproot
+    >>> with uproot.recreate("tree.root") as file:
+    ...     tree = file.mktree("Events", {"pt": "float64", "run": "int64"})
+    ...     tree.extend({"pt": [31.5, 12.0], "run": [1, 2]})
+    >>> tree = tupelo.open("tree.root:Events")
+    >>> tree
+    <tupelo.Tree 'Events' (2 fields, 2 entries)>
+    >>> tree.arrays(["pt"], cut="run == 2").tolist()
+    [{'pt': 12.0}]
+    """
+
+    _class = "Tree"
+
+    @property
+    def class_name(self) -> str:
+        """C++ class: ``"TTree"``, ``"TNtuple"`` or ``"TNtupleD"``."""
+        return self._core.class_name
+
+    @property
+    def friends(self) -> list[tuple[str, str, str]]:
+        """Friend trees: alias, file (empty for the same file) and name of each. They are not joined."""
+        return [(alias, file, name) for alias, file, name in self._about[0]]
+
+    @property
+    def index(self) -> tuple[str, str] | None:
+        """The expressions of the major and minor number of the index, or None if the tree has no index."""
+        found = self._about[1]
+        return None if found is None else (found[0], found[1])
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Aliases that are stored with the tree: expressions by name. Pass them as ``aliases`` to use them."""
+        return dict(self._about[2])
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """Branches that cannot be read: the reason by path, whose names are joined by slashes."""
+        return dict(self._about[3])
+
+    @property
+    def branches(self) -> dict[str, str]:
+        """Branches with values: the path of the field by that of the branch, whose names are joined by slashes."""
+        return dict(self._about[4])
+
+    def with_cache(self, size: SupportsIndex | str | None = None, *, learn_entries: SupportsIndex = 0) -> "Tree":
+        """Returns the tree with another way of fetching baskets, in the words of ROOT's ``TTreeCache``.
+
+        ``size`` limits the bytes of the baskets that one vector read fetches, as a number or a string such as
+        ``"30 MB"``; with 0 each basket is a read of its own. By default, baskets of a remote file are fetched up to
+        16 MiB at once, and those of a local file by the threads that decode them. The baskets of the first
+        ``learn_entries`` entries are fetched one by one, as ROOT does with 100 entries while it learns which branches
+        are used. The default is 0, because a request names its fields.
+
+        Raises `InvalidArgumentError` for other sizes and negative numbers.
+
+        >>> import tupelo, uproot
+        >>> with uproot.recreate("cached.root") as file:
+        ...     file.mktree("Events", {"x": "float64", "y": "float64"}).extend({"x": [1.5], "y": [2.5]})
+        >>> tree = tupelo.open("cached.root:Events", metrics=True)
+        >>> requests = []
+        >>> for size in 0, "30 MB":
+        ...     before = tree.metrics.requests
+        ...     _ = tree.with_cache(size).arrays()
+        ...     requests.append(tree.metrics.requests - before)
+        >>> requests
+        [2, 1]
+        """
+        cache = parse_optional_bytes("size", size), as_count("learn_entries", "entries", learn_entries)
+        place = replace(self._location, tree_cache=cache)
+        return Tree(self._core.with_tree_cache(*cache), place, self._rules, is_quiet=True)
+
+    @property
+    def _about(self) -> Any:
+        return self._core.tree()
+
+
+def as_table(
+    core: "_core.Table", origin: NtupleLocation, rules: tuple[ReadRule, ...] = (), *, is_quiet: bool = False
+) -> Ntuple:
+    """An `Ntuple` or a `Tree`."""
+    return (Ntuple if core.tree() is None else Tree)(core, origin, rules, is_quiet=is_quiet)
+
+
 def _reopen(origin: NtupleLocation, rules: tuple[ReadRule, ...] = ()) -> Ntuple:
     """Reopens an unpickled ntuple."""
-    ntuple = Ntuple(origin.open(), origin)
+    ntuple = as_table(origin.open(), origin)
     return ntuple.with_rules(rules) if rules else ntuple

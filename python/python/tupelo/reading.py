@@ -6,19 +6,26 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from . import _core, _html
+from . import _core, _html, _objects
 from ._checks import absolute_path, check_name, check_path, storage
 from ._locations import NtupleLocation
 from ._messages import short_repr
 from ._sizes import parse_optional_bytes
-from .errors import InvalidArgumentError, NotFoundError
+from .errors import CorruptError, InvalidArgumentError, NotFoundError, UnsupportedError
 from .fields import Field
-from .ntuple import Ntuple
+from .ntuple import Ntuple, as_table
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._objects import Instance
+    from .efficiency import Efficiency
+    from .graph import Graph
+    from .histogram import Histogram
+
 NTUPLE_CLASSES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
+TABLE_CLASSES = (*NTUPLE_CLASSES, "TTree", "TNtuple", "TNtupleD")
+_DIRECTORIES = ("TDirectory", "TDirectoryFile")
 
 
 def open(
@@ -29,13 +36,13 @@ def open(
     metrics: bool = False,
     storage_options: Mapping[str, object] | None = None,
     cache: str | os.PathLike[str] | None = None,
-) -> "File | Ntuple | Field":
-    """Opens a ROOT file, an ntuple in it, or a field of an ntuple.
+) -> "File | Ntuple | Field | Histogram | Graph | Efficiency | Instance":
+    """Opens a ROOT file, an object in it, or a field of an ntuple.
 
-    ``"f.root"`` returns a `File`, ``"f.root:dir/Events"`` an `Ntuple`, and ``"f.root:dir/Events/jets/pt"`` its `Field`
-    ``jets.pt``. For names with colons, use ``{"f.root": "dir/Events"}``. A `pathlib.Path` is always a file name. ``~``
-    in a string is the home directory. ``page_checksums=False`` skips the checksums of pages; those of metadata are
-    always verified.
+    ``"f.root"`` returns a `File`, ``"f.root:dir/Events"`` an `Ntuple`, ``"f.root:dir/Events/jets/pt"`` its `Field`
+    ``jets.pt``, and ``"f.root:dir/h"`` another object, as `File` does. For names with colons, use ``{"f.root":
+    "dir/Events"}``. A `pathlib.Path` is always a file name. ``~`` in a string is the home directory.
+    ``page_checksums=False`` skips the checksums of pages; those of metadata are always verified.
 
     A file object also returns a `File`, which cannot be pickled, nor can its ntuples. From a file of fsspec
     (``fsspec.open(url).open()``) ranges are read by its file system. All bytes of others (`io.BytesIO`, ``open(path,
@@ -57,7 +64,7 @@ def open(
     `recreate`) returns the `Ntuple`, with the same options.
 
     Raises `MissingFileError` (a `FileNotFoundError`) if the file does not exist, `NotFoundError` (a `KeyError`) with
-    similar names if it has no such ntuple, `InvalidArgumentError` if the name is that of another object or if a pattern
+    similar names if it has no such object, `InvalidArgumentError` if the name is that of a directory or if a pattern
     matches several files (use `iterate`, `concatenate`, `hist`, `scan` or `partitions`), `CorruptError` for a damaged
     file or one that is not a ROOT file, `UnsupportedError` for unknown schemes, and `StorageError` (an
     `OSError`) for errors of the network and of servers, after retries.
@@ -103,23 +110,28 @@ def open(
     return file if name is None else _named(file, name)
 
 
-def _named(file: "File", name: str) -> "Ntuple | Field":
-    """An ntuple of a file, or a field of one: ``"dir/Events"`` or ``"dir/Events/jets/pt"``."""
+def _named(file: "File", name: str) -> Any:
+    """An object of a file, or a field of an ntuple: ``"dir/Events"`` or ``"dir/Events/jets/pt"``."""
     try:
         return file[name]
     except NotFoundError:
         parts = name.strip("/").split("/")
         for count in range(len(parts) - 1, 0, -1):
-            if (ntuple := "/".join(parts[:count])) in file:
+            if file._class_name(ntuple := "/".join(parts[:count])) in TABLE_CLASSES:
                 return file[ntuple][".".join(parts[count:])]
         raise
 
 
-class File(Mapping[str, Ntuple]):
-    """An open ROOT file: a mapping from names to the ntuples in it.
+class File(Mapping[str, Any]):
+    """An open ROOT file: a mapping from names to the ntuples and trees in it.
 
     Names are paths in the file's directories, ``"dir/Events"``; ``"Events;1"`` selects an older cycle. Closing the file
     does not close its ntuples.
+
+    Other objects are read by name too; `classnames` lists them. ``file["h"]`` is a `Histogram`, `Graph` or `Efficiency`
+    for ROOT's histograms, profiles, graphs and efficiencies, a string or list for ROOT's strings and lists, and an
+    `Instance` of any other class that the file's streamer info describes. Iteration, `keys` and ``len`` are about
+    ntuples and trees only.
 
     >>> import tupelo
     >>> with tupelo.recreate("two.root") as out:
@@ -160,8 +172,8 @@ class File(Mapping[str, Ntuple]):
         return self._core.size_bytes
 
     def keys(self) -> list[str]:  # type: ignore[override]
-        """Paths of the ntuples in the file."""
-        return self._core.ntuple_names()
+        """Paths of the ntuples in the file, followed by those of the trees."""
+        return self._core.table_names()
 
     def classnames(self, *, cycle: bool = False) -> dict[str, str]:
         """C++ classes of all objects in the directories by path.
@@ -180,31 +192,54 @@ class File(Mapping[str, Ntuple]):
                 newest[item[0]] = item
         return newest
 
-    def __getitem__(self, name: str) -> Ntuple:
+    def __getitem__(self, name: str) -> Any:
         check_name(name)
         try:
-            core = self._core.ntuple(name)
+            return self._open_table(name)
         except NotFoundError:
-            raise
-        except Exception as error:
-            self._raise_if_other_class(name, error)
-            raise
-        how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path, self._storage
-        return Ntuple(core, NtupleLocation(self._file_path, (name,), *how))
+            if self.keys():
+                raise
+        except UnsupportedError:
+            if self._class_name(name) in (None, *TABLE_CLASSES):
+                raise
+        try:
+            return _objects.of_file(self._core.object(name, _objects.Instance, _objects.OpaqueObject))
+        except (CorruptError, UnsupportedError) as error:
+            if str(error).startswith(self._file_path):
+                raise
+            raise type(error)(f"{self._file_path}: object '{name}': {error}") from error.__cause__
 
     def only(self) -> Ntuple:
-        """The only ntuple of the file.
+        """The only ntuple of the file or, if it has no ntuple, its only tree.
 
-        Raises `NotFoundError` (a `KeyError`) if the file has no ntuple and `InvalidArgumentError` with the names if it
+        Raises `NotFoundError` (a `KeyError`) if the file has neither and `InvalidArgumentError` with the names if it
         has several.
         """
-        return self[self._core.ntuple(None).path]
+        return self._open_table(self._core.table(None).path)
 
-    def _raise_if_other_class(self, name: str, error: Exception) -> None:
-        class_name = self.classnames(cycle=";" in name).get(name.strip("/"))
-        if class_name is not None and class_name not in NTUPLE_CLASSES:
-            text = f"{self._file_path}: '{name}' is a {class_name}, not an ntuple"
+    def _table(self, name: str | None) -> Ntuple:
+        """An ntuple or a tree, with None the only one.
+
+        Raises the errors of `only`, `NotFoundError`, and `InvalidArgumentError` for objects of other classes.
+        """
+        if name is None:
+            return self.only()
+        try:
+            return self._open_table(name)
+        except UnsupportedError as error:
+            class_name = self._class_name(name)
+            if class_name in (None, *TABLE_CLASSES):
+                raise
+            text = f"{self._file_path}: '{name}' is a {class_name}, not an ntuple or a tree"
             raise InvalidArgumentError(text) from error
+
+    def _open_table(self, name: str) -> Ntuple:
+        how = self._page_checksums, self._memory_budget, self._metrics, self._absolute_path, self._storage
+        return as_table(self._core.table(name), NtupleLocation(self._file_path, (name,), *how))
+
+    def _class_name(self, name: str) -> str | None:
+        """The C++ class of an object, or None if there is no such object."""
+        return self.classnames(cycle=";" in name).get(name.strip("/"))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
@@ -212,8 +247,7 @@ class File(Mapping[str, Ntuple]):
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        class_names = self.classnames(cycle=";" in name)
-        return class_names.get(name.strip("/")) in NTUPLE_CLASSES
+        return self._class_name(name) not in (None, *_DIRECTORIES)
 
     def __len__(self) -> int:
         return len(self.keys())

@@ -5,19 +5,20 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from . import _arrow, _conversion, _core
+from . import _arrow, _conversion, _core, _histogram_writing
 from ._checks import check_name, check_path, check_text, file_and_ntuple, storage
 from ._messages import short_repr
 from ._open_files import OpenFile, OpenNtuple, WriterHandle, open_for_writing
 from ._open_files import abort as give_up
 from ._schema import is_declaration, schema_and_data
 from ._write_options import Projections, WriteOptions
-from .errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning
+from .errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning, UnsupportedError
 from .filling import NtupleWriter, sources
+from .trees import TreeWriter, tree_options
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -55,10 +56,11 @@ def recreate(
     file, with a message.
 
     ``path`` may be a URL of a store, an XRootD server, or an HTTP server that accepts ``PUT``; ``storage_options`` are
-    those of `open`. A remote file has no checkpoints: it appears when it is closed, or, after an error, not at all; an
-    existing file is unchanged until then. When a server that refuses writes raises an error depends on the protocol:
-    HTTP servers get the file as one request when it is closed; stores get it then too, except for files of more than
-    16 MiB, of which parts are sent before; XRootD servers create a temporary file immediately.
+    those of `open`. A remote file has no checkpoints (options that ask for some are refused): it appears when it is
+    closed, or, after an error, not at all; an existing file is unchanged until then. When a server that refuses writes
+    raises an error depends on the protocol: HTTP servers get the file as one request when it is closed; stores get it
+    then too, except for files of more than 16 MiB, of which parts are sent before; XRootD servers create a temporary
+    file immediately.
 
     ``path`` may also be the URI of an ntuple in an object store, without a ROOT file around it:
     ``"ntpl+s3://BUCKET/PREFIX"``, ``"ntpl+gs://…"``, ``"ntpl+az://…"`` or ``"ntpl+file:///DIRECTORY/NAME"``. It takes
@@ -85,7 +87,19 @@ def recreate(
     )
     if mapping is not None:
         check_text(mapping, "mapping")
+    _check_checkpoints(check_path(path), options)
     return WritableFile(path, False, options, storage(storage_options, None), mapping)
+
+
+def _check_checkpoints(path: str, options: WriteOptions) -> None:
+    """Raises `UnsupportedError` if checkpoints are requested where there are none."""
+    chosen = options.checkpoint_bytes, options.checkpoint_clusters, options.checkpoint_seconds
+    usual = (None, _core.DEFAULT_CHECKPOINT_BYTES), (None,), (None, _core.DEFAULT_CHECKPOINT_SECONDS)
+    is_requested = any(value not in known for value, known in zip(chosen, usual, strict=True))
+    if is_requested and (_core.is_remote(path) or _core.is_object_uri(path)):
+        raise UnsupportedError(
+            f"{_core.display_name(path)}: only local files have checkpoints; remote ones appear when they are complete"
+        )
 
 
 def update(
@@ -151,9 +165,10 @@ def refuse_attribute(file: object, name: str) -> None:
 class WritableFile:
     """A ROOT file open for writing; `recreate` and `update` return it.
 
-    ``file["name"] = data`` creates an ntuple with its first entries, `mkrntuple` one with declared fields, and
-    ``file["name"]`` continues either of them, or an existing one. Several ntuples may be written at the same time. The
-    file stays open as long as it or one of its `NtupleWriter`s is referenced.
+    ``file["name"] = data`` creates an ntuple with its first entries, or writes a histogram; `mkrntuple` creates an
+    ntuple with declared fields, and ``file["name"]`` continues either of them, or an existing one. `mktree` creates a
+    ``TTree``. Several ntuples and trees may be written at the same time. The file stays open as long as it or one of
+    its writers is referenced.
     """
 
     def __init__(
@@ -167,6 +182,7 @@ class WritableFile:
         # First, so that a file that could not be opened counts as closed.
         self._hold: WriterHandle | None = None
         self._writers: dict[str, NtupleWriter] = {}
+        self._trees: dict[str, TreeWriter] = {}
         file_path = check_path(path)
         if (pair := file_and_ntuple(path)) is not None:
             file_path, name = pair
@@ -193,7 +209,7 @@ class WritableFile:
         return self._path
 
     def keys(self) -> list[str]:
-        """Paths of the ntuples in the file, new ones included."""
+        """Paths of the ntuples in the file, new ones and new trees included."""
         before = [path for path, class_name in self._writer().objects() if class_name == _NTUPLE_CLASS]
         return list(dict.fromkeys([*before, *self._state().ntuples]))
 
@@ -210,22 +226,50 @@ class WritableFile:
         return True
 
     def __getitem__(self, name: str) -> "NtupleWriter":
-        """The writer of an ntuple; for one that existed before, as with `append`.
+        """The writer of an ntuple; for one that existed before, as with `append`. That of a tree after `mktree`.
 
         Raises `NotFoundError` (a `KeyError`) if it does not exist.
         """
         self._state()
+        if (tree := self._trees.get(name)) is not None:
+            # Programs for uproot extend trees this way.
+            return cast("NtupleWriter", tree)
         begun = self._writers.get(name)
         return self.append(name) if begun is None or begun.is_closed else begun
 
     def __setitem__(self, name: str, data: Any) -> None:
-        """Creates an ntuple with its first entries.
+        """Creates an ntuple with its first entries, or writes a histogram.
 
-        Issues a `TupeloWarning` if it hides an ntuple of the same name, which becomes an older cycle.
+        Histograms are all objects that follow UHI (of the packages hist, boost-histogram and uproot, and those that
+        Tupelo read) and the results of ``numpy.histogram``, ``numpy.histogram2d`` and ``numpy.histogramdd``, with one
+        to three axes. ROOT's class follows from the storage:
+
+        - integers: ``TH1I`` or, if they do not fit into 32 bits, ``TH1D``; NumPy arrays of other types ``TH1C``,
+          ``TH1S`` and ``TH1F``
+        - doubles: ``TH1D``; with variances, such as ``Weight`` of hist, with ``fSumw2``
+        - means: ``TProfile``, ``TProfile2D`` or ``TProfile3D``
+
+        and ``TH2`` and ``TH3`` for more axes. Histograms that were read keep their class and attributes. A histogram of
+        the name of another one of the same class becomes the newest cycle.
+
+        Issues a `TupeloWarning` if it hides an ntuple of the same name, which becomes an older cycle. Raises
+        `InvalidArgumentError` for names of objects of other classes, and `UnsupportedError` for histograms that no
+        class of ROOT holds.
+
+        >>> import hist, tupelo
+        >>> with tupelo.recreate("histograms.root") as file:
+        ...     file["dir/mass"] = hist.new.Reg(3, 0, 3, label="m").Weight().fill([0.5, 1.5, 1.7], weight=[1, 2, 3])
+        >>> mass = tupelo.open("histograms.root:dir/mass")
+        >>> mass, mass.values().tolist(), mass.variances().tolist()
+        (<tupelo.Histogram 'mass': TH1D, 3 bins, 2.57143 entries>, [1.0, 5.0, 0.0], [1.0, 13.0, 0.0])
         """
         state = self._state()
         with state.call():
             check_name(name)
+            if _histogram_writing.is_histogram(data):
+                _histogram_writing.write(self._writer(), name, data, self._options.options()["compression"])
+                state.histograms.append(name)
+                return
             if isinstance(data, pa.Schema) or is_declaration(data):
                 raise InvalidArgumentError(
                     f"ntuple '{name}': expected data, not types; use mkrntuple() to declare fields"
@@ -360,6 +404,71 @@ class WritableFile:
                 raise
         return writer
 
+    def mktree(
+        self,
+        name: str,
+        what: Any,
+        title: str = "",
+        *,
+        compression: str | int | None = None,
+        auto_flush: int | None = None,
+        basket_bytes: int | str | None = None,
+        optimise_baskets: bool = True,
+        split_level: int | None = None,
+        jagged: str = "counter",
+    ) -> TreeWriter:
+        """Creates a tree (``TTree``) under ``"dir/name"``, which ROOT and uproot read, and returns its writer.
+
+        ``what`` is the fields or the first entries, as for `mkrntuple`; an `Ntuple` is copied batch by batch. Numbers,
+        strings and fixed arrays of numbers become leaves. Lists of numbers become arrays with a counter (``nx/I`` and
+        ``x[nx]/F``), lists of records a counter ``nMuon`` and an array ``Muon_pt[nMuon]`` for each member; with
+        ``jagged="vector"`` they become ``std::vector``. Other lists are vectors always.
+
+        ``title`` is free text. ``compression`` defaults to that of the file. ``auto_flush`` says when a cluster ends:
+        after this number of entries, if negative of compressed bytes (the following clusters then have as many entries
+        as the first), or 0 for never; default -30 000 000. ``basket_bytes`` is the size of a basket before compression,
+        by default 32 000; at the end of the first cluster, it becomes the size of a cluster of each branch, unless
+        ``optimise_baskets`` is false. ``split_level``, 0 to 99 (the default), is the number of levels to which members
+        of records get branches of their own; with 0, a record is one branch of objects.
+
+        Raises `InvalidArgumentError` for names, options and data that cannot be written, and for names of other objects
+        in the file; `UnsupportedError` for fields that have no branch: maps, optional values, variants and pairs.
+
+        >>> import numpy as np, tupelo
+        >>> with tupelo.recreate("mktree.root") as file:
+        ...     events = file.mktree("Events", {"x": "float", "hits": "std::vector<int>"}, title="my events")
+        ...     events.extend({"x": np.array([0.5, 1.5]), "hits": [[1], [2, 3]]})
+        >>> tupelo.open("mktree.root:Events").arrays().tolist()
+        [{'x': 0.5, 'nhits': 1, 'hits': [1]}, {'x': 1.5, 'nhits': 2, 'hits': [2, 3]}]
+        """
+        state, core = self._state(), self._writer()
+        check_name(name)
+        options = tree_options(
+            title,
+            self._options.compression if compression is None else compression,
+            auto_flush,
+            basket_bytes,
+            optimise_baskets,
+            split_level,
+            jagged,
+        )
+        schema, tables = schema_and_data(what)
+        schema = _conversion.normalize_schema(schema)
+        assert self._hold is not None
+        with state.call():
+            begun = OpenNtuple(_core.TreeWriter(core, name, schema, options))
+            writer = TreeWriter(begun, name, schema, self._hold)
+            state.ntuples[name], self._trees[name] = begun, writer
+            try:
+                for table in tables:
+                    writer._write(table)
+            except BaseException:
+                # The caller does not get the writer, so remove the tree and free its name.
+                state.ntuples.pop(name).abandon()
+                del self._trees[name]
+                raise
+        return writer
+
     def close(self) -> None:
         """Finishes all ntuples and makes the file visible. Closing twice has no effect.
 
@@ -449,7 +558,7 @@ class WritableFile:
         """The number of entries of an ntuple of the file, or None if it cannot be read now."""
         try:
             path = self._state().absolute_path
-            return _core.File(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False).ntuple(name).num_entries
+            return _core.File(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False).table(name).num_entries
         except Error:
             return None
 

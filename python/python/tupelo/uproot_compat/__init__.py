@@ -1,8 +1,8 @@
-"""The interface of uproot for ntuples: ``import tupelo.uproot_compat as uproot``.
+"""The interface of uproot for ntuples and trees: ``import tupelo.uproot_compat as uproot``.
 
-Programs that read and write RNTuples with uproot's public functions and methods run as they are: `open`, `iterate`,
-`concatenate`, `num_entries`, `dask`, `create`, `recreate`, `update`, and the methods of files, directories, ntuples and
-fields. Tupelo reads and writes the files.
+Programs that read and write RNTuples and TTrees with uproot's public functions and methods run as they are: `open`,
+`iterate`, `concatenate`, `num_entries`, `dask`, `create`, `recreate`, `update`, and the methods of files, directories,
+ntuples, fields, trees and branches. Tupelo reads and writes the files.
 
 >>> import tupelo.uproot_compat as uproot
 >>> with uproot.recreate("compat.root") as file:
@@ -13,9 +13,17 @@ fields. Tupelo reads and writes the files.
 
 Differences from uproot 5.7:
 
-**Supported objects.** Only RNTuples can be read: trees, histograms and other objects are listed, and reading them
-raises `UnsupportedError` (a `NotImplementedError`) with their class. Streamer fields, which uproot cannot read, are
-bytes (`tupelo.Field.objects` decodes them).
+**Supported objects.** Histograms, graphs, efficiencies and all other objects are those of `tupelo.open`:
+`tupelo.Histogram` has uproot's methods, `tupelo.Instance` has members by name. Streamer fields, which uproot cannot
+read, are bytes (`tupelo.Field.objects` decodes them).
+
+**Trees.** Keys and columns are branches, as in uproot; `tupelo.Tree` joins split objects to records instead. Branches
+that uproot cannot read are read; what neither reads raises `UnsupportedError` (a `NotImplementedError`) with the
+reason, and is left out where no branch is named. Objects have the members of their base classes in Awkward records
+too. Objects without columns are bytes, or `tupelo.Instance` with ``library="np"``; containers are NumPy arrays and
+lists there, not classes of uproot. An `interpretation` has only the Awkward form and the type: branches cannot be read
+with another one, which raises `UnsupportedError`, nor do branches have leaves, streamers, baskets or ``member``.
+Friends are listed in `TTree.core`, not joined.
 
 **Remote files.** URLs are those of `tupelo.open`, without other packages; credentials come from the environment.
 `recreate` and `create` write remote files, which appear when they are closed; `update` raises `UnsupportedError` for
@@ -25,10 +33,10 @@ them. Chained URLs of fsspec (``simplecache::https://…``) are read as file obj
 return wrong numbers.
 
 **Arguments.** ``cut``, computed ``expressions`` and ``aliases`` work as in `tupelo.Ntuple.arrays`; uproot's methods of
-ntuples ignore them. ``language`` raises an error. Names and filters that match no field raise `KeyInFileError` (a
-`KeyError`); uproot returns an array without columns. ``how="zip"`` works as for trees. ``backend`` and ``interpreter``
-other than ``"cpu"``, and ``handler``, raise an error. Options without effect on the result (executors, caches, numbers
-of threads, chunk sizes) are accepted and ignored.
+ntuples ignore them, and those of trees evaluate expressions in Python. ``language`` raises an error. Names and filters
+that match no field raise `KeyInFileError` (a `KeyError`); uproot returns an array without columns. ``how="zip"`` works
+as for trees. ``backend`` and ``interpreter`` other than ``"cpu"``, and ``handler``, raise an error. Options without
+effect on the result (executors, caches, numbers of threads, chunk sizes) are accepted and ignored.
 
 **Arrays.** ``char`` is a signed integer; in uproot it is unsigned. Optionals have a different layout of the same type,
 a mask instead of an index. With ``library="np"``, collections are object arrays even if all have the same length,
@@ -49,8 +57,8 @@ more than with `tupelo.recreate`, which makes nothing visible until the end and 
 default codec is ``"zstd:5"``; pages have checksums, and columns have the default encodings of ROOT. Entries and fields
 can be added to ntuples of any program, also to variants and to columns in ROOT's encodings. An unnamed index of pandas
 is not written. Optional records become collections of at most one record, as in uproot; ROOT reads these. Records in
-variants and in fixed-size arrays are written with a warning, because ROOT cannot open ntuples with them. Objects cannot
-be deleted; trees and histograms cannot be written.
+variants and in fixed-size arrays are written with a warning, because ROOT cannot open ntuples with them. Trees
+(`mktree`) and histograms can be read when the file is closed. Objects cannot be deleted.
 
 **Dask.** Files are always opened for planning. Members of records are read separately. Reports have the fields of
 `tupelo.PartitionReport`. `dask_write` writes ntuples.
@@ -58,8 +66,8 @@ be deleted; trees and histograms cannot be written.
 **Format internals** are not available: ``header``, ``footer``, ``page_link_list``, ``column_records``,
 ``RField.record``, ``member``, chunks, cursors, models, keys of forms.
 
-Files, directories, ntuples and fields can be pickled, unlike those of uproot. `install` makes other packages, such as
-coffea, read ntuples with Tupelo.
+Files, directories, ntuples, trees and their fields can be pickled, unlike those of uproot. `install` makes other
+packages, such as coffea, read ntuples and trees with Tupelo.
 """
 
 from .. import __version__
@@ -71,10 +79,9 @@ from ._many import concatenate, iterate, num_entries
 from ._ntuple import RField, RNTuple
 from ._options import LZ4, LZMA, ZLIB, ZSTD
 from ._reading import ReadOnlyDirectory, ReadOnlyFile, open
+from ._trees import HasBranches, TBranch, TTree
 from ._uproot import install
-from ._writing import WritableDirectory, WritableFile, WritableNTuple, create, recreate, update
-from .behaviors.TBranch import TBranch
-from .behaviors.TTree import TTree
+from ._writing import WritableDirectory, WritableFile, WritableNTuple, WritableTree, create, recreate, update
 from .exceptions import KeyInFileError
 from .source.futures import ThreadPoolExecutor, TrivialExecutor
 
@@ -86,6 +93,7 @@ __all__ = [
     "LZMA",
     "ZLIB",
     "ZSTD",
+    "HasBranches",
     "HasFields",
     "KeyInFileError",
     "RField",
@@ -100,6 +108,7 @@ __all__ = [
     "WritableDirectory",
     "WritableFile",
     "WritableNTuple",
+    "WritableTree",
     "__version__",
     "behaviors",
     "compression",

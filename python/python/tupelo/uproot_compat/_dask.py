@@ -16,16 +16,17 @@ from .._select import Filter
 from ..errors import ChangedFileError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from ._fields import FieldFilter, awkward_options
 from ._many import Part, common_paths, parts_of, union_schema
-from ._ntuple import RNTuple
 from ._options import check_options, library_name
 from ._reading import open
+from ._table import Table
+from ._trees import TTree
 
 Catch = tuple[type[BaseException], ...]
 """Errors that do not abort a computation."""
 
 
 def dask(
-    files: Files | RNTuple,
+    files: Files | Table,
     *,
     filter_name: Filter = None,
     filter_typename: Filter = None,
@@ -80,7 +81,12 @@ def dask(
         partitions = [replace(partition, columns=None, schema=union) for partition in partitions]
     catch = (Error,) if allow_read_errors_with_report is True else tuple(allow_read_errors_with_report or ())
     if form_mapping is None:
-        read: Any = _Read.of(partitions[0], ak_add_doc, catch)
+        tree = ntuples[0]
+        read: Any = (
+            _TreeRead.of_tree(tree, paths, ak_add_doc, catch)
+            if isinstance(tree, TTree)
+            else _Read.of(partitions[0], ak_add_doc, catch)
+        )
     else:
         form = known_base_form if known_base_form is not None else _base_form(ntuples[0], paths, ak_add_doc)
         mapped, info = form_mapping(form)
@@ -150,6 +156,45 @@ class _Read(_dask._Read):
     def _arrays(self, partition: Partition) -> Any:
         batch, entries = partition._read()
         return to_library(batch, "ak", entries, self.style)
+
+
+class _TreeRead(_dask._Read):
+    """Reads partitions of a tree as `TTree.arrays` does: a column is a branch."""
+
+    paths: frozenset[str]
+    add_doc: AddDoc
+
+    @classmethod
+    def of_tree(cls, tree: TTree, paths: Iterable[str], add_doc: AddDoc, catch: Catch) -> "_TreeRead":
+        """The reader of branches, given by the paths of their fields."""
+        wanted = frozenset(paths)
+        form, _ = tree.to_akform(filter_field=lambda branch: branch.core_path in wanted, ak_add_doc=add_doc)
+        made = cls(form, None, catch)
+        made.paths, made.add_doc = wanted, add_doc
+        return made
+
+    def necessary_columns(self, report: Any, state: Any) -> frozenset[str]:
+        """The branches of which something was touched."""
+        touched = {_forms.parse_buffer_key(key)[0] for key in _forms.required_buffers(state, report)}
+        return frozenset(
+            name for name in state.fields if any(form.form_key in touched for form in _forms.walk(state.content(name)))
+        )
+
+    def project_manually(self, columns: Iterable[str]) -> "_TreeRead":
+        """A copy that reads only these branches."""
+        made = copy(self)
+        made.columns = tuple(sorted(columns))
+        return made
+
+    def _arrays(self, partition: Partition) -> Any:
+        names = self.form.fields if self.columns is None else self.columns
+        wanted = frozenset(names)
+        return _opened(partition).arrays(
+            filter_field=lambda branch: branch.core_path in self.paths and branch.name in wanted,
+            entry_start=partition.entry_start,
+            entry_stop=partition.entry_stop,
+            ak_add_doc=self.add_doc,
+        )
 
 
 class _MappedRead(_dask._Read):
@@ -223,7 +268,7 @@ class _MappedRead(_dask._Read):
         return made
 
 
-def _base_form(ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc) -> Any:
+def _base_form(ntuple: Table, paths: list[str], ak_add_doc: AddDoc) -> Any:
     """The form of the selected fields; top-level fields have the parameters of ``ak_add_doc``."""
     import awkward as ak
 
@@ -242,14 +287,14 @@ def _base_form(ntuple: RNTuple, paths: list[str], ak_add_doc: AddDoc) -> Any:
     return ak.forms.RecordForm(contents, form.fields, parameters={**parameters, "typenames": ntuple.typenames()})
 
 
-def _opened(partition: Partition) -> RNTuple:
+def _opened(partition: Partition) -> Table:
     return _cached_ntuple(partition.uri, partition.name, partition.identity, partition._file_state())
 
 
 @lru_cache(maxsize=OPEN_NTUPLES)
-def _cached_ntuple(path: str, name: str, identity: str, state: tuple[int, int, int]) -> RNTuple:
+def _cached_ntuple(path: str, name: str, identity: str, state: tuple[int, int, int]) -> Table:
     ntuple = open({path: name})
-    assert isinstance(ntuple, RNTuple)
+    assert isinstance(ntuple, Table)
     if ntuple.core._core.identity() != identity:
         shown = ntuple.file_path
         raise ChangedFileError(f"{shown}: ntuple '{name}' has changed since the partitions were planned; plan again")

@@ -1,4 +1,4 @@
-"""The base class of ntuples and fields."""
+"""The base class of ntuples, trees, fields and branches."""
 
 import sys
 from abc import abstractmethod
@@ -18,7 +18,7 @@ from ._flat import flatten, signed_sizes
 from ._options import check_options, library_name, matcher
 
 if TYPE_CHECKING:
-    from ._ntuple import RField, RNTuple
+    from ._ntuple import RField
 
 FieldFilter = Callable[["RField"], object] | None
 
@@ -39,7 +39,7 @@ class Report:
     """The origin of a batch of ``iterate``."""
 
     def __init__(
-        self, source: "HasFields", tree_entry_start: int, tree_entry_stop: int, global_offset: int = 0
+        self, source: "HasColumns", tree_entry_start: int, tree_entry_stop: int, global_offset: int = 0
     ) -> None:
         self.source = source
         self.tree_entry_start = tree_entry_start
@@ -49,6 +49,11 @@ class Report:
         self.global_entry_stop = self.stop = tree_entry_stop + global_offset
 
     @property
+    def tree(self) -> Any:
+        """The ntuple or tree."""
+        return self.source.ntuple
+
+    @property
     def file(self) -> Any:
         """The file."""
         return self.source.file
@@ -56,7 +61,8 @@ class Report:
     @property
     def file_path(self) -> str:
         """Its path."""
-        return self.source.ntuple.file_path
+        path: str = self.source.ntuple.file_path
+        return path
 
     def to_global(self, global_offset: int) -> "Report":
         """A copy with another number of entries in earlier files."""
@@ -66,11 +72,15 @@ class Report:
         return f"<Report start={self.start} stop={self.stop} source={self.file_path + ':' + self.source.ntuple.name!r}>"
 
 
-class HasFields(Mapping[str, "RField"]):
-    """The base class of ntuples and fields: a mapping from dotted paths to fields, with methods that read them."""
+class HasColumns(Mapping[str, Any]):
+    """The base class of ntuples and trees, fields and branches: a mapping from paths to fields or branches, with
+    methods that read them.
+    """
 
-    ntuple: "RNTuple"
-    """The ntuple to which it belongs."""
+    ntuple: Any
+    """The ntuple or tree to which it belongs."""
+    separator: str
+    """What separates the names in a path."""
 
     @property
     @abstractmethod
@@ -89,7 +99,7 @@ class HasFields(Mapping[str, "RField"]):
 
     @property
     @abstractmethod
-    def fields(self) -> list["RField"]:
+    def fields(self) -> list[Any]:
         """The fields directly below."""
 
     @property
@@ -104,8 +114,9 @@ class HasFields(Mapping[str, "RField"]):
 
     @property
     def num_entries(self) -> int:
-        """Number of entries of the ntuple."""
-        return self.ntuple.core.num_entries
+        """Number of entries of the ntuple or tree."""
+        count: int = self.ntuple.core.num_entries
+        return count
 
     # The mapping.
 
@@ -119,7 +130,7 @@ class HasFields(Mapping[str, "RField"]):
         full_paths: bool = True,
         ignore_duplicates: bool = False,
         filter_branch: FieldFilter = None,
-    ) -> Iterator[tuple[str, "RField"]]:
+    ) -> Iterator[tuple[str, Any]]:
         """Pairs of key and field. A name filter may match the name of the field or its relative path."""
         fits_name, fits_type = matcher(filter_name), matcher(filter_typename)
         fits_field = filter_field if filter_field is not None else filter_branch
@@ -128,7 +139,7 @@ class HasFields(Mapping[str, "RField"]):
         seen = set()
         for path, field in self._below(recursive):
             key = path if full_paths else field.name
-            names = dict.fromkeys([field.name, path, f".{path}"])
+            names = dict.fromkeys([field.name, path, f"{self.separator}{path}"])
             if (
                 (filter_name is None or any(fits_name(name) for name in names))
                 and (filter_typename is None or fits_type(field.typename))
@@ -138,18 +149,18 @@ class HasFields(Mapping[str, "RField"]):
                 seen.add(key)
                 yield key, field
 
-    def _below(self, recursive: bool) -> Iterator[tuple[str, "RField"]]:
+    def _below(self, recursive: bool) -> Iterator[tuple[str, Any]]:
         for field in self.fields:
             yield field.name, field
             if recursive:
                 for path, lower in field._below(True):
-                    yield f"{field.name}.{path}", lower
+                    yield f"{field.name}{self.separator}{path}", lower
 
     def iterkeys(self, **which: Any) -> Iterator[str]:
         """The keys of `iteritems`."""
         return (key for key, _ in self.iteritems(**which))
 
-    def itervalues(self, **which: Any) -> Iterator["RField"]:
+    def itervalues(self, **which: Any) -> Iterator[Any]:
         """The fields of `iteritems`."""
         return (field for _, field in self.iteritems(**which))
 
@@ -161,11 +172,11 @@ class HasFields(Mapping[str, "RField"]):
         """The keys of `iteritems` as a list."""
         return list(self.iterkeys(**which))
 
-    def values(self, **which: Any) -> list["RField"]:  # type: ignore[override]
+    def values(self, **which: Any) -> list[Any]:  # type: ignore[override]
         """The fields of `iteritems` as a list."""
         return list(self.itervalues(**which))
 
-    def items(self, **which: Any) -> list[tuple[str, "RField"]]:  # type: ignore[override]
+    def items(self, **which: Any) -> list[tuple[str, Any]]:  # type: ignore[override]
         """`iteritems` as a list."""
         return list(self.iteritems(**which))
 
@@ -173,16 +184,16 @@ class HasFields(Mapping[str, "RField"]):
         """C++ types by key."""
         return dict(self.itertypenames(**which))
 
-    def __getitem__(self, where: str | int) -> "RField":
+    def __getitem__(self, where: str | int) -> Any:
         if isinstance(where, int):
             return self.fields[where]
         if not isinstance(where, str):
             raise TypeError(f"where must be an integer or a string, not {short_repr(where)}")
-        path = where.replace("/", ".").replace("\\", ".")
-        is_recursive = not path.startswith(".")
-        names = [name for name in path.split(".") if name]
-        # A name may contain dots.
-        here = self._named(path.removeprefix("."), is_recursive)
+        path = where.replace("/", self.separator).replace("\\", self.separator)
+        is_recursive = not path.startswith(self.separator)
+        names = [name for name in path.split(self.separator) if name]
+        # A name may contain separators.
+        here = self._named(path.removeprefix(self.separator), is_recursive)
         if here is None and names:
             here = self._named(names[0], is_recursive)
             for name in names[1:]:
@@ -194,7 +205,7 @@ class HasFields(Mapping[str, "RField"]):
     def _no_such_field(self, where: str) -> NotFoundError:
         return NotFoundError(f"'{self.path}' has no field {short_repr(where)}: {short_repr(self.keys())}")
 
-    def _named(self, name: str, recursive: bool) -> "RField | None":
+    def _named(self, name: str, recursive: bool) -> Any:
         """The direct subfield with a name, or else the first one at a deeper level."""
         for field in self.fields:
             if field.name == name:
@@ -247,7 +258,7 @@ class HasFields(Mapping[str, "RField"]):
             "filter_field": filter_field,
         }
 
-        def branch(one: HasFields, lead: str, margin: str, goes_on: bool) -> None:
+        def branch(one: HasColumns, lead: str, margin: str, goes_on: bool) -> None:
             print(printable(f"{lead}{one.name} ({one.typename})")[:max_width], file=out)
             if one.description:
                 print(printable(f"{margin}Description: {one.description}")[:max_width], file=out)
@@ -294,12 +305,12 @@ class HasFields(Mapping[str, "RField"]):
         _virtual.check(access_log, virtual, how=how, library=other, expressions=expressions, cut=cut, aliases=aliases)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = awkward_options(ak_add_doc)
+        style = self._style(ak_add_doc)
         core = self.ntuple.core
         if virtual:
-            return self._from_top(_virtual.virtual_arrays(core._core, request, style, access_log))
+            return self._from_virtual(_virtual.virtual_arrays(core._core, request, style, access_log), request)
         batch, entries = core._whole(request)
-        return self._to_library(_fitted(batch, schema), entries, library, style, how)
+        return self._to_library(_fitted(self._shaped(batch, request), schema), entries, library, style, how)
 
     def iterate(
         self,
@@ -330,9 +341,10 @@ class HasFields(Mapping[str, "RField"]):
         check_how(how, library)
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(expressions, cut, aliases, filters, (entry_start, entry_stop))
-        style = awkward_options(ak_add_doc)
+        style = self._style(ak_add_doc)
         for start, stop, batch, entries in self.ntuple.core._batches(request, self._step(request, step_size)):
-            arrays = self._to_library(_fitted(batch, schema), entries, library, style, how)
+            shaped = _fitted(self._shaped(batch, request), schema)
+            arrays = self._to_library(shaped, entries, library, style, how)
             yield (arrays, Report(self, start, stop)) if report else arrays
 
     def num_entries_for(
@@ -358,7 +370,7 @@ class HasFields(Mapping[str, "RField"]):
         """Converts a step size to entries like uproot, from the uncompressed bytes of all columns."""
         if not isinstance(step_size, str):
             return step_size
-        step_bytes, total = parse_bytes(step_size), column_bytes(self.ntuple, request)
+        step_bytes, total = parse_bytes(step_size), self._column_bytes(request)
         return max(1, round(step_bytes * self.num_entries / total)) if total else max(1, self.num_entries)
 
     def to_akform(
@@ -373,10 +385,65 @@ class HasFields(Mapping[str, "RField"]):
         """The Awkward form of the result of `arrays`, and the path in it to this field, if it is one."""
         filters = filter_name, filter_typename, filter_field, filter_branch
         request = self._request(None, None, None, filters, (0, 0))
-        batch = self.ntuple.core._core.read(request)
-        style = awkward_options(ak_add_doc)
-        whole = flatten(to_library(batch, "ak", range(0), style), self.ntuple)
-        return whole.layout.form, None if self is self.ntuple else self.path.split(".")
+        batch = self._shaped(self.ntuple.core._core.read(request), request)
+        whole = self._flattened(to_library(batch, "ak", range(0), self._style(ak_add_doc)))
+        return whole.layout.form, None if self is self.ntuple else self.path.split(self.separator)
+
+    @abstractmethod
+    def _request(
+        self,
+        expressions: Any,
+        cut: Any,
+        aliases: Any,
+        filters: tuple[Filter, Filter, FieldFilter, FieldFilter],
+        entries: tuple[SupportsIndex | None, SupportsIndex | None],
+    ) -> _select.Request:
+        """The request for a range of entries."""
+
+    @abstractmethod
+    def _column_bytes(self, request: _select.Request) -> int:
+        """Uncompressed bytes of the columns of a request."""
+
+    def _style(self, ak_add_doc: AddDoc) -> AwkwardOptions:
+        """How Awkward arrays are made."""
+        return awkward_options(ak_add_doc)
+
+    @abstractmethod
+    def _patterns(self) -> list[str]:
+        """Patterns that select it."""
+
+    def _to_library(self, batch: Any, entries: Any, library: str, style: AwkwardOptions, how: How) -> Any:
+        """Converts a `pyarrow.RecordBatch` to the result of `arrays`."""
+        if library != "ak":
+            return self._columns(signed_sizes(batch), library, entries, how)
+        arrays = self._from_top(to_library(batch, library, entries, style))
+        return group(arrays, arrays.fields, how)
+
+    def _shaped(self, batch: Any, request: _select.Request) -> Any:
+        """The columns of the result in a `pyarrow.RecordBatch` that the engine read."""
+        return batch
+
+    def _from_virtual(self, arrays: Any, request: _select.Request) -> Any:
+        """The result of `arrays` in virtual arrays."""
+        return self._from_top(arrays)
+
+    def _from_top(self, arrays: Any) -> Any:
+        """The result of `arrays` within an Awkward record of top-level columns."""
+        return self._flattened(arrays)
+
+    @abstractmethod
+    def _flattened(self, arrays: Any) -> Any:
+        """Records as in uproot."""
+
+    def _columns(self, batch: Any, library: str, entries: Any, how: How) -> Any:
+        """The result of `arrays` for libraries other than Awkward."""
+        return to_library(batch, library, entries, None, how)
+
+
+class HasFields(HasColumns):
+    """The base class of ntuples and fields."""
+
+    separator = "."
 
     def _request(
         self,
@@ -414,21 +481,8 @@ class HasFields(Mapping[str, "RField"]):
         request.patterns = wanted or None
         return request
 
-    @abstractmethod
-    def _patterns(self) -> list[str]:
-        """Patterns that select it."""
+    def _column_bytes(self, request: _select.Request) -> int:
+        return column_bytes(self.ntuple, request)
 
-    def _to_library(self, batch: Any, entries: Any, library: str, style: AwkwardOptions, how: How) -> Any:
-        """Converts a `pyarrow.RecordBatch` to the result of `arrays`."""
-        if library != "ak":
-            return self._columns(signed_sizes(batch), library, entries, how)
-        arrays = self._from_top(to_library(batch, library, entries, style))
-        return group(arrays, arrays.fields, how)
-
-    def _from_top(self, arrays: Any) -> Any:
-        """The result of `arrays` within an Awkward record of top-level columns."""
+    def _flattened(self, arrays: Any) -> Any:
         return flatten(arrays, self.ntuple)
-
-    def _columns(self, batch: Any, library: str, entries: Any, how: How) -> Any:
-        """The result of `arrays` for libraries other than Awkward."""
-        return to_library(batch, library, entries, None, how)

@@ -11,16 +11,17 @@ from .. import _field_sets, _select
 from .._files import InputNtuple, entry_ranges, listed, resolve
 from .._many import shift_index
 from ..errors import InvalidArgumentError, MissingFileError, NotFoundError
-from ._fields import HasFields
-from ._ntuple import RNTuple
+from ._fields import HasColumns
 from ._options import library_name
 from ._reading import ReadOnlyFile, _file
+from ._table import Table
+from ._trees import TTree
 
 
 class Part(NamedTuple):
-    """An ntuple, or a field of one, and the selected ranges of its entries."""
+    """An ntuple or a tree, or a field of one, and the selected ranges of its entries."""
 
-    source: HasFields
+    source: HasColumns
     ranges: list[tuple[int, int]]
     """Ranges of entries, relative to the file."""
     is_divided: bool
@@ -33,12 +34,12 @@ def parts_of(files: Any, allow_missing: bool) -> Iterator[Part]:
     Invalid arguments raise errors immediately; each file is opened when it is reached.
     """
     places: list[Any] = []
-    for one in listed(files, HasFields):
-        places += [one] if isinstance(one, HasFields) else resolve(_as_pairs(one))
+    for one in listed(files, HasColumns):
+        places += [one] if isinstance(one, HasColumns) else resolve(_as_pairs(one))
 
     def found() -> Iterator[Part]:
         for one in places:
-            if isinstance(one, HasFields):
+            if isinstance(one, HasColumns):
                 yield Part(one, [(0, one.num_entries)], False)
             elif (source := _find(one, allow_missing)) is not None:
                 yield Part(source, entry_ranges(one, source.num_entries), one.steps is not None)
@@ -61,7 +62,7 @@ def _as_pairs(one: Any) -> Any:
     return {path: paired(inside) for path, inside in one.items()}
 
 
-def _find(place: InputNtuple, allow_missing: bool) -> HasFields | None:
+def _find(place: InputNtuple, allow_missing: bool) -> HasColumns | None:
     """Opens a file; None if it has no such ntuple and ``allow_missing`` is set."""
     try:
         directory = ReadOnlyFile(_file(place.path_from_here)).root_directory
@@ -72,12 +73,12 @@ def _find(place: InputNtuple, allow_missing: bool) -> HasFields | None:
         if not allow_missing:
             raise
         return None
-    if not isinstance(found, HasFields):
+    if not isinstance(found, HasColumns):
         raise InvalidArgumentError(f"{place.shown_path}: '{place.name}' is a directory, not an ntuple")
     return found
 
 
-def ntuples_of(files: Any, allow_missing: bool) -> Iterator[HasFields]:
+def ntuples_of(files: Any, allow_missing: bool) -> Iterator[HasColumns]:
     """The sources of `parts_of`."""
     return (part.source for part in parts_of(files, allow_missing))
 
@@ -85,7 +86,7 @@ def ntuples_of(files: Any, allow_missing: bool) -> Iterator[HasFields]:
 _FILTERS = "filter_name", "filter_typename", "filter_field", "filter_branch"
 
 
-def common_paths(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> list[str] | None:
+def common_paths(ntuples: list[Table], filters: Mapping[str, Any]) -> list[str] | None:
     """Paths in Tupelo of the fields that match the filters and exist in all ntuples; None for all fields.
 
     A warning lists the fields that are skipped. Raises `NotFoundError` if no field matches.
@@ -94,7 +95,9 @@ def common_paths(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> list[str
     common = _field_sets.Common()
     chosen: list[str] | None = None
     for ntuple in ntuples:
-        mine = [field.core_path for field in ntuple.values(**filters)] if is_filtered else None
+        # Columns of trees are branches, whatever fields they belong to.
+        is_listed = is_filtered or isinstance(ntuple, TTree)
+        mine = [field.core_path for field in ntuple.values(**filters) if field.core_path] if is_listed else None
         common.add(ntuple.core._fields, mine)
         chosen = chosen or mine
     if common.is_empty():
@@ -102,7 +105,7 @@ def common_paths(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> list[str
     return common.paths() or chosen
 
 
-def union_schema(ntuples: list[RNTuple], filters: Mapping[str, Any]) -> Any:
+def union_schema(ntuples: list[Table], filters: Mapping[str, Any]) -> Any:
     """The `pyarrow.Schema` of the fields of all ntuples that match the filters."""
     union = _field_sets.Union()
     for ntuple in ntuples:
@@ -117,7 +120,7 @@ class _Chosen:
         _field_sets.check(fields)
         self._how = how
         self.expressions = expressions
-        ntuples = [part.source for part in parts if isinstance(part.source, RNTuple)]
+        ntuples = [part.source for part in parts if isinstance(part.source, Table)]
         if expressions is not None or len(ntuples) < 2 or len(ntuples) < len(parts):
             return
         filters = {name: how.pop(name) for name in _FILTERS if name in how}

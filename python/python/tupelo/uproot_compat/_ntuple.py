@@ -1,7 +1,6 @@
 """Ntuples and fields with the methods of uproot."""
 
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -11,11 +10,10 @@ import pyarrow as pa
 from .. import _arrow, _select
 from .._awkward import AddDoc
 from .._libraries import How, to_library
-from ..errors import NotFoundError
-from ..ntuple import Ntuple
 from ._fields import HasFields
 from ._flat import flatten, members, uproot_name
 from ._options import check_options, library_name
+from ._table import Table
 
 _BASE = re.compile(":_[0-9]+")
 _MEMBER = re.compile("_[0-9]+")
@@ -28,59 +26,16 @@ class ClusterSummary(NamedTuple):
     num_entries: int
 
 
-class RNTuple(HasFields):
+class RNTuple(Table, HasFields):
     """An ntuple; `core` is its `tupelo.Ntuple`."""
 
     classname = "ROOT::RNTuple"
     """Its class."""
-    path = "."
-
-    def __init__(self, core: Ntuple, directory: Any, key: str) -> None:
-        self.core = core
-        self.parent = directory
-        self.key = key
-        """Path in the file and cycle."""
-        self.ntuple = self
-
-    @property
-    def name(self) -> str:
-        """Its name, without directories."""
-        return self.core.name
 
     @property
     def typename(self) -> str:
         """Its class."""
         return self.classname
-
-    @property
-    def description(self) -> str:
-        """Its description."""
-        return self.core.description
-
-    @property
-    def object_path(self) -> str:
-        """Its path in the file."""
-        return self.core.object_path
-
-    @property
-    def file(self) -> Any:
-        """The file."""
-        return self.parent.file
-
-    @property
-    def file_path(self) -> str:
-        """Path of the file."""
-        return self.core.file_path
-
-    @property
-    def source(self) -> Any:
-        """The source of the bytes of the file."""
-        return self.file.source
-
-    @property
-    def cache_key(self) -> str:
-        """A key that is unique among all objects of all files."""
-        return f"{self.file.hex_uuid}:{self.key}"
 
     @property
     def cluster_summaries(self) -> list[ClusterSummary]:
@@ -116,47 +71,8 @@ class RNTuple(HasFields):
         """The `pyarrow.Schema`."""
         return self.core.arrow_schema
 
-    def _patterns(self) -> list[str]:
-        return []
-
-    def _no_such_field(self, where: str) -> NotFoundError:
-        return NotFoundError(str(self.core._no_such_field(where)))
-
-    def chosen_schema(self, filters: Mapping[str, Any]) -> Any:
-        """The `pyarrow.Schema` of `arrays` with filters."""
-        names = [filters.get(name) for name in ("filter_name", "filter_typename", "filter_field", "filter_branch")]
-        request = self._request(None, None, None, (names[0], names[1], names[2], names[3]), (0, 0))
-        return self.core._core.arrow_schema(request)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.asarray(self.arrays(library="np"), dtype)
-
-    def __enter__(self) -> "RNTuple":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.core.close()
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-        return self.core._open_core is None
-
-    def close(self) -> None:
-        """Closes the file."""
-        self.core.close()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _reopen_ntuple, (self.parent, self.key)
-
     def __repr__(self) -> str:
         return f"<{self.classname} {self.name!r} ({len(self)} fields)>"
-
-
-def _reopen_ntuple(directory: Any, key: str) -> RNTuple:
-    """Reopens an unpickled ntuple."""
-    ntuple: RNTuple = directory.file.ntuple(key, directory)
-    return ntuple
 
 
 class RField(HasFields):

@@ -8,13 +8,16 @@ from uuid import UUID
 from .. import _core
 from .._checks import check_path
 from .._messages import short_repr
-from ..errors import NotFoundError, UnsupportedError
-from ..reading import NTUPLE_CLASSES, File
+from ..errors import NotFoundError
+from ..ntuple import Tree
+from ..reading import TABLE_CLASSES, File
 from ..reading import open as open_file
 from ._directory import Directory
-from ._fields import HasFields
-from ._ntuple import RField, RNTuple
+from ._fields import HasColumns
+from ._ntuple import RNTuple
 from ._options import Compression, check_options
+from ._table import Table
+from ._trees import TBranch, TTree
 from ._uproot import join_uproot
 
 _DIRECTORIES = "TDirectory", "TDirectoryFile"
@@ -31,7 +34,7 @@ class _Object(NamedTuple):
         return f"{self.path};{self.cycle}"
 
 
-def open(path: Any, **options: Any) -> "ReadOnlyDirectory | RNTuple | RField":
+def open(path: Any, **options: Any) -> Any:
     """Opens a file, or an object in it.
 
     A file is ``"f.root"``, ``"f.root:name"``, ``{"f.root": "name"}``, any of these with a URL, a path or a file
@@ -106,7 +109,7 @@ class ReadOnlyFile:
         """Options of uproot, which have no effect."""
         self.source = Source(self)
         """The source of its bytes."""
-        self._ntuples: dict[str, RNTuple] = {}
+        self._tables: dict[str, Table] = {}
         self.closed = False
         self.root_directory = ReadOnlyDirectory(self, "")
 
@@ -150,11 +153,12 @@ class ReadOnlyFile:
         """All objects in all directories."""
         return [_Object(*item[:4]) for item in self.core._core.objects()]
 
-    def ntuple(self, key: str, directory: "ReadOnlyDirectory") -> RNTuple:
-        """The ntuple with a path and cycle; always the same object."""
-        if key not in self._ntuples:
-            self._ntuples[key] = RNTuple(self.core[key], directory, key)
-        return self._ntuples[key]
+    def table(self, key: str, directory: "ReadOnlyDirectory") -> Table:
+        """The ntuple or tree with a path and cycle; always the same object."""
+        if key not in self._tables:
+            core = self.core[key]
+            self._tables[key] = (TTree if isinstance(core, Tree) else RNTuple)(core, directory, key)
+        return self._tables[key]
 
     def close(self) -> None:
         """Closes the file. Its ntuples can still be read."""
@@ -211,8 +215,13 @@ class ReadOnlyDirectory(Directory):
         return list(self.iteritems(**which))
 
     def classname_of(self, where: str) -> str:
-        """The class of an object."""
-        return self._find(where).class_name
+        """The class of an object, or of a branch of a tree."""
+        try:
+            return self._find(where).class_name
+        except NotFoundError:
+            if not isinstance(found := self.get(where), TBranch):
+                raise
+            return found.classname
 
     def title_of(self, where: str) -> str:
         """The title of an object."""
@@ -232,22 +241,19 @@ class ReadOnlyDirectory(Directory):
         try:
             one = self._find(where)
         except NotFoundError:
-            # The path may continue within an ntuple.
+            # The path may continue within an ntuple or a tree.
             ntuple, _, field = where.rstrip("/").rpartition("/")
             if not ntuple:
                 raise
             found = self[ntuple]
-            if not isinstance(found, HasFields):
+            if not isinstance(found, HasColumns):
                 raise
             return found[field]
         if one.class_name in _DIRECTORIES:
             return ReadOnlyDirectory(self.file, one.path)
-        if one.class_name not in NTUPLE_CLASSES:
-            raise UnsupportedError(
-                f"{self.file_path}: '{one.path}' is a {one.class_name}, but only RNTuples can be read; use uproot"
-            )
-        directory = ReadOnlyDirectory(self.file, one.path.rpartition("/")[0])
-        return self.file.ntuple(one.key, directory)
+        if one.class_name not in TABLE_CLASSES:
+            return self.file.core[one.key]
+        return self.file.table(one.key, ReadOnlyDirectory(self.file, one.path.rpartition("/")[0]))
 
     def __contains__(self, where: object) -> bool:
         try:

@@ -44,7 +44,7 @@ def form_of(what: Any, path: str = "") -> Any:
     if isinstance(what, ak.forms.Form):
         return what
     if isinstance(what, ak.types.Type | ak.types.ArrayType):
-        return ak.forms.from_type(what)
+        return ak.forms.from_type(what.content if isinstance(what, ak.types.ArrayType) else what)
     if (dtype := _dtype(what)) is not None:
         form = _form_of_dtype(dtype)
     else:

@@ -11,12 +11,16 @@ from ..errors import Error
 
 
 def join_uproot() -> None:
-    """Makes `isinstance` true of Tupelo's files and ntuples for uproot's abstract classes, where uproot is loaded."""
+    """Makes `isinstance` true of Tupelo's files, ntuples and trees for uproot's classes, where uproot is loaded."""
     from ._fields import HasFields
     from ._reading import ReadOnlyDirectory
+    from ._trees import HasBranches, TBranch, TTree
 
     for module, name, mine in (
         ("uproot.behaviors.RNTuple", "HasFields", HasFields),
+        ("uproot.behaviors.TBranch", "HasBranches", HasBranches),
+        ("uproot.behaviors.TBranch", "TBranch", TBranch),
+        ("uproot.behaviors.TTree", "TTree", TTree),
         ("uproot.reading", "ReadOnlyDirectory", ReadOnlyDirectory),
     ):
         if (theirs := sys.modules.get(module)) is not None:
@@ -24,9 +28,10 @@ def join_uproot() -> None:
 
 
 class install:
-    """Makes ``uproot.open`` and ``uproot.dask`` read ntuples with Tupelo, for packages that call uproot.
+    """Makes ``uproot.open`` and ``uproot.dask`` read ntuples and trees with Tupelo, for packages that
+    call uproot.
 
-    uproot still reads files without ntuples, remote files and trees. As a context manager, it is undone at the end of
+    uproot still reads files without either. As a context manager, it is undone at the end of
     the ``with`` block; otherwise it lasts as long as the process. Other processes, such as Dask workers, need their own
     call.
 
@@ -66,10 +71,10 @@ class install:
 
 
 def _replacement(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is ``ours`` for files with ntuples, and ``theirs`` for all others."""
+    """A function that is ``ours`` for files with ntuples or trees, and ``theirs`` for all others."""
 
     def function(files: Any, *args: Any, **options: Any) -> Any:
-        return (ours if _has_ntuples(files) else theirs)(files, *args, **options)
+        return (ours if _has_tables(files) else theirs)(files, *args, **options)
 
     function.__doc__ = theirs.__doc__
     # uproot's functions have attributes.
@@ -77,13 +82,13 @@ def _replacement(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callab
     return function
 
 
-def _has_ntuples(files: Any) -> bool:
-    """Whether the first of the files is an ntuple or a file with one."""
+def _has_tables(files: Any) -> bool:
+    """Whether the first of the files is an ntuple or a tree, or a file with one."""
     from .. import reading
     from .._files import resolve
-    from ._fields import HasFields
+    from ._fields import HasColumns
 
-    if isinstance(files, HasFields):
+    if isinstance(files, HasColumns):
         return True
     if (
         isinstance(files, Iterable)
@@ -91,12 +96,13 @@ def _has_ntuples(files: Any) -> bool:
         and not hasattr(files, "read")
     ):
         first = next(iter(files), None)
-        return first is not None and _has_ntuples(first)
+        return first is not None and _has_tables(first)
     if not isinstance(files, str | Mapping | os.PathLike):
         return False
     try:
         path, _, name, _ = next(iter(resolve(files)))
         with reading.reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False) as file:
-            return bool(file.keys()) if name is None else name in file
+            tables = file.keys()
+            return bool(tables) if name is None else name.strip("/").partition(";")[0] in tables
     except (Error, OSError, StopIteration):
         return False

@@ -2,18 +2,20 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from .. import _arrow, _conversion, _core, writing
+from .. import _arrow, _conversion, _core, _histogram_writing, writing
 from .._checks import check_name, check_path
 from .._messages import short_repr
 from .._schema import schema_and_data
 from ..errors import CorruptError, InvalidArgumentError, MissingFileError, TupeloWarning, UnsupportedError
 from ..filling import NtupleWriter
+from ..trees import TreeWriter
 from ._directory import Directory
 from ._options import Compression
 from ._types import form_of, is_types, schema_of, unreadable_in_root
@@ -111,6 +113,7 @@ class WritableFile:
         self.made: set[str] = set()
         """Directories created by `mkdir`, which may be empty."""
         self.ntuples: dict[str, WritableNTuple] = {}
+        self.trees: dict[str, WritableTree] = {}
         self.root_directory = WritableDirectory(self, "")
 
     @property
@@ -148,7 +151,9 @@ class WritableFile:
 
 
 class WritableDirectory(Directory, MutableMapping[str, Any]):
-    """A directory of a file open for writing: ``directory["name"] = data`` writes an ntuple."""
+    """A directory of a file open for writing: ``directory["name"] = data`` writes an ntuple or a
+    histogram.
+    """
 
     if not TYPE_CHECKING:  # Type checkers reject other attributes anyway.
 
@@ -171,8 +176,7 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         before: dict[str, str] = {}
         for path, class_name in self.file.core._writer().objects():
             before[path] = class_name
-        for path in self.file.ntuples:
-            before[path] = _NTUPLE
+        before |= dict.fromkeys(self.file.ntuples, _NTUPLE) | dict.fromkeys(self.file.trees, "TTree")
         found: dict[str, str] = {}
         for path, class_name in [*before.items(), *((path, self.classname) for path in self.file.made)]:
             names = path.split("/")
@@ -190,9 +194,10 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         class_name = self._class_of(where)
         if class_name.startswith("TDirectory"):
             return WritableDirectory(self.file, self._whole(path))
+        if (whole := self._whole(path)) in self.file.trees:
+            return self.file.trees[whole]
         if class_name != _NTUPLE:
             raise UnsupportedError(f"{self.file_path}: '{path}' is a {class_name}, but only RNTuples can be changed")
-        whole = self._whole(path)
         if whole not in self.file.ntuples:
             self.file.ntuples[whole] = WritableNTuple(self.file, whole, self.file.core[whole])
         return self.file.ntuples[whole]
@@ -207,6 +212,9 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         if is_types(what):
             raise ValueError(f"{short_repr(where)}: expected data, not types; use mkrntuple() to declare fields")
         whole = self._whole(where)
+        if _histogram_writing.is_histogram(what):
+            self.file.core[whole] = what
+            return
         if (begun := self.file.ntuples.pop(whole, None)) is not None:
             begun.close()
         self.mkrntuple(where, what)
@@ -238,11 +246,31 @@ class WritableDirectory(Directory, MutableMapping[str, Any]):
         self.file.ntuples[whole] = made = WritableNTuple(self.file, whole, writer)
         return made
 
-    def mktree(self, name: str, *args: Any, **options: Any) -> Any:
-        """Not supported: Tupelo does not write trees."""
-        raise UnsupportedError(
-            f"{self.file_path}: '{name}' cannot be a TTree; only RNTuples can be written: use mkrntuple()"
-        )
+    def mktree(
+        self,
+        name: str,
+        branch_types_or_data: Any,
+        title: str = "",
+        *,
+        counter_name: Any = None,
+        field_name: Any = None,
+        initial_basket_capacity: int = 10,
+        resize_factor: float = 10.0,
+    ) -> "WritableTree":
+        """Creates a tree from types, an Awkward form, or its first entries; it can be read when the file is closed.
+
+        Lists have counters (``nx`` for ``x``); members of records are branches (``Muon_pt``). ``counter_name`` and
+        ``field_name``, functions that give other names, raise `UnsupportedError`; the last two keywords have no effect.
+        """
+        if counter_name is not None or field_name is not None:
+            raise UnsupportedError(f"mktree({short_repr(name)}): counter_name and field_name are not supported")
+        schema, data = _schema_and_data(_without_records(branch_types_or_data))
+        whole = self._whole(name)
+        made = WritableTree(self.file, whole, self.file.core.mktree(whole, schema, title))
+        self.file.trees[whole] = made
+        if data is not None:
+            made.extend(data)
+        return made
 
     def copy_from(self, source: Any, **options: Any) -> None:
         """Not supported: use the command ``tupelo copy``."""
@@ -262,10 +290,10 @@ def _warn_about(ntuple: str, paths: list[str]) -> None:
     warnings.warn(text, TupeloWarning, stacklevel=3)
 
 
-class WritableNTuple:
-    """An ntuple open for writing; `core` is its `tupelo.NtupleWriter`."""
+class _WritableTable:
+    """What ntuples and trees that are open for writing have in common; `core` is the writer."""
 
-    def __init__(self, file: WritableFile, path: str, core: NtupleWriter) -> None:
+    def __init__(self, file: WritableFile, path: str, core: Any) -> None:
         self.file = file
         self.object_path = path
         self.core = core
@@ -288,7 +316,47 @@ class WritableNTuple:
     @property
     def num_entries(self) -> int:
         """Entries so far."""
-        return self.core.num_entries
+        count: int = self.core.num_entries
+        return count
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        closed: bool = self.core.is_closed
+        return closed
+
+    def close(self) -> None:
+        """Writes pending data."""
+        self.core.close()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.core.__exit__(*exception)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {'/' + self.object_path!r}>"
+
+
+class WritableTree(_WritableTable):
+    """A tree open for writing; `core` is its `tupelo.TreeWriter`."""
+
+    core: TreeWriter
+
+    def extend(self, data: Any) -> None:
+        """Appends entries: columns with the declared names and equal lengths. They end a cluster, as in uproot."""
+        data = _without_records(data)
+        if isinstance(data, Mapping):
+            data = {name: _column(values, name) for name, values in data.items()}
+        self.core.extend(data)
+        self.core.flush_cluster()
+
+
+class WritableNTuple(_WritableTable):
+    """An ntuple open for writing; `core` is its `tupelo.NtupleWriter`."""
+
+    core: NtupleWriter
 
     def extend(self, data: Any, accept_new_fields: bool = False) -> None:
         """Appends entries (columns with the declared names and equal lengths) as one cluster."""
@@ -348,24 +416,6 @@ class WritableNTuple:
         if last in (members.names if parents == [] else [member.name for member in members]):
             raise InvalidArgumentError(f"'{self.object_path}': a field '{path}' already exists")
 
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-        return self.core.is_closed
-
-    def close(self) -> None:
-        """Writes pending data."""
-        self.core.close()
-
-    def __enter__(self) -> "WritableNTuple":
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.core.__exit__(*exception)
-
-    def __repr__(self) -> str:
-        return f"<WritableNTuple {'/' + self.object_path!r}>"
-
 
 def _records(fields: Any, above: str = "") -> Iterator[str]:
     """Dotted paths of all records."""
@@ -398,6 +448,33 @@ def _schema_and_data(what: Any) -> tuple[Any, Any]:
     schema, tables = schema_and_data(what)
     whole = list(tables)
     return _conversion.normalize_schema(schema), pa.concat_tables(whole) if whole else None
+
+
+def _without_records(what: Any) -> Any:
+    """Data or types of a tree, whose records become a column for each member, ``b_x``; other values unchanged."""
+    import awkward as ak
+
+    if isinstance(what, ak.contents.Content):
+        what = ak.Array(what)
+    columns: Iterable[tuple[str, Any]]
+    if isinstance(what, ak.forms.RecordForm | ak.types.RecordType) and not what.is_tuple:
+        columns = zip(what.fields, what.contents, strict=True)
+    elif isinstance(what, Mapping):
+        columns = what.items()
+    elif isinstance(what, np.ndarray) and what.dtype.names:
+        columns = ((name, what[name]) for name in what.dtype.names)
+    elif isinstance(what, ak.Array) and what.layout.is_record and not what.layout.is_tuple:
+        columns = ((name, what[name]) for name in what.fields)
+    else:
+        return what
+    found: dict[str, Any] = {}
+    for name, values in columns:
+        inner = _without_records(_column(values, name) if isinstance(values, list) else values)
+        if isinstance(inner, Mapping):
+            found |= {f"{name}_{member}": column for member, column in inner.items()}
+        else:
+            found[name] = inner
+    return found
 
 
 def _column(values: Any, name: str) -> Any:

@@ -1,12 +1,7 @@
-"""uproot's module of this name. The classes have no instances, as Tupelo does not read trees; `isinstance` works."""
+"""uproot's module of this name: branches, and the entries of many files."""
 
+from .._fields import Report
+from .._many import concatenate, iterate
+from .._trees import HasBranches, TBranch
 
-class HasBranches:
-    """A tree or a branch with branches."""
-
-
-class TBranch(HasBranches):
-    """A branch."""
-
-
-__all__ = ["HasBranches", "TBranch"]
+__all__ = ["HasBranches", "Report", "TBranch", "concatenate", "iterate"]

@@ -1,10 +1,5 @@
-"""uproot's module of this name. The class has no instances, as Tupelo does not read trees; `isinstance` works."""
+"""uproot's module of this name: trees."""
 
-from .TBranch import HasBranches
+from .._trees import HasBranches, TTree
 
-
-class TTree(HasBranches):
-    """A tree."""
-
-
-__all__ = ["TTree"]
+__all__ = ["HasBranches", "TTree"]

@@ -1,4 +1,4 @@
-"""uproot's module of this name: the classes of ntuples, and those of trees, which have no instances."""
+"""uproot's module of this name: the classes of ntuples and of trees."""
 
 from . import RNTuple, TBranch, TTree
 

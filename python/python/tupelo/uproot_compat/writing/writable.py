@@ -1,5 +1,5 @@
 """uproot's module of this name: the classes of files that are written."""
 
-from .._writing import WritableDirectory, WritableFile, WritableNTuple, create, recreate, update
+from .._writing import WritableDirectory, WritableFile, WritableNTuple, WritableTree, create, recreate, update
 
-__all__ = ["WritableDirectory", "WritableFile", "WritableNTuple", "create", "recreate", "update"]
+__all__ = ["WritableDirectory", "WritableFile", "WritableNTuple", "WritableTree", "create", "recreate", "update"]

@@ -1,0 +1,144 @@
+"""Importing trees as ntuples."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core, _progress, _select
+from ._checks import absolute_path, check_name, check_text, storage
+from ._files import Files, entry_ranges, listed, resolve
+from ._messages import short_repr
+from ._progress import Progress
+from .columns import check_output, new_file, write_options
+from .errors import Error, InvalidArgumentError
+from .ntuple import Tree
+from .reading import reopen
+
+SAMPLE_ENTRIES = 1000
+"""Entries of each tree that ``validate="sample"`` compares: half of them from its begin, half from its end."""
+_EXTENTS = {"sample": SAMPLE_ENTRIES, "full": 2**63, "none": 0}
+
+
+@dataclass(frozen=True)
+class ImportedField:
+    """What was compared of a field."""
+
+    branch: str
+    """Its name in the tree."""
+    field: str
+    """Its name in the ntuple."""
+    num_values: int
+    """Numbers and strings that were compared."""
+    first_difference: int | None
+    """The first entry in which it is not equal; None if it is equal."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """The outcome of `import_trees`."""
+
+    num_entries: int
+    """Entries of the ntuple."""
+    num_compared: int
+    """Entries that were compared with the trees."""
+    fields: tuple[ImportedField, ...]
+    """The fields that were compared."""
+    skipped: Mapping[str, str]
+    """Branches and fields that were not imported: the reason by path."""
+
+
+def import_trees(
+    files: Files | Tree,
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    fields: str | list[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    dots: str = "_",
+    collections: bool = True,
+    validate: str = "sample",
+    progress: Progress = None,
+    **options: Any,
+) -> ImportReport:
+    """Writes trees (``TTree``) as one ntuple of a new file, and compares both.
+
+    ``files`` are those of `iterate`, or open trees; their entries are concatenated, or ranges of them if they have
+    ``steps``. The ntuple has the path of the first tree, or the path ``name``. ``fields`` selects branches by dotted
+    paths and globs, by default all that can be read.
+
+    Fields have the C++ types of the branches. Split objects become records, and classes are not named, so that ROOT
+    needs no dictionaries. With ``collections``, arrays with the same counter become one collection, and appear under
+    their names as projected fields, as with ROOT's importer. Names of ntuples cannot have dots: ``dots`` replaces them,
+    and names of ATLAS auxiliary stores get colons. ``rename`` is a mapping of the names of top-level fields of the tree
+    to names in the ntuple.
+
+    ``validate`` says what is compared when the file is written, entry by entry and bit by bit: ``"sample"`` (1000
+    entries of each tree), ``"full"`` or ``"none"``. ``options`` are those of `Ntuple.copy`, and ``progress`` is that of
+    `iterate`. An existing file is replaced when the new one is complete.
+
+    Raises `InvalidArgumentError` for ntuples, invalid options and names that two fields would have, `Error` if the
+    ntuple differs from the trees, and the errors of `open`, `Ntuple.arrays` and `recreate`.
+
+    >>> import tupelo, uproot
+    >>> with uproot.recreate("tree.root") as file:
+    ...     file.mktree("Events", {"pt": "var * float64", "run": "int64"}).extend({"pt": [[1.5], []], "run": [1, 2]})
+    >>> report = tupelo.import_trees("tree.root:Events", "imported.root", rename={"run": "runNumber"}, validate="full")
+    >>> report.num_entries, report.num_compared, [field.field for field in report.fields]
+    (2, 2, ['npt', 'pt', 'runNumber'])
+    >>> tupelo.open("imported.root:Events").arrays(["pt", "runNumber"]).tolist()
+    [{'pt': [1.5], 'runNumber': 1}, {'pt': [], 'runNumber': 2}]
+    """
+    if validate not in _EXTENTS:
+        known = ", ".join(map(repr, _EXTENTS))
+        raise InvalidArgumentError(f"expected validate as one of {known}, not {short_repr(validate)}")
+    if len(check_text(dots, "dots")) != 1:
+        raise InvalidArgumentError(f"expected dots as one character, not {short_repr(dots)}")
+    if name is not None:
+        check_name(name)
+    remote = storage(options.pop("storage_options", None), None)
+    writing = write_options("import_trees", options)
+    inputs = _inputs(files, fields, remote)
+    target = check_output(path, [tree._location.absolute_path for tree, _ in inputs])
+    renames = _select.aliases(rename)
+    planned = _core.Import([(tree._core, request) for tree, request in inputs], renames, dots, bool(collections))
+    first = inputs[0][0]
+    inside = first._core.path.partition(";")[0] if name is None else name
+    total = sum(request.entry_stop - request.entry_start for _, request in inputs)
+    with _progress.report_progress(progress) as tell, new_file(target, remote or first._location.storage) as file:
+        tell(0, total)
+        callback = None if _progress.is_silent(progress) else lambda done: tell(done, total)
+        entries = planned.write(file, inside, writing, callback)
+    compared = 0
+    rows: list[tuple[str, str, int, int | None]] = []
+    if most := _EXTENTS[validate]:
+        with reopen(absolute_path(target), _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote) as made:
+            compared, rows = planned.compare(made._core.table(inside), most)
+    found = tuple(ImportedField(*row) for row in rows)
+    for one in found:
+        if one.first_difference is not None:
+            raise Error(
+                f"{_core.display_name(target)}: ntuple '{inside}': field '{one.field}' is not equal to branch "
+                f"'{one.branch}' in entry {one.first_difference}"
+            )
+    skipped = {path: reason for tree in planned.skipped() for path, reason in tree}
+    return ImportReport(entries, compared, found, skipped)
+
+
+def _inputs(files: Any, fields: Any, remote: "_core.Storage | None") -> list[tuple[Tree, _select.Request]]:
+    """The trees, each with a range of its entries."""
+    found: list[tuple[Tree, _select.Request]] = []
+    for one in listed(files, Tree):
+        if isinstance(one, Tree):
+            found.append((one, one._request(fields, None, {})))
+            continue
+        for place in resolve(one, remote):
+            file = reopen(place.absolute_path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote)
+            tree = file._table(place.name)
+            if not isinstance(tree, Tree):
+                raise InvalidArgumentError(f"{place.shown_path}: '{tree.object_path}' is an ntuple; use Ntuple.copy")
+            for start, stop in entry_ranges(place, tree.num_entries):
+                found.append((tree, tree._request(fields, None, {"entry_start": start, "entry_stop": stop})))
+    if not found:
+        raise InvalidArgumentError("the list of files is empty")
+    return found

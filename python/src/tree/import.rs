@@ -1,0 +1,109 @@
+//! Trees as ntuples.
+
+use std::ops::ControlFlow;
+
+use pyo3::prelude::*;
+use tupelo::ops::import::{self, ImportOptions, ImportPlan, Importer};
+use tupelo::{Error, Tree};
+
+use crate::error::{OrRaise, cancellable};
+use crate::ntuple::{Request, Table};
+use crate::options::Options;
+use crate::writer::FileWriter;
+
+/// Branch, field, number of values that were compared, and the first entry in which they differ.
+type ComparedRow = (String, String, u64, Option<u64>);
+
+/// What becomes one ntuple: a selection of each tree.
+#[pyclass(frozen, module = "tupelo._core")]
+#[derive(Debug)]
+pub(crate) struct Import {
+    trees: Vec<Tree>,
+    plans: Vec<ImportPlan>,
+}
+
+#[pymethods]
+impl Import {
+    /// Plans the import of trees. `renames` are pairs of names; `dots` replaces dots in names; with `collections`, arrays
+    /// with the same counter become one collection.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        trees: Vec<(PyRef<'_, Table>, Request)>,
+        renames: Vec<(String, String)>,
+        dots: char,
+        collections: bool,
+    ) -> PyResult<Self> {
+        let options = ImportOptions::default().with_renames(renames).with_dots(dots).with_collections(collections);
+        let mut made = Self { trees: Vec::new(), plans: Vec::new() };
+        for (table, request) in trees {
+            let plan = || {
+                let found = table.inner().tree();
+                let tree = found.ok_or_else(|| Error::invalid_argument("an ntuple cannot be imported; copy it"))?;
+                let plan = ImportPlan::new(tree, table.select(request)?, &options)?;
+                Ok((tree.clone(), plan))
+            };
+            let (tree, plan) = plan().or_raise(py)?;
+            made.trees.push(tree);
+            made.plans.push(plan);
+        }
+        Ok(made)
+    }
+
+    /// Branches and fields of each tree that are not imported, with the reason.
+    fn skipped(&self) -> Vec<Vec<(String, String)>> {
+        self.plans.iter().map(|plan| plan.skipped().to_vec()).collect()
+    }
+
+    /// Writes the ntuple; returns the number of entries. `tell` is called with the number of entries that are done; an
+    /// exception that it raises cancels the import.
+    fn write(
+        &self,
+        py: Python<'_>,
+        file: &FileWriter,
+        path: &str,
+        options: Options,
+        tell: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let mut raised = None;
+        let written = cancellable(py, || {
+            let (Some(tree), Some(first)) = (self.trees.first(), self.plans.first()) else {
+                return Err(Error::invalid_argument("no tree is imported"));
+            };
+            let options = options.to_write()?;
+            file.with(|file| {
+                let mut importer = Importer::create(first, tree, file, path, options)?;
+                let mut before = 0;
+                for plan in &self.plans {
+                    let mut progress = |done: u64| match tell
+                        .as_ref()
+                        .map(|tell| Python::attach(|py| tell.call1(py, (before + done,))))
+                    {
+                        Some(Err(error)) => {
+                            raised = Some(error);
+                            ControlFlow::Break(())
+                        }
+                        None | Some(Ok(_)) => ControlFlow::Continue(()),
+                    };
+                    if importer.append(plan, &mut progress)?.is_break() {
+                        return Ok(before);
+                    }
+                    before += plan.read().count();
+                }
+                importer.finish().map(|written| written.entries)
+            })
+        });
+        match raised {
+            Some(error) => Err(error),
+            None => written,
+        }
+    }
+
+    /// Compares at most `most` entries of each tree with the ntuple: their number, and a row for each field.
+    fn compare(&self, py: Python<'_>, ntuple: &Table, most: u64) -> PyResult<(u64, Vec<ComparedRow>)> {
+        let found = cancellable(py, || import::validate(&self.plans, ntuple.inner().ntuple()?, most))?;
+        let rows =
+            found.fields.into_iter().map(|field| (field.branch, field.field, field.values, field.first_difference));
+        Ok((found.entries, rows.collect()))
+    }
+}
