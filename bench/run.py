@@ -304,7 +304,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--repeat", type=int, metavar="N", help="measured calls, after one (default: 5; 3 for rows objects*)"
     )
-    rows_help = "only these, as read-flat-zstd,write-*; remote* for reading over a network, objects* for object stores"
+    rows_help = (
+        "only these, as read-flat-zstd,write-*; remote* for reading over a network, objects* for object stores, ttree* "
+        "for trees"
+    )
     parser.add_argument("--rows", default="*", metavar="NAMES", help=rows_help)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_EVENTS} events, one call: does it run at all?")
     parser.add_argument(
@@ -333,14 +336,15 @@ def arguments() -> argparse.Namespace:
     patterns = [pattern.strip() for pattern in options.rows.split(",")]
     options.remote = [pattern for pattern in patterns if pattern.startswith("remote")]
     options.objects = [pattern for pattern in patterns if pattern.startswith("objects")]
+    options.trees = [pattern for pattern in patterns if pattern.startswith("ttree")]
     if options.repeat is None:
         options.repeat = 1 if options.quick else 3 if options.objects else 5
     if options.events < SMALL_EVENTS or min(options.repeat, options.rounds, options.scale) < 1:
         parser.error(f"at least {SMALL_EVENTS} events, one repetition, one round and a scale of one")
-    for kind, alone in (("remote", options.remote), ("objects", options.objects)):
+    for kind, alone in (("remote", options.remote), ("objects", options.objects), ("ttree", options.trees)):
         if alone and (len(alone) < len(patterns) or options.against):
             parser.error(f"{kind} rows are measured alone")
-    for pattern in [] if options.remote or options.objects else patterns:
+    for pattern in [] if options.remote or options.objects or options.trees else patterns:
         if not fnmatch.filter(names, pattern):
             parser.error(f"no row is called {pattern}; there are {', '.join(names)}")
     options.tasks = [task for task in TASKS if any(fnmatch.fnmatch(task.name, pattern) for pattern in patterns)]
@@ -402,7 +406,7 @@ def write_readme(bench: Bench, tasks: list[Task]) -> None:
 
 def main() -> int:
     options = arguments()
-    for binary in ("tupelo", "tupelo-generate", *([] if options.objects else ["tupelo-bench"])):
+    for binary in ("tupelo", "tupelo-generate", *([] if options.objects or options.trees else ["tupelo-bench"])):
         if not (options.binaries / binary).exists():
             say(f"{options.binaries / binary} is missing: run make bench, which builds it")
             return 1
@@ -422,6 +426,10 @@ def main() -> int:
         import objects
 
         return objects.run(options)
+    if options.trees:
+        import trees
+
+        return trees.run(options)
     if options.against:
         import against
 

@@ -17,13 +17,14 @@ unset CARGO_TARGET_DIR
 export CFLAGS=-fno-sanitize-address-use-after-scope
 # libdeflate has a static table of one name in several files, which is no fault.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_odr_violation=0}"
-all=(open container envelope page records end_to_end update xrootd)
+all=(open container envelope page records end_to_end update xrootd trees)
 # No input may take two seconds, no allocation more than what the budget of the targets (fuzz/src/lib.rs) explains.
-options=(-timeout=2 -malloc_limit_mb=256 -rss_limit_mb=1024 -max_len=65536 -use_value_profile=1)
+options=(-timeout=2 -malloc_limit_mb=256 -rss_limit_mb=1024 -max_len=131072 -use_value_profile=1)
 
 seeds() {
-    mkdir -p fuzz/corpus/{open,container,envelope,page,records,end_to_end,update,xrootd}
+    mkdir -p fuzz/corpus/{open,container,envelope,page,records,end_to_end,update,xrootd,trees}
     cp -u conformance/bad/*.root fuzz/corpus/open/
+    cp -u conformance/bad_trees/*.root fuzz/corpus/trees/
     data="${TUPELO_DATA:-../shared/data}"
     [ -d "$data" ] && find "$data" -name '*.root' -size -64k -exec cp -u {} fuzz/corpus/open/ \;
     cargo run --quiet --package conformance --example make_seeds -- fuzz/corpus

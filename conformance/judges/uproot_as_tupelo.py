@@ -1,7 +1,7 @@
 """A pytest plugin that runs uproot's own tests against `tupelo.uproot_compat`, which they import as ``uproot``.
 
-Tupelo does not write trees: ``mktree`` writes an ntuple here, so that tests that write their own trees read ntuples
-instead. uproot's private helper that splits ``FILE:NAME`` is replaced by Tupelo's.
+uproot's private helper that splits ``FILE:NAME`` is replaced by Tupelo's, and so is the one that chooses how a branch
+is interpreted.
 
 Test files are looked up in TUPELO_DATA. Some missing files are replaced by files with the same fields that Tupelo
 writes; a test whose file is not available is skipped.
@@ -9,8 +9,10 @@ writes; a test whose file is not available is skipped.
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -23,12 +25,19 @@ import pytest
 
 import tupelo
 import tupelo.uproot_compat as compat
+from tupelo.uproot_compat._trees import Interpretation
 
 # What files of scikit-hep-testdata are called there.
 OTHER_NAMES = {
     "Run2012BC_DoubleMuParked_Muons_1000evts_rntuple_v1-0-0-0.root": "cms_run2012_dimuon_ntuple.root",
     "uproot-physlite-rntuple_v1-0-0-0.root": "atlas_daod_physlite_ntuple.root",
     "ntpl001_staff_rntuple_v1-0-0-0.root": "ntpl001_staff_rntuple_v1-0-1-0.root",
+    "nanoAOD_2015_CMS_Open_Data_ttbar.root": "cms_nanoaod_2015_ttbar_tree.root",
+    "uproot-issue-123a.root": "atlas_daod_physlite_tree.root",
+    # The same trees with another codec.
+    "uproot-HZZ.root": "uproot-HZZ-zstd.root",
+    "uproot-Zmumu.root": "uproot-Zmumu-zlib.root",
+    "uproot-Zmumu-uncompressed.root": "uproot-Zmumu-zlib.root",
 }
 
 
@@ -69,6 +78,8 @@ STAND_INS: dict[str, Any] = {
         "four_v_LVs": ak.unflatten(vectors(20), [2] * 10),
     },
 }
+THEIRS = ("containers", "interpretation")
+"""Modules that Tupelo lacks. They are those of uproot: tests compare values with their classes."""
 _MADE: dict[str, str] = {}
 
 
@@ -84,7 +95,11 @@ def stand_in(filename: str) -> str:
 
 def data_path(filename: str, raise_missing: bool = True, cache_dir: object = None) -> str:
     """As `skhep_testdata.data_path`."""
-    path = Path(os.environ["TUPELO_DATA"]) / OTHER_NAMES.get(filename, filename)
+    folder, name = Path(os.environ["TUPELO_DATA"]), OTHER_NAMES.get(filename, filename)
+    # The samples of each version differ in the codec only.
+    sample = re.sub(r"^(uproot-sample-[0-9.]+)-\w+\.root$", r"\1-*.root", name)
+    found = (path for path in (folder / name, *sorted((folder / "trees").glob(sample))) if path.exists())
+    path = next(found, folder / name)
     if filename in STAND_INS and not path.exists():
         return stand_in(filename)
     if not path.exists():
@@ -106,9 +121,15 @@ def pytest_configure() -> None:
     testdata.__spec__ = importlib.machinery.ModuleSpec("skhep_testdata", None)
     testdata.data_path = data_path  # type: ignore[attr-defined]
     sys.modules["skhep_testdata"] = testdata
+    for name in THEIRS:
+        setattr(compat, name, importlib.import_module(f"uproot.{name}"))
+    # Tests read branches by what uproot guesses, and look whether it has generated code.
+    compat.interpretation.identify.interpretation_of = lambda branch, *how: branch.interpretation
+    Interpretation._complete_forth_code = ""  # type: ignore[attr-defined]
+    for name in [name for name in sys.modules if name.startswith("uproot.") and name.split(".")[1] not in THEIRS]:
+        del sys.modules[name]
     package = compat.__name__
     for name, module in list(sys.modules.items()):
         if name == package or name.startswith(f"{package}."):
             sys.modules["uproot" + name.removeprefix(package)] = module
     compat._util = SimpleNamespace(file_object_path_split=divided)  # type: ignore[attr-defined]
-    compat.WritableDirectory.mktree = compat.WritableDirectory.mkrntuple  # type: ignore[method-assign]

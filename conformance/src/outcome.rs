@@ -6,7 +6,8 @@ use arrow_array::RecordBatch;
 use bytes::Bytes;
 use tupelo::ops::{layout, verify};
 use tupelo::reader::DEFAULT_MEMORY_BUDGET_BYTES;
-use tupelo::{ErrorKind, File, Ntuple, Result};
+use tupelo::schema::Kind;
+use tupelo::{ErrorKind, File, Ntuple, Result, Table, Tree};
 use tupelo_storage::{ByteSource, MemorySource};
 
 use crate::memory::Near;
@@ -90,6 +91,47 @@ pub fn handle(bytes: &Bytes, page_checksums: bool, memory_budget: u64) -> Result
         let _map = layout::layout(&file);
     }
     read
+}
+
+/// Opens bytes as a file and reads all of all trees, each field on its own, at once and in batches, from sources that are
+/// read ahead and in place. Gives how many fields were read.
+///
+/// # Errors
+/// Those of opening the file; trees and fields that cannot be read are left out.
+///
+/// # Panics
+/// If it matters how baskets are fetched.
+pub fn handle_trees(bytes: &Bytes, memory_budget: u64) -> Result<usize> {
+    let source = || MemorySource::new(bytes.clone()).with_name("handled");
+    let file = File::new(Arc::new(source()), true)?.with_memory_budget(memory_budget);
+    let near = File::new(Arc::new(Near(source())), true)?.with_memory_budget(memory_budget);
+    let mut count = 0;
+    for name in file.tree_names()? {
+        let (Ok(Table::Tree(tree)), Ok(Table::Tree(near))) = (file.table(Some(&name)), near.table(Some(&name))) else {
+            continue;
+        };
+        for field in &tree.schema().fields {
+            let read = read_tree_field(&tree, &field.name);
+            match (&read, &read_tree_field(&near, &field.name)) {
+                (Ok(read), Ok(near)) => assert!(read == near, "other values of {} from a near source", field.name),
+                (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::Limit => {}
+                (read, near) => assert_eq!(read.as_ref().err().map(describe), near.as_ref().err().map(describe)),
+            }
+            if let Kind::Streamer = field.kind {
+                // What cannot be decoded is a value that says why.
+                let _objects = tree.objects(&field.name, ..);
+            }
+            count += usize::from(read.is_ok());
+        }
+    }
+    Ok(count)
+}
+
+fn read_tree_field(tree: &Tree, field: &str) -> Result<RecordBatch> {
+    for part in tree.read([field])?.with_binary_strings(true).batches(BATCH_ENTRIES)?.take(MAX_BATCHES) {
+        part?;
+    }
+    tree.read([field])?.to_batch()
 }
 
 fn describe(error: &tupelo::Error) -> String {

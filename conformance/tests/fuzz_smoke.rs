@@ -4,6 +4,7 @@
 //! Cases are numbered: `FUZZ_SEED` chooses the series, and `FUZZ_CASE` runs one case of it alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -30,6 +31,9 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is '{text}', not a number")))
 }
 
+/// Memory is that of the process: only one test measures it at a time.
+static MEASURING: Mutex<()> = Mutex::new(());
+
 /// Files to damage: samples, files that are damaged already, real ones.
 fn seeds() -> (Vec<Bytes>, usize) {
     let mut seeds: Vec<Bytes> = Vec::new();
@@ -49,6 +53,7 @@ fn damage_is_an_error_or_data_soon_in_bounded_memory() {
     let seconds = number("FUZZ_SECONDS").unwrap_or(SECONDS.0).min(SECONDS.1);
     let series = number("FUZZ_SEED").unwrap_or(1);
     let (seeds, real) = seeds();
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let (begin, mut cases, mut read) = (Instant::now(), 0u64, 0u64);
     let (first, only) = match number("FUZZ_CASE") {
         Some(case) => (case, true),
@@ -75,6 +80,41 @@ fn damage_is_an_error_or_data_soon_in_bounded_memory() {
     }
     let line = format!("{cases} damaged files in {seconds} s, {read} of them readable; seeds with {real} real files");
     summary::note("fuzz_smoke", &line);
+}
+
+/// Trees: what the target `trees` in `fuzz/` does.
+#[test]
+fn damaged_trees_are_an_error_or_data_soon_in_bounded_memory() {
+    let seconds = number("FUZZ_SECONDS").unwrap_or(SECONDS.0 / 2).min(SECONDS.1);
+    let series = number("FUZZ_SEED").unwrap_or(1);
+    let seeds = bad::trees();
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (begin, first) = (Instant::now(), number("FUZZ_CASE"));
+    let (mut cases, mut read) = (0u64, 0u64);
+    for case in first.unwrap_or(0).. {
+        if begin.elapsed() >= Duration::from_secs(seconds) || first.is_some_and(|first| case > first) {
+            break;
+        }
+        let mut random = Random::new(series.wrapping_mul(1 << 32).wrapping_add(case));
+        let mut file = random.choose(&seeds).to_vec();
+        mutate::bytes(&mut file, &mut random);
+        let what = format!("reproduce with FUZZ_SEED={series} FUZZ_CASE={case} (a file of {} bytes)", file.len());
+        let file = Bytes::from(file);
+        let before = ALLOCATOR.current_usage();
+        ALLOCATOR.reset_peak_usage();
+        let started = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| outcome::handle_trees(&file, BUDGET_BYTES).unwrap_or(0)));
+        let (time, peak) = (started.elapsed(), ALLOCATOR.peak_usage().saturating_sub(before));
+        assert!(outcome.is_ok(), "panic: {what}");
+        assert!(time < MOST_TIME, "{time:?}: {what}");
+        assert!(peak < MOST_BYTES, "{peak} bytes of memory: {what}");
+        cases += 1;
+        read += u64::from(outcome.unwrap_or(0) > 0);
+    }
+    summary::note(
+        "fuzz_smoke_trees",
+        &format!("{cases} damaged trees in {seconds} s, fields of {read} of them readable"),
+    );
 }
 
 /// Adding to damaged files: what the target `update` in `fuzz/` does.

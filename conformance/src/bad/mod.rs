@@ -103,6 +103,16 @@ pub fn all() -> Vec<Bad> {
     all
 }
 
+/// Whole trees that ROOT wrote without compression, so that damages reach their records.
+///
+/// # Panics
+/// If they cannot be read.
+pub fn trees() -> Vec<Bytes> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("bad_trees");
+    let files = ["tree.root", "objects.root"].map(|name| std::fs::read(folder.join(name)).expect("a tree").into());
+    files.into()
+}
+
 /// The folder of the damaged files.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bad")

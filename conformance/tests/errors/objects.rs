@@ -66,7 +66,12 @@ fn assert_says(error: &str, what: &str) {
 pub(crate) fn what_objects_refuse() {
     let deep = format!("{}int{}", "vector<".repeat(40), ">".repeat(40));
     let array_of = |count: u32| [&[0, 3], &OBJECT[..], &[0], &count.to_be_bytes(), &[0; 4]].concat();
-    let cases: [(&str, &[u8], &str); 16] = [
+    let clones_of =
+        |class: &[u8], count: u32| [&[0, 4], &OBJECT[..], &[0], class, &count.to_be_bytes(), &[0; 4]].concat();
+    let cases: [(&str, &[u8], &str); 18] = [
+        ("TClonesArray", &[0, 3], "class TClonesArray, version 3"),
+        ("TClonesArray", &clones_of(b"\x07Class;1", 100), "TClonesArray of 100 items"),
+        ("TClonesArray", &clones_of(b"\0", 0), "TClonesArray of items without a class"),
         (&deep, &[], "type with more than 32 templates inside each other"),
         ("map<int>", &[], "type 'map<int>' without its arguments"),
         ("bool", &[1, 0, 0], "2 bytes are left behind an object of class bool"),
@@ -74,12 +79,11 @@ pub(crate) fn what_objects_refuse() {
         ("vector<int>", &[0xff; 4], "container of -1 items"),
         ("vector<Float16_t>", &[0; 4], "Float16_t in a container"),
         ("Stranger", &[0, 9], "class Stranger is not in the streamer info"),
-        ("TRef", &[0; 16], "class TRef, which has a format of its own"),
+        ("TMap", &[0; 16], "class TMap, which has a format of its own"),
         ("TObjArray", &[0, 2], "class TObjArray, version 2"),
         ("TObjArray", &array_of(100), "collection of 100 objects in 4 bytes"),
         ("TList", &[0, 3], "class TList, version 3"),
         ("TArrayI", &[0xff; 4], "TArrayI of -1 items"),
-        ("Class*", &[0, 0, 0, 9], "reference to an object at 9, which is not there"),
         ("Class*", &NEW_CLASS, "object without a byte count, as before ROOT 3"),
         ("Class*", &counted(&[&NEW_CLASS, b"Class"]), "class name without an end"),
         ("Class*", &pointer("Class", &[])[..6], "object of 10 bytes where 2 are left"),
@@ -90,6 +94,26 @@ pub(crate) fn what_objects_refuse() {
     assert_says(&refused("Class*", &counted(&[&NEW_CLASS, b"Cl\xffss\0"])), "class name is not UTF-8");
     let lost = counted(&[&(CLASS | 5).to_be_bytes()]);
     assert_says(&refused("Class*", &lost), "reference to the class at 5, which is not there");
+    let none = object::read(&[0, 0, 0, 9], "Class*", &StreamerInfos::default()).expect("a reference");
+    let Value::Opaque(none) = none else { panic!("{none:?}") };
+    assert_says(&none.reason, "reference to an object at 9, which is not there");
+    let alone = object::read_alone(&[0; 9], 0, "Stranger", &StreamerInfos::default()).expect_err("no layout");
+    assert_says(&alone.to_string(), "class Stranger is not in the streamer info");
+    let mut index = StreamerInfos::default();
+    let base = ClassInfo {
+        name: "TVirtualIndex".into(),
+        title: Vec::new(),
+        bits: 0,
+        version: 1,
+        checksum: 7,
+        elements: Vec::new(),
+    };
+    index.push(base);
+    let bytes = [&[0, 2, 0, 1, 0, 0][..], &[0xff; 8]].concat();
+    let negative = object::read(&bytes, "TTreeIndex", &index).expect_err("a negative number").to_string();
+    assert_says(&negative, "TTreeIndex of -1 entries");
+    let unnamed = object::read_named(b"\x01\xff\0", 0, &StreamerInfos::default()).expect_err("no name");
+    assert_says(&unnamed.to_string(), "the name of a class is no text");
     let long = counted(&[&[0, 1, 0]]);
     let error = object::read(&long, "Class", &class(Vec::new())).expect_err("a byte too many").to_string();
     assert_says(&error, "an object ends at byte 6 and not at byte 7");

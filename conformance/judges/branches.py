@@ -1,0 +1,78 @@
+"""Branches as uproot reads them, and whether two readers agree on the values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import uproot
+
+NOT_FOR_UPROOT_TYPES = {"IOVMetaDataContainer_p1": "takes more than 20 GB of memory for one entry"}
+"""Types of branches that uproot does not read, with the reason."""
+
+
+def plain(value: Any) -> Any:
+    """Lists, numbers, texts and dictionaries, with the members of base classes beside those of the class."""
+    if isinstance(value, dict):
+        members: dict[str, Any] = {}
+        for name, member in value.items():
+            if name.startswith(":_"):
+                base = plain(member)
+                members |= base if isinstance(base, dict) else {name: base}
+            elif not name.startswith("@"):
+                members[name] = plain(member)
+        return members
+    if isinstance(value, uproot.containers.STLMap):
+        return [[plain(key), plain(item)] for key, item in zip(value.keys(), value.values(), strict=True)]
+    if isinstance(value, uproot.Model):
+        members = {name: plain(member) for name, member in value.members.items() if not name.startswith("@")}
+        for base in value.bases:
+            inherited = plain(base)
+            members |= inherited if isinstance(inherited, dict) else {}
+        return members
+    if isinstance(value, bytes):
+        return value.decode("utf8", "surrogateescape")
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, list | tuple | np.ndarray | uproot.containers.STLVector | uproot.containers.STLSet):
+        return [plain(item) for item in value]
+    return value
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    """Equality of plain values. Pairs of maps are dictionaries in one of them and lists in the other."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        return set(theirs) <= set(ours) and all(same(ours[name], theirs[name]) for name in theirs)
+    if isinstance(ours, dict) and isinstance(theirs, list):
+        return same(list(ours.values()), theirs)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+    if isinstance(ours, float) and isinstance(theirs, float) and math.isnan(ours):
+        return math.isnan(theirs)
+    return bool(ours == theirs)
+
+
+def equal(ours: Any, theirs: Any) -> bool:
+    """Whether arrays have the same values."""
+    if isinstance(ours, ak.Array) and isinstance(theirs, ak.Array):
+        try:
+            if ak.array_equal(ours, theirs, equal_nan=True, dtype_exact=False, check_parameters=False):
+                return True
+        except (TypeError, ValueError):
+            pass
+    return same(plain(ours.tolist()), plain(theirs.tolist()))
+
+
+def read_by_uproot(branch: Any) -> Any:
+    """The values, or None where uproot cannot read the branch."""
+    if branch.typename in NOT_FOR_UPROOT_TYPES:
+        return None
+    for library in ("ak", "np"):
+        try:
+            return branch.array(library=library)
+        except Exception as error:
+            failed = error
+    assert failed is not None
+    return None
