@@ -194,20 +194,23 @@ def cluster(bench: Bench, row: Row) -> None:
 
 
 LADDER = {
-    "one value after the other": ("page", "blocking"),
-    "persistent queue: a request for each value": ("page", "queue"),
-    "batches: a request for the values of a column": ("page", "batch"),
-    "batches, cages of 1 MiB": ("cage:1MiB", "batch"),
-    "batches, page groups": ("page-group", "batch"),
+    "one value after the other, an object for each page": ("page", "blocking", "page"),
+    "persistent queue": ("page", "queue", "page"),
+    "batches": ("page", "batch", "page"),
+    "co-locality: an object for each cluster": ("page", "batch", "cluster"),
+    "cages of 1 MiB": ("cage:1MiB", "batch", "cluster"),
+    "page groups": ("page-group", "batch", "cluster"),
 }
-"""The steps by which reading and writing of DAOS became faster, with a mapping and the option `daos_requests`."""
+"""The steps by which reading and writing of DAOS became faster, each with those before it: a mapping, and the options
+`daos_requests` and `daos_objects`."""
 
 
 @row("ladder", "DAOS, 18 of 26 columns, pages of 64 KiB without codec: each step of the published work")
 def ladder(bench: Bench, row: Row) -> None:
-    for place, (step, (name, requests)) in itertools.product(bench.places(row, [DAOS]), LADDER.items()):
+    for place, (step, (name, requests, objects)) in itertools.product(bench.places(row, [DAOS]), LADDER.items()):
         variant = Variant(name, codec="none")
-        if point := bench.point(row, variant, place, [EIGHTEEN], label=step, daos_requests=requests):
+        options = {"daos_requests": requests, "daos_objects": objects}
+        if point := bench.point(row, variant, place, [EIGHTEEN], label=step, **options):
             bench.note(row, step=step, **point.record())
 
 

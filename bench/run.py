@@ -406,7 +406,7 @@ def write_readme(bench: Bench, tasks: list[Task]) -> None:
 
 def main() -> int:
     options = arguments()
-    for binary in ("tupelo", "tupelo-generate", *([] if options.objects or options.trees else ["tupelo-bench"])):
+    for binary in ("tupelo", "tupelo-generate", *([] if options.objects else ["tupelo-bench"])):
         if not (options.binaries / binary).exists():
             say(f"{options.binaries / binary} is missing: run make bench, which builds it")
             return 1

@@ -12,15 +12,20 @@ import fnmatch
 import functools
 import json
 import os
+import resource
 import statistics
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import limits
 import numpy as np
+from packages import LEVELS
 from run import DATA, cores, machine, say
 from tasks import ALL_26, EIGHTEEN
 
@@ -28,6 +33,9 @@ FOLDER = DATA / "trees-data"
 CODECS = {"none": (0, 0), "zstd": (5, 5), "lzma": (2, 7), "lz4": (4, 4), "zlib": (1, 1)}
 """ROOT's number of the algorithm, and level."""
 ROOT_FACTOR, UPROOT_FACTOR, JAGGED_FACTOR, IMPORT_FACTOR, THREADS_FACTOR = 3.0, 2.0, 5.0, 3.0, 1.8
+CODEC_FACTOR = 1 / 1.3
+"""Of the time of the bare codec that an import may take."""
+CODEC_HEAD_BYTES = 9
 JOB_SECONDS = 1200
 
 LOOP = """
@@ -132,6 +140,36 @@ def contestant(job: dict[str, Any]) -> Callable[[], Any]:
     return lambda: tupelo.open(f"{path}:{tree}").arrays(columns, library=job["library"])
 
 
+def baskets(path: Path, tree: str) -> Iterator[tuple[int, int, int]]:
+    """Offset, compressed and uncompressed size of the codec's data in each basket."""
+    import uproot
+
+    contents = np.memmap(path, np.uint8, "r")
+    with uproot.open(f"{path}:{tree}") as opened:
+        for branch in opened.itervalues():
+            for seek in branch.member("fBasketSeek")[: branch.member("fWriteBasket")].tolist():
+                record_bytes, _, object_bytes, _, key_bytes = struct.unpack_from(">iHiIH", contents, seek)
+                is_packed = record_bytes - key_bytes < object_bytes
+                begin = key_bytes + (CODEC_HEAD_BYTES if is_packed else 0)
+                yield seek + begin, record_bytes - begin, object_bytes
+
+
+def codec_alone(job: dict[str, Any]) -> float:
+    """Seconds to decompress all baskets of a tree and to compress the pages of the ntuple made of it."""
+    tree, made = Path(job["path"]), Path(job["out"])
+    lists = {
+        "decompress": (tree, baskets(tree, job["tree"]), ()),
+        "compress": (made, limits.pages(made, job["tree"], job["columns"], None, None), (LEVELS["zstd"],)),
+    }
+    seconds = 0.0
+    for mode, (path, pieces, level) in lists.items():
+        listed = made.with_suffix(f".{mode}")
+        listed.write_text("".join(f"{' '.join(map(str, piece))}\n" for piece in pieces))
+        report = limits.command(mode, path, listed, "zstd", *level, job["repeat"])
+        seconds += statistics.median(report["seconds"])
+    return seconds
+
+
 def answer(job: dict[str, Any], values: Any) -> list[float]:
     if isinstance(values, list):
         return values
@@ -150,6 +188,10 @@ def answer(job: dict[str, Any], values: Any) -> list[float]:
 def work() -> None:
     """Runs one contestant, in a process of its own."""
     job = json.loads(sys.argv[2])
+    if job["who"] == "limit: codec":
+        # Its answer is that of the ntuple that Tupelo made before.
+        print(json.dumps({"seconds": codec_alone(job), "answer": answer(job | {"who": "tupelo import"}, None)}))
+        return
     call = contestant(job)
     times, values = [], None
     for _ in range(job["repeat"] + 1):
@@ -157,7 +199,8 @@ def work() -> None:
         begin = time.perf_counter()
         values = call()
         times.append(time.perf_counter() - begin)
-    print(json.dumps({"seconds": statistics.median(times[1:]), "answer": answer(job, values)}))
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    print(json.dumps({"seconds": statistics.median(times[1:]), "answer": answer(job, values), "child_mib": memory}))
 
 
 def rows(options: argparse.Namespace) -> list[tuple[str, dict[str, Any], list[tuple[str, int]], dict[str, float]]]:
@@ -183,8 +226,8 @@ def rows(options: argparse.Namespace) -> list[tuple[str, dict[str, Any], list[tu
     path = str(FOLDER / f"b2hhh-{options.events}-zstd.root")
     job = flat | {"path": path, "columns": sorted(ALL_26), "out": str(FOLDER / "imported.root")}
     job["binary"] = str(options.binaries / "tupelo")
-    who = [("tupelo import", 1), ("tupelo import", cores()), ("ROOT import", 1)]
-    found.append(("ttree-import", job, who, {"ROOT import": IMPORT_FACTOR}))
+    who = [("tupelo import", 1), ("tupelo import", cores()), ("limit: codec", 1), ("ROOT import", 1)]
+    found.append(("ttree-import", job, who, {"ROOT import": IMPORT_FACTOR, "limit: codec": CODEC_FACTOR}))
     return found
 
 
@@ -205,7 +248,10 @@ def run(options: argparse.Namespace) -> int:
             say(f"{name}: {who}, {threads} threads")
             this = job | {"who": who, "threads": threads, "repeat": options.repeat}
             command = [sys.executable, __file__, "--job", json.dumps(this)]
-            environment = os.environ | {"OMP_NUM_THREADS": "1"}
+            environment = os.environ | {
+                "OMP_NUM_THREADS": "1",
+                limits.BINARY: str(options.binaries / "tupelo-bench"),
+            }
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=JOB_SECONDS, env=environment, check=False
             )
@@ -217,7 +263,9 @@ def run(options: argparse.Namespace) -> int:
             if not np.allclose(found["answer"], first["answer"], rtol=1e-9):
                 failed.append(f"{name}: {who} has another answer")
             factor = found["seconds"] / first["seconds"]
-            mark = f" (wanted {wanted[who]:g})" if who in wanted else ""
+            mark = f" (wanted {wanted[who]:.2g})" if who in wanted else ""
+            memory = found.get("child_mib", 0)
+            mark += f"; {memory} MiB" if memory and "import" in who and "tupelo" in who else ""
             lines.append(f"| {name} | {who} | {threads} | {found['seconds']:.3f} | {factor:.2f}{mark} |")
     lines += [f"\nFAILED: {failure}" for failure in failed] or ["\nAll answers are equal."]
     text = "\n".join(lines)

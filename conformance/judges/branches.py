@@ -9,6 +9,8 @@ import awkward as ak
 import numpy as np
 import uproot
 
+import tupelo
+
 NOT_FOR_UPROOT_TYPES = {"IOVMetaDataContainer_p1": "takes more than 20 GB of memory for one entry"}
 """Types of branches that uproot does not read, with the reason."""
 
@@ -26,6 +28,12 @@ def plain(value: Any) -> Any:
         return members
     if isinstance(value, uproot.containers.STLMap):
         return [[plain(key), plain(item)] for key, item in zip(value.keys(), value.values(), strict=True)]
+    if isinstance(value, tupelo.Instance):
+        return {name: plain(value[name]) for name in value}
+    if isinstance(value, tupelo.Histogram):
+        return [plain(value.values(flow=True)), plain(value.variances(flow=True))]
+    if isinstance(value, uproot.behaviors.TH1.Histogram):
+        return [plain(value.values(flow=True)), plain(value.variances(flow=True))]
     if isinstance(value, uproot.Model):
         members = {name: plain(member) for name, member in value.members.items() if not name.startswith("@")}
         for base in value.bases:

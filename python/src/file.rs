@@ -33,6 +33,12 @@ pub(crate) struct File {
     inner: tupelo::File,
 }
 
+impl File {
+    pub(crate) fn inner(&self) -> &tupelo::File {
+        &self.inner
+    }
+}
+
 #[pymethods]
 impl File {
     /// Opens a file. `page_checksums` enables the verification of page checksums, `memory_budget` is a limit in bytes

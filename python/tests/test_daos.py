@@ -103,6 +103,20 @@ def test_an_ntuple_is_written_and_read(mapping: str, requests: str, pool: Pool) 
     assert events.take([29_998, 5])["x"].tolist() == [values[29_998], values[5]]
 
 
+def test_pages_have_separate_objects_where_that_is_chosen(pool: Pool, run: Callable[..., Any]) -> None:
+    uri, options = f"{pool.new_container()}:Events", pool.options | {"daos_objects": "page"}
+    with pytest.raises(tupelo.UnsupportedError, match="use the mapping page"):
+        tupelo.recreate(uri, mapping="page-group", storage_options=options)["Events"] = {"x": [1.0]}
+    for values in (np.arange(20_000.0), np.arange(30_000.0)):
+        with tupelo.recreate(uri, page_bytes=4096, cluster_bytes=50_000, storage_options=options) as store:
+            store["Events"] = {"x": values}
+        # Readers need no option.
+        assert tupelo.open(uri, storage_options=pool.options)["x"].array(library="np").tolist() == values.tolist()
+    [document] = json.loads(run("gc", "--older-than", "0", "--json", uri).stdout)
+    assert [orphan["objects"] > 10 for orphan in document["orphans"]] == [True]
+    run("verify", "--deep", uri)
+
+
 def test_the_command_knows_containers(pool: Pool, run: Callable[..., Any], tmp_path: Path) -> None:
     container = pool.new_container()
     uri = f"{container}:Events"

@@ -1,11 +1,13 @@
 """`tupelo.import_trees`."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import uproot
+from root_judge import run_root
 
 import tupelo
 
@@ -80,3 +82,82 @@ def test_refused_imports_leave_files_alone(trees: list[str]) -> None:
         with pytest.raises(error, match=what):
             tupelo.import_trees(**{"files": trees, "path": "out.root", **arguments})
         assert Path("out.root").read_bytes() == b"before"
+
+
+def test_branches_of_several_files_are_matched_by_name() -> None:
+    for path, columns in {
+        "a.root": {"pt": [1.0, 2.0], "n": [1, 2]},
+        "b.root": {"n": [3, 4], "pt": [5.0, 6.0]},
+        "c.root": {"pt": [7.0], "m": [1]},
+        "d.root": {"pt": [7.0], "n": [1.5]},
+    }.items():
+        with uproot.recreate(path) as file:
+            arrays = {name: np.array(values) for name, values in columns.items()}
+            file.mktree("t", {name: array.dtype for name, array in arrays.items()}).extend(arrays)
+    tupelo.import_trees(["a.root:t", "b.root:t"], "out.root", validate="full")
+    assert tupelo.open("out.root:t").arrays(library="np")["pt"].tolist() == [1, 2, 5, 6]
+    for other, difference in {"c": "field 'n': is missing", "d": "field 'n': is double, not std::int64_t"}.items():
+        with pytest.raises(tupelo.InvalidArgumentError, match=f"{other}.root: tree 't': {difference}"):
+            tupelo.import_trees(["a.root:t", f"{other}.root:t"], "never.root")
+    assert not Path("never.root").exists()
+
+
+WRITE = """
+import ROOT, sys
+for number, path in enumerate(sys.argv[1:]):
+    file = ROOT.TFile(path, "RECREATE")
+    tree = ROOT.TTree("t", "")
+    tree.Branch("x", ROOT.std.vector("int")())
+    tree.Fill()
+    tree.Write()
+    below = file.mkdir("plots/muons")
+    below.cd()
+    histogram = ROOT.TH1D("pt", "momentum", 4, 0, 4)
+    histogram.SetDirectory(0)
+    histogram.Fill(2.5, 3 + number)
+    # Both functions are of a class that the record names once: the second one refers to the first.
+    for name in ("f", "g"):
+        histogram.GetListOfFunctions().Add(ROOT.TF1(name, "[0]+x", 0, 4))
+    below.WriteObject(histogram, "pt")
+    file.WriteObject(ROOT.TObjString("2024"), "year")
+    file.Close()
+print("JSON null")
+"""
+
+READ = """
+import json, ROOT, sys
+file = ROOT.TFile(sys.argv[1])
+histogram = file.Get("plots/muons/pt")
+functions = [function.GetName() for function in histogram.GetListOfFunctions()]
+year = file.Get("year").GetString().Data()
+print("JSON", json.dumps([histogram.GetBinContent(3), histogram.GetTitle(), functions, year]))
+"""
+
+
+def test_objects_are_copied_with_trees(command: str) -> None:
+    def run(*arguments: str) -> str:
+        return subprocess.run([command, *arguments], capture_output=True, text=True, check=True).stderr
+
+    run_root(WRITE, "a.root", "b.root")
+    report = tupelo.import_trees(["a.root:t", "b.root:t"], "out.root", objects=True)
+    assert set(report.skipped) == {"plots/muons/pt", "year"}
+    expected = [3.0, "momentum", ["f", "g"], "2024"]
+    assert run_root(READ, "out.root") == expected
+    file = tupelo.open("out.root")
+    assert file["plots/muons/pt"].values().tolist() == [0, 0, 3, 0]
+    assert file["t"].num_entries == 2
+    assert "'year' is not copied: another input has it" in run("import", "a.root", "b.root", "made.root", "--objects")
+    assert run_root(READ, "made.root") == expected
+    run("import", "a.root:t", "plots.root", "--objects=plots/**")
+    assert sorted(tupelo.open("plots.root").classnames().values()) == [
+        "ROOT::RNTuple",
+        "TDirectory",
+        "TDirectory",
+        "TH1D",
+    ]
+    tupelo.import_trees("b.root:t", "part.root", objects=["plots/**"])
+    assert {name.partition(";")[0] for name in tupelo.open("part.root").classnames()} >= {"t", "plots/muons/pt"}
+    assert "year" not in tupelo.open("part.root")
+    with pytest.raises(tupelo.NotFoundError, match=r"no object named 'yaer' \(available: 'year'"):
+        tupelo.import_trees("b.root:t", "never.root", objects="yaer")
+    assert not Path("never.root").exists()

@@ -43,6 +43,8 @@ const UNREACHABLE: &[(&str, &str, &str)] = &[
     ("encoding/encode.rs", "page of {elements} elements", "no slice has 2^64 bits"),
     ("descriptor/validate.rs", "in header and footer, at most", "ten million fields need two gigabytes"),
     ("container/key.rs", "a payload above 4 GiB", "baskets are below 256 MiB"),
+    ("container/key.rs", "is too far for it", "writing, judged in container/tests.rs"),
+    ("container/key.rs", "has references from a key of", "writing, judged in container/tests.rs"),
     ("envelope/page_list.rs", "page list over 4 GiB", "envelopes are below 256 MiB"),
 ];
 

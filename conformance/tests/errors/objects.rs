@@ -68,7 +68,7 @@ pub(crate) fn what_objects_refuse() {
     let array_of = |count: u32| [&[0, 3], &OBJECT[..], &[0], &count.to_be_bytes(), &[0; 4]].concat();
     let clones_of =
         |class: &[u8], count: u32| [&[0, 4], &OBJECT[..], &[0], class, &count.to_be_bytes(), &[0; 4]].concat();
-    let cases: [(&str, &[u8], &str); 18] = [
+    let cases: [(&str, &[u8], &str); 19] = [
         ("TClonesArray", &[0, 3], "class TClonesArray, version 3"),
         ("TClonesArray", &clones_of(b"\x07Class;1", 100), "TClonesArray of 100 items"),
         ("TClonesArray", &clones_of(b"\0", 0), "TClonesArray of items without a class"),
@@ -79,6 +79,7 @@ pub(crate) fn what_objects_refuse() {
         ("vector<int>", &[0xff; 4], "container of -1 items"),
         ("vector<Float16_t>", &[0; 4], "Float16_t in a container"),
         ("Stranger", &[0, 9], "class Stranger is not in the streamer info"),
+        ("TMatrixTSym<Class>", &[], "class TMatrixTSym<Class>"),
         ("TMap", &[0; 16], "class TMap, which has a format of its own"),
         ("TObjArray", &[0, 2], "class TObjArray, version 2"),
         ("TObjArray", &array_of(100), "collection of 100 objects in 4 bytes"),
@@ -112,6 +113,11 @@ pub(crate) fn what_objects_refuse() {
     let bytes = [&[0, 2, 0, 1, 0, 0][..], &[0xff; 8]].concat();
     let negative = object::read(&bytes, "TTreeIndex", &index).expect_err("a negative number").to_string();
     assert_says(&negative, "TTreeIndex of -1 entries");
+    let mut matrix = StreamerInfos::default();
+    matrix.push(ClassInfo { name: "TMatrixTBase<double>".into(), ..ClassInfo::unknown("") });
+    let version = matrix.named("TMatrixTBase<double>").next().expect("a layout").version as u8;
+    let empty = object::read(&[0, version], "TMatrixTSym<double>", &matrix).expect_err("no rows").to_string();
+    assert_says(&empty, "TMatrixTSym<double> without rows");
     let unnamed = object::read_named(b"\x01\xff\0", 0, &StreamerInfos::default()).expect_err("no name");
     assert_says(&unnamed.to_string(), "the name of a class is no text");
     let long = counted(&[&[0, 1, 0]]);

@@ -63,7 +63,13 @@ pub(super) fn what_anchors_of_containers_refuse() {
     let anchor = DaosAnchor {
         links: AnchorLinks { version: [1, 0, 2, 0], header: link(HEADER_AKEY), footer: link(FOOTER_AKEY) },
         class: "SX".to_owned(),
-        extension: Some(DaosExtension { bytes: 1000, attempt: 1, header_digest: 2, footer_digest: 3 }),
+        extension: Some(DaosExtension {
+            bytes: 1000,
+            attempt: 1,
+            separate_pages: false,
+            header_digest: 2,
+            footer_digest: 3,
+        }),
     };
     let bytes = anchor.write().expect("it is small");
     for (at, byte, is_signed, expected) in [
@@ -71,7 +77,7 @@ pub(super) fn what_anchors_of_containers_refuse() {
         (8, 2, false, "format version with epoch 2"),
         (36, b'/', false, "'/X' is not the name of an object class"),
         (20, 0, false, "checksum mismatch"),
-        (72, 1, true, "number 4294967297 of its attempt"),
+        (72, 2, true, "flags that are not known (0000000200000000)"),
     ] {
         let mut changed = bytes.clone();
         changed[at] = byte;

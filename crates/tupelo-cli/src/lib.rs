@@ -41,9 +41,9 @@ pub use commands::{Events, OutputOptions};
 use console::Console;
 use failure::Failure;
 
-/// Read, verify and copy RNTuples, CERN's columnar event format, without ROOT.
+/// Read, verify and copy RNTuples, CERN's columnar event format, and TTrees, without ROOT.
 ///
-/// FILE is a ROOT file, FILE:NAME an ntuple in it; the name is optional if the file has only one.
+/// FILE is a ROOT file, FILE:NAME an ntuple or tree in it; the name is optional if the file has only one.
 /// *, ?, […], {…,…} and ** in FILE are wildcards.
 /// Data go to stdout, warnings and progress to stderr.
 /// Exit status: 0 success, 1 failure or damage found, 2 invalid command line, 130 or 143 interrupted by a signal.

@@ -164,6 +164,14 @@ impl BasketHead {
     }
 }
 
+impl<'a> Basket<'a> {
+    /// A basket of entries without positions.
+    #[cfg(test)]
+    pub(crate) fn of(data: &'a [u8], entries: usize) -> Self {
+        Self { data, entries, key_bytes: 0, positions: None }
+    }
+}
+
 impl Basket<'_> {
     /// Whether the positions of the entries are known.
     pub fn has_positions(&self) -> bool {
@@ -174,6 +182,29 @@ impl Basket<'_> {
     pub fn entry(&self, index: usize) -> Option<Range<usize>> {
         let positions = self.positions.as_ref()?;
         Some(*positions.get(index)? as usize..*positions.get(index + 1)? as usize)
+    }
+
+    /// The bytes of entries that all have the same number of bytes.
+    ///
+    /// # Errors
+    /// Corrupt where the basket has another number of bytes.
+    pub fn fixed_range(&self, entries: &Range<usize>, width: usize) -> Result<Range<usize>> {
+        let Some(positions) = &self.positions else {
+            if width.checked_mul(self.entries) != Some(self.data.len()) {
+                let (entries, bytes) = (self.entries, self.data.len());
+                return Err(Error::corrupt(format!("{entries} entries of {width} bytes in a basket of {bytes}")));
+            }
+            return Ok(entries.start * width..entries.end * width);
+        };
+        let at = |entry: usize| positions.get(entry).map_or(self.data.len(), |&position| position as usize);
+        let bytes = at(entries.start)..at(entries.end);
+        match bytes.len() == entries.len() * width {
+            true => Ok(bytes),
+            false => {
+                let what = format!("{} entries of {width} bytes each in {} bytes", entries.len(), bytes.len());
+                Err(Error::corrupt(what))
+            }
+        }
     }
 
     /// Sets the positions of the entries from their lengths in bytes.

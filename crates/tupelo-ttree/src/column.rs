@@ -18,7 +18,7 @@ use crate::Basket;
 use crate::layout::{BASE, Layout, ObjectLayout};
 
 /// Items that take no bytes, of which a number in the file says how many there are.
-const MAX_EMPTY_ITEMS: usize = 1 << 20;
+pub const MAX_EMPTY_ITEMS: usize = 1 << 20;
 /// Since this version of `TStreamerInfo` the class version of the items precedes members that are stored together.
 const MEMBER_WISE_SINCE: u16 = 8;
 
@@ -80,13 +80,17 @@ impl Entries<'_> {
         self.end.saturating_sub(self.stream.cursor.position())
     }
 
+    /// How many items there can be.
+    fn most(&self, item: &Layout) -> usize {
+        if is_empty(item) { MAX_EMPTY_ITEMS } else { self.stream.cursor.remaining() }
+    }
+
     /// A number of items, of which each takes at least a byte.
     fn count(&mut self, item: &Layout) -> Result<usize> {
         let at = self.stream.cursor.offset();
         let count = self.stream.cursor.i32_be()?;
-        let most = if is_empty(item) { MAX_EMPTY_ITEMS } else { self.stream.cursor.remaining() };
         match usize::try_from(count) {
-            Ok(count) if count <= most => Ok(count),
+            Ok(count) if count <= self.most(item) => Ok(count),
             _ => Err(Error::corrupt(format!("a container of {count} items where {} bytes follow", self.left())).at(at)),
         }
     }
@@ -160,8 +164,9 @@ impl Column {
                 source.stream.go_to(range.start)?;
                 source.end = range.end;
                 self.append(layout, &mut source, 1).map_err(|error| error.within(format_args!("entry {index}")))?;
-                if source.stream.cursor.position() > range.end {
-                    let what = format!("entry {index} takes more than its {} bytes", range.len());
+                if source.stream.cursor.position() != range.end {
+                    let taken = source.stream.cursor.position().saturating_sub(range.start);
+                    let what = format!("entry {index} takes {taken} and not {} bytes", range.len());
                     return Err(Error::corrupt(what));
                 }
             }
@@ -178,26 +183,7 @@ impl Column {
 
     /// Values that all have the same length.
     fn read_fixed(&mut self, layout: &Layout, basket: &Basket<'_>, entries: Range<usize>, width: usize) -> Result<()> {
-        let bytes = match basket.has_positions() {
-            false => {
-                if width.checked_mul(basket.entries) != Some(basket.data.len()) {
-                    let (entries, bytes) = (basket.entries, basket.data.len());
-                    return Err(Error::corrupt(format!("{entries} entries of {width} bytes in a basket of {bytes}")));
-                }
-                entries.start * width..entries.end * width
-            }
-            true => {
-                let start = basket.entry(entries.start).map_or(basket.data.len(), |range| range.start);
-                let end =
-                    entries.end.checked_sub(1).and_then(|last| basket.entry(last)).map_or(start, |range| range.end);
-                start..end.max(start)
-            }
-        };
-        let count = entries.len();
-        if bytes.len() != count * width {
-            let what = format!("{count} entries of {width} bytes each in {} bytes", bytes.len());
-            return Err(Error::corrupt(what));
-        }
+        let (bytes, count) = (basket.fixed_range(&entries, width)?, entries.len());
         let data = basket.data.get(bytes).unwrap_or_default();
         let stream = Streamed::new(data, basket.key_bytes.into());
         let mut source = Entries { stream, end: data.len(), is_bounded: false };
@@ -277,9 +263,7 @@ impl Column {
                 Ok(())
             }
             (Layout::Fixed(size, item), Self::Fixed(items, total)) => {
-                let wanted = size
-                    .checked_mul(count)
-                    .filter(|&wanted| wanted <= source.stream.cursor.remaining() || is_empty(item));
+                let wanted = size.checked_mul(count).filter(|&wanted| wanted <= source.most(item));
                 let wanted = wanted.ok_or_else(|| Error::corrupt(format!("{count} arrays of {size} items")))?;
                 *total += count;
                 items.append(item, source, wanted)

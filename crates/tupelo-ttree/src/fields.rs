@@ -1,10 +1,12 @@
 //! The branches of a tree as nested fields: an object that is split over branches is one field again.
 
+use std::collections::HashMap;
+
 use tupelo_format::Result;
 use tupelo_format::object::{self, Type};
 use tupelo_format::streamer::StreamerInfos;
 
-use crate::layout::{self, BASE, Layout};
+use crate::layout::{self, BASE, Layout, MAX_MEMBERS};
 use crate::tree::{Branch, Tree};
 
 /// A field of a tree.
@@ -56,7 +58,7 @@ impl Tree {
     pub fn fields(&self, infos: &StreamerInfos) -> (Vec<Field>, Vec<Refused>) {
         let refused =
             self.unreadable.iter().map(|(path, reason)| Refused { path: path.clone(), reason: reason.clone() });
-        let mut builder = Builder { tree: self, infos, refused: refused.collect() };
+        let mut builder = Builder { tree: self, infos, refused: refused.collect(), members_left: MAX_MEMBERS };
         let fields = builder.members(&self.top_level, &[], false);
         (fields, builder.refused)
     }
@@ -66,12 +68,14 @@ struct Builder<'t> {
     tree: &'t Tree,
     infos: &'t StreamerInfos,
     refused: Vec<Refused>,
+    members_left: usize,
 }
 
 impl Builder<'_> {
     /// The fields of sibling branches.
     fn members(&mut self, branches: &[usize], parents: &[&str], is_nested: bool) -> Vec<Field> {
         let mut fields: Vec<Field> = Vec::with_capacity(branches.len());
+        let mut places: HashMap<String, usize> = HashMap::with_capacity(branches.len());
         let mut bases = 0;
         for &index in branches {
             let Some(branch) = self.tree.branches.get(index) else { continue };
@@ -91,22 +95,28 @@ impl Builder<'_> {
             match within.split_once('.') {
                 Some((record, member)) if !record.is_empty() && !member.is_empty() => {
                     field.name = member.to_owned();
-                    match fields.iter_mut().find(|field| field.name == record) {
+                    match places.get(record).and_then(|&place| fields.get_mut(place)) {
                         Some(Field { kind: FieldKind::Record(members), .. }) => members.push(field),
                         Some(_) => self.refuse(index, "another branch has the name".to_owned()),
-                        None => fields.push(Field {
-                            name: record.to_owned(),
-                            type_name: String::new(),
-                            title: String::new(),
-                            kind: FieldKind::Record(vec![field]),
-                        }),
+                        None => {
+                            places.insert(record.to_owned(), fields.len());
+                            fields.push(Field {
+                                name: record.to_owned(),
+                                type_name: String::new(),
+                                title: String::new(),
+                                kind: FieldKind::Record(vec![field]),
+                            });
+                        }
                     }
                 }
                 _ if field.name.is_empty() => self.refuse(index, "it has no name".to_owned()),
-                _ if fields.iter().any(|other| other.name == field.name) => {
+                _ if places.contains_key(&field.name) => {
                     self.refuse(index, "another branch has the name".to_owned());
                 }
-                _ => fields.push(field),
+                _ => {
+                    places.insert(field.name.clone(), fields.len());
+                    fields.push(field);
+                }
             }
         }
         fields
@@ -130,7 +140,7 @@ impl Builder<'_> {
             }
             (_, false) => FieldKind::Record(self.members(&branch.children, &below(), true)),
             (_, true) => {
-                let layout = match layout::of_branch(self.tree, branch, self.infos) {
+                let layout = match layout::of_branch(self.tree, branch, self.infos, &mut self.members_left) {
                     Ok(layout) => layout,
                     // What has no columns is left as bytes, if it can be decoded as objects.
                     Err(_) if self.is_object(branch) => Layout::Opaque,

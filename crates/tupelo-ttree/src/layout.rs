@@ -17,6 +17,8 @@ use crate::tree::{Branch, BranchElement, Leaf, Tree};
 
 /// Types nested deeper than this are refused.
 const MAX_DEPTH: usize = 40;
+/// The most members of all classes in the layouts of a tree, with the members of these.
+pub const MAX_MEMBERS: usize = 1 << 20;
 /// Names of base classes begin like this, and a number follows.
 pub const BASE: &str = ":_";
 /// `fType` of a branch whose objects are written by the streamer of their class, and so with a head.
@@ -108,10 +110,11 @@ pub(crate) fn stored_bytes(basic: Basic) -> usize {
 /// The layout of the values in the baskets of a branch.
 ///
 /// # Errors
-/// Unsupported for what the streamer info does not describe and for branches of forms that only ROOT 2 wrote.
-pub fn of_branch(tree: &Tree, branch: &Branch, infos: &StreamerInfos) -> Result<Layout> {
+/// Unsupported for what the streamer info does not describe and for branches of forms that only ROOT 2 wrote; limit for a
+/// class with more members than `members_left`, which is reduced by those that it has.
+pub fn of_branch(tree: &Tree, branch: &Branch, infos: &StreamerInfos, members_left: &mut usize) -> Result<Layout> {
     match (&branch.element, branch.branch_class.as_str()) {
-        (Some(_), _) => Compiler { infos, depth: 0 }.branch_element(branch),
+        (Some(_), _) => Compiler { infos, depth: 0, members_left }.branch_element(branch),
         (None, "TBranch") => of_leaves(tree, branch),
         (None, "TBranchObject") => Ok(Layout::Opaque),
         (None, other) => Err(Error::unsupported(format!("a branch of class {other}"))),
@@ -183,6 +186,9 @@ fn dimensions(title: &str, length: usize) -> (bool, Vec<usize>) {
             Err(_) if inside.contains(',') => break,
             Err(_) => is_counted = true,
         }
+    }
+    if sizes.contains(&0) {
+        return (is_counted, vec![0]);
     }
     let product = sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
     match (product == Some(length), length) {
@@ -277,6 +283,8 @@ fn find_member(branch: &Branch, element: &BranchElement, infos: &StreamerInfos) 
 struct Compiler<'i> {
     infos: &'i StreamerInfos,
     depth: usize,
+    /// Classes in classes can have more members than the file has bytes.
+    members_left: &'i mut usize,
 }
 
 impl Compiler<'_> {
@@ -383,7 +391,7 @@ impl Compiler<'_> {
             let item = Layout::Counted(Box::new(Layout::Number(item, None)));
             return Ok(Layout::Members(vec![("fArray".into(), item)]));
         }
-        if object::has_own_format(name) || object::holds_objects(name) {
+        if object::has_own_format(name) || object::has_no_columns(name) {
             return Err(Error::unsupported(format!("class {name}, which has a format of its own")));
         }
         let info = match object::spelling(self.infos, name) {
@@ -433,6 +441,8 @@ impl Compiler<'_> {
 
     /// Values of a member or base of a class.
     fn element(&mut self, info: &ClassInfo, element: &Element) -> Result<Layout> {
+        let left = self.members_left.checked_sub(1);
+        *self.members_left = left.ok_or_else(|| Error::limit(format!("more than {MAX_MEMBERS} members of classes")))?;
         let length = usize::try_from(element.array_length)
             .map_err(|_| Error::corrupt(format!("array of {} items", element.array_length)))?;
         let sizes: Vec<usize> = match length {

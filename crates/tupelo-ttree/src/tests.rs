@@ -1,4 +1,4 @@
-//! The real trees, where they are at hand.
+//! The real trees, where they are at hand, and trees that say what cannot be true.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,10 +7,14 @@ use bytes::Bytes;
 use tupelo_format::compression;
 use tupelo_format::container::{self, Attempt, FetchedRanges, Interrupt};
 
+use tupelo_format::ErrorKind;
+use tupelo_format::streamer::{ClassInfo, Element, ElementKind, StreamerInfos};
+
 use crate::basket::{BasketHead, open_embedded};
 use crate::fields::{Field, FieldKind};
-use crate::tree::{Stored, TREE_CLASSES};
-use crate::{Column, Tree};
+use crate::layout::{MAX_MEMBERS, of_branch};
+use crate::tree::{BasketPlace, BranchElement, Stored, TREE_CLASSES, check_places};
+use crate::{Basket, Branch, Column, Tree};
 
 fn run<T>(file: &[u8], step: impl Fn(&FetchedRanges) -> Attempt<T>) -> T {
     let mut fetched = FetchedRanges::new(file.len() as u64);
@@ -121,4 +125,104 @@ fn real_trees_are_read() {
     assert!(unknown.is_empty(), "{unknown:#?}");
     assert_eq!(trees == 0, branches == 0);
     println!("{trees} trees, {branches} branches, {} not read", wrong.len());
+}
+
+fn branch(class_name: &str, baskets: Vec<BasketPlace>) -> Branch {
+    let element = BranchElement {
+        kind: 0,
+        streamer_type: -1,
+        id: -1,
+        class_version: 1,
+        checksum: 0,
+        parent_class: String::new(),
+        clones_class: String::new(),
+    };
+    Branch {
+        name: "b".into(),
+        title: String::new(),
+        branch_class: "TBranchElement".into(),
+        class_name: class_name.into(),
+        element: Some(element),
+        parent: None,
+        children: Vec::new(),
+        leaves: Vec::new(),
+        entries: 1,
+        baskets,
+        compression: 0,
+        file_name: String::new(),
+        bytes: [0; 2],
+    }
+}
+
+fn tree(entries: u64, cluster_ranges: Vec<(u64, u64)>) -> Tree {
+    Tree {
+        name: "t".into(),
+        title: String::new(),
+        class_name: "TTree".into(),
+        entries,
+        bytes: [0; 2],
+        auto_flush: 0,
+        cluster_ranges,
+        friends: Vec::new(),
+        index: None,
+        aliases: Vec::new(),
+        branches: Vec::new(),
+        top_level: Vec::new(),
+        unreadable: Vec::new(),
+    }
+}
+
+/// Ranges that descend made the subtraction overflow, and many ranges made a million clusters each.
+#[test]
+fn ranges_of_clusters_are_bounded() {
+    let clusters = tree(1000, vec![(100, 10), (5, 10), (200, 0), (300, 7)]).clusters(1 << 20);
+    assert_eq!((clusters[0].clone(), clusters[11].clone(), clusters.last().unwrap().end), (0..10, 101..108, 1000));
+    assert!(clusters.windows(2).all(|pair| pair[0].end == pair[1].start));
+    let many = (1..=200).map(|range| (range << 20, 1)).collect();
+    assert!(tree(1 << 40, many).clusters(1 << 20).len() < (1 << 20) + 300);
+}
+
+/// Many baskets at one place would make a small file any number of entries.
+#[test]
+fn baskets_share_no_bytes() {
+    let place = |offset, bytes| BasketPlace { entries: 0..1, stored: Stored::InFile { offset, bytes } };
+    let check = |places: Vec<BasketPlace>| check_places(&[branch("", places)]);
+    assert_eq!(check(vec![place(300, 100), place(100, 200)]), Ok(()));
+    for places in [vec![place(100, 201), place(300, 100)], vec![place(7, 1), place(7, 1)]] {
+        assert!(check(places).unwrap_err().to_string().contains("two baskets share bytes"));
+    }
+}
+
+/// Sixteen classes with six members of the one before it have 6¹⁵ members.
+#[test]
+fn classes_in_classes_are_bounded() {
+    let mut infos = StreamerInfos::default();
+    for level in 0..16 {
+        let (type_name, kind) = match level {
+            0 => ("int".to_owned(), ElementKind::Basic),
+            _ => (format!("L{}", level - 1), ElementKind::ObjectAny),
+        };
+        let member =
+            |index| Element::new(&format!("m{index}"), &type_name, if level == 0 { 3 } else { 62 }, kind.clone());
+        let elements = (0..6).map(member).collect();
+        infos.push(ClassInfo { version: 1, elements, ..ClassInfo::unknown(&format!("L{level}")) });
+    }
+    let mut left = MAX_MEMBERS;
+    let error = of_branch(&tree(1, Vec::new()), &branch("L15", Vec::new()), &infos, &mut left).unwrap_err();
+    assert_eq!((error.kind(), left), (ErrorKind::Limit, 0));
+    let mut left = MAX_MEMBERS;
+    assert!(of_branch(&tree(1, Vec::new()), &branch("L5", Vec::new()), &infos, &mut left).is_ok());
+}
+
+#[test]
+fn numbers_fill_their_basket() {
+    let basket = |entries| Basket::of(&[0; 16], entries);
+    assert_eq!(basket(4).fixed_range(&(1..3), 4), Ok(4..12));
+    assert!(
+        basket(9).fixed_range(&(0..9), 4).unwrap_err().to_string().contains("9 entries of 4 bytes in a basket of 16")
+    );
+    let mut uneven = basket(2);
+    uneven.set_lengths([12, 4]).unwrap();
+    assert!(uneven.fixed_range(&(0..2), 4).unwrap_err().to_string().contains("2 entries of 4 bytes each in 16 bytes"));
+    assert_eq!(uneven.fixed_range(&(1..2), 4), Ok(12..16));
 }

@@ -1,6 +1,6 @@
 //! What a streamed `TTree` says: branches, leaves, and where the baskets are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -157,8 +157,8 @@ impl Tree {
     /// Reads a tree from the payload of its record, behind a key of `key_bytes`.
     ///
     /// # Errors
-    /// Unsupported where the streamer info does not describe it; corrupt where numbers contradict each other; limit for
-    /// branches nested more than 24 deep.
+    /// Unsupported where the streamer info does not describe it; corrupt where numbers contradict each other or baskets
+    /// overlap; limit for branches nested more than 24 deep, and for more than 2⁴⁸ entries.
     pub fn read(bytes: &[u8], key_bytes: u16, class_name: &str, infos: &StreamerInfos) -> Result<Self> {
         let value = object::read_behind_key(bytes, key_bytes, class_name, infos)?;
         let Some(object) = value.as_object() else {
@@ -171,13 +171,17 @@ impl Tree {
             branches.top_level.extend(index);
         }
         branches.resolve_counters();
+        check_places(&branches.all)?;
         let entries = tree.count("fEntries")?;
+        if entries > MAX_ENTRIES {
+            return Err(Error::limit(format!("a tree of {entries} entries")));
+        }
         Ok(Self {
             name: tree.text("fName")?,
             title: tree.text("fTitle")?,
             class_name: class_name.to_owned(),
             entries,
-            bytes: [tree.count("fTotBytes").unwrap_or(0), tree.count("fZipBytes").unwrap_or(0)],
+            bytes: stored_bytes(tree),
             auto_flush: tree.integer("fAutoFlush").unwrap_or(0),
             cluster_ranges: cluster_ranges(tree, entries),
             friends: friends(tree),
@@ -196,7 +200,8 @@ impl Tree {
         let mut start = 0;
         let mut add = |end: u64, size: u64| {
             // A file may say that a cluster has one entry, of as many as there are.
-            let size = size.max((end - start) / MAX_CLUSTERS).max(1);
+            let left = MAX_CLUSTERS.saturating_sub(clusters.len() as u64).max(1);
+            let size = size.max(end.saturating_sub(start).div_ceil(left)).max(1);
             while start < end {
                 let next = start.saturating_add(size).min(end);
                 clusters.push(start..next);
@@ -235,6 +240,10 @@ impl Tree {
     }
 }
 
+/// Sizes above this are not true: 16 TiB.
+const MAX_BYTES: u64 = 1 << 44;
+/// More entries are refused.
+const MAX_ENTRIES: u64 = 1 << 48;
 /// More clusters are not made, whatever a file says of their size.
 const MAX_CLUSTERS: u64 = 1 << 20;
 
@@ -324,6 +333,8 @@ struct Branches {
     all: Vec<Branch>,
     top_level: Vec<usize>,
     unreadable: Vec<(String, String)>,
+    /// Addresses of the objects of branches: each is listed once.
+    known: HashSet<*const Object>,
     /// Leaves by the addresses of their objects.
     leaves: HashMap<*const Object, (usize, usize)>,
     /// Counters that are not known yet: branch and number of the leaf, address and name of the counter.
@@ -342,6 +353,9 @@ impl Branches {
             }
             return Ok(None);
         };
+        if !self.known.insert(Arc::as_ptr(object)) {
+            return Err(Error::corrupt("a branch is listed twice"));
+        }
         let members = Members(object);
         let index = self.all.len();
         let branch = match branch(object, parent) {
@@ -421,9 +435,30 @@ fn branch(object: &Object, parent: Option<usize>) -> Result<Branch> {
         baskets: baskets(members, entries).map_err(|error| error.within(format_args!("branch '{name}'")))?,
         compression: small(members.integer("fCompress").unwrap_or(0)),
         file_name: members.text("fFileName").unwrap_or_default(),
-        bytes: [members.count("fTotBytes").unwrap_or(0), members.count("fZipBytes").unwrap_or(0)],
+        bytes: stored_bytes(members),
         name,
     })
+}
+
+/// Refuses baskets that share bytes: a small file could have any number of them.
+pub(crate) fn check_places(branches: &[Branch]) -> Result<()> {
+    let own = branches.iter().filter(|branch| !branch.is_elsewhere()).flat_map(|branch| &branch.baskets);
+    let mut places: Vec<Range<u64>> = own
+        .filter_map(|basket| match basket.stored {
+            Stored::InFile { offset, bytes } => Some(offset..offset.saturating_add(bytes.into())),
+            Stored::Embedded(_) => None,
+        })
+        .collect();
+    places.sort_unstable_by_key(|place| (place.start, place.end));
+    match places.iter().zip(places.iter().skip(1)).find(|(place, next)| next.start < place.end) {
+        Some((_, next)) => Err(Error::corrupt("two baskets share bytes").at(next.start)),
+        None => Ok(()),
+    }
+}
+
+/// Bytes before and after compression. Sums of them must not overflow.
+fn stored_bytes(members: Members<'_>) -> [u64; 2] {
+    ["fTotBytes", "fZipBytes"].map(|name| members.count(name).unwrap_or(0).min(MAX_BYTES))
 }
 
 fn small(number: i64) -> i32 {

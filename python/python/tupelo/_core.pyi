@@ -204,6 +204,10 @@ class Import:
     def __new__(
         cls, trees: list[tuple[Table, Request]], renames: list[tuple[str, str]], dots: str, collections: bool
     ) -> Self: ...
+    @staticmethod
+    def copy_objects(
+        from_: File, to: FileWriter, patterns: list[str], options: dict[str, Any], known: set[str]
+    ) -> tuple[set[str], list[str]]: ...
     def skipped(self) -> list[list[tuple[str, str]]]: ...
     def write(
         self, file: FileWriter, path: str, options: dict[str, Any], tell: Callable[[int], object] | None

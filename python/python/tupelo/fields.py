@@ -234,6 +234,11 @@ class Fields:
         self._path = core.path
 
     @property
+    def _kind(self) -> str:
+        """What it is, for texts."""
+        return "RNTuple"
+
+    @property
     def name(self) -> str:
         """Its name, without directories."""
         return self._core.name
@@ -369,7 +374,7 @@ class Fields:
                 if recursive:
                     branch(index, inner)
 
-        line(f"{self.name} (RNTuple, {self.num_entries} entries)")
+        line(f"{self.name} ({self._kind}, {self.num_entries} entries)")
         for text in self.description.splitlines():
             line(f"Description: {text}")
         branch(None, "")

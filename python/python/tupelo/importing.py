@@ -45,7 +45,7 @@ class ImportReport:
     fields: tuple[ImportedField, ...]
     """The fields that were compared."""
     skipped: Mapping[str, str]
-    """Branches and fields that were not imported: the reason by path."""
+    """Branches, fields and objects that were not imported: the reason by path."""
 
 
 def import_trees(
@@ -57,6 +57,7 @@ def import_trees(
     rename: Mapping[str, str] | None = None,
     dots: str = "_",
     collections: bool = True,
+    objects: str | list[str] | bool | None = None,
     validate: str = "sample",
     progress: Progress = None,
     **options: Any,
@@ -72,6 +73,10 @@ def import_trees(
     their names as projected fields, as with ROOT's importer. Names of ntuples cannot have dots: ``dots`` replaces them,
     and names of ATLAS auxiliary stores get colons. ``rename`` is a mapping of the names of top-level fields of the tree
     to names in the ntuple.
+
+    ``objects`` are paths and globs of objects that are neither trees nor ntuples, such as histograms, which are copied
+    under the same paths; True or ``"**"`` copies all. Of several files, the first that has an object of a path provides
+    it.
 
     ``validate`` says what is compared when the file is written, entry by entry and bit by bit: ``"sample"`` (1000
     entries of each tree), ``"full"`` or ``"none"``. ``options`` are those of `Ntuple.copy`, and ``progress`` is that of
@@ -96,6 +101,9 @@ def import_trees(
         raise InvalidArgumentError(f"expected dots as one character, not {short_repr(dots)}")
     if name is not None:
         check_name(name)
+    if isinstance(objects, bool):
+        objects = "**" if objects else None
+    patterns = [check_text(text, "objects") for text in ([objects] if isinstance(objects, str) else objects or [])]
     remote = storage(options.pop("storage_options", None), None)
     writing = write_options("import_trees", options)
     inputs = _inputs(files, fields, remote)
@@ -108,6 +116,7 @@ def import_trees(
     with _progress.report_progress(progress) as tell, new_file(target, remote or first._location.storage) as file:
         tell(0, total)
         callback = None if _progress.is_silent(progress) else lambda done: tell(done, total)
+        left_out = _copy_objects(file, [tree for tree, _ in inputs], patterns, writing, remote)
         entries = planned.write(file, inside, writing, callback)
     compared = 0
     rows: list[tuple[str, str, int, int | None]] = []
@@ -122,7 +131,26 @@ def import_trees(
                 f"'{one.branch}' in entry {one.first_difference}"
             )
     skipped = {path: reason for tree in planned.skipped() for path, reason in tree}
-    return ImportReport(entries, compared, found, skipped)
+    return ImportReport(entries, compared, found, skipped | left_out)
+
+
+def _copy_objects(
+    file: "_core.FileWriter",
+    trees: list[Tree],
+    patterns: list[str],
+    options: dict[str, Any],
+    remote: "_core.Storage | None",
+) -> dict[str, str]:
+    """Copies objects of the files of trees. Returns the reason for each that is left out."""
+    known: set[str] = set()
+    left_out: dict[str, str] = {}
+    for path in dict.fromkeys(tree._location.absolute_path for tree in trees if patterns):
+        if path is None:
+            raise InvalidArgumentError("objects can only be copied from files with a path or URL")
+        with reopen(path, _core.DEFAULT_PAGE_CHECKSUMS, None, False, remote) as source:
+            known, others = _core.Import.copy_objects(source._core, file, patterns, options, known)
+        left_out |= dict.fromkeys(others, f"another file has it, not only {_core.display_name(path)}")
+    return left_out
 
 
 def _inputs(files: Any, fields: Any, remote: "_core.Storage | None") -> list[tuple[Tree, _select.Request]]:

@@ -690,6 +690,10 @@ class Tree(Ntuple):
     _class = "Tree"
 
     @property
+    def _kind(self) -> str:
+        return self.class_name
+
+    @property
     def class_name(self) -> str:
         """C++ class: ``"TTree"``, ``"TNtuple"`` or ``"TNtupleD"``."""
         return self._core.class_name

@@ -14,6 +14,7 @@ from ._sizes import parse_optional_bytes
 from .errors import CorruptError, InvalidArgumentError, NotFoundError, UnsupportedError
 from .fields import Field
 from .ntuple import Ntuple, as_table
+from .trees import TREE_CLASSES
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .histogram import Histogram
 
 NTUPLE_CLASSES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
-TABLE_CLASSES = (*NTUPLE_CLASSES, "TTree", "TNtuple", "TNtupleD")
+TABLE_CLASSES = (*NTUPLE_CLASSES, *TREE_CLASSES)
 _DIRECTORIES = ("TDirectory", "TDirectoryFile")
 
 

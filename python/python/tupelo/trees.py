@@ -12,6 +12,8 @@ from .filling import TableWriter
 FORMS = ("counter", "vector")
 """How lists of numbers are stored."""
 
+TREE_CLASSES = ("TTree", "TNtuple", "TNtupleD")
+
 
 def tree_options(
     title: object,

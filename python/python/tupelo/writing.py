@@ -18,7 +18,7 @@ from ._schema import is_declaration, schema_and_data
 from ._write_options import Projections, WriteOptions
 from .errors import Error, InvalidArgumentError, NotFoundError, TupeloWarning, UnsupportedError
 from .filling import NtupleWriter, sources
-from .trees import TreeWriter, tree_options
+from .trees import TREE_CLASSES, TreeWriter, tree_options
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -431,8 +431,9 @@ class WritableFile:
         ``optimise_baskets`` is false. ``split_level``, 0 to 99 (the default), is the number of levels to which members
         of records get branches of their own; with 0, a record is one branch of objects.
 
-        Raises `InvalidArgumentError` for names, options and data that cannot be written, and for names of other objects
-        in the file; `UnsupportedError` for fields that have no branch: maps, optional values, variants and pairs.
+        Issues a `TupeloWarning` if it hides a tree of the same name, which becomes an older cycle. Raises
+        `InvalidArgumentError` for names, options and data that cannot be written, and for names of other objects in the
+        file; `UnsupportedError` for fields that have no branch: maps, optional values, variants and pairs.
 
         >>> import numpy as np, tupelo
         >>> with tupelo.recreate("mktree.root") as file:
@@ -443,6 +444,9 @@ class WritableFile:
         """
         state, core = self._state(), self._writer()
         check_name(name)
+        if name in self._trees or name in self._existing_trees:
+            text = f"{self._path}: the new tree '{name}' hides the existing one, which becomes an older cycle"
+            warnings.warn(text, TupeloWarning, stacklevel=2)
         options = tree_options(
             title,
             self._options.compression if compression is None else compression,
@@ -539,6 +543,11 @@ class WritableFile:
     def _existing_names(self) -> frozenset[str]:
         """Paths of the ntuples that an updated file had when it was opened."""
         return frozenset(path for path, class_name in self._writer().objects() if class_name == _NTUPLE_CLASS)
+
+    @cached_property
+    def _existing_trees(self) -> frozenset[str]:
+        """Paths of the trees that an updated file had when it was opened."""
+        return frozenset(path for path, class_name in self._writer().objects() if class_name in TREE_CLASSES)
 
     def _hidden_ntuple_warning(self, name: str) -> str | None:
         """The warning for an ntuple that a new one of the same name will hide, or None."""

@@ -1,5 +1,6 @@
 //! Trees as ntuples.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use pyo3::prelude::*;
@@ -7,6 +8,7 @@ use tupelo::ops::import::{self, ImportOptions, ImportPlan, Importer};
 use tupelo::{Error, Tree};
 
 use crate::error::{OrRaise, cancellable};
+use crate::file::File;
 use crate::ntuple::{Request, Table};
 use crate::options::Options;
 use crate::writer::FileWriter;
@@ -41,6 +43,10 @@ impl Import {
                 let found = table.inner().tree();
                 let tree = found.ok_or_else(|| Error::invalid_argument("an ntuple cannot be imported; copy it"))?;
                 let plan = ImportPlan::new(tree, table.select(request)?, &options)?;
+                let plan = match made.plans.first() {
+                    Some(first) => first.matched(plan)?,
+                    None => plan,
+                };
                 Ok((tree.clone(), plan))
             };
             let (tree, plan) = plan().or_raise(py)?;
@@ -48,6 +54,24 @@ impl Import {
             made.plans.push(plan);
         }
         Ok(made)
+    }
+
+    /// Copies the objects of a file whose paths match and are not among `known`. Returns all known paths, and those of
+    /// objects that were left out.
+    #[staticmethod]
+    fn copy_objects(
+        py: Python<'_>,
+        from_: &File,
+        to: &FileWriter,
+        patterns: Vec<String>,
+        options: Options,
+        mut known: HashSet<String>,
+    ) -> PyResult<(HashSet<String>, Vec<String>)> {
+        let left_out = cancellable(py, || {
+            let compression = options.to_write()?.compression();
+            to.with(|to| import::copy_objects(from_.inner(), to, &patterns, compression, &mut known))
+        })?;
+        Ok((known, left_out))
     }
 
     /// Branches and fields of each tree that are not imported, with the reason.

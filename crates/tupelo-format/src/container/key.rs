@@ -8,6 +8,8 @@ use crate::{Error, Result, compression};
 const BIG: u16 = 1000;
 /// Version of the keys written here, small layout.
 const VERSION: u16 = 4;
+/// Bytes by which keys with two offsets of 32 bits are shorter than those of 64 bits.
+const NARROWER: u16 = 8;
 /// Bytes up to and including the cycle.
 const FIXED_BYTES: usize = 18;
 /// Read at once at the start of a record.
@@ -158,6 +160,28 @@ impl Key {
         Self::of_width(true, at, seek_parent, names, payload_bytes, datime)
     }
 
+    /// As [`Key::place`] for an object with references, which count from the start of a key of `length` bytes.
+    pub(super) fn place_of_length(
+        length: u16,
+        at: u64,
+        seek_parent: u64,
+        names: [&str; 3],
+        payload_bytes: usize,
+        datime: u32,
+    ) -> Result<Self> {
+        let is_far = at > START_BIG_FILE || seek_parent > START_BIG_FILE;
+        let wide = Self::of_width(true, at, seek_parent, names, payload_bytes, datime)?;
+        match wide.key_bytes.checked_sub(length) {
+            Some(0) => Ok(wide),
+            Some(NARROWER) if !is_far => Self::of_width(false, at, seek_parent, names, payload_bytes, datime),
+            Some(NARROWER) => {
+                let what = format!("'{}' has references from a key with 32-bit offsets, and byte {at}", names[1]);
+                Err(Error::unsupported(format!("{what} is too far for it")))
+            }
+            _ => Err(Error::unsupported(format!("'{}' has references from a key of {length} bytes", names[1]))),
+        }
+    }
+
     fn of_width(
         is_big: bool,
         at: u64,
@@ -297,8 +321,8 @@ pub fn unlisted_key(at: u64, names: [&str; 3], payload_bytes: usize, datime: u32
     Key::place(at, BEGIN, names, payload_bytes, datime).map(|key| key.write())
 }
 
-/// Bytes of the key that [`Payload::streamed`](super::Payload::streamed) puts in front of an object: class, name
-/// without directories, and title.
+/// Bytes of a key with 64-bit offsets, which an object can have wherever it lies (see
+/// [`Payload::behind_key`](super::Payload::behind_key)): class, name and title.
 ///
 /// # Errors
 /// Limit for names longer than keys can hold.

@@ -169,6 +169,42 @@ fn big_files_have_big_offsets() {
     assert_eq!(streamer_infos(&fetched).unwrap(), StreamerInfos::anchor());
 }
 
+/// References in an object count from the start of its key, which must keep its length.
+#[test]
+fn objects_with_references_keep_the_length_of_their_key() {
+    let small = run(&small(), |fetched| find_object(fetched, "a/b/n;1")).unwrap().unwrap().key.key_bytes;
+    let add = |layout: &mut Layout, key_bytes| {
+        let payload = Payload::from(vec![1, 2, 3]).behind_key(key_bytes);
+        layout.add("a/b/n", CLASS, "one", payload).unwrap();
+    };
+    let new = || Layout::create("x.root", DATIME, [3; 16]).unwrap();
+    for key_bytes in [small, small + 8] {
+        let (mut layout, mut file) = new();
+        add(&mut layout, key_bytes);
+        // Before the pages, which do not count here.
+        let placed = layout.place_objects(file.len() as u64).unwrap();
+        file.extend_from_slice(&placed);
+        let end = 5_000_000_000;
+        let tail = layout.finish(end).unwrap();
+        for (at, bytes) in &tail.patches {
+            file[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
+        }
+        let mut fetched = FetchedRanges::new(end + tail.append.len() as u64);
+        file.resize(4000, 0);
+        fetched.provide(0, Bytes::from(file));
+        fetched.provide(end, tail.append);
+        let found = find_object(&fetched, "a/b/n").unwrap().unwrap().key;
+        assert_eq!((found.key_bytes, found.seek_key < 4000), (key_bytes, true));
+        assert_eq!(object_bytes(&fetched, &found).unwrap(), [1, 2, 3]);
+    }
+    let (mut layout, _) = new();
+    add(&mut layout, small);
+    assert!(layout.finish(5_000_000_000).unwrap_err().what().contains("is too far for it"));
+    let (mut layout, _) = new();
+    add(&mut layout, small + 1);
+    assert!(layout.finish(1000).unwrap_err().what().contains("from a key of"));
+}
+
 #[test]
 fn a_small_file_grows_big() {
     let file = small();

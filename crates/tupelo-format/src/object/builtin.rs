@@ -1,7 +1,9 @@
 //! Reading objects of the classes that ROOT streams by code of its own.
 
-use super::classes::{array_item, has_own_format};
-use super::cpp::Basic;
+use std::sync::Arc;
+
+use super::classes::{array_item, has_own_format, layout_of, symmetric_matrix_item};
+use super::cpp::{Basic, Type};
 use super::reader::Reader;
 use super::value::Value;
 use crate::streamer::Version;
@@ -17,6 +19,9 @@ impl Reader<'_> {
     pub(super) fn special(&mut self, name: &str) -> Result<Option<Value>> {
         if let Some(basic) = array_item(name) {
             return self.number_array(name, basic).map(Some);
+        }
+        if let Some(item) = symmetric_matrix_item(name) {
+            return self.symmetric_matrix(name, item).map(Some);
         }
         Ok(Some(match name {
             "TObject" => self.root_object()?,
@@ -167,6 +172,29 @@ impl Reader<'_> {
         self.stream.check_end(version.end)?;
         let info = self.built_in("TTreeIndex");
         Ok(self.object(info, vec![base, major, minor, Value::Int(count), values, minor_values, entries]))
+    }
+
+    /// A `TMatrixTSym`: its base, whose head it has, then the upper triangle, row by row (`TMatrixTSym::Streamer`).
+    fn symmetric_matrix(&mut self, name: &str, item: &str) -> Result<Value> {
+        let Type::Basic(basic) = Type::parse(item)? else {
+            return Err(Error::unsupported(format!("class {name}")));
+        };
+        let base_name = format!("TMatrixTBase<{item}>");
+        let version = self.stream.version()?;
+        self.spend(2, size_of::<Value>())?;
+        let info = self.layout(&base_name, &version)?;
+        let mut bases = self.members(&info, 1, false)?;
+        self.stream.check_end(version.end).map_err(|error| error.within(name))?;
+        let base = self.object(info, bases.pop().unwrap_or_default());
+        let rows = match base.as_object().and_then(|base| base.get("fNrows")) {
+            Some(&Value::Int(rows)) => usize::try_from(rows).ok(),
+            _ => None,
+        };
+        let count = rows.and_then(|rows| Some(rows.checked_mul(rows.checked_add(1)?)? / 2));
+        let count = count.ok_or_else(|| Error::corrupt(format!("{name} without rows")))?;
+        let elements = Value::Numbers(self.numbers(basic, count)?);
+        let info = Arc::new(layout_of(name, &[&base_name], &["fElements"]));
+        Ok(self.object(info, vec![base, elements]))
     }
 
     /// The name of a class, with a zero behind it that its length does not count.

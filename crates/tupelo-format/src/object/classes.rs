@@ -4,7 +4,7 @@ use super::cpp::Basic;
 use crate::streamer::{ClassInfo, Element, ElementKind};
 
 /// Those that are not read: their streamer info would mislead.
-const NOT_READ: [&str; 8] = ["TBits", "TBtree", "TDirectory", "TExMap", "TMap", "TQObject", "TBasket", "TUUID"];
+const NOT_READ: [&str; 7] = ["TBtree", "TDirectory", "TExMap", "TMap", "TQObject", "TBasket", "TUUID"];
 
 const ARRAY: &[&str] = &["fN", "fArray"];
 const LIST: &[&str] = &["TObject", "fName", "fObjects"];
@@ -40,15 +40,22 @@ pub(super) fn is_special(name: &str) -> bool {
 /// The layout of a class that ROOT streams by code of its own; `None` for all others.
 pub(super) fn special_layout(name: &str) -> Option<ClassInfo> {
     let (name, members) = SPECIAL.iter().find(|(special, _)| *special == name)?;
-    let elements = members.iter().map(|member| {
-        let kind = match *member {
-            "TObject" | "TVirtualIndex" => ElementKind::Base { version: 1 },
-            _ => ElementKind::Basic,
-        };
-        Element::new(member, "", 0, kind)
-    });
-    let (elements, title) = (elements.collect(), Vec::new());
-    Some(ClassInfo { name: (*name).to_owned(), title, bits: 0, version: 1, checksum: 0, elements })
+    let is_base = |member: &str| matches!(member, "TObject" | "TVirtualIndex");
+    let (bases, members): (Vec<&str>, Vec<&str>) = members.iter().copied().partition(|member| is_base(member));
+    Some(layout_of(name, &bases, &members))
+}
+
+/// The layout of a class with these bases and members.
+pub(super) fn layout_of(name: &str, bases: &[&str], members: &[&str]) -> ClassInfo {
+    let bases = bases.iter().map(|base| Element::new(base, "", 0, ElementKind::Base { version: 1 }));
+    let members = members.iter().map(|member| Element::new(member, "", 0, ElementKind::Basic));
+    let (elements, title) = (bases.chain(members).collect(), Vec::new());
+    ClassInfo { name: name.to_owned(), title, bits: 0, version: 1, checksum: 0, elements }
+}
+
+/// The type of the elements of a `TMatrixTSym`, of which ROOT stores the upper triangle; `None` for other classes.
+pub(super) fn symmetric_matrix_item(name: &str) -> Option<&str> {
+    name.strip_prefix("TMatrixTSym<")?.strip_suffix('>').map(str::trim)
 }
 
 /// The type of the items of a `TArray`.
@@ -69,9 +76,9 @@ pub fn has_own_format(name: &str) -> bool {
     NOT_READ.contains(&name)
 }
 
-/// Whether ROOT streams a class by code of its own, and its objects have no members of known types: collections of any
-/// objects, and references.
-pub fn holds_objects(name: &str) -> bool {
+/// Whether ROOT streams a class by code of its own, and columns cannot hold its objects: collections of any objects,
+/// references and symmetric matrices.
+pub fn has_no_columns(name: &str) -> bool {
     let names = ["THashList", "TList", "TSortedList", "TClonesArray", "TObjArray", "TRef", "TRefArray"];
-    names.contains(&name)
+    names.contains(&name) || symmetric_matrix_item(name).is_some()
 }

@@ -24,7 +24,7 @@ mod tests;
 mod value;
 mod write;
 
-pub use classes::{array_item, has_own_format, holds_objects};
+pub use classes::{array_item, has_no_columns, has_own_format};
 pub use cpp::{Basic, Type, pair, spelling};
 pub use packing::Packing;
 pub use value::{Numbers, Object, Opaque, Value};

@@ -6,6 +6,7 @@
 //! | value | lower half | dkey | akey |
 //! |---|---|---|---|
 //! | page, or pages of one column | number of the cluster | number of the column | what the locator says |
+//! | page in a separate object | what the locator says | [`METADATA_DKEY`] | [`PAGE_AKEY`] |
 //! | page list | 2⁶⁴−2 | [`METADATA_DKEY`] | what the locator says |
 //! | anchor, header, footer | 2⁶⁴−1 | [`METADATA_DKEY`] | [`ANCHOR_AKEY`], [`HEADER_AKEY`], [`FOOTER_AKEY`] |
 
@@ -21,6 +22,8 @@ pub const METADATA_OBJECT: u64 = u64::MAX;
 pub const PAGE_LIST_OBJECT: u64 = u64::MAX - 1;
 /// The dkey of all values that are not pages.
 pub const METADATA_DKEY: u64 = 0x5a3c_69f0_cafe_4a11;
+/// The akey of pages in separate objects (`kAttributeKeyDefault`).
+pub const PAGE_AKEY: u64 = 0x4243_544b_5344_4229;
 /// The akey of the anchor.
 pub const ANCHOR_AKEY: u64 = 0x4243_544b_5344_422a;
 /// The akey of the header.
@@ -38,6 +41,8 @@ const ANCHOR_VERSION: u64 = 1;
 const EPOCH: u16 = 1;
 /// `TUPELO` in ASCII and the version of [`DaosExtension`], little-endian.
 const EXTENSION_MAGIC: u64 = 0x0001_4f4c_4550_5554;
+/// Bit beside the number of the attempt.
+const SEPARATE_PAGES: u64 = 1 << 32;
 /// Where the extension begins. ROOT leaves the bytes after the name of the object class as they are.
 const EXTENSION_START: usize = 52;
 /// Bytes of an anchor before the name of the object class, its length included.
@@ -79,6 +84,8 @@ pub struct DaosExtension {
     pub bytes: u64,
     /// Number of the attempt that wrote the ntuple.
     pub attempt: u32,
+    /// Whether each page is in a separate object.
+    pub separate_pages: bool,
     /// XXH3 of the header as it is stored.
     pub header_digest: u64,
     /// XXH3 of the footer as it is stored.
@@ -128,7 +135,7 @@ impl DaosAnchor {
             let mut own = Buffer::new();
             own.u64_le(EXTENSION_MAGIC);
             own.u64_le(extension.bytes);
-            own.u64_le(extension.attempt.into());
+            own.u64_le(u64::from(extension.attempt) | if extension.separate_pages { SEPARATE_PAGES } else { 0 });
             own.u64_le(extension.header_digest);
             own.u64_le(extension.footer_digest);
             buffer.patch(EXTENSION_START, own.as_slice());
@@ -184,8 +191,11 @@ fn extension(anchor: &[u8]) -> Result<Option<DaosExtension>> {
     if stored != computed {
         return Err(Error::corrupt(format!("checksum mismatch (stored {stored:016x}, computed {computed:016x})")));
     }
-    let attempt = u32::try_from(attempt).map_err(|_| Error::corrupt(format!("number {attempt} of its attempt")))?;
-    Ok(Some(DaosExtension { bytes, attempt, header_digest, footer_digest }))
+    let separate_pages = attempt & SEPARATE_PAGES != 0;
+    let number = attempt & !SEPARATE_PAGES;
+    let unknown = |_| Error::unsupported(format!("flags that are not known ({:016x})", number >> 32 << 32));
+    let attempt = u32::try_from(number).map_err(unknown)?;
+    Ok(Some(DaosExtension { bytes, attempt, separate_pages, header_digest, footer_digest }))
 }
 
 #[cfg(test)]
@@ -201,7 +211,13 @@ mod tests {
                 footer: link(FOOTER_AKEY, 30, u32::MAX.into()),
             },
             class: "EC_16P2GX".to_owned(),
-            extension: Some(DaosExtension { bytes: 1 << 40, attempt: 7, header_digest: 1, footer_digest: u64::MAX }),
+            extension: Some(DaosExtension {
+                bytes: 1 << 40,
+                attempt: 7,
+                separate_pages: false,
+                header_digest: 1,
+                footer_digest: u64::MAX,
+            }),
         }
     }
 
@@ -225,7 +241,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for extension in [anchor().extension, None] {
+        let separate = anchor().extension.map(|own| DaosExtension { separate_pages: true, ..own });
+        for extension in [anchor().extension, separate, None] {
             let anchor = DaosAnchor { extension, ..anchor() };
             let bytes = anchor.write().unwrap();
             assert_eq!(bytes.len(), ANCHOR_BYTES);
@@ -263,10 +280,10 @@ mod tests {
             assert!(error(at, 0x55).starts_with("anchor: checksum mismatch"), "{at}");
         }
         let mut other = bytes.clone();
-        other[EXTENSION_START + 20] = 1;
+        other[EXTENSION_START + 20] = 2;
         let digest = digest(&other).to_le_bytes();
         other[ANCHOR_BYTES - 8..].copy_from_slice(&digest);
         let error = DaosAnchor::read(&other).map(drop).unwrap_err().to_string();
-        assert_eq!(error, "anchor: number 4294967303 of its attempt");
+        assert_eq!(error, "anchor: flags that are not known (0000000200000000)");
     }
 }

@@ -16,8 +16,15 @@ use crate::error::{Error, ErrorKind, Result};
 /// Our own options.
 const COMMON: &[&str] = &["anonymous", "bearer_token", "ca_certificates", "profile"];
 /// Options of DAOS containers. Other stores may come to use `redundancy`.
-const DAOS: &[&str] =
-    &["daos_library", "daos_create", "daos_class", "daos_metadata_class", "daos_requests", "redundancy"];
+const DAOS: &[&str] = &[
+    "daos_library",
+    "daos_create",
+    "daos_class",
+    "daos_metadata_class",
+    "daos_objects",
+    "daos_requests",
+    "redundancy",
+];
 /// Limits of requests.
 const LIMITS: &[&str] = &["max_attempts", "total_timeout", "stall_timeout", "connect_timeout"];
 
@@ -72,6 +79,7 @@ const NESTED: &[&str] = &["client_kwargs", "config_kwargs", "s3_additional_kwarg
 /// | `daos_create` | `true`: writing creates a DAOS container that does not exist |
 /// | `daos_class` | object class of what is written to DAOS, such as `RP_2GX`; default by `redundancy` |
 /// | `daos_metadata_class` | object class of what describes a data set in DAOS; default `SX` |
+/// | `daos_objects` | `cluster` (default) or `page`: whether DAOS has an object for each cluster, or for each page |
 /// | `daos_requests` | `batch` (default), `queue` or `blocking`: how values are requested from DAOS |
 /// | `redundancy` | `none` (default), `replicate`, `erasure` or `max`: see [`Redundancy`]; for new objects in DAOS, and for those in S3 by their storage class |
 /// | `max_attempts`, `total_timeout`, `stall_timeout`, `connect_timeout` | see [`Limits`]; times in seconds |
@@ -100,6 +108,7 @@ impl Options {
         options.flag("anonymous")?;
         options.flag("daos_create")?;
         options.checked_redundancy()?;
+        options.choice("daos_objects", &["cluster", "page"])?;
         options.choice("daos_requests", &["batch", "queue", "blocking"])?;
         Ok(options)
     }

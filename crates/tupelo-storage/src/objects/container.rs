@@ -41,6 +41,7 @@ const DAOS_HINTS: Hints = Hints { gap_bytes: 0, max_request_bytes: 16 << 20, con
 pub(super) struct ContainerNamespace {
     container: DaosContainer,
     classes: Classes,
+    separate_pages: bool,
 }
 
 impl ContainerNamespace {
@@ -59,7 +60,7 @@ impl ContainerNamespace {
             Access::Read => Classes::of(options),
             Access::Write => Classes::checked(&container, options, action, &uri)?,
         };
-        Ok(Self { container, classes })
+        Ok(Self { container, classes, separate_pages: options.get("daos_objects") == Some("page") })
     }
 
     fn parse(&self, key: &str, action: &'static str) -> Result<DaosKey> {
@@ -152,7 +153,7 @@ impl fmt::Display for ContainerNamespace {
 impl ObjectSource for ContainerNamespace {
     fn keys(&self) -> Keys {
         let Classes { data, metadata } = self.classes.clone();
-        Keys::Daos { class: data, metadata_class: metadata }
+        Keys::Daos { class: data, metadata_class: metadata, separate_pages: self.separate_pages }
     }
 
     fn hints(&self) -> Hints {

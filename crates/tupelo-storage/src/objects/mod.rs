@@ -113,6 +113,8 @@ pub enum Keys {
         class: String,
         /// The class of objects that describe others, for reading and writing.
         metadata_class: String,
+        /// Whether each page is written to a separate object, not to that of its cluster.
+        separate_pages: bool,
     },
 }
 

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tupelo_format::compression;
 use tupelo_format::object::{Basic, Value};
 use tupelo_ttree::basket::{BasketHead, open_embedded};
-use tupelo_ttree::column::swap;
+use tupelo_ttree::column::{MAX_EMPTY_ITEMS, swap};
 use tupelo_ttree::fields::{Field as TreeField, FieldKind};
 use tupelo_ttree::tree::Stored;
 use tupelo_ttree::{Basket, Branch, Column, Layout, layout};
@@ -40,7 +40,10 @@ pub(crate) fn decode_baskets(
     let arrays = decoder.leaves(&leaves, entries)?;
     let mut arrays: Vec<Option<ArrayRef>> = arrays.into_iter().map(Some).collect();
     let entries: u64 = entries.iter().map(|range| range.end - range.start).sum();
-    forms.into_iter().map(|form| form.assemble(&mut arrays, entries as usize)).collect()
+    let named = |(form, (field, _)): (Form, &(&TreeField, DataType))| {
+        form.assemble(&mut arrays, entries as usize).map_err(|error| error.in_field(&field.name))
+    };
+    forms.into_iter().zip(fields).map(named).collect()
 }
 
 /// The entries of a branch as objects.
@@ -179,10 +182,13 @@ impl Form {
             }
             Self::Counts(item, index) => {
                 let counts = take(arrays, index)?;
+                let length = |&count: &i32| match usize::try_from(count) {
+                    Ok(length) if length <= MAX_EMPTY_ITEMS => Ok(length),
+                    _ => Err(Error::corrupt(format!("{count} items without members"))),
+                };
                 let lengths = counts.as_primitive::<Int32Type>().values().iter();
-                let lengths: Vec<usize> = lengths.map(|&count| usize::try_from(count).unwrap_or(0)).collect();
-                let total = lengths.iter().try_fold(0_usize, |sum, &n| sum.checked_add(n)).filter(|&n| n < 1 << 40);
-                let total = total.ok_or_else(|| Error::corrupt("too many items without members"))?;
+                let lengths: Vec<usize> = lengths.map(length).collect::<Result<_>>()?;
+                let total = lengths.iter().sum();
                 let items = structure(&Fields::empty(), Vec::new(), total)?;
                 list(&item, OffsetBuffer::from_lengths(lengths), items)
             }
@@ -443,7 +449,7 @@ impl BasketDecoder<'_> {
         let (branch, basket) = (leaf.branch, part.basket);
         let read = || {
             self.with_basket(leaf.branch, basket, part.range.clone(), fetched, |mut basket, expected| {
-                if basket.entries < expected {
+                if basket.entries != expected {
                     let what = format!("{} entries where the branch says {expected}", basket.entries);
                     return Err(Error::corrupt(what));
                 }
@@ -525,7 +531,8 @@ impl BasketDecoder<'_> {
         };
         let first = counted.baskets.get(basket).map_or(0, |place| place.entries.start);
         let leaf = self.branch(counter)?;
-        let layout = layout::of_branch(self.source.tree(), leaf, self.source.infos())?;
+        let layout =
+            layout::of_branch(self.source.tree(), leaf, self.source.infos(), &mut layout::MAX_MEMBERS.clone())?;
         let data_type = match &layout {
             Layout::Number(Basic::I8, None) => DataType::Int8,
             Layout::Number(Basic::I16, None) => DataType::Int16,
@@ -562,19 +569,9 @@ fn plain_width(layout: &Layout) -> Option<usize> {
 
 /// Numbers into their place.
 fn plain(basket: &Basket<'_>, entries: &Range<usize>, width: usize, out: &mut [u8]) -> Result<()> {
-    // Some writers have positions for them, too.
-    let start = basket.entry(entries.start).map_or(entries.start * width, |range| range.start);
-    let bytes = start.checked_add(entries.len() * width).and_then(|end| basket.data.get(start..end));
-    match bytes {
-        Some(bytes) => {
-            swap(width, bytes, out);
-            Ok(())
-        }
-        None => {
-            let what = format!("{} entries of {width} bytes in {} bytes", basket.entries, basket.data.len());
-            Err(Error::corrupt(what))
-        }
-    }
+    let bytes = basket.fixed_range(entries, width)?;
+    swap(width, basket.data.get(bytes).unwrap_or_default(), out);
+    Ok(())
 }
 
 /// The array of all parts.

@@ -17,9 +17,9 @@ pub const DEFAULT_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Records of attempts are shorter.
 const MAX_RECORD_BYTES: u64 = 1 << 10;
-/// Clusters without objects that follow each other, after which a DAOS container has no others of the ntuple: a writer has
-/// fewer at a time.
-const MAX_EMPTY_CLUSTERS: u32 = 1000;
+/// Clusters, or pages in separate objects, that are missing one after the other, after which a DAOS container has no others
+/// of the attempt: a writer has fewer at a time.
+const MAX_EMPTY_OBJECTS: u32 = 1000;
 
 /// The objects of one attempt to write an ntuple, which is not visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,12 +127,10 @@ impl Collector {
             let Some(number) = attempt_of_record(&entry.key, &folder).filter(|number| *number > 0) else { continue };
             let (record, _) = self.namespace.get(&entry.key, MAX_RECORD_BYTES)?;
             let record = String::from_utf8_lossy(&record).into_owned();
-            let Some((name, class)) = read_record(&record).filter(|(name, _)| is_attempt(name)) else { continue };
+            let Some((name, keys)) = read_record(&record, keys).filter(|(name, _)| is_attempt(name)) else { continue };
             let mut orphan = Orphan::new(&number.to_string(), name);
             orphan.newest = began(name);
-            let keys = DaosKeys { class: class.into(), ..keys.clone() };
-            self.add_objects(&mut orphan, &keys, number.into())?;
-            self.add_objects(&mut orphan, &keys.of_set(), number.into())?;
+            self.add_pages(&mut orphan, &keys, number)?;
             for entry in self.namespace.list(&keys.page_lists())? {
                 orphan.add_if_of(entry, number.into());
             }
@@ -143,16 +141,25 @@ impl Collector {
         Ok(attempts)
     }
 
-    /// Adds the pages of an attempt. Its writer may have stopped before it wrote clusters in between.
-    fn add_objects(&self, orphan: &mut Orphan, keys: &DaosKeys, attempt: u64) -> Result<()> {
+    /// Adds the pages of an attempt, also those of its attribute sets. Its writer may have stopped before it wrote objects in
+    /// between.
+    fn add_pages(&self, orphan: &mut Orphan, keys: &DaosKeys, attempt: u32) -> Result<()> {
+        // Clusters count from zero in every attempt; separate objects have the numbers of their pages.
+        let own = AttemptNumbers::new(attempt, false).filter(|_| keys.separate_pages);
         let mut empty = 0;
-        for cluster in 0.. {
-            let listed = self.namespace.list(&keys.cluster(cluster))?;
+        for object in own.map_or(0, |own| own.first).. {
+            let mut listed = self.namespace.list(&keys.pages(object))?;
+            listed.extend(self.namespace.list(&keys.of_set().pages(object))?);
             empty = if listed.is_empty() { empty + 1 } else { 0 };
-            if empty == MAX_EMPTY_CLUSTERS {
+            if empty == MAX_EMPTY_OBJECTS {
                 break;
             }
-            listed.into_iter().for_each(|entry| orphan.add_if_of(entry, attempt));
+            for entry in listed {
+                match own {
+                    Some(_) => orphan.add(entry),
+                    None => orphan.add_if_of(entry, attempt.into()),
+                }
+            }
         }
         Ok(())
     }

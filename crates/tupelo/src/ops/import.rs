@@ -3,20 +3,25 @@
 //! Names follow ROOT's importer (`RNTupleImporter` in `tree/ntupleutil`) and ATLAS's auxiliary stores: see
 //! [`ImportOptions`]. Classes become untyped records, so that readers need no dictionaries.
 
+mod objects;
+mod validate;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray, make_array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef};
 use tupelo_ttree::Layout;
 use tupelo_ttree::fields::FieldKind;
 
+pub use self::objects::copy_objects;
+pub use self::validate::{Comparison, FieldValidation, Validation, validate};
 use crate::evolution::relabel;
-use crate::reader::{Ntuple, Read, Tree};
+use crate::reader::{Read, Tree};
 use crate::schema::{Field, Kind, Schema};
 use crate::writer::{FileWriter, NtupleWriter, WriteOptions, WriteProgress};
 use crate::{Error, Result};
@@ -25,8 +30,6 @@ use crate::{Error, Result};
 const BATCH_BYTES: u64 = 16 << 20;
 /// Prefix of the hidden collections of leaf-count arrays, as in ROOT's importer.
 const COLLECTION: &str = "_collection";
-/// Bins of the histograms with which two fields are compared.
-const BINS: usize = 64;
 
 /// How branches become fields.
 #[derive(Debug, Clone)]
@@ -104,8 +107,8 @@ pub struct ImportPlan {
 #[derive(Debug, Clone)]
 enum Column {
     Field(usize),
-    /// Members of a collection, and their names.
-    Collection(Vec<(usize, String)>),
+    /// Members of a collection, with their names, and the field that counts the items.
+    Collection(Vec<(usize, String)>, Option<usize>),
 }
 
 impl ImportPlan {
@@ -156,7 +159,7 @@ impl ImportPlan {
             }
             let item = Field::new("_0", "", Kind::Record(members));
             stored.push(Field::new(collection, "", Kind::Collection(Box::new(item))));
-            columns.push(Column::Collection(sources));
+            columns.push(Column::Collection(sources, group.counter));
         }
         for (index, field) in fields.iter().enumerate() {
             let new = name(field);
@@ -187,6 +190,46 @@ impl ImportPlan {
         Ok(Self { read, schema: Schema { fields: stored }, columns, compared, skipped })
     }
 
+    /// The same plan for another tree: its fields are matched by name with those of this plan, which they become.
+    ///
+    /// # Errors
+    /// Invalid argument, which names tree, field and difference, if the fields are not the same.
+    pub fn matched(&self, other: Self) -> Result<Self> {
+        let matched = || {
+            let ours = &self.read.schema().fields;
+            let theirs = &other.read.schema().fields;
+            let places: HashMap<&str, usize> =
+                theirs.iter().enumerate().map(|(place, field)| (field.name.as_str(), place)).collect();
+            let mut order = Vec::with_capacity(ours.len());
+            for field in ours {
+                let difference = |what: &str| Error::invalid_argument(what).in_field(&field.name);
+                let Some(&place) = places.get(field.name.as_str()) else { return Err(difference("is missing")) };
+                if shape(field) != shape(&theirs[place]) {
+                    let what = format!("is {}, not {}", typed(&theirs[place]), typed(field));
+                    return Err(difference(&what));
+                }
+                order.push(place);
+            }
+            if let Some(more) = (0..theirs.len()).find(|place| !order.contains(place)) {
+                return Err(Error::invalid_argument("is not in the first tree").in_field(&theirs[more].name));
+            }
+            let column = |column: &Column| match column {
+                Column::Field(index) => Column::Field(order[*index]),
+                Column::Collection(members, counter) => {
+                    let members = members.iter().map(|(index, name)| (order[*index], name.clone()));
+                    Column::Collection(members.collect(), counter.map(|counter| order[counter]))
+                }
+            };
+            let mut compared = vec![(String::new(), String::new()); order.len()];
+            for (names, &place) in self.compared.iter().zip(&order) {
+                compared[place].clone_from(names);
+            }
+            Ok((self.columns.iter().map(column).collect(), compared))
+        };
+        let (columns, compared) = matched().map_err(|error| other.read.context(error))?;
+        Ok(Self { schema: self.schema.clone(), columns, compared, ..other })
+    }
+
     /// The fields of the ntuple.
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -206,7 +249,11 @@ impl ImportPlan {
     fn convert(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         let array = |(column, field): (&Column, &Arc<ArrowField>)| match column {
             Column::Field(index) => relabelled(batch.column(*index), field.data_type()),
-            Column::Collection(members) => collection(batch, members, field.data_type()),
+            Column::Collection(members, counter) => {
+                let items = collection(batch, members, field.data_type())?;
+                counter.map_or(Ok(()), |counter| check_counter(batch, counter, &items))?;
+                Ok(items)
+            }
         };
         let arrays: Vec<ArrayRef> = self.columns.iter().zip(schema.fields()).map(array).collect::<Result<_>>()?;
         let fields: Fields = schema
@@ -251,7 +298,8 @@ impl Importer {
         Ok(Self { writer: file.ntuple(path, plan.schema(), options)? })
     }
 
-    /// Appends what the plan reads. `progress` receives the number of entries of this plan that are done, and may cancel
+    /// Appends what a plan reads: that of [`Importer::create`], or one that was [matched](ImportPlan::matched) with it.
+    /// `progress` receives the number of entries of this plan that are done, and may cancel
     /// the import.
     ///
     /// # Errors
@@ -347,6 +395,22 @@ fn has_class(field: &Field) -> bool {
     matches!(field.kind, Kind::Record(_)) || field.children().iter().any(has_class)
 }
 
+/// What a field has in common with the same field of another tree.
+fn shape(field: &Field) -> Field {
+    let mut field = untyped(field);
+    field.description.clear();
+    field.type_version = 0;
+    for child in field.children_mut() {
+        *child = shape(child);
+    }
+    field
+}
+
+/// The type of a field, for messages.
+fn typed(field: &Field) -> &str {
+    if field.type_name.is_empty() { "a record with other members" } else { &field.type_name }
+}
+
 /// Makes a collection a projected field, with the items of another.
 fn project(field: &mut Field, member: &str, collection: &str) {
     field.projected_from = Some(collection.to_owned());
@@ -424,6 +488,20 @@ fn collection(batch: &RecordBatch, members: &[(usize, String)], data_type: &Data
     Ok(Arc::new(LargeListArray::try_new(item, offsets, Arc::new(records), None)?))
 }
 
+/// Refuses a counter that says something else than the lists that it counts.
+fn check_counter(batch: &RecordBatch, counter: usize, items: &ArrayRef) -> Result<()> {
+    let counts = cast(batch.column(counter), &DataType::Int64)?;
+    let lengths = items.as_list::<i64>().offsets().windows(2).map(|pair| pair[1] - pair[0]);
+    let mut both = counts.as_primitive::<Int64Type>().values().iter().zip(lengths);
+    match both.find(|(count, length)| **count != *length) {
+        Some((count, length)) => {
+            let what = format!("it is {count} where an array that it counts has {length} items");
+            Err(Error::corrupt(what).in_field(batch.schema().field(counter).name()))
+        }
+        None => Ok(()),
+    }
+}
+
 /// An array under the names of another type. Texts stay bytes where they are.
 fn relabelled(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let data_type = match holds_bytes(array.data_type()) {
@@ -439,192 +517,5 @@ fn holds_bytes(data_type: &DataType) -> bool {
         DataType::LargeList(item) | DataType::FixedSizeList(item, _) => holds_bytes(item.data_type()),
         DataType::Struct(fields) => fields.iter().any(|field| holds_bytes(field.data_type())),
         _ => false,
-    }
-}
-
-/// What a comparison of a tree with an ntuple found.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Validation {
-    /// Entries that were compared.
-    pub entries: u64,
-    /// What was compared of each field.
-    pub fields: Vec<FieldValidation>,
-}
-
-/// What was compared of a field.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct FieldValidation {
-    /// Its name in the tree.
-    pub branch: String,
-    /// Its name in the ntuple.
-    pub field: String,
-    /// Numbers and texts that were compared.
-    pub values: u64,
-    /// The first entry in which it is not equal.
-    pub first_difference: Option<u64>,
-    /// Histograms of its numbers, those of each member of it together.
-    pub histogram: Option<Comparison>,
-}
-
-/// Two histograms with the same bins.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Comparison {
-    /// Lower and upper bound. Values outside are counted in the first and last bin.
-    pub range: (f64, f64),
-    /// Counts of the tree and of the ntuple. The last bin counts numbers that are not finite.
-    pub counts: [Vec<u64>; 2],
-}
-
-impl Validation {
-    /// Whether all values, and all histograms, are equal.
-    pub fn is_equal(&self) -> bool {
-        self.fields.iter().all(FieldValidation::is_equal)
-    }
-}
-
-impl FieldValidation {
-    /// Whether all values and the histograms are equal.
-    pub fn is_equal(&self) -> bool {
-        let same = |histogram: &Comparison| histogram.counts[0] == histogram.counts[1];
-        self.first_difference.is_none() && self.histogram.as_ref().is_none_or(same)
-    }
-}
-
-/// Compares the entries that plans read, one after the other, with those of an ntuple, entry by entry and bit by bit.
-/// Of each plan at most `most` entries are compared, half of them from its begin and half from its end.
-///
-/// # Errors
-/// Those of reading.
-pub fn validate(plans: &[ImportPlan], ntuple: &Ntuple, most: u64) -> Result<Validation> {
-    let mut found = Validation::default();
-    let mut before = 0;
-    for plan in plans {
-        let range = plan.read.range();
-        let all = range.end - range.start;
-        let parts = match most < all {
-            true => vec![0..most.div_ceil(2), all - most / 2..all],
-            false => vec![0..all, all..all],
-        };
-        for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            compare(plan, ntuple, part, before, &mut found)?;
-        }
-        before += all;
-    }
-    Ok(found)
-}
-
-fn compare(
-    plan: &ImportPlan,
-    ntuple: &Ntuple,
-    entries: std::ops::Range<u64>,
-    before: u64,
-    found: &mut Validation,
-) -> Result<()> {
-    let first = plan.read.range().start;
-    let names: Vec<String> = plan.compared.iter().map(|(_, name)| escaped(name)).collect();
-    let imported = ntuple.read(&names)?.with_binary_strings(true);
-    let order: HashMap<String, usize> =
-        imported.arrow_schema().fields().iter().enumerate().map(|(at, field)| (field.name().clone(), at)).collect();
-    let tree = plan.read.clone().entries(first + entries.start..first + entries.end).with_binary_strings(true);
-    let mut batches = tree.batches_of_bytes(BATCH_BYTES)?;
-    let mut next = before + entries.start;
-    for batch in &mut batches {
-        let batch = batch?;
-        let rows = batch.num_rows() as u64;
-        let other = imported.clone().entries(next..next + rows).to_batch()?;
-        for (index, (branch, name)) in plan.compared.iter().enumerate() {
-            let place = order.get(name).copied();
-            let ours = place.and_then(|place| other.columns().get(place));
-            let ours = ours.ok_or_else(|| Error::not_found(format!("field '{name}' is not in the ntuple")))?;
-            let (Some(theirs), ours) = (batch.columns().get(index), counted(ours, batch.column(index))?) else {
-                continue;
-            };
-            let known = found.fields.iter().position(|field| field.branch == *branch);
-            let known = known.unwrap_or_else(|| {
-                let (branch, field) = (branch.clone(), name.clone());
-                found.fields.push(FieldValidation {
-                    branch,
-                    field,
-                    values: 0,
-                    first_difference: None,
-                    histogram: None,
-                });
-                found.fields.len() - 1
-            });
-            let field = &mut found.fields[known];
-            let ours = relabelled(&ours, theirs.data_type()).unwrap_or(ours);
-            if field.first_difference.is_none() && ours.to_data() != theirs.to_data() {
-                let same = |row: &usize| ours.slice(*row, 1).to_data() == theirs.slice(*row, 1).to_data();
-                let row = (0..batch.num_rows().min(ours.len())).find(|row| !same(row)).unwrap_or(0);
-                field.first_difference = Some(next + row as u64);
-            }
-            let mut numbers = [Vec::new(), Vec::new()];
-            field.values += leaves(theirs, &mut numbers[0])?;
-            leaves(&ours, &mut numbers[1])?;
-            fill(&mut field.histogram, numbers);
-        }
-        next += rows;
-        found.entries += rows;
-    }
-    Ok(())
-}
-
-/// The number of items of a collection in the type of the counter.
-fn counted(ours: &ArrayRef, theirs: &ArrayRef) -> Result<ArrayRef> {
-    let is_number = |array: &ArrayRef| array.data_type().is_integer();
-    match is_number(ours) && is_number(theirs) && ours.data_type() != theirs.data_type() {
-        true => Ok(cast(ours, theirs.data_type())?),
-        false => Ok(Arc::clone(ours)),
-    }
-}
-
-/// Adds the numbers in an array; returns how many numbers and texts it has.
-fn leaves(array: &ArrayRef, numbers: &mut Vec<f64>) -> Result<u64> {
-    Ok(match array.data_type() {
-        DataType::LargeList(_) => {
-            let list = array.as_list::<i64>();
-            let (start, end) = (list.offsets().first().copied(), list.offsets().last().copied());
-            let (start, end) = (start.unwrap_or(0) as usize, end.unwrap_or(0) as usize);
-            leaves(&list.values().slice(start, end - start), numbers)?
-        }
-        DataType::FixedSizeList(..) => leaves(array.as_fixed_size_list().values(), numbers)?,
-        DataType::Struct(_) => {
-            let mut sum = 0;
-            for column in array.as_struct().columns() {
-                sum += leaves(column, numbers)?;
-            }
-            sum
-        }
-        other if other.is_numeric() || *other == DataType::Boolean => {
-            let values = cast(array, &DataType::Float64)?;
-            numbers.extend_from_slice(values.as_primitive::<Float64Type>().values());
-            array.len() as u64
-        }
-        _ => array.len() as u64,
-    })
-}
-
-fn fill(histogram: &mut Option<Comparison>, numbers: [Vec<f64>; 2]) {
-    if histogram.is_none() && numbers[0].is_empty() {
-        return;
-    }
-    let histogram = histogram.get_or_insert_with(|| {
-        let finite = || numbers[0].iter().copied().filter(|value| value.is_finite());
-        let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
-        let range = if low < high { (low, high) } else { (low.min(0.0), low.min(0.0) + 1.0) };
-        Comparison { range, counts: [vec![0; BINS + 1], vec![0; BINS + 1]] }
-    });
-    let (low, high) = histogram.range;
-    for (counts, numbers) in histogram.counts.iter_mut().zip(&numbers) {
-        for value in numbers {
-            let bin = match value.is_finite() {
-                true => (((value - low) / (high - low) * BINS as f64).max(0.0) as usize).min(BINS - 1),
-                false => BINS,
-            };
-            counts[bin] += 1;
-        }
     }
 }

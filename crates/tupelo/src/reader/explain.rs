@@ -52,7 +52,7 @@ pub struct ExplainedColumn {
 impl Explanation {
     /// The sum over all columns.
     fn sum(&self, of: impl Fn(&ExplainedColumn) -> u64) -> u64 {
-        self.columns.iter().map(of).sum()
+        self.columns.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// Pages of all columns.

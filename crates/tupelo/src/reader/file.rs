@@ -570,6 +570,17 @@ impl File {
     /// Not found, with near names; invalid argument for ntuples and directories, which are not such objects; unsupported,
     /// with class and reason, for what the streamer info does not describe; corrupt where the object is damaged.
     pub fn object(&self, name: &str) -> Result<Value> {
+        self.with_object(name, |object, bytes, infos| {
+            Ok(object::read_behind_key(bytes, object.key.key_bytes, &object.key.class_name, infos)?)
+        })
+    }
+
+    /// Passes an object as the directories list it, its bytes, and the streamer info of the file.
+    pub(crate) fn with_object<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&container::Object, &[u8], &StreamerInfos) -> Result<T>,
+    ) -> Result<T> {
         let read = || {
             let file = self.root_file()?;
             let Some(object) = file.find_object(name)? else {
@@ -584,7 +595,7 @@ impl File {
             let read = || {
                 let infos = file.attempt(container::streamer_infos)?;
                 let bytes = file.attempt(|fetched| container::object_bytes(fetched, key))?;
-                Ok(object::read_behind_key(&bytes, key.key_bytes, &key.class_name, &infos)?)
+                read(&object, &bytes, &infos)
             };
             read().map_err(|e: Error| e.within(format!("object '{path}'")))
         };
@@ -636,8 +647,9 @@ impl File {
             if let Some(object) = file.find_object(name)? {
                 return Ok(object);
             }
-            let known = ntuples(file)?;
-            return Err(Error::no_such("ntuple", name, known.iter().map(|object| object.path.as_str())));
+            let (known, trees) = (ntuples(file)?, trees(file)?);
+            let what = if trees.is_empty() { "ntuple" } else { "ntuple or tree" };
+            return Err(Error::no_such(what, name, known.iter().chain(&trees).map(|object| object.path.as_str())));
         }
         let mut ntuples = ntuples(file)?;
         match (ntuples.pop(), ntuples.is_empty()) {
@@ -673,7 +685,11 @@ impl File {
             [] => format!("{place} contains no ntuple"),
             near => format!("{place} contains the ntuples {}{more}", near.join(", ")),
         };
-        Error::unsupported(format!("{what}; {hint}"))
+        let of_tree = match TREE_CLASSES.contains(&object.key.class_name.as_str()) {
+            true => "; `tupelo import` makes an ntuple of a tree",
+            false => "",
+        };
+        Error::unsupported(format!("{what}; {hint}{of_tree}"))
     }
 }
 

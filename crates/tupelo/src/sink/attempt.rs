@@ -66,7 +66,7 @@ impl Attempt {
                 Error::limit(format!("attempt {attempt} to write the ntuple; `tupelo gc` removes those before it"))
             })?;
             let record = format!("{folder}{attempt:x}");
-            if put_new(namespace, &record, format!("{name} {}", keys.class))? {
+            if put_new(namespace, &record, write_record(name, &keys))? {
                 let kind = Kind::Numbers { keys: keys.clone(), attempt, record };
                 return Ok(Self { kind, keys: ObjectKeys::Daos(keys), numbers });
             }
@@ -105,9 +105,22 @@ pub(super) fn put_new(namespace: &dyn Namespace, key: &str, text: String) -> Res
     }
 }
 
-/// The name of an attempt and the object class of its pages, from its record.
-pub(crate) fn read_record(record: &str) -> Option<(&str, &str)> {
-    record.split_once(' ')
+/// What a record says when each page is in a separate object.
+const SEPARATE: &str = " separate";
+
+/// The record of an attempt: its name, the object class of its pages, and whether these have separate objects.
+fn write_record(name: &str, keys: &DaosKeys) -> String {
+    format!("{name} {}{}", keys.class, if keys.separate_pages { SEPARATE } else { "" })
+}
+
+/// The name of an attempt and the keys of its pages, from its record.
+pub(crate) fn read_record<'r>(record: &'r str, keys: &DaosKeys) -> Option<(&'r str, DaosKeys)> {
+    let (name, class) = record.split_once(' ')?;
+    let (class, separate_pages) = match class.strip_suffix(SEPARATE) {
+        Some(class) => (class, true),
+        None => (class, false),
+    };
+    Some((name, DaosKeys { class: class.into(), separate_pages, ..keys.clone() }))
 }
 
 /// The number of the attempt of which this is the key of the record.

@@ -301,11 +301,7 @@ impl Target for FileSink {
         let state = &mut *guard;
         state.sink()?;
         state.paths.check(path, None)?;
-        if let Some(taken) = state.layout.conflict(path, class_name) {
-            return Err(Error::invalid_argument(taken + "; give the object another one"));
-        }
-        let fits = state.layout.check_add(path, class_name, title, payload.object_bytes());
-        fits.map_err(|error| Error::invalid_argument(error.to_string()))?;
+        state.check_object(path, class_name, title, payload.object_bytes())?;
         state.change()?;
         state.layout.add_streamer_info(&object.layouts());
         state.layout.add(path, class_name, title, payload).map_err(|error| state.poison(error.into()))?;
@@ -385,6 +381,15 @@ impl State {
 
     /// Appends directories, streamer info and free list, and patches the references to them. Does nothing if nothing has
     /// changed.
+    /// Refuses an object that cannot be added.
+    fn check_object(&self, path: &str, class_name: &str, title: &str, object_bytes: usize) -> Result<()> {
+        if let Some(taken) = self.layout.conflict(path, class_name) {
+            return Err(Error::invalid_argument(taken + "; give the object another one"));
+        }
+        let fits = self.layout.check_add(path, class_name, title, object_bytes);
+        fits.map_err(|error| Error::invalid_argument(error.to_string()))
+    }
+
     fn put_tail(&mut self) -> Result<()> {
         self.sink()?;
         if !self.is_changed {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use tupelo_storage::Keys;
+
 use super::sizes::{format_bytes, parse_bytes};
 use crate::{Error, Result};
 
@@ -43,9 +45,13 @@ impl Mapping {
     ///
     /// # Errors
     /// Unsupported for [`Mapping::Cluster`].
-    pub(crate) fn resolve_for_daos(self) -> Result<Self> {
+    pub(crate) fn resolve_for_daos(self, keys: &Keys) -> Result<Self> {
         match self {
             Self::Auto => Ok(Self::Page),
+            Self::Cage(_) | Self::PageGroup if matches!(keys, Keys::Daos { separate_pages: true, .. }) => {
+                let what = format!("daos_objects=page stores each page in a separate object, and '{self}' does not");
+                Err(Error::unsupported(format!("{what}; use the mapping page")))
+            }
             Self::Cluster => {
                 Err(Error::unsupported("a DAOS container has no mapping 'cluster'; use page, cage:SIZE or page-group"))
             }
@@ -152,7 +158,11 @@ mod tests {
         assert_eq!(Mapping::Auto.resolve(true, 1), Mapping::Cluster);
         assert_eq!(Mapping::Auto.resolve(false, 1 << 24).to_string(), "cage:16MiB");
         assert_eq!(Mapping::Page.resolve(true, 1), Mapping::Page);
-        assert_eq!(Mapping::Auto.resolve_for_daos().unwrap(), Mapping::Page);
-        assert!(Mapping::Cluster.resolve_for_daos().unwrap_err().to_string().contains("use page, cage:SIZE"));
+        let keys = |separate_pages| Keys::Daos { class: "SX".into(), metadata_class: "SX".into(), separate_pages };
+        assert_eq!(Mapping::Auto.resolve_for_daos(&keys(false)).unwrap(), Mapping::Page);
+        let error = Mapping::Cluster.resolve_for_daos(&keys(false)).unwrap_err().to_string();
+        assert!(error.contains("use page, cage:SIZE"), "{error}");
+        let error = Mapping::PageGroup.resolve_for_daos(&keys(true)).unwrap_err().to_string();
+        assert!(error.contains("use the mapping page"), "{error}");
     }
 }

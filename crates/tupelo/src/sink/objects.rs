@@ -89,7 +89,7 @@ impl ObjectSink {
         check_base(base, name)?;
         let keys = namespace.keys();
         let mapping = match is_daos(&keys) {
-            true => mapping.resolve_for_daos().map_err(|e| e.within(name))?,
+            true => mapping.resolve_for_daos(&keys).map_err(|e| e.within(name))?,
             false => mapping.resolve(namespace.reads_in_place(), namespace.hints().max_request_bytes),
         };
         let condition = match namespace.state(&anchor_key(&keys, base), MAX_ANCHOR_BYTES) {
@@ -216,7 +216,7 @@ impl ObjectSink {
                 put_new(&*inner.namespace, &keys.name_record(), inner.base.clone())?;
                 let head = std::mem::take(&mut state.head);
                 let own = (state.stored_bytes, *attempt);
-                let anchor = write_daos(links, &keys.class, own, head.each_ref().map(|bytes| &bytes[..]))?;
+                let anchor = write_daos(links, keys, own, head.each_ref().map(|bytes| &bytes[..]))?;
                 let [header, footer] = head;
                 let object = |key, bytes| NewObject { key, pieces: vec![bytes] };
                 (vec![object(keys.header(), header), object(keys.footer(), footer)], anchor.into())

@@ -25,11 +25,14 @@ pub(crate) struct StoreAnchor {
     head_digests: Option<[u64; 2]>,
 }
 
-/// The keys of the ntuple with this name in a DAOS container, before its anchor is read: the class of its pages is not
-/// known. `None` for another kind of namespace.
+/// The keys of the ntuple with this name in a DAOS container, as they are written; those that are read say
+/// in the anchor where their pages are. `None` for another kind of namespace.
 pub(crate) fn daos_keys(keys: &Keys, base: &str) -> Option<DaosKeys> {
     match keys {
-        Keys::Daos { class, metadata_class } => Some(DaosKeys::of_name(class, metadata_class, base)),
+        Keys::Daos { class, metadata_class, separate_pages } => {
+            let keys = DaosKeys::of_name(class, metadata_class, base);
+            Some(DaosKeys { separate_pages: *separate_pages, ..keys })
+        }
         Keys::Paths => None,
     }
 }
@@ -76,7 +79,11 @@ impl StoreAnchor {
         let own = anchor.extension;
         Ok(Self {
             links: anchor.links,
-            keys: ObjectKeys::Daos(DaosKeys { class: anchor.class.into(), ..keys }),
+            keys: ObjectKeys::Daos(DaosKeys {
+                class: anchor.class.into(),
+                separate_pages: own.is_some_and(|own| own.separate_pages),
+                ..keys
+            }),
             attempt: own.map(|own| own.attempt.to_string()),
             bytes: own.map(|own| own.bytes),
             manifest: None,
@@ -100,11 +107,12 @@ impl StoreAnchor {
 /// The anchor of an ntuple in a DAOS container as bytes; `head` are header and footer as they are stored.
 pub(crate) fn write_daos(
     links: AnchorLinks,
-    class: &str,
+    keys: &DaosKeys,
     (bytes, attempt): (u64, u32),
     head: [&[u8]; 2],
 ) -> Result<Vec<u8>> {
     let [header_digest, footer_digest] = head.map(xxh3);
-    let extension = Some(DaosExtension { bytes, attempt, header_digest, footer_digest });
-    Ok(DaosAnchor { links, class: class.to_owned(), extension }.write()?)
+    let separate_pages = keys.separate_pages;
+    let extension = Some(DaosExtension { bytes, attempt, separate_pages, header_digest, footer_digest });
+    Ok(DaosAnchor { links, class: keys.class.to_string(), extension }.write()?)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tupelo_format::store::daos::{
-    ANCHOR_AKEY, FOOTER_AKEY, HEADER_AKEY, METADATA_DKEY, METADATA_OBJECT, PAGE_LIST_OBJECT, RESERVED_INDEX,
+    ANCHOR_AKEY, FOOTER_AKEY, HEADER_AKEY, METADATA_DKEY, METADATA_OBJECT, PAGE_AKEY, PAGE_LIST_OBJECT, RESERVED_INDEX,
     ntuple_index,
 };
 use tupelo_storage::Keys;
@@ -54,6 +54,8 @@ pub(crate) struct DaosKeys {
     pub(crate) index: u32,
     /// Whether these are the keys of an attribute set. Sets share the objects of an ntuple: no two have a number in common.
     pub(crate) is_set: bool,
+    /// Whether each page is in a separate object.
+    pub(crate) separate_pages: bool,
 }
 
 /// The first of the objects with the clusters of attribute sets.
@@ -62,7 +64,8 @@ const SETS: u64 = 1 << 63;
 impl DaosKeys {
     /// The keys of an ntuple with this name.
     pub(crate) fn of_name(class: &str, metadata_class: &str, name: &str) -> Self {
-        Self { class: class.into(), metadata_class: metadata_class.into(), index: ntuple_index(name), is_set: false }
+        let (class, metadata_class, index) = (class.into(), metadata_class.into(), ntuple_index(name));
+        Self { class, metadata_class, index, is_set: false, separate_pages: false }
     }
 
     pub(crate) fn anchor(&self) -> String {
@@ -81,9 +84,9 @@ impl DaosKeys {
         format!("{}/{:x}/{object:x}/{METADATA_DKEY:x}/{akey:x}", self.metadata_class, self.index)
     }
 
-    /// The folder of the pages of a cluster.
-    pub(crate) fn cluster(&self, cluster: u64) -> String {
-        let object = if self.is_set { SETS | cluster } else { cluster };
+    /// The folder of the pages of a cluster, or of a page with this number in a separate object.
+    pub(crate) fn pages(&self, number: u64) -> String {
+        let object = if self.is_set { SETS | number } else { number };
         format!("{}/{:x}/{object:x}/", self.class, self.index)
     }
 
@@ -139,7 +142,8 @@ impl ObjectKeys {
             Self::Daos(keys) => match (cluster, column) {
                 (METADATA, HEAD) => keys.metadata(METADATA_OBJECT, number),
                 (METADATA, _) => keys.metadata(PAGE_LIST_OBJECT, number),
-                _ => format!("{}{column:x}/{number:x}", keys.cluster(cluster.into())),
+                _ if keys.separate_pages => format!("{}{METADATA_DKEY:x}/{PAGE_AKEY:x}", keys.pages(number)),
+                _ => format!("{}{column:x}/{number:x}", keys.pages(cluster.into())),
             },
         }
     }
@@ -221,6 +225,8 @@ mod tests {
         assert!(all.of_page(u32::MAX.into(), 0, 0).is_err());
         let set = ObjectKeys::Daos(keys.of_set());
         assert_eq!(set.key(set.of_page(17, 3, 255).unwrap()), "S2/87d4b929/8000000000000011/3/ff");
+        let separate = ObjectKeys::Daos(DaosKeys { separate_pages: true, ..keys });
+        assert_eq!(separate.key(page), "S2/87d4b929/ff/5a3c69f0cafe4a11/4243544b53444229");
         assert_eq!(set.key(set.of_envelope(9)), "SX/87d4b929/fffffffffffffffe/5a3c69f0cafe4a11/9");
     }
 

@@ -38,7 +38,7 @@ use self::transfer::Transfer;
 pub use self::tree::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions, TreeWriter,
 };
-use crate::reader::{File, Ntuple, Object};
+use crate::reader::{File, Ntuple, Object, TREE_CLASSES};
 use crate::schema::Schema;
 use crate::sink::{FileSink, ObjectSink, Target, name_of};
 pub use crate::sink::{Mapping, format_bytes, parse_bytes};
@@ -255,6 +255,27 @@ impl FileWriter {
     pub fn object(&self, path: &str, title: &str, object: &object::Object, compression: Compression) -> Result<()> {
         let put = self.sink.put_object(path, title, object, compression);
         put.map_err(|e| e.within(format!("object '{path}'")).within(self.sink.name()))
+    }
+
+    /// Copies an object of another file, such as a histogram, under the same path, with all layouts of classes that the file
+    /// has; its references need no decoding. `name` is that of [`File::object`](crate::File::object). An existing object of
+    /// the same class becomes an older cycle. Copy objects before ntuples: the keys of some cannot lie beyond 2 GiB.
+    ///
+    /// # Errors
+    /// Those of reading an object, invalid argument for trees, whose baskets are not in their object, and as
+    /// [`FileWriter::object`].
+    pub fn copy_object(&self, from: &File, name: &str, compression: Compression) -> Result<()> {
+        from.with_object(name, |object, bytes, infos| {
+            if TREE_CLASSES.contains(&object.key.class_name.as_str()) {
+                return Err(Error::invalid_argument("a tree is more than an object"));
+            }
+            let copy = || {
+                let sink = self.sink.file()?;
+                sink.copy_object(object, bytes, compression)?;
+                self.sink.add_streamer_info(infos)
+            };
+            copy().map_err(|e| e.within(self.sink.name()))
+        })
     }
 
     /// Writes directories, streamer info and header, and makes the file visible and durable. An update that added nothing

@@ -81,6 +81,11 @@ impl WriteOptions {
         self
     }
 
+    /// Codec and level.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
     /// Codec and level of one field, by dotted path, and of everything below it.
     #[must_use]
     pub fn with_field_compression(mut self, path: &str, compression: Compression) -> Self {

@@ -1,12 +1,13 @@
 //! `tupelo import`: trees as ntuples.
 
+use std::collections::HashSet;
 use std::fs; // FS: the report is written beside the output, for people.
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tupelo::dataset::find;
-use tupelo::ops::import::{ImportOptions, ImportPlan, Importer, Validation, validate};
+use tupelo::ops::import::{ImportOptions, ImportPlan, Importer, Validation, copy_objects, validate};
 use tupelo::reader::Location;
 use tupelo::storage::display_name;
 use tupelo::writer::WriteProgress;
@@ -17,6 +18,7 @@ use crate::console::{Console, Progress};
 use crate::failure::Failure;
 use crate::inputs::{Inputs, repeated};
 use crate::interrupt::Interrupt;
+use crate::parse::{Patterns, patterns};
 use crate::table::things;
 
 /// Entries that are compared by default, half of them at the begin and half at the end.
@@ -64,6 +66,10 @@ pub(crate) struct Args {
     /// Write what was compared, with a histogram of each numeric field, to a JSON file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Copy objects that are neither trees nor ntuples, such as histograms, under the same paths: all, or those whose path
+    /// matches; may be repeated
+    #[arg(long, value_name = "PATTERNS", num_args = 0..=1, require_equals = true, default_missing_value = "**")]
+    objects: Vec<Patterns>,
     #[command(flatten)]
     ntuple: NtupleOptions,
     #[command(flatten)]
@@ -111,6 +117,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let jobs = jobs(args, &locations, to.ntuple_name(), console)?;
     let mut summaries = Vec::with_capacity(jobs.len());
     args.target.write(&to, &inputs, storage, |writer, interrupt| {
+        carry_objects(args, &locations, writer, console)?;
         for job in &jobs {
             if args.target.destination(writer, &job.name)? == Destination::Existing {
                 return Err(
@@ -165,12 +172,30 @@ fn jobs(args: &Args, locations: &[Location], name: Option<&str>, console: &Conso
             let target =
                 name.map_or_else(|| tree.path().split(';').next().unwrap_or_default().to_owned(), str::to_owned);
             match jobs.iter_mut().find(|job| job.name == target) {
-                Some(job) => job.trees.push((tree, plan)),
+                Some(job) => {
+                    let first = job.trees.first().map(|(_, first)| first);
+                    let plan = first.map_or_else(|| Ok(plan.clone()), |first| first.matched(plan.clone()));
+                    job.trees.push((tree, plan.map_err(Failure::from)?));
+                }
                 None => jobs.push(Job { name: target, trees: vec![(tree, plan)] }),
             }
         }
     }
     Ok(jobs)
+}
+
+/// Copies the chosen objects, before the ntuples.
+fn carry_objects(args: &Args, locations: &[Location], writer: &FileWriter, console: &Console) -> Result<(), Failure> {
+    let (patterns, compression) = (patterns(&args.objects), args.ntuple.options().compression());
+    let (mut known, mut read) = (HashSet::new(), HashSet::new());
+    for location in locations.iter().filter(|location| !patterns.is_empty() && read.insert(&location.file)) {
+        let file = args.reading.open_file(location, console)?;
+        for path in copy_objects(&file, writer, &patterns, compression, &mut known)? {
+            let left_out = format!("{}: '{path}' is not copied: another input has it", file.name());
+            console.warn(&left_out);
+        }
+    }
+    Ok(())
 }
 
 fn warn_skipped(tree: &Tree, plan: &ImportPlan, console: &Console) {
@@ -246,7 +271,7 @@ fn compare(args: &Args, to: &Location, jobs: &[Job], console: &Console) -> Resul
     }
     match different {
         None => Ok(()),
-        Some(what) => Err(Failure::new(what)),
+        Some(what) => Err(Failure::new(what).with_hint(format!("{to} was written; do not use it"))),
     }
 }
 

@@ -39,8 +39,8 @@ pub(super) fn take(file: &File, objects: &mut Vec<Object>, console: &Console) ->
 fn tree_sizes<'s>(sizes: impl IntoIterator<Item = &'s TreeSizes>) -> [String; 4] {
     let mut all = (0, 0, BTreeSet::new());
     for sizes in sizes {
-        all.0 += sizes.unpacked_bytes;
-        all.1 += sizes.stored_bytes;
+        all.0 = u64::saturating_add(all.0, sizes.unpacked_bytes);
+        all.1 = u64::saturating_add(all.1, sizes.stored_bytes);
         all.2.extend(sizes.compression.iter().copied());
     }
     let (unpacked, stored, compression) = all;

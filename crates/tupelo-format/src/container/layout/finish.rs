@@ -92,6 +92,20 @@ impl Layout {
         Ok(tail)
     }
 
+    /// The bytes to append at `at` for the objects that were added so far, and their directories; [`Layout::finish`] lists
+    /// them. An object with references in a key with 32-bit offsets has to be placed before byte
+    /// [`START_BIG_FILE`].
+    ///
+    /// # Errors
+    /// As [`Layout::finish`], and unsupported for objects with references whose key would have another length than it had.
+    pub fn place_objects(&mut self, at: u64) -> Result<Vec<u8>> {
+        let mut out = Appendix { base: at, buffer: Buffer::new() };
+        let changed = self.changed.clone();
+        self.put_directories(&changed, &mut out)?;
+        self.put_objects(&changed, &mut out)?;
+        Ok(out.buffer.into_vec())
+    }
+
     fn seek_directory(&self, index: usize) -> u64 {
         self.directories.get(index).map_or(self.header.begin, |directory| directory.record.seek_directory)
     }
@@ -131,8 +145,11 @@ impl Layout {
             for entry in directory.entries.iter_mut() {
                 let Content::Object { title, payload } = &entry.content else { continue };
                 let names = [entry.class_name.as_str(), entry.name.as_str(), title.as_str()];
-                let make = if payload.is_streamed { Key::place_wide } else { Key::place };
-                let mut key = make(out.at(), seek_parent, names, payload.stored.len(), self.datime)?;
+                let (bytes, datime) = (payload.stored.len(), self.datime);
+                let mut key = match payload.key_bytes {
+                    Some(length) => Key::place_of_length(length, out.at(), seek_parent, names, bytes, datime)?,
+                    None => Key::place(out.at(), seek_parent, names, bytes, datime)?,
+                };
                 key.cycle = entry.cycle;
                 key.object_bytes = u32::try_from(payload.object_bytes).unwrap_or(u32::MAX);
                 let key = Bytes::from(key.write());

@@ -10,22 +10,21 @@ pub struct Payload {
     pub(super) stored: Vec<u8>,
     /// Their number without compression.
     pub(super) object_bytes: usize,
-    /// Whether references in them count from the start of a key with 64-bit offsets.
-    pub(super) is_streamed: bool,
+    /// Bytes of the key from whose start references in them count; `None` without references.
+    pub(super) key_bytes: Option<u16>,
 }
 
 impl From<Vec<u8>> for Payload {
     /// A payload without compression.
     fn from(stored: Vec<u8>) -> Self {
-        Self { object_bytes: stored.len(), stored, is_streamed: false }
+        Self { object_bytes: stored.len(), stored, key_bytes: None }
     }
 }
 
 impl Payload {
-    /// The payload of an object with references, which count from the start of a key of
-    /// [`streamed_key_bytes`](super::super::streamed_key_bytes).
-    pub fn streamed(self) -> Self {
-        Self { is_streamed: true, ..self }
+    /// The payload of an object with references, which count from the start of a key of so many bytes.
+    pub fn behind_key(self, key_bytes: u16) -> Self {
+        Self { key_bytes: Some(key_bytes), ..self }
     }
 
     /// A compressed payload, or the bytes as they are if compression does not make them smaller.
@@ -35,7 +34,7 @@ impl Payload {
     pub fn compressed(object: &[u8], compression: Compression) -> Result<Self> {
         let mut stored = Vec::new();
         compress(compression, object, &mut stored)?;
-        Ok(Self { stored, object_bytes: object.len(), is_streamed: false })
+        Ok(Self { stored, object_bytes: object.len(), key_bytes: None })
     }
 
     /// The number of bytes without compression, which is never less than what is stored.

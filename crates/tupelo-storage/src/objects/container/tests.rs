@@ -148,8 +148,11 @@ fn a_publication_of_unknown_result_is_read_back() {
 #[test]
 fn keys_have_the_classes_of_the_options() {
     let knobs = Knobs::new();
-    let daos =
-        |class: &str, metadata: &str| Keys::Daos { class: class.to_owned(), metadata_class: metadata.to_owned() };
+    let daos = |class: &str, metadata: &str| Keys::Daos {
+        class: class.to_owned(),
+        metadata_class: metadata.to_owned(),
+        separate_pages: false,
+    };
     let keys = |pool: &str, options: &[(&str, &str)]| {
         sink(&knobs.uri(pool, "x"), &knobs.options(options)).map(|(objects, _)| objects.keys())
     };

@@ -27,7 +27,12 @@ const INDEX: &str = "/2189a20c/";
 const HEAD: &str = "SX/2189a20c/ffffffffffffffff/5a3c69f0cafe4a11/4243544b5344422";
 
 fn container() -> ObjectMemory {
-    ObjectMemory::with_keys(Keys::Daos { class: "S2".to_owned(), metadata_class: "SX".to_owned() })
+    container_with(false)
+}
+
+fn container_with(separate_pages: bool) -> ObjectMemory {
+    let (class, metadata_class) = ("S2".to_owned(), "SX".to_owned());
+    ObjectMemory::with_keys(Keys::Daos { class, metadata_class, separate_pages })
 }
 
 fn create(store: &ObjectMemory, mapping: &str) -> Result<FileWriter> {
@@ -100,6 +105,33 @@ fn keys_are_those_of_root() {
     });
     assert_eq!(anchor.links.header.locator.stored_bytes(), header);
     assert_eq!(anchor.links.footer.locator.stored_bytes(), footer);
+}
+
+#[test]
+fn pages_have_separate_objects_where_that_is_chosen() {
+    let store = container_with(true);
+    store_in(&store, "auto");
+    assert!(create(&store, "cage:700").unwrap_err().to_string().contains("use the mapping page"));
+    let pages: Vec<String> = keys(&store).into_iter().filter(|key| key.starts_with("S2/")).collect();
+    assert!(pages.iter().all(|key| key.ends_with("/5a3c69f0cafe4a11/4243544b53444229")), "{pages:?}");
+    assert!(pages.contains(&"S2/2189a20c/10000000000/5a3c69f0cafe4a11/4243544b53444229".to_owned()), "{pages:?}");
+    // A reader with other options follows the anchor.
+    let other = container();
+    for key in keys(&store) {
+        let pieces = vec![store.get(&key, 1 << 20).unwrap().0];
+        other.put(&[NewObject { key, pieces }]).unwrap();
+    }
+    assert_eq!(all(&open_in(&other).unwrap().ntuple(None).unwrap()), in_a_file());
+    assert!(verify_deep(&open_in(&other).unwrap(), &mut |_| {}).unwrap().is_intact());
+    // Another layout replaces it, and its objects are collected.
+    store_in(&other, "cage:700");
+    let collector = Collector::over(Arc::new(other.clone()), "events", URI);
+    for orphan in collector.orphans(Duration::ZERO).unwrap() {
+        assert!(orphan.objects >= pages.len() as u64, "{orphan:?}");
+        collector.remove(&orphan).unwrap();
+    }
+    assert!(keys(&other).iter().all(|key| !key.ends_with("4243544b53444229")));
+    assert_eq!(all(&open_in(&other).unwrap().ntuple(None).unwrap()), in_a_file());
 }
 
 /// ROOT leaves arbitrary bytes after the object class, and numbers pages and page lists from 0.

@@ -242,8 +242,8 @@ impl TreeSizes {
         self.branches += 1;
         self.baskets += branch.baskets.len() as u64;
         let [unpacked, stored] = branch.bytes;
-        self.unpacked_bytes += unpacked;
-        self.stored_bytes += stored;
+        self.unpacked_bytes = self.unpacked_bytes.saturating_add(unpacked);
+        self.stored_bytes = self.stored_bytes.saturating_add(stored);
         self.compression.extend(u32::try_from(branch.compression));
     }
 }

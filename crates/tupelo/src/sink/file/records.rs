@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tupelo_format::compression::Compression;
-use tupelo_format::container::{Payload, streamed_key_bytes};
+use tupelo_format::container::{self, Payload, streamed_key_bytes};
 
 use super::super::name_of;
 use super::FileSink;
@@ -45,6 +45,22 @@ impl FileSink {
         Ok(at)
     }
 
+    /// Writes an object of another file under the path that it has there: its bytes, behind a key of the same length. It
+    /// becomes the newest cycle of its path.
+    pub(crate) fn copy_object(&self, object: &container::Object, bytes: &[u8], compression: Compression) -> Result<()> {
+        let (path, key) = (&object.path, &object.key);
+        let payload = Payload::compressed(bytes, compression)?.behind_key(key.key_bytes);
+        let mut state = self.lock()?;
+        state.sink()?;
+        state.paths.check(path, None)?;
+        state.check_object(path, &key.class_name, &key.title, payload.object_bytes())?;
+        let at = state.change()?.position();
+        let placed = state.layout.add(path, &key.class_name, &key.title, payload);
+        // Now, since its key may have no room for a place behind the pages.
+        let placed = placed.and_then(|_| state.layout.place_objects(at)).map_err(|error| state.poison(error.into()))?;
+        Ok(state.sink()?.append(&placed)?)
+    }
+
     /// Lists a streamed object under the path with which it was begun: `stream` makes its bytes behind a key of so many
     /// bytes.
     pub(crate) fn publish_object(
@@ -54,8 +70,8 @@ impl FileSink {
         stream: impl FnOnce(u16) -> Vec<u8>,
         compression: Compression,
     ) -> Result<()> {
-        let object = stream(streamed_key_bytes([class_name, name_of(path), title])?);
-        let payload = Payload::compressed(&object, compression)?.streamed();
+        let key_bytes = streamed_key_bytes([class_name, name_of(path), title])?;
+        let payload = Payload::compressed(&stream(key_bytes), compression)?.behind_key(key_bytes);
         let mut guard = self.lock()?;
         let state = &mut *guard;
         state.change()?;

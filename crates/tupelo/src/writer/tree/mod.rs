@@ -4,10 +4,11 @@ mod forms;
 mod options;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field as ArrowField, FieldRef, Schema as ArrowSchema};
 use tupelo_format::compression;
 use tupelo_ttree::write::{BasketPlace, FinishedBasket, OpenBasket, Plan, TreeRecord, Written, column};
 
@@ -15,7 +16,7 @@ pub use self::options::{
     DEFAULT_AUTO_FLUSH, DEFAULT_BASKET_BYTES, DEFAULT_SPLIT_LEVEL, Jagged, MAX_BASKET_BYTES, TreeOptions,
 };
 use super::WriteProgress;
-use crate::schema::{Schema, tighten};
+use crate::schema::{Schema, tighten, with_inner_fields};
 use crate::sink::{FileSink, PageSink, Target, name_of};
 use crate::{Error, Result, pool};
 
@@ -159,7 +160,8 @@ impl TreeWriter {
 
     /// The columns of all branches, in the types that their encodings take.
     fn columns(&mut self, batch: &RecordBatch) -> Result<Vec<Option<ArrayRef>>> {
-        let order = self.schema.order_of(&Schema::from_arrow(&tighten(batch))?)?;
+        // Names of types do not matter: vectors, sets and other collections are branches of the same kind.
+        let order = unnamed(&self.schema.to_arrow(true))?.order_of(&unnamed(&tighten(batch))?)?;
         let mut fields = Vec::with_capacity(order.len());
         for (place, wanted) in order.iter().zip(&self.types) {
             let array = batch.column(*place);
@@ -361,6 +363,19 @@ impl TreeWriter {
     fn context(&self, error: Error) -> Error {
         error.within(format!("tree '{}'", self.path)).within(self.sink.name())
     }
+}
+
+/// The fields of Arrow types alone.
+fn unnamed(schema: &ArrowSchema) -> Result<Schema> {
+    fn plain(field: &FieldRef) -> FieldRef {
+        let data_type = match field.data_type() {
+            DataType::LargeBinary => DataType::LargeUtf8,
+            other => with_inner_fields(other, plain),
+        };
+        Arc::new(ArrowField::new(field.name(), data_type, field.is_nullable()))
+    }
+    let fields: Vec<FieldRef> = schema.fields().iter().map(plain).collect();
+    Schema::from_arrow(&ArrowSchema::new(fields))
 }
 
 /// Whether an array of one type can be taken for one of the other, texts being bytes.

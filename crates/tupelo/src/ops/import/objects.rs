@@ -1,0 +1,53 @@
+//! What a file has beside its trees.
+
+use std::collections::HashSet;
+
+use tupelo_format::compression::Compression;
+use tupelo_format::open::ANCHOR_CLASS;
+
+use crate::reader::{File, TREE_CLASSES};
+use crate::schema::Glob;
+use crate::writer::FileWriter;
+use crate::{Error, Result};
+
+/// Copies the objects of a file whose paths match, as [`FileWriter::copy_object`] does: the newest cycle of all that are
+/// neither trees, ntuples nor directories. `*` matches within a name of a path, `**` any number of names. Objects whose
+/// paths are in `known` are left out, and returned; the others are added to it.
+///
+/// # Errors
+/// Not found, with near names, for a pattern that matches nothing; those of copying.
+pub fn copy_objects(
+    from: &File,
+    to: &FileWriter,
+    patterns: &[String],
+    compression: Compression,
+    known: &mut HashSet<String>,
+) -> Result<Vec<String>> {
+    let is_other = |class_name: &str| {
+        !TREE_CLASSES.contains(&class_name) && class_name != ANCHOR_CLASS && !class_name.starts_with("TDirectory")
+    };
+    let mut objects = from.objects()?;
+    objects.retain(|object| object.is_newest && is_other(&object.class_name));
+    let mut chosen = vec![false; objects.len()];
+    for pattern in patterns {
+        let glob = Glob::new(pattern, '/')?;
+        let mut is_used = false;
+        for (object, chosen) in objects.iter().zip(&mut chosen) {
+            let is_match = glob.as_ref().map_or(object.path == *pattern, |glob| glob.is_match(&object.path));
+            *chosen |= is_match;
+            is_used |= is_match;
+        }
+        if !is_used && pattern != "**" {
+            let error = Error::no_such("object", pattern, objects.iter().map(|object| object.path.as_str()));
+            return Err(error.within(from.name()));
+        }
+    }
+    let mut left_out = Vec::new();
+    for (object, _) in objects.into_iter().zip(chosen).filter(|(_, chosen)| *chosen) {
+        match known.insert(object.path.clone()) {
+            true => to.copy_object(from, &object.name(), compression)?,
+            false => left_out.push(object.path),
+        }
+    }
+    Ok(left_out)
+}

@@ -1,0 +1,204 @@
+//! The proof that an ntuple is equal to the trees that it was made of.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
+use arrow_schema::DataType;
+
+use super::{BATCH_BYTES, ImportPlan, escaped, relabelled};
+use crate::reader::Ntuple;
+use crate::{Error, Result};
+
+/// Bins of the histograms with which two fields are compared.
+const BINS: usize = 64;
+
+/// What a comparison of a tree with an ntuple found.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Validation {
+    /// Entries that were compared.
+    pub entries: u64,
+    /// What was compared of each field.
+    pub fields: Vec<FieldValidation>,
+}
+
+/// What was compared of a field.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FieldValidation {
+    /// Its name in the tree.
+    pub branch: String,
+    /// Its name in the ntuple.
+    pub field: String,
+    /// Numbers and texts that were compared.
+    pub values: u64,
+    /// The first entry in which it is not equal.
+    pub first_difference: Option<u64>,
+    /// Histograms of its numbers, those of each member of it together.
+    pub histogram: Option<Comparison>,
+}
+
+/// Two histograms with the same bins.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Comparison {
+    /// Lower and upper bound. Values outside are counted in the first and last bin.
+    pub range: (f64, f64),
+    /// Counts of the tree and of the ntuple. The last bin counts numbers that are not finite.
+    pub counts: [Vec<u64>; 2],
+}
+
+impl Validation {
+    /// Whether all values, and all histograms, are equal.
+    pub fn is_equal(&self) -> bool {
+        self.fields.iter().all(FieldValidation::is_equal)
+    }
+}
+
+impl FieldValidation {
+    /// Whether all values and the histograms are equal.
+    pub fn is_equal(&self) -> bool {
+        let same = |histogram: &Comparison| histogram.counts[0] == histogram.counts[1];
+        self.first_difference.is_none() && self.histogram.as_ref().is_none_or(same)
+    }
+}
+
+/// Compares the entries that plans read, one after the other, with those of an ntuple, entry by entry and bit by bit.
+/// Of each plan at most `most` entries are compared, half of them from its begin and half from its end.
+///
+/// # Errors
+/// Those of reading.
+pub fn validate(plans: &[ImportPlan], ntuple: &Ntuple, most: u64) -> Result<Validation> {
+    let mut found = Validation::default();
+    let mut before = 0;
+    for plan in plans {
+        let range = plan.read.range();
+        let all = range.end - range.start;
+        let parts = match most < all {
+            true => vec![0..most.div_ceil(2), all - most / 2..all],
+            false => vec![0..all, all..all],
+        };
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            compare(plan, ntuple, part, before, &mut found)?;
+        }
+        before += all;
+    }
+    Ok(found)
+}
+
+fn compare(
+    plan: &ImportPlan,
+    ntuple: &Ntuple,
+    entries: std::ops::Range<u64>,
+    before: u64,
+    found: &mut Validation,
+) -> Result<()> {
+    let first = plan.read.range().start;
+    let names: Vec<String> = plan.compared.iter().map(|(_, name)| escaped(name)).collect();
+    let imported = ntuple.read(&names)?.with_binary_strings(true);
+    let order: HashMap<String, usize> =
+        imported.arrow_schema().fields().iter().enumerate().map(|(at, field)| (field.name().clone(), at)).collect();
+    let tree = plan.read.clone().entries(first + entries.start..first + entries.end).with_binary_strings(true);
+    let mut batches = tree.batches_of_bytes(BATCH_BYTES)?;
+    let mut next = before + entries.start;
+    for batch in &mut batches {
+        let batch = batch?;
+        let rows = batch.num_rows() as u64;
+        let other = imported.clone().entries(next..next + rows).to_batch()?;
+        for (index, (branch, name)) in plan.compared.iter().enumerate() {
+            let place = order.get(name).copied();
+            let ours = place.and_then(|place| other.columns().get(place));
+            let ours = ours.ok_or_else(|| Error::not_found(format!("field '{name}' is not in the ntuple")))?;
+            let (Some(theirs), ours) = (batch.columns().get(index), counted(ours, batch.column(index))?) else {
+                continue;
+            };
+            let known = found.fields.iter().position(|field| field.branch == *branch);
+            let known = known.unwrap_or_else(|| {
+                let (branch, field) = (branch.clone(), name.clone());
+                found.fields.push(FieldValidation {
+                    branch,
+                    field,
+                    values: 0,
+                    first_difference: None,
+                    histogram: None,
+                });
+                found.fields.len() - 1
+            });
+            let field = &mut found.fields[known];
+            let ours = relabelled(&ours, theirs.data_type()).unwrap_or(ours);
+            if field.first_difference.is_none() && ours.to_data() != theirs.to_data() {
+                let same = |row: &usize| ours.slice(*row, 1).to_data() == theirs.slice(*row, 1).to_data();
+                let row = (0..batch.num_rows().min(ours.len())).find(|row| !same(row)).unwrap_or(0);
+                field.first_difference = Some(next + row as u64);
+            }
+            let mut numbers = [Vec::new(), Vec::new()];
+            field.values += leaves(theirs, &mut numbers[0])?;
+            leaves(&ours, &mut numbers[1])?;
+            fill(&mut field.histogram, numbers);
+        }
+        next += rows;
+        found.entries += rows;
+    }
+    Ok(())
+}
+
+/// The number of items of a collection in the type of the counter.
+fn counted(ours: &ArrayRef, theirs: &ArrayRef) -> Result<ArrayRef> {
+    let is_number = |array: &ArrayRef| array.data_type().is_integer();
+    match is_number(ours) && is_number(theirs) && ours.data_type() != theirs.data_type() {
+        true => Ok(cast(ours, theirs.data_type())?),
+        false => Ok(Arc::clone(ours)),
+    }
+}
+
+/// Adds the numbers in an array; returns how many numbers and texts it has.
+fn leaves(array: &ArrayRef, numbers: &mut Vec<f64>) -> Result<u64> {
+    Ok(match array.data_type() {
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            let (start, end) = (list.offsets().first().copied(), list.offsets().last().copied());
+            let (start, end) = (start.unwrap_or(0) as usize, end.unwrap_or(0) as usize);
+            leaves(&list.values().slice(start, end - start), numbers)?
+        }
+        DataType::FixedSizeList(..) => leaves(array.as_fixed_size_list().values(), numbers)?,
+        DataType::Struct(_) => {
+            let mut sum = 0;
+            for column in array.as_struct().columns() {
+                sum += leaves(column, numbers)?;
+            }
+            sum
+        }
+        other if other.is_numeric() || *other == DataType::Boolean => {
+            let values = cast(array, &DataType::Float64)?;
+            numbers.extend_from_slice(values.as_primitive::<Float64Type>().values());
+            array.len() as u64
+        }
+        _ => array.len() as u64,
+    })
+}
+
+fn fill(histogram: &mut Option<Comparison>, numbers: [Vec<f64>; 2]) {
+    if histogram.is_none() && numbers[0].is_empty() {
+        return;
+    }
+    let histogram = histogram.get_or_insert_with(|| {
+        let finite = || numbers[0].iter().copied().filter(|value| value.is_finite());
+        let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+        let range = if low < high { (low, high) } else { (low.min(0.0), low.min(0.0) + 1.0) };
+        Comparison { range, counts: [vec![0; BINS + 1], vec![0; BINS + 1]] }
+    });
+    let (low, high) = histogram.range;
+    for (counts, numbers) in histogram.counts.iter_mut().zip(&numbers) {
+        for value in numbers {
+            let bin = match value.is_finite() {
+                true => (((value - low) / (high - low) * BINS as f64).max(0.0) as usize).min(BINS - 1),
+                false => BINS,
+            };
+            counts[bin] += 1;
+        }
+    }
+}
