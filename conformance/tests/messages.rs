@@ -29,14 +29,23 @@ fn said(file: &File, name: Option<&str>) -> String {
 #[test]
 fn an_object_that_is_no_ntuple_says_what_it_is() {
     let trees = file(&[("Events", "TTree"), ("Runs", "TTree"), ("h", "TH1D"), ("dir/g", "TGraph")]);
-    assert_eq!(said(&trees, Some("Events")), "'Events' is a TTree, not an RNTuple; the file contains no ntuple");
-    assert_eq!(said(&trees, Some("Events;1")), "'Events' is a TTree, not an RNTuple; the file contains no ntuple");
+    assert_eq!(
+        said(&trees, Some("Events")),
+        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` makes an ntuple of a tree"
+    );
+    assert_eq!(
+        said(&trees, Some("Events;1")),
+        "'Events' is a TTree, not an RNTuple; the file contains no ntuple; `tupelo import` makes an ntuple of a tree"
+    );
     assert_eq!(said(&trees, Some("dir")), "'dir' is a directory; it contains no ntuple");
     let none = "the file contains no ntuple; it contains 2 TTree ('Events', …), a TGraph 'dir/g', a TH1D 'h'";
     assert_eq!(said(&trees, None), none);
     assert_eq!(said(&file(&[]), None), "the file contains no ntuple");
     let mixed = file(&[("t", "TTree"), ("a", "ROOT::RNTuple"), ("dir/b", "ROOT::RNTuple")]);
-    assert_eq!(said(&mixed, Some("t")), "'t' is a TTree, not an RNTuple; the file contains the ntuples 'a', 'dir/b'");
+    assert_eq!(
+        said(&mixed, Some("t")),
+        "'t' is a TTree, not an RNTuple; the file contains the ntuples 'a', 'dir/b'; `tupelo import` makes an ntuple of a tree"
+    );
     assert_eq!(said(&mixed, Some("dir")), "'dir' is a directory; it contains the ntuples 'dir/b'");
     let missing = mixed.ntuple(Some("c")).expect_err("no ntuple");
     assert_eq!(missing.kind(), ErrorKind::NotFound);

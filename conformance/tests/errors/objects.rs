@@ -80,7 +80,7 @@ pub(crate) fn what_objects_refuse() {
         ("vector<Float16_t>", &[0; 4], "Float16_t in a container"),
         ("Stranger", &[0, 9], "class Stranger is not in the streamer info"),
         ("TMatrixTSym<Class>", &[], "class TMatrixTSym<Class>"),
-        ("TMap", &[0; 16], "class TMap, which has a format of its own"),
+        ("TMap", &[0; 16], "class TMap, which has a custom format"),
         ("TObjArray", &[0, 2], "class TObjArray, version 2"),
         ("TObjArray", &array_of(100), "collection of 100 objects in 4 bytes"),
         ("TList", &[0, 3], "class TList, version 3"),

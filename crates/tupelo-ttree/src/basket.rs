@@ -20,7 +20,7 @@ const GENERATE: u8 = 80;
 /// Bits of a position that old versions of ROOT used for a displacement.
 const DISPLACEMENT: u32 = 0xff00_0000;
 
-/// What stands in front of the values.
+/// What precedes the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BasketHead {
     /// Bytes of the key with the head.

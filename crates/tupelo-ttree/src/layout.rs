@@ -68,7 +68,7 @@ pub enum Layout {
     Members(Vec<(String, Layout)>),
     /// An object with a head.
     Object(Box<ObjectLayout>),
-    /// `TObject`, which has a form of its own: number and bits.
+    /// `TObject`, which has a special form: number and bits.
     RootObject,
     /// Bytes that are decoded as objects: what has no columns.
     Opaque,
@@ -392,7 +392,7 @@ impl Compiler<'_> {
             return Ok(Layout::Members(vec![("fArray".into(), item)]));
         }
         if object::has_own_format(name) || object::has_no_columns(name) {
-            return Err(Error::unsupported(format!("class {name}, which has a format of its own")));
+            return Err(Error::unsupported(format!("class {name}, which has a custom format")));
         }
         let info = match object::spelling(self.infos, name) {
             Some(known) => self.infos.named(known).max_by_key(|info| info.version).cloned(),

@@ -147,7 +147,7 @@ impl Stored {
 }
 
 impl Branch {
-    /// Whether it is in a file of its own.
+    /// Whether it is in a separate file.
     pub fn is_elsewhere(&self) -> bool {
         !self.file_name.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Reading objects of the classes that ROOT streams by code of its own.
+//! Reading objects of the classes that ROOT streams by custom code.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 /// Bit of a `TClonesArray` whose items are stored member by member (`TClonesArray::kBypassStreamer`).
 const IS_MEMBER_WISE: u32 = 1 << 12;
-/// Bit of a `TRef` to an object that has an identifier of its own (`kHasUUID`).
+/// Bit of a `TRef` to an object that has a separate identifier (`kHasUUID`).
 const HAS_UUID: u32 = 1 << 5;
 
 impl Reader<'_> {
@@ -39,7 +39,7 @@ impl Reader<'_> {
                 self.object(info, vec![datime])
             }
             _ if has_own_format(name) => {
-                return Err(Error::unsupported(format!("class {name}, which has a format of its own")));
+                return Err(Error::unsupported(format!("class {name}, which has a custom format")));
             }
             _ => return Ok(None),
         }))

@@ -1,4 +1,4 @@
-//! Classes that ROOT streams by code of its own, and so differently from what their streamer info says.
+//! Classes that ROOT streams by custom code, and so differently from what their streamer info says.
 
 use super::cpp::Basic;
 use crate::streamer::{ClassInfo, Element, ElementKind};
@@ -9,7 +9,7 @@ const NOT_READ: [&str; 7] = ["TBtree", "TDirectory", "TExMap", "TMap", "TQObject
 const ARRAY: &[&str] = &["fN", "fArray"];
 const LIST: &[&str] = &["TObject", "fName", "fObjects"];
 
-/// Classes that ROOT streams by code of its own, which is known here, with their bases and members.
+/// Classes that ROOT streams by custom code, which is known here, with their bases and members.
 const SPECIAL: [(&str, &[&str]); 19] = [
     ("TArrayC", ARRAY),
     ("TArrayD", ARRAY),
@@ -37,7 +37,7 @@ pub(super) fn is_special(name: &str) -> bool {
     SPECIAL.iter().any(|(special, _)| *special == name)
 }
 
-/// The layout of a class that ROOT streams by code of its own; `None` for all others.
+/// The layout of a class that ROOT streams by custom code; `None` for all others.
 pub(super) fn special_layout(name: &str) -> Option<ClassInfo> {
     let (name, members) = SPECIAL.iter().find(|(special, _)| *special == name)?;
     let is_base = |member: &str| matches!(member, "TObject" | "TVirtualIndex");

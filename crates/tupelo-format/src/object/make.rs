@@ -78,7 +78,7 @@ impl Maker<'_> {
     fn empty(&mut self, element: &Element) -> Result<Value> {
         Ok(match (&element.kind, element.code) {
             (_, NOT_STORED | CHARACTERS) | (ElementKind::BasicPointer(_), _) => Value::Null,
-            // Members of classes that ROOT streams by code of its own.
+            // Members of classes that ROOT streams by custom code.
             (ElementKind::Basic, 0) => match element.name.as_str() {
                 "fName" | "fTitle" | "fString" => Value::Text(String::new()),
                 "fObjects" => Value::List(Vec::new()),

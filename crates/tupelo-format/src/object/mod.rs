@@ -1,7 +1,7 @@
 //! Objects that ROOT's streamers wrote, as values: `TH1D`, `TObjArray`, `std::map`, anybody's class.
 //!
 //! Layouts come from the streamer info that is stored with the bytes ([`StreamerInfos`]), never from this code. Only
-//! what ROOT streams by code of its own is known here: `TObject`, `TNamed`, `TString`, `TObjString`, `TArray*`,
+//! what ROOT streams by custom code is known here: `TObject`, `TNamed`, `TString`, `TObjString`, `TArray*`,
 //! `TObjArray`, `TList` and its heirs, `TDatime`, `std::string` and the containers of the standard library, object by
 //! object or member by member. What cannot be read is an error that names the class, or, behind a pointer, an
 //! [`Value::Opaque`] of its own inside what can be read.

@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The layout of a base class; `None` for classes that ROOT streams by code of its own.
+    /// The layout of a base class; `None` for classes that ROOT streams by custom code.
     pub(super) fn base_layout(&mut self, element: &Element, version: i32) -> Option<Arc<ClassInfo>> {
         if is_special(&element.name) || has_own_format(&element.name) {
             return None;
@@ -336,7 +336,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// The layout of a class that ROOT streams by code of its own.
+    /// The layout of a class that ROOT streams by custom code.
     pub(super) fn built_in(&mut self, name: &str) -> Arc<ClassInfo> {
         if let Some(known) = self.built_in.get(name) {
             return Arc::clone(known);

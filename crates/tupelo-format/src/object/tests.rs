@@ -183,7 +183,7 @@ fn pointers_lead_to_objects_and_what_is_unknown_stays_bytes() {
     assert!(matches!((point, again), (Value::Object(a), Value::Object(b)) if std::sync::Arc::ptr_eq(a, b)));
     assert_eq!((stranger.class_name.as_str(), &stranger.bytes[4..]), ("Stranger", &b"\x00\x09???"[..]));
     assert_eq!(stranger.reason, "class Stranger is not in the streamer info");
-    assert_eq!(special.reason, "class TMap, which has a format of its own");
+    assert_eq!(special.reason, "class TMap, which has a custom format");
     assert_eq!(items(inner), [Value::Enclosing]);
 }
 

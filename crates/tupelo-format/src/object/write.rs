@@ -103,7 +103,7 @@ fn class(out: &mut Streaming, object: &Object) -> Result<()> {
     }
 }
 
-/// The `TObject` of a class that ROOT streams by code of its own.
+/// The `TObject` of a class that ROOT streams by custom code.
 fn base(out: &mut Streaming, object: &Object) -> Result<()> {
     match object.members.first() {
         Some(Value::Object(base)) => class(out, base),

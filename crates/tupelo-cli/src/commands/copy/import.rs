@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// [default: _]
     #[arg(long, value_name = "CHARACTER", default_value = "_", hide_default_value = true)]
     dots: char,
-    /// Store each array with a counter as a list of its own
+    /// Store each array with a counter as a separate list
     #[arg(long)]
     no_collections: bool,
     /// Compare the ntuple with the tree, entry by entry: a sample of 1000 entries, all (full), or none
