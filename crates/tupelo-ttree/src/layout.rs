@@ -322,7 +322,7 @@ impl Compiler<'_> {
         self.alone(&branch.class_name)
     }
 
-    /// A whole object in a branch of its own.
+    /// A whole object in a separate branch.
     fn alone(&mut self, class_name: &str) -> Result<Layout> {
         let of = Type::parse(class_name)?;
         let layout = self.item(&of)?;

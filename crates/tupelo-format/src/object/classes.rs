@@ -32,7 +32,7 @@ const SPECIAL: [(&str, &[&str]); 19] = [
     ("TTreeIndex", &["TVirtualIndex", "fMajorName", "fMinorName", "fN", "fIndexValues", "fIndexValuesMinor", "fIndex"]),
 ];
 
-/// Whether ROOT streams a class by code of its own, which is known here.
+/// Whether ROOT streams a class by custom code that is known here.
 pub(super) fn is_special(name: &str) -> bool {
     SPECIAL.iter().any(|(special, _)| *special == name)
 }
@@ -71,12 +71,12 @@ pub fn array_item(name: &str) -> Option<Basic> {
     })
 }
 
-/// Whether ROOT streams a class by code of its own that is not known here.
+/// Whether ROOT streams a class by custom code that is not known here.
 pub fn has_own_format(name: &str) -> bool {
     NOT_READ.contains(&name)
 }
 
-/// Whether ROOT streams a class by code of its own, and columns cannot hold its objects: collections of any objects,
+/// Whether ROOT streams a class by custom code, and columns cannot hold its objects: collections of any objects,
 /// references and symmetric matrices.
 pub fn has_no_columns(name: &str) -> bool {
     let names = ["THashList", "TList", "TSortedList", "TClonesArray", "TObjArray", "TRef", "TRefArray"];

@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// An object in a branch of a tree of its own: containers have a head there, and classes have none.
+    /// An object in a separate branch of a tree: containers have a head there, and classes have none.
     pub(super) fn alone(&mut self, name: &str) -> Result<Value> {
         match Type::parse(name)? {
             Type::Sequence(_) | Type::Map(..) | Type::Bits(_) => {

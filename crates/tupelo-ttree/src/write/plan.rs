@@ -22,7 +22,7 @@ const MAX_DIMENSIONS: usize = 5;
 /// How lists of numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Jagged {
-    /// As arrays whose length is in a branch of its own: `nx/I` and `x[nx]/F`.
+    /// As arrays whose length is in a separate branch: `nx/I` and `x[nx]/F`.
     #[default]
     Counter,
     /// As `std::vector`s.

@@ -210,8 +210,9 @@ impl ImportPlan {
                 }
                 order.push(place);
             }
-            if let Some(more) = (0..theirs.len()).find(|place| !order.contains(place)) {
-                return Err(Error::invalid_argument("is not in the first tree").in_field(&theirs[more].name));
+            let known: HashSet<&str> = ours.iter().map(|field| field.name.as_str()).collect();
+            if let Some(more) = theirs.iter().find(|field| !known.contains(field.name.as_str())) {
+                return Err(Error::invalid_argument("is not in the first tree").in_field(&more.name));
             }
             let column = |column: &Column| match column {
                 Column::Field(index) => Column::Field(order[*index]),
@@ -299,8 +300,7 @@ impl Importer {
     }
 
     /// Appends what a plan reads: that of [`Importer::create`], or one that was [matched](ImportPlan::matched) with it.
-    /// `progress` receives the number of entries of this plan that are done, and may cancel
-    /// the import.
+    /// `progress` receives the number of entries of this plan that are done, and may cancel the import.
     ///
     /// # Errors
     /// Those of reading and of writing; invalid argument where the fields are not those of the ntuple.

@@ -23,7 +23,7 @@ const MEMORY_PER_BYTE: u64 = 8;
 #[expect(clippy::exhaustive_structs, reason = "options, made by callers")]
 pub struct TreeCache {
     /// Bytes of the baskets that one vector read fetches: by default up to 16 MiB of a remote file, while the threads that
-    /// decode read a local file themselves. With 0 each basket is a read of its own.
+    /// decode read a local file themselves. With 0 each basket is a separate read.
     pub bytes: Option<u64>,
     /// The baskets of so many entries at the beginning of the tree are fetched one by one, as ROOT does with 100 entries
     /// while it learns which branches are used; 0 by default, because a request names its fields.

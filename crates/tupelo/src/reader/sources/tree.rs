@@ -94,7 +94,7 @@ impl Tree {
         self.source.fields().iter().map(|field| self.sizes_of(field)).collect()
     }
 
-    /// What each field with branches of its own takes in the file, with the fields below it, by dotted path.
+    /// What each field with separate branches takes in the file, with the fields below it, by dotted path.
     pub fn paths_with_sizes(&self) -> Vec<(String, TreeSizes)> {
         let mut found = Vec::new();
         let mut fields: Vec<(String, &TreeField)> =
