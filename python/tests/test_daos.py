@@ -162,7 +162,48 @@ def test_what_cannot_be_done_is_said(pool: Pool, run: Callable[..., Any]) -> Non
         tupelo.recreate(f"{container}:Events", storage_options=options | {"daos_class": "NOPE"})
     with pytest.raises(tupelo.Error, match="libdaos"):
         tupelo.open(f"{container}:Events", storage_options=options | {"daos_library": "/no/libdaos.so"})
-    assert "cannot be part of a mirror" in run("ls", f"ntpl+mirror:{container}:Events,ntpl+file:x", status=1).stderr
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_container_is_a_member_of_a_mirror(
+    is_first: bool, pool: Pool, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    container, folder = f"{pool.new_container()}:Events", f"ntpl+file:{tmp_path}/events"
+    members = [container, folder] if is_first else [folder, container]
+    uri = f"ntpl+mirror:{','.join(members)}"
+    with tupelo.recreate(uri, storage_options=pool.options) as store:
+        with pytest.raises(tupelo.InvalidArgumentError, match="has the name of its URI, which is 'Events'"):
+            store["Other"] = {"x": [1]}
+        store["Events"] = {"x": np.arange(100_000), "y": [[1.5] * (n % 3) for n in range(100_000)]}
+    opened = [tupelo.open(name, storage_options=pool.options) for name in (uri, *members)]
+    expected = opened[0].arrays().tolist()
+    assert [events.arrays().tolist() for events in opened[1:]] == [expected, expected]
+    run("verify", "--deep", uri)
+    assert "Events" in run("ls", uri).stdout
+    # The directory is lost while it is read.
+    for path in (tmp_path / "events.objects").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    assert opened[0].arrays().tolist() == expected
+    (tmp_path / "events").unlink()
+    assert tupelo.open(uri, storage_options=pool.options).arrays().tolist() == expected
+    with tupelo.recreate(uri, storage_options=pool.options) as store:
+        store["Events"] = {"x": [7]}
+    for name in members:
+        assert tupelo.open(name, storage_options=pool.options)["x"].array().tolist() == [7]
+    run("gc", "--older-than", "0", uri)
+    run("copy", uri, "one.root")
+    run("copy", "--force", "one.root:Events", uri)
+    assert tupelo.open(folder)["x"].array().tolist() == [7]
+
+
+def test_a_mirror_is_read_where_there_is_no_daos(pool: Pool, tmp_path: Path) -> None:
+    with tupelo.recreate(f"ntpl+file:{tmp_path}/events") as store:
+        store["Events"] = {"x": [7]}
+    uri = f"ntpl+mirror:{pool.new_container()}:Events,ntpl+file:{tmp_path}/events"
+    assert tupelo.open(uri, storage_options=pool.options)["x"].array().tolist() == [7], "no such container"
+    options = pool.options | {"daos_library": "/no/libdaos.so"}
+    assert tupelo.open(uri, storage_options=options)["x"].array().tolist() == [7]
 
 
 def test_a_killed_writer_leaves_the_old_ntuple_or_the_new_one(pool: Pool, run: Callable[..., Any]) -> None:

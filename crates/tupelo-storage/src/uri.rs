@@ -12,7 +12,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::adapter::{Cache, Mirror};
+use crate::adapter::Cache;
 use crate::error::{Error, ErrorKind, Result};
 use crate::local::{FileSink, FileSource};
 use crate::net::{self, Entry, Options};
@@ -33,10 +33,10 @@ pub fn local_path(name: &str) -> Option<&Path> {
     (path.len() < name.len() || scheme(name).is_none()).then(|| Path::new(path))
 }
 
-/// How the URI of a data set begins that is in several places.
+/// How the URI of a data set begins that is in several stores.
 const MIRROR: &str = "ntpl+mirror:";
 
-/// The URIs of the members of a [`Mirror`], between commas.
+/// The URIs of the members of a mirror, between commas.
 fn members(uri: &str) -> Option<impl Iterator<Item = &str>> {
     let start = uri.get(..MIRROR.len()).filter(|start| start.eq_ignore_ascii_case(MIRROR))?;
     let mut rest = Some(&uri[start.len()..]);
@@ -55,13 +55,15 @@ pub fn mirror_members(uri: &str) -> Vec<&str> {
     members(uri).map_or_else(|| vec![uri], Iterator::collect)
 }
 
-/// Refuses members whose keys have another form than those of the others.
-fn check_member(member: &str, action: &'static str) -> Result<()> {
-    if is_daos_uri(member) {
-        let reason = "a data set in DAOS cannot be part of a mirror: its objects have numbers instead of names";
-        return Err(Error::new(ErrorKind::NotSupported, action, display_name(member), reason));
+/// Refuses a mirror, which is several data sets.
+fn check_single(uri: &str, action: &'static str) -> Result<()> {
+    match members(uri) {
+        None => Ok(()),
+        Some(_) => {
+            let reason = "a mirror is several data sets; use one of its members";
+            Err(Error::new(ErrorKind::NotSupported, action, display_name(uri), reason))
+        }
     }
-    Ok(())
 }
 
 /// The scheme of `SCHEME://…`, in the case in which it is written.
@@ -153,11 +155,8 @@ impl Storage {
     /// [`ErrorKind::NotSupported`] for other URIs, for those without a name, and for those with user name, password, query
     /// string or fragment; errors of options and credentials.
     pub fn object_source(&self, uri: &str) -> Result<(Arc<dyn ObjectSource>, String)> {
-        let Some(members) = members(uri) else { return objects::source(uri, &self.options) };
-        let open = |member| check_member(member, "open").and_then(|()| objects::source(member, &self.options));
-        let members = members.map(open).collect::<Result<_>>()?;
-        let (mirror, base) = Mirror::new(members);
-        Ok((Arc::new(mirror), base))
+        check_single(uri, "open")?;
+        objects::source(uri, &self.options)
     }
 
     /// As [`object_source`](Self::object_source), for writing.
@@ -166,11 +165,8 @@ impl Storage {
     /// As [`object_source`](Self::object_source); [`ErrorKind::NotFound`] if the directory or container does not exist,
     /// and [`ErrorKind::NotSupported`] for web servers and for object classes that a DAOS pool cannot hold.
     pub fn object_sink(&self, uri: &str) -> Result<(Arc<dyn ObjectSink>, String)> {
-        let Some(members) = members(uri) else { return objects::sink(uri, &self.options) };
-        let create = |member| check_member(member, "create").and_then(|()| objects::sink(member, &self.options));
-        let members = members.map(create).collect::<Result<_>>()?;
-        let (mirror, base) = Mirror::new(members);
-        Ok((Arc::new(mirror), base))
+        check_single(uri, "create")?;
+        objects::sink(uri, &self.options)
     }
 
     /// The objects and folders in a folder of a store or server, in order of their names; for the URL of an object, the
@@ -224,16 +220,12 @@ mod tests {
         assert_eq!(display_name(uri), "ntpl+mirror:ntpl+file:a,b,ntpl+s3://bucket/c");
         assert_eq!(mirror_members(uri), ["ntpl+file:a,b", "ntpl+s3://user:hidden@bucket/c?d"]);
         assert_eq!(mirror_members("ntpl+file:a,ntpl+file:b"), ["ntpl+file:a,ntpl+file:b"]);
-        let storage = Storage::default();
-        assert!(storage.object_source("ntpl+mirror:ntpl+mirror:ntpl+file:a").is_err());
-        assert!(storage.object_source("ntpl+mirror:").is_err());
-        for uri in ["ntpl+mirror:ntpl+file:a,daos://p/c:x", "ntpl+mirror:daos://p/c:x,ntpl+file:a"] {
-            let expected = "daos://p/c:x: a data set in DAOS cannot be part of a mirror";
-            assert!(storage.object_source(uri).unwrap_err().to_string().contains(expected));
-            assert!(storage.object_sink(uri).unwrap_err().to_string().contains(expected));
+        for uri in [uri, "ntpl+mirror:", "ntpl+mirror:daos://p/c:x,ntpl+file:a"] {
+            let error = Storage::default().object_source(uri).unwrap_err();
+            assert!(error.to_string().contains("use one of its members"), "{error}");
+            assert!(Storage::default().object_sink(uri).is_err());
         }
-        let (mirror, _) = storage.object_source("ntpl+mirror:ntpl+file:a,ntpl+file:b").unwrap();
-        assert_eq!(mirror.to_string(), "ntpl+mirror:ntpl+file:a,ntpl+file:b");
+        assert_eq!(mirror_members("ntpl+mirror:daos://p/c:x,ntpl+file:a"), ["daos://p/c:x", "ntpl+file:a"]);
     }
 
     #[test]

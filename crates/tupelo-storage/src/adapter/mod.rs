@@ -6,7 +6,6 @@ mod disk;
 #[cfg(any(test, feature = "testing"))]
 mod fault;
 mod meter;
-mod mirror;
 mod recent;
 #[cfg(any(test, feature = "testing"))]
 mod record;
@@ -17,7 +16,6 @@ pub use disk::{DiskCall, DiskFault, DiskLog, FaultyDisk, RecordingDisk};
 #[cfg(any(test, feature = "testing"))]
 pub use fault::{Faults, FaultySink, FaultySource};
 pub use meter::{Clock, Meter, MeteredObjects, MeteredSource, Time, process_cpu};
-pub use mirror::Mirror;
 pub use recent::{RecentObjects, RecentSource};
 #[cfg(any(test, feature = "testing"))]
 pub use record::{IoEvent, IoLog, RecordingSink, RecordingSource};

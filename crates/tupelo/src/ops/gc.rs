@@ -8,15 +8,15 @@ use bytes::Bytes;
 use tupelo_format::store::{MAX_ANCHOR_BYTES, Place};
 use tupelo_storage::{ObjectEntry, ObjectSink, Storage, display_name};
 
-use crate::sink::{attempt_of_record, began, is_attempt, read_record};
-use crate::source::{AttemptNumbers, CLONES, DaosKeys, StoreAnchor, anchor_key, daos_keys};
+use crate::sink::attempt_of_record;
+use crate::source::{
+    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, StoreAnchor, anchor_key, began, daos_keys, is_attempt,
+};
 use crate::{Error, Result};
 
 /// Objects that were written at most so long ago may be those of a running writer: one day.
 pub const DEFAULT_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Records of attempts are shorter.
-const MAX_RECORD_BYTES: u64 = 1 << 10;
 /// Clusters, or pages in separate objects, that are missing one after the other, after which a DAOS container has no others
 /// of the attempt: a writer has fewer at a time.
 const MAX_EMPTY_OBJECTS: u32 = 1000;
@@ -127,7 +127,7 @@ impl Collector {
             let Some(number) = attempt_of_record(&entry.key, &folder).filter(|number| *number > 0) else { continue };
             let (record, _) = self.namespace.get(&entry.key, MAX_RECORD_BYTES)?;
             let record = String::from_utf8_lossy(&record).into_owned();
-            let Some((name, keys)) = read_record(&record, keys).filter(|(name, _)| is_attempt(name)) else { continue };
+            let Some((name, keys)) = keys.of_record(&record).filter(|(name, _)| is_attempt(name)) else { continue };
             let mut orphan = Orphan::new(&number.to_string(), name);
             orphan.newest = began(name);
             self.add_pages(&mut orphan, &keys, number)?;

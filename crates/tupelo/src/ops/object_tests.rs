@@ -1,6 +1,7 @@
 //! Ntuples in object stores: every mapping, copies to and from files, and what happens when something fails.
 
 mod containers;
+mod mirrors;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

@@ -21,7 +21,7 @@ use super::Location;
 use super::sources::{Ntuple, Tree};
 use super::table::Table;
 use crate::source::Metrics;
-use crate::source::{self, FileStore, Metadata, Objects, Session, TreeSource};
+use crate::source::{self, FileStore, Metadata, Objects, Session, TreeSource, is_absent};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result, pool};
 
@@ -99,8 +99,7 @@ impl OpenOptions {
     pub fn open_file(self) -> Result<File> {
         let name = &self.location.file;
         let file = if is_object_uri(name) {
-            let (namespace, base) = self.storage.object_source(name)?;
-            File::of_objects(namespace, &base, &display_name(name))?.with_page_checksums(self.page_checksums)
+            File::of_uri(name, &self.storage)?.with_page_checksums(self.page_checksums)
         } else {
             let source = self.storage.open(name);
             File::new(source.map_err(|error| missing(self.location.local_path(), error))?, self.page_checksums)?
@@ -126,6 +125,35 @@ impl OpenOptions {
     pub fn table(self) -> Result<Table> {
         let object = self.location.object.clone();
         self.open_file()?.table(object.as_deref())
+    }
+}
+
+/// Opens the ntuple of an object store, or that of the next store of a mirror if this one does not answer.
+fn open_stored(objects: &Objects, page_checksums: bool) -> Result<Ntuple> {
+    let open = || {
+        let source = Metadata::open(objects.session().clone(), Box::new(objects.store()), page_checksums)?;
+        let name = source.descriptor().name().to_owned();
+        source.store().check_name(&name)?;
+        Ntuple::new(source, &name)
+    };
+    match (open(), objects.has_next()) {
+        (Err(error), true) if is_absent(&error) => objects
+            .next()
+            .and_then(|next| open_stored(&next, page_checksums))
+            .map_err(|other| error.with_note(&format!("the next store of the mirror: {other}"))),
+        (Ok(ntuple), true) => {
+            let objects = objects.clone();
+            Ok(ntuple.with_next(move || {
+                let next = objects.next()?;
+                if !next.is_copy_of(&objects)? {
+                    return Err(Error::invalid_argument(
+                        "it has an ntuple that was not written together with this one",
+                    ));
+                }
+                open_stored(&next, page_checksums)
+            }))
+        }
+        (opened, _) => opened,
     }
 }
 
@@ -262,7 +290,16 @@ impl File {
     /// # Errors
     /// Not found; corrupt or unsupported if its anchor cannot be read; storage errors.
     pub fn of_objects(namespace: Arc<dyn ObjectSource>, base: &str, name: &str) -> Result<Self> {
-        let objects = Objects::open(namespace, base, name);
+        Self::of_opened(Objects::open(namespace, base, name), name)
+    }
+
+    /// The ntuple with this URI in an object store, or in the stores of a mirror.
+    pub(crate) fn of_uri(uri: &str, storage: &Storage) -> Result<Self> {
+        let name = display_name(uri);
+        Self::of_opened(Objects::open_at(uri, &name, storage), &name)
+    }
+
+    fn of_opened(objects: Result<Objects>, name: &str) -> Result<Self> {
         let objects = objects.map_err(|e| match e.storage_kind() {
             // It has the name of the anchor.
             Some(_) => e,
@@ -618,13 +655,8 @@ impl File {
         if let Some(ntuple) = self.ntuple.get() {
             return Ok(ntuple.clone());
         }
-        let open = || {
-            let source = Metadata::open(self.session().clone(), Box::new(objects.store()), self.page_checksums)?;
-            let name = source.descriptor().name().to_owned();
-            source.store().check_name(&name)?;
-            Ntuple::new(source, &name)
-        };
-        let opened = open().map_err(|e: Error| e.within(self.name()))?;
+        let opened = open_stored(objects, self.page_checksums);
+        let opened = opened.map_err(|e| e.within(self.name()))?;
         Ok(self.ntuple.get_or_init(|| opened).clone())
     }
 

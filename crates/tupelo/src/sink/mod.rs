@@ -23,7 +23,7 @@ use tupelo_format::locator::Locator;
 use tupelo_format::object::Object;
 use tupelo_format::streamer::StreamerInfos;
 
-pub(crate) use self::attempt::{attempt_of_record, began, is_attempt, read_record};
+pub(crate) use self::attempt::attempt_of_record;
 pub(crate) use self::file::{FileSink, MAX_KEY_BYTES, datime};
 pub use self::mapping::Mapping;
 #[cfg(test)]

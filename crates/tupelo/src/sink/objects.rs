@@ -79,9 +79,10 @@ enum Progress {
 
 impl ObjectSink {
     /// Begins an ntuple whose anchor has the key `base`. An existing one is replaced, or, if `is_exclusive`, refused.
+    /// `attempt` is the name of the attempt.
     pub(crate) fn create(
         namespace: Arc<dyn Namespace>,
-        base: &str,
+        (base, attempt): (&str, &str),
         name: &str,
         mapping: Mapping,
         is_exclusive: bool,
@@ -114,7 +115,8 @@ impl ObjectSink {
             }
             Err(error) => return Err(error.into()),
         };
-        let attempt = Attempt::begin(&*namespace, base, mapping.needs_whole_clusters()).map_err(|e| e.within(name))?;
+        let is_caged = mapping.needs_whole_clusters();
+        let attempt = Attempt::begin(&*namespace, base, is_caged, attempt).map_err(|e| e.within(name))?;
         if let Kind::Folder { folder, .. } = &attempt.kind
             && is_exclusive
             && !namespace.honours_conditions(&format!("{folder}probe"))?
@@ -329,15 +331,6 @@ impl PageSink for ObjectSink {
         if cycle.is_some() {
             return Err(Error::unsupported("an ntuple in an object store cannot be continued; write a new one"));
         }
-        if path.contains('/') {
-            let what = format!("'{path}': there are no directories in an object store; give the ntuple a plain name");
-            return Err(Error::invalid_argument(what));
-        }
-        let base = &self.inner.base;
-        if self.is_in_container() && path != base {
-            let what = format!("'{path}': the ntuple in a DAOS container has the name of its URI, which is '{base}'");
-            return Err(Error::invalid_argument(what));
-        }
         let mut state = self.open()?;
         match state.ntuple {
             Progress::None => {
@@ -483,7 +476,16 @@ impl PageSink for ObjectSink {
 }
 
 impl Target for ObjectSink {
-    fn check_free(&self, _: &str) -> Result<()> {
+    fn check_free(&self, path: &str) -> Result<()> {
+        if path.contains('/') {
+            let what = format!("'{path}': there are no directories in an object store; give the ntuple a plain name");
+            return Err(Error::invalid_argument(what));
+        }
+        let base = &self.inner.base;
+        if self.is_in_container() && path != base {
+            let what = format!("'{path}': the ntuple in a DAOS container has the name of its URI, which is '{base}'");
+            return Err(Error::invalid_argument(what));
+        }
         Ok(())
     }
 

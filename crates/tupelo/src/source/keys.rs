@@ -60,6 +60,10 @@ pub(crate) struct DaosKeys {
 
 /// The first of the objects with the clusters of attribute sets.
 const SETS: u64 = 1 << 63;
+/// What the record of an attempt says when each page is in a separate object.
+const SEPARATE: &str = " separate";
+/// Records of attempts are shorter.
+pub(crate) const MAX_RECORD_BYTES: u64 = 1 << 10;
 
 impl DaosKeys {
     /// The keys of an ntuple with this name.
@@ -103,6 +107,26 @@ impl DaosKeys {
     /// The key of the name of the ntuple, for `tupelo_storage::names_in_container`.
     pub(crate) fn name_record(&self) -> String {
         format!("{}0", self.attempts())
+    }
+
+    /// The key of the record of an attempt.
+    pub(crate) fn attempt(&self, number: u32) -> String {
+        format!("{}{number:x}", self.attempts())
+    }
+
+    /// The record of the attempt `name`: that name, the object class of its pages, and whether these have separate objects.
+    pub(crate) fn record(&self, name: &str) -> String {
+        format!("{name} {}{}", self.class, if self.separate_pages { SEPARATE } else { "" })
+    }
+
+    /// The name of an attempt and the keys of its pages, from its record.
+    pub(crate) fn of_record<'r>(&self, record: &'r str) -> Option<(&'r str, Self)> {
+        let (name, class) = record.split_once(' ')?;
+        let (class, separate_pages) = match class.strip_suffix(SEPARATE) {
+            Some(class) => (class, true),
+            None => (class, false),
+        };
+        Some((name, Self { class: class.into(), separate_pages, ..self.clone() }))
     }
 
     /// The keys of an attribute set.

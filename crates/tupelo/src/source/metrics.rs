@@ -162,6 +162,11 @@ impl Counters {
         (Self(Some(counts)), meter)
     }
 
+    /// Counts the requests, if statistics are enabled.
+    pub(crate) fn meter(&self) -> Option<&Arc<Meter>> {
+        self.0.as_ref().map(|counts| &counts.meter)
+    }
+
     pub(crate) fn decompress<T>(&self, sealed_bytes: usize, unpacked_bytes: u64, work: impl FnOnce() -> T) -> T {
         let Some(counts) = &self.0 else { return work() };
         counts.pages.fetch_add(1, Ordering::Relaxed);

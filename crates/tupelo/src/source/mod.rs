@@ -2,6 +2,7 @@
 //! pages.
 
 mod anchor;
+mod attempt;
 mod directories;
 mod keys;
 mod memory;
@@ -23,14 +24,15 @@ use tupelo_storage::ByteSource;
 use tupelo_storage::adapter::{MeteredSource, RecentSource};
 
 pub(crate) use anchor::{StoreAnchor, daos_keys, write_daos};
+pub(crate) use attempt::{began, is_attempt, new_names};
 use directories::Directories;
-pub(crate) use keys::{AttemptNumbers, Blob, DaosKeys, ObjectKeys, is_daos};
+pub(crate) use keys::{AttemptNumbers, Blob, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, is_daos};
 pub(crate) use memory::{CONCURRENT_FETCHES, MemoryBudget, RequestMemory, Reservation};
 pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
-pub(crate) use objects::{CLONES, Objects, anchor_key, clone_key, missing};
+pub(crate) use objects::{CLONES, Objects, anchor_key, clone_key, is_absent, missing};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};

@@ -12,10 +12,13 @@ use tupelo_format::open;
 use tupelo_format::store::{MAX_ANCHOR_BYTES, Manifest, ObjectLink};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::adapter::{MeteredObjects, RecentObjects};
-use tupelo_storage::{Hints, Keys, ObjectRange, ObjectSource, names_in_container};
+use tupelo_storage::{
+    ErrorKind, Hints, Keys, ObjectRange, ObjectSource, Storage, is_daos_uri, mirror_members, names_in_container,
+};
 
 use super::anchor::{StoreAnchor, daos_keys};
-use super::keys::{Blob, ObjectKeys, is_daos};
+use super::attempt::without_store;
+use super::keys::{Blob, MAX_RECORD_BYTES, ObjectKeys, is_daos};
 use super::{BlobRange, Counters, MAX_PAGE_BYTES, PageStore, RECENT_BUDGET_PART, Session};
 use crate::error::Remedy;
 use crate::{Error, Result};
@@ -43,10 +46,115 @@ pub(crate) struct Objects {
     anchor: Arc<StoreAnchor>,
     /// Header, footer, and the page lists that the anchor names, once they are read.
     envelopes: Arc<OnceLock<Vec<Bytes>>>,
+    /// What the attempts have in common that wrote the ntuple to the stores of a mirror, once it is known; see
+    /// [`Objects::attempt`].
+    attempt: Arc<OnceLock<Option<String>>>,
+    others: Members,
     session: Session,
 }
 
+/// The stores of a mirror that are read if no earlier one answers.
+#[derive(Debug, Clone, Default)]
+struct Members {
+    uris: Vec<String>,
+    storage: Storage,
+}
+
+/// Whether another store may answer instead.
+pub(crate) fn is_absent(error: &Error) -> bool {
+    let absent = [ErrorKind::NotFound, ErrorKind::Unavailable, ErrorKind::Timeout];
+    error.is_not_found() || error.storage_kind().is_some_and(|kind| absent.contains(&kind))
+}
+
+/// Whether this machine cannot open containers: other stores of a mirror are for those that have no DAOS.
+fn lacks_daos(uri: &str, error: &Error) -> bool {
+    is_daos_uri(uri) && error.storage_kind() == Some(ErrorKind::NotSupported)
+}
+
+impl Members {
+    /// Opens the ntuple in the first store that answers.
+    fn open(&self, name: &str, session: &Session) -> Result<Objects> {
+        let mut failed: Option<Error> = None;
+        for (at, uri) in self.uris.iter().enumerate() {
+            match self.open_at(at, uri, name, session) {
+                Ok(objects) => return Ok(objects),
+                Err(error) if !is_absent(&error) && !lacks_daos(uri, &error) => return Err(error),
+                // That a store cannot be reached says more than that there is no ntuple.
+                Err(error) if failed.as_ref().is_none_or(Error::is_not_found) => failed = Some(error),
+                Err(_) => {}
+            }
+        }
+        Err(failed.unwrap_or_else(|| Error::invalid_argument("no other store has the ntuple")))
+    }
+
+    fn open_at(&self, at: usize, uri: &str, name: &str, session: &Session) -> Result<Objects> {
+        let (namespace, base) = self.storage.object_source(uri)?;
+        let namespace = match session.counters().meter() {
+            Some(meter) => Arc::new(MeteredObjects::new(namespace, meter)),
+            None => namespace,
+        };
+        let others = self.uris.get(at + 1..).unwrap_or_default().to_vec();
+        let others = Self { uris: others, storage: self.storage.clone() };
+        let objects = Objects { others, session: session.clone(), ..Objects::open(namespace, &base, name)? };
+        if objects.has_next() {
+            // It cannot be read when the store answers no more.
+            objects.attempt()?;
+        }
+        Ok(objects)
+    }
+}
+
 impl Objects {
+    /// Opens the ntuple with this URI; in a mirror, that of the first store that answers.
+    pub(crate) fn open_at(uri: &str, name: &str, storage: &Storage) -> Result<Self> {
+        let uris = mirror_members(uri).into_iter().map(str::to_owned).collect();
+        Members { uris, storage: storage.clone() }.open(name, &Session::default())
+    }
+
+    /// Whether a mirror has another store after this one.
+    pub(crate) fn has_next(&self) -> bool {
+        !self.others.uris.is_empty()
+    }
+
+    /// The same ntuple in the next store of a mirror that answers.
+    pub(crate) fn next(&self) -> Result<Self> {
+        self.others.open(&self.name, &self.session)
+    }
+
+    /// Whether this and another ntuple were written at once, to several stores. Their pages are then the same.
+    pub(crate) fn is_copy_of(&self, other: &Self) -> Result<bool> {
+        Ok(self.attempt()?.is_some() && self.attempt()? == other.attempt()?)
+    }
+
+    /// Whether this attempt, or one for another store of the same mirror, has written the ntuple.
+    pub(crate) fn is_of_attempt(&self, name: &str) -> Result<bool> {
+        Ok(self.attempt()?.is_some() && self.attempt()? == without_store(name))
+    }
+
+    /// What the attempts have in common that wrote the ntuple to the stores of a mirror. `None` for an ntuple that Tupelo
+    /// did not write.
+    fn attempt(&self) -> Result<Option<&str>> {
+        if let Some(known) = self.attempt.get() {
+            return Ok(known.as_deref());
+        }
+        let attempt = match (&self.anchor.keys, self.anchor.attempt.as_deref()) {
+            (ObjectKeys::Numbered { .. }, attempt) => attempt.and_then(without_store).map(str::to_owned),
+            (ObjectKeys::Daos(keys), Some(number)) => {
+                let number: u32 = number.parse().map_err(|_| Error::corrupt("its attempt has no number"))?;
+                match self.namespace.get(&keys.attempt(number), MAX_RECORD_BYTES) {
+                    Ok((record, _)) => {
+                        let record = String::from_utf8_lossy(&record);
+                        keys.of_record(&record).and_then(|(name, _)| without_store(name).map(str::to_owned))
+                    }
+                    Err(error) if error.is_not_found() => None,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            (ObjectKeys::Daos(_), None) => None,
+        };
+        Ok(self.attempt.get_or_init(|| attempt).as_deref())
+    }
+
     /// Opens the ntuple `base`.
     pub(crate) fn open(namespace: Arc<dyn ObjectSource>, base: &str, name: &str) -> Result<Self> {
         let keys = namespace.keys();
@@ -64,7 +172,17 @@ impl Objects {
         };
         let anchor = Arc::new(StoreAnchor::read(&stored, &keys, base)?);
         let (name, base) = (name.to_owned(), base.into());
-        Ok(Self { namespace, name, base, stored, anchor, envelopes: Arc::default(), session: Session::default() })
+        Ok(Self {
+            namespace,
+            name,
+            base,
+            stored,
+            anchor,
+            envelopes: Arc::default(),
+            attempt: Arc::default(),
+            others: Members::default(),
+            session: Session::default(),
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -281,9 +399,10 @@ impl PageStore for ObjectStore {
         }
     }
 
-    /// Of the anchor, which has the name of the attempt.
+    /// Of what the attempt has in common with those that wrote copies, or of the anchor.
     fn identity(&self) -> Result<u64> {
-        Ok(xxh3(&self.objects.stored))
+        let attempt = self.objects.attempt()?;
+        Ok(xxh3(attempt.map_or(&self.objects.stored[..], str::as_bytes)))
     }
 
     fn envelopes(&self, envelopes: &[(EnvelopeType, EnvelopeLink)]) -> Result<Vec<Bytes>> {

@@ -4,6 +4,7 @@ mod attributes;
 mod cluster_builder;
 mod committer;
 mod groups;
+mod mirror;
 mod ntuple;
 mod options;
 mod records;
@@ -23,12 +24,13 @@ use tupelo_format::object;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::{
     self as storage, ByteSink, ByteSource, FileSink as LocalSink, FileSource, Storage, display_name, is_object_uri,
-    local_path,
+    local_path, mirror_members,
 };
 
 pub use self::attributes::AttributeSetWriter;
 pub use self::cluster_builder::WriteProgress;
 use self::committer::{Committer, Place};
+use self::mirror::Copies;
 pub use self::ntuple::{FillContext, NtupleWriter};
 pub use self::options::{
     DEFAULT_CHECKPOINT_BYTES, DEFAULT_CHECKPOINT_TIME, DEFAULT_CLUSTER_BYTES, DEFAULT_PAGE_BYTES, MAX_PAGE_BYTES,
@@ -55,6 +57,8 @@ pub struct FileWriter {
     sink: Box<dyn Target>,
     /// The file before the update.
     existing: Option<File>,
+    /// In the other stores of a mirror.
+    copies: Copies,
 }
 
 impl FileWriter {
@@ -89,12 +93,33 @@ impl FileWriter {
     /// writer takes one ntuple, which is visible under the URI when the writer is finished; until then an existing one is.
     /// Whole clusters are kept in memory, and are sent while the next ones are encoded.
     ///
+    /// With `ntpl+mirror:URI,URI` the ntuple is written to the first store, and copied from it to the others when the writer
+    /// is finished. If one of these copies fails, that is an error, and the others are visible.
+    ///
     /// # Errors
     /// Invalid argument if something that is no ntuple exists under the URI; those of system, network and servers. When
     /// the writer is finished: changed, if another writer has created or replaced the ntuple since.
     pub fn create_objects(uri: &str, storage: &Storage, options: ObjectOptions) -> Result<Self> {
-        let (namespace, base) = storage.object_sink(uri)?;
-        Self::create_objects_in(namespace, &base, &display_name(uri), options)
+        let members = mirror_members(uri);
+        let attempts = source::new_names(members.len())?;
+        let mut writers = Vec::with_capacity(members.len());
+        for (member, attempt) in members.iter().zip(&attempts) {
+            let create = |(namespace, base): (Arc<dyn storage::ObjectSink>, String)| {
+                Self::create_attempt(namespace, (&base, attempt), &display_name(member), options)
+            };
+            match storage.object_sink(member).map_err(Error::from).and_then(create) {
+                Ok(writer) => writers.push(writer),
+                Err(error) => {
+                    mirror::abort_all(&mut writers);
+                    return Err(error);
+                }
+            }
+        }
+        let mut first = writers.remove(0);
+        if let ([member, ..], [attempt, ..]) = (members.as_slice(), attempts.as_slice()) {
+            first.copies = Copies::new(member, attempt, storage, writers);
+        }
+        Ok(first)
     }
 
     /// Creates an ntuple in any namespace. Its anchor has the key `base`; `name` is for messages.
@@ -107,9 +132,24 @@ impl FileWriter {
         name: &str,
         options: ObjectOptions,
     ) -> Result<Self> {
+        let attempts = source::new_names(1)?;
+        let attempt = attempts.first().map_or("", String::as_str);
+        Self::create_attempt(namespace, (base, attempt), name, options)
+    }
+
+    fn create_attempt(
+        namespace: Arc<dyn storage::ObjectSink>,
+        (base, attempt): (&str, &str),
+        name: &str,
+        options: ObjectOptions,
+    ) -> Result<Self> {
         let ObjectOptions { mapping, is_exclusive } = options;
-        let sink = ObjectSink::create(namespace, base, name, mapping, is_exclusive)?;
-        Ok(Self { sink: Box::new(sink), existing: None })
+        let sink = ObjectSink::create(namespace, (base, attempt), name, mapping, is_exclusive)?;
+        Ok(Self::over(sink, None))
+    }
+
+    fn over(sink: impl Target + 'static, existing: Option<File>) -> Self {
+        Self { sink: Box::new(sink), existing, copies: Copies::default() }
     }
 
     /// Opens an existing file to add ntuples, or entries to an ntuple. Its content is never overwritten; a new ntuple with
@@ -135,7 +175,7 @@ impl FileWriter {
     /// # Errors
     /// Those of the sink.
     pub fn create_in(sink: Box<dyn ByteSink>, file_name: &str) -> Result<Self> {
-        Ok(Self { sink: Box::new(FileSink::create(sink, file_name)?), existing: None })
+        Ok(Self::over(FileSink::create(sink, file_name)?, None))
     }
 
     /// Updates an existing file, given a sink that appends to it and a source of its bytes.
@@ -144,7 +184,8 @@ impl FileWriter {
     /// Those of sink and source; corrupt if it is not a complete ROOT file.
     pub fn update_in(sink: Box<dyn ByteSink>, source: Arc<dyn ByteSource>) -> Result<Self> {
         let existing = File::over(source::File::open(source)?);
-        Ok(Self { sink: Box::new(FileSink::update(sink, existing.root_file()?)?), existing: Some(existing) })
+        let sink = FileSink::update(sink, existing.root_file()?)?;
+        Ok(Self::over(sink, Some(existing)))
     }
 
     /// Begins an ntuple with the path `DIRECTORY/NAME`. Several ntuples may be written at the same time.
@@ -156,7 +197,7 @@ impl FileWriter {
         let place = Place::Listed(path.to_owned());
         let begin = || {
             // An ntuple may become a new cycle of an ntuple, but it must not shadow an object of another class.
-            self.sink.check_free(path)?;
+            self.check_free(path)?;
             Committer::create(self.sink.for_ntuple(), place, schema, options)
         };
         let begun = begin().and_then(|(committer, builder)| NtupleWriter::new(committer, builder, None));
@@ -229,7 +270,7 @@ impl FileWriter {
         self.add_streamer_info(&infos)?;
         let mut copy = || {
             records::check_name(name_of(path))?;
-            self.sink.check_free(path)?;
+            self.check_free(path)?;
             Transfer::new(self.sink.for_ntuple(), progress).run(ntuple, path)
         };
         // What is damaged is the ntuple that is read.
@@ -284,8 +325,9 @@ impl FileWriter {
     /// # Errors
     /// Invalid argument if an ntuple was begun but not finished; storage errors. A file that existed under the name is then
     /// unchanged.
-    pub fn finish(self) -> Result<()> {
-        self.sink.commit().map_err(|e| e.within(self.sink.name()))
+    pub fn finish(mut self) -> Result<()> {
+        self.sink.commit().map_err(|e| e.within(self.sink.name()))?;
+        self.copies.finish()
     }
 
     /// Aborts the file: removes what was written since the last checkpoint. Returns the name of the temporary file that
@@ -300,6 +342,11 @@ impl FileWriter {
     /// Whether the file accepts no more data: it was finished or aborted, or an error has poisoned it.
     pub fn is_closed(&self) -> bool {
         self.sink.check_open().is_err()
+    }
+
+    fn check_free(&self, path: &str) -> Result<()> {
+        self.sink.check_free(path)?;
+        self.copies.check_free(path)
     }
 
     fn context(&self, path: &str, error: Error) -> Error {

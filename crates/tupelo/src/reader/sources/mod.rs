@@ -95,7 +95,7 @@ impl EntrySource for Ntuple {
     }
 
     fn clusters(&self, entries: Range<u64>, most: usize) -> Result<Vec<Cluster>> {
-        self.source().first_clusters(entries, most)
+        self.answer(&|ntuple| ntuple.source().first_clusters(entries.clone(), most))
     }
 
     fn decode(
@@ -105,37 +105,43 @@ impl EntrySource for Ntuple {
         binary_strings: bool,
         shares: Option<u64>,
     ) -> Result<Vec<ArrayRef>> {
-        let source = self.source();
-        let memory = source.request_memory().shared(shares);
-        let options = DecodeOptions { compressed: self.is_compressed(), binary_strings };
-        source.session().counters().elapsed(|| decode(source, &memory, fields, segments, options))
+        self.answer(&|ntuple| {
+            let source = ntuple.source();
+            let memory = source.request_memory().shared(shares);
+            let options = DecodeOptions { compressed: ntuple.is_compressed(), binary_strings };
+            source.session().counters().elapsed(|| decode(source, &memory, fields, segments, options))
+        })
     }
 
     fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64> {
-        let memory = self.source().request_memory();
-        let mut table = ColumnTable::new(self.source(), &memory);
         let mut known = HashSet::new();
         let mut columns: Vec<ColumnOf<'_>> = fields.iter().copied().flat_map(plan::columns).collect();
         columns.retain(|column| known.insert((column.field.id, column.k)));
-        let mut bytes = 0.0;
-        for cluster in clusters {
-            for column in &columns {
-                bytes += table.decoded_bytes(column.field, column.k, cluster)?;
+        self.answer(&|ntuple| {
+            let memory = ntuple.source().request_memory();
+            let mut table = ColumnTable::new(ntuple.source(), &memory);
+            let mut bytes = 0.0;
+            for cluster in clusters {
+                for column in &columns {
+                    bytes += table.decoded_bytes(column.field, column.k, cluster)?;
+                }
             }
-        }
-        Ok(bytes)
+            Ok(bytes)
+        })
     }
 
     fn is_remote(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
-        let (source, memory) = (self.source(), self.source().request_memory());
-        let store = source.store();
-        if store.hints().concurrency <= 1 {
-            return Ok(false);
-        }
-        let mut table = ColumnTable::new(source, &memory);
-        let plan = ReadPlan::new(&mut table, fields, &plan::segments(&[*cluster], &cluster.entry_range()))?;
-        let mut pages = plan.columns.iter().flat_map(|column| &column.pages);
-        Ok(pages.any(|(_, range)| !store.is_read_in_place(range)))
+        self.answer(&|ntuple| {
+            let (source, memory) = (ntuple.source(), ntuple.source().request_memory());
+            let store = source.store();
+            if store.hints().concurrency <= 1 {
+                return Ok(false);
+            }
+            let mut table = ColumnTable::new(source, &memory);
+            let plan = ReadPlan::new(&mut table, fields, &plan::segments(&[*cluster], &cluster.entry_range()))?;
+            let mut pages = plan.columns.iter().flat_map(|column| &column.pages);
+            Ok(pages.any(|(_, range)| !store.is_read_in_place(range)))
+        })
     }
 
     fn batch_end(
@@ -145,13 +151,15 @@ impl EntrySource for Ntuple {
         limit: u64,
         place: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>> {
-        let memory = self.source().request_memory();
-        let clusters = self.source().clusters(window.start..limit)?;
-        plan::batch_end(&mut ColumnTable::new(self.source(), &memory), &clusters, fields, window, limit, place)
+        self.answer(&|ntuple| {
+            let memory = ntuple.source().request_memory();
+            let clusters = ntuple.source().clusters(window.start..limit)?;
+            plan::batch_end(&mut ColumnTable::new(ntuple.source(), &memory), &clusters, fields, window, limit, place)
+        })
     }
 
     fn explain(&self, cut: &[Field], others: &[Field], segments: &[Segment]) -> Result<Explanation> {
-        explain(self.source(), cut, others, segments)
+        self.answer(&|ntuple| explain(ntuple.source(), cut, others, segments))
     }
 
     fn identity(&self) -> Result<Option<String>> {

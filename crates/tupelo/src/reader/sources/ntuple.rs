@@ -1,7 +1,7 @@
 //! One open ntuple.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
 use tupelo_format::descriptor::{AttributeSet, Descriptor};
@@ -11,7 +11,7 @@ use tupelo_format::streamer::StreamerInfos;
 use crate::evolution::{ReadRule, SourceSchema};
 use crate::plan::ColumnTable;
 use crate::schema::{Schema, metadata};
-use crate::source::{Metadata, Metrics};
+use crate::source::{Metadata, Metrics, is_absent};
 use crate::{Error, Result, plan, pool};
 
 /// Version of the binary format that a writer claims. It is for information: only feature flags decide.
@@ -42,6 +42,29 @@ struct Inner {
     source: Metadata,
     path: String,
     warnings: Vec<String>,
+    next: Option<Next>,
+}
+
+/// The same ntuple in the next store of a mirror.
+struct Next {
+    open: Box<dyn Fn() -> Result<Ntuple> + Send + Sync>,
+    /// Once an earlier store has not answered.
+    ntuple: OnceLock<Ntuple>,
+}
+
+impl Next {
+    fn get(&self) -> Result<&Ntuple> {
+        match self.ntuple.get() {
+            Some(ntuple) => Ok(ntuple),
+            None => (self.open)().map(|opened| self.ntuple.get_or_init(|| opened)),
+        }
+    }
+}
+
+impl fmt::Debug for Next {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").field("ntuple", &self.ntuple).finish_non_exhaustive()
+    }
 }
 
 impl Ntuple {
@@ -58,7 +81,30 @@ impl Ntuple {
         let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
         let texts = texts.map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
         let schema = SourceSchema::new(schema, compressed, texts);
-        Ok(Self { inner: Arc::new(Inner { source, path: path.to_owned(), warnings }), schema })
+        Ok(Self { inner: Arc::new(Inner { source, path: path.to_owned(), warnings, next: None }), schema })
+    }
+
+    /// The same ntuple, just opened, that is read from what `open` gives once its store does not answer.
+    pub(crate) fn with_next(mut self, open: impl Fn() -> Result<Self> + Send + Sync + 'static) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.next = Some(Next { open: Box::new(open), ntuple: OnceLock::new() });
+        }
+        self
+    }
+
+    /// What `read` gives: for this ntuple or, if its store does not answer, for that in the next store of the mirror.
+    pub(in crate::reader) fn answer<T>(&self, read: &dyn Fn(&Self) -> Result<T>) -> Result<T> {
+        let Some(next) = &self.inner.next else { return read(self) };
+        if let Some(ntuple) = next.ntuple.get() {
+            return ntuple.answer(read);
+        }
+        match read(self) {
+            Err(error) if is_absent(&error) => match next.get() {
+                Ok(ntuple) => ntuple.answer(read),
+                Err(other) => Err(error.with_note(&format!("the next store of the mirror: {other}"))),
+            },
+            done => done,
+        }
     }
 
     /// Name of the ntuple, without directories.
@@ -109,7 +155,8 @@ impl Ntuple {
     /// # Errors
     /// Storage errors.
     pub fn identity(&self) -> Result<String> {
-        self.source().store().identity().map(|identity| format!("{identity:016x}")).map_err(|e| self.context(e))
+        let identity = self.answer(&|ntuple| ntuple.source().store().identity());
+        identity.map(|identity| format!("{identity:016x}")).map_err(|e| self.context(e))
     }
 
     /// The fields, with what read rules compute.
@@ -169,17 +216,27 @@ impl Ntuple {
     /// Opens one of the linked attribute sets of the descriptor. Sets have no sets (format specification, "Linked
     /// Attribute Sets"): so nothing that a file says can make a chain of them.
     pub(crate) fn open_attribute_set(&self, set: &AttributeSet) -> Result<Self> {
-        let open = || {
-            let source = self.source().attribute_set(set)?;
+        let open = |ntuple: &Self| {
+            // Its copy in another store has another anchor.
+            let copy = ntuple.descriptor().attribute_sets().iter().find(|copy| copy.name == set.name);
+            let is_copy = !Arc::ptr_eq(&ntuple.inner, &self.inner);
+            let source = ntuple.source().attribute_set(copy.filter(|_| is_copy).unwrap_or(set))?;
             if let Some(nested) = source.descriptor().attribute_sets().first() {
                 let nested = nested.name.escape_debug();
                 return Err(Error::corrupt(format!(
                     "it has an attribute set '{nested}' itself, and must not have any"
                 )));
             }
-            Self::new(source, &format!("{}@{}", self.path(), set.name))
+            let opened = Self::new(source, &format!("{}@{}", ntuple.path(), set.name))?;
+            if ntuple.inner.next.is_none() {
+                return Ok(opened);
+            }
+            let (ntuple, name) = (ntuple.clone(), set.name.clone());
+            let no_other = || Error::invalid_argument("no other store has the ntuple");
+            Ok(opened.with_next(move || ntuple.inner.next.as_ref().ok_or_else(no_other)?.get()?.attribute_set(&name)))
         };
-        open().map_err(|e: Error| self.context(e.within(format!("attribute set '{}'", set.name))))
+        let opened = self.answer(&open);
+        opened.map_err(|e| self.context(e.within(format!("attribute set '{}'", set.name))))
     }
 
     /// The layouts of classes with which streamer fields are decoded: those of the ntuple itself, and those of the

@@ -1,0 +1,198 @@
+//! Mirrors: ntuples in several stores, and what happens when one does not answer.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tupelo_storage::{Options, Storage};
+
+use super::super::gc::Collector;
+use super::super::verify::verify_deep;
+use super::{all, in_a_file, options, write};
+use crate::reader::{METADATA_SET, Ntuple};
+use crate::writer::{FileWriter, ObjectOptions};
+use crate::{Result, open};
+
+/// The members of a mirror in one directory.
+struct Stores {
+    folder: TempDir,
+    names: Vec<&'static str>,
+}
+
+impl Stores {
+    fn new(names: &[&'static str]) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), names: names.to_vec() }
+    }
+
+    fn uri(&self, name: &str) -> String {
+        format!("ntpl+file://{}/{name}", self.folder.path().display())
+    }
+
+    fn mirror(&self) -> String {
+        let members: Vec<String> = self.names.iter().map(|name| self.uri(name)).collect();
+        format!("ntpl+mirror:{}", members.join(","))
+    }
+
+    fn create(&self, options: ObjectOptions) -> Result<FileWriter> {
+        FileWriter::create_objects(&self.mirror(), &Storage::default(), options)
+    }
+
+    fn write(&self, options: ObjectOptions) -> Result<()> {
+        let file = self.create(options)?;
+        write(&file)?;
+        file.finish()
+    }
+
+    fn open(&self, name: &str) -> Result<Ntuple> {
+        open(&self.uri(name)).open()
+    }
+
+    /// Keys that begin with a prefix.
+    fn keys(&self, prefix: &str) -> Vec<String> {
+        let (namespace, _) = Storage::default().object_source(&self.uri("x")).unwrap();
+        namespace.list(prefix).unwrap().into_iter().map(|entry| entry.key).collect()
+    }
+
+    /// Removes the objects whose keys begin with a prefix.
+    fn lose(&self, prefix: &str) {
+        let (namespace, _) = Storage::default().object_sink(&self.uri("x")).unwrap();
+        namespace.delete(&self.keys(prefix)).unwrap();
+    }
+
+    /// The names of the attempts.
+    fn attempts(&self, name: &str) -> HashSet<String> {
+        let attempt = |key: String| key.split('/').nth(1).unwrap().to_owned();
+        self.keys(&format!("{name}.objects/")).into_iter().map(attempt).collect()
+    }
+
+    fn orphans(&self, name: &str) -> usize {
+        let collector = Collector::new(&self.uri(name), &Storage::default()).unwrap();
+        collector.orphans(Duration::ZERO).unwrap().len()
+    }
+}
+
+#[test]
+fn all_members_have_the_same_pages() {
+    let stores = Stores::new(&["a", "b", "c"]);
+    for mapping in ["auto", "page"] {
+        stores.write(options(mapping)).unwrap();
+        let ntuple = open(&stores.mirror()).open().unwrap();
+        for name in &stores.names {
+            let file = open(&stores.uri(name)).open_file().unwrap();
+            assert!(verify_deep(&file, &mut |_| {}).unwrap().is_intact());
+            let member = file.ntuple(None).unwrap();
+            assert_eq!(all(&member), in_a_file(), "{name}");
+            assert_eq!(member.metadata().unwrap()["key"], "value");
+            assert_eq!(member.identity().unwrap(), ntuple.identity().unwrap());
+        }
+        assert!(stores.attempts("a").is_disjoint(&stores.attempts("b")));
+    }
+    assert_eq!(stores.names.iter().map(|name| stores.orphans(name)).collect::<Vec<_>>(), [1, 1, 1], "replaced");
+}
+
+#[test]
+fn reading_goes_on_in_the_next_member_that_answers() {
+    let stores = Stores::new(&["a", "b", "c"]);
+    stores.write(options("page-group")).unwrap();
+    let ntuple = open(&stores.mirror()).with_metrics(true).open().unwrap();
+    let half = |ntuple: &Ntuple| ntuple.read(["numbers"]).unwrap().entries(..1500).to_batch().unwrap();
+    let expected = half(&ntuple);
+    let set = ntuple.attribute_set(METADATA_SET).unwrap();
+    stores.lose("a.objects/");
+    assert_eq!(half(&ntuple), expected);
+    assert_eq!(all(&set).num_rows(), 1);
+    // Anchor, header and footer of the first member are known, its page list too.
+    assert_eq!(all(&ntuple), in_a_file());
+    assert!(ntuple.metrics().unwrap().requests > 0);
+    stores.lose("b.objects/");
+    assert_eq!(all(&ntuple), in_a_file());
+    assert_eq!(ntuple.metadata().unwrap()["key"], "value");
+    // Opened again: the first two have an anchor and nothing else.
+    let again = open(&stores.mirror()).open().unwrap();
+    assert_eq!(all(&again), in_a_file());
+    assert_eq!(again.identity().unwrap(), ntuple.identity().unwrap());
+    stores.lose("a");
+    stores.lose("b");
+    assert_eq!(all(&open(&stores.mirror()).open().unwrap()), in_a_file());
+    stores.lose("c.objects/");
+    assert!(ntuple.read_all().to_batch().unwrap_err().to_string().contains("missing"));
+    stores.lose("c");
+    assert!(open(&stores.mirror()).open().unwrap_err().is_not_found());
+}
+
+#[test]
+fn members_that_were_written_at_other_times_are_not_mixed() {
+    let stores = Stores::new(&["a", "b"]);
+    for name in &stores.names {
+        let file = FileWriter::create_objects(&stores.uri(name), &Storage::default(), options("page")).unwrap();
+        write(&file).unwrap();
+        file.finish().unwrap();
+    }
+    let ntuple = open(&stores.mirror()).open().unwrap();
+    stores.lose("a.objects/");
+    let error = ntuple.read_all().to_batch().unwrap_err().to_string();
+    assert!(error.contains("was not written together with this one"), "{error}");
+    assert_eq!(all(&open(&stores.mirror()).open().unwrap()), in_a_file(), "opened in the second one");
+}
+
+#[test]
+fn a_member_that_cannot_be_written_is_an_error() {
+    let stores = Stores::new(&["a", "b"]);
+    let error = FileWriter::create_objects(
+        &format!("ntpl+mirror:{},ntpl+file:///no/such/folder/x", stores.uri("a")),
+        &Storage::default(),
+        ObjectOptions::default(),
+    );
+    assert!(error.unwrap_err().is_not_found());
+    assert!(stores.keys("a").is_empty(), "nothing is left in the first");
+    let file = stores.create(ObjectOptions::default()).unwrap();
+    write(&file).unwrap();
+    // Another writer creates it first in the second member.
+    let other = FileWriter::create_objects(&stores.uri("b"), &Storage::default(), options("page")).unwrap();
+    write(&other).unwrap();
+    other.finish().unwrap();
+    let identity = stores.open("b").unwrap().identity().unwrap();
+    let error = file.finish().unwrap_err().to_string();
+    assert!(error.contains("the ntuple is complete in the first store of the mirror"), "{error}");
+    assert_eq!(all(&stores.open("a").unwrap()), in_a_file());
+    assert_eq!(stores.open("b").unwrap().identity().unwrap(), identity);
+    assert_eq!(stores.orphans("b"), 0);
+    assert!(stores.create(ObjectOptions::default().with_exclusive(true)).is_err());
+    stores.write(ObjectOptions::default()).unwrap();
+    assert_eq!(stores.open("a").unwrap().identity().unwrap(), stores.open("b").unwrap().identity().unwrap());
+}
+
+#[test]
+fn writers_that_stop_leave_nothing_in_any_member() {
+    let stores = Stores::new(&["a", "b"]);
+    let file = stores.create(ObjectOptions::default()).unwrap();
+    write(&file).unwrap();
+    file.abort().unwrap();
+    let file = stores.create(ObjectOptions::default()).unwrap();
+    assert!(file.ntuple("dir/events", &super::nested_schema(), Default::default()).is_err());
+    drop(file);
+    for name in &stores.names {
+        assert!(stores.keys(name).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn the_same_place_twice_loses_nothing() {
+    let stores = Stores::new(&["a", "./a"]);
+    let error = stores.write(ObjectOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("complete in the first store"), "{error}");
+    assert_eq!(all(&stores.open("a").unwrap()), in_a_file());
+    assert_eq!(stores.orphans("a"), 0);
+}
+
+#[test]
+fn a_member_that_cannot_be_reached_is_passed_over() {
+    let stores = Stores::new(&["a"]);
+    stores.write(options("page")).unwrap();
+    // Nothing listens there.
+    let options = Options::new([("max_attempts", "1")]).unwrap();
+    let uri = format!("ntpl+mirror:ntpl+http://127.0.0.1:1/a,{}", stores.uri("a"));
+    let ntuple = open(&uri).with_storage(Storage::new(options)).open().unwrap();
+    assert_eq!(all(&ntuple), in_a_file());
+    assert!(ntuple.file_name().starts_with("ntpl+mirror:"));
+}

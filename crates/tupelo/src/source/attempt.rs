@@ -1,0 +1,75 @@
+//! The names of attempts to write an ntuple to a store.
+
+use std::time::SystemTime;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::{Error, Result};
+
+/// How the name of an attempt begins: the time in UTC.
+const TIME: &str = "%Y%m%dT%H%M%S";
+/// Random hexadecimal digits after the time and a hyphen.
+const RANDOM_CHARS: usize = 12;
+/// Those of them at the end that say in which store of a mirror the ntuple is.
+const STORE_CHARS: usize = 2;
+
+/// The names of new attempts to write one ntuple to so many stores: they differ in their last two digits only.
+///
+/// # Errors
+/// More than 256 stores.
+pub(crate) fn new_names(stores: usize) -> Result<Vec<String>> {
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    let common = format!("{}-{}", jiff::Timestamp::now().strftime(TIME), &random[..RANDOM_CHARS - STORE_CHARS]);
+    let number = |store| {
+        let number = u8::try_from(store).map_err(|_| Error::limit("more than 256 members of a mirror"))?;
+        Ok(format!("{common}{number:02x}"))
+    };
+    (0..stores).map(number).collect()
+}
+
+/// Whether this is the name of an attempt: `YYYYMMDDTHHMMSS-` and twelve hexadecimal digits.
+pub(crate) fn is_attempt(name: &str) -> bool {
+    let is_time = |time: &str| {
+        time.len() == 15 && time.chars().enumerate().all(|(at, c)| if at == 8 { c == 'T' } else { c.is_ascii_digit() })
+    };
+    let is_random = |random: &str| random.len() == RANDOM_CHARS && random.chars().all(|c| c.is_ascii_hexdigit());
+    name.split_once('-').is_some_and(|(time, random)| is_time(time) && is_random(random))
+}
+
+/// What the names of attempts have in common that write the same ntuple to several stores.
+pub(crate) fn without_store(name: &str) -> Option<&str> {
+    name.split_at_checked(name.len().checked_sub(STORE_CHARS)?).map(|(common, _)| common).filter(|_| is_attempt(name))
+}
+
+/// When an attempt began, from its name.
+pub(crate) fn began(name: &str) -> Option<SystemTime> {
+    let time = DateTime::strptime(TIME, name.split('-').next()?).ok()?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn names_of_attempts_are_recognised() {
+        assert!(is_attempt("20260131T235959-0123456789ab"));
+        for name in
+            ["mine", "b.objects", "20260131T235959", "20260131T235959-0123456789a", "2026013xT235959-0123456789ab"]
+        {
+            assert!(!is_attempt(name), "{name}");
+        }
+        let names = new_names(2).unwrap();
+        assert!(names.iter().all(|name| is_attempt(name) && began(name).unwrap() <= SystemTime::now()), "{names:?}");
+        assert_ne!(names[0], names[1]);
+        assert_eq!(without_store(&names[0]), without_store(&names[1]));
+        assert_ne!(without_store(&names[0]), without_store(&new_names(1).unwrap()[0]));
+        assert_eq!((without_store("mine"), without_store("é")), (None, None));
+        assert!(new_names(257).is_err());
+        assert_eq!(began("19700101T000010-0123456789ab"), Some(SystemTime::UNIX_EPOCH + Duration::from_secs(10)));
+        assert_eq!(began("now"), None);
+    }
+}
