@@ -60,7 +60,7 @@ def test_installed_command_ends_when_its_reader_does(events: str) -> None:
         assert (process.stderr.read(), process.wait()) == (b"", 0)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_ctrl_c_removes_what_the_installed_command_was_writing(
     number: int, status: int, demo_file: Path, tmp_path: Path
 ) -> None:
@@ -75,6 +75,18 @@ def test_ctrl_c_removes_what_the_installed_command_was_writing(
         assert process.stderr
         assert (process.wait(), b"interrupted" in process.stderr.read()) == (status, True)
     assert list(folder.iterdir()) == []
+
+
+def test_a_command_goes_on_when_its_terminal_is_closed_under_nohup(demo_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    command = ["nohup", INSTALLED, "copy", *[demo_file] * 100, folder / "events.root", "--checkpoint", "off"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as it:
+        while it.poll() is None and not list(folder.iterdir()):
+            time.sleep(0.01)
+        it.send_signal(signal.SIGHUP)
+        assert it.wait() == 0
+    assert [path.name for path in folder.iterdir()] == ["events.root"]
 
 
 def test_ctrl_c_ends_an_installed_command_that_only_reads(events: str) -> None:

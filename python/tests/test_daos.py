@@ -44,6 +44,8 @@ def standin() -> str:
 
 @pytest.fixture(scope="session")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Pool:
+    # Otherwise libdaos writes to stdout.
+    os.environ["D_LOG_FILE"] = os.devnull
     if POOL:
         return Pool(POOL, os.environ.get("TUPELO_DAOS_LIBRARY"))
     # Read when the library is loaded; this process and the commands share the containers.
@@ -55,10 +57,13 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Pool:
 @pytest.fixture
 def run(command: str, pool: Pool, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the command in the temporary folder, and checks its exit status."""
+    # The command keeps the log of libdaos out of its data.
+    environment = {name: value for name, value in os.environ.items() if name != "D_LOG_FILE"}
 
     def call(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         all_arguments = [command, *arguments, *pool.arguments]
-        done = subprocess.run(all_arguments, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+        options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 120}
+        done = subprocess.run(all_arguments, cwd=tmp_path, env=environment, **options)
         assert done.returncode == status, done.stderr
         return done
 

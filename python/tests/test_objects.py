@@ -180,6 +180,9 @@ def test_the_command_knows_objects(tmp_path: Path, run: Callable[..., Any]) -> N
     assert len(list((tmp_path / "events.objects").iterdir())) == 1
     run("verify", "--deep", "ntpl+file:events")
     assert "1 entry" in run("ls", f"ntpl+file://{tmp_path}/").stdout
+    run("copy", "a.root", "ntpl+file:other")
+    for pattern in ("ntpl+file:*", f"ntpl+file:{tmp_path}/*", f"ntpl+file://{tmp_path}/{{events,other}}"):
+        assert run("ls", pattern).stdout.count("Events") == 2
     index = json.loads(run("index", f"ntpl+file://{tmp_path}/events").stdout)
     assert index["files"][0]["entries"] == 10
 

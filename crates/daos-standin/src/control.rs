@@ -83,6 +83,7 @@ fn knobs() -> MutexGuard<'static, Knobs> {
 pub(crate) fn start() -> Outcome {
     let mut knobs = knobs();
     if knobs.starts == 0 {
+        write_log();
         for name in KNOBS {
             if let Some(value) = env::var_os(name) {
                 knobs.set(name, value.to_str().ok_or(DER_INVAL)?)?;
@@ -91,6 +92,14 @@ pub(crate) fn start() -> Outcome {
     }
     knobs.starts += 1;
     Ok(())
+}
+
+/// DAOS has a log with a line or more for each process, which goes to stdout unless `D_LOG_FILE` is set.
+#[expect(clippy::print_stdout, reason = "so does DAOS")]
+fn write_log() {
+    if env::var_os("D_LOG_FILE").is_none_or(|file| file.is_empty()) {
+        println!("DAOS stand-in: D_LOG_FILE is not set");
+    }
 }
 
 /// One less `daos_init`; whether it was the last.

@@ -1,15 +1,15 @@
-//! SIGINT and SIGTERM while a file is written.
+//! SIGINT, SIGTERM and SIGHUP while a file is written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use tupelo::FileWriter;
 
 use crate::failure::Failure;
 
-/// Added to the number of the signal in the exit status: 130 for SIGINT, 143 for SIGTERM.
+/// Added to the number of the signal in the exit status: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP.
 const SIGNALLED: i32 = 128;
 
 /// Records signals; a second one ends the process at once.
@@ -22,7 +22,8 @@ pub(crate) struct Interrupt {
 impl Interrupt {
     pub(crate) fn watch() -> Result<Self, Failure> {
         let (signal, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        for number in [SIGINT, SIGTERM] {
+        let hangup = if is_handled_by_default(SIGHUP) { &[SIGHUP][..] } else { &[] };
+        for &number in [SIGINT, SIGTERM].iter().chain(hangup) {
             // In this order, so that the first signal does not end the process.
             flag::register_conditional_shutdown(number, SIGNALLED + number, again.clone())
                 .and_then(|_| flag::register(number, again.clone()))
@@ -43,6 +44,15 @@ impl Interrupt {
         let status = u8::try_from(SIGNALLED as usize + signal).unwrap_or(crate::failure::FAILED);
         Failure { status, ..Failure::new("interrupted") }
     }
+}
+
+/// Whether a signal is known not to be ignored. `nohup` makes a process ignore SIGHUP, which must stay so.
+fn is_handled_by_default(signal: i32) -> bool {
+    // FS: what the kernel says of this process.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 << (signal - 1) == 0)
 }
 
 /// Makes a write above the file size limit (`ulimit -f`) return an error. Otherwise SIGXFSZ would end the process and

@@ -4,13 +4,13 @@
 //! `tupelo-generate`, which writes simulated events.
 //!
 //! Data go to stdout, messages to stderr. Exit status: 0 success, 1 failure or damage found, 2 invalid command line,
-//! 130 or 143 interrupted by SIGINT or SIGTERM.
+//! 130, 143 or 129 interrupted by SIGINT, SIGTERM or SIGHUP.
 //!
 //! | room | what it is |
 //! |---|---|
 //! | `json` | entries as JSON |
 //! | `failure` | errors with hint and exit status |
-//! | `interrupt` | SIGINT and SIGTERM |
+//! | `interrupt` | SIGINT, SIGTERM and SIGHUP |
 //! | `text` | escaped and styled text |
 //! | `inputs` | input files and wildcards |
 //! | `console` | stdout, stderr, colours, progress bars |
@@ -46,7 +46,8 @@ use failure::Failure;
 /// FILE is a ROOT file, FILE:NAME an ntuple or tree in it; the name is optional if the file has only one.
 /// *, ?, […], {…,…} and ** in FILE are wildcards.
 /// Data go to stdout, warnings and progress to stderr.
-/// Exit status: 0 success, 1 failure or damage found, 2 invalid command line, 130 or 143 interrupted by a signal.
+/// Exit status: 0 success, 1 failure or damage found, 2 invalid command line, 130, 143 or 129 interrupted by a
+/// signal.
 #[derive(Debug, Parser)]
 #[command(
     name = "tupelo",

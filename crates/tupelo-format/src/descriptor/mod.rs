@@ -63,7 +63,7 @@ pub struct Field {
 }
 
 /// One physical column.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     /// Field to which it belongs.
     pub field: FieldId,

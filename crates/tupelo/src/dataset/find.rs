@@ -91,8 +91,15 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
     Ok(Some(found.into_iter().map(with_query).collect()))
 }
 
+/// How the URIs of ntuples in a directory begin, and those with a relative path.
+const IN_DIRECTORY: &str = "ntpl+file:";
+const HERE: &str = "ntpl+file:./";
+
 /// Scheme and host, path, and query string of a URL that may have wildcards; `None` for HTTP.
 fn split_url(url: &str) -> Option<(&str, &str, &str)> {
+    if let Some(path) = url.strip_prefix(IN_DIRECTORY).filter(|path| !path.starts_with("//")) {
+        return Some((if path.starts_with('/') { IN_DIRECTORY } else { HERE }, path, ""));
+    }
     let (scheme, rest) = url.split_once("://")?;
     if scheme.to_ascii_lowercase().starts_with("http") {
         return None;

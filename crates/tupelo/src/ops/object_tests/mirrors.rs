@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tupelo_storage::{Options, Storage};
+use tupelo_format::store::{JsonAnchor, Place};
+use tupelo_storage::{NewObject, Options, Storage};
 
 use super::super::gc::Collector;
 use super::super::verify::verify_deep;
-use super::{all, in_a_file, options, write};
+use super::{all, in_a_file, nested, nested_schema, options, write};
 use crate::reader::{METADATA_SET, Ntuple};
-use crate::writer::{FileWriter, ObjectOptions};
+use crate::writer::{FileWriter, ObjectOptions, WriteOptions};
 use crate::{Result, open};
 
 /// The members of a mirror in one directory.
@@ -136,6 +137,37 @@ fn members_that_were_written_at_other_times_are_not_mixed() {
 }
 
 #[test]
+fn a_forged_copy_is_found() {
+    let stores = Stores::new(&["a", "b"]);
+    stores.write(options("page")).unwrap();
+    let ntuple = open(&stores.mirror()).open().unwrap();
+    stores.lose("a.objects/");
+    // Another ntuple under the name of the attempt.
+    stores.lose("b.objects/");
+    let (namespace, _) = Storage::default().object_sink(&stores.uri("b")).unwrap();
+    let anchor = namespace.get("b", 1 << 20).unwrap().0;
+    let attempt = String::from_utf8_lossy(&anchor).split('/').nth(1).unwrap().to_owned();
+    let other = FileWriter::create_objects(&stores.uri("other"), &Storage::default(), options("page")).unwrap();
+    let mut writer = other.ntuple("events", &nested_schema(), WriteOptions::default()).unwrap();
+    writer.write(&nested(0..10, false)).unwrap();
+    writer.finish().unwrap();
+    other.finish().unwrap();
+    let own = stores.attempts("other").into_iter().next().unwrap();
+    for key in stores.keys("other.objects/") {
+        let pieces = vec![namespace.get(&key, 1 << 20).unwrap().0];
+        let key = key.replace("other.objects", "b.objects").replace(&own, &attempt);
+        namespace.put(&[NewObject { key, pieces }]).unwrap();
+    }
+    let mut anchor = JsonAnchor::read(&namespace.get("other", 1 << 20).unwrap().0).unwrap();
+    anchor.place = Place::Attempt(attempt);
+    let (old, _) = namespace.state("b", 1 << 20).unwrap();
+    namespace.publish("b", anchor.write().unwrap().into(), &old).unwrap();
+    assert_eq!(all(&stores.open("b").unwrap()).num_rows(), 10);
+    let error = ntuple.read_all().to_batch().unwrap_err().to_string();
+    assert!(error.contains("it has other fields, columns or clusters"), "{error}");
+}
+
+#[test]
 fn a_member_that_cannot_be_written_is_an_error() {
     let stores = Stores::new(&["a", "b"]);
     let error = FileWriter::create_objects(
@@ -169,7 +201,7 @@ fn writers_that_stop_leave_nothing_in_any_member() {
     write(&file).unwrap();
     file.abort().unwrap();
     let file = stores.create(ObjectOptions::default()).unwrap();
-    assert!(file.ntuple("dir/events", &super::nested_schema(), Default::default()).is_err());
+    assert!(file.ntuple("dir/events", &nested_schema(), Default::default()).is_err());
     drop(file);
     for name in &stores.names {
         assert!(stores.keys(name).is_empty(), "{name}");

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
-use tupelo_format::descriptor::{AttributeSet, Descriptor};
+use tupelo_format::descriptor::{AttributeSet, ClusterGroup, Descriptor};
 use tupelo_format::envelope::ExtraTypeInfo;
 use tupelo_format::streamer::StreamerInfos;
 
@@ -53,10 +53,15 @@ struct Next {
 }
 
 impl Next {
-    fn get(&self) -> Result<&Ntuple> {
-        match self.ntuple.get() {
-            Some(ntuple) => Ok(ntuple),
-            None => (self.open)().map(|opened| self.ntuple.get_or_init(|| opened)),
+    /// The ntuple that is read instead of `first`.
+    fn get(&self, first: &Ntuple) -> Result<&Ntuple> {
+        if let Some(ntuple) = self.ntuple.get() {
+            return Ok(ntuple);
+        }
+        let opened = (self.open)()?;
+        match opened.has_layout_of(first) {
+            true => Ok(self.ntuple.get_or_init(|| opened)),
+            false => Err(Error::corrupt("it has other fields, columns or clusters")),
         }
     }
 }
@@ -99,12 +104,23 @@ impl Ntuple {
             return ntuple.answer(read);
         }
         match read(self) {
-            Err(error) if is_absent(&error) => match next.get() {
+            Err(error) if is_absent(&error) => match next.get(self) {
                 Ok(ntuple) => ntuple.answer(read),
                 Err(other) => Err(error.with_note(&format!("the next store of the mirror: {other}"))),
             },
             done => done,
         }
+    }
+
+    /// Whether what is known of this ntuple holds for another one: its fields, columns and clusters.
+    fn has_layout_of(&self, other: &Self) -> bool {
+        let (own, other) = (self.descriptor(), other.descriptor());
+        let fields = |it: &Descriptor| Schema::from_descriptor(it).ok();
+        let groups = |it: &Descriptor| -> Vec<_> {
+            let group = |it: &ClusterGroup| (it.first_entry, it.entries, it.first_cluster, it.clusters);
+            it.cluster_groups().iter().map(group).collect()
+        };
+        own.columns() == other.columns() && groups(own) == groups(other) && fields(own) == fields(other)
     }
 
     /// Name of the ntuple, without directories.
@@ -233,7 +249,8 @@ impl Ntuple {
             }
             let (ntuple, name) = (ntuple.clone(), set.name.clone());
             let no_other = || Error::invalid_argument("no other store has the ntuple");
-            Ok(opened.with_next(move || ntuple.inner.next.as_ref().ok_or_else(no_other)?.get()?.attribute_set(&name)))
+            Ok(opened
+                .with_next(move || ntuple.inner.next.as_ref().ok_or_else(no_other)?.get(&ntuple)?.attribute_set(&name)))
         };
         let opened = self.answer(&open);
         opened.map_err(|e| self.context(e.within(format!("attribute set '{}'", set.name))))
