@@ -81,7 +81,9 @@ def test_a_command_goes_on_when_its_terminal_is_closed_under_nohup(demo_file: Pa
     folder = tmp_path / "out"
     folder.mkdir()
     command = ["nohup", INSTALLED, "copy", *[demo_file] * 100, folder / "events.root", "--checkpoint", "off"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as it:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as it:
         while it.poll() is None and not list(folder.iterdir()):
             time.sleep(0.01)
         it.send_signal(signal.SIGHUP)
