@@ -32,22 +32,31 @@ pub(super) struct Transfer<'a> {
     progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
     done: WriteProgress,
     max_bytes: u64,
-    /// Number of the cluster that is copied.
+}
+
+/// A cluster.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Its group, and its index in the page list of the group.
+    group: usize,
+    index: usize,
+    /// Counted through all groups.
     cluster: u64,
 }
 
-/// A page, and where it is stored now.
+/// A page that is copied once.
 struct Page {
     column: u32,
     /// Number of the page in the column.
-    number: u64,
+    number: usize,
     info: PageInfo,
-    range: BlobRange,
+    /// Stored bytes with the checksum.
+    bytes: u64,
 }
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(sink: Arc<dyn PageSink>, progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
-        Self { sink, progress, done: WriteProgress::default(), max_bytes: 0, cluster: 0 }
+        Self { sink, progress, done: WriteProgress::default(), max_bytes: 0 }
     }
 
     /// Copies an ntuple with its attribute sets under another path; `None` if the caller ended the copy.
@@ -62,7 +71,7 @@ impl<'a> Transfer<'a> {
         self.max_bytes = source.store().size().saturating_mul(growth);
         self.sink.begin(path, ntuple.description(), None)?;
         let name = name_of(path);
-        let Some(links) = self.envelopes(source, name)? else { return Ok(None) };
+        let Some(links) = self.envelopes(ntuple, name)? else { return Ok(None) };
         self.sink.publish(path, ntuple.description(), &links)?;
         self.sink.end(path);
         self.done.entries = ntuple.entries();
@@ -71,13 +80,18 @@ impl<'a> Transfer<'a> {
     }
 
     /// Copies an ntuple or an attribute set.
-    fn envelopes(&mut self, source: &Metadata, name: &str) -> Result<Option<AnchorLinks>> {
+    fn envelopes(&mut self, ntuple: &Ntuple, name: &str) -> Result<Option<AnchorLinks>> {
+        let source = ntuple.source();
         let descriptor = source.descriptor();
         let (mut header, mut footer) = source.envelopes()?;
         let anchor = source.store().anchor();
         let (mut header_link, mut header_checksum) = (anchor.header, descriptor.header_checksum());
         if header.name == name {
-            let stored = source.store().envelopes(&[(EnvelopeType::Header, anchor.header)])?;
+            let header = |it: &Ntuple| {
+                let store = it.source().store();
+                store.envelopes(&[(EnvelopeType::Header, store.anchor().header)])
+            };
+            let stored = ntuple.answer(&header)?;
             let stored = stored.first().map(|bytes| &bytes[..]).unwrap_or_default();
             header_link.locator = self.sink.put_envelope(EnvelopeType::Header, stored)?;
         } else {
@@ -86,27 +100,21 @@ impl<'a> Transfer<'a> {
             (header_link, header_checksum) = (self.put(EnvelopeType::Header, envelope)?, checksum);
         }
         footer.header_checksum = header_checksum;
-        self.cluster = 0;
+        let mut cluster = 0;
         for (group, record) in footer.cluster_groups.iter_mut().enumerate() {
-            let list = source.page_list(group)?;
-            let mut clusters: Vec<Listed> = Vec::with_capacity(list.clusters().len());
-            for (cluster, summary) in list.clusters().iter().enumerate() {
-                let columns = (0..list.columns(cluster)).map(|column| list.pages(cluster, column));
-                let mut columns: Vec<ColumnPages> =
-                    columns.filter_map(|pages| pages.transpose()).collect::<Result<_, _>>()?;
-                if self.cluster(source, &mut columns)?.is_break() {
-                    return Ok(None);
-                }
-                clusters.push((*summary, columns));
-                self.cluster += 1;
+            let summaries = ntuple.answer(&|it| Ok(it.source().page_list(group)?.clusters().to_vec()))?;
+            let mut clusters: Vec<Listed> = Vec::with_capacity(summaries.len());
+            for (index, summary) in summaries.into_iter().enumerate() {
+                let Some(columns) = self.cluster(ntuple, Place { group, index, cluster })? else { return Ok(None) };
+                clusters.push((summary, columns));
+                cluster += 1;
             }
             record.page_list = self.put(EnvelopeType::PageList, groups::write(header_checksum, &clusters))?;
         }
         for (record, set) in footer.attribute_sets.iter_mut().zip(descriptor.attribute_sets()) {
             let own = Arc::clone(&self.sink).attribute_set();
             let outer = std::mem::replace(&mut self.sink, own);
-            let copied =
-                source.attribute_set(set).and_then(|source| self.envelopes(&source, source.descriptor().name()));
+            let copied = ntuple.open_attribute_set(set).and_then(|set| self.envelopes(&set, set.name()));
             self.sink = outer;
             let Some(links) = copied.map_err(|e| e.within(format!("attribute set '{}'", set.name)))? else {
                 return Ok(None);
@@ -122,51 +130,51 @@ impl<'a> Transfer<'a> {
         put_envelope(&*self.sink, kind, Compression::DEFAULT, envelope)
     }
 
-    /// Copies the pages of a cluster, and changes their locators.
-    fn cluster(&mut self, source: &Metadata, columns: &mut [ColumnPages]) -> Result<ControlFlow<()>> {
+    /// Copies the pages of a cluster; returns where they are stored then, and `None` if the caller ended the copy.
+    fn cluster(&mut self, ntuple: &Ntuple, place: Place) -> Result<Option<Vec<ColumnPages>>> {
         let shares_pages = self.sink.shares_pages();
-        let mut places: HashMap<(BlobRange, Option<u32>), usize> = HashMap::new();
+        let mut known: HashMap<(BlobRange, Option<u32>), usize> = HashMap::new();
         // The listed pages, by their place among those to store.
         let (mut pages, mut listed): (Vec<Page>, Vec<usize>) = Default::default();
-        for (column, own) in (0..).zip(&*columns) {
-            for (number, info) in (0..).zip(&own.pages) {
-                let range = source.store().page_range(self.cluster, column, info)?;
-                let place = places.entry((range, (!shares_pages).then_some(column))).or_insert_with(|| {
-                    pages.push(Page { column, number, info: *info, range });
+        let mut columns = Vec::new();
+        for (column, (own, ranges)) in (0..).zip(ntuple.answer(&|it| stored_columns(it, place))?) {
+            for ((number, info), range) in own.pages.iter().enumerate().zip(ranges) {
+                let place = known.entry((range, (!shares_pages).then_some(column))).or_insert_with(|| {
+                    pages.push(Page { column, number, info: *info, bytes: range.bytes() });
                     pages.len() - 1
                 });
                 listed.push(*place);
             }
-            self.done.unpacked_bytes += unpacked_bytes(source, column, own);
+            self.done.unpacked_bytes += unpacked_bytes(ntuple.source(), column, &own);
+            columns.push(own);
         }
         let mut stored: Vec<(Locator, Option<u64>)> = Vec::with_capacity(pages.len());
         let mut rest = pages.as_slice();
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = rest.iter().take_while(|page| {
-                bytes += page.range.bytes();
+                bytes += page.bytes;
                 self.sink.stores_whole_clusters() || bytes <= WRITE_BYTES
             });
             let (batch, others) = rest.split_at(fits.count().max(1));
-            stored.extend(self.pages(source, batch)?);
+            stored.extend(self.pages(ntuple, place, batch)?);
             rest = others;
             if (self.progress)(self.done.stored_bytes).is_break() {
-                return Ok(ControlFlow::Break(()));
+                return Ok(None);
             }
         }
         for (info, place) in columns.iter_mut().flat_map(|own| &mut own.pages).zip(listed) {
             let (locator, digest) = stored.get(place).ok_or_else(|| Error::corrupt("a page was not copied"))?;
             (info.locator, info.digest) = (*locator, info.digest.or(*digest));
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(Some(columns))
     }
 
-    /// Copies pages; gives their locators and digests.
-    fn pages(&mut self, source: &Metadata, pages: &[Page]) -> Result<Vec<(Locator, Option<u64>)>> {
+    /// Copies pages of a cluster; gives their locators and digests.
+    fn pages(&mut self, ntuple: &Ntuple, place: Place, pages: &[Page]) -> Result<Vec<(Locator, Option<u64>)>> {
         pool::check()?;
-        let ranges: Vec<BlobRange> = pages.iter().map(|page| page.range).collect();
-        let bytes: u64 = ranges.iter().map(BlobRange::bytes).sum();
-        let left = source.session().budget().left();
+        let bytes: u64 = pages.iter().map(|page| page.bytes).sum();
+        let left = ntuple.source().session().budget().left();
         if bytes > left {
             let what = format!("a cluster of {bytes} stored bytes where {left} bytes of memory are left");
             return Err(Error::limit(what).with_remedy(Remedy::MemoryBudget));
@@ -175,20 +183,41 @@ impl<'a> Transfer<'a> {
         if self.done.stored_bytes > self.max_bytes {
             return Err(Error::corrupt("its pages overlap: together they are larger than what is stored"));
         }
-        let fetched = source.store().fetch(&ranges)?;
+        let fetched = ntuple.answer(&|it| {
+            let columns = stored_columns(it, place)?;
+            let range =
+                |page: &Page| columns.get(page.column as usize).and_then(|(_, own)| own.get(page.number)).copied();
+            let ranges: Option<Vec<BlobRange>> = pages.iter().map(range).collect();
+            it.source().store().fetch(&ranges.ok_or_else(|| Error::corrupt("other page lists than before"))?)
+        })?;
         let (mut sealed, mut digests) = (Vec::with_capacity(pages.len()), Vec::with_capacity(pages.len()));
         for (page, bytes) in pages.iter().zip(&fetched) {
             let stored = checked(&page.info, bytes, true).map_err(|e| {
-                let place = format!("column {}, cluster {}, page {}", page.column, self.cluster, page.number);
-                e.within(place).at_page(page.column, self.cluster, page.number)
+                let (column, cluster) = (page.column, place.cluster);
+                let context = format!("column {column}, cluster {cluster}, page {}", page.number);
+                e.within(context).at_page(column, cluster, page.number as u64)
             })?;
             let checksum_bytes = bytes.len() - stored.len();
             let digest = bytes.last_chunk().filter(|_| checksum_bytes == CHECKSUM_BYTES);
             digests.push(digest.copied().map(u64::from_le_bytes));
             sealed.push(PageBytes { bytes, checksum_bytes, column: page.column });
         }
-        Ok(self.sink.put_pages(self.cluster, &sealed)?.into_iter().zip(digests).collect())
+        Ok(self.sink.put_pages(place.cluster, &sealed)?.into_iter().zip(digests).collect())
     }
+}
+
+/// The columns of a cluster, each with the stored bytes of its pages.
+fn stored_columns(ntuple: &Ntuple, place: Place) -> Result<Vec<(ColumnPages, Vec<BlobRange>)>> {
+    let source = ntuple.source();
+    let list = source.page_list(place.group)?;
+    let columns = (0..list.columns(place.index)).filter_map(|column| list.pages(place.index, column).transpose());
+    let with_ranges = |(column, pages): (u32, _)| {
+        let pages: ColumnPages = pages?;
+        let range = |info| source.store().page_range(place.cluster, column, info);
+        let ranges = pages.pages.iter().map(range).collect::<Result<_>>()?;
+        Ok((pages, ranges))
+    };
+    (0..).zip(columns).map(with_ranges).collect()
 }
 
 /// Bytes of the pages of a column before compression.

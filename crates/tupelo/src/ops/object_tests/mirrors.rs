@@ -1,15 +1,16 @@
 //! Mirrors: ntuples in several stores, and what happens when one does not answer.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tupelo_format::store::{JsonAnchor, Place};
-use tupelo_storage::{NewObject, Options, Storage};
+use tupelo_storage::{MemoryFile, MemorySink, NewObject, Options, Storage};
 
 use super::super::gc::Collector;
 use super::super::verify::verify_deep;
-use super::{all, in_a_file, nested, nested_schema, options, write};
+use super::{all, in_a_file, nested, nested_schema, open as in_memory, options, write};
 use crate::reader::{METADATA_SET, Ntuple};
 use crate::writer::{FileWriter, ObjectOptions, WriteOptions};
 use crate::{Result, open};
@@ -119,6 +120,29 @@ fn reading_goes_on_in_the_next_member_that_answers() {
     assert!(ntuple.read_all().to_batch().unwrap_err().to_string().contains("missing"));
     stores.lose("c");
     assert!(open(&stores.mirror()).open().unwrap_err().is_not_found());
+}
+
+#[test]
+fn a_copy_of_pages_goes_on_in_the_next_member() {
+    let stores = Stores::new(&["a", "b"]);
+    stores.write(options("page-group")).unwrap();
+    let ntuple = open(&stores.mirror()).open().unwrap();
+    let file = MemoryFile::new();
+    let writer = FileWriter::create_in(Box::new(MemorySink::create(&file)), "x.root").unwrap();
+    let mut calls = 0;
+    let copied = writer.copy_sealed(&ntuple, "events", &mut |_| {
+        calls += 1;
+        if calls == 2 {
+            stores.lose("a.objects/");
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(copied.unwrap().unwrap().entries, 3000);
+    writer.finish().unwrap();
+    let copy = in_memory(&file);
+    assert_eq!(all(&copy), in_a_file());
+    assert_eq!(copy.metadata().unwrap()["key"], "value");
+    assert!(calls > 3, "{calls}");
 }
 
 #[test]

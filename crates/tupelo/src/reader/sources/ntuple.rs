@@ -98,7 +98,7 @@ impl Ntuple {
     }
 
     /// What `read` gives: for this ntuple or, if its store does not answer, for that in the next store of the mirror.
-    pub(in crate::reader) fn answer<T>(&self, read: &dyn Fn(&Self) -> Result<T>) -> Result<T> {
+    pub(crate) fn answer<T>(&self, read: &dyn Fn(&Self) -> Result<T>) -> Result<T> {
         let Some(next) = &self.inner.next else { return read(self) };
         if let Some(ntuple) = next.ntuple.get() {
             return ntuple.answer(read);
