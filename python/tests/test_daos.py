@@ -110,7 +110,7 @@ def test_an_ntuple_is_written_and_read(mapping: str, requests: str, pool: Pool) 
 
 def test_pages_have_separate_objects_where_that_is_chosen(pool: Pool, run: Callable[..., Any]) -> None:
     uri, options = f"{pool.new_container()}:Events", pool.options | {"daos_objects": "page"}
-    with pytest.raises(tupelo.UnsupportedError, match="use the mapping page"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="use the mapping page"):
         tupelo.recreate(uri, mapping="page-group", storage_options=options)["Events"] = {"x": [1.0]}
     for values in (np.arange(20_000.0), np.arange(30_000.0)):
         with tupelo.recreate(uri, page_bytes=4096, cluster_bytes=50_000, storage_options=options) as store:
@@ -161,7 +161,7 @@ def test_what_cannot_be_done_is_said(pool: Pool, run: Callable[..., Any]) -> Non
         tupelo.open(f"{container}:Event", storage_options=options)
     with pytest.raises(tupelo.UnsupportedError, match="daos://POOL/CONTAINER:NAME"):
         tupelo.open("daos://tank", storage_options=options)
-    with pytest.raises(tupelo.UnsupportedError, match="no mapping 'cluster'; use page, cage:SIZE or page-group"):
+    with pytest.raises(tupelo.InvalidArgumentError, match="no mapping 'cluster'; use page, cage:SIZE or page-group"):
         tupelo.recreate(f"{container}:Events", mapping="cluster", storage_options=options)
     with pytest.raises(tupelo.UnsupportedError, match="NOPE"):
         tupelo.recreate(f"{container}:Events", storage_options=options | {"daos_class": "NOPE"})

@@ -39,20 +39,37 @@ const MIRROR: &str = "ntpl+mirror:";
 /// The URIs of the members of a mirror, between commas.
 fn members(uri: &str) -> Option<impl Iterator<Item = &str>> {
     let start = uri.get(..MIRROR.len()).filter(|start| start.eq_ignore_ascii_case(MIRROR))?;
-    let mut rest = Some(&uri[start.len()..]);
-    Some(std::iter::from_fn(move || {
-        let list = rest.take()?;
-        // A key may have a comma.
-        let next = [",ntpl+", ",daos://"].iter().filter_map(|start| list.find(start)).min();
-        let Some(end) = next else { return Some(list) };
-        rest = Some(&list[end + 1..]);
-        Some(&list[..end])
-    }))
+    Some(uri[start.len()..].split(','))
+}
+
+/// Whether a name is the URI of a data set in several stores.
+pub fn is_mirror(name: &str) -> bool {
+    members(name).is_some()
 }
 
 /// The URIs of the members of `ntpl+mirror:URI,URI`; for any other name, that name.
-pub fn mirror_members(uri: &str) -> Vec<&str> {
-    members(uri).map_or_else(|| vec![uri], Iterator::collect)
+///
+/// # Errors
+/// [`ErrorKind::NotSupported`] for a mirror with fewer than two members, one twice, or one that is not the URI of a data set.
+pub fn mirror_members(uri: &str) -> Result<Vec<&str>> {
+    let Some(members) = members(uri) else { return Ok(vec![uri]) };
+    let members: Vec<&str> = members.collect();
+    let refused = |reason: String| Error::new(ErrorKind::NotSupported, "use", display_name(uri), reason);
+    let form = "a mirror is ntpl+mirror:URI,URI without spaces, where each URI begins with ntpl+ or daos://";
+    if members.len() < 2 {
+        return Err(refused(format!("it has one member; {form}")));
+    }
+    for (at, member) in members.iter().enumerate() {
+        let shown = display_name(member);
+        if !is_object_uri(member) || member.trim() != *member || shown.contains(['*', '?', '[', '{']) {
+            return Err(refused(format!("'{shown}' is not a member; {form}, and has no wildcards")));
+        }
+        if members.get(..at).is_some_and(|before| before.contains(member)) {
+            return Err(refused(format!("it has the member {shown} twice")));
+        }
+        objects::check_uri(member)?;
+    }
+    Ok(members)
 }
 
 /// Refuses a mirror, which is several data sets.
@@ -215,17 +232,32 @@ mod tests {
 
     #[test]
     fn data_sets_can_be_in_several_places() {
-        let uri = "ntpl+mirror:ntpl+file:a,b,ntpl+s3://user:hidden@bucket/c?d";
-        assert_eq!(members(uri).unwrap().collect::<Vec<_>>(), ["ntpl+file:a,b", "ntpl+s3://user:hidden@bucket/c?d"]);
-        assert_eq!(display_name(uri), "ntpl+mirror:ntpl+file:a,b,ntpl+s3://bucket/c");
-        assert_eq!(mirror_members(uri), ["ntpl+file:a,b", "ntpl+s3://user:hidden@bucket/c?d"]);
-        assert_eq!(mirror_members("ntpl+file:a,ntpl+file:b"), ["ntpl+file:a,ntpl+file:b"]);
-        for uri in [uri, "ntpl+mirror:", "ntpl+mirror:daos://p/c:x,ntpl+file:a"] {
-            let error = Storage::default().object_source(uri).unwrap_err();
-            assert!(error.to_string().contains("use one of its members"), "{error}");
-            assert!(Storage::default().object_sink(uri).is_err());
+        let uri = "ntpl+mirror:ntpl+file:a,ntpl+s3://bucket/c,daos://p/c:x";
+        assert_eq!(mirror_members(uri).unwrap(), ["ntpl+file:a", "ntpl+s3://bucket/c", "daos://p/c:x"]);
+        assert_eq!(mirror_members("ntpl+file:a,ntpl+file:b").unwrap(), ["ntpl+file:a,ntpl+file:b"]);
+        assert!(is_mirror(uri) && !is_mirror("ntpl+file:a"));
+        for (uri, reason) in [
+            ("ntpl+mirror:", "it has one member"),
+            ("ntpl+mirror:ntpl+file:a", "it has one member"),
+            ("ntpl+mirror:ntpl+file:a,b", "'b' is not a member"),
+            ("ntpl+mirror:ntpl+file:a, ntpl+file:b", "without spaces"),
+            ("ntpl+mirror:ntpl+file:a ,ntpl+file:b", "without spaces"),
+            ("ntpl+mirror:ntpl+file:a*,ntpl+file:b", "no wildcards"),
+            ("ntpl+mirror:ntpl+file:a,ntpl+file:b,ntpl+file:a", "the member ntpl+file:a twice"),
+            ("ntpl+mirror:ntpl+file:a,daos://pool/container", "daos://POOL/CONTAINER:NAME"),
+            ("ntpl+mirror:ntpl+file:a,ntpl+mirror:ntpl+file:b", "cannot use"),
+            ("ntpl+mirror:ntpl+file:a,ntpl+file:b:Events", "no :NAME"),
+        ] {
+            let error = mirror_members(uri).unwrap_err();
+            assert!(error.to_string().contains(reason), "{uri}: {error}");
         }
-        assert_eq!(mirror_members("ntpl+mirror:daos://p/c:x,ntpl+file:a"), ["daos://p/c:x", "ntpl+file:a"]);
+        assert_eq!(
+            display_name("ntpl+mirror:ntpl+file:a,ntpl+s3://user:hidden@bucket/c?d"),
+            "ntpl+mirror:ntpl+file:a,ntpl+s3://bucket/c"
+        );
+        let error = Storage::default().object_source(uri).unwrap_err();
+        assert!(error.to_string().contains("use one of its members"), "{error}");
+        assert!(Storage::default().object_sink(uri).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `tupelo gc`: removes objects that no ntuple uses.
 
 use serde_json::{Value, json};
+use tupelo::dataset::matching_files;
 use tupelo::ops::gc::{Collector, Orphan};
 use tupelo::storage::{is_object_uri, mirror_members};
 
@@ -41,11 +42,19 @@ const DEFAULT_AGE_TEXT: &str = "1d";
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let storage = args.remote.storage()?;
     let mut documents = Vec::with_capacity(args.uris.len());
-    for uri in args.uris.iter().flat_map(|uri| mirror_members(uri)) {
+    let mut uris = Vec::with_capacity(args.uris.len());
+    for uri in &args.uris {
         if !is_object_uri(uri) {
             let wrong = Failure::usage(format_args!("{uri} is not in an object store"));
             return Err(wrong.with_hint("such URIs begin with ntpl+, as in ntpl+s3://BUCKET/PREFIX"));
         }
+        match matching_files(uri, storage)? {
+            Some(found) if found.is_empty() => return Err(Failure::new(format_args!("no ntuple matches '{uri}'"))),
+            Some(found) => uris.extend(found),
+            None => uris.extend(mirror_members(uri).map_err(tupelo::Error::from)?.into_iter().map(str::to_owned)),
+        }
+    }
+    for uri in &uris {
         let collector = Collector::new(uri, storage)?;
         let orphans = collector.orphans(args.older_than.0)?;
         if !args.json && !orphans.is_empty() {

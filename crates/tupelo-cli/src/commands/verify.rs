@@ -1,11 +1,13 @@
 //! `tupelo verify`: verification and repair of files.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use tupelo::dataset::find;
 use tupelo::ops::repair::{Repaired, leftovers, may_be_repaired, repair_within};
 use tupelo::ops::verify::{Damage, Report, verify, verify_deep};
 use tupelo::reader::Location;
-use tupelo::storage::mirror_members;
+use tupelo::storage::{display_name, is_mirror, mirror_members};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -46,7 +48,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     // The members of a mirror are verified one by one.
-    let inputs: Vec<&str> = args.inputs.iter().flat_map(|input| mirror_members(input)).collect();
+    let mut inputs: Vec<&str> = Vec::with_capacity(args.inputs.len());
+    for input in &args.inputs {
+        inputs.extend(mirror_members(input).map_err(tupelo::Error::from)?);
+    }
     let locations = find(&inputs, args.reading.storage()?)?;
     let mut without_ntuple = 0;
     super::for_each(&locations, console, |location| {
@@ -57,6 +62,9 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
         without_ntuple += u64::from(!done.map_err(Failure::without_verify)?);
         Ok(())
     })?;
+    for mirror in args.inputs.iter().filter(|input| is_mirror(input)) {
+        check_together(args, mirror, console)?;
+    }
     if locations.len() > 1 {
         let without = match without_ntuple {
             0 => String::new(),
@@ -64,6 +72,21 @@ pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
             several => format!("; {} of them hold no ntuple", count(several)),
         };
         console.note(&format!("{}: all intact{without}", things(locations.len() as u64, "file")));
+    }
+    Ok(())
+}
+
+/// Warns where the members of a mirror are not copies of one ntuple.
+fn check_together(args: &Args, mirror: &str, console: &Console) -> Result<(), Failure> {
+    let mut identities = HashSet::new();
+    for member in mirror_members(mirror).map_err(tupelo::Error::from)? {
+        let location = Location { file: member.to_owned(), object: None };
+        identities.insert(args.reading.open_file(&location, console)?.ntuple(None)?.identity()?);
+    }
+    if identities.len() > 1 {
+        let warning = "its members were not written together, so that reading does not go on from one to the next; \
+                       `tupelo copy --force MEMBER MIRROR` writes all again";
+        console.warn(&format!("{}: {warning}", display_name(mirror)));
     }
     Ok(())
 }

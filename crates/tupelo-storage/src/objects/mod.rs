@@ -307,6 +307,20 @@ macro_rules! forward_objects {
 }
 forward_objects!(&S, Box<S>, Arc<S>);
 
+/// Checks a URI without opening anything.
+///
+/// # Errors
+/// [`ErrorKind::NotSupported`] for URIs of other schemes, those that name no object, and those with a name after a colon
+/// where there is one data set.
+pub(crate) fn check_uri(uri: &str) -> Result<()> {
+    let Address { place, key, .. } = Address::parse(uri, "use")?;
+    if !matches!(place, Place::Container(_)) && key.contains(':') {
+        let reason = "the URI of an object store takes no :NAME after it";
+        return Err(Error::new(ErrorKind::NotSupported, "use", object_display_name(uri), reason));
+    }
+    Ok(())
+}
+
 /// The namespace of a URI, and the key in it that the URI ends with.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tupelo_storage::{ErrorKind, Storage, display_name, local, local_path};
+use tupelo_storage::{ErrorKind, Storage, display_name, is_mirror, local, local_path};
 
 use crate::reader::Location;
 use crate::schema::Glob;
@@ -39,6 +39,8 @@ pub fn find<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>, storage: &Sto
 /// Invalid argument for an invalid pattern; storage errors.
 pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<String>>> {
     let (root, rest, query) = match local_path(pattern) {
+        // Its members have none.
+        None if is_mirror(pattern) => return Ok(None),
         Some(path) => ("", path.to_str().unwrap_or(pattern), ""),
         None => match split_url(pattern) {
             Some(parts) => parts,
@@ -52,7 +54,8 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
         },
     };
     let has_wildcard = |part: &str| Glob::new(part, '/').map_or(true, |glob| glob.is_some());
-    if !has_wildcard(rest) || root.is_empty() && Path::new(rest).exists() {
+    let is_local = root.is_empty() || root.starts_with(IN_DIRECTORY);
+    if !has_wildcard(rest) || is_local && Path::new(rest).exists() {
         return Ok(None);
     }
     let tree = Tree { storage, query, is_local: root.is_empty() };

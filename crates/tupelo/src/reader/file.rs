@@ -21,7 +21,7 @@ use super::Location;
 use super::sources::{Ntuple, Tree};
 use super::table::Table;
 use crate::source::Metrics;
-use crate::source::{self, FileStore, Metadata, Objects, Session, TreeSource, is_absent};
+use crate::source::{self, FileStore, Metadata, Objects, Session, TreeSource, may_be_elsewhere};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result, pool};
 
@@ -128,32 +128,31 @@ impl OpenOptions {
     }
 }
 
-/// Opens the ntuple of an object store, or that of the next store of a mirror if this one does not answer.
+/// Opens the ntuple of an object store, or its copy in the next store of a mirror if this one cannot be read.
 fn open_stored(objects: &Objects, page_checksums: bool) -> Result<Ntuple> {
     let open = || {
         let source = Metadata::open(objects.session().clone(), Box::new(objects.store()), page_checksums)?;
         let name = source.descriptor().name().to_owned();
         source.store().check_name(&name)?;
-        Ntuple::new(source, &name)
+        Ok(Ntuple::new(source, &name)?.with_skipped(objects.skipped()))
     };
-    match (open(), objects.has_next()) {
-        (Err(error), true) if is_absent(&error) => objects
-            .next()
-            .and_then(|next| open_stored(&next, page_checksums))
-            .map_err(|other| error.with_note(&format!("the next store of the mirror: {other}"))),
-        (Ok(ntuple), true) => {
-            let objects = objects.clone();
-            Ok(ntuple.with_next(move || {
-                let next = objects.next()?;
-                if !next.is_copy_of(&objects)? {
-                    return Err(Error::invalid_argument(
-                        "it has an ntuple that was not written together with this one",
-                    ));
-                }
-                open_stored(&next, page_checksums)
-            }))
+    if !objects.has_next() {
+        return open();
+    }
+    let first = objects.clone();
+    let open_next = move || {
+        let next = first.next()?;
+        match next.is_copy_of(&first)? {
+            true => open_stored(&next, page_checksums),
+            false => Err(Error::invalid_argument("it has an ntuple that was not written together with this one")),
         }
-        (opened, _) => opened,
+    };
+    match open() {
+        Err(error) if may_be_elsewhere(&error) => match open_next() {
+            Ok(ntuple) => Ok(ntuple.with_skipped(&[format!("the next store of the mirror is read: {error}")])),
+            Err(other) => Err(error.with_note(&format!("the next store of the mirror: {other}"))),
+        },
+        opened => opened.map(|ntuple| ntuple.with_next(open_next)),
     }
 }
 

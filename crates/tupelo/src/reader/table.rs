@@ -107,7 +107,7 @@ impl Table {
     /// What cannot be read of it, for a warning: fields of an ntuple, branches of a tree.
     pub fn warnings(&self) -> Vec<String> {
         match self {
-            Self::Ntuple(ntuple) => ntuple.warnings().to_vec(),
+            Self::Ntuple(ntuple) => [ntuple.warnings(), &ntuple.skipped_stores()].concat(),
             Self::Tree(tree) => {
                 let warning =
                     |(path, reason): (&str, &str)| format!("branch '{}' is left out: {reason}", path.escape_debug());

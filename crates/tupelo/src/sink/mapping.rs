@@ -44,17 +44,17 @@ impl Mapping {
     /// only.
     ///
     /// # Errors
-    /// Unsupported for [`Mapping::Cluster`].
+    /// Invalid argument for mappings that a container does not have.
     pub(crate) fn resolve_for_daos(self, keys: &Keys) -> Result<Self> {
         match self {
             Self::Auto => Ok(Self::Page),
             Self::Cage(_) | Self::PageGroup if matches!(keys, Keys::Daos { separate_pages: true, .. }) => {
                 let what = format!("daos_objects=page stores each page in a separate object, and '{self}' does not");
-                Err(Error::unsupported(format!("{what}; use the mapping page")))
+                Err(Error::invalid_argument(format!("{what}; use the mapping page")))
             }
-            Self::Cluster => {
-                Err(Error::unsupported("a DAOS container has no mapping 'cluster'; use page, cage:SIZE or page-group"))
-            }
+            Self::Cluster => Err(Error::invalid_argument(
+                "a DAOS container has no mapping 'cluster'; use page, cage:SIZE or page-group",
+            )),
             chosen => Ok(chosen),
         }
     }

@@ -32,7 +32,7 @@ pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
-pub(crate) use objects::{CLONES, Objects, anchor_key, clone_key, is_absent, missing};
+pub(crate) use objects::{CLONES, Objects, anchor_key, clone_key, may_be_elsewhere, missing};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};

@@ -13,7 +13,7 @@ use tupelo_format::store::{MAX_ANCHOR_BYTES, Manifest, ObjectLink};
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_storage::adapter::{MeteredObjects, RecentObjects};
 use tupelo_storage::{
-    ErrorKind, Hints, Keys, ObjectRange, ObjectSource, Storage, is_daos_uri, mirror_members, names_in_container,
+    ErrorKind, Hints, Keys, ObjectRange, ObjectSource, Storage, display_name, mirror_members, names_in_container,
 };
 
 use super::anchor::{StoreAnchor, daos_keys};
@@ -50,6 +50,8 @@ pub(crate) struct Objects {
     /// [`Objects::attempt`].
     attempt: Arc<OnceLock<Option<String>>>,
     others: Members,
+    /// The stores of the mirror before this one that could not be read, and why.
+    skipped: Arc<[String]>,
     session: Session,
 }
 
@@ -60,28 +62,31 @@ struct Members {
     storage: Storage,
 }
 
-/// Whether another store may answer instead.
-pub(crate) fn is_absent(error: &Error) -> bool {
-    let absent = [ErrorKind::NotFound, ErrorKind::Unavailable, ErrorKind::Timeout];
-    error.is_not_found() || error.storage_kind().is_some_and(|kind| absent.contains(&kind))
-}
-
-/// Whether this machine cannot open containers: other stores of a mirror are for those that have no DAOS.
-fn lacks_daos(uri: &str, error: &Error) -> bool {
-    is_daos_uri(uri) && error.storage_kind() == Some(ErrorKind::NotSupported)
+/// Whether another store of a mirror may give what this one does not: it cannot be reached or refuses access, or what it has
+/// is missing or damaged.
+pub(crate) fn may_be_elsewhere(error: &Error) -> bool {
+    match error.storage_kind() {
+        Some(kind) => kind != ErrorKind::Cancelled,
+        None => error.is_not_found() || error.is_corrupt(),
+    }
 }
 
 impl Members {
     /// Opens the ntuple in the first store that answers.
     fn open(&self, name: &str, session: &Session) -> Result<Objects> {
         let mut failed: Option<Error> = None;
+        let mut skipped = Vec::new();
         for (at, uri) in self.uris.iter().enumerate() {
             match self.open_at(at, uri, name, session) {
-                Ok(objects) => return Ok(objects),
-                Err(error) if !is_absent(&error) && !lacks_daos(uri, &error) => return Err(error),
-                // That a store cannot be reached says more than that there is no ntuple.
-                Err(error) if failed.as_ref().is_none_or(Error::is_not_found) => failed = Some(error),
-                Err(_) => {}
+                Ok(objects) => return Ok(Objects { skipped: skipped.into(), ..objects }),
+                Err(error) if self.uris.len() > 1 && may_be_elsewhere(&error) => {
+                    skipped.push(format!("{} is not read: {error}", display_name(uri)));
+                    failed = Some(match failed {
+                        Some(first) => first.with_note(&format!("the next store of the mirror: {error}")),
+                        None => error,
+                    });
+                }
+                Err(error) => return Err(error),
             }
         }
         Err(failed.unwrap_or_else(|| Error::invalid_argument("no other store has the ntuple")))
@@ -107,8 +112,13 @@ impl Members {
 impl Objects {
     /// Opens the ntuple with this URI; in a mirror, that of the first store that answers.
     pub(crate) fn open_at(uri: &str, name: &str, storage: &Storage) -> Result<Self> {
-        let uris = mirror_members(uri).into_iter().map(str::to_owned).collect();
+        let uris = mirror_members(uri)?.into_iter().map(str::to_owned).collect();
         Members { uris, storage: storage.clone() }.open(name, &Session::default())
+    }
+
+    /// The stores of the mirror before this one that could not be read, and why.
+    pub(crate) fn skipped(&self) -> &[String] {
+        &self.skipped
     }
 
     /// Whether a mirror has another store after this one.
@@ -181,6 +191,7 @@ impl Objects {
             envelopes: Arc::default(),
             attempt: Arc::default(),
             others: Members::default(),
+            skipped: Arc::default(),
             session: Session::default(),
         })
     }

@@ -2,60 +2,97 @@
 
 use std::ops::ControlFlow;
 
-use tupelo_storage::Storage;
+use tupelo_storage::{ErrorKind, Storage, display_name};
 
-use super::FileWriter;
+use super::{FileWriter, ObjectOptions};
 use crate::reader::File;
+use crate::source::new_names;
 use crate::{Error, Result};
+
+/// How often a copy is begun again because another writer has replaced it.
+const MAX_RETRIES: usize = 5;
 
 /// The other stores of a mirror, to which the ntuple is copied from the first one.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
     /// The URI of the ntuple in the first store.
     first: String,
-    /// The attempt that writes it there.
-    attempt: String,
+    options: ObjectOptions,
     storage: Storage,
-    writers: Vec<FileWriter>,
+    /// Names for the attempts: the first one is that of the first store, the last ones are not used yet.
+    attempts: Vec<String>,
+    writers: Vec<(String, FileWriter)>,
+}
+
+impl FileWriter {
+    /// Creates an ntuple in the first of several stores, and prepares its copies in the others.
+    pub(super) fn create_mirrored(uris: &[&str], storage: &Storage, options: ObjectOptions) -> Result<Self> {
+        let mut attempts = new_names(uris.len() + (uris.len() - 1) * MAX_RETRIES)?;
+        let unused = attempts.split_off(uris.len());
+        let mut writers = Vec::with_capacity(uris.len());
+        for (uri, attempt) in uris.iter().zip(&attempts) {
+            match Self::create_attempt(uri, attempt, storage, options) {
+                Ok(writer) => writers.push(((*uri).to_owned(), writer)),
+                Err(error) => {
+                    writers.into_iter().for_each(|(_, writer)| abort(writer));
+                    return Err(error);
+                }
+            }
+        }
+        attempts.truncate(1);
+        attempts.extend(unused);
+        let (first, mut writer) = writers.remove(0);
+        writer.copies = Copies { first, options, storage: storage.clone(), attempts, writers };
+        Ok(writer)
+    }
 }
 
 impl Copies {
-    pub(super) fn new(first: &str, attempt: &str, storage: &Storage, writers: Vec<FileWriter>) -> Self {
-        Self { first: first.to_owned(), attempt: attempt.to_owned(), storage: storage.clone(), writers }
-    }
-
     pub(super) fn check_free(&self, path: &str) -> Result<()> {
-        self.writers.iter().try_for_each(|writer| writer.check_free(path).map_err(|e| e.within(writer.sink.name())))
+        self.writers.iter().try_for_each(|(_, it)| it.check_free(path).map_err(|e| e.within(it.sink.name())))
     }
 
     /// Copies the ntuple to all stores; then returns the first error.
     pub(super) fn finish(&mut self) -> Result<()> {
-        let results: Vec<Result<()>> =
-            std::mem::take(&mut self.writers).into_iter().map(|writer| self.copy_to(writer)).collect();
-        results.into_iter().collect()
+        let writers = std::mem::take(&mut self.writers);
+        let results: Vec<Result<()>> = writers.into_iter().map(|(uri, writer)| self.copy_to(&uri, writer)).collect();
+        let done: Result<()> = results.into_iter().collect();
+        done.map_err(|e| e.with_note("the ntuple is complete in the first store of the mirror"))
     }
 
-    fn copy_to(&self, writer: FileWriter) -> Result<()> {
-        let name = writer.sink.name().to_owned();
+    /// Of writers that replace the ntuple at the same time, the one that is visible in the first store wins in all others.
+    fn copy_to(&mut self, uri: &str, mut writer: FileWriter) -> Result<()> {
+        for _ in 0..MAX_RETRIES {
+            match self.copy_once(uri, writer) {
+                Err(error) if error.storage_kind() == Some(ErrorKind::Changed) && !self.options.is_exclusive => {}
+                done => return done,
+            }
+            let attempt = self.attempts.pop().unwrap_or_default();
+            writer = FileWriter::create_attempt(uri, &attempt, &self.storage, self.options)?;
+        }
+        self.copy_once(uri, writer)
+    }
+
+    fn copy_once(&self, uri: &str, writer: FileWriter) -> Result<()> {
         let copied = self.file().and_then(|file| {
             let ntuple = file.ntuple(None)?;
             writer.copy_sealed(&ntuple, ntuple.path(), &mut |_| ControlFlow::Continue(()))
         });
-        let finished = match copied {
+        match copied {
             Ok(_) => writer.finish(),
             Err(error) => {
-                abort_all(&mut vec![writer]);
-                Err(error.within(name))
+                abort(writer);
+                Err(error.within(display_name(uri)))
             }
-        };
-        finished.map_err(|e| e.with_note("the ntuple is complete in the first store of the mirror"))
+        }
     }
 
     /// The ntuple in the first store, if no other writer has replaced it.
     fn file(&self) -> Result<File> {
         let file = File::of_uri(&self.first, &self.storage)?;
+        let own = self.attempts.first().map_or("", String::as_str);
         match file.stored_objects() {
-            Some(objects) if objects.is_of_attempt(&self.attempt)? => Ok(file),
+            Some(objects) if objects.is_of_attempt(own)? => Ok(file),
             _ => Err(Error::invalid_argument(format!("{}: another writer has replaced the ntuple", file.name()))),
         }
     }
@@ -63,14 +100,12 @@ impl Copies {
 
 impl Drop for Copies {
     fn drop(&mut self) {
-        abort_all(&mut self.writers);
+        self.writers.drain(..).for_each(|(_, writer)| abort(writer));
     }
 }
 
-/// Removes what was begun in the stores, after an error that is returned. What cannot be removed is left to `tupelo gc`.
-pub(super) fn abort_all(writers: &mut Vec<FileWriter>) {
-    for writer in writers.drain(..) {
-        writer.sink.reported();
-        let _removed = writer.abort();
-    }
+/// Removes what was begun, after an error that is returned. What cannot be removed is left to `tupelo gc`.
+fn abort(writer: FileWriter) {
+    writer.sink.reported();
+    let _removed = writer.abort();
 }

@@ -100,26 +100,7 @@ impl FileWriter {
     /// Invalid argument if something that is no ntuple exists under the URI; those of system, network and servers. When
     /// the writer is finished: changed, if another writer has created or replaced the ntuple since.
     pub fn create_objects(uri: &str, storage: &Storage, options: ObjectOptions) -> Result<Self> {
-        let members = mirror_members(uri);
-        let attempts = source::new_names(members.len())?;
-        let mut writers = Vec::with_capacity(members.len());
-        for (member, attempt) in members.iter().zip(&attempts) {
-            let create = |(namespace, base): (Arc<dyn storage::ObjectSink>, String)| {
-                Self::create_attempt(namespace, (&base, attempt), &display_name(member), options)
-            };
-            match storage.object_sink(member).map_err(Error::from).and_then(create) {
-                Ok(writer) => writers.push(writer),
-                Err(error) => {
-                    mirror::abort_all(&mut writers);
-                    return Err(error);
-                }
-            }
-        }
-        let mut first = writers.remove(0);
-        if let ([member, ..], [attempt, ..]) = (members.as_slice(), attempts.as_slice()) {
-            first.copies = Copies::new(member, attempt, storage, writers);
-        }
-        Ok(first)
+        Self::create_mirrored(&mirror_members(uri)?, storage, options)
     }
 
     /// Creates an ntuple in any namespace. Its anchor has the key `base`; `name` is for messages.
@@ -133,11 +114,15 @@ impl FileWriter {
         options: ObjectOptions,
     ) -> Result<Self> {
         let attempts = source::new_names(1)?;
-        let attempt = attempts.first().map_or("", String::as_str);
-        Self::create_attempt(namespace, (base, attempt), name, options)
+        Self::create_attempt_in(namespace, (base, attempts.first().map_or("", String::as_str)), name, options)
     }
 
-    fn create_attempt(
+    fn create_attempt(uri: &str, attempt: &str, storage: &Storage, options: ObjectOptions) -> Result<Self> {
+        let (namespace, base) = storage.object_sink(uri)?;
+        Self::create_attempt_in(namespace, (&base, attempt), &display_name(uri), options)
+    }
+
+    fn create_attempt_in(
         namespace: Arc<dyn storage::ObjectSink>,
         (base, attempt): (&str, &str),
         name: &str,

@@ -284,7 +284,10 @@ fn another_name_with_the_same_hash_is_not_taken() {
 fn what_a_container_cannot_have_is_refused() {
     let store = container();
     let error = create(&store, "cluster").unwrap_err();
-    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("no mapping 'cluster'"), "{error}");
+    assert!(
+        error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("no mapping 'cluster'"),
+        "{error}"
+    );
     let file = create(&store, "page").unwrap();
     let error = file.ntuple("tracks", &nested_schema(), WriteOptions::default()).unwrap_err().to_string();
     assert!(error.contains("has the name of its URI, which is 'events'"), "{error}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tupelo_format::store::{JsonAnchor, Place};
-use tupelo_storage::{MemoryFile, MemorySink, NewObject, Options, Storage};
+use tupelo_storage::{Condition, MemoryFile, MemorySink, NewObject, Options, Storage};
 
 use super::super::gc::Collector;
 use super::super::verify::verify_deep;
@@ -71,6 +71,11 @@ impl Stores {
         let collector = Collector::new(&self.uri(name), &Storage::default()).unwrap();
         collector.orphans(Duration::ZERO).unwrap().len()
     }
+}
+
+/// The attempt that an anchor names.
+fn attempt_of(anchor: &[u8]) -> String {
+    String::from_utf8_lossy(anchor).split('/').nth(1).unwrap().to_owned()
 }
 
 #[test]
@@ -157,7 +162,66 @@ fn members_that_were_written_at_other_times_are_not_mixed() {
     stores.lose("a.objects/");
     let error = ntuple.read_all().to_batch().unwrap_err().to_string();
     assert!(error.contains("was not written together with this one"), "{error}");
-    assert_eq!(all(&open(&stores.mirror()).open().unwrap()), in_a_file(), "opened in the second one");
+    let error = open(&stores.mirror()).open().unwrap_err().to_string();
+    assert!(error.contains("was not written together with this one"), "{error}");
+    stores.lose("a");
+    let ntuple = open(&stores.mirror()).open().unwrap();
+    assert_eq!(all(&ntuple), in_a_file(), "nothing tells that there was another one");
+    let skipped = ntuple.skipped_stores();
+    assert!(skipped.len() == 1 && skipped[0].contains("/a is not read: cannot"), "{skipped:?}");
+}
+
+#[test]
+fn damage_is_read_in_the_next_member() {
+    let stores = Stores::new(&["a", "b"]);
+    for damaged in ["header", "page", "anchor"] {
+        stores.write(options("page-group")).unwrap();
+        let [ntuple, set] = [(); 2].map(|()| open(&stores.mirror()).open().unwrap());
+        let set = set.attribute_set(METADATA_SET).unwrap();
+        let (namespace, _) = Storage::default().object_sink(&stores.uri("a")).unwrap();
+        let (anchor, _) = namespace.get("a", 1 << 20).unwrap();
+        let attempt = attempt_of(&anchor);
+        let key = match damaged {
+            "anchor" => "a".to_owned(),
+            "header" => format!("a.objects/{attempt}/0"),
+            _ => format!("a.objects/{attempt}/1"),
+        };
+        let mut bytes = namespace.get(&key, 1 << 20).unwrap().0.to_vec();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        namespace.delete(std::slice::from_ref(&key)).unwrap();
+        namespace.put(&[NewObject { key, pieces: vec![bytes.into()] }]).unwrap();
+        assert_eq!(all(&ntuple), in_a_file(), "{damaged}");
+        assert_eq!(ntuple.skipped_stores().is_empty(), damaged != "page", "{damaged}");
+        assert_eq!(all(&set).num_rows(), 1);
+        let again = open(&stores.mirror()).open().unwrap();
+        assert_eq!(all(&again), in_a_file(), "{damaged}");
+        assert_eq!(again.skipped_stores().len(), 1, "{damaged}");
+        // Now it can be replaced.
+        namespace.delete(&["a".to_owned()]).unwrap();
+        namespace.publish("a", anchor, &Condition::Absent).unwrap();
+    }
+}
+
+#[test]
+fn the_writer_that_is_visible_in_the_first_member_wins_in_all() {
+    let stores = Stores::new(&["a", "b"]);
+    let files = [(); 3].map(|()| stores.create(ObjectOptions::default()).unwrap());
+    let mut results = Vec::new();
+    for (number, file) in files.into_iter().enumerate() {
+        write(&file).unwrap();
+        if number == 0 {
+            // Another writer has replaced the second member only.
+            let other = FileWriter::create_objects(&stores.uri("b"), &Storage::default(), options("page")).unwrap();
+            write(&other).unwrap();
+            other.finish().unwrap();
+        }
+        results.push(file.finish().is_ok());
+    }
+    assert_eq!(results, [true, false, false]);
+    assert_eq!(stores.open("a").unwrap().identity().unwrap(), stores.open("b").unwrap().identity().unwrap());
+    assert_eq!(stores.orphans("a"), 0);
+    assert_eq!(stores.orphans("b"), 1, "that of the other writer");
 }
 
 #[test]
@@ -170,7 +234,7 @@ fn a_forged_copy_is_found() {
     stores.lose("b.objects/");
     let (namespace, _) = Storage::default().object_sink(&stores.uri("b")).unwrap();
     let anchor = namespace.get("b", 1 << 20).unwrap().0;
-    let attempt = String::from_utf8_lossy(&anchor).split('/').nth(1).unwrap().to_owned();
+    let attempt = attempt_of(&anchor);
     let other = FileWriter::create_objects(&stores.uri("other"), &Storage::default(), options("page")).unwrap();
     let mut writer = other.ntuple("events", &nested_schema(), WriteOptions::default()).unwrap();
     writer.write(&nested(0..10, false)).unwrap();
@@ -201,9 +265,10 @@ fn a_member_that_cannot_be_written_is_an_error() {
     );
     assert!(error.unwrap_err().is_not_found());
     assert!(stores.keys("a").is_empty(), "nothing is left in the first");
-    let file = stores.create(ObjectOptions::default()).unwrap();
+    let exclusive = ObjectOptions::default().with_exclusive(true);
+    let file = stores.create(exclusive).unwrap();
     write(&file).unwrap();
-    // Another writer creates it first in the second member.
+    // Another writer creates it in the second member meanwhile.
     let other = FileWriter::create_objects(&stores.uri("b"), &Storage::default(), options("page")).unwrap();
     write(&other).unwrap();
     other.finish().unwrap();
@@ -213,7 +278,7 @@ fn a_member_that_cannot_be_written_is_an_error() {
     assert_eq!(all(&stores.open("a").unwrap()), in_a_file());
     assert_eq!(stores.open("b").unwrap().identity().unwrap(), identity);
     assert_eq!(stores.orphans("b"), 0);
-    assert!(stores.create(ObjectOptions::default().with_exclusive(true)).is_err());
+    assert!(stores.create(exclusive).is_err());
     stores.write(ObjectOptions::default()).unwrap();
     assert_eq!(stores.open("a").unwrap().identity().unwrap(), stores.open("b").unwrap().identity().unwrap());
 }
@@ -235,16 +300,22 @@ fn writers_that_stop_leave_nothing_in_any_member() {
 #[test]
 fn the_same_place_twice_loses_nothing() {
     let stores = Stores::new(&["a", "./a"]);
-    let error = stores.write(ObjectOptions::default()).unwrap_err().to_string();
+    let exclusive = ObjectOptions::default().with_exclusive(true);
+    let error = stores.write(exclusive).unwrap_err().to_string();
     assert!(error.contains("complete in the first store"), "{error}");
     assert_eq!(all(&stores.open("a").unwrap()), in_a_file());
     assert_eq!(stores.orphans("a"), 0);
+    // The second one replaces the first.
+    stores.write(ObjectOptions::default()).unwrap();
+    assert_eq!(all(&stores.open("a").unwrap()), in_a_file());
 }
 
 #[test]
 fn a_member_that_cannot_be_reached_is_passed_over() {
     let stores = Stores::new(&["a"]);
-    stores.write(options("page")).unwrap();
+    let file = FileWriter::create_objects(&stores.uri("a"), &Storage::default(), options("page")).unwrap();
+    write(&file).unwrap();
+    file.finish().unwrap();
     // Nothing listens there.
     let options = Options::new([("max_attempts", "1")]).unwrap();
     let uri = format!("ntpl+mirror:ntpl+http://127.0.0.1:1/a,{}", stores.uri("a"));

@@ -11,7 +11,7 @@ use tupelo_format::streamer::StreamerInfos;
 use crate::evolution::{ReadRule, SourceSchema};
 use crate::plan::ColumnTable;
 use crate::schema::{Schema, metadata};
-use crate::source::{Metadata, Metrics, is_absent};
+use crate::source::{Metadata, Metrics, may_be_elsewhere};
 use crate::{Error, Result, plan, pool};
 
 /// Version of the binary format that a writer claims. It is for information: only feature flags decide.
@@ -42,25 +42,27 @@ struct Inner {
     source: Metadata,
     path: String,
     warnings: Vec<String>,
+    /// The stores of a mirror before this one that could not be read, and why.
+    skipped: Vec<String>,
     next: Option<Next>,
 }
 
 /// The same ntuple in the next store of a mirror.
 struct Next {
     open: Box<dyn Fn() -> Result<Ntuple> + Send + Sync>,
-    /// Once an earlier store has not answered.
-    ntuple: OnceLock<Ntuple>,
+    /// Once an earlier store has failed, and how.
+    ntuple: OnceLock<(Ntuple, String)>,
 }
 
 impl Next {
-    /// The ntuple that is read instead of `first`.
-    fn get(&self, first: &Ntuple) -> Result<&Ntuple> {
-        if let Some(ntuple) = self.ntuple.get() {
+    /// The ntuple that is read instead of `first`, whose store has failed in this way.
+    fn get(&self, first: &Ntuple, failure: &dyn fmt::Display) -> Result<&Ntuple> {
+        if let Some((ntuple, _)) = self.ntuple.get() {
             return Ok(ntuple);
         }
         let opened = (self.open)()?;
         match opened.has_layout_of(first) {
-            true => Ok(self.ntuple.get_or_init(|| opened)),
+            true => Ok(&self.ntuple.get_or_init(|| (opened, failure.to_string())).0),
             false => Err(Error::corrupt("it has other fields, columns or clusters")),
         }
     }
@@ -86,7 +88,10 @@ impl Ntuple {
         let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
         let texts = texts.map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
         let schema = SourceSchema::new(schema, compressed, texts);
-        Ok(Self { inner: Arc::new(Inner { source, path: path.to_owned(), warnings, next: None }), schema })
+        Ok(Self {
+            inner: Arc::new(Inner { source, path: path.to_owned(), warnings, skipped: Vec::new(), next: None }),
+            schema,
+        })
     }
 
     /// The same ntuple, just opened, that is read from what `open` gives once its store does not answer.
@@ -97,14 +102,32 @@ impl Ntuple {
         self
     }
 
+    /// The same ntuple, just opened, after these stores of a mirror could not be read.
+    pub(crate) fn with_skipped(mut self, skipped: &[String]) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.skipped = skipped.to_vec();
+        }
+        self
+    }
+
+    /// The stores of a mirror that could not be read so far, and why: one sentence each.
+    pub fn skipped_stores(&self) -> Vec<String> {
+        let mut skipped = self.inner.skipped.clone();
+        if let Some((ntuple, failure)) = self.inner.next.as_ref().and_then(|next| next.ntuple.get()) {
+            skipped.push(format!("the next store of the mirror is read: {failure}"));
+            skipped.extend(ntuple.skipped_stores());
+        }
+        skipped
+    }
+
     /// What `read` gives: for this ntuple or, if its store does not answer, for that in the next store of the mirror.
     pub(crate) fn answer<T>(&self, read: &dyn Fn(&Self) -> Result<T>) -> Result<T> {
         let Some(next) = &self.inner.next else { return read(self) };
-        if let Some(ntuple) = next.ntuple.get() {
+        if let Some((ntuple, _)) = next.ntuple.get() {
             return ntuple.answer(read);
         }
         match read(self) {
-            Err(error) if is_absent(&error) => match next.get(self) {
+            Err(error) if may_be_elsewhere(&error) => match next.get(self, &error) {
                 Ok(ntuple) => ntuple.answer(read),
                 Err(other) => Err(error.with_note(&format!("the next store of the mirror: {other}"))),
             },
@@ -249,8 +272,10 @@ impl Ntuple {
             }
             let (ntuple, name) = (ntuple.clone(), set.name.clone());
             let no_other = || Error::invalid_argument("no other store has the ntuple");
-            Ok(opened
-                .with_next(move || ntuple.inner.next.as_ref().ok_or_else(no_other)?.get(&ntuple)?.attribute_set(&name)))
+            Ok(opened.with_next(move || {
+                let next = ntuple.inner.next.as_ref().ok_or_else(no_other)?;
+                next.get(&ntuple, &"an attribute set could not be read")?.attribute_set(&name)
+            }))
         };
         let opened = self.answer(&open);
         opened.map_err(|e| self.context(e.within(format!("attribute set '{}'", set.name))))
