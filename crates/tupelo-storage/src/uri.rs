@@ -35,6 +35,8 @@ pub fn local_path(name: &str) -> Option<&Path> {
 
 /// How the URI of a data set begins that is in several stores.
 const MIRROR: &str = "ntpl+mirror:";
+/// Members of a mirror.
+const MAX_MEMBERS: usize = 16;
 
 /// The URIs of the members of a mirror, between commas.
 fn members(uri: &str) -> Option<impl Iterator<Item = &str>> {
@@ -50,14 +52,17 @@ pub fn is_mirror(name: &str) -> bool {
 /// The URIs of the members of `ntpl+mirror:URI,URI`; for any other name, that name.
 ///
 /// # Errors
-/// [`ErrorKind::NotSupported`] for a mirror with fewer than two members, one twice, or one that is not the URI of a data set.
+/// [`ErrorKind::NotSupported`] for a mirror with fewer than 2 or more than 16 members, one twice, or one that is not the URI of
+/// a data set.
 pub fn mirror_members(uri: &str) -> Result<Vec<&str>> {
     let Some(members) = members(uri) else { return Ok(vec![uri]) };
     let members: Vec<&str> = members.collect();
     let refused = |reason: String| Error::new(ErrorKind::NotSupported, "use", display_name(uri), reason);
     let form = "a mirror is ntpl+mirror:URI,URI without spaces, where each URI begins with ntpl+ or daos://";
-    if members.len() < 2 {
-        return Err(refused(format!("it has one member; {form}")));
+    match members.len() {
+        0 | 1 => return Err(refused(format!("it has one member; {form}"))),
+        2..=MAX_MEMBERS => {}
+        many => return Err(refused(format!("it has {many} members, and at most {MAX_MEMBERS} are supported"))),
     }
     for (at, member) in members.iter().enumerate() {
         let shown = display_name(member);
@@ -251,6 +256,9 @@ mod tests {
             let error = mirror_members(uri).unwrap_err();
             assert!(error.to_string().contains(reason), "{uri}: {error}");
         }
+        let many: Vec<String> = (0..17).map(|number| format!("ntpl+file:{number}")).collect();
+        let error = mirror_members(&format!("{MIRROR}{}", many.join(","))).unwrap_err().to_string();
+        assert!(error.contains("it has 17 members, and at most 16"), "{error}");
         assert_eq!(
             display_name("ntpl+mirror:ntpl+file:a,ntpl+s3://user:hidden@bucket/c?d"),
             "ntpl+mirror:ntpl+file:a,ntpl+s3://bucket/c"

@@ -183,7 +183,14 @@ fn extension(anchor: &[u8]) -> Result<Option<DaosExtension>> {
     let Some(own) = anchor.get(EXTENSION_START..ANCHOR_BYTES) else { return Ok(None) };
     let mut cursor = Cursor::new(own, EXTENSION_START as u64);
     if cursor.u64_le()? != EXTENSION_MAGIC {
-        return Ok(None);
+        // An anchor of Tupelo whose magic bytes are damaged must not be taken for one of ROOT.
+        let mut restored = anchor.to_vec();
+        restored.splice(EXTENSION_START..EXTENSION_START + 8, EXTENSION_MAGIC.to_le_bytes());
+        let stored = anchor.get(ANCHOR_BYTES - 8..ANCHOR_BYTES).and_then(|bytes| bytes.first_chunk());
+        return match stored.map(|bytes| u64::from_le_bytes(*bytes)) == Some(digest(&restored)) {
+            true => Err(Error::corrupt("the word TUPELO is damaged")),
+            false => Ok(None),
+        };
     }
     let (bytes, attempt) = (cursor.u64_le()?, cursor.u64_le()?);
     let (header_digest, footer_digest) = (cursor.u64_le()?, cursor.u64_le()?);
@@ -279,6 +286,7 @@ mod tests {
         for at in [20, EXTENSION_START + 8, ANCHOR_BYTES - 1] {
             assert!(error(at, 0x55).starts_with("anchor: checksum mismatch"), "{at}");
         }
+        assert_eq!(error(EXTENSION_START, b'U'), "anchor: the word TUPELO is damaged");
         let mut other = bytes.clone();
         other[EXTENSION_START + 20] = 2;
         let digest = digest(&other).to_le_bytes();

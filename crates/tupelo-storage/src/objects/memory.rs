@@ -73,9 +73,10 @@ impl ObjectMemory {
         Self::default()
     }
 
-    /// A namespace without objects that says that its keys have this form, which is not checked.
-    pub fn with_keys(keys: Keys) -> Self {
-        Self { keys, ..Self::default() }
+    /// The same objects in a namespace that says that its keys have this form, which is not checked.
+    #[must_use]
+    pub fn with_keys(self, keys: Keys) -> Self {
+        Self { keys, ..self }
     }
 
     /// What was done since it was made, or since [`reset_counts`](Self::reset_counts).

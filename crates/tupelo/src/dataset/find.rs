@@ -115,6 +115,12 @@ fn split_url(url: &str) -> Option<(&str, &str, &str)> {
     Some((root, path, query))
 }
 
+/// Whether a folder of objects in a directory is a link, which could lead back.
+fn is_link(folder: &str) -> bool {
+    let path = folder.strip_prefix(IN_DIRECTORY).map(|path| path.strip_prefix("//").unwrap_or(path));
+    path.is_some_and(|path| Path::new(path).is_symlink())
+}
+
 fn is_hidden(name: &str) -> bool {
     name.starts_with('.')
 }
@@ -183,7 +189,7 @@ impl Tree<'_> {
         let mut next = 0;
         while let Some(folder) = found.get(next).cloned() {
             let below = self.children(&folder)?.into_iter().filter(|child| child.is_folder && !is_hidden(&child.name));
-            found.extend(below.map(|child| join(&folder, &child.name)));
+            found.extend(below.map(|child| join(&folder, &child.name)).filter(|below| !is_link(below)));
             next += 1;
         }
         Ok(found)

@@ -1,16 +1,17 @@
 //! Objects that no ntuple uses: of writers that were killed, and of ntuples that were replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use tupelo_format::store::{MAX_ANCHOR_BYTES, Place};
-use tupelo_storage::{ObjectEntry, ObjectSink, Storage, display_name};
+use tupelo_storage::{Condition, ErrorKind, Keys, ObjectEntry, ObjectSink, Storage, display_name};
 
 use crate::sink::attempt_of_record;
 use crate::source::{
-    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, StoreAnchor, anchor_key, began, daos_keys, is_attempt,
+    AttemptNumbers, CLONES, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, StoreAnchor, anchor_key, began,
+    daos_keys, is_attempt, removed, removed_record, sealed,
 };
 use crate::{Error, Result};
 
@@ -32,15 +33,33 @@ pub struct Orphan {
     pub objects: u64,
     /// Bytes of the objects.
     pub bytes: u64,
-    /// When the newest object was written, if the store knows.
+    /// When the newest object was written, if the store knows; in a DAOS container, when the attempt began or ended.
     pub newest: Option<SystemTime>,
     keys: Vec<String>,
+    record: Option<Record>,
+}
+
+/// The record of an attempt in a DAOS container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Record {
+    key: String,
+    text: String,
+    /// That it was not changed since.
+    condition: Condition,
 }
 
 impl Orphan {
     fn new(id: &str, attempt: &str) -> Self {
         let (id, attempt) = (id.to_owned(), attempt.to_owned());
-        Self { id, attempt, objects: 0, bytes: 0, newest: None, keys: Vec::new() }
+        Self { id, attempt, objects: 0, bytes: 0, newest: None, keys: Vec::new(), record: None }
+    }
+
+    /// Whether nothing is left of it but its record, which keeps its number from being used again for a while: a writer that
+    /// does not know that it was collected may still write objects.
+    fn is_marker(&self) -> bool {
+        let removed = self.record.as_ref().and_then(|record| removed(&record.text));
+        let since = removed.map(|removed| SystemTime::now().duration_since(removed).unwrap_or_default());
+        self.objects == 0 && since.is_some_and(|since| since < DEFAULT_AGE)
     }
 
     fn add(&mut self, entry: ObjectEntry) {
@@ -48,14 +67,12 @@ impl Orphan {
         self.bytes += entry.bytes;
         self.keys.push(entry.key);
     }
+}
 
-    /// Adds a value of a DAOS container, if the attempt wrote it.
-    fn add_if_of(&mut self, entry: ObjectEntry, attempt: u64) {
-        let number = entry.key.rsplit('/').next().and_then(|akey| u64::from_str_radix(akey, 16).ok());
-        if number.map(AttemptNumbers::attempt_of) == Some(attempt) {
-            self.add(entry);
-        }
-    }
+/// The attempt that wrote a value of a DAOS container.
+fn attempt_of(entry: &ObjectEntry) -> Option<u64> {
+    let number = entry.key.rsplit('/').next().and_then(|akey| u64::from_str_radix(akey, 16).ok());
+    number.map(AttemptNumbers::attempt_of)
 }
 
 /// Finds orphans beside an ntuple, and removes them.
@@ -93,13 +110,13 @@ impl Collector {
             None => self.in_folder()?,
         };
         // After the listing: an attempt that became visible since is not an orphan.
-        let visible = self.visible_attempt()?;
+        let visible = self.visible_attempts()?;
         let now = SystemTime::now();
         let is_old = |orphan: &Orphan| {
             // A clock that is ahead makes an object new.
             orphan.newest.is_none_or(|newest| now.duration_since(newest).is_ok_and(|since| since >= age))
         };
-        Ok(attempts.into_iter().filter(|it| Some(&it.id) != visible.as_ref() && is_old(it)).collect())
+        Ok(attempts.into_iter().filter(|it| !visible.contains(&it.id) && is_old(it)).collect())
     }
 
     /// All attempts that have objects beside an anchor.
@@ -122,46 +139,78 @@ impl Collector {
     /// All attempts that have a record in a DAOS container. When they began is known, but not the age of their objects.
     fn in_container(&self, keys: &DaosKeys) -> Result<Vec<Orphan>> {
         let folder = keys.attempts();
-        let mut attempts = Vec::new();
+        let mut attempts: BTreeMap<u64, (DaosKeys, Orphan)> = BTreeMap::new();
         for entry in self.namespace.list(&folder)? {
             let Some(number) = attempt_of_record(&entry.key, &folder).filter(|number| *number > 0) else { continue };
-            let (record, _) = self.namespace.get(&entry.key, MAX_RECORD_BYTES)?;
-            let record = String::from_utf8_lossy(&record).into_owned();
-            let Some((name, keys)) = keys.of_record(&record).filter(|(name, _)| is_attempt(name)) else { continue };
+            let (condition, text) = match self.namespace.state(&entry.key, MAX_RECORD_BYTES) {
+                Ok((condition, Some(text))) => (condition, String::from_utf8_lossy(&text).into_owned()),
+                // Removed meanwhile, or larger than a record.
+                Ok(_) => continue,
+                Err(error) if error.kind() == ErrorKind::NotSupported => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let Some((name, own)) = keys.of_record(&text).filter(|(name, _)| is_attempt(name)) else { continue };
             let mut orphan = Orphan::new(&number.to_string(), name);
-            orphan.newest = began(name);
-            self.add_pages(&mut orphan, &keys, number)?;
-            for entry in self.namespace.list(&keys.page_lists())? {
-                orphan.add_if_of(entry, number.into());
-            }
-            // Last, since it tells others that these objects exist.
-            orphan.keys.push(entry.key);
-            attempts.push(orphan);
+            orphan.newest = began(name).max(sealed(&text));
+            orphan.record = Some(Record { key: entry.key, text, condition });
+            attempts.insert(number.into(), (own, orphan));
         }
-        Ok(attempts)
+        let mut unreadable = BTreeSet::new();
+        // One search for all attempts whose pages are in the same objects.
+        let mut shared: Vec<DaosKeys> = Vec::new();
+        for (number, (own, orphan)) in &mut attempts {
+            let numbers = u32::try_from(*number).ok().and_then(|attempt| AttemptNumbers::new(attempt, false));
+            let is_read = match numbers.filter(|_| own.separate_pages) {
+                Some(numbers) => self.each_page(own, numbers.first, &mut |entry| orphan.add(entry))?,
+                None => {
+                    if !shared.contains(own) {
+                        shared.push(own.clone());
+                    }
+                    true
+                }
+            };
+            if !is_read {
+                unreadable.insert(*number);
+            }
+        }
+        for keys in shared {
+            let mut add = |entry| {
+                let found = attempt_of(&entry).and_then(|number| attempts.get_mut(&number));
+                if let Some((_, orphan)) = found.filter(|(own, _)| *own == keys) {
+                    orphan.add(entry);
+                }
+            };
+            if !self.each_page(&keys, 0, &mut add)? {
+                let others = attempts.iter().filter(|(_, (own, _))| *own == keys);
+                unreadable.extend(others.map(|(number, _)| *number));
+            }
+        }
+        for entry in self.namespace.list(&keys.page_lists())? {
+            if let Some((_, orphan)) = attempt_of(&entry).and_then(|number| attempts.get_mut(&number)) {
+                orphan.add(entry);
+            }
+        }
+        let readable = attempts.into_iter().filter(|(number, _)| !unreadable.contains(number));
+        Ok(readable.map(|(_, (_, orphan))| orphan).filter(|orphan| !orphan.is_marker()).collect())
     }
 
-    /// Adds the pages of an attempt, also those of its attribute sets. Its writer may have stopped before it wrote objects in
-    /// between.
-    fn add_pages(&self, orphan: &mut Orphan, keys: &DaosKeys, attempt: u32) -> Result<()> {
-        // Clusters count from zero in every attempt; separate objects have the numbers of their pages.
-        let own = AttemptNumbers::new(attempt, false).filter(|_| keys.separate_pages);
+    /// Visits the pages in objects from a number on, also those of attribute sets. Writers may have stopped before they wrote
+    /// objects in between. Returns false if the pool has no such object class.
+    fn each_page(&self, keys: &DaosKeys, first: u64, visit: &mut dyn FnMut(ObjectEntry)) -> Result<bool> {
         let mut empty = 0;
-        for object in own.map_or(0, |own| own.first).. {
-            let mut listed = self.namespace.list(&keys.pages(object))?;
-            listed.extend(self.namespace.list(&keys.of_set().pages(object))?);
+        for object in first.. {
+            let list = |keys: &DaosKeys| self.namespace.list(&keys.pages(object));
+            let listed = match list(keys).and_then(|pages| Ok([pages, list(&keys.of_set())?].concat())) {
+                Err(error) if error.kind() == ErrorKind::NotSupported => return Ok(false),
+                listed => listed?,
+            };
             empty = if listed.is_empty() { empty + 1 } else { 0 };
             if empty == MAX_EMPTY_OBJECTS {
                 break;
             }
-            for entry in listed {
-                match own {
-                    Some(_) => orphan.add(entry),
-                    None => orphan.add_if_of(entry, attempt.into()),
-                }
-            }
+            listed.into_iter().for_each(&mut *visit);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Removes the objects of an orphan.
@@ -169,12 +218,25 @@ impl Collector {
     /// # Errors
     /// Invalid argument if the attempt is visible now; storage errors.
     pub fn remove(&self, orphan: &Orphan) -> Result<()> {
-        if self.visible_attempt()?.as_ref() == Some(&orphan.id) {
+        let visible = || {
             let what = format!("the objects of {} became visible, and are not removed", orphan.attempt);
-            return Err(Error::invalid_argument(what).within(&self.name));
+            Error::invalid_argument(what).within(&self.name)
+        };
+        if self.visible_attempts()?.contains(&orphan.id) {
+            return Err(visible());
         }
-        self.namespace.delete(&orphan.keys)?;
-        self.remove_name()
+        if let Some(Record { key, text, condition }) = &orphan.record {
+            if orphan.objects == 0 && removed(text).is_some() {
+                self.namespace.delete(std::slice::from_ref(key))?;
+                return self.remove_name();
+            }
+            // Its writer seals the record before it makes the ntuple visible: only one of both succeeds.
+            match self.namespace.publish(key, removed_record(text).into(), condition) {
+                Err(error) if error.kind() == ErrorKind::Changed => return Err(visible()),
+                marked => marked?,
+            }
+        }
+        Ok(self.namespace.delete(&orphan.keys)?)
     }
 
     /// Removes the name of the ntuple from a DAOS container, if nothing else is left of it.
@@ -182,22 +244,38 @@ impl Collector {
         let Some(own) = daos_keys(&self.namespace.keys(), &self.base) else { return Ok(()) };
         let (name, folder) = (own.name_record(), own.attempts());
         let is_last = self.namespace.list(&folder)?.iter().all(|entry| entry.key == name);
-        if is_last && self.stored_anchor()?.is_none() { Ok(self.namespace.delete(&[name])?) } else { Ok(()) }
+        let is_visible = !self.anchors()?.is_empty();
+        if is_last && !is_visible { Ok(self.namespace.delete(&[name])?) } else { Ok(()) }
     }
 
-    /// The anchor as it is stored; `None` if no ntuple is visible.
-    fn stored_anchor(&self) -> Result<Option<Bytes>> {
-        match self.namespace.get(&anchor_key(&self.namespace.keys(), &self.base), MAX_ANCHOR_BYTES) {
-            Ok((stored, _)) => Ok(Some(stored)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error.into()),
+    /// The anchors as they are stored: none if no ntuple is visible. In a container with another class for metadata, also that
+    /// with the default class, whose pages have the same keys.
+    fn anchors(&self) -> Result<Vec<(Keys, Bytes)>> {
+        let own = self.namespace.keys();
+        let mut all = vec![own.clone()];
+        if let Keys::Daos { class, metadata_class, separate_pages } = own
+            && metadata_class != DEFAULT_METADATA_CLASS
+        {
+            all.push(Keys::Daos { class, metadata_class: DEFAULT_METADATA_CLASS.to_owned(), separate_pages });
         }
+        let mut anchors = Vec::new();
+        for keys in all {
+            match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
+                Ok((stored, _)) => anchors.push((keys, stored)),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(anchors)
     }
 
-    fn visible_attempt(&self) -> Result<Option<String>> {
-        let Some(stored) = self.stored_anchor()? else { return Ok(None) };
-        let anchor = StoreAnchor::read(&stored, &self.namespace.keys(), &self.base);
-        Ok(anchor.map_err(|e| e.within(&self.name))?.attempt)
+    fn visible_attempts(&self) -> Result<Vec<String>> {
+        let mut visible = Vec::new();
+        for (keys, stored) in self.anchors()? {
+            let anchor = StoreAnchor::read(&stored, &keys, &self.base).map_err(|e| e.within(&self.name))?;
+            visible.extend(anchor.attempt);
+        }
+        Ok(visible)
     }
 }
 

@@ -1,5 +1,7 @@
 //! An attempt to write an ntuple to a store: the names of its objects, which no other attempt uses.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use tupelo_format::store::Place;
 use tupelo_storage::{ErrorKind, NewObject, ObjectSink as Namespace};
@@ -26,16 +28,24 @@ pub(super) enum Kind {
     Numbers {
         keys: DaosKeys,
         attempt: u32,
-        /// The key of the record of the attempt.
+        /// The key of the record of the attempt, and the record.
         record: String,
+        text: String,
     },
 }
 
 impl Attempt {
-    /// Begins the attempt `name` to write the ntuple `base`; `is_caged` if pages share objects.
-    pub(super) fn begin(namespace: &dyn Namespace, base: &str, is_caged: bool, name: &str) -> Result<Self> {
+    /// Begins the attempt `name` to write the ntuple `base`; `is_caged` if pages share objects. `visible` is the attempt that
+    /// the anchor names.
+    pub(super) fn begin(
+        namespace: &dyn Namespace,
+        base: &str,
+        is_caged: bool,
+        name: &str,
+        visible: Option<&str>,
+    ) -> Result<Self> {
         match daos_keys(&namespace.keys(), base) {
-            Some(keys) => Self::in_container(namespace, keys, name, is_caged),
+            Some(keys) => Self::in_container(namespace, keys, name, is_caged, visible),
             None => {
                 let place = Place::Attempt(name.to_owned());
                 let folder = place.folder(base);
@@ -47,23 +57,41 @@ impl Attempt {
     }
 
     /// Records the attempt with its object class, so that no other one gets its number.
-    fn in_container(namespace: &dyn Namespace, keys: DaosKeys, name: &str, is_caged: bool) -> Result<Self> {
+    fn in_container(
+        namespace: &dyn Namespace,
+        keys: DaosKeys,
+        name: &str,
+        is_caged: bool,
+        visible: Option<&str>,
+    ) -> Result<Self> {
         let folder = keys.attempts();
         for _ in 0..MAX_COLLISIONS {
             let listed = namespace.list(&folder)?;
-            let numbers = listed.iter().filter_map(|entry| attempt_of_record(&entry.key, &folder));
-            let attempt = numbers.max().unwrap_or(0) + 1;
-            let numbers = AttemptNumbers::new(attempt, is_caged).ok_or_else(|| {
-                Error::limit(format!("attempt {attempt} to write the ntuple; `tupelo gc` removes those before it"))
+            let mut used: BTreeSet<u32> =
+                listed.iter().filter_map(|entry| attempt_of_record(&entry.key, &folder)).collect();
+            // Its record may be lost.
+            used.extend(visible.and_then(|number| number.parse::<u32>().ok()));
+            let (attempt, numbers) = free_number(&used, is_caged).ok_or_else(|| {
+                Error::limit(
+                    "no number is free for another attempt to write the ntuple; a day after `tupelo gc` they are free again",
+                )
             })?;
-            let record = keys.attempt(attempt);
-            if put_new(namespace, &record, keys.record(name))? {
-                let kind = Kind::Numbers { keys: keys.clone(), attempt, record };
+            let (record, text) = (keys.attempt(attempt), keys.record(name));
+            if put_new(namespace, &record, text.clone())? {
+                let kind = Kind::Numbers { keys: keys.clone(), attempt, record, text };
                 return Ok(Self { kind, keys: ObjectKeys::Daos(keys), numbers });
             }
         }
         Err(Error::limit("many writers begin at the same time"))
     }
+}
+
+/// A number that no attempt has: the next one or, where there is none, one that was collected.
+fn free_number(used: &BTreeSet<u32>, is_caged: bool) -> Option<(u32, AttemptNumbers)> {
+    let next = used.last().map_or(Some(1), |last| last.checked_add(1));
+    let gaps = (1..).filter(|number| !used.contains(number));
+    let numbers = next.into_iter().chain(gaps.take(1));
+    numbers.filter_map(|attempt| Some((attempt, AttemptNumbers::new(attempt, is_caged)?))).next()
 }
 
 /// Writes a record; false if it exists.
@@ -78,4 +106,18 @@ pub(super) fn put_new(namespace: &dyn Namespace, key: &str, text: String) -> Res
 /// The number of the attempt of which this is the key of the record.
 pub(crate) fn attempt_of_record(key: &str, folder: &str) -> Option<u32> {
     u32::from_str_radix(key.strip_prefix(folder)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_used_again_when_there_are_no_others() {
+        let free =
+            |used: &[u32], is_caged| free_number(&used.iter().copied().collect(), is_caged).map(|(attempt, _)| attempt);
+        assert_eq!((free(&[], true), free(&[1, 3], true), free(&[255], false)), (Some(1), Some(4), Some(256)));
+        assert_eq!((free(&[1, 2, 255], true), free(&[u32::MAX], false)), (Some(3), Some(1)));
+        assert_eq!(free(&(1..=255).collect::<Vec<_>>(), true), None);
+    }
 }

@@ -13,13 +13,16 @@ use tupelo_format::object::Object;
 use tupelo_format::store::daos::{FOOTER_AKEY, HEADER_AKEY};
 use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ObjectDigest, ObjectLink, Place};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
+use tupelo_storage::{Condition, ErrorKind, Keys, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
 
 use super::attempt::{Attempt, Kind, put_new};
 use super::mapping::Mapping;
 use super::uploads::Uploads;
 use super::{FileSink, PageBytes, PageSink, Stored, Target, check_process};
-use crate::source::{Blob, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos, write_daos};
+use crate::source::{
+    Blob, DEFAULT_METADATA_CLASS, MAX_RECORD_BYTES, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key,
+    is_daos, sealed_record, write_daos,
+};
 use crate::{Error, Result};
 
 /// Maximum number of page lists in an anchor, which then has about 3 KiB.
@@ -53,7 +56,7 @@ struct Inner {
 struct State {
     /// Number of the next object.
     next: u64,
-    /// Keys of objects in addition to the numbers of a folder.
+    /// Keys of objects in a folder in addition to the numbers.
     named: Vec<String>,
     /// Numbers of the page lists.
     page_lists: Vec<u64>,
@@ -93,8 +96,11 @@ impl ObjectSink {
             true => mapping.resolve_for_daos(&keys).map_err(|e| e.within(name))?,
             false => mapping.resolve(namespace.reads_in_place(), namespace.hints().max_request_bytes),
         };
-        let condition = match namespace.state(&anchor_key(&keys, base), MAX_ANCHOR_BYTES) {
-            Ok((condition, None)) => condition,
+        let (condition, visible) = match namespace.state(&anchor_key(&keys, base), MAX_ANCHOR_BYTES) {
+            Ok((condition, None)) => {
+                check_metadata_class(&*namespace, base).map_err(|e| e.within(name))?;
+                (condition, None)
+            }
             Ok(_) if is_exclusive => {
                 return Err(Error::from(tupelo_storage::Error::new(
                     ErrorKind::Changed,
@@ -104,9 +110,9 @@ impl ObjectSink {
                 )));
             }
             Ok((condition, Some(bytes))) => match StoreAnchor::read(&bytes, &keys, base) {
-                Ok(_) => {
+                Ok(anchor) => {
                     check_name(&namespace, base, name)?;
-                    condition
+                    (condition, anchor.attempt)
                 }
                 Err(error) => return Err(not_an_ntuple(name, &error.to_string())),
             },
@@ -116,7 +122,8 @@ impl ObjectSink {
             Err(error) => return Err(error.into()),
         };
         let is_caged = mapping.needs_whole_clusters();
-        let attempt = Attempt::begin(&*namespace, base, is_caged, attempt).map_err(|e| e.within(name))?;
+        let attempt = Attempt::begin(&*namespace, base, is_caged, attempt, visible.as_deref());
+        let attempt = attempt.map_err(|e| e.within(name))?;
         if let Kind::Folder { folder, .. } = &attempt.kind
             && is_exclusive
             && !namespace.honours_conditions(&format!("{folder}probe"))?
@@ -157,15 +164,6 @@ impl ObjectSink {
         state.next = end;
         state.stored_bytes += bytes;
         Ok(first)
-    }
-
-    /// The key of an object. Those that are not simply numbered are noted.
-    fn key(&self, blob: Blob) -> Result<String> {
-        let key = self.keys.key(blob);
-        if self.is_in_container() {
-            self.open()?.named.push(key.clone());
-        }
-        Ok(key)
     }
 
     fn is_in_container(&self) -> bool {
@@ -213,8 +211,9 @@ impl ObjectSink {
                 let anchor = JsonAnchor { links, place: place.clone(), extension }.write()?;
                 (Vec::new(), Bytes::from(anchor))
             }
-            Kind::Numbers { keys, attempt, .. } => {
-                inner.uploads.finish()?;
+            Kind::Numbers { keys, attempt, record, text } => {
+                inner.uploads.wait()?;
+                self.seal_record(record, text)?;
                 put_new(&*inner.namespace, &keys.name_record(), inner.base.clone())?;
                 let head = std::mem::take(&mut state.head);
                 let own = (state.stored_bytes, *attempt);
@@ -225,17 +224,27 @@ impl ObjectSink {
             }
         };
         inner.namespace.flush()?;
-        // A writer that pauses for long may have lost its objects to a collection.
-        let written = match &inner.attempt.kind {
-            Kind::Folder { .. } => Some(inner.attempt.keys.key(Blob::numbered(0))),
-            Kind::Numbers { .. } => state.named.last().cloned(),
-        };
-        let written = written.map(|key| ObjectRange { key: key.into(), range: 0..1 });
-        inner.namespace.get_ranges(written.as_slice()).map_err(|error| match error.is_not_found() {
-            true => Error::invalid_argument("objects of the ntuple were removed while it was written; write it again"),
-            false => error.into(),
-        })?;
+        if let Kind::Folder { .. } = &inner.attempt.kind {
+            // A writer that pauses for long may have lost its objects to a collection.
+            let key = inner.attempt.keys.key(Blob::numbered(0)).into();
+            let first = inner.namespace.get_ranges(&[ObjectRange { key, range: 0..1 }]);
+            first.map_err(|error| if error.is_not_found() { collected() } else { error.into() })?;
+        }
         Ok((others, anchor))
+    }
+
+    /// Marks the record of the attempt, so that `tupelo gc` knows that it is about to become visible. A collection marks the
+    /// record, too, before it removes anything, so one of both fails.
+    fn seal_record(&self, record: &str, text: &str) -> Result<()> {
+        let namespace = &self.inner.namespace;
+        let (condition, found) = namespace.state(record, MAX_RECORD_BYTES)?;
+        if found.as_deref() != Some(text.as_bytes()) {
+            return Err(collected());
+        }
+        match namespace.publish(record, sealed_record(text).into(), &condition) {
+            Err(error) if error.kind() == ErrorKind::Changed => Err(collected()),
+            done => Ok(done?),
+        }
     }
 
     /// Removes the objects after an error that is returned.
@@ -251,18 +260,49 @@ impl ObjectSink {
     /// Removes the objects of an ntuple that is not visible.
     fn remove(&self, state: &mut State, why: &str) -> Result<()> {
         state.closed.get_or_insert_with(|| why.to_owned());
-        self.inner.uploads.stop();
+        let (sent, is_complete) = self.inner.uploads.stop();
         let mut keys = std::mem::take(&mut state.named);
         let numbers = self.inner.attempt.numbers.first..state.next;
         match &self.inner.attempt.kind {
             Kind::Folder { .. } => {
                 keys.extend(numbers.map(|number| self.inner.attempt.keys.key(Blob::numbered(number))));
             }
-            // Last, since it tells others that these objects exist.
-            Kind::Numbers { record, .. } => keys.push(record.clone()),
+            // Values that it did not write are those of another attempt, which may have its number after a collection.
+            Kind::Numbers { record, text, .. } => {
+                let (_, found) = self.inner.namespace.state(record, MAX_RECORD_BYTES)?;
+                if !found.is_some_and(|found| found.starts_with(text.as_bytes())) {
+                    return Ok(());
+                }
+                keys.extend(sent);
+                // Last, since it tells others that these objects exist. It stays if there may be more.
+                keys.extend(is_complete.then(|| record.clone()));
+            }
         }
         state.next = self.inner.attempt.numbers.first;
         Ok(self.inner.namespace.delete(&keys)?)
+    }
+}
+
+#[cold]
+fn collected() -> Error {
+    Error::invalid_argument("objects of the ntuple were removed while it was written; write it again")
+}
+
+/// Refuses an ntuple that exists with the default class of metadata, where another class was chosen: pages of both would have
+/// the same keys.
+fn check_metadata_class(namespace: &dyn Namespace, base: &str) -> Result<()> {
+    let Keys::Daos { class, metadata_class, separate_pages } = namespace.keys() else { return Ok(()) };
+    let other = Keys::Daos { class, metadata_class: DEFAULT_METADATA_CLASS.to_owned(), separate_pages };
+    if metadata_class == DEFAULT_METADATA_CLASS {
+        return Ok(());
+    }
+    match namespace.get(&anchor_key(&other, base), MAX_ANCHOR_BYTES) {
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => {
+            let what = format!("it exists with daos_metadata_class={DEFAULT_METADATA_CLASS}");
+            Err(Error::invalid_argument(format!("{what}; use this class, or another name")))
+        }
     }
 }
 
@@ -379,7 +419,7 @@ impl PageSink for ObjectSink {
                 }
             }
             let column = group.first().map_or(0, |page| page.column);
-            let key = self.key(self.keys.of_page(cluster, column, number)?)?;
+            let key = self.keys.key(self.keys.of_page(cluster, column, number)?);
             objects.push(NewObject { key, pieces: group.iter().map(|page| page.bytes.clone()).collect() });
         }
         self.inner.uploads.put(objects)?;
@@ -404,7 +444,7 @@ impl PageSink for ObjectSink {
         if kind == EnvelopeType::PageList && !self.is_set {
             self.open()?.page_lists.push(location);
         }
-        let key = self.key(self.keys.of_envelope(location))?;
+        let key = self.keys.key(self.keys.of_envelope(location));
         self.inner.uploads.put(vec![NewObject { key, pieces: vec![stored] }])?;
         Ok(Locator::Object { location, bytes })
     }
@@ -433,7 +473,7 @@ impl PageSink for ObjectSink {
             }
             Kind::Numbers { .. } => {
                 let (location, set) = (self.number(1, bytes)?, self.of_set());
-                (location, set.key(set.keys.of_envelope(location))?)
+                (location, set.keys.key(set.keys.of_envelope(location)))
             }
         };
         self.inner.uploads.put(vec![NewObject { key, pieces: vec![stored] }])?;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use tupelo_format::checksum::xxh3_of_pieces;
 use tupelo_format::store::ObjectDigest;
 use tupelo_storage::cancel::{Flag, POLL_INTERVAL, with_flag};
-use tupelo_storage::{NewObject, ObjectSink};
+use tupelo_storage::{ErrorKind, NewObject, ObjectSink};
 
 use crate::{Error, Result, pool};
 
@@ -48,6 +48,10 @@ struct Queue {
     /// The first error, until it is returned.
     error: Option<tupelo_storage::Error>,
     has_failed: bool,
+    /// Keys of requests that have failed, which may have written objects.
+    unknown: Vec<String>,
+    /// Whether a request has failed because an object exists already: it is not known which ones it has written.
+    has_collided: bool,
     is_closed: bool,
 }
 
@@ -78,6 +82,10 @@ impl Shared {
                 Ok(()) => queue.digests.extend(digests),
                 Err(error) => {
                     queue.has_failed = true;
+                    match error.kind() {
+                        ErrorKind::Changed => queue.has_collided = true,
+                        _ => queue.unknown.extend(digests.into_iter().map(|(key, _)| key)),
+                    }
                     queue.error.get_or_insert(error);
                 }
             }
@@ -155,23 +163,33 @@ impl Uploads {
         Ok(())
     }
 
-    /// Waits until all objects are sent; returns the keys and digests of all.
-    pub(super) fn finish(&self) -> Result<Vec<(String, ObjectDigest)>> {
+    /// Waits until all objects are sent.
+    pub(super) fn wait(&self) -> Result<()> {
         let mut queue = self.shared.queue();
         loop {
             check(&mut queue)?;
             if queue.waiting.is_empty() && queue.is_sending == 0 {
-                return Ok(std::mem::take(&mut queue.digests));
+                return Ok(());
             }
             queue = self.shared.wait(queue)?;
         }
     }
 
-    /// Drops the objects that wait, cancels the requests that run, and waits for their end.
-    pub(super) fn stop(&self) {
+    /// Waits until all objects are sent; returns the keys and digests of all.
+    pub(super) fn finish(&self) -> Result<Vec<(String, ObjectDigest)>> {
+        self.wait()?;
+        Ok(std::mem::take(&mut self.shared.queue().digests))
+    }
+
+    /// Drops the objects that wait, cancels the requests that run, and waits for their end. Returns the keys of those that
+    /// may have been written, and whether these are all.
+    pub(super) fn stop(&self) -> (Vec<String>, bool) {
         self.shared.queue().has_failed = true;
         self.shared.stop.set();
         self.close();
+        let queue = &mut *self.shared.queue();
+        let sent = std::mem::take(&mut queue.digests).into_iter().map(|(key, _)| key);
+        (sent.chain(queue.unknown.drain(..)).collect(), !queue.has_collided)
     }
 
     fn close(&self) {

@@ -42,6 +42,32 @@ pub(crate) fn without_store(name: &str) -> Option<&str> {
     name.split_at_checked(name.len().checked_sub(STORE_CHARS)?).map(|(common, _)| common).filter(|_| is_attempt(name))
 }
 
+/// The word after which a record has the time when its writer was about to make the ntuple visible.
+const SEALED: &str = " sealed ";
+/// The same for the time when `tupelo gc` was about to remove its objects.
+const REMOVED: &str = " removed ";
+
+/// The record of an attempt that is about to become visible.
+pub(crate) fn sealed_record(record: &str) -> String {
+    format!("{record}{SEALED}{}", jiff::Timestamp::now().strftime(TIME))
+}
+
+/// The record of an attempt whose objects are being removed.
+pub(crate) fn removed_record(record: &str) -> String {
+    let record = record.split_once(REMOVED).map_or(record, |(record, _)| record);
+    format!("{record}{REMOVED}{}", jiff::Timestamp::now().strftime(TIME))
+}
+
+/// When a record was sealed.
+pub(crate) fn sealed(record: &str) -> Option<SystemTime> {
+    began(record.split_once(SEALED)?.1.split(' ').next()?)
+}
+
+/// When objects of the attempt with this record were removed.
+pub(crate) fn removed(record: &str) -> Option<SystemTime> {
+    began(record.split_once(REMOVED)?.1)
+}
+
 /// When an attempt began, from its name.
 pub(crate) fn began(name: &str) -> Option<SystemTime> {
     let time = DateTime::strptime(TIME, name.split('-').next()?).ok()?;
@@ -71,5 +97,11 @@ mod tests {
         assert!(new_names(257).is_err());
         assert_eq!(began("19700101T000010-0123456789ab"), Some(SystemTime::UNIX_EPOCH + Duration::from_secs(10)));
         assert_eq!(began("now"), None);
+        let record = sealed_record("name SX");
+        assert!(sealed(&record).unwrap() <= SystemTime::now() && record.starts_with("name SX sealed "), "{record}");
+        assert_eq!((sealed(&removed_record(&record)), removed(&record)), (sealed(&record), None));
+        let twice = removed_record(&removed_record(&record));
+        assert!(removed(&twice).is_some() && twice.matches("removed").count() == 1, "{twice}");
+        assert_eq!(sealed("name SX"), None);
     }
 }

@@ -62,6 +62,8 @@ pub(crate) struct DaosKeys {
 const SETS: u64 = 1 << 63;
 /// What the record of an attempt says when each page is in a separate object.
 const SEPARATE: &str = " separate";
+/// The object class of anchors and page lists if none is chosen, as in ROOT.
+pub(crate) const DEFAULT_METADATA_CLASS: &str = "SX";
 /// Records of attempts are shorter.
 pub(crate) const MAX_RECORD_BYTES: u64 = 1 << 10;
 
@@ -119,14 +121,14 @@ impl DaosKeys {
         format!("{name} {}{}", self.class, if self.separate_pages { SEPARATE } else { "" })
     }
 
-    /// The name of an attempt and the keys of its pages, from its record.
+    /// The record of an attempt, by its words. Words after these are for `tupelo gc`.
     pub(crate) fn of_record<'r>(&self, record: &'r str) -> Option<(&'r str, Self)> {
-        let (name, class) = record.split_once(' ')?;
-        let (class, separate_pages) = match class.strip_suffix(SEPARATE) {
-            Some(class) => (class, true),
-            None => (class, false),
-        };
-        Some((name, Self { class: class.into(), separate_pages, ..self.clone() }))
+        let mut words = record.split(' ');
+        let (name, class) = (words.next()?, words.next()?);
+        // Other characters could make it a part of another key.
+        let is_class = !class.is_empty() && class.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let separate_pages = words.next() == Some(SEPARATE.trim());
+        is_class.then(|| (name, Self { class: class.into(), separate_pages, ..self.clone() }))
     }
 
     /// The keys of an attribute set.
@@ -252,6 +254,20 @@ mod tests {
         let separate = ObjectKeys::Daos(DaosKeys { separate_pages: true, ..keys });
         assert_eq!(separate.key(page), "S2/87d4b929/ff/5a3c69f0cafe4a11/4243544b53444229");
         assert_eq!(set.key(set.of_envelope(9)), "SX/87d4b929/fffffffffffffffe/5a3c69f0cafe4a11/9");
+    }
+
+    #[test]
+    fn records_have_words() {
+        let keys = DaosKeys::of_name("S2", "SX", "Events");
+        let separate = DaosKeys { separate_pages: true, ..keys.clone() };
+        for keys in [keys.clone(), separate] {
+            let record = keys.record("name");
+            assert_eq!(keys.of_record(&record), Some(("name", keys.clone())));
+            assert_eq!(keys.of_record(&format!("{record} more")), Some(("name", keys.clone())));
+        }
+        for record in ["", "name", "name ", "name SX/1", "name ../x"] {
+            assert_eq!(keys.of_record(record), None, "{record}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn container() -> ObjectMemory {
 
 fn container_with(separate_pages: bool) -> ObjectMemory {
     let (class, metadata_class) = ("S2".to_owned(), "SX".to_owned());
-    ObjectMemory::with_keys(Keys::Daos { class, metadata_class, separate_pages })
+    ObjectMemory::new().with_keys(Keys::Daos { class, metadata_class, separate_pages })
 }
 
 fn create(store: &ObjectMemory, mapping: &str) -> Result<FileWriter> {
@@ -89,7 +89,7 @@ fn keys_are_those_of_root() {
     let record = "SX/0/0/2189a20c/1".to_owned();
     assert_eq!(records, ["SX/0/0/2189a20c/0", &record]);
     assert_eq!(store.get("SX/0/0/2189a20c/0", 100).unwrap().0, "events");
-    assert!(String::from_utf8_lossy(&store.get(&record, 100).unwrap().0).ends_with(" S2"));
+    assert!(String::from_utf8_lossy(&store.get(&record, 100).unwrap().0).contains(" S2 sealed "));
     let is_key = |key: &String| key.matches('/').count() == 4;
     assert!(own.iter().all(|key| is_key(key) && key.contains(INDEX)), "{own:?}");
     for akey in ["a", "b", "c"] {
@@ -246,17 +246,24 @@ fn orphans_are_collected() {
     assert_eq!(collector.orphans(Duration::ZERO).unwrap(), []);
     assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
     let left = keys(&store);
-    assert!(!left.contains(&killed) && left.iter().all(|key| !key.starts_with("S1/")), "{left:?}");
+    assert!(left.iter().all(|key| !key.starts_with("S1/")), "{left:?}");
+    // As many as were there with one attempt, and two records, which keep the numbers for a day.
+    assert_eq!(left.len(), keys(&stored("cage:700")).len() + 2);
+    let marker = String::from_utf8_lossy(&store.get(&killed, 100).unwrap().0).into_owned();
+    let (record, _) = marker.split_once(" removed ").unwrap();
+    let old = NewObject { key: killed.clone(), pieces: vec![format!("{record} removed 20260101T000000").into()] };
+    store.delete(std::slice::from_ref(&killed)).unwrap();
+    store.put(&[old]).unwrap();
+    assert_eq!(collect(&store), 1);
+    assert!(!keys(&store).contains(&killed));
     let killed = container();
-    let record =
-        NewObject { key: "SX/0/0/2189a20c/1".to_owned(), pieces: vec!["20260101T000000-0123456789ab SX".into()] };
+    let text = "20260101T000000-0123456789ab SX removed 20260101T000000";
+    let record = NewObject { key: "SX/0/0/2189a20c/1".to_owned(), pieces: vec![text.into()] };
     let name = NewObject { key: "SX/0/0/2189a20c/0".to_owned(), pieces: vec!["events".into()] };
     killed.put(&[record, name]).unwrap();
     let collector = Collector::over(Arc::new(killed.clone()), "events", URI);
     collector.orphans(hour).unwrap().iter().for_each(|orphan| collector.remove(orphan).unwrap());
     assert_eq!(keys(&killed), Vec::<String>::new());
-    // As many as were there with one attempt.
-    assert_eq!(left.len(), keys(&stored("cage:700")).len());
 }
 
 #[test]
@@ -295,4 +302,106 @@ fn what_a_container_cannot_have_is_refused() {
     store.publish(&format!("{HEAD}a"), Bytes::from_static(b"no anchor"), &Condition::Absent).unwrap();
     let error = create(&store, "page").unwrap_err().to_string();
     assert!(error.contains("something that is not an ntuple exists under this name"), "{error}");
+}
+
+fn collector(store: &ObjectMemory) -> Collector {
+    Collector::over(Arc::new(store.clone()), "events", URI)
+}
+
+/// Removes all attempts that are not visible, however new.
+fn collect(store: &ObjectMemory) -> usize {
+    let orphans = collector(store).orphans(Duration::ZERO).unwrap();
+    orphans.iter().for_each(|orphan| collector(store).remove(orphan).unwrap());
+    orphans.len()
+}
+
+#[test]
+fn a_collected_writer_fails_and_removes_nothing_of_others() {
+    for ends in [true, false] {
+        let store = container();
+        let first = create(&store, "page").unwrap();
+        write(&first).unwrap();
+        assert_eq!(collect(&store), 1);
+        // Another writer gets another number.
+        let second = create(&store, "page").unwrap();
+        match ends {
+            true => {
+                let error = first.finish().unwrap_err().to_string();
+                assert!(error.contains("were removed while it was written"), "{error}");
+            }
+            false => drop(first.abort().unwrap()),
+        }
+        write(&second).unwrap();
+        second.finish().unwrap();
+        assert_eq!(all(&open_in(&store).unwrap().ntuple(None).unwrap()), in_a_file());
+        assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
+        // What the first one wrote after it was collected.
+        collect(&store);
+        assert_eq!(collect(&store), 0);
+        assert!(!keys(&store).iter().any(|key| key.ends_with("/10000000000")));
+    }
+}
+
+#[test]
+fn a_writer_that_ends_is_not_collected() {
+    let store = container();
+    let file = create(&store, "page").unwrap();
+    write(&file).unwrap();
+    let orphans = collector(&store).orphans(Duration::ZERO).unwrap();
+    file.finish().unwrap();
+    assert!(collector(&store).remove(&orphans[0]).is_err());
+    // A collector that has seen the anchor before it was written.
+    let head: Vec<String> = keys(&store).into_iter().filter(|key| key.starts_with(HEAD)).collect();
+    let anchor = store.get(&head[0], 1 << 20).unwrap().0;
+    store.delete(&head[..1]).unwrap();
+    let error = collector(&store).remove(&orphans[0]).unwrap_err().to_string();
+    assert!(error.contains("became visible, and are not removed"), "{error}");
+    store.publish(&head[0], anchor, &Condition::Absent).unwrap();
+    assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
+}
+
+#[test]
+fn the_number_of_a_visible_attempt_is_not_used_again() {
+    let store = stored("page");
+    store.delete(&["SX/0/0/2189a20c/1".to_owned()]).unwrap();
+    let other = create(&store, "page").unwrap();
+    write(&other).unwrap();
+    assert!(keys(&store).contains(&"SX/0/0/2189a20c/2".to_owned()));
+    drop(other.abort().unwrap());
+    assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
+}
+
+#[test]
+fn forged_records_lead_to_nothing_else() {
+    let store = stored("page");
+    let before = keys(&store).len();
+    let name = "20260101T000000-0123456789ab";
+    let records = [
+        ("2", format!("{name} S2/2189a20c/0")),
+        ("3", format!("{name} ../x")),
+        ("4", "garbage".to_owned()),
+        ("5", "x".repeat(2000)),
+        ("ffffffff", format!("{name} S2")),
+    ];
+    for (number, text) in &records {
+        let key = format!("SX/0/0/2189a20c/{number}");
+        store.put(&[NewObject { key, pieces: vec![Bytes::from(text.clone())] }]).unwrap();
+    }
+    assert_eq!(collect(&store), 1, "the last one");
+    assert_eq!(keys(&store).len(), before + 5);
+    store_in(&store, "page-group");
+    assert_eq!(all(&open_in(&store).unwrap().ntuple(None).unwrap()), in_a_file());
+    assert_eq!(collect(&store), 1, "the one before");
+    assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
+}
+
+#[test]
+fn another_class_of_metadata_does_not_hide_an_ntuple() {
+    let store = stored("page");
+    let keys = Keys::Daos { class: "S2".to_owned(), metadata_class: "S1".to_owned(), separate_pages: false };
+    let other = store.clone().with_keys(keys);
+    let error = create(&other, "page").unwrap_err().to_string();
+    assert!(error.contains("it exists with daos_metadata_class=SX"), "{error}");
+    assert_eq!(collect(&other), 0);
+    assert!(verify_deep(&open_in(&store).unwrap(), &mut |_| {}).unwrap().is_intact());
 }
