@@ -5,6 +5,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,9 @@ def test_a_container_is_a_member_of_a_mirror(
             path.unlink()
     assert opened[0].arrays().tolist() == expected
     (tmp_path / "events").unlink()
-    assert tupelo.open(uri, storage_options=pool.options).arrays().tolist() == expected
+    skipped = pytest.warns(tupelo.TupeloWarning, match="/events is not read") if not is_first else nullcontext()
+    with skipped:
+        assert tupelo.open(uri, storage_options=pool.options).arrays().tolist() == expected
     with tupelo.recreate(uri, storage_options=pool.options) as store:
         store["Events"] = {"x": [7]}
     for name in members:
@@ -206,9 +209,11 @@ def test_a_mirror_is_read_where_there_is_no_daos(pool: Pool, tmp_path: Path) -> 
     with tupelo.recreate(f"ntpl+file:{tmp_path}/events") as store:
         store["Events"] = {"x": [7]}
     uri = f"ntpl+mirror:{pool.new_container()}:Events,ntpl+file:{tmp_path}/events"
-    assert tupelo.open(uri, storage_options=pool.options)["x"].array().tolist() == [7], "no such container"
+    with pytest.warns(tupelo.TupeloWarning, match="has no container"):
+        assert tupelo.open(uri, storage_options=pool.options)["x"].array().tolist() == [7]
     options = pool.options | {"daos_library": "/no/libdaos.so"}
-    assert tupelo.open(uri, storage_options=options)["x"].array().tolist() == [7]
+    with pytest.warns(tupelo.TupeloWarning, match=r"/no/libdaos.so cannot be loaded"):
+        assert tupelo.open(uri, storage_options=options)["x"].array().tolist() == [7]
 
 
 def test_a_killed_writer_leaves_the_old_ntuple_or_the_new_one(pool: Pool, run: Callable[..., Any]) -> None:

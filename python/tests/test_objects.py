@@ -183,6 +183,11 @@ def test_the_command_knows_objects(tmp_path: Path, run: Callable[..., Any]) -> N
     run("copy", "a.root", "ntpl+file:other")
     for pattern in ("ntpl+file:*", f"ntpl+file:{tmp_path}/*", f"ntpl+file://{tmp_path}/{{events,other}}"):
         assert run("ls", pattern).stdout.count("Events") == 2
+        assert run("gc", "--dry-run", pattern).stderr.count("would be removed") == 2
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert run("ls", f"ntpl+file:{tmp_path}/**/*").stdout.count("Events") == 2
+    run("copy", "a.root", "ntpl+file:even[st]s")
+    assert run("dump", "ntpl+file:even[st]s", "--format", "csv").stdout.count("\n") == 1001
     index = json.loads(run("index", f"ntpl+file://{tmp_path}/events").stdout)
     assert index["files"][0]["entries"] == 10
 
@@ -198,12 +203,22 @@ def test_a_mirror_is_read_from_what_answers(tmp_path: Path, run: Callable[..., A
     for path in (tmp_path / "first.objects").rglob("*"):
         if path.is_file():
             path.unlink()
-    assert len(tupelo.open(uri).arrays()) == 1000
+    with pytest.warns(tupelo.TupeloWarning, match="an object of the ntuple is missing"):
+        assert len(tupelo.open(uri).arrays()) == 1000
     (tmp_path / "first").unlink()
-    assert len(tupelo.open(uri).arrays()) == 1000
+    with pytest.warns(tupelo.TupeloWarning, match="/first is not read: cannot open"):
+        assert len(tupelo.open(uri).arrays()) == 1000
+    assert "warning: " in run("ls", uri).stderr
     with tupelo.recreate(uri) as store:
         store["Events"] = {"x": [7]}
     assert [tupelo.open(place)["x"].array().tolist() for place in places] == [[7], [7]]
+    for wrong in (f"{places[0]},second", f"{places[0]}, {places[1]}", f"{places[0]},{places[0]}", places[0]):
+        with pytest.raises(tupelo.UnsupportedError, match="member"):
+            tupelo.recreate(f"ntpl+mirror:{wrong}")
+    run("copy", "--force", "--quiet", places[0], places[1])
+    assert "not written together" in run("verify", uri).stderr
+    run("copy", "--force", "--quiet", places[0], uri)
+    assert "not written together" not in run("verify", uri).stderr
     assert run("gc", "--dry-run", uri).stderr.count("would be removed") == 2
     (tmp_path / "second.objects").rename(tmp_path / "elsewhere")
     assert "second" in run("verify", uri, status=1).stderr

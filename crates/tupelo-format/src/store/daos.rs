@@ -186,8 +186,7 @@ fn extension(anchor: &[u8]) -> Result<Option<DaosExtension>> {
         // An anchor of Tupelo whose magic bytes are damaged must not be taken for one of ROOT.
         let mut restored = anchor.to_vec();
         restored.splice(EXTENSION_START..EXTENSION_START + 8, EXTENSION_MAGIC.to_le_bytes());
-        let stored = anchor.get(ANCHOR_BYTES - 8..ANCHOR_BYTES).and_then(|bytes| bytes.first_chunk());
-        return match stored.map(|bytes| u64::from_le_bytes(*bytes)) == Some(digest(&restored)) {
+        return match anchor.get(ANCHOR_BYTES - 8..ANCHOR_BYTES) == Some(&digest(&restored).to_le_bytes()[..]) {
             true => Err(Error::corrupt("the word TUPELO is damaged")),
             false => Ok(None),
         };
