@@ -77,6 +77,7 @@ pub(super) fn what_anchors_of_containers_refuse() {
         (8, 2, false, "format version with epoch 2"),
         (36, b'/', false, "'/X' is not the name of an object class"),
         (20, 0, false, "checksum mismatch"),
+        (52, 0, false, "the word TUPELO is damaged"),
         (72, 2, true, "flags that are not known (0000000200000000)"),
     ] {
         let mut changed = bytes.clone();
