@@ -54,8 +54,8 @@ pub fn matching_files(pattern: &str, storage: &Storage) -> Result<Option<Vec<Str
         },
     };
     let has_wildcard = |part: &str| Glob::new(part, '/').map_or(true, |glob| glob.is_some());
-    let is_local = root.is_empty() || root.starts_with(IN_DIRECTORY);
-    if !has_wildcard(rest) || is_local && Path::new(rest).exists() {
+    let is_on_disk = root.is_empty() || root.starts_with(IN_DIRECTORY);
+    if !has_wildcard(rest) || is_on_disk && Path::new(rest).exists() {
         return Ok(None);
     }
     let tree = Tree { storage, query, is_local: root.is_empty() };

@@ -1,6 +1,6 @@
 //! Objects that no ntuple uses: of writers that were killed, and of ntuples that were replaced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,8 +10,8 @@ use tupelo_storage::{Condition, ErrorKind, Keys, ObjectEntry, ObjectSink, Storag
 
 use crate::sink::attempt_of_record;
 use crate::source::{
-    AttemptNumbers, CLONES, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, StoreAnchor, anchor_key, began,
-    daos_keys, is_attempt, removed, removed_record, sealed,
+    AttemptNumbers, CLONES, DaosKeys, MAX_RECORD_BYTES, StoreAnchor, anchor_key, began, daos_keys, is_attempt, removed,
+    removed_record, sealed, with_default_metadata,
 };
 use crate::{Error, Result};
 
@@ -155,48 +155,35 @@ impl Collector {
             orphan.record = Some(Record { key: entry.key, text, condition });
             attempts.insert(number.into(), (own, orphan));
         }
-        let mut unreadable = BTreeSet::new();
-        // One search for all attempts whose pages are in the same objects.
-        let mut shared: Vec<DaosKeys> = Vec::new();
-        for (number, (own, orphan)) in &mut attempts {
-            let numbers = u32::try_from(*number).ok().and_then(|attempt| AttemptNumbers::new(attempt, false));
-            let is_read = match numbers.filter(|_| own.separate_pages) {
-                Some(numbers) => self.each_page(own, numbers.first, &mut |entry| orphan.add(entry))?,
-                None => {
-                    if !shared.contains(own) {
-                        shared.push(own.clone());
-                    }
-                    true
-                }
-            };
-            if !is_read {
-                unreadable.insert(*number);
+        // Attempts whose pages are in the same objects have one search: clusters count from zero in each of them.
+        let mut searches: Vec<(DaosKeys, u64)> = Vec::new();
+        for (number, (own, _)) in &attempts {
+            let first = if own.separate_pages { AttemptNumbers::first_of(*number) } else { 0 };
+            if !searches.iter().any(|(keys, known)| keys == own && *known == first) {
+                searches.push((own.clone(), first));
             }
         }
-        for keys in shared {
-            let mut add = |entry| {
-                let found = attempt_of(&entry).and_then(|number| attempts.get_mut(&number));
-                if let Some((_, orphan)) = found.filter(|(own, _)| *own == keys) {
+        for (keys, first) in searches {
+            let is_read = self.each_page(&keys, first, &mut |attempt, entry| {
+                if let Some((_, orphan)) = attempts.get_mut(&attempt).filter(|(own, _)| *own == keys) {
                     orphan.add(entry);
                 }
-            };
-            if !self.each_page(&keys, 0, &mut add)? {
-                let others = attempts.iter().filter(|(_, (own, _))| *own == keys);
-                unreadable.extend(others.map(|(number, _)| *number));
+            })?;
+            if !is_read {
+                attempts.retain(|_, (own, _)| *own != keys);
             }
         }
         for entry in self.namespace.list(&keys.page_lists())? {
-            if let Some((_, orphan)) = attempt_of(&entry).and_then(|number| attempts.get_mut(&number)) {
+            if let Some((_, orphan)) = attempt_of(&entry).and_then(|attempt| attempts.get_mut(&attempt)) {
                 orphan.add(entry);
             }
         }
-        let readable = attempts.into_iter().filter(|(number, _)| !unreadable.contains(number));
-        Ok(readable.map(|(_, (_, orphan))| orphan).filter(|orphan| !orphan.is_marker()).collect())
+        Ok(attempts.into_values().map(|(_, orphan)| orphan).filter(|orphan| !orphan.is_marker()).collect())
     }
 
-    /// Visits the pages in objects from a number on, also those of attribute sets. Writers may have stopped before they wrote
-    /// objects in between. Returns false if the pool has no such object class.
-    fn each_page(&self, keys: &DaosKeys, first: u64, visit: &mut dyn FnMut(ObjectEntry)) -> Result<bool> {
+    /// Visits the pages in objects from a number on, also those of attribute sets, each with its attempt. Writers may have
+    /// stopped before they wrote objects in between. Returns false if the pool has no such object class.
+    fn each_page(&self, keys: &DaosKeys, first: u64, visit: &mut dyn FnMut(u64, ObjectEntry)) -> Result<bool> {
         let mut empty = 0;
         for object in first.. {
             let list = |keys: &DaosKeys| self.namespace.list(&keys.pages(object));
@@ -208,7 +195,13 @@ impl Collector {
             if empty == MAX_EMPTY_OBJECTS {
                 break;
             }
-            listed.into_iter().for_each(&mut *visit);
+            for entry in listed {
+                // Separate objects have the numbers of their pages.
+                let separate = keys.separate_pages.then(|| AttemptNumbers::attempt_of(object));
+                if let Some(attempt) = separate.or_else(|| attempt_of(&entry)) {
+                    visit(attempt, entry);
+                }
+            }
         }
         Ok(true)
     }
@@ -252,14 +245,9 @@ impl Collector {
     /// with the default class, whose pages have the same keys.
     fn anchors(&self) -> Result<Vec<(Keys, Bytes)>> {
         let own = self.namespace.keys();
-        let mut all = vec![own.clone()];
-        if let Keys::Daos { class, metadata_class, separate_pages } = own
-            && metadata_class != DEFAULT_METADATA_CLASS
-        {
-            all.push(Keys::Daos { class, metadata_class: DEFAULT_METADATA_CLASS.to_owned(), separate_pages });
-        }
+        let all = [with_default_metadata(&own), Some(own)];
         let mut anchors = Vec::new();
-        for keys in all {
+        for keys in all.into_iter().flatten() {
             match self.namespace.get(&anchor_key(&keys, &self.base), MAX_ANCHOR_BYTES) {
                 Ok((stored, _)) => anchors.push((keys, stored)),
                 Err(error) if error.is_not_found() => {}

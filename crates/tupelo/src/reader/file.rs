@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -12,16 +11,14 @@ use tupelo_format::open::ANCHOR_CLASS;
 use tupelo_format::streamer::StreamerInfos;
 use tupelo_format::{container, open};
 use tupelo_storage::local::memory::MemorySource;
-use tupelo_storage::local::{FileSource, temporaries_of};
-use tupelo_storage::{ByteSource, ObjectSource, Storage, display_name, is_object_uri};
+use tupelo_storage::{ByteSource, ObjectSource, Storage, display_name};
 
 use tupelo_ttree::tree::TREE_CLASSES;
 
-use super::Location;
 use super::sources::{Ntuple, Tree};
 use super::table::Table;
 use crate::source::Metrics;
-use crate::source::{self, FileStore, Metadata, Objects, Session, TreeSource, may_be_elsewhere};
+use crate::source::{self, FileStore, Metadata, Objects, Session, TreeSource, and_next, may_be_elsewhere};
 pub use crate::source::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES};
 use crate::{Error, Result, pool};
 
@@ -33,111 +30,16 @@ const MAX_SHOWN_CLASSES: usize = 3;
 /// Ntuples that a message names.
 const MAX_SHOWN_NAMES: usize = 5;
 
-/// How to open; made by [`crate::open`].
-#[derive(Debug, Clone)]
-pub struct OpenOptions {
-    location: Location,
-    page_checksums: bool,
-    memory_budget: u64,
-    metrics: bool,
-    storage: Storage,
-}
-
-impl OpenOptions {
-    pub(crate) fn new(location: &str) -> Self {
-        Self::at(Location::parse(location))
-    }
-
-    /// Opens what a location names.
-    pub fn at(location: Location) -> Self {
-        Self {
-            location,
-            page_checksums: DEFAULT_PAGE_CHECKSUMS,
-            memory_budget: DEFAULT_MEMORY_BUDGET_BYTES,
-            metrics: false,
-            storage: Storage::default(),
-        }
-    }
-
-    /// Options and cache for remote files.
-    #[must_use]
-    pub fn with_storage(mut self, storage: Storage) -> Self {
-        self.storage = storage;
-        self
-    }
-
-    /// Whether to compare the checksums of pages. Those of anchor and envelopes are always compared.
-    #[must_use]
-    pub fn with_page_checksums(mut self, verify: bool) -> Self {
-        self.page_checksums = verify;
-        self
-    }
-
-    /// Memory budget in bytes, by default [`DEFAULT_MEMORY_BUDGET_BYTES`]. It limits the metadata of everything that is
-    /// opened, in total, and the data in flight of each read request; larger requests are fetched in parts. Returned
-    /// values may exceed the budget, up to [`MAX_BUDGET_EXPANSION`] times the stored bytes that they are decoded from;
-    /// beyond that, reading fails.
-    #[must_use]
-    pub fn with_memory_budget(mut self, bytes: u64) -> Self {
-        self.memory_budget = bytes;
-        self
-    }
-
-    /// Whether to collect read statistics for [`Ntuple::metrics`]. Off by default: the timers add about a microsecond
-    /// per page.
-    #[must_use]
-    pub fn with_metrics(mut self, metrics: bool) -> Self {
-        self.metrics = metrics;
-        self
-    }
-
-    /// Opens the file.
-    ///
-    /// # Errors
-    /// Not found, with the temporary files that an interrupted writer may have left; storage errors of system, network
-    /// and servers; corrupt if the file is not a ROOT file.
-    pub fn open_file(self) -> Result<File> {
-        let name = &self.location.file;
-        let file = if is_object_uri(name) {
-            File::of_uri(name, &self.storage)?.with_page_checksums(self.page_checksums)
-        } else {
-            let source = self.storage.open(name);
-            File::new(source.map_err(|error| missing(self.location.local_path(), error))?, self.page_checksums)?
-        };
-        let file = file.with_memory_budget(self.memory_budget);
-        Ok(if self.metrics { file.with_metrics() } else { file })
-    }
-
-    /// Opens the ntuple that the location names, or the only one in the file.
-    ///
-    /// # Errors
-    /// Those of [`OpenOptions::open_file`]; not found, with near names, where there is no such ntuple; invalid argument
-    /// where the location names none and the file has several.
-    pub fn open(self) -> Result<Ntuple> {
-        let object = self.location.object.clone();
-        self.open_file()?.ntuple(object.as_deref())
-    }
-
-    /// Opens the ntuple or tree that the location names, or the only one in the file.
-    ///
-    /// # Errors
-    /// Those of [`OpenOptions::open_file`] and [`File::table`].
-    pub fn table(self) -> Result<Table> {
-        let object = self.location.object.clone();
-        self.open_file()?.table(object.as_deref())
-    }
-}
-
 /// Opens the ntuple of an object store, or its copy in the next store of a mirror if this one cannot be read.
 fn open_stored(objects: &Objects, page_checksums: bool) -> Result<Ntuple> {
     let open = || {
         let source = Metadata::open(objects.session().clone(), Box::new(objects.store()), page_checksums)?;
         let name = source.descriptor().name().to_owned();
         source.store().check_name(&name)?;
-        Ok(Ntuple::new(source, &name)?.with_skipped(objects.skipped()))
+        Ntuple::new(source, &name)
     };
     if !objects.has_next() {
-        return open();
+        return Ok(open()?.with_skipped(objects.skipped()));
     }
     let first = objects.clone();
     let open_next = move || {
@@ -147,46 +49,14 @@ fn open_stored(objects: &Objects, page_checksums: bool) -> Result<Ntuple> {
             false => Err(Error::invalid_argument("it has an ntuple that was not written together with this one")),
         }
     };
-    match open() {
+    let opened = match open() {
         Err(error) if may_be_elsewhere(&error) => match open_next() {
-            Ok(ntuple) => Ok(ntuple.with_skipped(&[format!("the next store of the mirror is read: {error}")])),
-            Err(other) => Err(error.with_note(&format!("the next store of the mirror: {other}"))),
+            Ok(ntuple) => ntuple.with_skipped(&[format!("the next store of the mirror is read: {error}")]),
+            Err(other) => return Err(and_next(error, &other)),
         },
-        opened => opened.map(|ntuple| ntuple.with_next(open_next)),
-    }
-}
-
-/// The error of a file that cannot be opened. If it does not exist, the temporary files of its writers are listed.
-#[cold]
-fn missing(path: Option<&Path>, error: tupelo_storage::Error) -> Error {
-    let Some(path) = path else { return error.into() };
-    let left = match error.kind() {
-        tupelo_storage::ErrorKind::NotFound => temporaries_of(path).unwrap_or_default(),
-        _ => Vec::new(),
+        opened => opened?.with_next(open_next),
     };
-    let names: Vec<_> = left.iter().map(|path| path.display().to_string()).collect();
-    let useful: Vec<_> = left.iter().filter(|path| may_be_repaired(path)).collect();
-    let advice = match (names.as_slice(), useful.as_slice()) {
-        ([], _) => return error.into(),
-        ([_], [_]) => format!("`tupelo verify --repair {}` gives it the name", path.display()),
-        (_, [.., newest]) => {
-            format!("`tupelo verify --repair {}` repairs the newest under its own name", newest.display())
-        }
-        ([_], []) => {
-            "it has no checkpoint, so there is nothing to restore; delete it if no writer is running".to_owned()
-        }
-        (_, []) => {
-            "they have no checkpoint, so there is nothing to restore; delete them if no writer is running".to_owned()
-        }
-    };
-    let left = format!("a writer that was stopped or is still running has left {}", names.join(", "));
-    Error::not_found(format!("{error}; {left}: {advice}")).caused_by(error)
-}
-
-/// Whether the temporary file of a stopped writer is large enough to hold a checkpoint. Writers keep the first bytes in
-/// memory, so a writer that was killed early leaves less than a file header.
-pub(crate) fn may_be_repaired(temporary: &Path) -> bool {
-    FileSource::open(temporary).and_then(|source| source.size()).map_or(true, |size| size >= container::BEGIN)
+    Ok(opened.with_skipped(objects.skipped()))
 }
 
 /// One object that a ROOT file's directories list.
@@ -295,7 +165,7 @@ impl File {
     /// The ntuple with this URI in an object store, or in the stores of a mirror.
     pub(crate) fn of_uri(uri: &str, storage: &Storage) -> Result<Self> {
         let name = display_name(uri);
-        Self::of_opened(Objects::open_at(uri, &name, storage), &name)
+        Self::of_opened(Objects::of_uri(uri, &name, storage), &name)
     }
 
     fn of_opened(objects: Result<Objects>, name: &str) -> Result<Self> {

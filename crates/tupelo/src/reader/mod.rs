@@ -8,6 +8,7 @@ mod explain;
 mod file;
 mod location;
 mod objects;
+mod open;
 mod parts;
 mod read;
 mod sources;
@@ -22,13 +23,14 @@ pub use attributes::{Attributes, METADATA_SET};
 pub(crate) use attributes::{RANGE_LENGTH, RANGE_START, USER_DATA, metadata_schema};
 pub use batches::{ArrowBatches, Batches};
 pub use explain::{ExplainedColumn, Explanation};
+pub(crate) use file::Listed;
 pub use file::{
     DEFAULT_MEMORY_BUDGET_BYTES, DEFAULT_PAGE_CHECKSUMS, File, MAX_BUDGET_EXPANSION, MAX_PAGE_BYTES, Object,
-    OpenOptions,
 };
-pub(crate) use file::{Listed, may_be_repaired};
 pub use location::Location;
 pub use objects::Objects;
+pub use open::OpenOptions;
+pub(crate) use open::may_be_repaired;
 
 pub use read::{DEFAULT_BATCH_BYTES, Read};
 pub use sources::{FormatVersion, Ntuple, Tree, TreeSizes};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tupelo_format::store::Place;
 use tupelo_storage::{ErrorKind, NewObject, ObjectSink as Namespace};
 
-use crate::source::{AttemptNumbers, DaosKeys, ObjectKeys, daos_keys};
+use crate::source::{AttemptNumbers, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, daos_keys, sealed_record};
 use crate::{Error, Result};
 
 /// Writers that may take a number first, of those that begin at the same time.
@@ -25,13 +25,37 @@ pub(super) enum Kind {
     /// In a separate folder.
     Folder { place: Place, folder: String },
     /// By its numbers, in a DAOS container.
-    Numbers {
-        keys: DaosKeys,
-        attempt: u32,
-        /// The key of the record of the attempt, and the record.
-        record: String,
-        text: String,
-    },
+    Numbers { keys: DaosKeys, attempt: u32, record: Record },
+}
+
+/// The record of an attempt in a DAOS container.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) key: String,
+    /// As it was written when the attempt began.
+    text: String,
+}
+
+impl Record {
+    /// Marks the record, so that `tupelo gc` knows that the attempt is about to become visible. A collection marks the
+    /// record, too, before it removes anything, so one of both fails. Returns whether this one succeeds.
+    pub(super) fn seal(&self, namespace: &dyn Namespace) -> Result<bool> {
+        let (condition, found) = namespace.state(&self.key, MAX_RECORD_BYTES)?;
+        if found.as_deref() != Some(self.text.as_bytes()) {
+            return Ok(false);
+        }
+        match namespace.publish(&self.key, sealed_record(&self.text).into(), &condition) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Changed => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the attempt still has its number.
+    pub(super) fn is_there(&self, namespace: &dyn Namespace) -> Result<bool> {
+        let (_, found) = namespace.state(&self.key, MAX_RECORD_BYTES)?;
+        Ok(found.is_some_and(|found| found.starts_with(self.text.as_bytes())))
+    }
 }
 
 impl Attempt {
@@ -76,9 +100,9 @@ impl Attempt {
                     "no number is free for another attempt to write the ntuple; a day after `tupelo gc` they are free again",
                 )
             })?;
-            let (record, text) = (keys.attempt(attempt), keys.record(name));
-            if put_new(namespace, &record, text.clone())? {
-                let kind = Kind::Numbers { keys: keys.clone(), attempt, record, text };
+            let record = Record { key: keys.attempt(attempt), text: keys.record(name) };
+            if put_new(namespace, &record.key, record.text.clone())? {
+                let kind = Kind::Numbers { keys: keys.clone(), attempt, record };
                 return Ok(Self { kind, keys: ObjectKeys::Daos(keys), numbers });
             }
         }

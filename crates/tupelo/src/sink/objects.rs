@@ -13,15 +13,15 @@ use tupelo_format::object::Object;
 use tupelo_format::store::daos::{FOOTER_AKEY, HEADER_AKEY};
 use tupelo_format::store::{Extension, JsonAnchor, MAX_ANCHOR_BYTES, Manifest, ObjectDigest, ObjectLink, Place};
 use tupelo_format::streamer::StreamerInfos;
-use tupelo_storage::{Condition, ErrorKind, Keys, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
+use tupelo_storage::{Condition, ErrorKind, NewObject, ObjectRange, ObjectSink as Namespace, ObjectSource};
 
 use super::attempt::{Attempt, Kind, put_new};
 use super::mapping::Mapping;
 use super::uploads::Uploads;
 use super::{FileSink, PageBytes, PageSink, Stored, Target, check_process};
 use crate::source::{
-    Blob, DEFAULT_METADATA_CLASS, MAX_RECORD_BYTES, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key,
-    is_daos, sealed_record, write_daos,
+    Blob, DEFAULT_METADATA_CLASS, Metadata, ObjectKeys, Objects, StoreAnchor, anchor_key, clone_key, is_daos,
+    with_default_metadata, write_daos,
 };
 use crate::{Error, Result};
 
@@ -211,9 +211,11 @@ impl ObjectSink {
                 let anchor = JsonAnchor { links, place: place.clone(), extension }.write()?;
                 (Vec::new(), Bytes::from(anchor))
             }
-            Kind::Numbers { keys, attempt, record, text } => {
+            Kind::Numbers { keys, attempt, record } => {
                 inner.uploads.wait()?;
-                self.seal_record(record, text)?;
+                if !record.seal(&*inner.namespace)? {
+                    return Err(collected());
+                }
                 put_new(&*inner.namespace, &keys.name_record(), inner.base.clone())?;
                 let head = std::mem::take(&mut state.head);
                 let own = (state.stored_bytes, *attempt);
@@ -231,20 +233,6 @@ impl ObjectSink {
             first.map_err(|error| if error.is_not_found() { collected() } else { error.into() })?;
         }
         Ok((others, anchor))
-    }
-
-    /// Marks the record of the attempt, so that `tupelo gc` knows that it is about to become visible. A collection marks the
-    /// record, too, before it removes anything, so one of both fails.
-    fn seal_record(&self, record: &str, text: &str) -> Result<()> {
-        let namespace = &self.inner.namespace;
-        let (condition, found) = namespace.state(record, MAX_RECORD_BYTES)?;
-        if found.as_deref() != Some(text.as_bytes()) {
-            return Err(collected());
-        }
-        match namespace.publish(record, sealed_record(text).into(), &condition) {
-            Err(error) if error.kind() == ErrorKind::Changed => Err(collected()),
-            done => Ok(done?),
-        }
     }
 
     /// Removes the objects after an error that is returned.
@@ -268,14 +256,13 @@ impl ObjectSink {
                 keys.extend(numbers.map(|number| self.inner.attempt.keys.key(Blob::numbered(number))));
             }
             // Values that it did not write are those of another attempt, which may have its number after a collection.
-            Kind::Numbers { record, text, .. } => {
-                let (_, found) = self.inner.namespace.state(record, MAX_RECORD_BYTES)?;
-                if !found.is_some_and(|found| found.starts_with(text.as_bytes())) {
+            Kind::Numbers { record, .. } => {
+                if !record.is_there(&*self.inner.namespace)? {
                     return Ok(());
                 }
                 keys.extend(sent);
                 // Last, since it tells others that these objects exist. It stays if there may be more.
-                keys.extend(is_complete.then(|| record.clone()));
+                keys.extend(is_complete.then(|| record.key.clone()));
             }
         }
         state.next = self.inner.attempt.numbers.first;
@@ -291,11 +278,7 @@ fn collected() -> Error {
 /// Refuses an ntuple that exists with the default class of metadata, where another class was chosen: pages of both would have
 /// the same keys.
 fn check_metadata_class(namespace: &dyn Namespace, base: &str) -> Result<()> {
-    let Keys::Daos { class, metadata_class, separate_pages } = namespace.keys() else { return Ok(()) };
-    let other = Keys::Daos { class, metadata_class: DEFAULT_METADATA_CLASS.to_owned(), separate_pages };
-    if metadata_class == DEFAULT_METADATA_CLASS {
-        return Ok(());
-    }
+    let Some(other) = with_default_metadata(&namespace.keys()) else { return Ok(()) };
     match namespace.get(&anchor_key(&other, base), MAX_ANCHOR_BYTES) {
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error.into()),

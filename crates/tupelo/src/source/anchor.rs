@@ -6,7 +6,7 @@ use tupelo_format::store::daos::{DaosAnchor, DaosExtension};
 use tupelo_format::store::{JsonAnchor, ObjectLink, Place};
 use tupelo_storage::Keys;
 
-use super::keys::{DaosKeys, ObjectKeys};
+use super::keys::{DEFAULT_METADATA_CLASS, DaosKeys, ObjectKeys};
 use crate::{Error, Result};
 
 /// What the anchor says.
@@ -34,6 +34,18 @@ pub(crate) fn daos_keys(keys: &Keys, base: &str) -> Option<DaosKeys> {
             Some(DaosKeys { separate_pages: *separate_pages, ..keys })
         }
         Keys::Paths => None,
+    }
+}
+
+/// The keys with the default class of metadata, where another one is chosen. Pages of ntuples of one name have the same keys
+/// with both.
+pub(crate) fn with_default_metadata(keys: &Keys) -> Option<Keys> {
+    match keys {
+        Keys::Daos { class, metadata_class, separate_pages } if metadata_class != DEFAULT_METADATA_CLASS => {
+            let metadata_class = DEFAULT_METADATA_CLASS.to_owned();
+            Some(Keys::Daos { class: class.clone(), metadata_class, separate_pages: *separate_pages })
+        }
+        _ => None,
     }
 }
 

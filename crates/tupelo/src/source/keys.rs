@@ -208,6 +208,11 @@ impl AttemptNumbers {
         (end <= if is_caged { 1 << 32 } else { 1 << 63 }).then_some(Self { first, end })
     }
 
+    /// The first number of an attempt whose pages share no objects.
+    pub(crate) fn first_of(attempt: u64) -> u64 {
+        attempt << NUMBER_BITS
+    }
+
     /// The attempt that an object belongs to.
     pub(crate) fn attempt_of(number: u64) -> u64 {
         match number >> NUMBER_BITS {

@@ -23,7 +23,7 @@ use tupelo_format::open;
 use tupelo_storage::ByteSource;
 use tupelo_storage::adapter::{MeteredSource, RecentSource};
 
-pub(crate) use anchor::{StoreAnchor, daos_keys, write_daos};
+pub(crate) use anchor::{StoreAnchor, daos_keys, with_default_metadata, write_daos};
 pub(crate) use attempt::{began, is_attempt, new_names, removed, removed_record, sealed, sealed_record};
 use directories::Directories;
 pub(crate) use keys::{AttemptNumbers, Blob, DEFAULT_METADATA_CLASS, DaosKeys, MAX_RECORD_BYTES, ObjectKeys, is_daos};
@@ -32,7 +32,7 @@ pub use memory::{DEFAULT_MEMORY_BUDGET_BYTES, MAX_BUDGET_EXPANSION};
 pub(crate) use metadata::{Cluster, Metadata, PAGE_MEMORY};
 pub(crate) use metrics::Counters;
 pub use metrics::Metrics;
-pub(crate) use objects::{CLONES, Objects, anchor_key, clone_key, may_be_elsewhere, missing};
+pub(crate) use objects::{CLONES, Objects, anchor_key, and_next, clone_key, may_be_elsewhere, missing};
 pub(crate) use seal::{checked, compare, packed_bytes};
 pub(crate) use session::Session;
 pub(crate) use store::{BlobRange, FileStore, PageStore};

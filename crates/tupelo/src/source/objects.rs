@@ -71,6 +71,12 @@ pub(crate) fn may_be_elsewhere(error: &Error) -> bool {
     }
 }
 
+/// The error of a store of a mirror, after which the next one failed too.
+#[cold]
+pub(crate) fn and_next(error: Error, next: &Error) -> Error {
+    error.with_note(&format!("the next store of the mirror: {next}"))
+}
+
 impl Members {
     /// Opens the ntuple in the first store that answers.
     fn open(&self, name: &str, session: &Session) -> Result<Objects> {
@@ -82,7 +88,7 @@ impl Members {
                 Err(error) if self.uris.len() > 1 && may_be_elsewhere(&error) => {
                     skipped.push(format!("{} is not read: {error}", display_name(uri)));
                     failed = Some(match failed {
-                        Some(first) => first.with_note(&format!("the next store of the mirror: {error}")),
+                        Some(first) => and_next(first, &error),
                         None => error,
                     });
                 }
@@ -111,7 +117,7 @@ impl Members {
 
 impl Objects {
     /// Opens the ntuple with this URI; in a mirror, that of the first store that answers.
-    pub(crate) fn open_at(uri: &str, name: &str, storage: &Storage) -> Result<Self> {
+    pub(crate) fn of_uri(uri: &str, name: &str, storage: &Storage) -> Result<Self> {
         let uris = mirror_members(uri)?.into_iter().map(str::to_owned).collect();
         Members { uris, storage: storage.clone() }.open(name, &Session::default())
     }

@@ -19,8 +19,10 @@ pub(super) struct Copies {
     first: String,
     options: ObjectOptions,
     storage: Storage,
-    /// Names for the attempts: the first one is that of the first store, the last ones are not used yet.
-    attempts: Vec<String>,
+    /// The attempt that writes it there.
+    attempt: String,
+    /// Names for attempts to copy it once more.
+    unused: Vec<String>,
     writers: Vec<(String, FileWriter)>,
 }
 
@@ -39,10 +41,9 @@ impl FileWriter {
                 }
             }
         }
-        attempts.truncate(1);
-        attempts.extend(unused);
         let (first, mut writer) = writers.remove(0);
-        writer.copies = Copies { first, options, storage: storage.clone(), attempts, writers };
+        let attempt = attempts.swap_remove(0);
+        writer.copies = Copies { first, options, storage: storage.clone(), attempt, unused, writers };
         Ok(writer)
     }
 }
@@ -67,7 +68,7 @@ impl Copies {
                 Err(error) if error.storage_kind() == Some(ErrorKind::Changed) && !self.options.is_exclusive => {}
                 done => return done,
             }
-            let attempt = self.attempts.pop().unwrap_or_default();
+            let attempt = self.unused.pop().unwrap_or_default();
             writer = FileWriter::create_attempt(uri, &attempt, &self.storage, self.options)?;
         }
         self.copy_once(uri, writer)
@@ -90,9 +91,8 @@ impl Copies {
     /// The ntuple in the first store, if no other writer has replaced it.
     fn file(&self) -> Result<File> {
         let file = File::of_uri(&self.first, &self.storage)?;
-        let own = self.attempts.first().map_or("", String::as_str);
         match file.stored_objects() {
-            Some(objects) if objects.is_of_attempt(own)? => Ok(file),
+            Some(objects) if objects.is_of_attempt(&self.attempt)? => Ok(file),
             _ => Err(Error::invalid_argument(format!("{}: another writer has replaced the ntuple", file.name()))),
         }
     }

@@ -44,14 +44,13 @@ struct Place {
     cluster: u64,
 }
 
-/// A page that is copied once.
+/// A page, and where it was stored when its cluster was listed.
 struct Page {
     column: u32,
     /// Number of the page in the column.
     number: usize,
     info: PageInfo,
-    /// Stored bytes with the checksum.
-    bytes: u64,
+    range: BlobRange,
 }
 
 impl<'a> Transfer<'a> {
@@ -137,10 +136,11 @@ impl<'a> Transfer<'a> {
         // The listed pages, by their place among those to store.
         let (mut pages, mut listed): (Vec<Page>, Vec<usize>) = Default::default();
         let mut columns = Vec::new();
-        for (column, (own, ranges)) in (0..).zip(ntuple.answer(&|it| stored_columns(it, place))?) {
+        let (from, listed_columns) = ntuple.answer(&|it| Ok((it.clone(), stored_columns(it, place)?)))?;
+        for (column, (own, ranges)) in (0..).zip(listed_columns) {
             for ((number, info), range) in own.pages.iter().enumerate().zip(ranges) {
                 let place = known.entry((range, (!shares_pages).then_some(column))).or_insert_with(|| {
-                    pages.push(Page { column, number, info: *info, bytes: range.bytes() });
+                    pages.push(Page { column, number, info: *info, range });
                     pages.len() - 1
                 });
                 listed.push(*place);
@@ -153,11 +153,11 @@ impl<'a> Transfer<'a> {
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = rest.iter().take_while(|page| {
-                bytes += page.bytes;
+                bytes += page.range.bytes();
                 self.sink.stores_whole_clusters() || bytes <= WRITE_BYTES
             });
             let (batch, others) = rest.split_at(fits.count().max(1));
-            stored.extend(self.pages(ntuple, place, batch)?);
+            stored.extend(self.pages(ntuple, &from, place, batch)?);
             rest = others;
             if (self.progress)(self.done.stored_bytes).is_break() {
                 return Ok(None);
@@ -170,10 +170,17 @@ impl<'a> Transfer<'a> {
         Ok(Some(columns))
     }
 
-    /// Copies pages of a cluster; gives their locators and digests.
-    fn pages(&mut self, ntuple: &Ntuple, place: Place, pages: &[Page]) -> Result<Vec<(Locator, Option<u64>)>> {
+    /// Copies pages of a cluster, which was listed in the store of `from`; gives their locators and digests.
+    fn pages(
+        &mut self,
+        ntuple: &Ntuple,
+        from: &Ntuple,
+        place: Place,
+        pages: &[Page],
+    ) -> Result<Vec<(Locator, Option<u64>)>> {
         pool::check()?;
-        let bytes: u64 = pages.iter().map(|page| page.bytes).sum();
+        let ranges: Vec<BlobRange> = pages.iter().map(|page| page.range).collect();
+        let bytes: u64 = ranges.iter().map(BlobRange::bytes).sum();
         let left = ntuple.source().session().budget().left();
         if bytes > left {
             let what = format!("a cluster of {bytes} stored bytes where {left} bytes of memory are left");
@@ -184,6 +191,10 @@ impl<'a> Transfer<'a> {
             return Err(Error::corrupt("its pages overlap: together they are larger than what is stored"));
         }
         let fetched = ntuple.answer(&|it| {
+            if std::ptr::eq(it.source(), from.source()) {
+                return it.source().store().fetch(&ranges);
+            }
+            // Another store of a mirror has the pages elsewhere.
             let columns = stored_columns(it, place)?;
             let range =
                 |page: &Page| columns.get(page.column as usize).and_then(|(_, own)| own.get(page.number)).copied();

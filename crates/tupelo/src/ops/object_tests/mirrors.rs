@@ -118,7 +118,13 @@ fn reading_goes_on_in_the_next_member_that_answers() {
     let again = open(&stores.mirror()).open().unwrap();
     assert_eq!(all(&again), in_a_file());
     assert_eq!(again.identity().unwrap(), ntuple.identity().unwrap());
+    assert_eq!(again.skipped_stores().len(), 2);
     stores.lose("a");
+    let skipped = open(&stores.mirror()).open().unwrap().skipped_stores();
+    assert!(
+        skipped.len() == 2 && skipped[0].contains("/a is not read") && skipped[1].contains("missing"),
+        "{skipped:?}"
+    );
     stores.lose("b");
     assert_eq!(all(&open(&stores.mirror()).open().unwrap()), in_a_file());
     stores.lose("c.objects/");

@@ -11,7 +11,7 @@ use tupelo_format::streamer::StreamerInfos;
 use crate::evolution::{ReadRule, SourceSchema};
 use crate::plan::ColumnTable;
 use crate::schema::{Schema, metadata};
-use crate::source::{Metadata, Metrics, may_be_elsewhere};
+use crate::source::{Metadata, Metrics, and_next, may_be_elsewhere};
 use crate::{Error, Result, plan, pool};
 
 /// Version of the binary format that a writer claims. It is for information: only feature flags decide.
@@ -102,10 +102,10 @@ impl Ntuple {
         self
     }
 
-    /// The same ntuple, just opened, after these stores of a mirror could not be read.
+    /// The same ntuple, just opened, after these stores of a mirror could not be read, before any others.
     pub(crate) fn with_skipped(mut self, skipped: &[String]) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            inner.skipped = skipped.to_vec();
+            inner.skipped.splice(0..0, skipped.iter().cloned());
         }
         self
     }
@@ -129,7 +129,7 @@ impl Ntuple {
         match read(self) {
             Err(error) if may_be_elsewhere(&error) => match next.get(self, &error) {
                 Ok(ntuple) => ntuple.answer(read),
-                Err(other) => Err(error.with_note(&format!("the next store of the mirror: {other}"))),
+                Err(other) => Err(and_next(error, &other)),
             },
             done => done,
         }
