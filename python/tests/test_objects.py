@@ -326,6 +326,30 @@ with tupelo.recreate(sys.argv[1], storage_options=eval(sys.argv[2])) as store:
 """
 
 
+@pytest.mark.parametrize("mapping", ["cage:256KiB", "page-group", "cluster"])
+def test_objects_are_not_fetched_twice(mapping: str, s3: Store) -> None:
+    """Columns that are larger than what is fetched together, which is 1/16 of the budget."""
+    uri, rows = (
+        f"ntpl+{s3.url}events",
+        {f"c{number}": np.random.default_rng(number).random(100_000) for number in range(8)},
+    )
+    sizes = {"page_bytes": "16KiB", "cluster_bytes": "800kB", "compression": "none"}
+    with tupelo.recreate(uri, mapping=mapping, storage_options=s3.options, **sizes) as store:
+        store["Events"] = rows
+    budget = {"memory_budget": "10MB", "metrics": True}
+    with tupelo.open(uri, storage_options=s3.options, **budget) as events:
+        events.keys()
+        assert isinstance(events, tupelo.Ntuple)
+        before = events.metrics.requests
+        arrays = events.arrays(library="np")
+        assert all((arrays[name] == column).all() for name, column in rows.items())
+        clusters = events.num_clusters
+        # What fits is fetched in one request. A cluster does not fit.
+        objects = {"cluster": 2 * clusters}.get(mapping, 8 * clusters)
+        assert 5 < clusters < 20
+        assert events.metrics.requests - before <= objects + 1
+
+
 def test_a_real_store(s3: Store, tmp_path: Path, run: Callable[..., Any]) -> None:
     uri, options = f"ntpl+{s3.url}dir/events", s3.options
     rows = {"x": np.arange(100_000.0), "n": np.arange(100_000) % 7}

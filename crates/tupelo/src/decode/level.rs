@@ -1,6 +1,6 @@
 //! The columns of one nesting level of all fields: fetched together and decoded as tasks, a run of pages each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use tupelo_format::encoding;
@@ -43,8 +43,8 @@ pub(super) enum Target {
 /// The slices of some jobs whose pages are fetched together.
 #[derive(Default)]
 struct Batch {
-    /// Numbers of jobs, which ascend, and which of their slices.
-    parts: Vec<(usize, Range<usize>)>,
+    /// By the number of a job, which of its slices.
+    parts: BTreeMap<usize, Range<usize>>,
     /// Pages that no later batch needs.
     last_used: Vec<PageId>,
 }
@@ -78,9 +78,8 @@ impl<'m> Decoder<'m> {
         fetcher.each(batches, |fetcher, batch| {
             let reader = PageReader { metadata, memory, table, fetcher };
             let (mut tasks, mut bytes) = (Vec::new(), 0);
-            let mut parts = batch.parts.iter().peekable();
             for (index, cursor) in cursors.iter_mut().enumerate() {
-                if let Some((_, part)) = parts.next_if(|(job, _)| *job == index) {
+                if let Some(part) = batch.parts.get(&index) {
                     bytes += cursor.tasks(&reader, part.clone(), &mut tasks)?;
                 }
             }
@@ -99,38 +98,57 @@ impl<'m> Decoder<'m> {
         let mut bytes = 0;
         // By page that was or will be fetched, the last batch that needs it.
         let mut last_used: HashMap<PageId, usize> = HashMap::new();
-        for (job, slices) in jobs.iter().map(|job| &job.slices).enumerate() {
-            let mut start = 0;
-            for (index, slice) in slices.iter().enumerate() {
-                if index > 0 && slices[index - 1].id == slice.id {
-                    continue;
-                }
+        for (job, run) in self.runs(jobs) {
+            let mut start = run.start;
+            let pages = jobs[job].slices[run].chunk_by(|a, b| a.id == b.id).map(|slices| {
+                let (slice, part) = (slices[0], start..start + slices.len());
                 let is_new = !last_used.contains_key(&slice.id) && fetcher.lacks(slice.id, &slice.range);
-                if is_new && bytes > 0 && bytes + slice.range.bytes() > max_bytes {
-                    if let Some((_, batch)) = batches.last_mut().filter(|_| start < index) {
-                        batch.parts.push((job, start..index));
-                    }
-                    start = index;
+                start = part.end;
+                (slice, part, is_new.then(|| slice.range.bytes()))
+            });
+            let pages: Vec<(PageSlice, Range<usize>, Option<u64>)> = pages.collect();
+            // What fits into one batch is not fetched in two requests.
+            let all_new: u64 = pages.iter().filter_map(|(.., new)| *new).sum();
+            let mut together = if all_new <= max_bytes { all_new } else { 0 };
+            for (slice, part, new) in pages {
+                if bytes > 0 && bytes + new.unwrap_or(0).max(together) > max_bytes {
                     bytes = 0;
                     batches.push(Default::default());
                 }
+                together = 0;
                 let last = batches.len() - 1;
-                if is_new {
-                    bytes += slice.range.bytes();
-                    batches[last].0.push(slice.id, slice.range);
+                let (fetched, batch) = &mut batches[last];
+                if let Some(new) = new {
+                    bytes += new;
+                    fetched.push(slice.id, slice.range);
                 }
-                if is_new || last_used.contains_key(&slice.id) || fetcher.get(slice.id).is_some() {
+                if new.is_some() || last_used.contains_key(&slice.id) || fetcher.get(slice.id).is_some() {
                     last_used.insert(slice.id, last);
                 }
-            }
-            if let Some((_, batch)) = batches.last_mut().filter(|_| start < slices.len()) {
-                batch.parts.push((job, start..slices.len()));
+                batch.parts.entry(job).or_insert(part.start..part.start).end = part.end;
             }
         }
         for (page, batch) in last_used {
             batches[batch].1.last_used.push(page);
         }
         batches
+    }
+
+    /// The slices of all jobs, cluster by cluster as they are usually stored: of each job those together that are in the
+    /// same blob.
+    fn runs(&self, jobs: &[Job<'_, '_>]) -> Vec<(usize, Range<usize>)> {
+        let mut runs = Vec::new();
+        for (job, slices) in jobs.iter().map(|job| &job.slices).enumerate() {
+            let (mut start, mut cluster) = (0, 0);
+            for run in slices.chunk_by(|a, b| (a.id.column, a.range.blob) == (b.id.column, b.range.blob)) {
+                // Slices of a job stay in order, whatever that of the clusters is.
+                cluster = self.table.column(run[0].id).cluster.max(cluster);
+                runs.push((cluster, job, start..start + run.len()));
+                start += run.len();
+            }
+        }
+        runs.sort_by_key(|(cluster, ..)| *cluster);
+        runs.into_iter().map(|(_, job, run)| (job, run)).collect()
     }
 }
 

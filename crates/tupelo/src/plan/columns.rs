@@ -48,7 +48,7 @@ pub(crate) struct ColumnSlices {
 /// A column in one cluster.
 #[derive(Debug)]
 pub(crate) struct ClusterColumn {
-    cluster: u64,
+    pub(crate) cluster: u64,
     id: ColumnId,
     pub(crate) encoding: Encoding,
     pub(crate) info: ColumnPages,

@@ -57,33 +57,32 @@ impl<'f> ReadPlan<'f> {
         Ok(Self { columns: planned, fields: ranges, stored_bytes })
     }
 
-    /// Consecutive fields whose known pages take at most `max_bytes` together. The pages of a field that takes more alone
-    /// are not fetched as a whole, nor are pages for which `is_fetched` is false.
+    /// Consecutive fields whose known pages take at most `max_bytes` together, without pages for which `is_fetched` is
+    /// false. Where a field takes more, all fields are one group without pages: they are fetched level by level, in which
+    /// no field waits for another.
     pub(crate) fn groups(&self, is_fetched: impl Fn(&BlobRange) -> bool, max_bytes: u64) -> Vec<FetchGroup> {
         let mut groups: Vec<FetchGroup> = Vec::new();
         let (mut known, mut bytes) = (HashSet::new(), 0);
+        let size = |pages: &[(PageId, BlobRange)]| pages.iter().map(|(_, range)| range.bytes()).sum::<u64>();
         for (index, columns) in self.fields.iter().enumerate() {
             let pages = self.columns[columns.clone()].iter().flat_map(|column| &column.pages);
-            let fetched = pages.filter(|(id, range)| !known.contains(id) && is_fetched(range));
-            let mut pages: Vec<(PageId, BlobRange)> = fetched.copied().collect();
-            let own_bytes: u64 = pages.iter().map(|(_, range)| range.bytes()).sum();
-            let is_too_large = own_bytes > max_bytes;
-            if is_too_large {
-                pages.clear();
+            let pages: Vec<(PageId, BlobRange)> = pages.filter(|(_, range)| is_fetched(range)).copied().collect();
+            if size(&pages) > max_bytes {
+                return vec![FetchGroup { fields: 0..self.fields.len(), pages: Vec::new() }];
             }
-            match groups.last_mut().filter(|_| !is_too_large && bytes + own_bytes <= max_bytes) {
-                Some(group) => group.fields.end = index + 1,
-                None => {
-                    groups.push(FetchGroup { fields: index..index + 1, pages: Vec::new() });
-                    known.clear();
-                    bytes = 0;
+            let new: Vec<_> = pages.iter().filter(|(id, _)| !known.contains(id)).copied().collect();
+            bytes += size(&new);
+            match groups.last_mut().filter(|_| bytes <= max_bytes) {
+                Some(group) => {
+                    known.extend(new.iter().map(|(id, _)| *id));
+                    group.fields.end = index + 1;
+                    group.pages.extend(new);
                 }
-            }
-            // Nothing fits beside a field that is too large.
-            bytes = if is_too_large { max_bytes + 1 } else { bytes + own_bytes };
-            known.extend(pages.iter().map(|(id, _)| *id));
-            if let Some(group) = groups.last_mut() {
-                group.pages.append(&mut pages);
+                None => {
+                    known = pages.iter().map(|(id, _)| *id).collect();
+                    bytes = size(&pages);
+                    groups.push(FetchGroup { fields: index..index + 1, pages });
+                }
             }
         }
         groups
@@ -168,9 +167,8 @@ mod tests {
     fn fields_are_fetched_together_up_to_a_limit() {
         assert_eq!(groups(&[&[0], &[1], &[2]], false, 1000), [(0..3, vec![0, 1, 2])]);
         assert_eq!(groups(&[&[0], &[1], &[2]], false, 200), [(0..2, vec![0, 1]), (2..3, vec![2])]);
-        // A field that is too large is fetched level by level; nothing is fetched with it.
-        let large = groups(&[&[0], &[1, 2, 3], &[4], &[5]], false, 200);
-        assert_eq!(large, [(0..1, vec![0]), (1..2, vec![]), (2..4, vec![4, 5])]);
+        // With a field that is too large, all are fetched level by level.
+        assert_eq!(groups(&[&[0], &[1, 2, 3], &[4], &[5]], false, 200), [(0..4, vec![])]);
         // Pages that fields share are fetched once in a group.
         assert_eq!(groups(&[&[0, 1], &[0, 1], &[2]], false, 300), [(0..3, vec![0, 1, 2])]);
         assert_eq!(groups(&[], false, 300), []);

@@ -9,7 +9,6 @@ mod file;
 mod location;
 mod objects;
 mod open;
-mod parts;
 mod read;
 mod sources;
 mod table;

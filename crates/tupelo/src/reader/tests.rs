@@ -79,10 +79,6 @@ impl EntrySource for Arrays {
         Ok(first.map(cluster).filter(overlaps).take(most).collect())
     }
 
-    fn is_remote(&self, _: &[Field], _: &Cluster) -> Result<bool> {
-        Ok(false)
-    }
-
     fn decode(&self, fields: &[Field], segments: &[Segment], _: bool, _: Option<u64>) -> Result<Vec<ArrayRef>> {
         let decode = |field: &Field| {
             let column = self.columns.column_by_name(&field.name).unwrap();

@@ -12,7 +12,7 @@ use arrow_array::ArrayRef;
 use super::explain::{Explanation, explain};
 use crate::decode::{DecodeOptions, decode};
 use crate::evolution::SourceSchema;
-use crate::plan::{self, ColumnOf, ColumnTable, ReadPlan, Segment};
+use crate::plan::{self, ColumnOf, ColumnTable, Segment};
 use crate::schema::Field;
 use crate::source::Cluster;
 use crate::{Error, Result};
@@ -49,9 +49,6 @@ pub(crate) trait EntrySource: fmt::Debug + Send + Sync {
 
     /// Bytes in memory that stored fields take in some clusters; a field that is listed twice counts once.
     fn decoded_bytes(&self, fields: &[&Field], clusters: &[Cluster]) -> Result<f64>;
-
-    /// Whether pages of stored fields in a cluster must be fetched from a server.
-    fn is_remote(&self, fields: &[Field], cluster: &Cluster) -> Result<bool>;
 
     /// Where a chunk of entries best ends; see [`plan::batch_end`].
     fn batch_end(
@@ -127,20 +124,6 @@ impl EntrySource for Ntuple {
                 }
             }
             Ok(bytes)
-        })
-    }
-
-    fn is_remote(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
-        self.answer(&|ntuple| {
-            let (source, memory) = (ntuple.source(), ntuple.source().request_memory());
-            let store = source.store();
-            if store.hints().concurrency <= 1 {
-                return Ok(false);
-            }
-            let mut table = ColumnTable::new(source, &memory);
-            let plan = ReadPlan::new(&mut table, fields, &plan::segments(&[*cluster], &cluster.entry_range()))?;
-            let mut pages = plan.columns.iter().flat_map(|column| &column.pages);
-            Ok(pages.any(|(_, range)| !store.is_read_in_place(range)))
         })
     }
 

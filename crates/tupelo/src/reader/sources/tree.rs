@@ -300,22 +300,6 @@ impl EntrySource for Tree {
         Ok(bytes)
     }
 
-    fn is_remote(&self, fields: &[Field], cluster: &Cluster) -> Result<bool> {
-        let mut branches = Vec::new();
-        for field in fields {
-            branches_of(self.tree_field(field)?, &field.name, &mut branches);
-        }
-        let metadata = self.source.tree();
-        let branches = branches.iter().filter_map(|(_, branch, _)| metadata.branches.get(*branch));
-        for branch in branches {
-            let first = branch.baskets.partition_point(|place| place.entries.end <= cluster.first_entry);
-            if let Some(range) = self.source.range(branch, first)? {
-                return Ok(!self.source.is_read_in_place(&range));
-            }
-        }
-        Ok(false)
-    }
-
     /// The end of a cluster: all branches have a basket that ends there.
     fn batch_end(
         &self,
